@@ -1,0 +1,298 @@
+"""What a user may write in ``clash.yaml`` and in a panel file, and the checks on it.
+
+The names are a contract (``docs/configuration.md``). No model is named here: defaults that name
+models live in ``configs/``.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+
+from clash.records import Criterion, Role
+
+PROVIDERS = ("openai", "anthropic", "google", "openrouter", "compatible", "baseline", "replay")
+_KEY = re.compile(r"^(sk-|AIza|gsk_|xai-)[\w-]{8,}")
+
+
+class Strict(BaseModel):
+    """A section of a file: unknown keys are refused, since most of them are typing errors."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+
+class Options(Strict):
+    """How a model is called. What is not set here is not sent.
+
+    Attributes:
+        max_tokens: cap on the answer, reasoning included.
+        temperature: many models of today refuse it, so it is sent only where a file sets it.
+        reasoning: the vendor's effort word (``low``, ``medium``, ``high``, …).
+        structured: how JSON is asked for; the first that the model accepts, from ``schema`` down.
+        api: which OpenAI API; ``auto`` is chat, then responses where the model demands it.
+        api_version: Google's API version, where not the SDK's own.
+        stream: stream the answer, so that the time to first token is known.
+        headers: extra HTTP headers (no keys).
+        extra: extra fields of the request body, as the vendor spells them.
+    """
+
+    max_tokens: int | None = Field(default=None, gt=0)
+    temperature: float | None = Field(default=None, ge=0)
+    top_p: float | None = Field(default=None, gt=0, le=1)
+    seed: int | None = None
+    reasoning: str | None = None
+    structured: Literal["schema", "json", "text"] = "schema"
+    api: Literal["auto", "chat", "responses"] = "auto"
+    api_version: str | None = None
+    stream: bool | None = None
+    headers: dict[str, str] = {}
+    extra: dict[str, Any] = {}
+
+
+class TokenPrice(Strict):
+    """US dollars per million tokens, where the price table does not know or does not apply."""
+
+    input: float = Field(ge=0)
+    output: float = Field(ge=0)
+
+
+class ModelRef(Strict):
+    """A model somewhere: ``provider/model`` and how to reach and call it.
+
+    Attributes:
+        api_key_env: the NAME of the variable that holds the key.
+        concurrency: most calls in flight to this model.
+        price: overrides the price table.
+    """
+
+    model: str
+    base_url: str | None = None
+    api_key_env: str | None = None
+    options: Options = Options()
+    price: TokenPrice | None = None
+    concurrency: int | None = Field(default=None, gt=0)
+
+    @property
+    def provider(self) -> str:
+        """The part before the first slash."""
+        return self.model.partition("/")[0]
+
+    @property
+    def name(self) -> str:
+        """The model as its provider names it."""
+        return self.model.partition("/")[2]
+
+    @property
+    def vendor(self) -> str:
+        """Who made the model, as far as its id tells."""
+        parts = self.model.split("/")
+        return parts[1] if parts[0] in ("openrouter", "replay") and len(parts) > 2 else parts[0]
+
+    @field_validator("model")
+    @classmethod
+    def _provider_is_known(cls, model: str) -> str:
+        provider, _, name = model.partition("/")
+        if provider not in PROVIDERS or not name:
+            known = ", ".join(PROVIDERS)
+            raise ValueError(f"expected provider/model with a provider of {known}")
+        return model
+
+    @field_validator("api_key_env")
+    @classmethod
+    def _is_a_name(cls, name: str | None) -> str | None:
+        if name is not None and (_KEY.match(name) or not re.fullmatch(r"[A-Za-z_]\w*", name)):
+            # The value is not repeated: it may be a key.
+            raise ValueError("expected the NAME of an environment variable, not a key")
+        return name
+
+
+def _model_or_ref(value: object) -> object:
+    return {"model": value} if isinstance(value, str) else value
+
+
+Ref = Annotated[ModelRef, BeforeValidator(_model_or_ref)]
+
+
+class Candidate(ModelRef):
+    """A model or system under evaluation. ``id`` is what reports call it."""
+
+    id: str = ""
+    system: str | None = None
+
+    @model_validator(mode="after")
+    def _named(self) -> Self:
+        return self if self.id else self.model_copy(update={"id": self.model})
+
+
+class Judge(ModelRef):
+    """A model that reads a blinded item and ranks the responses."""
+
+    id: str = ""
+    role: Role = "voting"
+    weight: float = Field(default=1, ge=0)
+    family: str = ""
+
+    @model_validator(mode="after")
+    def _named(self) -> Self:
+        update: dict[str, Any] = {}
+        if not self.id:
+            update["id"] = self.model
+        if not self.family:
+            update["family"] = self.vendor
+        if self.role == "voting" and self.weight == 0:
+            raise ValueError("a voting judge needs a weight above 0; or set role: observer")
+        return self.model_copy(update=update)
+
+
+class Panel(Strict):
+    """The judges of a run.
+
+    Attributes:
+        quorum: voting weight (number of judges where all weigh 1) that an item's verdict needs;
+            null is a majority of the voting weight.
+        ties: judges may rank responses as equal.
+        criteria: the model that writes criteria for this panel.
+        reask: ask a judge once more, with the error, after an answer that cannot be read.
+    """
+
+    name: str
+    description: str = ""
+    judges: list[Judge] = Field(min_length=1)
+    quorum: float | None = Field(default=None, gt=0)
+    ties: bool = True
+    criteria: Ref | None = None
+    reask: bool = True
+
+    @model_validator(mode="after")
+    def _judges_differ(self) -> Self:
+        ids = [judge.id for judge in self.judges]
+        twice = sorted({judge for judge in ids if ids.count(judge) > 1})
+        if twice:
+            raise ValueError(f"two judges have the id {twice[0]!r}; give each an id of its own")
+        if not any(judge.role == "voting" for judge in self.judges):
+            raise ValueError("no judge has role: voting, so there can be no verdict")
+        if self.quorum is not None and self.quorum > self.voting_weight:
+            raise ValueError(
+                f"quorum {self.quorum:g} is more than the voting weight {self.voting_weight:g}"
+            )
+        return self
+
+    @property
+    def voting(self) -> list[Judge]:
+        """The judges that decide."""
+        return [judge for judge in self.judges if judge.role == "voting"]
+
+    @property
+    def voting_weight(self) -> float:
+        """The weight of all judges that decide."""
+        return sum(judge.weight for judge in self.voting)
+
+    @property
+    def needed(self) -> float:
+        """The voting weight below which there is no verdict."""
+        return self.quorum if self.quorum is not None else self.voting_weight / 2
+
+
+class CriteriaConfig(Strict):
+    """Where the criteria come from: a model, the file, or nowhere."""
+
+    mode: Literal["dynamic", "fixed", "none"] = "dynamic"
+    model: str | None = None
+    base_url: str | None = None
+    api_key_env: str | None = None
+    options: Options = Options(temperature=0.3, max_tokens=150)
+    price: TokenPrice | None = None
+    items: list[Criterion] = []
+    reuse: str | None = None
+
+    @model_validator(mode="after")
+    def _fixed_has_items(self) -> Self:
+        if self.mode != "fixed" and self.items:
+            raise ValueError("items are for mode: fixed")
+        return self
+
+    @property
+    def ref(self) -> ModelRef | None:
+        """The model that writes them, where the file names one."""
+        if self.model is None:
+            return None
+        return ModelRef(
+            model=self.model,
+            base_url=self.base_url,
+            api_key_env=self.api_key_env,
+            options=self.options,
+            price=self.price,
+        )
+
+
+class BlindingConfig(Strict):
+    """How responses are shuffled and what is masked in them."""
+
+    per_judge: bool = False
+    both_orders: bool = False
+    scrub: Literal["mask", "flag", "off"] = "mask"
+
+
+class AggregateConfig(Strict):
+    """How judgments become a verdict."""
+
+    method: str = "borda"
+    tie_break: Literal["none", "scores"] = "none"
+
+
+class Limits(Strict):
+    """What a run may cost, hold open and lose."""
+
+    max_cost: float | None = Field(default=None, gt=0)
+    allow_unknown_price: bool = False
+    concurrency: int = Field(default=64, gt=0)
+    max_failed: float = Field(default=0.1, ge=0, le=1)
+    timeout_s: float = Field(default=120, gt=0)
+    connect_timeout_s: float = Field(default=10, gt=0)
+    max_attempts: int = Field(default=5, ge=1)
+
+
+class Observers(Strict):
+    """Judges that are recorded and shown; with ``role: voting`` they vote, at a lower weight.
+
+    Attributes:
+        judges: ``candidates`` (each judges blind: self-evaluation) or a list.
+        panel_weight: what each judge of the panel weighs, where observers vote.
+    """
+
+    judges: Literal["candidates"] | list[Judge] = "candidates"
+    role: Role = "observer"
+    weight: float = Field(default=1, gt=0)
+    panel_weight: float = Field(default=2, gt=0)
+
+
+def _observers(value: object) -> object:
+    return {"judges": value} if isinstance(value, str | list) else value
+
+
+class Config(Strict):
+    """``clash.yaml``, resolved: the command line over the environment over the file over this."""
+
+    prompts: str | None = None
+    candidates: list[Annotated[Candidate, BeforeValidator(_model_or_ref)]] = []
+    panel: str | Panel | None = None
+    observers: Annotated[Observers, BeforeValidator(_observers)] = Observers()
+    criteria: CriteriaConfig = CriteriaConfig()
+    blinding: BlindingConfig = BlindingConfig()
+    aggregate: AggregateConfig = AggregateConfig()
+    limits: Limits = Limits()
+    generation: Options = Options()
+    system: str | None = None
+    repeat: int = Field(default=1, ge=1)
+    seed: int = 42
+    out: str = "runs"
+
+    @model_validator(mode="after")
+    def _candidates_differ(self) -> Self:
+        ids = [candidate.id for candidate in self.candidates]
+        twice = sorted({name for name in ids if ids.count(name) > 1})
+        if twice:
+            raise ValueError(f"two candidates have the id {twice[0]!r}; give each an id of its own")
+        return self

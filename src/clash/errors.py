@@ -1,0 +1,176 @@
+"""Every exception of clash, as a tree.
+
+    ClashError                      has an exit code; the command line prints it without a traceback
+    ├── InputError          2       a file or a value a user wrote is wrong: file, line, field, mend
+    │   └── ConfigError     2       … in a configuration or panel file, or on the command line
+    ├── RunFolderError      2       a run folder is missing, locked, or not of this schema
+    ├── StatisticsError     2       the data cannot carry the statistic asked for
+    │   └── NotIdentifiedError      the model is not identified from the data at hand
+    ├── GateFailed          1       a threshold was missed
+    ├── IncompleteRun       3       more calls failed than the run allows
+    ├── ProviderRefused     4       a provider refused for good: key, quota, model
+    ├── AuditFailed         5       a run folder is not what it says it is
+    └── ProviderError               one attempt of one call failed: data, not a crash
+
+A failed call is a row in ``calls.jsonl``; only a bug is a traceback.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+
+class ClashError(Exception):
+    """Base of everything clash raises on purpose."""
+
+    exit_code = 2
+
+
+class InputError(ClashError):
+    """What a user wrote cannot be used.
+
+    Attributes:
+        path: the file, where there is one.
+        line: its line, counted from 1.
+        field: the field, as ``judges[2].model``.
+        mend: what to write instead.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        path: Path | str | None = None,
+        line: int | None = None,
+        field: str | None = None,
+        mend: str | None = None,
+    ) -> None:
+        self.path, self.line, self.field, self.mend = path, line, field, mend
+        self.message = message
+        super().__init__(str(self))
+
+    def __str__(self) -> str:
+        where = "" if self.path is None else str(self.path)
+        if self.line is not None:
+            where += f":{self.line}" if where else f"line {self.line}"
+        parts = [part for part in (where, self.field) if part]
+        text = ": ".join([*parts, self.message])
+        return f"{text}\n  mend: {self.mend}" if self.mend else text
+
+
+class ConfigError(InputError):
+    """A configuration, a panel file or a command line option is wrong."""
+
+
+class RunFolderError(ClashError):
+    """A run folder is missing, locked by another process, or not readable by this version."""
+
+
+class StatisticsError(ClashError):
+    """The data cannot carry the statistic asked for (too few, all missing, out of range)."""
+
+
+class NotIdentifiedError(StatisticsError):
+    """Several parameter values explain the data equally well, so none is reported."""
+
+
+class GateFailed(ClashError):
+    """A threshold of ``clash gate`` was missed."""
+
+    exit_code = 1
+
+
+class IncompleteRun(ClashError):
+    """The run ended with more failures than ``limits.max_failed``."""
+
+    exit_code = 3
+
+
+class ProviderRefused(ClashError):
+    """A provider refused for good: key, quota or model."""
+
+    exit_code = 4
+
+
+class AuditFailed(ClashError):
+    """A run folder is not what its manifest says it is."""
+
+    exit_code = 5
+
+
+ErrorClass = Literal[
+    "rate_limit",
+    "overloaded",
+    "server",
+    "timeout",
+    "connection",
+    "incomplete_stream",
+    "bad_payload",
+    "unsupported",
+    "bad_request",
+    "too_long",
+    "quota",
+    "auth",
+    "permission",
+    "not_found",
+    "tls",
+    "proxy",
+    "blocked",
+    "budget",
+    "replay_miss",
+    "interrupted",
+]
+"""What went wrong with an attempt, in one word that is stored in ``calls.jsonl``."""
+
+Action = Literal["retry", "degrade", "fail", "stop"]
+"""What follows from it: try again later, send less and try again now, fail this call,
+or stop asking this model for the rest of the run."""
+
+
+class ProviderError(ClashError):
+    """One attempt of one call failed. It becomes a row in ``calls.jsonl``.
+
+    Attributes:
+        error_class: what went wrong, in one word.
+        action: what follows from it.
+        status: the HTTP status, where there was an answer.
+        retry_after: seconds the provider asks us to wait, already bounded.
+        request: the request as sent, without keys.
+        response: the raw answer, where there was one.
+        request_id: the provider's own id of the call.
+        maybe_billed: the provider may have charged for it (a lost answer), so that the
+            budget must count its worst case.
+        latency_s: seconds from sending to failing.
+    """
+
+    exit_code = 4
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        error_class: ErrorClass,
+        action: Action,
+        status: int | None = None,
+        retry_after: float | None = None,
+        request: Mapping[str, Any] | None = None,
+        response: Any = None,  # noqa: ANN401 - whatever the wire said
+        request_id: str | None = None,
+        maybe_billed: bool = False,
+        latency_s: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.error_class = error_class
+        self.action = action
+        self.status = status
+        self.retry_after = retry_after
+        self.request = request
+        self.response = response
+        self.request_id = request_id
+        self.maybe_billed = maybe_billed
+        self.latency_s = latency_s

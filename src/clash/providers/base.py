@@ -1,0 +1,126 @@
+"""What a provider is asked and what it answers, in words of no vendor."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from clash.config import Options
+from clash.records import Tokens
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from clash.records import Criterion, Outcome, Turn
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeTask:
+    """The blinded item behind a judge's prompt, for judges that are no LLM and read no prompt.
+
+    Attributes:
+        responses: text by label; what a judge may see and nothing else.
+    """
+
+    turns: Sequence[Turn]
+    criteria: Sequence[Criterion]
+    responses: Mapping[str, str]
+    ties: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One question to one model.
+
+    Attributes:
+        max_tokens: cap on the answer, reasoning included; always set, so that a call has a
+            worst-case price.
+        schema: JSON Schema of the wanted answer; null asks for text.
+        stream: read the answer as a stream, so that the time to first token is known.
+    """
+
+    turns: tuple[Turn, ...]
+    max_tokens: int
+    system: str | None = None
+    schema: Mapping[str, Any] | None = None
+    stream: bool = False
+    options: Options = field(default_factory=Options)
+    task: JudgeTask | None = None
+
+    def content(self, model: str) -> dict[str, Any]:
+        """What is asked, as plain data: what is hashed, and what replay looks up."""
+        return {
+            "model": model,
+            "system": self.system,
+            "turns": [[turn.role, turn.content] for turn in self.turns],
+            "max_tokens": self.max_tokens,
+            "schema": self.schema,
+            "options": self.options.model_dump(exclude_defaults=True),
+        }
+
+    def hash(self, model: str) -> str:
+        """SHA-256 of :meth:`content`."""
+        text = json.dumps(self.content(model), sort_keys=True, ensure_ascii=False)
+        return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a model answered, whatever it is worth.
+
+    Attributes:
+        outcome: ``ok``, or why the text may not be used: ``truncated``, ``refusal``, ``blocked``,
+            ``empty``.
+        request: the request as sent, without keys.
+        response: the raw answer as plain data.
+        cost_usd: the cost the provider itself reports; null where it reports none.
+        degraded: what the model refused earlier and was therefore not sent.
+        latency_s: seconds from sending to the last byte.
+        ttft_s: seconds to the first token; null where the answer was not streamed.
+    """
+
+    text: str
+    outcome: Outcome
+    request: Mapping[str, Any]
+    response: Any
+    status: int | None = 200
+    finish_reason: str | None = None
+    tokens: Tokens = field(default_factory=Tokens)
+    cost_usd: float | None = None
+    served_model: str | None = None
+    request_id: str | None = None
+    degraded: tuple[str, ...] = ()
+    latency_s: float = 0.0
+    ttft_s: float | None = None
+
+
+class Provider(Protocol):
+    """One model behind one account: the only thing that the rest of clash calls.
+
+    Attributes:
+        account: what rate limits are shared by (vendor, address, name of the key's variable).
+        offline: it makes no network call and costs nothing.
+    """
+
+    account: str
+    offline: bool
+
+    async def complete(self, request: Request) -> Reply:
+        """Make exactly one attempt.
+
+        Returns:
+            The reply. A refusal, a block, a truncated or an empty answer is a reply with that
+            outcome, not an error.
+
+        Raises:
+            ProviderError: there is no usable answer; it says what to do about it. With
+                ``action="degrade"`` the provider has taken note of what the model refuses and
+                will not send it again: call once more, at once.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Close what was opened. Safe to call twice."""
+        ...

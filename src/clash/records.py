@@ -1,0 +1,239 @@
+"""The nouns of a run: one class for each line of a run folder.
+
+The names are a contract (``docs/run-folder.md``); a reader ignores keys it does not know, so
+that a newer clash may add some.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+SCHEMA_VERSION = 1
+
+Role = Literal["voting", "observer"]
+Purpose = Literal["generate", "criteria", "judge"]
+Outcome = Literal["ok", "truncated", "refusal", "blocked", "empty", "error"]
+Parse = Literal["clean", "repaired", "failed"]
+Kind = Literal["eval", "validate", "rerun"]
+Status = Literal["running", "complete", "partial", "failed"]
+Groups = list[list[str]]
+"""A ranking: groups, best first; a group of two is a tie."""
+
+
+class Record(BaseModel):
+    """A line of a run folder."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    v: int = SCHEMA_VERSION
+
+
+class Turn(BaseModel):
+    """One message of a conversation."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    role: Literal["user", "assistant", "system"]
+    content: str
+
+
+class Tokens(BaseModel):
+    """Tokens of a call as the provider counted them; null is unknown, not zero.
+
+    ``input`` includes cached tokens, ``output`` includes reasoning, whatever the vendor's own
+    convention is.
+    """
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    input: int | None = None
+    output: int | None = None
+    cached: int | None = None
+    reasoning: int | None = None
+
+
+class Criterion(BaseModel):
+    """One thing to judge by; weights of a rubric add up to 1."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str
+    weight: float = Field(gt=0)
+    description: str = ""
+
+
+class Item(Record):
+    """A prompt, and what is known of it. Its responses are in ``responses.jsonl``.
+
+    Attributes:
+        group: the prompt that this item repeats, where ``--repeat`` made several of it; the unit
+            that intervals are clustered by.
+    """
+
+    item_id: str
+    prompt: str | None = None
+    messages: list[Turn] | None = None
+    system: str | None = None
+    reference: str | None = None
+    tags: list[str] = []
+    label: str | None = None
+    criteria: list[Criterion] | None = None
+    group: str | None = None
+
+    @property
+    def turns(self) -> list[Turn]:
+        """The conversation, whichever way it was written."""
+        if self.messages is not None:
+            return self.messages
+        return [Turn(role="user", content=self.prompt or "")]
+
+    @property
+    def cluster(self) -> str:
+        """What this item's errors are shared with."""
+        return self.group or self.item_id
+
+
+class Response(Record):
+    """One candidate's text for one item, or why there is none."""
+
+    item_id: str
+    candidate: str
+    text: str | None = None
+    source: Literal["generated", "injected"]
+    model: str | None = None
+    tokens: Tokens | None = None
+    cost_usd: float | None = None
+    latency_s: float | None = None
+    ttft_s: float | None = None
+    finish_reason: str | None = None
+    error: str | None = None
+    call_id: str | None = None
+
+
+class Scrub(BaseModel):
+    """A self-identification that a judge does not get to see; offsets are in the original."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    candidate: str
+    start: int
+    end: int
+    text: str
+
+
+class Blinding(Record):
+    """One shuffle of an item's responses. ``judge`` is null where all judges share it."""
+
+    item_id: str
+    presentation: int
+    judge: str | None = None
+    labels: dict[str, str]
+    scrubbed: list[Scrub] = []
+
+
+class Criteria(Record):
+    """What an item is judged by, and where that came from."""
+
+    item_id: str
+    source: Literal["dynamic", "fallback", "fixed", "none"]
+    criteria: list[Criterion]
+    error: str | None = None
+    call_id: str | None = None
+
+
+class Call(Record):
+    """One attempt of one API call, whole. ``call_id`` names the call, ``attempt`` the attempt.
+
+    Attributes:
+        status: the HTTP status, null where no answer came.
+        outcome: what the answer was worth.
+        cost_usd: what it cost; null is unknown, never free.
+        cost_bound_usd: what it can have cost at most, where ``cost_usd`` is unknown.
+        request_hash: SHA-256 of what was asked, independent of vendor and time: what replay
+            looks up.
+    """
+
+    call_id: str
+    purpose: Purpose
+    item_id: str
+    judge: str | None = None
+    candidate: str | None = None
+    presentation: int | None = None
+    attempt: int
+    model: str
+    request: dict[str, Any] | None = None
+    request_hash: str
+    response: Any = None
+    text: str | None = None
+    status: int | None = None
+    outcome: Outcome
+    finish_reason: str | None = None
+    error_class: str | None = None
+    error: str | None = None
+    served_model: str | None = None
+    request_id: str | None = None
+    tokens: Tokens | None = None
+    cost_usd: float | None = None
+    cost_bound_usd: float | None = None
+    cost_source: str | None = None
+    latency_s: float | None = None
+    ttft_s: float | None = None
+    degraded: list[str] = []
+    time: str
+
+
+class Judgment(Record):
+    """What one judge said of one presentation; ``ranking`` is null where the judge failed."""
+
+    item_id: str
+    presentation: int
+    judge: str
+    role: Role
+    weight: float
+    ranking: Groups | None
+    scores: dict[str, dict[str, int]] = {}
+    reasons: dict[str, dict[str, str]] = {}
+    parse: Parse
+    repairs: list[str] = []
+    flags: list[str] = []
+    call_id: str | None = None
+    error: str | None = None
+
+
+class Verdict(Record):
+    """The aggregated outcome of an item.
+
+    Attributes:
+        ranking: candidates in groups, best first; null where there is no verdict.
+        winner: null where tied or abstained.
+        confidence: normalised margin, 0 to 1; null without a verdict.
+        unanimous: every voting judge of the panel judged and they agree.
+        split: voting judges for and against the winner, as ``2-1``.
+        abstained: why there is no verdict, or null.
+        p: posterior by candidate, where the method gives one.
+    """
+
+    item_id: str
+    method: str
+    ranking: Groups | None
+    winner: str | None
+    scores: dict[str, float] = {}
+    confidence: float | None = None
+    unanimous: bool = False
+    split: str | None = None
+    abstained: str | None = None
+    p: dict[str, float] | None = None
+
+
+class Label(Record):
+    """What a person said of an item: ``winner`` is a candidate, ``tie`` or ``both bad``."""
+
+    item_id: str
+    annotator: str
+    winner: str | None = None
+    ranking: Groups | None = None
+    scores: dict[str, dict[str, int]] = {}
+    note: str | None = None
+    time: str | None = None
