@@ -1,0 +1,306 @@
+"""Intervals for proportions, differences of proportions and means, independent or clustered.
+
+Cluster arguments are arrays of shape (n,) of any integer codes; observations with the same code
+may depend on each other in any way (several pairs on one question, two orders of one pair).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from clash.errors import StatisticsError
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    Floats = NDArray[np.float64]
+    Codes = NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """An estimate and the values the data do not rule out at ``level``.
+
+    Attributes:
+        n: observations behind it.
+        n_effective: independent observations that would tell as much; equals ``n`` where
+            nothing is clustered.
+        method: the name of the construction, for the report.
+    """
+
+    estimate: float
+    low: float
+    high: float
+    level: float
+    n: float
+    n_effective: float
+    method: str
+
+    @property
+    def half_width(self) -> float:
+        """Half the length, which is what a report prints after ±."""
+        return (self.high - self.low) / 2
+
+    def excludes(self, value: float) -> bool:
+        """Whether ``value`` lies outside: a two-sided test at 1 - ``level``."""
+        return not self.low <= value <= self.high
+
+
+def normal_quantile(level: float) -> float:
+    """The two-sided critical value of the normal distribution, 1.96 for 0.95.
+
+    Raises:
+        StatisticsError: ``level`` is not strictly between 0 and 1.
+    """
+    if not 0 < level < 1:
+        raise StatisticsError(f"a confidence level lies between 0 and 1, not {level}")
+    return NormalDist().inv_cdf((1 + level) / 2)
+
+
+def t_quantile(level: float, df: float) -> float:
+    """The two-sided critical value of Student's t with ``df`` > 0 degrees of freedom."""
+    from scipy.special import stdtrit
+
+    normal_quantile(level)
+    return float(stdtrit(df, (1 + level) / 2))
+
+
+def wilson(k: float, n: float, level: float = 0.95, *, design_effect: float = 1.0) -> Interval:
+    """Wilson's score interval for k successes of n (Wilson 1927; Brown, Cai, DasGupta 2001).
+
+    ``k`` may be fractional (a tie as half a success). At 0/n and n/n the interval is one-sided
+    and finite. For n = 0 nothing is known: estimate NaN, interval [0, 1].
+
+    Args:
+        k: successes, 0 <= k <= n.
+        n: trials.
+        level: confidence level.
+        design_effect: variance of the proportion over its variance under independence; the
+            interval is that of n / design_effect trials.
+
+    Raises:
+        StatisticsError: k outside [0, n], or a design effect that is not positive.
+    """
+    _check_counts(k, n)
+    if not design_effect > 0:
+        raise StatisticsError(f"a design effect is positive, not {design_effect}")
+    if n == 0:
+        return Interval(math.nan, 0.0, 1.0, level, 0.0, 0.0, "wilson")
+    p, effective = k / n, n / design_effect
+    low, high = _wilson_bounds(p, effective, normal_quantile(level))
+    method = "wilson" if design_effect == 1 else "wilson, design effect"
+    return Interval(p, low, high, level, n, effective, method)
+
+
+def _wilson_bounds(p: float, n: float, z: float) -> tuple[float, float]:
+    centre = p + z * z / (2 * n)
+    spread = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+    scale = 1 + z * z / n
+    # 0 and 1 are attained exactly there, where rounding would leave 1e-18.
+    low = 0.0 if p == 0 else (centre - spread) / scale
+    high = 1.0 if p == 1 else (centre + spread) / scale
+    return max(0.0, low), min(1.0, high)
+
+
+def _check_counts(k: float, n: float) -> None:
+    if not (n >= 0 and 0 <= k <= n):
+        raise StatisticsError(f"{k} of {n} is not a proportion")
+
+
+def clopper_pearson(k: int, n: int, level: float = 0.95) -> Interval:
+    """The exact interval for k of n, by inverting two binomial tails (Clopper, Pearson 1934).
+
+    It covers at least ``level`` whatever the truth, and is wider than Wilson's for that. For
+    n = 0: estimate NaN, interval [0, 1].
+
+    Raises:
+        StatisticsError: k outside [0, n].
+    """
+    from scipy.special import betaincinv
+
+    _check_counts(k, n)
+    normal_quantile(level)
+    tail = (1 - level) / 2
+    low = 0.0 if k == 0 else float(betaincinv(k, n - k + 1, tail))
+    high = 1.0 if k == n else float(betaincinv(k + 1, n - k, 1 - tail))
+    estimate = k / n if n else math.nan
+    return Interval(estimate, low, high, level, n, n, "clopper-pearson")
+
+
+def wilson_clustered(values: ArrayLike, clusters: ArrayLike, level: float = 0.95) -> Interval:
+    """Wilson's interval for the mean of ``values`` where observations come in clusters.
+
+    The variance of the ratio (sum over clusters / observations) gives a design effect, and
+    that an effective n, scaled for the few degrees of freedom of few clusters (Korn, Graubard
+    1998, there with Clopper-Pearson). The design effect is never taken below 1. With one
+    observation a cluster it is Wilson's interval. Where all values are alike, the correlation
+    within clusters cannot be seen and is taken as complete.
+
+    Args:
+        values: shape (n,), in [0, 1]: 1 a success, 0 a failure, 0.5 a tie.
+        clusters: shape (n,), integer codes.
+        level: confidence level.
+
+    Raises:
+        StatisticsError: values outside [0, 1] or NaN, or shapes that differ. A single cluster
+            of several observations has an effective n of 1.
+    """
+    x, codes, n_clusters = clustered(values, clusters)
+    if np.any((x < 0) | (x > 1)):
+        raise StatisticsError("values of a proportion lie in [0, 1]")
+    n = len(x)
+    if n == 0:
+        return Interval(math.nan, 0.0, 1.0, level, 0.0, 0.0, "wilson, clustered")
+    p = float(x.mean())
+    effective = _effective_n(x, codes, n_clusters, level)
+    low, high = _wilson_bounds(p, effective, normal_quantile(level))
+    return Interval(p, low, high, level, n, effective, "wilson, clustered")
+
+
+def _effective_n(x: Floats, codes: Codes, n_clusters: int, level: float) -> float:
+    n, p = len(x), float(x.mean())
+    sizes = np.bincount(codes, minlength=n_clusters)
+    worst = float(n * n / np.sum(sizes.astype(float) ** 2))
+    variance = p * (1 - p)
+    if n_clusters == n:
+        return float(n)
+    if n_clusters == 1:
+        return 1.0
+    if variance == 0 or np.ptp(x) == 0:
+        effective = worst
+    else:
+        robust = ratio_variance(x - p, codes, n_clusters) / n**2
+        effect = robust / (variance / (n - 1))
+        effective = n / max(1.0, effect)
+    return float(effective * (t_quantile(level, n - 1) / t_quantile(level, n_clusters - 1)) ** 2)
+
+
+def ratio_variance(residuals: Floats, codes: Codes, n_clusters: int) -> float:
+    """The variance of a sum of residuals, estimated from cluster totals (G / (G - 1) sum S_g²)."""
+    totals = np.bincount(codes, weights=residuals, minlength=n_clusters)
+    return float(n_clusters / (n_clusters - 1) * np.sum(totals**2))
+
+
+def clustered(values: ArrayLike, clusters: ArrayLike | None) -> tuple[Floats, Codes, int]:
+    """``values`` as floats, ``clusters`` as codes 0..G-1, and G; None is a cluster each.
+
+    Raises:
+        StatisticsError: NaN among the values, or shapes that differ.
+    """
+    x = np.asarray(values, dtype=float)
+    if x.ndim != 1 or np.isnan(x).any():
+        raise StatisticsError("expected one row of values without NaN: leave missing ones out")
+    if clusters is None:
+        return x, np.arange(len(x)), len(x)
+    names = np.asarray(clusters)
+    if names.shape != x.shape:
+        raise StatisticsError(f"{len(x)} values but clusters of shape {names.shape}")
+    unique, codes = np.unique(names, return_inverse=True)
+    return x, codes.astype(np.intp), len(unique)
+
+
+def mean_clustered(
+    values: ArrayLike, clusters: ArrayLike | None = None, level: float = 0.95
+) -> Interval:
+    """A t interval for a mean with a cluster-robust standard error (G - 1 degrees of freedom).
+
+    With one observation a cluster it is Student's. One cluster or none: the interval is
+    unbounded, for nothing is known of the variance.
+
+    Args:
+        values: shape (n,), any range.
+        clusters: shape (n,), integer codes; None makes every observation its own cluster.
+        level: confidence level.
+
+    Raises:
+        StatisticsError: NaN among the values, or shapes that differ.
+    """
+    x, codes, n_clusters = clustered(values, clusters)
+    n = len(x)
+    mean = float(x.mean()) if n else math.nan
+    if n_clusters < 2:
+        return Interval(mean, -math.inf, math.inf, level, n, n_clusters, "t, clustered")
+    error = math.sqrt(ratio_variance(x - mean, codes, n_clusters)) / n
+    reach = t_quantile(level, n_clusters - 1) * error
+    spread = float(x.var(ddof=1))
+    effective = min(float(n), spread / error**2) if error > 0 else float(n_clusters)
+    return Interval(mean, mean - reach, mean + reach, level, n, effective, "t, clustered")
+
+
+def difference(first: Interval, second: Interval) -> Interval:
+    """The difference of two independent estimates from their own intervals.
+
+    Square-and-add (Newcombe 1998, method 10, where both are Wilson's): never outside [-1, 1]
+    for proportions, and not of zero length at 0/n against 0/m. NaN where an estimate is NaN,
+    with the interval that the bounds allow.
+
+    Raises:
+        StatisticsError: the two have different levels.
+    """
+    if first.level != second.level:
+        raise StatisticsError("two intervals of different levels cannot be subtracted")
+    gap = first.estimate - second.estimate
+    if math.isnan(gap):
+        low, high = first.low - second.high, first.high - second.low
+    else:
+        low = gap - math.hypot(first.estimate - first.low, second.high - second.estimate)
+        high = gap + math.hypot(first.high - first.estimate, second.estimate - second.low)
+    return Interval(
+        gap,
+        low,
+        high,
+        first.level,
+        first.n + second.n,
+        first.n_effective + second.n_effective,
+        "square-and-add",
+    )
+
+
+def newcombe(k1: float, n1: float, k2: float, n2: float, level: float = 0.95) -> Interval:
+    """The difference k1/n1 - k2/n2 of independent proportions (Newcombe 1998, method 10)."""
+    return difference(wilson(k1, n1, level), wilson(k2, n2, level))
+
+
+def newcombe_paired(
+    both: int, first: int, second: int, neither: int, level: float = 0.95
+) -> Interval:
+    """The difference of two proportions on the same items (Newcombe 1998b, method 10).
+
+    Args:
+        both: items that both got right.
+        first: items that only the first got right.
+        second: items that only the second got right.
+        neither: items that both got wrong.
+        level: confidence level.
+
+    Returns:
+        Interval of (first - second) / n; [-1, 1] with a NaN estimate where n = 0.
+    """
+    n = both + first + second + neither
+    if n == 0:
+        return Interval(math.nan, -1.0, 1.0, level, 0.0, 0.0, "newcombe, paired")
+    one, two = wilson(both + first, n, level), wilson(both + second, n, level)
+    phi = _paired_correlation(both, first, second, neither)
+    gap = one.estimate - two.estimate
+    low = gap - _correlated(one.estimate - one.low, two.high - two.estimate, phi)
+    high = gap + _correlated(one.high - one.estimate, two.estimate - two.low, phi)
+    return Interval(gap, low, high, level, n, n, "newcombe, paired")
+
+
+def _paired_correlation(a: int, b: int, c: int, d: int) -> float:
+    margins = float(a + b) * (c + d) * (a + c) * (b + d)
+    if margins == 0:
+        return 0.0
+    cross = float(a * d - b * c)
+    if cross > 0:
+        cross = max(cross - (a + b + c + d) / 2, 0.0)
+    return cross / math.sqrt(margins)
+
+
+def _correlated(x: float, y: float, phi: float) -> float:
+    return math.sqrt(max(0.0, x * x - 2 * phi * x * y + y * y))

@@ -1,0 +1,96 @@
+"""Borda counts of rankings with ties, weights and missing judges."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from clash.errors import StatisticsError
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class BordaResult:
+    """The Borda outcome of one item, or of many along leading axes.
+
+    Attributes:
+        scores: (..., K), weighted points over the judges that ranked.
+        points: (..., J, K), unweighted; NaN for a missing judge.
+        places: (..., K), 1 is best, tied candidates share the better place.
+        winner: (...), index of the only best candidate; -1 where tied or nobody ranked.
+        weight: (...), summed weight of the judges that ranked.
+        margin: (...), lead of the first over the second score relative to the greatest
+            possible, in [0, 1]; 0 where tied or nobody ranked.
+    """
+
+    scores: Floats
+    points: Floats
+    places: NDArray[np.intp]
+    winner: NDArray[np.intp]
+    weight: Floats
+    margin: Floats
+
+
+def borda(ranks: ArrayLike, weights: ArrayLike | None = None) -> BordaResult:
+    """Sum of K - rank over the judges; tied candidates share the points of their places.
+
+    With K = 2 that is 1 for the winner, 0 for the loser and 0.5 each for a tie, so the outcome
+    is the weighted majority. A tie of scores is reported as a tie: no label order breaks it.
+
+    Args:
+        ranks: (J, K) or (..., J, K); smaller is better, only the order within a judge counts,
+            equal numbers are a tie. A row that is all NaN is a judge that did not vote.
+        weights: (J,), non-negative; 1 each where not given.
+
+    Raises:
+        StatisticsError: fewer than two candidates, a row that is partly NaN, or weights that
+            are negative or of the wrong length.
+    """
+    table = np.asarray(ranks, dtype=float)
+    if table.ndim < 2 or table.shape[-1] < 2:
+        raise StatisticsError(f"ranks of shape {table.shape}: expected (J, K) with K >= 2")
+    missing = np.isnan(table)
+    absent = missing.all(axis=-1)
+    if np.any(missing.any(axis=-1) & ~absent):
+        raise StatisticsError("a judge ranked only some of the candidates")
+    worth = _weights(weights, table.shape[-2])
+    points = borda_points(table)
+    present = np.where(absent, 0.0, worth)
+    scores = np.sum(np.where(absent[..., None], 0.0, points) * present[..., None], axis=-2)
+    return _outcome(scores, points, present.sum(axis=-1))
+
+
+def borda_points(ranks: Floats) -> Floats:
+    """Points of each judge, same shape as ``ranks``: candidates beaten plus half of those tied."""
+    mine, other = ranks[..., :, None], ranks[..., None, :]
+    beaten = np.sum((mine < other) + 0.5 * (mine == other), axis=-1) - 0.5
+    return np.where(np.isnan(ranks), np.nan, beaten)
+
+
+def _weights(weights: ArrayLike | None, n_judges: int) -> Floats:
+    worth = np.ones(n_judges) if weights is None else np.asarray(weights, dtype=float)
+    if worth.shape != (n_judges,) or not np.all(worth >= 0):
+        raise StatisticsError(f"expected {n_judges} weights >= 0, one for each judge")
+    return worth
+
+
+def _outcome(scores: Floats, points: Floats, weight: Floats) -> BordaResult:
+    n_candidates = scores.shape[-1]
+    # Scores are sums of weights: equal up to rounding is a tie.
+    slack = 1e-9 * np.maximum(1.0, np.abs(scores).max(axis=-1))[..., None]
+    places = 1 + np.sum(scores[..., None, :] > scores[..., :, None] + slack[..., None], axis=-1)
+    alone = (np.sum(places == 1, axis=-1) == 1) & (weight > 0)
+    winner = np.where(alone, np.argmax(scores, axis=-1), -1)
+    top = np.sort(scores, axis=-1)
+    lead = np.where(alone, top[..., -1] - top[..., -2], 0.0)
+    # A candidate that is always first leads most where the others share the rest evenly.
+    greatest = np.where(weight > 0, weight, 1.0) * n_candidates / 2
+    return BordaResult(
+        scores, points, places.astype(np.intp), winner.astype(np.intp), weight, lead / greatest
+    )
