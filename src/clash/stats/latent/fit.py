@@ -1,0 +1,210 @@
+"""What every model of an unknown truth reports: posteriors, and how far to believe the fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+
+from clash.stats.latent.patterns import MISSING, Codes, Floats, Patterns
+
+AMBIGUOUS = 0.6
+"""Below this agreement with majority, which class is called 1 is close to a convention."""
+
+
+class Conditional(Protocol):
+    """Parameters of P(truth) and of P(votes | truth)."""
+
+    @property
+    def prior(self) -> float:
+        """P(truth = 1) before any vote."""
+        ...
+
+    @property
+    def n_params(self) -> int:
+        """Free parameters, the prior among them."""
+        ...
+
+    def log_likelihoods(self, votes: Codes) -> Floats:
+        """Log P(votes | truth = 0 and 1), shape (n, 2); missing votes are summed out."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """One start of a fit and where it ended.
+
+    Attributes:
+        name: what it started from.
+        objective: penalised log-likelihood at the end (higher is better).
+        anchor_agreement: share of items on which it ends on majority's side (a tie is half).
+        converged: whether the optimiser met its tolerance.
+    """
+
+    name: str
+    objective: float
+    anchor_agreement: float
+    converged: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LatentFit:
+    """A fitted model of votes whose truth, 0 or 1, is unknown.
+
+    Attributes:
+        name: the method.
+        patterns: what it was fitted to.
+        parameters: the fitted law of truth and votes; None for a rule without one.
+        pattern_posterior: P(truth = 1 | votes) of shape (n_patterns,), as the model has it;
+            0 or 1 where the label was given.
+        log_likelihood: of the votes (and given labels); None for a rule without a law.
+        n_params: free parameters.
+        converged: whether the optimiser met its tolerance.
+        n_iter: iterations of the winning start.
+        residual: norm of the gradient (or largest parameter step, for EM) at the end.
+        identified: False where the data fit several parameter values equally well and the
+            prior decided.
+        warnings: what a reader should know before believing the posteriors.
+        anchor_agreement: share of items on which the fit sides with uniform majority.
+        start: the start that won.
+        starts: every start tried.
+        temperature: by how much the log-odds are divided in ``tempered``; 1 is the model's own.
+        temperature_reason: why.
+    """
+
+    name: str
+    patterns: Patterns
+    parameters: Conditional | None
+    pattern_posterior: Floats
+    log_likelihood: float | None
+    n_params: int
+    converged: bool = True
+    n_iter: int = 0
+    residual: float = 0.0
+    identified: bool = True
+    warnings: tuple[str, ...] = ()
+    anchor_agreement: float = 1.0
+    start: str = "closed form"
+    starts: tuple[Start, ...] = ()
+    temperature: float = 1.0
+    temperature_reason: str = "untempered"
+
+    @property
+    def item_posterior(self) -> Floats:
+        """P(truth = 1 | votes) of shape (n_items,), as the model has it."""
+        return self.patterns.expand(self.pattern_posterior)
+
+    @property
+    def tempered(self) -> Floats:
+        """P(truth = 1 | votes) of shape (n_items,), log-odds divided by ``temperature``."""
+        return self.patterns.expand(soften(self.pattern_posterior, self.temperature))
+
+    @property
+    def bic(self) -> float | None:
+        """Bayesian information criterion, smaller is better; None without a likelihood."""
+        if self.log_likelihood is None:
+            return None
+        return -2 * self.log_likelihood + self.n_params * float(np.log(self.patterns.weight))
+
+    @property
+    def ambiguity(self) -> float:
+        """How much the naming of the classes is a convention: 0 agrees with majority, 1 not."""
+        return 1 - abs(2 * self.anchor_agreement - 1)
+
+    def posterior(self, votes: Codes, *, tempered: bool = False) -> Floats:
+        """P(truth = 1 | votes) for new votes of shape (n, n_judges), coded as in ``patterns``."""
+        p = self._raw(np.atleast_2d(np.asarray(votes, np.int8)))
+        return soften(p, self.temperature) if tempered else p
+
+    def warned(self, *messages: str) -> LatentFit:
+        """The same fit with more warnings."""
+        return replace(self, warnings=(*self.warnings, *messages))
+
+    def _raw(self, votes: Codes) -> Floats:
+        if self.parameters is None:
+            raise TypeError(f"{self.name} has no law to apply to new votes")
+        return posterior(self.parameters, votes)
+
+
+def logit(p: Floats | float) -> Floats:
+    """log(p / (1 - p)), finite for 0 < p < 1."""
+    p = np.asarray(p, np.float64)
+    return np.asarray(np.log(p) - np.log1p(-p))
+
+
+def sigmoid(x: Floats | float) -> Floats:
+    """1 / (1 + exp(-x)) without overflow."""
+    return np.asarray(0.5 * (1 + np.tanh(0.5 * np.asarray(x, np.float64))))
+
+
+def log_odds(p: Floats) -> Floats:
+    """Log-odds of a posterior, bounded at what a float can tell from certainty (about +-36)."""
+    return logit(np.clip(p, 1e-16, 1 - 1.2e-16))
+
+
+def soften(p: Floats, temperature: float) -> Floats:
+    """A posterior with its log-odds divided by the temperature."""
+    return p if temperature == 1 else sigmoid(log_odds(p) / temperature)
+
+
+def joint(parameters: Conditional, votes: Codes) -> Floats:
+    """Log P(truth, votes) for truth = 0 and 1, shape (n, 2)."""
+    prior = parameters.prior
+    return parameters.log_likelihoods(votes) + np.log([1 - prior, prior])
+
+
+def posterior(parameters: Conditional, votes: Codes) -> Floats:
+    """P(truth = 1 | votes), shape (n,)."""
+    both = joint(parameters, votes)
+    return sigmoid(both[:, 1] - both[:, 0])
+
+
+def log_likelihood_per_pattern(parameters: Conditional, patterns: Patterns) -> Floats:
+    """Log P(votes), or log P(votes, label) where a label was given; shape (n_patterns,)."""
+    both = joint(parameters, patterns.votes)
+    marginal = np.logaddexp(both[:, 0], both[:, 1])
+    known = patterns.labels != MISSING
+    return np.where(
+        known, both[np.arange(len(both)), np.where(known, patterns.labels, 0)], marginal
+    )
+
+
+def observe(p: Floats, labels: Codes) -> Floats:
+    """Posteriors with the given labels in place of what was inferred."""
+    return np.where(labels == MISSING, p, labels)
+
+
+def vote_share(patterns: Patterns, smoothing: float = 1.0) -> Floats:
+    """Smoothed share of the votes for class 1, shape (n_patterns,); 1/2 where nobody voted."""
+    for_one = patterns.for_one.sum(axis=1)
+    n_votes = patterns.observed.sum(axis=1)
+    return np.asarray((for_one + smoothing) / (n_votes + 2 * smoothing))
+
+
+def agreement(p: Floats, q: Floats, counts: Floats) -> float:
+    """Share of items on which two posteriors are on the same side; one at 1/2 counts half."""
+    sides = np.sign(np.round(p - 0.5, 12)) * np.sign(np.round(q - 0.5, 12))
+    return float(counts @ (1 + sides) / (2 * counts.sum()))
+
+
+def assemble(name: str, parameters: Conditional, patterns: Patterns) -> LatentFit:
+    """A fit from its parameters: posteriors, likelihood, agreement with majority, warnings."""
+    per_pattern = log_likelihood_per_pattern(parameters, patterns)
+    p = observe(posterior(parameters, patterns.votes), patterns.labels)
+    agrees = agreement(p, vote_share(patterns), patterns.counts)
+    fit = LatentFit(
+        name=name,
+        patterns=patterns,
+        parameters=parameters,
+        pattern_posterior=p,
+        log_likelihood=float(patterns.counts @ per_pattern),
+        n_params=parameters.n_params,
+        anchor_agreement=agrees,
+    )
+    if agrees >= AMBIGUOUS:
+        return fit
+    return fit.warned(
+        f"sides with majority on only {agrees:.0%} of the items: which class is which is "
+        "close to a convention; labels would settle it"
+    )

@@ -1,0 +1,78 @@
+"""Whether votes can tell the parameters of a model at all; refusing is better than guessing."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from clash.errors import NotIdentifiedError, StatisticsError
+from clash.stats.latent.patterns import MISSING, Codes, Patterns
+
+ENOUGH_LABELS = 5
+"""Labelled items of each class from which on the labels, not the votes, identify the classes."""
+
+
+def informative_judges(patterns: Patterns) -> list[int]:
+    """Judges that voted both ways and are not a copy of an earlier judge.
+
+    A judge that always says the same separates nothing, and a copy adds nothing: neither helps
+    to identify a model.
+    """
+    votes = patterns.votes[patterns.counts > 0]
+    kept: list[int] = []
+    for judge, column in enumerate(votes.T):
+        if _varies(column) and not any(_same(column, votes[:, other]) for other in kept):
+            kept.append(judge)
+    return kept
+
+
+def has_labels(patterns: Patterns) -> bool:
+    """Whether both classes have enough labelled items to be told apart by them."""
+    return all(patterns.counts[patterns.labels == truth].sum() >= ENOUGH_LABELS for truth in (0, 1))
+
+
+def require_votes(patterns: Patterns) -> None:
+    """Refuse a vote matrix without a single vote.
+
+    Raises:
+        StatisticsError: every vote is missing, or every item weighs nothing.
+    """
+    if not patterns.observed[patterns.counts > 0].any():
+        raise StatisticsError("no judge voted on any item")
+
+
+def require_identified(patterns: Patterns, name: str, *, at_least: int, n_params: int) -> None:
+    """Refuse a model that the votes cannot identify.
+
+    Args:
+        patterns: the votes.
+        name: the model, for the message.
+        at_least: informative judges it needs.
+        n_params: its free parameters, to be told from ``2^judges - 1`` pattern frequencies.
+
+    Raises:
+        NotIdentifiedError: too few informative judges or more parameters than free counts.
+        StatisticsError: no votes at all.
+    """
+    require_votes(patterns)
+    if has_labels(patterns):
+        return
+    useful = len(informative_judges(patterns))
+    if useful < at_least:
+        raise NotIdentifiedError(
+            f"{name} needs {at_least} judges that vote both ways and are no copies of each "
+            f"other; this panel has {useful} (of {patterns.n_judges})"
+        )
+    free = 2**useful - 1
+    if n_params > free:
+        raise NotIdentifiedError(
+            f"{name} has {n_params} parameters, but {useful} judges give only {free} free counts"
+        )
+
+
+def _varies(column: Codes) -> bool:
+    seen = column[column != MISSING]
+    return bool(len(seen)) and bool((seen != seen[0]).any())
+
+
+def _same(one: Codes, other: Codes) -> bool:
+    return bool(np.array_equal(one, other))

@@ -1,0 +1,190 @@
+"""Dawid-Skene against crowd-kit, against its own equations, and where it must refuse."""
+
+import numpy as np
+import pytest
+
+from clash.errors import NotIdentifiedError, StatisticsError
+from clash.stats.latent.dawid_skene import (
+    FLAT,
+    dawid_skene,
+    one_coin,
+    position_bias,
+    refits,
+)
+from clash.stats.latent.fit import sigmoid
+from clash.stats.latent.majority import majority, weighted_majority
+from clash.stats.latent.patterns import collapse
+
+SENSITIVITY = np.array([0.9, 0.8, 0.7, 0.65, 0.85])
+SPECIFICITY = np.array([0.7, 0.9, 0.8, 0.6, 0.75])
+
+
+def independent(n, rng, sensitivity=SENSITIVITY, specificity=SPECIFICITY, prior=0.6):
+    truth = (rng.random(n) < prior).astype(int)
+    rate = np.where(truth[:, None] == 1, sensitivity, 1 - specificity)
+    return (rng.random(rate.shape) < rate).astype(np.int8), truth
+
+
+def test_recovers_the_judges_it_was_simulated_with():
+    votes, truth = independent(40_000, np.random.default_rng(0))
+    fit = dawid_skene(collapse(votes))
+    assert fit.converged
+    np.testing.assert_allclose(fit.parameters.sensitivity, SENSITIVITY, atol=0.015)
+    np.testing.assert_allclose(fit.parameters.specificity, SPECIFICITY, atol=0.015)
+    assert fit.parameters.prior == pytest.approx(0.6, abs=0.015)
+    won = ((fit.item_posterior > 0.5) == truth).mean()
+    counted = ((majority(collapse(votes)).item_posterior > 0.5) == truth).mean()
+    assert won > counted
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("share_missing", [0.0, 0.2])
+def test_agrees_with_crowd_kit(share_missing):
+    pandas = pytest.importorskip("pandas")
+    crowdkit = pytest.importorskip("crowdkit.aggregation")
+    rng = np.random.default_rng(3)
+    votes, _ = independent(400, rng)
+    votes[rng.random(votes.shape) < share_missing] = -1
+    votes = votes[(votes >= 0).any(axis=1)]
+    item, judge = np.nonzero(votes >= 0)
+    frame = pandas.DataFrame({"task": item, "worker": judge, "label": votes[item, judge]})
+    # its lower bound counts the prior once per vote, so with gaps its own stopping rule is early
+    theirs = crowdkit.DawidSkene(n_iter=400, tol=-np.inf).fit(frame)
+    ours = dawid_skene(collapse(votes), priors=FLAT, tol=1e-10, max_iter=20_000)
+    np.testing.assert_allclose(ours.item_posterior, theirs.probas_[1].to_numpy(), atol=1e-6)
+
+
+def test_the_weighted_vote_of_equation_12_is_the_posterior():
+    votes, _ = independent(500, np.random.default_rng(1))
+    fit = dawid_skene(collapse(votes))
+    linear = fit.parameters.intercept + votes @ fit.parameters.weights
+    np.testing.assert_allclose(sigmoid(linear), fit.item_posterior, atol=1e-12)
+
+
+def test_the_likelihood_never_falls_from_one_iteration_to_the_next():
+    patterns = collapse(independent(300, np.random.default_rng(5))[0])
+    with_budget = [
+        dawid_skene(patterns, priors=FLAT, max_iter=n).log_likelihood for n in range(1, 30)
+    ]
+    assert np.diff(with_budget).min() >= -1e-9
+
+
+def test_at_the_end_rates_equal_expected_counts():
+    """The equation the fit solves: a judge's rate is its expected share of right votes."""
+    votes, _ = independent(1000, np.random.default_rng(7))
+    fit = dawid_skene(collapse(votes), priors=FLAT, tol=1e-12, max_iter=50_000)
+    p = fit.item_posterior
+    np.testing.assert_allclose(fit.parameters.sensitivity, p @ votes / p.sum(), atol=1e-9)
+    np.testing.assert_allclose(
+        fit.parameters.specificity, (1 - p) @ (1 - votes) / (1 - p).sum(), atol=1e-9
+    )
+    assert fit.parameters.prior == pytest.approx(p.mean(), abs=1e-9)
+
+
+def test_renaming_judges_permuting_items_and_flipping_classes_change_nothing():
+    rng = np.random.default_rng(11)
+    votes, _ = independent(800, rng)
+    fit = dawid_skene(collapse(votes))
+    judges, items = rng.permutation(5), rng.permutation(800)
+    permuted = dawid_skene(collapse(votes[items][:, judges]))
+    np.testing.assert_allclose(permuted.item_posterior, fit.item_posterior[items], atol=1e-5)
+    flipped = dawid_skene(collapse(1 - votes))
+    np.testing.assert_allclose(flipped.item_posterior, 1 - fit.item_posterior, atol=1e-5)
+
+
+def test_a_missing_vote_is_summed_out():
+    """The likelihood of a row with a gap is the sum over what might have stood in it."""
+    law = dawid_skene(collapse(independent(300, np.random.default_rng(2))[0])).parameters
+    gap, one, zero = (np.array([[v, 1, 0, 0, 1]], np.int8) for v in (-1, 1, 0))
+    both = np.logaddexp(law.log_likelihoods(one), law.log_likelihoods(zero))
+    np.testing.assert_allclose(law.log_likelihoods(gap), both, atol=1e-12)
+
+
+def test_labels_enter_as_observed():
+    """Two thirds of the judges are wrong together; only labels can tell."""
+    rng = np.random.default_rng(4)
+    rates = np.array([0.85, 0.3, 0.3])
+    votes, truth = independent(3000, rng, rates, rates, 0.5)
+    labels = np.where(np.arange(3000) < 100, truth, -1)
+    blind = dawid_skene(collapse(votes)).item_posterior[100:]
+    told = dawid_skene(collapse(votes, labels=labels))
+    assert ((blind > 0.5) == truth[100:]).mean() < 0.5
+    assert ((told.item_posterior[100:] > 0.5) == truth[100:]).mean() > 0.8
+    np.testing.assert_array_equal(told.item_posterior[:100], truth[:100])
+
+
+def test_position_bias_is_told_from_prevalence():
+    """Judges that pick the first slot are recovered, which a model without order cannot do."""
+    rng = np.random.default_rng(6)
+    n, first, second = 6000, np.array([0.95, 0.9, 0.85]), np.array([0.6, 0.7, 0.5])
+    truth = (rng.random(n) < 0.7).astype(int)
+    swapped = rng.random(n) < 0.5
+    shown_first = (truth == 1) ^ swapped
+    right = rng.random((n, 3)) < np.where(shown_first[:, None], first, second)
+    votes = np.where(right, truth[:, None], 1 - truth[:, None]).astype(np.int8)
+    fit = position_bias(votes, swapped)
+    np.testing.assert_allclose(fit.parameters.sensitivity[:3], first, atol=0.04)
+    np.testing.assert_allclose(fit.parameters.sensitivity[3:], second, atol=0.04)
+    blind = dawid_skene(collapse(votes)).item_posterior
+    assert ((fit.item_posterior > 0.5) == truth).mean() > ((blind > 0.5) == truth).mean() + 0.02
+
+
+def test_batched_refits_equal_single_fits():
+    votes, _ = independent(500, np.random.default_rng(8))
+    patterns = collapse(votes)
+    counts = patterns.resample(5, np.random.default_rng(9))
+    many = refits(patterns, counts, tol=1e-9, max_iter=5000)
+    for row, one in enumerate(counts):
+        alone = dawid_skene(patterns.reweighted(one), tol=1e-9, max_iter=5000)
+        np.testing.assert_allclose(many.sensitivity[row], alone.parameters.sensitivity, atol=1e-6)
+        np.testing.assert_allclose(many.posterior[row], alone.pattern_posterior, atol=1e-6)
+
+
+def rows(*columns):
+    return np.column_stack(columns).astype(np.int8)
+
+
+COIN = np.random.default_rng(0).integers(0, 2, 60)
+OTHER = np.random.default_rng(1).integers(0, 2, 60)
+
+
+@pytest.mark.parametrize(
+    "votes",
+    [
+        rows(COIN),
+        rows(COIN, OTHER),
+        rows(COIN, COIN, COIN),
+        rows(COIN, OTHER, np.ones(60)),
+        np.ones((60, 4), np.int8),
+    ],
+    ids=["one judge", "two", "three copies", "a constant judge", "all agree"],
+)
+@pytest.mark.parametrize("method", [dawid_skene, one_coin])
+def test_what_the_votes_cannot_identify_is_refused(votes, method):
+    with pytest.raises(NotIdentifiedError, match="judges that vote both ways"):
+        method(collapse(votes))
+
+
+def test_no_votes_at_all_is_refused():
+    with pytest.raises(StatisticsError, match="no judge voted"):
+        dawid_skene(collapse(np.full((5, 3), -1)))
+
+
+def test_labels_identify_what_votes_cannot():
+    votes, truth = independent(200, np.random.default_rng(0), np.array([0.8]), np.array([0.9]))
+    fit = dawid_skene(collapse(votes, labels=truth), priors=FLAT)
+    assert fit.parameters.sensitivity[0] == pytest.approx(votes[truth == 1].mean(), abs=1e-5)
+
+
+def test_majority_reports_the_smoothed_share():
+    patterns = collapse([[1, 1, 0], [1, 2, -1], [-1, -1, -1]])
+    np.testing.assert_allclose(majority(patterns).item_posterior, [3 / 5, 2.5 / 4, 0.5])
+
+
+def test_weighted_majority_is_a_linear_rule():
+    patterns = collapse([[1, 0, 0], [1, -1, 2]])
+    fit = weighted_majority(patterns, [3.0, 1.0, 1.0], intercept=0.5)
+    np.testing.assert_allclose(fit.item_posterior, sigmoid(np.array([1.5, 3.5])))
+    np.testing.assert_allclose(fit.posterior([[1, 0, 0]]), sigmoid(1.5))
+    with pytest.raises(StatisticsError, match="3 finite numbers"):
+        weighted_majority(patterns, [1.0, 2.0])
