@@ -1,0 +1,136 @@
+"""Judges that are no language model: deterministic, offline, and blind to quality.
+
+They are the control group of every report. A panel that agrees with the longest response in 71%
+of the items has to show what else it saw. They judge in the same form as a language model does,
+so that they can stand in a panel too (``baseline/longest``).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from clash.baselines.scorers import BASELINES, Baseline, Mark, Task
+from clash.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from clash.records import Criterion, Groups, Turn
+
+__all__ = ["BASELINES", "Baseline", "Case", "Judged", "Task", "find", "judge"]
+
+_EMPTY = Mark(0.0, "empty response")
+_EQUAL = "equal: ordered by text hash"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A :class:`Task` for whoever has no judge's task at hand."""
+
+    turns: Sequence[Turn]
+    responses: Mapping[str, str]
+    criteria: Sequence[Criterion] = ()
+    ties: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What a baseline said of a blinded item.
+
+    Attributes:
+        ranking: labels in groups, best first.
+        scores: 1 to 5, by label and name of the criterion; empty without criteria.
+        reasons: at most 15 words for each score of 3 or less, by the same keys.
+    """
+
+    ranking: Groups
+    scores: dict[str, dict[str, int]] = field(default_factory=dict)
+    reasons: dict[str, dict[str, str]] = field(default_factory=dict)
+
+
+def find(name: str) -> Baseline:
+    """A baseline by name.
+
+    Raises:
+        ConfigError: there is none of this name.
+    """
+    if name not in BASELINES:
+        raise ConfigError(f"no baseline {name!r}", field="model", mend=f"one of {_listed()}")
+    return BASELINES[name]
+
+
+def _listed() -> str:
+    return ", ".join(f"baseline/{name}" for name in BASELINES)
+
+
+def judge(name: str, task: Task) -> Judged:
+    """Judge a blinded item: rank by the measure, averaged over the criteria by weight.
+
+    Labels play no part: the same texts under other labels get the same ranks. Responses of equal
+    measure share a rank; where ties are not allowed they are ordered by a hash of their text, and
+    the reason says so. Identical texts share a rank even then, for nothing but the label could
+    order them. An empty response measures 0.
+
+    Raises:
+        ConfigError: there is no baseline of this name.
+    """
+    marks = find(name).measure(task)
+    for label, text in task.responses.items():
+        if not text.strip():
+            marks[label] = [_EMPTY] * len(marks[label])
+    means = {label: _mean(row, task.criteria) for label, row in marks.items()}
+    sharing = Counter(means.values())
+    broken = {label for label, mean in means.items() if sharing[mean] > 1 and not task.ties}
+    names = [criterion.name for criterion in task.criteria]
+    return Judged(
+        ranking=_ranked(means, task),
+        scores={
+            label: {name: _score(mark) for name, mark in zip(names, row, strict=True)}
+            for label, row in marks.items()
+            if names
+        },
+        reasons={
+            label: reasons
+            for label, row in marks.items()
+            if (reasons := _reasons(names, row, broken=label in broken))
+        },
+    )
+
+
+def _mean(row: Sequence[Mark], criteria: Sequence[Criterion]) -> float:
+    weights = [criterion.weight for criterion in criteria] or [1.0]
+    total = sum(weight * mark.value for weight, mark in zip(weights, row, strict=True))
+    return round(total / sum(weights), 9)  # equal measures must not differ by a rounding
+
+
+def _ranked(means: Mapping[str, float], task: Task) -> Groups:
+    keys = {
+        label: (-mean, "" if task.ties else _hash(task.responses[label]))
+        for label, mean in means.items()
+    }
+    return [
+        sorted(label for label in keys if keys[label] == key) for key in sorted(set(keys.values()))
+    ]
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+
+
+def _score(mark: Mark) -> int:
+    """Fifths of the measure: 1 below 0.2, 5 from 0.8."""
+    return 1 + min(4, int(5 * mark.value + 1e-9))
+
+
+def _reasons(names: Sequence[str], row: Sequence[Mark], *, broken: bool) -> dict[str, str]:
+    reasons = {}
+    for name, mark in zip(names, row, strict=False):
+        parts = [mark.reason] if _score(mark) <= 3 else []
+        if broken:
+            parts.append(_EQUAL)
+        if parts:
+            reasons[name] = "; ".join(parts)
+    return reasons

@@ -1,0 +1,153 @@
+"""What form a prompt asks for, and how far a response keeps to it."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from clash.baselines.text import count_words, paragraphs, prose, sentences
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Wish = Callable[[str], "Check"]
+    """Looks at a response for one thing that its prompt asked for."""
+
+_NUMBERS = {"a single": 1} | {
+    word: number
+    for number, word in enumerate(
+        ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"), start=1
+    )
+}
+_N = rf"(?:\d{{1,4}}|{'|'.join(_NUMBERS)})"
+
+# All of these read a prompt in lower case.
+_LIMIT = re.compile(
+    r"\b(?:at most|(?:no|not) more than|up to|under|below|within|(?:fewer|less) than|max|exactly|in)"
+    rf" (?P<n>{_N})[ -](?P<unit>word|sentence|paragraph|bullet)s?\b"
+)
+_CODE = re.compile(
+    r"\b(?:write|implement|create|fix|refactor|complete|give|show|build)\b[^.?!\n]{0,60}"
+    r"\b(?:function|script|code|program|query|class|regex|command|method|one-liner)\b"
+)
+_LIST = re.compile(
+    r"\bbullet|\bchecklist\b|\bstep[- ]by[- ]step\b|\bnumbered\b|\bas a (?:\w+ )?list\b|^list\b|"
+    rf"\b{_N} (?:\w+ )?(?:tips|ways|ideas|reasons|steps|options|suggestions|names|questions)\b",
+    re.MULTILINE,
+)
+_JSON = re.compile(
+    r"\bjson (?:object|array|list)\b|\b(?:as|in|return|valid|output|only) (?:\w+ )?json\b"
+)
+_TABLE = re.compile(r"\b(?:as|in|into|make) an? (?:\w+ )?table\b|\bmarkdown table\b")
+
+_ITEM = re.compile(r"^[ \t]*(?:[-*+•]|\d{1,3}[.)])[ \t]+\S", re.MULTILINE)
+_ROW = re.compile(r"^[ \t]*\|.*\|[ \t]*$", re.MULTILINE)
+_LOOKS_LIKE_CODE = re.compile(
+    r"```|`[^`\n]{8,}`|^[ \t]*(?:def|class|import|from|return|for|while|SELECT|const|let|function)\b",
+    re.MULTILINE,
+)
+_FENCE = re.compile(r"^\s*```\w*\n|\n?```\s*$")
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing looked at: 1 is as it should be, 0 is not at all; ``fault`` says what is wrong."""
+
+    value: float
+    fault: str
+
+
+def wishes(asked: str) -> list[Wish]:
+    """What ``asked`` says of the form of a response: code, list, JSON, table, limits."""
+    asked = asked.lower()
+    found: list[Wish] = [wish for pattern, wish in _FORMS if pattern.search(asked)]
+    return [*found, *(_limit(match) for match in _LIMIT.finditer(asked))]
+
+
+def _code(text: str) -> Check:
+    there = _LOOKS_LIKE_CODE.search(text) is not None
+    return Check(float(there), "No code where the prompt asks for some")
+
+
+def _list(text: str) -> Check:
+    there = len(_ITEM.findall(text)) >= 2
+    return Check(float(there), "No list where the prompt asks for one")
+
+
+def _table(text: str) -> Check:
+    there = len(_ROW.findall(text)) >= 3
+    return Check(float(there), "No table where the prompt asks for one")
+
+
+def _json(text: str) -> Check:
+    try:
+        json.loads(_FENCE.sub("", text.strip()))
+    except (ValueError, RecursionError):
+        return Check(0.0, "Not valid JSON where the prompt asks for it")
+    return Check(1.0, "")
+
+
+_FORMS = ((_CODE, _code), (_LIST, _list), (_TABLE, _table), (_JSON, _json))
+
+
+def _limit(match: re.Match[str]) -> Wish:
+    limit, unit = _number(match["n"]), match["unit"]
+
+    def within(text: str) -> Check:
+        found = _count(unit, text)
+        value = 1.0 if found <= limit else limit / found
+        return Check(value, f"{found} {unit}s where {limit} were allowed")
+
+    return within
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isdigit() else _NUMBERS[text]
+
+
+def _count(unit: str, text: str) -> int:
+    match unit:
+        case "word":
+            return count_words(text)
+        case "bullet":
+            return len(_ITEM.findall(text))
+        case "sentence":
+            return len(sentences(prose(text)))
+        case _:
+            return len(paragraphs(prose(text)))
+
+
+def readability(response: str) -> list[Check]:
+    """What can be said of any response: it ends, and its sentences and paragraphs do."""
+    plain = prose(response)
+    lengths = [count_words(sentence) for sentence in sentences(plain)]
+    if not lengths:
+        return [_completeness(response)]
+    mean = sum(lengths) / len(lengths)
+    longest = max(count_words(block) for block in paragraphs(plain))
+    return [
+        _completeness(response),
+        Check(_between(mean, 4, 25, 45), f"Sentences average {mean:.0f} words"),
+        Check(_between(longest, 0, 120, 300), f"A paragraph of {longest} words without a break"),
+    ]
+
+
+def _between(value: float, low: float, high: float, worst: float) -> float:
+    """1 from ``low`` to ``high``, falling to 0 at ``worst`` and at 0."""
+    if value < low:
+        return value / low
+    return 1.0 if value <= high else max(0.0, (worst - value) / (worst - high))
+
+
+def _completeness(response: str) -> Check:
+    """Whether the text ends where a text may end: a stop, a list item, a closed code block."""
+    text = response.rstrip()
+    if text.count("```") % 2:
+        return Check(0.0, "Ends inside a code block")
+    last = text.rpartition("\n")[2]
+    if count_words(text) < 12 or _ITEM.match(last) or _ROW.match(last):
+        return Check(1.0, "")
+    cut = text[-1].isalnum() or text[-1] in ",;:-–("
+    return Check(0.0, "Stops mid-sentence") if cut else Check(1.0, "")

@@ -1,0 +1,159 @@
+"""The baselines: small, deterministic scorers that know nothing of quality."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from clash.baselines.forms import readability, wishes
+from clash.baselines.text import count_words, terms
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence, Set
+
+    from clash.baselines.forms import Wish
+    from clash.records import Criterion, Turn
+
+
+class Task(Protocol):
+    """A blinded item: what any judge may see."""
+
+    @property
+    def turns(self) -> Sequence[Turn]:
+        """The conversation to respond to."""
+        ...
+
+    @property
+    def criteria(self) -> Sequence[Criterion]:
+        """What to judge by; empty where the run judges without criteria."""
+        ...
+
+    @property
+    def responses(self) -> Mapping[str, str]:
+        """Text by label."""
+        ...
+
+    @property
+    def ties(self) -> bool:
+        """Whether responses may share a rank."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What was measured of one response: 0 to 1, and in at most ten words why not more."""
+
+    value: float
+    reason: str
+
+
+Marks = dict[str, list[Mark]]
+"""By label: a mark for each criterion, or a single one where there are no criteria."""
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """A scorer and what it says of itself."""
+
+    name: str
+    statement: str
+    measure: Callable[[Task], Marks]
+
+
+def _for_each_criterion(task: Task, marks: Mapping[str, Mark]) -> Marks:
+    """The same marks whatever the criterion, from a scorer that reads no criteria."""
+    return {label: [mark] * max(1, len(task.criteria)) for label, mark in marks.items()}
+
+
+def _asked(task: Task, *roles: str) -> str:
+    return "\n".join(turn.content for turn in task.turns if turn.role in roles)
+
+
+def longest(task: Task) -> Marks:
+    """Share of the words of the item's longest response."""
+    counts = {label: count_words(text) for label, text in task.responses.items()}
+    most = max(counts.values(), default=0) or 1
+    return _for_each_criterion(
+        task,
+        {
+            label: Mark(n / most, f"{n} words; the longest has {most}")
+            for label, n in counts.items()
+        },
+    )
+
+
+def concise(task: Task) -> Marks:
+    """Distinct content words per word: repetition, filler and sheer length lower it."""
+    return _for_each_criterion(
+        task, {label: _density(text) for label, text in task.responses.items()}
+    )
+
+
+def _density(text: str) -> Mark:
+    words, distinct = count_words(text), len(terms(text))
+    share = min(1.0, distinct / words) if words else 0.0
+    return Mark(share, f"{distinct} distinct content words in {words} words")
+
+
+def coverage(task: Task) -> Marks:
+    """Share of the prompt's terms that recur in a response, and of the criterion's at a third."""
+    wanted = terms(_asked(task, "user"))
+    rubrics = [terms(f"{each.name} {each.description}") for each in task.criteria] or [{}]
+    found = {label: terms(text).keys() for label, text in task.responses.items()}
+    return {
+        label: [_covered(wanted, rubric, stems) for rubric in rubrics]
+        for label, stems in found.items()
+    }
+
+
+def _covered(wanted: Mapping[str, str], rubric: Mapping[str, str], found: Set[str]) -> Mark:
+    weights = {**dict.fromkeys(rubric, 1), **dict.fromkeys(wanted, 3)}
+    missing = [stem for stem in weights if stem not in found]
+    total = sum(weights.values())
+    value = 1 - sum(weights[stem] for stem in missing) / total if total and found else 0.0
+    named = ", ".join((wanted.get(stem) or rubric[stem])[:20] for stem in missing[:3])
+    return Mark(value, f"{len(missing)} of {len(weights)} terms missing: {named}")
+
+
+def structure(task: Task) -> Marks:
+    """Mean of the checks of form: what was asked for, limits, sentences, paragraphs, an end."""
+    wanted = wishes(_asked(task, "system", "user"))
+    return _for_each_criterion(
+        task, {label: _formed(wanted, text) for label, text in task.responses.items()}
+    )
+
+
+def _formed(wanted: Sequence[Wish], response: str) -> Mark:
+    found = [wish(response) for wish in wanted] + readability(response)
+    worst = min(found, key=lambda check: check.value)
+    return Mark(sum(check.value for check in found) / len(found), worst.fault)
+
+
+BASELINES: dict[str, Baseline] = {
+    baseline.name: baseline
+    for baseline in (
+        Baseline(
+            "longest",
+            "Prefers the response with most words. Counts words; is not a language model.",
+            longest,
+        ),
+        Baseline(
+            "coverage",
+            "Prefers the response that repeats most terms of the prompt and the criteria. "
+            "Matches word stems; is not a language model.",
+            coverage,
+        ),
+        Baseline(
+            "structure",
+            "Prefers the form that was asked for, readable sentences and paragraphs, and an end. "
+            "Matches patterns; is not a language model.",
+            structure,
+        ),
+        Baseline(
+            "concise",
+            "Prefers the response with most distinct content words per word. "
+            "Counts words; is not a language model.",
+            concise,
+        ),
+    )
+}

@@ -1,0 +1,78 @@
+"""What the baselines see of a text: words, terms, sentences, paragraphs.
+
+No language model, and no word list beyond the function words of English.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+_TERM = re.compile(r"[^\W_]+")
+_CJK = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
+_FENCED = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+_MARKER = re.compile(r"^[ \t]*(?:[-*+•]|#{1,6}|\d{1,3}[.)])[ \t]+", re.MULTILINE)
+_SENTENCE_END = re.compile(r"(?<=[.!?…。！？])\s+|\n+|(?<=[。！？])")
+_BLANK_LINES = re.compile(r"\n\s*\n")
+_NOT_PLURAL = ("ss", "us", "is")
+
+_FUNCTION_WORDS = """
+a about above after again all also am an and any are as at be because been before being below
+between both but by can could did do does doing down during each either else ever every few for
+from further had has have having he her here hers him his how i if in into is it its itself
+just less let many may me might mine more most much must my neither no nor not now of off on
+once one only onto or other our ours out over own per rather same shall she should since so
+some such than that the their theirs them then there these they this those though through to
+too under until up upon us very was we were what when where whether which while who whom whose
+why will with within without would yes yet you your yours
+d ll m re s t ve don doesn isn aren wasn weren won can couldn wouldn shouldn didn hasn haven
+answer ask describe explain give help make please show tell want write
+"""
+FUNCTION_WORDS = frozenset(_FUNCTION_WORDS.split())
+"""Words that say nothing about a subject; the last line is how prompts begin."""
+
+
+def count_words(text: str) -> int:
+    """Words between white space; each Chinese or Japanese character is a word."""
+    if text.isascii():
+        return len(text.split())
+    return len(_CJK.sub(" ", text).split()) + len(_CJK.findall(text))
+
+
+@lru_cache(maxsize=65536)
+def stem(word: str) -> str:
+    """A lower-case word without its commonest English endings; words of 3 letters stay."""
+    if len(word) > 4 and word.endswith("ies"):
+        word = word[:-3] + "y"
+    elif len(word) > 3 and word.endswith("s") and not word.endswith(_NOT_PLURAL):
+        word = word[:-1]
+    for ending in ("ing", "ed", "ly"):
+        if len(word) >= len(ending) + 4 and word.endswith(ending):
+            word = word[: -len(ending)]
+            word = word[:-1] if word[-1] == word[-2] and word[-1] not in "lsz" else word
+            break
+    return word[:-1] if len(word) > 4 and word.endswith("e") else word
+
+
+def terms(text: str) -> dict[str, str]:
+    """The content words of ``text``: a stem each, and the word it was first seen as."""
+    found: dict[str, str] = {}
+    for word in _TERM.findall(text.lower()):
+        if word not in FUNCTION_WORDS:
+            found.setdefault(stem(word), word)
+    return found
+
+
+def prose(text: str) -> str:
+    """``text`` without its code blocks and without the marks of lists and headings."""
+    return _MARKER.sub("", _FENCED.sub("\n", text) if "```" in text else text)
+
+
+def sentences(plain: str) -> list[str]:
+    """The sentences of :func:`prose`; a line's end ends a sentence too."""
+    return [part for part in _SENTENCE_END.split(plain) if part.strip()]
+
+
+def paragraphs(plain: str) -> list[str]:
+    """The blocks of :func:`prose`, as blank lines part them."""
+    return [part for part in _BLANK_LINES.split(plain) if part.strip()]

@@ -1,0 +1,92 @@
+"""Judges that are no language model, behind the same protocol as those that are."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+from clash import baselines
+from clash.errors import ProviderError
+from clash.providers.base import Reply, Request
+from clash.records import Tokens
+
+if TYPE_CHECKING:
+    from clash.baselines import Judged
+    from clash.providers.base import JudgeTask
+
+
+class BaselineProvider:
+    """``baseline/NAME``: judges offline, at once, for nothing, and always the same.
+
+    It reads :attr:`Request.task`, not the prompt, and answers with the JSON that a language model
+    is asked for, so that everything after it (parsing, audit, replay) is the same road.
+    """
+
+    account = "baseline"
+    offline = True
+
+    def __init__(self, name: str) -> None:
+        self.baseline = baselines.find(name)
+
+    async def complete(self, request: Request) -> Reply:
+        """Judge the task.
+
+        Raises:
+            ProviderError: there is no task: a baseline can neither generate nor write criteria.
+        """
+        if request.task is None:
+            raise ProviderError(
+                f"baseline/{self.baseline.name} is not a language model: it judges, and can"
+                " neither generate responses nor write criteria",
+                error_class="unsupported",
+                action="stop",
+            )
+        started = time.perf_counter()
+        judged = baselines.judge(self.baseline.name, request.task)
+        answer = _answer(judged, request.task)
+        return Reply(
+            text=json.dumps(answer, ensure_ascii=False),
+            outcome="ok",
+            request=self._as_sent(request.task),
+            response={"statement": self.baseline.statement, "answer": answer},
+            status=None,
+            finish_reason="stop",
+            tokens=Tokens(input=0, output=0),
+            cost_usd=0.0,
+            served_model=f"baseline/{self.baseline.name}",
+            latency_s=time.perf_counter() - started,
+        )
+
+    def _as_sent(self, task: JudgeTask) -> dict[str, Any]:
+        return {
+            "baseline": self.baseline.name,
+            "turns": [turn.model_dump() for turn in task.turns],
+            "criteria": [criterion.model_dump() for criterion in task.criteria],
+            "responses": dict(task.responses),
+            "ties": task.ties,
+        }
+
+    async def aclose(self) -> None:
+        """Nothing was opened."""
+
+
+def _answer(judged: Judged, task: JudgeTask) -> dict[str, Any]:
+    """``judged`` in the form that ``prompts/answer.*.md`` asks for: criteria by number."""
+    ties = task.ties or any(len(group) > 1 for group in judged.ranking)
+    ranking = judged.ranking if ties else [group[0] for group in judged.ranking]
+    if not task.criteria:
+        return {"ranking": ranking}
+    return {
+        "scores": {
+            label: {
+                f"C{number}": {
+                    "score": judged.scores[label][criterion.name],
+                    "reason": judged.reasons.get(label, {}).get(criterion.name, ""),
+                }
+                for number, criterion in enumerate(task.criteria, start=1)
+            }
+            for label in task.responses
+        },
+        "ranking": ranking,
+    }
