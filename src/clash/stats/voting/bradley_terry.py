@@ -117,7 +117,8 @@ class BradleyTerry:
 
     def elo(self, origin: float = 1000.0) -> Floats:
         """(K,), on the Elo scale: 400 points are odds of 10 to 1."""
-        return origin + 400 / np.log(10) * self.theta
+        scaled: Floats = origin + 400 / np.log(10) * self.theta
+        return scaled
 
 
 def count_comparisons(

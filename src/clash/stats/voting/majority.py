@@ -106,7 +106,8 @@ class Plurality:
     def smoothed(self, prior: float = 1.0) -> Floats:
         """Class probabilities, shape (N, C): the vote shares after ``prior`` votes each."""
         raised = self.counts + prior
-        return raised / raised.sum(axis=1, keepdims=True)
+        p: Floats = raised / raised.sum(axis=1, keepdims=True)
+        return p
 
 
 def plurality(codes: ArrayLike, n_classes: int, weights: ArrayLike | None = None) -> Plurality:

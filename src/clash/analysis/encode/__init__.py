@@ -1,0 +1,128 @@
+"""Votes files and run folders as arrays: the only place where ids become indices."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from clash.analysis.encode.lines import read_lines
+from clash.analysis.encode.table import Columns, Table
+from clash.analysis.encode.votes import COLUMNS, Kind, VoteRow, Votes
+from clash.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+__all__ = ["Kind", "VoteRow", "Votes", "encode", "read_votes", "write_votes"]
+
+
+def read_votes(
+    path: str | Path,
+    *,
+    judges: str | Sequence[str] | None = None,
+    subset: str | Sequence[str] | None = None,
+    presentation: str | None = None,
+    decisive: bool = False,
+) -> Votes:
+    """Read a votes file, JSONL or CSV by its name, plain or ``.gz``.
+
+    Rows are (item, presentation, repeat). A vote whose presentation is ``both``, or is not said,
+    stands in the row of ``orig``, unless some judge has several of these for one item.
+
+    Args:
+        path: the file.
+        judges: ids with wildcards (``gpt-*,*#s0``), comma separated or a list; None for all.
+        subset: subsets with wildcards, likewise.
+        presentation: the presentation to keep (``orig``, ``swap``).
+        decisive: keep rows whose label is A or B (1 or 0) only.
+
+    Raises:
+        InputError: with file and line, where a line is not a vote, an outcome cannot be read, a
+            vote stands twice, an item has two labels or scores are mixed with sides; without
+            line, where nothing is left after the filter (with a list of what there is).
+    """
+    file = Path(path)
+    columns = Columns(text=file.name.lower().removesuffix(".gz").endswith(".csv"))
+    for rows in read_lines(file):
+        columns.add(rows)
+    table = Table.of(columns, file)
+    return table.filtered(_globs(judges), _globs(subset), presentation, decisive=decisive).votes()
+
+
+def encode(
+    rows: Iterable[VoteRow],
+    *,
+    judges: str | Sequence[str] | None = None,
+    subset: str | Sequence[str] | None = None,
+    presentation: str | None = None,
+    decisive: bool = False,
+    source: Path | None = None,
+) -> Votes:
+    """Votes that are in memory, filtered as :func:`read_votes` does.
+
+    Raises:
+        InputError: as there, without lines.
+    """
+    columns = Columns(text=False)
+    columns.add(list(rows))
+    table = Table.of(columns, source)
+    return table.filtered(_globs(judges), _globs(subset), presentation, decisive=decisive).votes()
+
+
+def _globs(text: str | Sequence[str] | None) -> list[str] | None:
+    if text is None:
+        return None
+    parts = text.split(",") if isinstance(text, str) else list(text)
+    return [part.strip() for part in parts if part.strip()]
+
+
+def write_votes(path: str | Path, rows: Iterable[VoteRow]) -> int:
+    """Write a votes file, JSONL or CSV by its name, packed where it ends in ``.gz``.
+
+    Keys without a value are left out, but for ``vote``, whose null says that a judge failed.
+
+    Returns:
+        How many votes were written.
+
+    Raises:
+        InputError: the folder is missing or may not be written to.
+    """
+    file = Path(path)
+    lines = [_record(row) for row in rows]
+    as_csv = file.name.lower().removesuffix(".gz").endswith(".csv")
+    data = (
+        _as_csv(lines) if as_csv else b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
+    )
+    try:
+        # No time stamp inside: the same votes are the same bytes.
+        file.write_bytes(gzip.compress(data, mtime=0) if file.suffix == ".gz" else data)
+    except OSError as error:
+        raise InputError(f"may not be written: {error.strerror}", path=file) from None
+    return len(lines)
+
+
+def _record(row: VoteRow) -> dict[str, Any]:
+    known = {f.name: getattr(row, f.name) for f in fields(row) if f.name != "extra"}
+    kept = {key: value for key, value in known.items() if value is not None or key == "vote"}
+    return {**kept, **row.extra}
+
+
+def _as_csv(lines: list[dict[str, Any]]) -> bytes:
+    columns = list(COLUMNS[:3]) + sorted(
+        {key for line in lines for key in line} - set(COLUMNS[:3]), key=_column_order
+    )
+    out = io.StringIO(newline="")
+    writer = csv.DictWriter(out, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(lines)
+    return out.getvalue().encode()
+
+
+def _column_order(name: str) -> tuple[int, str]:
+    return (COLUMNS.index(name) if name in COLUMNS else len(COLUMNS), name)

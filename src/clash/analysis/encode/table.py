@@ -1,0 +1,352 @@
+"""Coded votes: names to codes, filters, and the layout of the matrix."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, NoReturn, cast
+
+import numpy as np
+
+from clash.analysis.encode.lines import line_number
+from clash.analysis.encode.votes import COLUMNS, SIDES, Kind, Votes
+from clash.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Codes = NDArray[np.int32]
+
+_MOST_CELLS = 250_000_000
+
+
+class _Names(dict[Any, int]):
+    """Codes by name, in order of appearance; 7 and "7" are the same name."""
+
+    def __init__(self) -> None:
+        self.names: list[str | None] = []
+
+    def __missing__(self, key: str | float | None) -> int:
+        if key is None or isinstance(key, str):
+            code = len(self.names)
+            self.names.append(key)
+        else:
+            code = self[str(key)]
+        self[key] = code
+        return code
+
+
+class _Outcomes(dict[Any, int]):
+    """Codes by raw vote or label. True and 1 are one key, so are 1 and 1.0."""
+
+    def __init__(self, *, text: bool) -> None:
+        self.text = text
+        self.numbers: list[float] = []
+        self.raw: list[object] = []
+
+    def __missing__(self, key: object) -> int:
+        self[key] = code = len(self.numbers)
+        self.numbers.append(_number(key, text=self.text))
+        self.raw.append(key)
+        return code
+
+
+def _number(key: object, *, text: bool) -> float:
+    """A raw outcome as a float: NaN for missing, infinity for one that nobody can read."""
+    if key is None:
+        return math.nan
+    if isinstance(key, str):
+        if key in SIDES:
+            return SIDES[key]
+        if not text:
+            return math.inf
+        if key.strip().lower() in ("", "null", "none", "nan"):
+            return math.nan
+        try:
+            number = float(key)
+        except ValueError:
+            return math.inf
+        return number if math.isfinite(number) else math.inf
+    return float(key) if isinstance(key, int | float) else math.inf
+
+
+class Columns:
+    """The columns of a votes file, coded while it is read."""
+
+    def __init__(self, *, text: bool) -> None:
+        self.ids = {name: _Names() for name in COLUMNS if name not in ("vote", "label")}
+        self.outcomes = {name: _Outcomes(text=text) for name in ("vote", "label")}
+        self.parts: dict[str, list[Codes]] = {name: [] for name in COLUMNS}
+
+    def add(self, rows: Sequence[Any]) -> None:
+        """Code a chunk of lines."""
+        for name, index in {**self.ids, **self.outcomes}.items():
+            codes = map(index.__getitem__, [getattr(row, name) for row in rows])
+            self.parts[name].append(np.fromiter(codes, np.int32, len(rows)))
+
+    def column(self, name: str) -> Codes:
+        """A finished column; it can be had once."""
+        parts = self.parts.pop(name)
+        return np.concatenate(parts) if parts else np.zeros(0, np.int32)
+
+
+@dataclass
+class Table:
+    """Coded lines, and the names behind the codes."""
+
+    file: Path | None
+    codes: dict[str, Codes]
+    names: dict[str, list[str | None]]
+    values: dict[str, Floats]
+    raw: dict[str, list[object]]
+    lines: NDArray[np.intp] | None = None
+
+    @classmethod
+    def of(cls, columns: Columns, file: Path | None) -> Table:
+        """The columns, once the outcomes are known to be readable.
+
+        Raises:
+            InputError: no votes, or one that is no outcome.
+        """
+        table = cls(
+            file,
+            {name: columns.column(name) for name in COLUMNS},
+            {name: index.names for name, index in columns.ids.items()},
+            {name: np.array(index.numbers) for name, index in columns.outcomes.items()},
+            {name: index.raw for name, index in columns.outcomes.items()},
+        )
+        if not len(table.codes["item"]):
+            raise InputError("holds no votes", path=file, mend="one JSON object a line")
+        for name in ("vote", "label"):
+            table._check_outcomes(name)
+        return table
+
+    def _check_outcomes(self, name: str) -> None:
+        for code in np.flatnonzero(np.isinf(self.values[name])):
+            at = int(np.flatnonzero(self.codes[name] == code)[0])
+            self._fail(
+                f"{self.raw[name][code]!r} is not an outcome",
+                at,
+                name,
+                'write "A", "B" or "tie", 1 or 0, a number, or null for a judge that failed',
+            )
+
+    def _fail(self, message: str, at: int, name: str, mend: str) -> NoReturn:
+        raise InputError(
+            message, path=self.file, line=self._line(at), field=name or None, mend=mend
+        )
+
+    def _line(self, at: int) -> int | None:
+        if self.file is None or not self.file.is_file():
+            return None
+        return line_number(self.file, at if self.lines is None else int(self.lines[at]))
+
+    def filtered(
+        self,
+        judges: list[str] | None,
+        subset: list[str] | None,
+        presentation: str | None,
+        *,
+        decisive: bool,
+    ) -> Table:
+        """The lines that a command asked for."""
+        keep = np.ones(len(self.codes["item"]), dtype=bool)
+        wanted = {"judge": judges, "subset": subset}
+        wanted["presentation"] = None if presentation is None else [presentation]
+        for name, globs in wanted.items():
+            if globs is not None:
+                keep &= self._matching(name, globs)[self.codes[name]]
+                if not keep.any():
+                    self._nothing_left(name, globs)
+        if decisive:
+            truth = self.values["label"][self.codes["label"]]
+            keep &= (truth == 1) | (truth == 0)
+            if not keep.any():
+                raise InputError(
+                    "no vote has a label A or B", path=self.file, mend="leave out --decisive"
+                )
+        if keep.all():
+            return self
+        codes = {name: column[keep] for name, column in self.codes.items()}
+        return Table(self.file, codes, self.names, self.values, self.raw, np.flatnonzero(keep))
+
+    def _matching(self, name: str, globs: list[str]) -> NDArray[np.bool_]:
+        found = [
+            text is not None and any(text == glob or fnmatchcase(text, glob) for glob in globs)
+            for text in self.names[name]
+        ]
+        return np.array(found, dtype=bool)
+
+    def _nothing_left(self, name: str, globs: list[str]) -> NoReturn:
+        there = sorted(text for text in self.names[name] if text is not None)
+        shown = ", ".join(there[:12]) + (f", … ({len(there)} in all)" if len(there) > 12 else "")
+        raise InputError(
+            f"no vote is left after --{name}{'s' if name == 'judge' else ''} {','.join(globs)}",
+            path=self.file,
+            mend=f"there is: {shown}" if there else f"the file has no {name}",
+        )
+
+    def votes(self) -> Votes:
+        """The matrix.
+
+        Raises:
+            InputError: a vote stands twice, an item has two labels, outcomes are of several
+                kinds, or rows times judges do not fit in memory.
+        """
+        kind = self._kind("vote")
+        judges, judge_of = self._judges()
+        rows, n_rows = self._rows(judge_of, len(judges))
+        if n_rows * len(judges) > _MOST_CELLS:
+            raise InputError(
+                f"{n_rows} rows by {len(judges)} judges do not fit in memory",
+                path=self.file,
+                mend="choose judges with --judges",
+            )
+        values = self._coded("vote")
+        matrix = np.full((n_rows, len(judges)), np.nan)
+        matrix[rows, judge_of] = values
+        first = np.unique(rows, return_index=True)[1]
+        labels = self._labels(first)
+        failed = np.bincount(judge_of[np.isnan(values)], minlength=len(judges))
+        return Votes(
+            items=cast("tuple[str, ...]", self._text("item", first)),
+            judges=judges,
+            families=self._families(judge_of, len(judges)),
+            matrix=matrix,
+            kind=kind,
+            labels=labels,
+            label_kind=None if np.isnan(labels).all() else self._kind("label"),
+            groups=self._groups(first),
+            subsets=self._text("subset", first),
+            presentations=self._text("presentation", first),
+            repeats=self._text("repeat", first),
+            failed=failed.astype(np.intp),
+            source="" if self.file is None else str(self.file),
+        )
+
+    def _coded(self, name: str) -> Floats:
+        return self.values[name][self.codes[name]]
+
+    def _text(self, name: str, rows: NDArray[np.intp]) -> tuple[str | None, ...]:
+        names = self.names[name]
+        return tuple(names[code] for code in self.codes[name][rows].tolist())
+
+    def _judges(self) -> tuple[tuple[str, ...], NDArray[np.intp]]:
+        present, codes = np.unique(self.codes["judge"], return_inverse=True)
+        names = [str(self.names["judge"][code]) for code in present]
+        order = np.array(sorted(range(len(names)), key=names.__getitem__), dtype=np.intp)
+        place = np.empty_like(order)
+        place[order] = np.arange(len(order))
+        return tuple(names[i] for i in order), place[codes]
+
+    def _families(self, judge_of: NDArray[np.intp], n_judges: int) -> tuple[str | None, ...]:
+        families: list[str | None] = [None] * n_judges
+        pairs = np.unique(np.stack([judge_of, self.codes["family"].astype(np.intp)]), axis=1)
+        for judge, code in pairs.T.tolist():
+            families[judge] = families[judge] or self.names["family"][code]
+        return tuple(families)
+
+    def _rows(self, judge_of: NDArray[np.intp], n_judges: int) -> tuple[NDArray[np.intp], int]:
+        """The row of each vote, and how many rows there are."""
+        merged = self._merged_presentations()
+        if merged is not None:
+            rows = self._row_codes(merged)
+            if not len(_twice(rows * n_judges + judge_of)):
+                self.codes["presentation"] = merged
+                return rows, int(rows.max()) + 1
+        rows = self._row_codes(self.codes["presentation"])
+        twice = _twice(rows * n_judges + judge_of)
+        if len(twice):
+            self._duplicate(int(twice[0]), int(twice[1]))
+        return rows, int(rows.max()) + 1
+
+    def _row_codes(self, presentation: Codes) -> NDArray[np.intp]:
+        key = self.codes["item"].astype(np.int64)
+        for codes in (presentation, self.codes["repeat"]):
+            key = key * (int(codes.max()) + 1) + codes
+        return np.unique(key, return_inverse=True)[1].astype(np.intp)
+
+    def _merged_presentations(self) -> Codes | None:
+        """Presentations with ``both`` and none said as ``orig``; None where that changes nothing."""
+        names = self.names["presentation"]
+        same = [code for code, name in enumerate(names) if name in ("orig", "both", None)]
+        if len(same) < 2:
+            return None
+        # A name that stands for them all: the report must not call a row "both" by chance.
+        into = names.index("orig") if "orig" in names else same[0]
+        table = np.arange(len(names), dtype=np.int32)
+        table[same] = into
+        return table[self.codes["presentation"]]
+
+    def _duplicate(self, first: int, second: int) -> NoReturn:
+        parts = [
+            f"{name} {self.names[name][self.codes[name][second]]!r}"
+            for name in ("item", "judge", "presentation", "repeat")
+            if self.names[name][self.codes[name][second]] is not None
+        ]
+        line = self._line(first)
+        where = "" if line is None else f", first in line {line}"
+        self._fail(
+            f"a second vote for {', '.join(parts)}{where}",
+            second,
+            "",
+            "give repeated votes a different repeat, or keep one",
+        )
+
+    def _labels(self, first: NDArray[np.intp]) -> Floats:
+        """The label of each row: that of its item, wherever it was said."""
+        truth, item = self._coded("label"), self.codes["item"]
+        known = np.flatnonzero(~np.isnan(truth))
+        of_item = np.full(len(self.names["item"]), np.nan)
+        of_item[item[known]] = truth[known]
+        other = known[of_item[item[known]] != truth[known]]
+        if len(other):
+            name = self.names["item"][item[other[0]]]
+            self._fail(
+                f"item {name!r} has two labels",
+                int(other[0]),
+                "label",
+                "a label is of the item: write the same one on all its votes",
+            )
+        return of_item[item[first]]
+
+    def _groups(self, first: NDArray[np.intp]) -> NDArray[np.intp]:
+        group, item = self._text("group", first), self._text("item", first)
+        index: dict[str | None, int] = {}
+        names = (item[i] if name is None else name for i, name in enumerate(group))
+        return np.array([index.setdefault(name, len(index)) for name in names], dtype=np.intp)
+
+    def _kind(self, name: str) -> Kind:
+        """What the outcomes are; scores by the whole file, so that a filter does not change it."""
+        values, raw = self.values[name], self.raw[name]
+        words = [value for value in raw if isinstance(value, str) and value in SIDES]
+        scores = [
+            value
+            for value, number in zip(raw, values.tolist(), strict=True)
+            if value not in words and not math.isnan(number) and number not in (0.0, 1.0)
+        ]
+        if words and scores:
+            code = raw.index(scores[0])
+            where = np.flatnonzero(self.codes[name] == code)
+            if len(where):
+                self._fail(
+                    f"the score {scores[0]!r} stands among outcomes such as {words[0]!r}",
+                    int(where[0]),
+                    name,
+                    "scores and sides belong in two files",
+                )
+        if scores:
+            return "numeric"
+        return "ternary" if np.any(self._coded(name) == 0.5) else "binary"
+
+
+def _twice(cells: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Two votes that stand in one cell, in order; empty where there are none."""
+    order = np.argsort(cells, kind="stable")
+    again = np.flatnonzero(np.diff(cells[order]) == 0)
+    return order[again[0] : again[0] + 2] if len(again) else again

@@ -1,0 +1,159 @@
+"""What votes are once their ids are indices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from clash.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+Kind = Literal["binary", "ternary", "numeric"]
+COLUMNS = ("item", "judge", "vote", "label", "family", "subset", "group", "presentation", "repeat")
+"""The keys of a votes file that clash reads."""
+
+SIDES = {"A": 1.0, "B": 0.0, "tie": 0.5}
+"""How outcomes in words are coded."""
+
+
+@dataclass(frozen=True, slots=True)
+class VoteRow:
+    """A line of a votes file.
+
+    Attributes:
+        vote: 1/0, "A"/"B"/"tie" or a score; None where the judge failed.
+        extra: further keys, written as they are.
+    """
+
+    item: str
+    judge: str
+    vote: float | str | None
+    label: float | str | None = None
+    family: str | None = None
+    subset: str | None = None
+    group: str | None = None
+    presentation: str | None = None
+    repeat: str | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Votes:
+    """N rows by J judges.
+
+    A row is an item in one presentation and repeat, so that an item whose order was swapped, or
+    that was judged several times, has several rows; ``groups`` says which rows hang together.
+
+    Attributes:
+        items: item id of each row (N).
+        judges: judge ids (J), sorted.
+        families: vendor of each judge (J), None where unknown.
+        matrix: (N, J) float64, NaN for missing. Binary: 1 is side A (or yes), 0 side B.
+            Ternary: also 0.5, a tie. Numeric: the score.
+        kind: what the votes are.
+        labels: (N,), coded like the votes; NaN where there is none.
+        label_kind: what the labels are; None without any.
+        groups: (N,) codes 0..G-1 of what errors may be shared in: ``group`` where the file has
+            it, else the item. Clusters of every interval.
+        subsets: subset of each row (N), None where unknown.
+        presentations: presentation of each row (N), None where unknown.
+        repeats: repeat of each row (N), None where unknown.
+        failed: (J,), votes that were recorded as null.
+        source: where they were read from.
+    """
+
+    items: tuple[str, ...]
+    judges: tuple[str, ...]
+    families: tuple[str | None, ...]
+    matrix: Floats
+    kind: Kind
+    labels: Floats
+    label_kind: Kind | None
+    groups: NDArray[np.intp]
+    subsets: tuple[str | None, ...]
+    presentations: tuple[str | None, ...]
+    repeats: tuple[str | None, ...]
+    failed: NDArray[np.intp]
+    source: str = ""
+
+    @property
+    def n_rows(self) -> int:
+        """N."""
+        return len(self.items)
+
+    @property
+    def n_items(self) -> int:
+        """Distinct items; smaller than N where items were swapped or repeated."""
+        return len(set(self.items))
+
+    @property
+    def labelled(self) -> NDArray[np.bool_]:
+        """(N,), whether the row has a label."""
+        return ~np.isnan(self.labels)
+
+    @property
+    def classes(self) -> tuple[float, ...]:
+        """The categories, (0, 1) or (0, 0.5, 1); empty for scores."""
+        if self.kind == "numeric":
+            return ()
+        tied = "ternary" in (self.kind, self.label_kind)
+        return (0.0, 0.5, 1.0) if tied else (0.0, 1.0)
+
+    @property
+    def family_codes(self) -> NDArray[np.intp]:
+        """(J,), equal where judges share a family; a judge of unknown family is its own."""
+        names = [
+            family or f"\0{judge}" for judge, family in zip(self.judges, self.families, strict=True)
+        ]
+        return np.unique(names, return_inverse=True)[1].astype(np.intp)
+
+    def codes(self) -> NDArray[np.int8]:
+        """(N, J), votes as indices into ``classes``, -1 for missing.
+
+        Raises:
+            InputError: the votes are scores.
+        """
+        if self.kind == "numeric":
+            raise InputError(
+                "these votes are scores, which have no classes",
+                path=self.source or None,
+                field="vote",
+                mend='write votes as "A", "B", "tie" or 1, 0',
+            )
+        scale = 2 if len(self.classes) == 3 else 1
+        missing = np.isnan(self.matrix)
+        return np.where(missing, -1, np.where(missing, 0, self.matrix) * scale).astype(np.int8)
+
+    def label_codes(self) -> NDArray[np.int8]:
+        """(N,), labels as indices into ``classes``, -1 where there is none."""
+        scale = 2 if len(self.classes) == 3 else 1
+        missing = np.isnan(self.labels)
+        return np.where(missing, -1, np.where(missing, 0, self.labels) * scale).astype(np.int8)
+
+    def take(self, rows: NDArray[np.bool_] | NDArray[np.intp]) -> Votes:
+        """The given rows, groups numbered anew."""
+        index = np.arange(self.n_rows)[rows]
+        groups = np.unique(self.groups[index], return_inverse=True)[1].astype(np.intp)
+        return Votes(
+            items=tuple(self.items[i] for i in index),
+            judges=self.judges,
+            families=self.families,
+            matrix=self.matrix[index],
+            kind=self.kind,
+            labels=self.labels[index],
+            label_kind=self.label_kind,
+            groups=groups,
+            subsets=tuple(self.subsets[i] for i in index),
+            presentations=tuple(self.presentations[i] for i in index),
+            repeats=tuple(self.repeats[i] for i in index),
+            failed=self.failed,
+            source=self.source,
+        )
