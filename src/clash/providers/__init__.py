@@ -1,0 +1,59 @@
+"""The network edge: models behind one Protocol, the only place with vendors' SDKs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from clash.providers.accounts import account, has_key, key_variable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from clash.config import Limits, ModelRef
+    from clash.providers.base import Provider
+
+__all__ = ["has_key", "key_variable", "open_provider"]
+
+
+def open_provider(ref: ModelRef, *, environ: Mapping[str, str], limits: Limits) -> Provider:
+    """The model that ``ref`` names, ready to be called.
+
+    Nothing is sent. The vendor's SDK is imported here, and only the vendor's own.
+
+    Args:
+        ref: the model and how to reach it.
+        environ: where keys and addresses are looked up; never ``os.environ`` behind its back.
+        limits: timeouts.
+
+    Raises:
+        ConfigError: the key or the address is missing or wrong; the message names the variable.
+    """
+    match ref.provider:
+        case "openai":
+            from clash.providers.openai import OpenAI
+
+            return OpenAI(ref, account(ref, environ), limits, environ)
+        case "anthropic":
+            from clash.providers.anthropic import Anthropic
+
+            return Anthropic(ref, account(ref, environ), limits, environ)
+        case "google":
+            from clash.providers.google import Google
+
+            return Google(ref, account(ref, environ), limits)
+        case "openrouter":
+            from clash.providers.openrouter import OpenRouter
+
+            return OpenRouter(ref, account(ref, environ), limits)
+        case "compatible":
+            from clash.providers.compatible import Compatible
+
+            return Compatible(ref, account(ref, environ), limits)
+        case "replay":
+            from clash.providers.replay import Replay
+
+            return Replay(ref, environ)
+        case _:
+            from clash.providers.baseline import BaselineProvider
+
+            return BaselineProvider(ref.name)

@@ -1,0 +1,169 @@
+"""Keys and addresses: which variable holds the key of a model, and where the model is reached."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from clash.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from clash.config import ModelRef
+
+
+@dataclass(frozen=True, slots=True)
+class _Vendor:
+    """Where a vendor's key and address are found by default; the first variable set wins."""
+
+    keys: tuple[str, ...]
+    address: str
+    base_url: str | None
+    needs_key: bool = True
+
+
+_VENDORS: Mapping[str, _Vendor] = {
+    "openai": _Vendor(("OPENAI_API_KEY",), "OPENAI_BASE_URL", "https://api.openai.com/v1"),
+    "anthropic": _Vendor(("ANTHROPIC_API_KEY",), "ANTHROPIC_BASE_URL", "https://api.anthropic.com"),
+    "google": _Vendor(
+        ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
+        "GOOGLE_GEMINI_BASE_URL",
+        "https://generativelanguage.googleapis.com",
+    ),
+    "openrouter": _Vendor(
+        ("OPENROUTER_API_KEY",), "OPENROUTER_BASE_URL", "https://openrouter.ai/api/v1"
+    ),
+    "compatible": _Vendor(("COMPATIBLE_API_KEY",), "COMPATIBLE_BASE_URL", None, needs_key=False),
+}
+LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "::1", "0.0.0.0"})  # noqa: S104 - names, no bind
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """A key at an address.
+
+    Attributes:
+        key: never shown; empty where the server needs none.
+        key_variable: the variable it was read from.
+        chosen: the address stands in the model's entry, so that what the environment holds for
+            the vendor's own address (organisation, custom headers) is not meant for it.
+    """
+
+    vendor: str
+    base_url: str
+    key: str = field(repr=False)
+    key_variable: str | None
+    chosen: bool
+
+    @property
+    def name(self) -> str:
+        """What rate limits are shared by; safe to show."""
+        return f"{self.vendor} at {urlsplit(self.base_url).netloc} with {self.key_variable or 'no key'}"
+
+    @property
+    def local(self) -> bool:
+        """The server is this machine."""
+        return urlsplit(self.base_url).hostname in LOCAL_HOSTS
+
+
+def key_variable(ref: ModelRef, environ: Mapping[str, str]) -> str | None:
+    """The NAME of the variable that holds the key of ``ref``.
+
+    Returns:
+        The variable that is set, the one to set where none is, or null where no key is needed.
+    """
+    if ref.api_key_env is not None:
+        return ref.api_key_env
+    vendor = _VENDORS.get(ref.provider)
+    if vendor is None:
+        return None
+    for name in vendor.keys:
+        if environ.get(name, "").strip():
+            return name
+    return vendor.keys[0] if vendor.needs_key else None
+
+
+def has_key(ref: ModelRef, environ: Mapping[str, str]) -> bool:
+    """Whether ``ref`` can be called as far as its key goes: it is set, or none is needed."""
+    variable = key_variable(ref, environ)
+    return variable is None or bool(environ.get(variable, "").strip())
+
+
+def base_url(ref: ModelRef, environ: Mapping[str, str]) -> str | None:
+    """Where ``ref`` is reached.
+
+    Returns:
+        Null where its provider has no address (baseline, replay), or where a compatible server
+        was given none.
+    """
+    vendor = _VENDORS.get(ref.provider)
+    if vendor is None:
+        return None
+    return ref.base_url or environ.get(vendor.address, "").strip() or vendor.base_url
+
+
+def account(ref: ModelRef, environ: Mapping[str, str]) -> Account:
+    """The key and the address of ``ref``.
+
+    Raises:
+        ConfigError: the key is missing (the message names its variable), or the address is missing
+            or no http(s) URL.
+    """
+    return Account(
+        vendor=ref.provider,
+        base_url=_checked_url(ref, environ),
+        key=_key(ref, environ),
+        key_variable=key_variable(ref, environ),
+        chosen=ref.base_url is not None,
+    )
+
+
+def _checked_url(ref: ModelRef, environ: Mapping[str, str]) -> str:
+    url = base_url(ref, environ)
+    if url is None:
+        raise ConfigError(
+            f"{ref.model} is a server of your own, and its address is missing",
+            field="base_url",
+            mend="base_url: http://localhost:11434/v1 (or set COMPATIBLE_BASE_URL)",
+        )
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ConfigError(
+            f"{ref.model} has an address that is no http(s) URL ({url!r})",
+            field="base_url",
+            mend="begin it with https:// or http://",
+        )
+    if parts.username or parts.password:
+        raise ConfigError(
+            f"{ref.model} has an address with a password in it",
+            field="base_url",
+            mend="put the key into a variable and name it in api_key_env",
+        )
+    return url.rstrip("/")
+
+
+def _key(ref: ModelRef, environ: Mapping[str, str]) -> str:
+    variable = key_variable(ref, environ)
+    if variable is None:
+        return ""
+    key = environ.get(variable, "").strip()
+    if not key:
+        others = (
+            [] if ref.api_key_env else [n for n in _VENDORS[ref.provider].keys if n != variable]
+        )
+        also = f" (or {', '.join(others)})" if others else ""
+        raise ConfigError(
+            f"{ref.model} needs a key, and {variable}{also} is not set",
+            field="api_key_env",
+            mend=f"export {variable}=… or put it into .env",
+        )
+    # A key cannot hold these, and a client would show it whole in the error about its header.
+    if not key.isascii() or not key.isprintable():
+        raise ConfigError(
+            f"the key in {variable} holds characters that no key has",
+            field="api_key_env",
+            mend=f"copy the key into {variable} again",
+        )
+    return key

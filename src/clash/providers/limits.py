@@ -1,0 +1,173 @@
+"""How many calls are in flight: adaptive for each account, with one cap over all.
+
+Slow start: the limit of an account begins at 64 and quadruples in each round of successes up to
+its ceiling. A 429 cuts it once for a whole burst, and from then on it grows by a sixteenth of the
+ceiling in each round. Other transient errors only pause growth.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import anyio
+
+from clash.errors import ProviderError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from types import TracebackType
+
+START = 64
+_GROWTH = 3.0
+"""Added to the limit for each success in slow start: a round of them makes four of one."""
+_CUT = 0.7
+_STEPS = 16
+_TRANSIENT = frozenset({"overloaded", "server", "timeout", "connection", "incomplete_stream"})
+
+
+class Limiter:
+    """The calls in flight to one account.
+
+    ::
+
+        async with limiter.slot():
+            reply = await provider.complete(request)
+
+    A slot learns from what leaves it: a :class:`ProviderError`, or none.
+
+    Attributes:
+        ceiling: the most that it may grow to.
+        in_flight: calls that hold a slot now.
+        peak: the most there have been.
+    """
+
+    def __init__(
+        self,
+        ceiling: int,
+        total: anyio.CapacityLimiter | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
+    ) -> None:
+        self.ceiling = ceiling
+        self.in_flight = 0
+        self.peak = 0
+        self.epoch = 0
+        self._limit = float(min(START, ceiling))
+        self._slow_start = True
+        self._pause = 0
+        self._held_until = 0.0
+        self._tokens = anyio.CapacityLimiter(self.limit)
+        self._total = total
+        self._clock = clock
+        self._sleep = sleep
+
+    @property
+    def limit(self) -> int:
+        """The most in flight at this moment."""
+        return max(1, int(self._limit))
+
+    def slot(self) -> Slot:
+        """Room for one attempt, as an async context manager."""
+        return Slot(self)
+
+    async def acquire(self, borrower: object) -> None:
+        """Wait for room at this account, then for room under the cap over all."""
+        await self._tokens.acquire_on_behalf_of(borrower)
+        try:
+            while (wait := self._held_until - self._clock()) > 0:
+                await self._sleep(wait)
+            if self._total is not None:
+                await self._total.acquire_on_behalf_of(borrower)
+        except BaseException:
+            self._tokens.release_on_behalf_of(borrower)
+            raise
+        self.in_flight += 1
+        self.peak = max(self.peak, self.in_flight)
+
+    def release(self, borrower: object) -> None:
+        """Give the room back."""
+        self.in_flight -= 1
+        if self._total is not None:
+            self._total.release_on_behalf_of(borrower)
+        self._tokens.release_on_behalf_of(borrower)
+
+    def succeeded(self) -> None:
+        """Grow, unless growth is paused or what we have is not even used."""
+        if self._pause:
+            self._pause -= 1
+        elif self._limit < self.ceiling and self.in_flight * 2 >= self.limit:
+            step = _GROWTH if self._slow_start else max(1.0, self.ceiling / _STEPS) / self._limit
+            self._set(self._limit + step)
+
+    def failed(self, error: ProviderError, epoch: int) -> None:
+        """Learn from a failure of an attempt that began in ``epoch``."""
+        if error.error_class == "rate_limit":
+            self._hold(error.retry_after)
+            # What was in flight at the last cut belongs to the same burst.
+            if epoch == self.epoch:
+                self.epoch += 1
+                self._slow_start = False
+                self._set(min(self._limit, max(1, self.in_flight)) * _CUT)
+        elif error.error_class in _TRANSIENT:
+            self._pause = self.limit
+
+    def _hold(self, seconds: float | None) -> None:
+        if seconds is not None:
+            self._held_until = max(self._held_until, self._clock() + seconds)
+
+    def _set(self, limit: float) -> None:
+        self._limit = min(float(self.ceiling), max(1.0, limit))
+        if self._tokens.total_tokens != self.limit:
+            self._tokens.total_tokens = self.limit
+
+
+class Slot:
+    """Room for one attempt at an account."""
+
+    __slots__ = ("_epoch", "_limiter")
+
+    def __init__(self, limiter: Limiter) -> None:
+        self._limiter = limiter
+        self._epoch = 0
+
+    async def __aenter__(self) -> None:
+        await self._limiter.acquire(self)
+        self._epoch = self._limiter.epoch
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if error is None:
+            self._limiter.succeeded()
+        elif isinstance(error, ProviderError):
+            self._limiter.failed(error, self._epoch)
+        self._limiter.release(self)
+
+
+class Limiters:
+    """One limiter for each account, under one cap over all.
+
+    Args:
+        total: the most calls in flight over all accounts (``limits.concurrency``).
+    """
+
+    def __init__(self, total: int) -> None:
+        self._total = anyio.CapacityLimiter(total)
+        self._limiters: dict[str, Limiter] = {}
+
+    @property
+    def in_flight(self) -> int:
+        """Calls in flight over all accounts."""
+        return int(self._total.borrowed_tokens)
+
+    def of(self, account: str, ceiling: int | None = None) -> Limiter:
+        """The limiter of ``account``; the first to ask sets its ceiling."""
+        if account not in self._limiters:
+            most = int(self._total.total_tokens)
+            self._limiters[account] = Limiter(min(ceiling or most, most), self._total)
+        return self._limiters[account]

@@ -1,0 +1,215 @@
+"""What a call costs: reported by the provider, else the user's price, else a price table.
+
+The table is ``genai-prices``, which knows long-context tiers, cached tokens and prices that change
+on a date. What none of the three knows is unknown, which is not zero: a local server is free only
+where its ``price`` says so, since its address tells nothing of who pays for it.
+
+Sums are made in :class:`~decimal.Decimal`; floats are for the records.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from genai_prices.types import ModelPrice, TieredPrices
+
+    from clash.config import ModelRef, TokenPrice
+    from clash.providers.base import Reply, Request
+
+MILLION = Decimal(1_000_000)
+OFFLINE = ("baseline", "replay")
+_TURN_OVERHEAD = 32
+"""Tokens around a turn (role, separators) in the chat templates of the dearest kind."""
+_CALL_OVERHEAD = 1024
+"""Tokens that a vendor adds of itself, such as the instructions of a forced tool."""
+_BYTES_PER_TOKEN = 3.5
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """US dollars, and who says so: ``reported``, ``config``, ``offline``, ``genai-prices X.Y``."""
+
+    usd: Decimal
+    source: str
+
+
+def cost(ref: ModelRef, reply: Reply) -> Cost | None:
+    """What a reply cost; null is unknown."""
+    if ref.provider in OFFLINE:
+        return Cost(Decimal(0), "offline")
+    if reply.cost_usd is not None:
+        return Cost(Decimal(repr(reply.cost_usd)), "reported")
+    tokens = reply.tokens
+    if tokens.input is None or tokens.output is None:
+        return None
+    if ref.price is not None:
+        return Cost(_flat(ref.price, tokens.input, tokens.output), "config")
+    written = _cache_writes(reply.response)
+    for name in (ref.name, reply.served_model):
+        usd = _from_table(ref, name, tokens.input, tokens.output, tokens.cached, written)
+        if usd is not None:
+            return Cost(usd, _source())
+    return None
+
+
+def worst_case(ref: ModelRef, request: Request) -> Cost | None:
+    """The most that one attempt of ``request`` can cost; null is unknown.
+
+    No tokenizer in use makes more tokens than a text has UTF-8 bytes, and no vendor writes more
+    than ``max_tokens``, reasoning included. Input is priced at the dearest of its rates (plain or
+    cache write) and of the long-context tiers that so many tokens could reach.
+    """
+    return _at_most(ref, input_bound(request), output_bound(ref, request))
+
+
+def expected(ref: ModelRef, request: Request, output: int | None = None) -> Cost | None:
+    """What one attempt of ``request`` will about cost, for a plan; null is unknown.
+
+    Args:
+        ref: the model.
+        request: the question; a token is taken to be three and a half bytes.
+        output: expected tokens of the answer; a third of the cap where not given.
+    """
+    if output is None:
+        output = request.max_tokens // 3
+    tokens = input_estimate(request)
+    if ref.provider in OFFLINE:
+        return Cost(Decimal(0), "offline")
+    if ref.price is not None:
+        return Cost(_flat(ref.price, tokens, output), "config")
+    usd = _from_table(ref, ref.name, tokens, output, None, None)
+    return None if usd is None else Cost(usd, _source())
+
+
+def known(ref: ModelRef) -> bool:
+    """Whether calls of this model can be priced beforehand."""
+    return _at_most(ref, 0, 0) is not None
+
+
+def input_bound(request: Request) -> int:
+    """More tokens than the vendor can count for the input of ``request``."""
+    return _bytes(request) + _TURN_OVERHEAD * (len(request.turns) + 1) + _CALL_OVERHEAD
+
+
+def input_estimate(request: Request) -> int:
+    """About the tokens that the vendor will count for the input of ``request``."""
+    return round(_bytes(request) / _BYTES_PER_TOKEN) + 4 * (len(request.turns) + 1)
+
+
+def output_bound(ref: ModelRef, request: Request) -> int:
+    """The most tokens of the answer; OpenAI's Responses API has a least cap of 16."""
+    return max(request.max_tokens, 16) if ref.provider == "openai" else request.max_tokens
+
+
+def _bytes(request: Request) -> int:
+    size = sum(len(turn.content.encode("utf-8", "replace")) for turn in request.turns)
+    size += len((request.system or "").encode("utf-8", "replace"))
+    for part in (request.schema, request.options.extra):
+        if part:
+            size += len(json.dumps(part, default=str))
+    return size
+
+
+def _at_most(ref: ModelRef, tokens_in: int, tokens_out: int) -> Cost | None:
+    if ref.provider in OFFLINE:
+        return Cost(Decimal(0), "offline")
+    if ref.price is not None:
+        return Cost(_flat(ref.price, tokens_in, tokens_out), "config")
+    bounds = [_bound(price, tokens_in, tokens_out) for price in _prices(ref)]
+    return Cost(max(bounds), _source()) if bounds else None
+
+
+def _flat(price: TokenPrice, tokens_in: int, tokens_out: int) -> Decimal:
+    # repr: 0.15 is meant as 0.15, not as the binary fraction beside it.
+    rate_in, rate_out = Decimal(repr(price.input)), Decimal(repr(price.output))
+    return (rate_in * tokens_in + rate_out * tokens_out) / MILLION
+
+
+def _bound(price: ModelPrice, tokens_in: int, tokens_out: int) -> Decimal:
+    rate_in = max(
+        _dearest(price.input_mtok, tokens_in), _dearest(price.cache_write_mtok, tokens_in)
+    )
+    rate_out = max(
+        _dearest(price.output_mtok, tokens_in), _dearest(price.output_reasoning_mtok, tokens_in)
+    )
+    per_call = _dearest(price.requests_kcount, tokens_in) / 1000
+    return (rate_in * tokens_in + rate_out * tokens_out) / MILLION + per_call
+
+
+def _dearest(price: Decimal | TieredPrices | None, tokens: int) -> Decimal:
+    """The highest rate among those that an input of up to ``tokens`` can be billed at."""
+    if price is None or isinstance(price, Decimal):
+        return price or Decimal(0)
+    reached = (tier.price for tier in price.tiers if tier.start < tokens)
+    return max((price.base, *reached))
+
+
+def _prices(ref: ModelRef) -> Iterator[ModelPrice]:
+    """The prices of now and of within the hour: some change on a date, some at an hour."""
+    from genai_prices.data_snapshot import get_snapshot
+
+    now = datetime.now(UTC)
+    try:
+        _, info = get_snapshot().find_provider_model(ref.name, None, *_where(ref))
+    except LookupError:
+        return
+    yield info.get_prices(now)
+    yield info.get_prices(now + timedelta(hours=1))
+
+
+def _from_table(
+    ref: ModelRef,
+    name: str | None,
+    tokens_in: int,
+    tokens_out: int,
+    cached: int | None,
+    written: int | None,
+) -> Decimal | None:
+    from genai_prices import Usage
+    from genai_prices.data_snapshot import get_snapshot
+
+    if name is None:
+        return None
+    usage = Usage(
+        input_tokens=tokens_in,
+        output_tokens=tokens_out,
+        cache_read_tokens=cached,
+        cache_write_tokens=written,
+    )
+    try:
+        return get_snapshot().calc(usage, name, *_where(ref), None).total_price
+    except (LookupError, ValueError):
+        # ValueError: counts that contradict each other. Unknown, then; never a guess.
+        return None
+
+
+def _where(ref: ModelRef) -> tuple[str | None, str | None]:
+    """How the table finds the seller: by name, or a compatible server by its address."""
+    if ref.provider == "compatible":
+        return None, ref.base_url or "unknown"
+    return ref.provider, None
+
+
+def _cache_writes(response: Any) -> int | None:  # noqa: ANN401 - whatever the wire said
+    usage = response.get("usage") if isinstance(response, dict) else None
+    if not isinstance(usage, dict):
+        return None
+    for key in ("prompt_tokens_details", "input_tokens_details"):
+        details = usage.get(key)
+        if isinstance(details, dict) and isinstance(details.get("cache_write_tokens"), int):
+            return int(details["cache_write_tokens"])
+    written = usage.get("cache_creation_input_tokens")
+    return written if isinstance(written, int) else None
+
+
+def _source() -> str:
+    import genai_prices
+
+    return f"genai-prices {genai_prices.__version__}"
