@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from clash.analysis.encode.lines import read_lines
+from clash.analysis.encode.lines import is_csv, read_lines
 from clash.analysis.encode.table import Columns, Table
 from clash.analysis.encode.votes import COLUMNS, Kind, VoteRow, Votes
 from clash.errors import InputError
@@ -48,11 +48,18 @@ def read_votes(
             line, where nothing is left after the filter (with a list of what there is).
     """
     file = Path(path)
-    columns = Columns(text=file.name.lower().removesuffix(".gz").endswith(".csv"))
+    return (
+        _table(file)
+        .filtered(_globs(judges), _globs(subset), presentation, decisive=decisive)
+        .votes()
+    )
+
+
+def _table(file: Path) -> Table:
+    columns = Columns(text=is_csv(file))
     for rows in read_lines(file):
         columns.add(rows)
-    table = Table.of(columns, file)
-    return table.filtered(_globs(judges), _globs(subset), presentation, decisive=decisive).votes()
+    return Table.of(columns, file)
 
 
 def encode(
@@ -95,10 +102,7 @@ def write_votes(path: str | Path, rows: Iterable[VoteRow]) -> int:
     """
     file = Path(path)
     lines = [_record(row) for row in rows]
-    as_csv = file.name.lower().removesuffix(".gz").endswith(".csv")
-    data = (
-        _as_csv(lines) if as_csv else b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
-    )
+    data = _as_csv(lines) if is_csv(file) else b"".join(map(_as_json, lines))
     try:
         # No time stamp inside: the same votes are the same bytes.
         file.write_bytes(gzip.compress(data, mtime=0) if file.suffix == ".gz" else data)
@@ -111,6 +115,10 @@ def _record(row: VoteRow) -> dict[str, Any]:
     known = {f.name: getattr(row, f.name) for f in fields(row) if f.name != "extra"}
     kept = {key: value for key, value in known.items() if value is not None or key == "vote"}
     return {**kept, **row.extra}
+
+
+def _as_json(line: dict[str, Any]) -> bytes:
+    return msgspec.json.encode(line) + b"\n"
 
 
 def _as_csv(lines: list[dict[str, Any]]) -> bytes:

@@ -61,16 +61,17 @@ def read_lines(file: Path) -> Iterator[list[Line]]:
     Raises:
         InputError: a line is not a vote, or the file cannot be read.
     """
-    return _csv_rows(file) if _is_csv(file) else _json_rows(file)
+    return _csv_rows(file) if is_csv(file) else _json_rows(file)
 
 
-def _is_csv(file: Path) -> bool:
+def is_csv(file: Path) -> bool:
+    """Whether a name says CSV, packed or not; everything else is JSONL."""
     return file.name.lower().removesuffix(".gz").endswith(".csv")
 
 
 def line_number(file: Path, at: int) -> int:
     """The line that holds the vote ``at`` (from 0); the file is read again for it."""
-    if _is_csv(file):
+    if is_csv(file):
         with _open(file) as stream:
             reader = _csv_reader(stream)
             return next(reader.line_num for i, _ in enumerate(reader) if i == at)

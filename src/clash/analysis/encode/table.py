@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from array import array
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
@@ -81,18 +83,12 @@ class Columns:
     def __init__(self, *, text: bool) -> None:
         self.ids = {name: _Names() for name in COLUMNS if name not in ("vote", "label")}
         self.outcomes = {name: _Outcomes(text=text) for name in ("vote", "label")}
-        self.parts: dict[str, list[Codes]] = {name: [] for name in COLUMNS}
+        self.codes = {name: array("i") for name in COLUMNS}
 
     def add(self, rows: Sequence[Any]) -> None:
         """Code a chunk of lines."""
         for name, index in {**self.ids, **self.outcomes}.items():
-            codes = map(index.__getitem__, [getattr(row, name) for row in rows])
-            self.parts[name].append(np.fromiter(codes, np.int32, len(rows)))
-
-    def column(self, name: str) -> Codes:
-        """A finished column; it can be had once."""
-        parts = self.parts.pop(name)
-        return np.concatenate(parts) if parts else np.zeros(0, np.int32)
+            self.codes[name].extend(map(index.__getitem__, map(attrgetter(name), rows)))
 
 
 @dataclass
@@ -115,7 +111,7 @@ class Table:
         """
         table = cls(
             file,
-            {name: columns.column(name) for name in COLUMNS},
+            {name: np.frombuffer(codes, np.int32) for name, codes in columns.codes.items()},
             {name: index.names for name, index in columns.ids.items()},
             {name: np.array(index.numbers) for name, index in columns.outcomes.items()},
             {name: index.raw for name, index in columns.outcomes.items()},
@@ -210,7 +206,8 @@ class Table:
         values = self._coded("vote")
         matrix = np.full((n_rows, len(judges)), np.nan)
         matrix[rows, judge_of] = values
-        first = np.unique(rows, return_index=True)[1]
+        first = np.empty(n_rows, dtype=np.intp)
+        first[rows[::-1]] = np.arange(len(rows))[::-1]
         labels = self._labels(first)
         failed = np.bincount(judge_of[np.isnan(values)], minlength=len(judges))
         return Votes(
@@ -237,7 +234,7 @@ class Table:
         return tuple(names[code] for code in self.codes[name][rows].tolist())
 
     def _judges(self) -> tuple[tuple[str, ...], NDArray[np.intp]]:
-        present, codes = np.unique(self.codes["judge"], return_inverse=True)
+        present, codes = np.unique(self.codes["judge"]), _dense(self.codes["judge"].astype(np.intp))
         names = [str(self.names["judge"][code]) for code in present]
         order = np.array(sorted(range(len(names)), key=names.__getitem__), dtype=np.intp)
         place = np.empty_like(order)
@@ -246,9 +243,10 @@ class Table:
 
     def _families(self, judge_of: NDArray[np.intp], n_judges: int) -> tuple[str | None, ...]:
         families: list[str | None] = [None] * n_judges
-        pairs = np.unique(np.stack([judge_of, self.codes["family"].astype(np.intp)]), axis=1)
-        for judge, code in pairs.T.tolist():
-            families[judge] = families[judge] or self.names["family"][code]
+        names = self.names["family"]
+        for pair in np.unique(judge_of * len(names) + self.codes["family"]).tolist():
+            judge, code = divmod(pair, len(names))
+            families[judge] = families[judge] or names[code]
         return tuple(families)
 
     def _rows(self, judge_of: NDArray[np.intp], n_judges: int) -> tuple[NDArray[np.intp], int]:
@@ -266,10 +264,10 @@ class Table:
         return rows, int(rows.max()) + 1
 
     def _row_codes(self, presentation: Codes) -> NDArray[np.intp]:
-        key = self.codes["item"].astype(np.int64)
+        key = self.codes["item"].astype(np.intp)
         for codes in (presentation, self.codes["repeat"]):
             key = key * (int(codes.max()) + 1) + codes
-        return np.unique(key, return_inverse=True)[1].astype(np.intp)
+        return _dense(key)
 
     def _merged_presentations(self) -> Codes | None:
         """Presentations with ``both`` and none said as ``orig``; None where that changes nothing."""
@@ -345,8 +343,21 @@ class Table:
         return "ternary" if np.any(self._coded(name) == 0.5) else "binary"
 
 
+def _dense(key: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Keys as 0, 1, … in their order; by counting where that is cheaper than sorting."""
+    size = int(key.max()) + 1
+    if size > 8 * len(key):
+        return np.unique(key, return_inverse=True)[1].astype(np.intp)
+    seen = np.zeros(size, dtype=bool)
+    seen[key] = True
+    return (np.cumsum(seen) - 1)[key].astype(np.intp)
+
+
 def _twice(cells: NDArray[np.intp]) -> NDArray[np.intp]:
     """Two votes that stand in one cell, in order; empty where there are none."""
+    size = int(cells.max()) + 1
+    if size <= 8 * len(cells) and np.bincount(cells).max() == 1:
+        return np.zeros(0, dtype=np.intp)
     order = np.argsort(cells, kind="stable")
     again = np.flatnonzero(np.diff(cells[order]) == 0)
     return order[again[0] : again[0] + 2] if len(again) else again
