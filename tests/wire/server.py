@@ -1,0 +1,466 @@
+"""The loopback server: HTTP/1.1 by hand, so that it can break its rules."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import struct
+import threading
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self
+
+from wire import vendors
+from wire.answers import deterministic
+from wire.faults import wrong_key
+from wire.vendors import PREFIXES, Asked, Said
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from wire.faults import Fault
+
+KEYS = {
+    "openai": "sk-proj-wire0openai0123456789",
+    "anthropic": "sk-ant-wire0anthropic0123456789",
+    "google": "AIzaWire0google0123456789abcdefghijk",
+    "openrouter": "sk-or-v1-wire0openrouter0123456789",
+    "compatible": "wire0compatible0123456789",
+}
+_ENVIRON = {
+    "openai": ("OPENAI_API_KEY", "OPENAI_BASE_URL"),
+    "anthropic": ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"),
+    "google": ("GEMINI_API_KEY", "GOOGLE_GEMINI_BASE_URL"),
+    "openrouter": ("OPENROUTER_API_KEY", "OPENROUTER_BASE_URL"),
+    "compatible": ("COMPATIBLE_API_KEY", "COMPATIBLE_BASE_URL"),
+}
+_REASONS = {200: "OK", 204: "No Content", 307: "Temporary Redirect", 404: "Not Found"}
+
+
+@dataclass
+class Seen:
+    """One request, and what became of it.
+
+    Attributes:
+        n: its number, from 1.
+        headers: with names in lower case.
+        status: what was answered; null while it is not, or where the line was reset.
+        fault: the misbehaviour that was played.
+        paid: a provider would bill for it.
+    """
+
+    n: int
+    vendor: str
+    path: str
+    headers: dict[str, str]
+    body: dict[str, Any]
+    model: str = ""
+    status: int | None = None
+    fault: str | None = None
+    paid: bool = False
+    text: str | None = None
+
+
+@dataclass(frozen=True)
+class Conduct:
+    """How a model always behaves.
+
+    Attributes:
+        refuses: fields of the request that it answers with a 400; ``json_schema`` and
+            ``json_object`` stand for those forms of structured output.
+        refusal_status: or with another status.
+        usage: it counts tokens.
+        served: the model that it says has answered.
+        latency_s: replaces the server's.
+        cost: what OpenRouter says it cost, in dollars.
+        responses_only: it refuses chat completions.
+        answer: replaces the server's answering function.
+    """
+
+    refuses: tuple[str, ...] = ()
+    refusal_status: int = 400
+    usage: bool = True
+    served: str | None = None
+    latency_s: float | None = None
+    cost: float | None = 0.0001
+    responses_only: bool = False
+    answer: Callable[[Asked], str] | None = None
+
+
+@dataclass
+class _Order:
+    fault: Fault
+    model: str | None
+    vendor: str | None
+    times: float
+    nth: int | None
+    every: int | None
+    matched: int = 0
+
+
+@dataclass
+class WireServer:
+    """Speaks every vendor's wire on one port of the loopback. See the package's docstring.
+
+    Attributes:
+        answer: from what is asked to the text of the answer.
+        latency_s: seconds before each answer.
+        calls: every request that reached an endpoint, in order.
+        peak: the most requests that were in work at once.
+    """
+
+    answer: Callable[[Asked], str] = deterministic
+    latency_s: float = 0.0
+    keys: Mapping[str, str] = field(default_factory=lambda: dict(KEYS))
+    port: int = 0
+    calls: list[Seen] = field(default_factory=list)
+    in_work: int = 0
+    peak: int = 0
+    connections: int = 0
+    _orders: list[_Order] = field(default_factory=list)
+    _conducts: dict[str, Conduct] = field(default_factory=dict)
+    _ready: threading.Event = field(default_factory=threading.Event)
+
+    def __enter__(self) -> Self:
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+        if not self._ready.wait(10):
+            raise RuntimeError("the wire server did not start")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join(10)
+
+    # -- for tests ------------------------------------------------------------------------------
+
+    def base_url(self, vendor: str) -> str:
+        """Where ``vendor`` is spoken."""
+        return f"http://127.0.0.1:{self.port}{PREFIXES[vendor]}"
+
+    def environ(self, *vendors: str) -> dict[str, str]:
+        """Keys and addresses of ``vendors`` (of all, where none is named) as variables."""
+        made = {}
+        for vendor in vendors or tuple(_ENVIRON):
+            key, address = _ENVIRON[vendor]
+            made |= {key: self.keys[vendor], address: self.base_url(vendor)}
+        return made
+
+    def misbehave(
+        self,
+        fault: Fault,
+        *,
+        model: str | None = None,
+        vendor: str | None = None,
+        times: float = 1,
+        nth: int | None = None,
+        every: int | None = None,
+    ) -> None:
+        """Play ``fault`` on matching requests.
+
+        Args:
+            fault: what to do.
+            model: only on requests for this model.
+            vendor: only on requests in this vendor's wire.
+            times: how often (``math.inf`` for always).
+            nth: only on the nth matching request, from 1.
+            every: on every so-manyth matching request.
+        """
+        often = float("inf") if every else times
+        self._orders.append(_Order(fault, model, vendor, often, nth, every))
+
+    def conduct(self, model: str, **conduct: Any) -> None:
+        """How ``model`` always behaves: the fields of :class:`Conduct`."""
+        self._conducts[model] = Conduct(**conduct)
+
+    def count(
+        self, *, model: str | None = None, vendor: str | None = None, paid: bool | None = None
+    ) -> int:
+        """How many requests there were."""
+        return sum(
+            (model is None or seen.model == model)
+            and (vendor is None or seen.vendor == vendor)
+            and (paid is None or seen.paid == paid)
+            for seen in self.calls
+        )
+
+    def paid_twice(self) -> list[str]:
+        """Request bodies that were answered and billed more than once."""
+        bodies = Counter(
+            json.dumps([seen.path, seen.body], sort_keys=True) for seen in self.calls if seen.paid
+        )
+        return [body for body, times in bodies.items() if times > 1]
+
+    def clear(self) -> None:
+        """Forget the journal and the orders; conducts stay."""
+        self.calls.clear()
+        self._orders.clear()
+        self.peak = 0
+
+    # -- the thread -----------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        asyncio.run(self.serve(self._ready.set))
+
+    async def serve(self, ready: Callable[[], object]) -> None:
+        """Serve until stopped; ``ready`` is called once the port is open."""
+        self._loop = asyncio.get_running_loop()
+        self._stop = asyncio.Event()
+        self._lines: set[Line] = set()
+        server = await self._loop.create_server(
+            lambda: Line(self), "127.0.0.1", self.port, backlog=4096
+        )
+        self.port = server.sockets[0].getsockname()[1]
+        ready()
+        await self._stop.wait()
+        server.close()
+        for line in list(self._lines):
+            line.abort()
+        await asyncio.sleep(0)
+
+    def fault_for(self, seen: Seen) -> Fault | None:
+        """The first order that ``seen`` matches and that is not used up."""
+        for order in self._orders:
+            if order.model not in (None, seen.model) or order.vendor not in (None, seen.vendor):
+                continue
+            order.matched += 1
+            if order.nth is not None:
+                if order.matched == order.nth:
+                    return order.fault
+            elif order.every is not None:
+                if order.matched % order.every == 0:
+                    return order.fault
+            elif order.times > 0:
+                order.times -= 1
+                return order.fault
+        return None
+
+    def conduct_of(self, model: str) -> Conduct:
+        """How ``model`` behaves."""
+        return self._conducts.get(model, _PLAIN)
+
+
+_PLAIN = Conduct()
+
+
+class Line(asyncio.Protocol):
+    """One connection. Faults write to it as they like."""
+
+    def __init__(self, server: WireServer) -> None:
+        self._server = server
+        self._buffer = b""
+        self._chunked = False
+        self._seen: Seen | None = None
+        self._task: asyncio.Task[None] | None = None
+        self.key = ""
+
+    # -- reading --------------------------------------------------------------------------------
+
+    def connection_made(self, transport: Any) -> None:
+        self._transport = transport
+        self._server.connections += 1
+        self._server._lines.add(self)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._server._lines.discard(self)
+        if self._task is not None:
+            self._task.cancel()
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer += data
+        head, mark, rest = self._buffer.partition(b"\r\n\r\n")
+        if not mark:
+            return
+        first, *lines = head.decode("latin-1").split("\r\n")
+        headers = {k.lower(): v.strip() for k, _, v in (line.partition(":") for line in lines)}
+        length = int(headers.get("content-length", 0))
+        if len(rest) < length:
+            return
+        self._buffer = rest[length:]
+        method, target, _ = first.split(" ")
+        self._task = asyncio.ensure_future(self._serve(method, target, headers, rest[:length]))
+
+    async def _serve(self, method: str, target: str, headers: dict[str, str], data: bytes) -> None:
+        path = target.partition("?")[0]
+        if method == "GET" and path == "/journal":
+            await self.json(200, self._journal())
+            return
+        vendor = next((v for v, prefix in PREFIXES.items() if path.startswith(prefix)), None)
+        if method != "POST" or vendor is None:
+            await self.json(404, {"error": {"message": f"nothing at {path}"}})
+            return
+        server = self._server
+        body = json.loads(data)
+        seen = Seen(len(server.calls) + 1, vendor, path, headers, body)
+        server.calls.append(seen)
+        self._seen = seen
+        server.in_work += 1
+        server.peak = max(server.peak, server.in_work)
+        try:
+            await self._reply(seen)
+        finally:
+            server.in_work -= 1
+
+    async def _reply(self, seen: Seen) -> None:
+        asked = vendors.read(seen.vendor, seen.path, seen.body)
+        seen.model = asked.model
+        conduct = self._server.conduct_of(asked.model)
+        if not await self._admitted(asked, seen, conduct):
+            return
+        latency = self._server.latency_s if conduct.latency_s is None else conduct.latency_s
+        if latency:
+            await asyncio.sleep(latency)
+        said = self._said(asked, conduct)
+        seen.text = said.text
+        fault = self._server.fault_for(seen)
+        if fault is None:
+            seen.paid = True
+            await self.answer(asked, said)
+        else:
+            seen.fault, seen.paid = fault.name, fault.billed
+            await fault.play(self, asked, said)
+
+    async def _admitted(self, asked: Asked, seen: Seen, conduct: Conduct) -> bool:
+        self.key = _key(seen)
+        wanted = self._server.keys.get(seen.vendor)
+        keyless = seen.vendor == "compatible" and not self.key
+        if wanted and self.key != wanted and not keyless:
+            await self._refuse_key(asked)
+        elif asked.api == "messages" and "anthropic-version" not in seen.headers:
+            await self.json(400, vendors.error(asked, 400, "anthropic-version: header is required"))
+        elif conduct.responses_only and asked.api == "chat":
+            text = "This model is only supported in v1/responses and not in v1/chat/completions."
+            await self.json(404, vendors.error(asked, 404, text))
+        elif refused := next((p for p in conduct.refuses if _carries(asked, p)), None):
+            status = conduct.refusal_status
+            text = f"Unsupported parameter: '{refused}' is not supported with this model."
+            code = "unsupported_parameter"
+            await self.json(status, vendors.error(asked, status, text, code=code, param=refused))
+        else:
+            return True
+        return False
+
+    async def _refuse_key(self, asked: Asked) -> None:
+        text = wrong_key(self.key)
+        if asked.vendor == "google":
+            info = {
+                "@type": "type.googleapis.com/google.rpc.ErrorInfo",
+                "reason": "API_KEY_INVALID",
+            }
+            await self.json(400, vendors.error(asked, 400, text, details=[info]))
+        else:
+            await self.json(401, vendors.error(asked, 401, text, code="invalid_api_key"))
+
+    def _said(self, asked: Asked, conduct: Conduct) -> Said:
+        text = (conduct.answer or self._server.answer)(asked)
+        finish = "stop"
+        if asked.cap is not None and len(text) > asked.cap * 4:
+            text, finish = text[: asked.cap * 4], "length"
+        counts = {"input": len(asked.prompt) // 4 + 1, "output": len(text) // 4 + 1}
+        return Said(
+            text,
+            conduct.served or asked.model,
+            finish,
+            counts if conduct.usage else None,
+            cost=conduct.cost,
+        )
+
+    def _journal(self) -> dict[str, Any]:
+        server = self._server
+        return {
+            "calls": len(server.calls),
+            "paid": server.count(paid=True),
+            "peak": server.peak,
+            "connections": server.connections,
+            "paid_twice": len(server.paid_twice()),
+        }
+
+    # -- writing --------------------------------------------------------------------------------
+
+    async def answer(self, asked: Asked, said: Said) -> None:
+        """The plain answer, as one body or as a stream, as was asked."""
+        if asked.stream:
+            await self.events(vendors.events(asked, said))
+        else:
+            await self.json(200, vendors.body(asked, said))
+
+    async def json(self, status: int, body: Any, headers: dict[str, str] | None = None) -> None:
+        """A JSON body under ``status``."""
+        await self.send(status, json.dumps(body).encode(), "application/json", headers)
+
+    async def send(
+        self, status: int, body: bytes, kind: str, headers: dict[str, str] | None = None
+    ) -> None:
+        """Any body under ``status``."""
+        self.head(status, kind, length=len(body), headers=headers, body=body)
+
+    async def events(self, events: list[bytes]) -> None:
+        """A stream of server-sent events, properly ended."""
+        self.head(200, "text/event-stream")
+        for event in events:
+            self.chunk(event)
+            await asyncio.sleep(0)
+        self.write(b"0\r\n\r\n")
+
+    def head(
+        self,
+        status: int,
+        kind: str,
+        *,
+        length: int | None = None,
+        headers: dict[str, str] | None = None,
+        body: bytes = b"",
+    ) -> None:
+        """Status line and headers; without a length the body goes in chunks."""
+        if self._seen is not None:
+            self._seen.status = status
+        lines = [
+            f"HTTP/1.1 {status} {_REASONS.get(status, 'Status')}",
+            f"content-type: {kind}",
+            f"x-request-id: req-{self._seen.n if self._seen else 0}",
+            f"request-id: req-{self._seen.n if self._seen else 0}",
+        ]
+        lines.append(
+            "transfer-encoding: chunked" if length is None else f"content-length: {length}"
+        )
+        lines += [f"{name}: {value}" for name, value in (headers or {}).items()]
+        self.write("\r\n".join(lines).encode() + b"\r\n\r\n" + body)
+
+    def chunk(self, data: bytes) -> None:
+        """One chunk of a chunked body."""
+        self.write(b"%x\r\n%b\r\n" % (len(data), data))
+
+    def write(self, data: bytes) -> None:
+        """Bytes as they stand."""
+        if not self._transport.is_closing():
+            self._transport.write(data)
+
+    def reset(self) -> None:
+        """End the connection with RST."""
+        sock = self._transport.get_extra_info("socket")
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self._transport.abort()
+
+    def abort(self) -> None:
+        """End the connection now."""
+        self._transport.abort()
+
+
+def _key(seen: Seen) -> str:
+    if seen.vendor == "google":
+        return seen.headers.get("x-goog-api-key", "")
+    return seen.headers.get("authorization", "").removeprefix("Bearer ")
+
+
+def _carries(asked: Asked, name: str) -> bool:
+    """Whether a request has the field ``name``, at the top or one level down."""
+    body = asked.body
+    if name in ("json_schema", "json_object"):
+        form = (body.get("response_format") or (body.get("text") or {}).get("format") or {}).get(
+            "type"
+        )
+        native = asked.api in ("messages", "gemini") and asked.schema is not None
+        return form == name or (native and name == "json_schema")
+    inner = [part for part in body.values() if isinstance(part, dict)]
+    return name in body or any(name in part for part in inner)
