@@ -1,0 +1,401 @@
+"""Agreement between raters, beyond chance and raw, with intervals.
+
+Codes are integers 0..C-1, with -1 for missing, unless said otherwise.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from clash.errors import StatisticsError
+from clash.stats.intervals import Interval, normal_quantile, t_quantile, wilson
+from clash.stats.resample import cluster_bootstrap
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    Floats = NDArray[np.float64]
+    Codes = NDArray[np.intp]
+
+Weighting = Literal["none", "linear", "quadratic"]
+Level = Literal["nominal", "ordinal", "interval"]
+
+
+@dataclass(frozen=True, slots=True)
+class Kappa:
+    """Cohen's kappa of two raters.
+
+    Attributes:
+        interval: kappa with its interval, within [-1, 1].
+        observed: share of the pairs that agree (weighted agreement where weighted).
+        expected: the same if the raters were independent with the margins they have.
+        table: (C, C), first rater by row, second by column.
+        z: kappa over its standard error under independence; NaN where that is 0.
+    """
+
+    interval: Interval
+    observed: float
+    expected: float
+    table: Floats
+    z: float
+
+    @property
+    def estimate(self) -> float:
+        """Kappa; NaN where it is undefined (both raters used one and the same class)."""
+        return self.interval.estimate
+
+    @property
+    def words(self) -> str:
+        """The adjective of Landis and Koch (1977), a convention and no test."""
+        steps = ((0.0, "poor"), (0.2, "slight"), (0.4, "fair"), (0.6, "moderate"))
+        for bound, word in (*steps, (0.8, "substantial")):
+            if self.estimate <= bound:
+                return word
+        return "undefined" if math.isnan(self.estimate) else "almost perfect"
+
+
+def confusion(first: ArrayLike, second: ArrayLike, n_classes: int) -> Floats:
+    """How often each pair of codes occurs, (C, C); pairs with a missing code are left out.
+
+    Raises:
+        StatisticsError: shapes that differ or codes out of range.
+    """
+    a, b = np.asarray(first, dtype=np.intp), np.asarray(second, dtype=np.intp)
+    if a.shape != b.shape or a.ndim != 1:
+        raise StatisticsError(f"two raters with codes of shapes {a.shape} and {b.shape}")
+    if a.size and (min(a.min(), b.min()) < -1 or max(a.max(), b.max()) >= n_classes):
+        raise StatisticsError(f"codes lie in 0..{n_classes - 1}, or are -1 for missing")
+    both = (a >= 0) & (b >= 0)
+    counts = np.bincount(a[both] * n_classes + b[both], minlength=n_classes**2)
+    return counts.reshape(n_classes, n_classes).astype(float)
+
+
+def cohen_kappa(
+    first: ArrayLike,
+    second: ArrayLike,
+    n_classes: int = 2,
+    *,
+    weighting: Weighting = "none",
+    clusters: ArrayLike | None = None,
+    level: float = 0.95,
+) -> Kappa:
+    """Kappa of two raters over the same n observations.
+
+    Over sides (what was said against what the label says) and over match/miss (whether two
+    runs both met the label) it is the same function of different codes, and not the same
+    number: name in a report which one it is. With two classes and even margins, kappa over
+    sides is 2p - 1.
+
+    Args:
+        first: (n,), codes.
+        second: (n,), codes.
+        n_classes: C.
+        weighting: of disagreements by distance of the codes (Cohen 1968).
+        clusters: (n,), what may depend on each other; the standard error is then robust to it.
+        level: confidence level.
+
+    Returns:
+        The interval is by the large-sample standard error (Fleiss, Cohen, Everitt 1969), with
+        clusters by the sum of influences in each and a t quantile. Where that error is 0
+        (perfect agreement, say), the interval is by Wilson's for the observed agreement at the
+        expected agreement found. Undefined kappa: NaN in [-1, 1].
+
+    Raises:
+        StatisticsError: shapes that differ or codes out of range.
+    """
+    table = confusion(first, second, n_classes)
+    a, b = np.asarray(first, dtype=np.intp), np.asarray(second, dtype=np.intp)
+    both = (a >= 0) & (b >= 0)
+    groups = None if clusters is None else np.asarray(clusters)[both]
+    return _kappa(table, a[both], b[both], weighting, groups, level)
+
+
+def kappa_from_table(
+    table: ArrayLike, *, weighting: Weighting = "none", level: float = 0.95
+) -> Kappa:
+    """:func:`cohen_kappa` from a (C, C) table of counts, first rater by row.
+
+    Raises:
+        StatisticsError: not square, or counts that are no non-negative integers.
+    """
+    counts = np.asarray(table, dtype=float)
+    if counts.ndim != 2 or counts.shape[0] != counts.shape[1]:
+        raise StatisticsError(f"a table of two raters is square, not {counts.shape}")
+    if not np.all((counts >= 0) & (counts == np.round(counts))):
+        raise StatisticsError("a table holds counts")
+    cells = np.repeat(np.arange(counts.size), counts.ravel().astype(np.intp))
+    a, b = np.divmod(cells, len(counts))
+    return _kappa(counts, a, b, weighting, None, level)
+
+
+def _kappa(
+    table: Floats,
+    a: Codes,
+    b: Codes,
+    weighting: Weighting,
+    clusters: NDArray[np.generic] | None,
+    level: float,
+) -> Kappa:
+    n = len(a)
+    if n == 0:
+        return Kappa(_undefined(level, 0), math.nan, math.nan, table, math.nan)
+    p, w = table / n, _credit(len(table), weighting)
+    rows, columns = p.sum(axis=1), p.sum(axis=0)
+    observed, expected = float(np.sum(w * p)), float(rows @ w @ columns)
+    if expected >= 1 - 1e-12:
+        return Kappa(_undefined(level, n), observed, expected, table, math.nan)
+    kappa = (observed - expected) / (1 - expected)
+    # What one observation in a cell adds to kappa: the derivative of the ratio.
+    of_row, of_column = w @ columns, rows @ w
+    reach = of_row[:, None] + of_column[None, :]
+    influence = (w - observed - (1 - kappa) * (reach - 2 * expected)) / (1 - expected)
+    error, df = _clustered_error(influence[a, b], clusters)
+    chance = rows[:, None] * columns[None, :]
+    null = np.sum(chance * (w - reach) ** 2) - expected**2
+    z = kappa * (1 - expected) / math.sqrt(null / n) if null > 1e-15 else math.nan
+    interval = _kappa_interval(kappa, observed, expected, error, df, n, level)
+    return Kappa(interval, observed, expected, table, z)
+
+
+def _credit(n_classes: int, weighting: Weighting) -> Floats:
+    apart = np.abs(np.subtract.outer(np.arange(n_classes), np.arange(n_classes))).astype(float)
+    if weighting == "none":
+        same: Floats = (apart == 0).astype(float)
+        return same
+    share = apart / max(1, n_classes - 1)
+    credit: Floats = 1.0 - (share if weighting == "linear" else share**2)
+    return credit
+
+
+def _clustered_error(
+    influence: Floats, clusters: NDArray[np.generic] | None
+) -> tuple[float, float]:
+    """Standard error of a mean influence, and its degrees of freedom."""
+    n = len(influence)
+    if clusters is None:
+        return math.sqrt(float(np.sum(influence**2))) / n, math.inf
+    codes = np.unique(clusters, return_inverse=True)[1]
+    totals = np.bincount(codes, weights=influence)
+    groups = len(totals)
+    if groups < 2:
+        return math.inf, 1
+    return math.sqrt(groups / (groups - 1) * float(np.sum(totals**2))) / n, groups - 1
+
+
+def _kappa_interval(
+    kappa: float, observed: float, expected: float, error: float, df: float, n: int, level: float
+) -> Interval:
+    if error < 1e-12:
+        share = wilson(min(1.0, max(0.0, observed)) * n, n, level)
+        low, high = ((bound - expected) / (1 - expected) for bound in (share.low, share.high))
+        method = "wilson at the expected agreement found"
+    else:
+        quantile = normal_quantile(level) if math.isinf(df) else t_quantile(level, df)
+        low, high = kappa - quantile * error, kappa + quantile * error
+        method = "large-sample" if math.isinf(df) else "large-sample, clustered"
+    groups = n if math.isinf(df) else df + 1
+    return Interval(kappa, max(-1.0, low), min(1.0, high), level, n, groups, method)
+
+
+def _undefined(level: float, n: int) -> Interval:
+    return Interval(math.nan, -1.0, 1.0, level, n, n, "undefined")
+
+
+def percent_agreement(first: ArrayLike, second: ArrayLike, level: float = 0.95) -> Interval:
+    """Share of equal codes among the pairs where neither is missing, with Wilson's interval."""
+    a, b = np.asarray(first), np.asarray(second)
+    both = (a >= 0) & (b >= 0)
+    return wilson(int(np.sum(a[both] == b[both])), int(both.sum()), level)
+
+
+@dataclass(frozen=True, slots=True)
+class PairwiseAgreement:
+    """Agreement of every two of J raters.
+
+    Attributes:
+        share: (J, J), share of the shared items on which the two agree; NaN without any.
+        kappa: (J, J), Cohen's; NaN where undefined.
+        n: (J, J), items both rated; the diagonal is what each rated.
+    """
+
+    share: Floats
+    kappa: Floats
+    n: NDArray[np.intp]
+
+    @property
+    def mean_share(self) -> float:
+        """Mean share over pairs of raters with shared items; NaN where there are none."""
+        upper = self.share[np.triu_indices(len(self.share), 1)]
+        known = upper[~np.isnan(upper)]
+        return float(known.mean()) if len(known) else math.nan
+
+
+def pairwise_agreement(codes: ArrayLike, n_classes: int) -> PairwiseAgreement:
+    """Agreement of every two columns of an (N, J) table of codes.
+
+    Raises:
+        StatisticsError: codes out of range.
+    """
+    table = _codes(codes, n_classes)
+    said = [(table == c).astype(float) for c in range(n_classes)]
+    rated = (table >= 0).astype(float)
+    n = rated.T @ rated
+    agree = sum((s.T @ s for s in said), np.zeros_like(n))
+    by_class = [s.T @ rated for s in said]
+    share = _divide(agree, n)
+    expected = _divide(sum((c * c.T for c in by_class), np.zeros_like(n)), n * n)
+    kappa = _divide(share - expected, 1 - expected)
+    return PairwiseAgreement(share, kappa, n.astype(np.intp))
+
+
+def _divide(top: Floats, bottom: Floats) -> Floats:
+    out = np.full(top.shape, np.nan)
+    ratio: Floats = np.divide(top, bottom, out=out, where=np.abs(bottom) > 1e-12)
+    return ratio
+
+
+def _codes(codes: ArrayLike, n_classes: int) -> Codes:
+    table = np.asarray(codes, dtype=np.intp)
+    if table.ndim != 2:
+        raise StatisticsError(f"expected items by raters, not an array of shape {table.shape}")
+    if table.size and (table.min() < -1 or table.max() >= n_classes):
+        raise StatisticsError(f"codes lie in 0..{n_classes - 1}, or are -1 for missing")
+    return table
+
+
+def fleiss_kappa(counts: ArrayLike, level: float = 0.95) -> Interval:
+    """Fleiss' kappa of the same number of ratings for every item (Fleiss 1971).
+
+    Args:
+        counts: (N, C), how many of an item's ratings fall in each class.
+        level: confidence level.
+
+    Returns:
+        The interval is by the influences of the items and a t quantile; NaN in [-1, 1] where
+        one class has all ratings or N < 2.
+
+    Raises:
+        StatisticsError: items with different numbers of ratings (use
+            :func:`krippendorff_alpha`), or fewer than two ratings an item.
+    """
+    table = np.asarray(counts, dtype=float)
+    n, ratings = len(table), table.sum(axis=1)
+    if n and (np.ptp(ratings) > 0 or ratings[0] < 2):
+        raise StatisticsError(
+            "Fleiss' kappa needs the same number of ratings, two or more, for every item;"
+            " Krippendorff's alpha does not"
+        )
+    if n < 2:
+        return _undefined(level, n)
+    m = ratings[0]
+    shares = table.mean(axis=0) / m
+    expected = float(shares @ shares)
+    if expected >= 1 - 1e-12:
+        return _undefined(level, n)
+    agree = np.sum(table * (table - 1), axis=1) / (m * (m - 1))
+    observed = float(agree.mean())
+    kappa = (observed - expected) / (1 - expected)
+    drift = 2 * ((table / m) @ shares - expected)
+    influence = (agree - observed - (1 - kappa) * drift) / (1 - expected)
+    error, df = _clustered_error(influence, np.arange(n))
+    return _kappa_interval(kappa, observed, expected, error, df, n, level)
+
+
+def krippendorff_alpha(
+    values: ArrayLike,
+    scale: Level = "nominal",
+    *,
+    rng: np.random.Generator | None = None,
+    clusters: ArrayLike | None = None,
+    n_bootstrap: int = 1000,
+    level: float = 0.95,
+) -> Interval:
+    """Krippendorff's alpha: 1 - observed / expected disagreement, missing ratings allowed.
+
+    Items with fewer than two ratings tell nothing of agreement and are left out. 0 is what
+    chance gives, below 0 is systematic disagreement (Krippendorff 2018, chapter 12).
+
+    Args:
+        values: (N, J), items by raters, NaN for missing.
+        scale: how far apart two values are: not the same; ranks in between; difference squared.
+        rng: for the interval, a bootstrap over items (or clusters of them); without it the
+            interval is [-1, 1] and the method says so.
+        clusters: (N,), codes.
+        n_bootstrap: resamples.
+        level: confidence level.
+
+    Returns:
+        NaN in [-1, 1] where no item has two ratings or all ratings are the same value.
+
+    Raises:
+        StatisticsError: values that are not (N, J).
+    """
+    table = np.asarray(values, dtype=float)
+    if table.ndim != 2:
+        raise StatisticsError(f"expected items by raters, not an array of shape {table.shape}")
+    pairable = np.sum(~np.isnan(table), axis=1) >= 2
+    table = table[pairable]
+    alpha = _AlphaStatistic(table, scale)
+    estimate = float(alpha(np.ones((1, len(table))))[0]) if len(table) else math.nan
+    if math.isnan(estimate):
+        return _undefined(level, len(table))
+    groups = np.arange(len(table)) if clusters is None else np.asarray(clusters)[pairable]
+    n_groups = len(np.unique(groups))
+    if rng is None or n_groups < 2:
+        return Interval(estimate, -1.0, 1.0, level, len(table), n_groups, "no interval")
+    found = cluster_bootstrap(alpha, groups, rng, n_bootstrap, level=level)
+    return found.interval()
+
+
+class _AlphaStatistic:
+    """Alpha as a function of item weights, (B, N) to (B,)."""
+
+    def __init__(self, table: Floats, scale: Level) -> None:
+        seen = ~np.isnan(table)
+        self.scale = scale
+        self.values, codes = np.unique(table[seen], return_inverse=True)
+        n_items, n_values = len(table), len(self.values)
+        item = np.nonzero(seen)[0]
+        counts = np.bincount(item * n_values + codes, minlength=n_items * n_values)
+        self.counts = counts.reshape(n_items, n_values).astype(float)
+        self.pairs = self.counts.sum(axis=1) - 1
+
+    def __call__(self, weights: Floats) -> Floats:
+        """Alpha of each row of weights; NaN where nothing varies."""
+        margins = weights @ self.counts
+        if self.scale == "ordinal":
+            parts = [self._ordinal(w, m) for w, m in zip(weights, margins, strict=True)]
+            observed, expected = np.array(parts).T
+        else:
+            # Sums over pairs of values, from sums over values: no table of pairs is held.
+            within = self._within()
+            observed = weights @ (within / self.pairs)
+            total = margins.sum(axis=1)
+            expected = self._spread(margins) / np.maximum(total - 1, 1)
+        return 1 - _divide(observed, expected)
+
+    def _within(self) -> Floats:
+        return self._spread(self.counts)
+
+    def _spread(self, counts: Floats) -> Floats:
+        """Sum of the distances over ordered pairs of ratings, for each row of counts."""
+        total = counts.sum(axis=1)
+        if self.scale == "nominal":
+            unequal: Floats = total**2 - np.sum(counts**2, axis=1)
+            return unequal
+        centred = self.values - self.values.mean()
+        spread: Floats = 2 * (total * (counts @ centred**2) - (counts @ centred) ** 2)
+        return spread
+
+    def _ordinal(self, weights: Floats, margins: Floats) -> tuple[float, float]:
+        below = np.cumsum(margins) - margins / 2
+        distance = np.subtract.outer(below, below) ** 2
+        scaled = self.counts * (weights / self.pairs)[:, None]
+        together = self.counts.T @ scaled - np.diag(scaled.sum(axis=0))
+        observed = float(np.sum(together * distance))
+        apart = float(margins @ distance @ margins)
+        return observed, apart / max(margins.sum() - 1, 1)
