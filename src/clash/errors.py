@@ -6,6 +6,7 @@
     ├── RunFolderError      2       a run folder is missing, locked, or not of this schema
     ├── StatisticsError     2       the data cannot carry the statistic asked for
     │   └── NotIdentifiedError      the model is not identified from the data at hand
+    ├── DownloadError       2       a data set could not be had, or is not what its publisher says
     ├── GateFailed          1       a threshold was missed
     ├── IncompleteRun       3       more calls failed than the run allows
     ├── ProviderRefused     4       a provider refused for good: key, quota, model
@@ -76,6 +77,10 @@ class StatisticsError(ClashError):
 
 class NotIdentifiedError(StatisticsError):
     """Several parameter values explain the data equally well, so none is reported."""
+
+
+class DownloadError(ClashError):
+    """A data set could not be downloaded, or its checksum is not the published one."""
 
 
 class GateFailed(ClashError):

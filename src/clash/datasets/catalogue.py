@@ -1,0 +1,72 @@
+"""The public data sets that clash loads by name."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict, model_validator
+
+from clash.documents import read_yaml, validate
+from clash.errors import InputError
+
+_FILE = Path(__file__).with_name("catalogue.yaml")
+
+
+class Entry(BaseModel):
+    """A data set and where its publisher keeps it.
+
+    Attributes:
+        hub: repository on the data hub; or
+        web: an address that the files lie under.
+        revision: commit of the repository; ``main`` is resolved when it is pulled.
+        files: patterns of paths in the repository, or paths under ``web``.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str
+    aliases: list[str] = []
+    title: str
+    what: str
+    loader: str
+    hub: str | None = None
+    web: str | None = None
+    revision: str
+    files: list[str]
+    licence: str
+    citation: str
+
+    @model_validator(mode="after")
+    def _is_somewhere(self) -> Self:
+        if (self.hub is None) == (self.web is None):
+            raise ValueError("expected either hub or web")
+        return self
+
+    @property
+    def source(self) -> str:
+        """Where the data come from, for people to read."""
+        return f"{self.hub or self.web} @ {self.revision[:12]}"
+
+
+@cache
+def entries() -> tuple[Entry, ...]:
+    """Every data set of the catalogue."""
+    whole = read_yaml(_FILE)
+    return tuple(validate(Entry, whole.at(index)) for index in range(len(whole.value)))
+
+
+def find(name: str) -> Entry:
+    """The data set of that name.
+
+    Raises:
+        InputError: there is none.
+    """
+    for entry in entries():
+        if name in (entry.name, *entry.aliases):
+            return entry
+    known = ", ".join(entry.name for entry in entries())
+    raise InputError(
+        f"no file and no data set is called {name!r}", mend=f"one of {known}, or the path of a file"
+    )

@@ -1,0 +1,214 @@
+"""What a data hub answers: which files a repository has, at which commit, with which checksums."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import quote, urljoin
+
+import httpx2
+
+from clash.errors import DownloadError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from clash.datasets.catalogue import Entry
+
+DEFAULT_HUB = "https://huggingface.co"
+_MOST_REDIRECTS = 5
+_REDIRECTS = (301, 302, 303, 307, 308)
+
+
+@dataclass(frozen=True, slots=True)
+class Checksum:
+    """A digest that the publisher states: of the file, or of the git blob that holds it."""
+
+    kind: Literal["sha256", "git-sha1"]
+    hex: str
+
+    def start(self, size: int) -> hashlib._Hash:
+        """A hash to feed the file's bytes to; a git blob begins with its size."""
+        if self.kind == "sha256":
+            return hashlib.sha256()
+        return hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Remote:
+    """A file to fetch.
+
+    Attributes:
+        path: where it belongs below the data set's folder.
+        size: bytes, null where the publisher does not say.
+        checksum: null where the publisher does not say.
+    """
+
+    path: str
+    url: str
+    size: int | None = None
+    checksum: Checksum | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The files of a data set at one commit."""
+
+    commit: str
+    files: tuple[Remote, ...]
+
+
+class Transient(DownloadError):
+    """A failure that may pass: no connection, too many requests, the server's own trouble."""
+
+
+class Http:
+    """GET requests that follow redirects without giving away a token or the encryption.
+
+    The token of ``HF_TOKEN`` is sent to the hub itself and to no host that it points at; a
+    redirect from https to http is refused.
+    """
+
+    def __init__(self, client: httpx2.Client, base: str) -> None:
+        self.base = base.rstrip("/")
+        self._client = client
+        self._host = httpx2.URL(self.base).netloc
+
+    def open(self, url: str, headers: dict[str, str] | None = None) -> httpx2.Response:
+        """The response of the last address, its body not read yet.
+
+        Raises:
+            DownloadError: it cannot be reached, redirects in a circle, or refuses.
+        """
+        for _ in range(_MOST_REDIRECTS + 1):
+            response = self._send(url, headers or {})
+            if response.status_code not in _REDIRECTS:
+                return self._checked(response, url)
+            response.close()
+            url = self._next(url, response.headers.get("location"))
+        raise DownloadError(f"{url}: redirected more than {_MOST_REDIRECTS} times")
+
+    def json(self, url: str) -> httpx2.Response:
+        """As :meth:`open`, with the body read."""
+        response = self.open(url)
+        try:
+            response.read()
+        except httpx2.HTTPError as error:
+            raise DownloadError(f"{url}: {_reason(error)}") from None
+        finally:
+            response.close()
+        return response
+
+    def _send(self, url: str, headers: dict[str, str]) -> httpx2.Response:
+        token = os.environ.get("HF_TOKEN")
+        if token and httpx2.URL(url).netloc == self._host:
+            headers = {**headers, "Authorization": f"Bearer {token}"}
+        # Compressed on the way, bytes would be neither resumable nor those of the checksum.
+        headers = {"Accept-Encoding": "identity", **headers}
+        try:
+            request = self._client.build_request("GET", url, headers=headers)
+            return self._client.send(request, stream=True)
+        except httpx2.HTTPError as error:
+            raise Transient(
+                f"{url}: {_reason(error)}\n  mend: check the connection, then pull again"
+            ) from None
+
+    @staticmethod
+    def _next(url: str, location: str | None) -> str:
+        if not location:
+            raise DownloadError(f"{url}: redirected to nowhere")
+        there = urljoin(url, location)
+        if httpx2.URL(there).scheme not in ("http", "https"):
+            raise DownloadError(f"{url}: redirected to {there}, which is no web address")
+        if url.startswith("https:") and there.startswith("http:"):
+            raise DownloadError(f"{url}: redirected to {there}, out of the encryption")
+        return there
+
+    @staticmethod
+    def _checked(response: httpx2.Response, url: str) -> httpx2.Response:
+        status = response.status_code
+        if status in (200, 206, 416):
+            return response
+        response.close()
+        if status == 429 or status >= 500:
+            raise Transient(f"{url}: answered {status}\n  mend: pull again later")
+        mend = "load a copy by its path"
+        if status in (401, 403):
+            mend = "accept the data set's terms on its page and set HF_TOKEN"
+        elif status == 404:
+            mend = "the publisher may have moved it; load a copy by its path"
+        raise DownloadError(f"{url}: answered {status}\n  mend: {mend}")
+
+
+def home(entry: Entry) -> str:
+    """Where a data set is pulled from: its web address, ``HF_ENDPOINT``, or the public hub."""
+    if entry.web is None:
+        return os.environ.get("HF_ENDPOINT") or DEFAULT_HUB
+    address = httpx2.URL(entry.web)
+    return f"{address.scheme}://{address.netloc.decode()}"
+
+
+def snapshot(entry: Entry, http: Http) -> Snapshot:
+    """The files of ``entry``.
+
+    Raises:
+        DownloadError: the publisher cannot be reached or no file matches.
+    """
+    if entry.web is not None:
+        root = httpx2.URL(entry.web)
+        address = f"{http.base}{root.path}"
+        files = (Remote(path, address + quote(path)) for path in entry.files)
+        return Snapshot(entry.revision, tuple(files))
+    commit = _commit(entry, http)
+    found = tuple(
+        _remote(entry, http, commit, record)
+        for record in _tree(entry, http, commit)
+        if any(fnmatchcase(record["path"], pattern) for pattern in entry.files)
+    )
+    if not found:
+        raise DownloadError(f"{entry.source}: no file matches {', '.join(entry.files)}")
+    return Snapshot(commit, tuple(sorted(found, key=lambda remote: remote.path)))
+
+
+def _commit(entry: Entry, http: Http) -> str:
+    if entry.revision != "main":
+        return entry.revision
+    answer = http.json(f"{http.base}/api/datasets/{entry.hub}/revision/{entry.revision}").json()
+    return str(answer["sha"])
+
+
+def _tree(entry: Entry, http: Http, commit: str) -> Iterator[dict[str, Any]]:
+    url: str | None = f"{http.base}/api/datasets/{entry.hub}/tree/{commit}?recursive=true"
+    while url:
+        answer = http.json(url)
+        yield from (record for record in answer.json() if record.get("type") == "file")
+        following = answer.links.get("next", {}).get("url")
+        url = urljoin(url, following) if following else None
+
+
+def _remote(entry: Entry, http: Http, commit: str, record: dict[str, Any]) -> Remote:
+    path = _inside(record["path"])
+    large = record.get("lfs") or {}
+    sha256 = large.get("oid") or large.get("sha256")
+    return Remote(
+        path=path,
+        url=f"{http.base}/datasets/{entry.hub}/resolve/{commit}/{quote(path)}",
+        size=large.get("size") or record.get("size"),
+        checksum=Checksum("sha256", sha256) if sha256 else Checksum("git-sha1", record["oid"]),
+    )
+
+
+def _inside(path: str) -> str:
+    """A path that stays below the folder it is put in."""
+    pure = PurePosixPath(path)
+    if pure.is_absolute() or ".." in pure.parts or "\\" in path or ":" in path:
+        raise DownloadError(f"the hub names a file outside its repository: {path!r}")
+    return path
+
+
+def _reason(error: httpx2.HTTPError) -> str:
+    return str(error) or type(error).__name__

@@ -1,0 +1,112 @@
+"""One module a family of sources, each from its own schema to the common noun."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from clash.datasets import catalogue, pull, tables
+from clash.datasets.loaders import arena, gold, mt_bench, panels, table
+from clash.datasets.pairs import Builder, Dataset, labels_path, read_labels
+from clash.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from clash.datasets.tables import Row
+
+    Reader = Callable[[Iterable[Row], Builder], Dataset]
+
+
+@dataclass(frozen=True)
+class Loader:
+    """How a schema is recognised and read.
+
+    Attributes:
+        columns: fields that every record of the schema has.
+    """
+
+    columns: frozenset[str]
+    read: Reader
+
+
+LOADERS: dict[str, Loader] = {
+    "mt-bench": Loader(mt_bench.COLUMNS, mt_bench.read),
+    "arena": Loader(arena.COLUMNS, arena.read),
+    "arena-55k": Loader(arena.COLUMNS_55K, arena.read_55k),
+    "rewardbench-2": Loader(gold.REWARDBENCH_2, gold.read_rewardbench_2),
+    "rewardbench": Loader(gold.REWARDBENCH, gold.read_rewardbench),
+    "llmbar": Loader(gold.LLMBAR, gold.read_llmbar),
+    "judgebench": Loader(gold.JUDGEBENCH, gold.read_judgebench),
+    "summeval": Loader(panels.SUMMEVAL, panels.read_summeval),
+    "pandalm": Loader(panels.PANDALM, panels.read_pandalm),
+    "table": Loader(frozenset(), table.read),
+}
+"""In the order in which a file's schema is tried; ``table`` takes what no other one knows."""
+
+
+def load(name_or_path: str | Path, *, cache: Path | None = None) -> Dataset:
+    """A data set of the catalogue that was pulled, or any file of labelled pairs.
+
+    Args:
+        name_or_path: a name that ``clash datasets list`` shows, or a file.
+        cache: where pulled data lie; default: :func:`clash.datasets.pull.cache_folder`.
+
+    Raises:
+        InputError: it is neither, was not pulled yet, or cannot be read.
+    """
+    path = Path(name_or_path)
+    if path.exists():
+        return load_file(path)
+    entry = catalogue.find(str(name_or_path))
+    pulled = pull.located(entry, cache or pull.cache_folder())
+    if pulled is None:
+        raise InputError(
+            f"the data set {entry.name!r} is not on this machine",
+            mend=f"clash datasets pull {entry.name}",
+        )
+    builder = Builder(entry.name, entry.source, entry.licence)
+    return read(entry.loader, pulled.paths, builder)
+
+
+def load_file(path: Path) -> Dataset:
+    """A file of labelled pairs, in a schema that is recognised by its fields.
+
+    Beside a prompts file that ``clash datasets sample`` wrote, the annotators' decisions are
+    read too.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    name = path.name.removesuffix(".gz").rpartition(".")[0]
+    dataset = read(recognise(path), [path], Builder(name, str(path), "as its file says"))
+    beside = labels_path(path)
+    if not beside.is_file():
+        return dataset
+    known = {item.item_id for item in dataset.items}
+    labels = tuple(label for label in read_labels(beside) if label.item_id in known)
+    return dataset.with_labels(labels)
+
+
+def recognise(path: Path) -> str:
+    """The loader whose fields the first record of a file has.
+
+    Raises:
+        InputError: the file holds no record.
+    """
+    row = tables.first(path)
+    if row is None:
+        raise InputError("holds no record", path=path)
+    return next(name for name, loader in LOADERS.items() if loader.columns <= row.value.keys())
+
+
+def read(loader: str, paths: Sequence[Path], builder: Builder) -> Dataset:
+    """The records of ``paths`` through one loader.
+
+    Raises:
+        InputError: a record cannot be used.
+    """
+    records = chain.from_iterable(tables.rows(path) for path in paths)
+    return LOADERS[loader].read(records, builder)

@@ -1,0 +1,161 @@
+"""Chatbot Arena votes: anonymous people on pairs of models, on prompts of their own.
+
+``lmarena-ai/arena-human-preference-100k`` (and 140k, and ``lmsys/chatbot_arena_conversations``):
+``question_id`` or ``id``, ``model_a``, ``model_b``, ``winner`` (``model_a``, ``model_b``, ``tie``,
+``tie (bothbad)``, ``both_bad``), ``conversation_a``, ``conversation_b``, ``turn``, ``anony``,
+``language``, ``judge_hash``, ``is_code``, ``category_tag``.
+
+``lmarena-ai/arena-human-preference-55k``: ``id``, ``model_a``, ``model_b``, ``prompt``,
+``response_a``, ``response_b`` (JSON lists, a turn each), ``winner_model_a``, ``winner_model_b``,
+``winner_tie`` (one of them 1).
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from clash.datasets.loaders.conversation import sides
+from clash.datasets.pairs import BOTH_BAD, TIE, Builder, Dataset, Facts, transcript
+from clash.datasets.pairs import names as distinct
+from clash.errors import InputError
+from clash.records import Label
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from clash.datasets.tables import Row
+
+COLUMNS = frozenset({"model_a", "model_b", "winner", "conversation_a", "conversation_b"})
+COLUMNS_55K = frozenset({"model_a", "prompt", "response_a", "winner_model_a", "winner_tie"})
+_CATEGORIES = ("math", "if", "creative_writing")
+_WINNERS: dict[str, int | str] = {
+    "model_a": 0,
+    "model_b": 1,
+    "tie": TIE,
+    "tie (bothbad)": BOTH_BAD,
+    "both_bad": BOTH_BAD,
+}
+
+
+def read(rows: Iterable[Row], builder: Builder) -> Dataset:
+    """The battles of the 100k set and its kin; a conversation of several turns is a transcript.
+
+    Raises:
+        InputError: a record is not of this schema.
+    """
+    for row in rows:
+        item_id = row.text("question_id", "id")
+        try:
+            a, b = sides(row, "conversation_a"), sides(row, "conversation_b")
+        except InputError as error:
+            builder.exclude(item_id, f"unreadable conversation: {error.message}")
+            continue
+        if a.questions != b.questions:
+            builder.exclude(item_id, "the two conversations ask different things")
+            continue
+        _add(
+            builder,
+            row,
+            item_id,
+            questions=a.questions,
+            answers=[a.answers, b.answers],
+            winner=_outcome(row),
+            tags=_tags(row),
+        )
+    return builder.build()
+
+
+def read_55k(rows: Iterable[Row], builder: Builder) -> Dataset:
+    """The battles of the 55k set.
+
+    Raises:
+        InputError: a record is not of this schema.
+    """
+    for row in rows:
+        item_id = row.text("id")
+        questions, a, b = (_turns(row, f) for f in ("prompt", "response_a", "response_b"))
+        if None in (*questions, *a, *b):
+            builder.exclude(item_id, "a turn is null")
+            continue
+        _add(
+            builder,
+            row,
+            item_id,
+            questions=questions,
+            answers=[a, b],
+            winner=_flagged(row),
+            tags=[],
+        )
+    return builder.build()
+
+
+def _add(
+    builder: Builder,
+    row: Row,
+    item_id: str,
+    *,
+    questions: list[str],
+    answers: list[list[str]],
+    winner: int | str,
+    tags: list[str],
+) -> None:
+    models = distinct([row.text("model_a"), row.text("model_b")])
+    said = models[winner] if isinstance(winner, int) else winner
+    builder.add(
+        row,
+        item_id,
+        transcript(questions),
+        dict(zip(models, map(transcript, answers), strict=True)),
+        label=TIE if said == BOTH_BAD else said,
+        labels=[Label(item_id=item_id, annotator=_voter(row), winner=said)],
+        facts=Facts(
+            language=row.optional("language"),
+            anonymous=_flag(row, "anony"),
+            turns=len(questions),
+        ),
+        tags=tags,
+    )
+
+
+def _voter(row: Row) -> str:
+    return row.optional("judge_hash", "judge") or "voter"
+
+
+def _flag(row: Row, field: str) -> bool | None:
+    value = row.optional(field)
+    return None if value is None else value.lower() in ("true", "1")
+
+
+def _outcome(row: Row) -> int | str:
+    winner = row.text("winner")
+    if winner not in _WINNERS:
+        raise row.error(f"expected one of {', '.join(_WINNERS)}, found {winner!r}", "winner")
+    return _WINNERS[winner]
+
+
+def _flagged(row: Row) -> int | str:
+    flags = [str(row.get(f"winner_{who}")) for who in ("model_a", "model_b", "tie")]
+    won = [place for place, flag in enumerate(flags) if flag in ("1", "1.0", "True")]
+    if len(won) != 1:
+        raise row.error("expected exactly one of the three to be 1", "winner_model_a")
+    return TIE if won[0] == 2 else won[0]
+
+
+def _tags(row: Row) -> list[str]:
+    tags = ["code"] if _flag(row, "is_code") else []
+    for tagger in (row.get("category_tag") or {}).values():
+        if isinstance(tagger, dict):
+            tags += [name for name in _CATEGORIES if tagger.get(name) is True]
+    return tags
+
+
+def _turns(row: Row, field: str) -> list[Any]:
+    value = row.get(field)
+    try:
+        turns = json.loads(value) if isinstance(value, str) else value
+    except ValueError as error:
+        raise row.error(f"expected a JSON list of turns: {error}", field) from None
+    if not isinstance(turns, list) or not turns:
+        raise row.error("expected a JSON list of turns", field)
+    return turns

@@ -1,0 +1,48 @@
+"""Conversations as the hub's data sets write them: messages with a role and a content."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from clash.datasets.tables import Row
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """Who said what, turn by turn."""
+
+    questions: list[str]
+    answers: list[str]
+
+
+def sides(row: Row, field: str, *, turns: int | None = None) -> Sides:
+    """The two sides of a conversation, up to a turn.
+
+    Raises:
+        InputError: it is not a list of messages, or its turns are incomplete.
+    """
+    messages = row.get(field)
+    if not isinstance(messages, list):
+        raise row.error("expected a list of messages", field)
+    said: dict[str, list[str]] = {"user": [], "assistant": []}
+    for message in messages:
+        role = message.get("role") if isinstance(message, dict) else None
+        if role in said:
+            said[role].append(_text(row, field, message.get("content")))
+    end = turns or len(said["user"])
+    if not said["user"] or len(said["user"]) < end or len(said["assistant"]) < end:
+        raise row.error(f"expected {end} questions with an answer each", field)
+    return Sides(said["user"][:end], said["assistant"][:end])
+
+
+def _text(row: Row, field: str, content: Any) -> str:  # noqa: ANN401 - any JSON value
+    """A content that is text, or a list of parts of which the text counts."""
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list) and all(isinstance(part, dict) for part in content):
+        return "\n".join(part.get("text") or "" for part in content)
+    raise row.error("a message's content is neither text nor a list of parts", field)

@@ -1,0 +1,120 @@
+"""MT-Bench human judgments: experts on pairs of six models, 80 questions of two turns.
+
+Schema of ``lmsys/mt_bench_human_judgments`` (split ``human``): ``question_id``, ``model_a``,
+``model_b``, ``winner`` (``model_a``, ``model_b``, ``tie``), ``judge``, ``conversation_a``,
+``conversation_b`` (lists of ``{content, role}``), ``turn``. The same pair stands in either order
+and under several annotators; here it is one item, with a label for each of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from clash.datasets.loaders.conversation import sides
+from clash.datasets.pairs import Builder, Dataset, Facts, majority, transcript
+from clash.records import Label
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from clash.datasets.tables import Row
+
+COLUMNS = frozenset({"question_id", "model_a", "model_b", "winner", "judge", "conversation_a"})
+_CATEGORIES = (
+    "writing",
+    "roleplay",
+    "reasoning",
+    "math",
+    "coding",
+    "extraction",
+    "stem",
+    "humanities",
+)
+_FIRST_QUESTION = 81
+_PER_CATEGORY = 10
+
+
+@dataclass
+class _Pair:
+    row: Row
+    prompt: str
+    texts: dict[str, str]
+    tags: list[str]
+    facts: Facts
+    group: str
+    winners: dict[str, str] = field(default_factory=dict)
+
+
+def read(rows: Iterable[Row], builder: Builder) -> Dataset:
+    """The items: a question's turn and two models, in alphabetical order.
+
+    The label is what most annotators said; a shared first place is a tie. A second turn shows
+    both turns of both sides.
+
+    Raises:
+        InputError: a record is not of this schema.
+    """
+    pairs: dict[str, _Pair] = {}
+    repeated = 0
+    for row in rows:
+        item_id, pair = _pair(row)
+        kept = pairs.setdefault(item_id, pair)
+        annotator = row.text("judge")
+        repeated += annotator in kept.winners
+        kept.winners[annotator] = _winner(row)
+    for item_id, pair in pairs.items():
+        _add(builder, item_id, pair)
+    again = f"{repeated} votes repeat one by the same annotator on the same pair; the last counts"
+    return builder.build(*[again] if repeated else [])
+
+
+def category(question_id: int) -> str | None:
+    """The category of an MT-Bench question, 81 to 160."""
+    place = (question_id - _FIRST_QUESTION) // _PER_CATEGORY
+    return _CATEGORIES[place] if 0 <= place < len(_CATEGORIES) else None
+
+
+def _pair(row: Row) -> tuple[str, _Pair]:
+    question, turn = int(row.text("question_id")), int(row.optional("turn") or 1)
+    one, two = row.text("model_a"), row.text("model_b")
+    a, b = sides(row, "conversation_a", turns=turn), sides(row, "conversation_b", turns=turn)
+    answers = {one: transcript(a.answers), two: transcript(b.answers)}
+    tags = [f"turn-{turn}"]
+    found = category(question)
+    pair = _Pair(
+        row=row,
+        prompt=transcript(a.questions),
+        texts={model: answers[model] for model in sorted(answers)},
+        tags=[found, *tags] if found else tags,
+        facts=Facts(language="English", anonymous=True, turns=turn),
+        group=f"q{question}",
+    )
+    return f"q{question}-t{turn}-{'-'.join(pair.texts)}", pair
+
+
+def _winner(row: Row) -> str:
+    match row.text("winner"):
+        case "model_a" | "model_b" as side:
+            return row.text(side)
+        case winner if winner.startswith("tie"):
+            return "tie"
+        case other:
+            raise row.error(f"expected model_a, model_b or tie, found {other!r}", "winner")
+
+
+def _add(builder: Builder, item_id: str, pair: _Pair) -> None:
+    builder.add(
+        pair.row,
+        item_id,
+        pair.prompt,
+        pair.texts,
+        label=majority(list(pair.winners.values())),
+        labels=[
+            Label(item_id=item_id, annotator=annotator, winner=winner)
+            for annotator, winner in pair.winners.items()
+        ],
+        facts=pair.facts,
+        tags=pair.tags,
+        group=pair.group,
+    )

@@ -1,0 +1,157 @@
+"""Any file of labelled pairs: one row a pair, or one row a pair and annotator.
+
+Columns, with the names that are understood (the first that has a value counts):
+
+| what | names |
+| --- | --- |
+| id | ``item_id``, ``id``, ``pair_id``, ``question_id``; else the row's number |
+| prompt | ``prompt``, ``question``, ``instruction``, ``input``, ``query``; or ``messages`` |
+| the responses | ``response_a`` and ``response_b`` (or ``response_A``, ``output_1``, ``response1``, \
+``answer_a``); or ``responses``: an object, text by candidate |
+| who wrote them | ``model_a`` and ``model_b`` (or ``generator_1``, ``model_1``) |
+| the label | ``label``, ``winner``, ``preference``: ``A``, ``B``, ``tie``, ``model_a``, ``A>B``, \
+1 or 2, or a candidate's name |
+| several people | ``annotators``: a list of labels; or a column ``annotator`` (or ``judge``) |
+| beside it | ``subset``, ``tags``, ``category``; ``group``, ``reference``, ``system`` |
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from clash.datasets.pairs import BOTH_BAD, TIE, Builder, Dataset, majority
+from clash.datasets.pairs import names as distinct
+from clash.records import Label
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from clash.datasets.tables import Row
+
+_ID = ("item_id", "id", "pair_id", "question_id")
+_PROMPT = ("prompt", "question", "instruction", "input", "query")
+_RESPONSES = (
+    ("response_a", "response_A", "output_1", "response1", "response_1", "answer_a"),
+    ("response_b", "response_B", "output_2", "response2", "response_2", "answer_b"),
+)
+_MODELS = (("model_a", "generator_1", "model_1"), ("model_b", "generator_2", "model_2"))
+_LABEL = ("label", "winner", "preference")
+_TAGS = ("subset", "tags", "category")
+_FIRST = {"a", "model_a", "response_a", "output_1", "1", "1.0", "a>b", "a>>b", "b<a", "b<<a"}
+_SECOND = {"b", "model_b", "response_b", "output_2", "2", "2.0", "b>a", "b>>a", "a<b", "a<<b"}
+_TIES = {"tie", "c", "draw", "equal", "a=b", "b=a", "1.5"}
+_BOTH_BAD = {"both bad", "both_bad", "tie (bothbad)", "bothbad"}
+
+
+@dataclass
+class _Entry:
+    row: Row
+    texts: dict[str, str | None]
+    winners: list[tuple[str, str]] = field(default_factory=list)
+
+
+def read(rows: Iterable[Row], builder: Builder) -> Dataset:
+    """The items of the file. A row without a label is left out.
+
+    Raises:
+        InputError: a field is missing or a label cannot be read; names line and field.
+    """
+    entries: dict[str, _Entry] = {}
+    for row in rows:
+        item_id = row.optional(*_ID) or f"pair-{row.number:04d}"
+        texts = _texts(row)
+        found = entries.setdefault(item_id, _Entry(row, texts))
+        winners = _winners(row, list(texts))
+        if found.row is not row:
+            _same_pair(found, row, texts, winners)
+        found.winners += winners
+    for item_id, entry in entries.items():
+        _add(builder, item_id, entry)
+    return builder.build()
+
+
+def _same_pair(
+    found: _Entry, row: Row, texts: dict[str, str | None], winners: list[tuple[str, str]]
+) -> None:
+    """A further row of an item must be another annotator's, on the same responses."""
+    known = {annotator for annotator, _ in found.winners}
+    if not row.optional("annotator", "judge") or known & {who for who, _ in winners}:
+        raise row.error("the id stands twice", _ID[0], mend="give each item an id of its own")
+    if texts != found.texts:
+        raise row.error("the id stands twice, with other responses", _ID[0])
+
+
+def _add(builder: Builder, item_id: str, entry: _Entry) -> None:
+    if not entry.winners:
+        return builder.exclude(item_id, "no label")
+    row = entry.row
+    about: dict[str, Any] = {name: row.optional(name) for name in ("system", "reference", "group")}
+    messages = row.get("messages")
+    if messages is not None:
+        about["messages"] = messages
+    builder.add(
+        row,
+        item_id,
+        None if messages is not None else row.text(*_PROMPT),
+        entry.texts,
+        label=majority([winner for _, winner in entry.winners]),
+        labels=[
+            Label(item_id=item_id, annotator=who, winner=winner) for who, winner in entry.winners
+        ],
+        tags=_tags(row),
+        **about,
+    )
+    return None
+
+
+def _texts(row: Row) -> dict[str, str | None]:
+    by_name = row.get("responses")
+    if isinstance(by_name, dict):
+        if len(by_name) < 2:
+            raise row.error("expected two responses at least", "responses")
+        return {str(name): text for name, text in by_name.items()}
+    models = distinct([row.optional(*names) for names in _MODELS])
+    texts = (row.verbatim(*names) for names in _RESPONSES)
+    return dict(zip(models, texts, strict=True))
+
+
+def _winners(row: Row, candidates: list[str]) -> list[tuple[str, str]]:
+    several = row.get("annotators")
+    if isinstance(several, list):
+        return [
+            (f"annotator{number}", _winner(row, str(label), candidates))
+            for number, label in enumerate(several, start=1)
+        ]
+    label = row.optional(*_LABEL)
+    if label is None:
+        return []
+    annotator = row.optional("annotator", "judge") or "human"
+    return [(annotator, _winner(row, label, candidates))]
+
+
+def _winner(row: Row, label: str, candidates: list[str]) -> str:
+    if label in candidates:
+        return label
+    word = label.strip().lower().strip("[]")
+    if word in _TIES:
+        return TIE
+    if word in _BOTH_BAD:
+        return BOTH_BAD
+    for place, words in enumerate((_FIRST, _SECOND)):
+        if word in words and len(candidates) == 2:
+            return candidates[place]
+    raise row.error(
+        f"cannot tell who wins by {label!r}",
+        _LABEL[0],
+        mend=f"A, B or tie, or one of {', '.join(candidates)}",
+    )
+
+
+def _tags(row: Row) -> list[str]:
+    value = row.get(*_TAGS)
+    if value is None:
+        return []
+    if isinstance(value, list):
+        return [str(tag) for tag in value]
+    return [tag.strip() for tag in str(value).replace(",", ";").split(";")]

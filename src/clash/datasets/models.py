@@ -1,0 +1,60 @@
+"""What is known of the models in the published experiments: names, families, tiers, ratings."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+from clash.documents import read_yaml, validate
+
+_FILE = Path(__file__).with_name("models.yaml")
+
+
+class Model(BaseModel):
+    """A model of the published experiments.
+
+    Attributes:
+        arena: its names in the Chatbot Arena data sets.
+        frontier: in the set that the Arena sample was drawn from.
+        tier: ``strong`` or ``weak``, where the first experiment has it.
+        elo: Chatbot Arena rating of 13 August 2024; null where not known of exactly one model.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str
+    family: str
+    arena: list[str] = []
+    frontier: bool = False
+    tier: str | None = None
+    elo: int | None = None
+
+
+@cache
+def models() -> dict[str, Model]:
+    """Every model, by the name that the paper gives it."""
+    whole = read_yaml(_FILE)
+    found = (validate(Model, whole.at(index)) for index in range(len(whole.value)))
+    return {model.name: model for model in found}
+
+
+@cache
+def _by_any_name() -> dict[str, Model]:
+    return {name: model for model in models().values() for name in (*model.arena, model.name)}
+
+
+def find(name: str) -> Model | None:
+    """The model of that name, the paper's or the Arena's, with or without ``vendor/``."""
+    known = _by_any_name()
+    return known.get(name) or known.get(name.rpartition("/")[2])
+
+
+def describe(candidate: str) -> dict[str, str | int]:
+    """What is known of a candidate, for a manifest: ``id`` and, where known, the rest."""
+    about: dict[str, str | int] = {"id": candidate}
+    model = find(candidate)
+    if model is not None:
+        about |= model.model_dump(include={"family", "tier", "elo"}, exclude_none=True)
+    return about

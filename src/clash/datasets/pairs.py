@@ -1,0 +1,292 @@
+"""A data set: prompts, the responses that people compared, and what the people said.
+
+A labelled pair (or group of K responses) is an :class:`~clash.records.Item` with its injected
+:class:`~clash.records.Response` records; where several people judged it, each is a
+:class:`~clash.records.Label`.
+"""
+
+from __future__ import annotations
+
+import json
+import string
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from clash.errors import InputError
+from clash.records import Item, Label, Response
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from clash.datasets.tables import Row
+
+TIE = "tie"
+BOTH_BAD = "both bad"
+
+
+@dataclass(frozen=True, slots=True)
+class Exclusion:
+    """An item that was left out, and why."""
+
+    item_id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a source says of an item and clash itself has no use for; null is not said.
+
+    Attributes:
+        turns: user turns of the conversation.
+        anonymous: the voter did not know the models.
+    """
+
+    language: str | None = None
+    anonymous: bool | None = None
+    turns: int | None = None
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Labelled items of one source.
+
+    Attributes:
+        labels: every annotator's decision, where the source names several people or one.
+        excluded: what the loader or a sampler left out.
+        facts: by item id.
+        notes: what was mended on the way, for people to read.
+    """
+
+    name: str
+    source: str
+    licence: str
+    items: tuple[Item, ...]
+    responses: tuple[Response, ...]
+    labels: tuple[Label, ...] = ()
+    excluded: tuple[Exclusion, ...] = ()
+    facts: Mapping[str, Facts] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def candidates(self) -> list[str]:
+        """Who responds, in order of appearance."""
+        return list(dict.fromkeys(response.candidate for response in self.responses))
+
+    def texts(self) -> dict[str, dict[str, str | None]]:
+        """Response by item and candidate."""
+        found: dict[str, dict[str, str | None]] = {item.item_id: {} for item in self.items}
+        for response in self.responses:
+            found[response.item_id][response.candidate] = response.text
+        return found
+
+    def only(self, keep: Collection[str], excluded: Sequence[Exclusion] = ()) -> Dataset:
+        """The items in ``keep``, with what belongs to them, in their order here."""
+        return replace(
+            self,
+            items=tuple(item for item in self.items if item.item_id in keep),
+            responses=tuple(r for r in self.responses if r.item_id in keep),
+            labels=tuple(label for label in self.labels if label.item_id in keep),
+            facts={key: fact for key, fact in self.facts.items() if key in keep},
+            excluded=(*self.excluded, *excluded),
+        )
+
+    def with_labels(self, labels: tuple[Label, ...]) -> Dataset:
+        """The same items with other people's decisions beside them."""
+        return replace(self, labels=labels)
+
+    def excluded_by_reason(self) -> dict[str, int]:
+        """How many items each reason left out, most first."""
+        return dict(Counter(exclusion.reason for exclusion in self.excluded).most_common())
+
+
+def majority(winners: Sequence[str]) -> str | None:
+    """What most annotators said: a winner, or ``tie`` where the first place is shared.
+
+    Null for no annotator. ``both bad`` counts as a tie.
+    """
+    votes = Counter(TIE if winner == BOTH_BAD else winner for winner in winners)
+    ranked = votes.most_common(2)
+    if not ranked:
+        return None
+    return TIE if len(ranked) == 2 and ranked[0][1] == ranked[1][1] else ranked[0][0]
+
+
+def names(models: Sequence[str | None]) -> list[str]:
+    """A name of its own for each response: the model's, where it has one that is not shared."""
+    known = Counter(models)
+    return [
+        f"response-{_letter(n)}"
+        if model is None
+        else model
+        if known[model] == 1
+        else f"{model}#{_letter(n)}"
+        for n, model in enumerate(models)
+    ]
+
+
+def _letter(place: int) -> str:
+    return string.ascii_lowercase[place] if place < len(string.ascii_lowercase) else str(place + 1)
+
+
+def transcript(turns: Sequence[str]) -> str:
+    """Several turns of one side as one text; a single turn is itself."""
+    if len(turns) == 1:
+        return turns[0]
+    return "\n\n".join(f"[Turn {n}]\n{text}" for n, text in enumerate(turns, start=1))
+
+
+class Builder:
+    """Collects a data set item by item; what cannot be used is excluded with its reason."""
+
+    def __init__(self, name: str, source: str, licence: str) -> None:
+        self._about = (name, source, licence)
+        self._items: dict[str, Item] = {}
+        self._responses: list[Response] = []
+        self._labels: list[Label] = []
+        self._excluded: list[Exclusion] = []
+        self._facts: dict[str, Facts] = {}
+        self._mended = 0
+
+    def exclude(self, item_id: str, reason: str) -> None:
+        """Leave an item out."""
+        self._excluded.append(Exclusion(item_id, reason))
+
+    def add(
+        self,
+        row: Row,
+        item_id: str,
+        prompt: str | None,
+        texts: Mapping[str, str | None],
+        *,
+        label: str | None = None,
+        labels: Sequence[Label] = (),
+        facts: Facts | None = None,
+        **about: Any,  # noqa: ANN401 - fields of Item, which checks them
+    ) -> None:
+        """Take in one item.
+
+        Args:
+            row: where it stands, for errors.
+            item_id: a name of its own; of several with one name the first counts.
+            prompt: what was asked.
+            texts: response by candidate, in the order of the source; an empty text is a response,
+                null is none.
+            label: the winner, or ``tie``.
+            labels: the decision of each annotator.
+            facts: what the source says beside it.
+            about: further fields of :class:`~clash.records.Item`.
+
+        Raises:
+            InputError: the label is none of the candidates.
+        """
+        if item_id in self._items:
+            return self.exclude(item_id, "the id stands twice")
+        if label is not None and label not in (*texts, TIE):
+            raise row.error(f"the label {label!r} is none of {', '.join(texts)}, {TIE}", "label")
+        prompt, texts = self._cleaned(prompt), {k: self._cleaned(v) for k, v in texts.items()}
+        item = Item(item_id=item_id, prompt=prompt, label=label, **about)
+        if not any(turn.content.strip() for turn in item.turns):
+            return self.exclude(item_id, "the prompt is empty")
+        if None in texts.values():
+            return self.exclude(item_id, "a response is missing")
+        self._items[item_id] = item
+        self._responses += [
+            Response(item_id=item_id, candidate=candidate, text=text, source="injected")
+            for candidate, text in texts.items()
+        ]
+        self._labels += labels
+        if facts is not None:
+            self._facts[item_id] = facts
+        return None
+
+    def build(self, *notes: str) -> Dataset:
+        """The data set; items that ask the same share a group."""
+        if self._mended:
+            notes += (f"{self._mended} texts held characters that are not Unicode; replaced",)
+        name, source, licence = self._about
+        return Dataset(
+            name=name,
+            source=source,
+            licence=licence,
+            items=tuple(_grouped(self._items.values())),
+            responses=tuple(self._responses),
+            labels=tuple(self._labels),
+            excluded=tuple(self._excluded),
+            facts=self._facts,
+            notes=notes,
+        )
+
+    def _cleaned(self, text: str | None) -> str | None:
+        if text is None:
+            return None
+        clean = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        self._mended += clean != text
+        return clean
+
+
+def _asked(item: Item) -> tuple[tuple[str, str], ...]:
+    return tuple((turn.role, turn.content) for turn in item.turns)
+
+
+def _grouped(items: Collection[Item]) -> Iterator[Item]:
+    asked = Counter(map(_asked, items))
+    first: dict[tuple[tuple[str, str], ...], str] = {}
+    for item in items:
+        group = first.setdefault(_asked(item), item.item_id)
+        shared = item.group is None and asked[_asked(item)] > 1
+        yield item.model_copy(update={"group": group}) if shared else item
+
+
+def repeats(dataset: Dataset) -> dict[str, str]:
+    """Items that show what an earlier one shows, prompt and responses alike: that one's id."""
+    texts = dataset.texts()
+    first: dict[tuple[object, ...], str] = {}
+    again = {}
+    for item in dataset.items:
+        content = (_asked(item), *sorted(texts[item.item_id].items()))
+        earlier = first.setdefault(content, item.item_id)
+        if earlier != item.item_id:
+            again[item.item_id] = earlier
+    return again
+
+
+def to_prompts(dataset: Dataset) -> Iterator[str]:
+    """The items as lines of a prompts file in JSON Lines."""
+    texts = dataset.texts()
+    for item in dataset.items:
+        entry = item.model_dump(
+            include={"prompt", "messages", "system", "reference", "tags", "label", "group"},
+            exclude_defaults=True,
+        )
+        injected = {k: text for k, text in texts[item.item_id].items() if text is not None}
+        line = {"id": item.item_id, **entry, "responses": injected}
+        yield json.dumps(line, ensure_ascii=False)
+
+
+def labels_path(prompts: Path) -> Path:
+    """Where the decisions of single annotators lie beside a prompts file."""
+    stem = prompts.name.removesuffix(".gz").rpartition(".")[0]
+    return prompts.with_name(f"{stem}.labels.jsonl")
+
+
+def read_labels(path: Path) -> tuple[Label, ...]:
+    """The annotators' decisions that :func:`labels_path` points at.
+
+    Raises:
+        InputError: a line is not a label.
+    """
+    from pydantic import ValidationError
+
+    from clash.datasets import tables
+
+    found = []
+    for row in tables.rows(path):
+        try:
+            found.append(Label.model_validate(row.value))
+        except ValidationError as error:
+            wrong = error.errors(include_url=False)[0]
+            field = ".".join(map(str, wrong["loc"]))
+            raise InputError(wrong["msg"], path=path, line=row.line, field=field) from None
+    return tuple(found)

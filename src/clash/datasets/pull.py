@@ -1,0 +1,272 @@
+"""Downloads a public data set once, whole and checked, into a cache on this machine.
+
+A file arrives beside its place as ``….part``; an interrupted pull goes on where it stopped. What
+was fetched, from where, at which commit and with which SHA-256 stands in ``pulled.json``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clash.errors import DownloadError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from clash.datasets.catalogue import Entry
+    from clash.datasets.hub import Checksum, Http, Remote, Snapshot
+
+_RECORD = "pulled.json"
+_BLOCK = 1 << 16
+_TIMEOUT_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a file has come; ``total`` is null where the publisher does not say."""
+
+    path: str
+    done: int
+    total: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file as it was fetched.
+
+    Attributes:
+        verified: the publisher's checksum that it was held against, or ``none stated``.
+    """
+
+    path: str
+    url: str
+    size: int
+    sha256: str
+    verified: str
+
+
+@dataclass(frozen=True)
+class Pulled:
+    """A data set on this machine."""
+
+    name: str
+    source: str
+    commit: str
+    licence: str
+    folder: Path
+    files: tuple[File, ...]
+
+    @property
+    def paths(self) -> list[Path]:
+        """Its files."""
+        return [self.folder / file.path for file in self.files]
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files."""
+        return sum(file.size for file in self.files)
+
+
+def cache_folder() -> Path:
+    """Where data sets are kept: below ``CLASH_CACHE``, else the user's cache folder."""
+    if own := os.environ.get("CLASH_CACHE"):
+        return Path(own) / "datasets"
+    root = os.environ.get("XDG_CACHE_HOME")
+    return (Path(root) if root else Path.home() / ".cache") / "clash" / "datasets"
+
+
+def located(entry: Entry, cache: Path) -> Pulled | None:
+    """The data set, where it was pulled before and its files still have their sizes."""
+    record = cache / entry.name / _RECORD
+    try:
+        value = json.loads(record.read_bytes())
+        files = tuple(File(**file) for file in value.pop("files"))
+        pulled = Pulled(**value, folder=record.parent, files=files)
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+    whole = all(
+        path.is_file() and path.stat().st_size == file.size
+        for path, file in zip(pulled.paths, files, strict=True)
+    )
+    return pulled if whole else None
+
+
+def pull(
+    entry: Entry,
+    cache: Path,
+    *,
+    base_url: str | None = None,
+    progress: Callable[[Progress], None] | None = None,
+    attempts: int = 5,
+    wait_s: float = 1.0,
+    again: bool = False,
+) -> Pulled:
+    """Fetch a data set, or find it where it was fetched before.
+
+    Args:
+        entry: from the catalogue.
+        cache: the folder that data sets are kept in.
+        base_url: another hub; default ``HF_ENDPOINT``, else the public one.
+        progress: told after every block.
+        attempts: how often a broken download is taken up before it is given up.
+        wait_s: seconds before the first further attempt; doubles with each.
+        again: fetch even what is there.
+
+    Raises:
+        DownloadError: it cannot be had, or a checksum is not the published one.
+    """
+    import httpx2
+
+    from clash.datasets import hub
+
+    there = located(entry, cache)
+    if there is not None and not again:
+        return there
+    folder = cache / entry.name
+    with httpx2.Client(timeout=_TIMEOUT_S, follow_redirects=False) as client:
+        http = hub.Http(client, base_url or hub.home(entry))
+        found = hub.snapshot(entry, http)
+        fetch = _Fetch(http, folder, progress or (lambda _: None), attempts, wait_s)
+        files = tuple(fetch.file(remote) for remote in found.files)
+    return _record(entry, found, folder, files)
+
+
+def _record(entry: Entry, found: Snapshot, folder: Path, files: tuple[File, ...]) -> Pulled:
+    pulled = Pulled(entry.name, entry.source, found.commit, entry.licence, folder, files)
+    value: dict[str, Any] = asdict(pulled)
+    del value["folder"]
+    part = folder / f".{_RECORD}.part"
+    part.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
+    part.replace(folder / _RECORD)
+    return pulled
+
+
+@dataclass(frozen=True)
+class _Fetch:
+    """Fetches single files; every block is told to ``progress``."""
+
+    http: Http
+    folder: Path
+    progress: Callable[[Progress], None]
+    attempts: int
+    wait_s: float
+
+    def file(self, remote: Remote) -> File:
+        place = self.folder / remote.path
+        part = place.with_name(f"{place.name}.part")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        self._complete(remote, part)
+        verified = _verify(remote, part)
+        part.replace(place)
+        _tag(part).unlink(missing_ok=True)
+        size = place.stat().st_size
+        return File(remote.path, remote.url, size, sha256(place), verified)
+
+    def _complete(self, remote: Remote, part: Path) -> None:
+        """Append to ``part`` until it is whole, taking up what breaks off."""
+        import httpx2
+
+        from clash.datasets.hub import Transient
+
+        for attempt in range(1, self.attempts + 1):
+            try:
+                self._append(remote, part)
+            except (httpx2.HTTPError, Transient) as error:
+                if attempt == self.attempts:
+                    have = part.stat().st_size if part.exists() else 0
+                    raise DownloadError(
+                        f"{remote.url}: broke off after {have} bytes ({error})"
+                        "\n  mend: pull again; it goes on from there"
+                    ) from None
+                time.sleep(self.wait_s * 2 ** (attempt - 1))
+            else:
+                return
+
+    def _append(self, remote: Remote, part: Path) -> None:
+        have = part.stat().st_size if part.exists() else 0
+        if have and have == remote.size:
+            return
+        response = self.http.open(remote.url, _range(have, part))
+        try:
+            start = _accepted(response.status_code, response.headers, have)
+            if start is None:
+                return
+            _tag(part).write_text(response.headers.get("etag", ""), encoding="utf-8")
+            self._write(remote, part, start, response.iter_raw(_BLOCK))
+        finally:
+            response.close()
+
+    def _write(self, remote: Remote, part: Path, start: int, blocks: Iterable[bytes]) -> None:
+        done = start
+        with part.open("ab" if start else "wb") as file:
+            for block in blocks:
+                file.write(block)
+                done += len(block)
+                self.progress(Progress(remote.path, done, remote.size))
+
+
+def _range(have: int, part: Path) -> dict[str, str]:
+    """Ask for the rest, and for all of it should the file have changed meanwhile."""
+    if not have:
+        return {}
+    tag = _tag(part)
+    etag = tag.read_text(encoding="utf-8") if tag.exists() else ""
+    asked = {"Range": f"bytes={have}-"}
+    return {**asked, "If-Range": etag} if etag.startswith('"') else asked
+
+
+def _accepted(status: int, headers: Any, have: int) -> int | None:  # noqa: ANN401 - httpx2.Headers
+    """Where the answer's bytes belong: after ``have``, or at the start; null if none are left."""
+    if status == 416:
+        return None
+    if status == 206 and headers.get("content-range", "").startswith(f"bytes {have}-"):
+        return have
+    return 0
+
+
+def _tag(part: Path) -> Path:
+    return part.with_name(f"{part.name}.etag")
+
+
+def _verify(remote: Remote, part: Path) -> str:
+    size = part.stat().st_size
+    if remote.size is not None and size != remote.size:
+        _discard(part)
+        raise DownloadError(
+            f"{remote.url}: has {size} bytes, its publisher says {remote.size}\n  mend: pull again"
+        )
+    if remote.checksum is None:
+        return "none stated"
+    found = _digest(part, remote.checksum)
+    if found != remote.checksum.hex:
+        _discard(part)
+        raise DownloadError(
+            f"{remote.url}: {remote.checksum.kind} is {found}, "
+            f"its publisher says {remote.checksum.hex}\n  mend: pull again"
+        )
+    return f"{remote.checksum.kind} {found}"
+
+
+def _discard(part: Path) -> None:
+    part.unlink()
+    _tag(part).unlink(missing_ok=True)
+
+
+def _digest(path: Path, checksum: Checksum) -> str:
+    digest = checksum.start(path.stat().st_size)
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def sha256(path: Path) -> str:
+    """SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,255 @@
+"""Which labelled items to judge: inclusion rules, then a draw by seed, with nothing lost in silence.
+
+The preset ``paper`` holds the rules of the second experiment of "Multi-Agent Judging for LLM
+Evaluation": both models in its set of frontier models, a clear winner, an anonymous battle,
+English, one turn, 30 characters at least in each response; seed 42. The paper's own script is not
+published, so the same rules draw a sample of the same kind, not the same hundred battles.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Literal
+
+from clash.datasets import models
+from clash.datasets.pairs import TIE, Dataset, Exclusion, Facts, repeats
+from clash.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    import numpy as np
+
+    from clash.records import Item
+
+Stratum = Literal["winner", "tier", "tag"]
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Which items may be drawn, how many, and how.
+
+    Attributes:
+        n: how many to draw; null takes every one that the rules admit.
+        frontier: both models in the paper's set, and called by its names.
+        min_chars: characters that each response has at least.
+        stratify: draw from each winner, tier of the winner or first tag in its proportion.
+    """
+
+    n: int | None = None
+    seed: int = 42
+    frontier: bool = False
+    clear_winner: bool = False
+    anonymous: bool = False
+    language: str | None = None
+    turns: int | None = None
+    min_chars: int = 0
+    stratify: Stratum | None = None
+
+
+PAPER_ARENA = Rules(
+    frontier=True,
+    clear_winner=True,
+    anonymous=True,
+    language="English",
+    turns=1,
+    min_chars=30,
+)
+"""The second experiment's, on Chatbot Arena."""
+
+PAPER_MT_BENCH = Rules(clear_winner=True, turns=1)
+"""The first experiment's, on MT-Bench."""
+
+
+def paper_rules(dataset: str) -> Rules:
+    """The paper's rules for a data set; everything labelled, for one that it does not use."""
+    if dataset.startswith("arena"):
+        return PAPER_ARENA
+    return PAPER_MT_BENCH if dataset == "mt-bench" else Rules(clear_winner=True)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What was drawn, and an account of the rest.
+
+    Attributes:
+        counts: items of the source, admitted, drawn, and left out by each reason.
+        unanswered: rules that the source cannot answer, and that therefore excluded nothing.
+    """
+
+    dataset: Dataset
+    rules: Rules
+    counts: Mapping[str, int]
+    unanswered: tuple[str, ...] = ()
+    strata: Mapping[str, int] = field(default_factory=dict)
+
+    def summary(self) -> str:
+        """The account as JSON."""
+        about = {
+            "dataset": self.dataset.name,
+            "source": self.dataset.source,
+            "licence": self.dataset.licence,
+            "rules": asdict(self.rules),
+            "counts": self.counts,
+            "strata": self.strata,
+            "unanswered": self.unanswered,
+        }
+        return json.dumps(about, ensure_ascii=False)
+
+
+def sample(dataset: Dataset, rules: Rules, rng: np.random.Generator) -> Sample:
+    """Draw ``rules.n`` items of those that the rules admit.
+
+    The items keep the order of the source. Each excluded one is in ``dataset.excluded`` with the
+    first rule that it fails.
+
+    Raises:
+        InputError: more are asked for than the rules admit.
+    """
+    before = len(dataset.items) + len(dataset.excluded)
+    named = renamed(dataset) if rules.frontier else dataset
+    again = repeats(named)
+    texts = named.texts()
+    admitted: list[Item] = []
+    excluded: list[Exclusion] = []
+    for item in named.items:
+        facts = named.facts.get(item.item_id, Facts())
+        reason = _fails(item, texts[item.item_id], facts, rules)
+        if reason is None and item.item_id in again:
+            reason = "same prompt and responses as another item"
+        if reason is None:
+            admitted.append(item)
+        else:
+            excluded.append(Exclusion(item.item_id, reason))
+    drawn = _draw(admitted, rules, rng)
+    excluded += [
+        Exclusion(item.item_id, f"not drawn (seed {rules.seed})")
+        for item in admitted
+        if item.item_id not in drawn
+    ]
+    taken = named.only(drawn, excluded)
+    counts = {"items": before, "admitted": len(admitted), "drawn": len(drawn)}
+    strata = Counter(_stratum(item, rules.stratify) for item in taken.items)
+    return Sample(
+        dataset=taken,
+        rules=rules,
+        counts=counts | taken.excluded_by_reason(),
+        unanswered=_unanswered(named, rules),
+        strata=dict(strata.most_common()) if rules.stratify else {},
+    )
+
+
+def renamed(dataset: Dataset) -> Dataset:
+    """The data set with the paper's names for the models that it knows.
+
+    An item of two versions that the paper calls by one name keeps the names it has.
+    """
+    called = {item_id: _short(texts) for item_id, texts in dataset.texts().items()}
+
+    def name(item_id: str, candidate: str | None) -> str | None:
+        return called[item_id].get(candidate or "", candidate)
+
+    return replace(
+        dataset,
+        items=tuple(
+            item.model_copy(update={"label": name(item.item_id, item.label)})
+            for item in dataset.items
+        ),
+        responses=tuple(
+            r.model_copy(update={"candidate": name(r.item_id, r.candidate), "model": r.candidate})
+            for r in dataset.responses
+        ),
+        labels=tuple(
+            label.model_copy(update={"winner": name(label.item_id, label.winner)})
+            for label in dataset.labels
+        ),
+    )
+
+
+def _short(candidates: Iterable[str]) -> dict[str, str]:
+    found = {name: model.name for name in candidates if (model := models.find(name))}
+    return found if len(set(found.values())) == len(found) else {}
+
+
+def _fails(item: Item, texts: Mapping[str, str | None], facts: Facts, rules: Rules) -> str | None:
+    """The first rule that an item fails. What the source does not say fails no rule."""
+    if rules.frontier and not all(_is_frontier(name) for name in texts):
+        return "a model is not in the frontier set"
+    if rules.clear_winner and item.label in (None, TIE):
+        return "no clear winner"
+    if rules.anonymous and facts.anonymous is False:
+        return "not anonymous"
+    if rules.language and facts.language not in (None, rules.language):
+        return f"not in {rules.language}"
+    if rules.turns and facts.turns not in (None, rules.turns):
+        return "not single-turn" if rules.turns == 1 else f"not of {rules.turns} turns"
+    if min(len(text or "") for text in texts.values()) < rules.min_chars:
+        return f"a response is shorter than {rules.min_chars} characters"
+    return None
+
+
+def _is_frontier(name: str) -> bool:
+    model = models.find(name)
+    return model is not None and model.frontier
+
+
+def _unanswered(dataset: Dataset, rules: Rules) -> tuple[str, ...]:
+    facts = [dataset.facts.get(item.item_id, Facts()) for item in dataset.items]
+    asked = {"anonymous": rules.anonymous, "language": rules.language, "turns": rules.turns}
+    return tuple(
+        name
+        for name, wanted in asked.items()
+        if wanted and any(getattr(fact, name) is None for fact in facts)
+    )
+
+
+def _draw(admitted: Sequence[Item], rules: Rules, rng: np.random.Generator) -> set[str]:
+    if rules.n is None or rules.n == len(admitted):
+        return {item.item_id for item in admitted}
+    if rules.n > len(admitted):
+        raise InputError(
+            f"{rules.n} items are asked for, the rules admit {len(admitted)}",
+            field="n",
+            mend="ask for fewer, or relax a rule",
+        )
+    strata: dict[str, list[str]] = {}
+    for item in admitted:
+        strata.setdefault(_stratum(item, rules.stratify), []).append(item.item_id)
+    shares = _shares({name: len(ids) for name, ids in strata.items()}, rules.n)
+    drawn: set[str] = set()
+    for name in sorted(strata):
+        places = rng.choice(len(strata[name]), size=shares[name], replace=False)
+        drawn |= {strata[name][place] for place in places}
+    return drawn
+
+
+def _stratum(item: Item, by: Stratum | None) -> str:
+    match by:
+        case None:
+            return ""
+        case "winner":
+            return item.label or "no label"
+        case "tag":
+            return item.tags[0] if item.tags else "no tag"
+        case "tier":
+            model = models.find(item.label or "")
+            return (model and model.tier) or "no tier"
+
+
+def _shares(sizes: Mapping[str, int], n: int) -> dict[str, int]:
+    """``n`` split in proportion to the sizes: whole parts, then the largest remainders."""
+    whole = sum(sizes.values())
+    exact = {name: n * size / whole for name, size in sizes.items()}
+    shares = {name: int(share) for name, share in exact.items()}
+    by_remainder = sorted(exact, key=lambda name: (shares[name] - exact[name], name))
+    for name in by_remainder[: n - sum(shares.values())]:
+        shares[name] += 1
+    return shares
+
+
+def to_exclusions(excluded: Iterable[Exclusion]) -> Iterable[str]:
+    """What was left out and why, as JSON Lines."""
+    for exclusion in excluded:
+        yield json.dumps(asdict(exclusion), ensure_ascii=False)
