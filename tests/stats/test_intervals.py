@@ -1,0 +1,219 @@
+"""Intervals agree with published and independent figures, and never run out of range."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clash.errors import StatisticsError
+from clash.stats.intervals import (
+    clopper_pearson,
+    difference,
+    mean_clustered,
+    newcombe,
+    newcombe_paired,
+    normal_quantile,
+    wilson,
+    wilson_clustered,
+)
+
+# statsmodels 0.15: proportion_confint(k, n, method="wilson"), …(method="beta").
+PROPORTIONS = [
+    (0, 10, (0.0, 0.27753279986288926), (0.0, 0.30849710781876083)),
+    (10, 10, (0.7224672001371106, 1.0), (0.6915028921812392, 1.0)),
+    (88, 100, (0.8018790057328857, 0.9300059356298052), (0.7997643163800312, 0.9364310974384407)),
+    (3, 7, (0.15821985525146964, 0.7495416354723428), (0.09898827844250786, 0.815948432359917)),
+]
+
+
+@pytest.mark.parametrize(("k", "n", "score", "exact"), PROPORTIONS)
+def test_proportions_agree_with_statsmodels(k, n, score, exact):
+    found = wilson(k, n)
+    assert (found.low, found.high) == pytest.approx(score, abs=1e-12)
+    found = clopper_pearson(k, n)
+    assert (found.low, found.high) == pytest.approx(exact, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("k", "n", "low", "high"),
+    [(88, 100, 80.2, 93.0), (29, 29, 88.3, 100.0), (0, 2, 0.0, 65.8), (71, 74, 88.7, 98.6)],
+)
+def test_wilson_gives_the_intervals_printed_in_the_agent_clash_paper(k, n, low, high):
+    found = wilson(k, n)
+    assert (100 * found.low, 100 * found.high) == pytest.approx((low, high), abs=0.06)
+
+
+@given(st.integers(0, 50), st.integers(0, 50), st.floats(0.5, 0.999))
+def test_a_proportion_and_its_interval_stay_in_order_and_in_range(k, more, level):
+    n = k + more
+    for make in (wilson, clopper_pearson):
+        found = make(k, n, level)
+        assert 0 <= found.low < found.high <= 1
+        assert math.isnan(found.estimate) if n == 0 else found.low <= found.estimate <= found.high
+
+
+def test_nothing_observed_is_everything_possible():
+    found = wilson(0, 0)
+    assert math.isnan(found.estimate)
+    assert (found.low, found.high, found.n) == (0.0, 1.0, 0.0)
+
+
+@pytest.mark.parametrize(("k", "n"), [(-1, 5), (6, 5), (math.nan, 5)])
+def test_what_is_no_proportion_is_refused(k, n):
+    with pytest.raises(StatisticsError, match="not a proportion"):
+        wilson(k, n)
+
+
+@pytest.mark.parametrize("level", [0, 1, 1.5, math.nan])
+def test_a_level_outside_zero_to_one_is_refused(level):
+    with pytest.raises(StatisticsError, match="level"):
+        wilson(1, 2, level)
+
+
+def test_clopper_pearson_covers_at_least_its_level_for_every_truth():
+    from scipy.stats import binom
+
+    n = 12
+    bounds = [clopper_pearson(k, n) for k in range(n + 1)]
+    for p in np.linspace(0.01, 0.99, 41):
+        covered = [bound.low <= p <= bound.high for bound in bounds]
+        assert binom.pmf(np.arange(n + 1), n, p) @ covered >= 0.95
+
+
+def test_a_design_effect_is_worth_as_many_fewer_trials():
+    found = wilson(40, 100, design_effect=4)
+    same = wilson(10, 25)
+    assert (found.low, found.high, found.n_effective) == (same.low, same.high, 25)
+
+
+def test_without_repeats_the_clustered_interval_is_wilsons():
+    values = [1] * 88 + [0] * 12
+    found, plain = wilson_clustered(values, np.arange(100)), wilson(88, 100)
+    assert (found.low, found.high) == (plain.low, plain.high)
+
+
+def test_copies_of_an_observation_tell_nothing():
+    """20 items five times each are worth 20 items, and Student's small price for estimating it."""
+    values = np.repeat([1.0] * 15 + [0.0] * 5, 5)
+    found = wilson_clustered(values, np.repeat(np.arange(20), 5))
+    # Design effect by hand: G/(G-1) sum (5 (x - p))^2 / n^2 over p(1-p)/(n-1), n = 100, G = 20.
+    effect = (20 / 19 * 25 * 3.75 / 100**2) / (0.75 * 0.25 / 99)
+    assert found.n_effective == pytest.approx(100 / effect * (1.98422 / 2.09302) ** 2, rel=1e-4)
+    assert found.n_effective < 20
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0])
+def test_where_all_agree_clusters_are_taken_as_copies(value):
+    found = wilson_clustered(np.full(30, value), np.repeat(np.arange(6), 5))
+    assert found.n_effective <= 6
+    assert 0 <= found.low < found.high <= 1
+
+
+def test_one_cluster_counts_as_one_observation():
+    found = wilson_clustered([1, 1, 0, 1], [7, 7, 7, 7])
+    assert found.n_effective == 1
+    assert found.high - found.low > 0.7
+
+
+@pytest.mark.slow
+def test_clustered_wilson_covers_where_plain_wilson_does_not():
+    """Questions with 4 pairs each that mostly succeed or fail together, p = 0.8."""
+    rng = np.random.default_rng(11)
+    clusters, truth, runs = np.repeat(np.arange(30), 4), 0.8, 400
+    hits = {"plain": 0, "clustered": 0}
+    for _ in range(runs):
+        easy = rng.random(30) < 0.5
+        x = (rng.random((30, 4)) < np.where(easy, 1.0, 0.6)[:, None]).astype(float).ravel()
+        found = wilson_clustered(x, clusters)
+        hits["clustered"] += found.low <= truth <= found.high
+        plain = wilson(x.sum(), len(x))
+        hits["plain"] += plain.low <= truth <= plain.high
+    assert hits["clustered"] / runs > 0.93
+    assert hits["plain"] / runs < hits["clustered"] / runs
+
+
+@pytest.mark.parametrize("values", [[0.5, 1.2], [0.5, math.nan]])
+def test_values_that_are_no_successes_are_refused(values):
+    with pytest.raises(StatisticsError):
+        wilson_clustered(values, [0, 1])
+
+
+def test_clusters_of_another_length_are_refused():
+    with pytest.raises(StatisticsError, match="clusters of shape"):
+        wilson_clustered([0, 1, 1], [0, 1])
+
+
+def test_newcombe_gives_his_published_example():
+    """56/70 - 48/80: (0.0524, 0.3339), Newcombe 1998, table II; statsmodels agrees."""
+    found = newcombe(56, 70, 48, 80)
+    assert (found.low, found.high) == pytest.approx((0.05243147240, 0.3338726540), abs=1e-9)
+
+
+@pytest.mark.parametrize(("k1", "n1", "k2", "n2"), [(10, 10, 0, 20), (0, 5, 0, 9), (7, 7, 4, 4)])
+def test_a_difference_has_length_even_at_the_ends(k1, n1, k2, n2):
+    found = newcombe(k1, n1, k2, n2)
+    assert -1 <= found.low < found.high <= 1
+    assert found.low <= found.estimate <= found.high
+
+
+def test_a_difference_with_nothing_is_bounded_by_what_is_possible():
+    found = difference(wilson(3, 4), wilson(0, 0))
+    assert math.isnan(found.estimate)
+    assert found.low == pytest.approx(wilson(3, 4).low - 1)
+
+
+def test_differences_of_unlike_levels_are_refused():
+    with pytest.raises(StatisticsError, match="levels"):
+        difference(wilson(1, 2, 0.9), wilson(1, 2))
+
+
+def test_newcombe_paired_gives_his_published_example():
+    """36, 12, 2, 0: (0.0569, 0.3404), Newcombe 1998b, table III, method 10."""
+    found = newcombe_paired(36, 12, 2, 0)
+    assert found.estimate == pytest.approx(0.2)
+    assert (found.low, found.high) == pytest.approx((0.0569, 0.3404), abs=5e-5)
+
+
+def test_pairing_narrows_the_difference_of_alike_methods():
+    paired, unpaired = newcombe_paired(70, 5, 4, 21), newcombe(75, 100, 74, 100)
+    assert paired.high - paired.low < 0.6 * (unpaired.high - unpaired.low)
+
+
+@pytest.mark.parametrize("cells", [(0, 0, 0, 0), (0, 5, 0, 0), (5, 0, 0, 0), (0, 0, 0, 5)])
+def test_paired_differences_of_degenerate_tables_are_bounded(cells):
+    found = newcombe_paired(*cells)
+    assert -1 <= found.low < found.high <= 1
+
+
+def test_a_mean_without_clusters_is_students():
+    from scipy.stats import ttest_1samp
+
+    x = np.array([0.3, 1.7, -2.0, 0.1, 5.5])
+    found = mean_clustered(x)
+    expected = ttest_1samp(x, 0).confidence_interval(0.95)
+    assert (found.low, found.high) == pytest.approx((expected.low, expected.high))
+    assert found.n_effective == pytest.approx(5)
+
+
+def test_a_mean_of_copies_is_the_mean_of_the_originals():
+    x = np.array([0.3, 1.7, -2.0, 0.1, 5.5])
+    found, plain = mean_clustered(np.repeat(x, 3), np.repeat(np.arange(5), 3)), mean_clustered(x)
+    assert (found.low, found.high) == pytest.approx((plain.low, plain.high))
+
+
+def test_a_single_cluster_says_nothing_of_a_mean():
+    found = mean_clustered([1.0, 2.0], [0, 0])
+    assert (found.low, found.high) == (-math.inf, math.inf)
+
+
+def test_an_interval_is_a_test():
+    found = newcombe(90, 100, 60, 100)
+    assert found.excludes(0)
+    assert not found.excludes(found.estimate)
+    assert found.half_width == pytest.approx((found.high - found.low) / 2)
+
+
+def test_the_normal_quantile_is_the_one_in_the_tables():
+    assert normal_quantile(0.95) == pytest.approx(1.959963984540054)
