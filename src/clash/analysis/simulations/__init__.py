@@ -1,0 +1,58 @@
+"""The published simulations, rerun: a function per name, from seed and replications to findings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from clash.analysis.simulations.curie_weiss import curie_weiss
+from clash.analysis.simulations.findings import Line, Plot, Row, Simulation
+from clash.analysis.simulations.independent import independent
+from clash.analysis.simulations.latent_factor import latent_factor, weak_factor
+from clash.analysis.simulations.three_judges import three_judges
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["EXPERIMENTS", "Experiment", "Line", "Plot", "Row", "Simulation"]
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A simulation that can be rerun.
+
+    Attributes:
+        shows: what, in a line.
+        source: where it was published.
+        replications: how many are enough for a first look.
+    """
+
+    shows: str
+    source: str
+    run: Callable[[int, int], Simulation]
+    replications: int
+
+
+EXPERIMENTS = {
+    "three-judges": Experiment(
+        "three judges for whom assuming independence flips a sure answer",
+        "appendix C",
+        three_judges,
+        1,
+    ),
+    "independent": Experiment(
+        "independent judges: uniform majority against learned weights",
+        "tables 3 and 4",
+        independent,
+        40,
+    ),
+    "curie-weiss": Experiment(
+        "panels that now and then agree on the wrong side", "theorem 2, figure 4", curie_weiss, 20
+    ),
+    "latent-factor": Experiment(
+        "judges that share a latent factor of the item", "theorem 3, figure 5", latent_factor, 20
+    ),
+    "weak-factor": Experiment(
+        "a weak factor looks like couplings of rank one", "proposition 1", weak_factor, 1
+    ),
+}

@@ -1,0 +1,153 @@
+"""What a rerun of a published simulation found, beside what was published."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from clash.stats.simulate.exchangeable import CountLaw
+
+Floats = npt.NDArray[np.float64]
+Standing = Literal["agrees", "differs", "no figure"]
+
+WITHIN = 3.0
+"""Standard errors up to which two figures are called the same."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One figure of the paper and ours.
+
+    Attributes:
+        quantity: what it is.
+        ours: our value.
+        paper: what the paper prints, or what its theorem says; null where it has no figure.
+        source: where in the paper.
+        se: standard error of our value by Monte Carlo; null where it is exact.
+        paper_se: standard error of the paper's value, from its own number of trials; null where
+            it is exact.
+        resolution: half a unit of the last digit the paper prints.
+        note: why they differ, where they do.
+    """
+
+    quantity: str
+    ours: float
+    paper: float | None = None
+    source: str = ""
+    se: float | None = None
+    paper_se: float | None = None
+    resolution: float = 0.0
+    note: str = ""
+
+    @property
+    def distance(self) -> float | None:
+        """|ours - paper| beyond rounding, in standard errors; null without an error or figure."""
+        if self.paper is None:
+            return None
+        error = np.hypot(self.se or 0.0, self.paper_se or 0.0)
+        gap = max(0.0, abs(self.ours - self.paper) - self.resolution)
+        return None if error == 0 else float(gap / error)
+
+    @property
+    def standing(self) -> Standing:
+        """Whether the two are the same within rounding and three standard errors."""
+        if self.paper is None:
+            return "no figure"
+        if self.distance is None:
+            same = abs(self.ours - self.paper) <= self.resolution
+        else:
+            same = self.distance <= WITHIN
+        return "agrees" if same else "differs"
+
+
+@dataclass(frozen=True)
+class Line:
+    """One curve of a plot: risks by number of judges.
+
+    Attributes:
+        errors: standard errors at each point; null where exact.
+    """
+
+    name: str
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    errors: tuple[float, ...] | None = None
+    level: bool = False
+
+
+@dataclass(frozen=True)
+class Plot:
+    """Panels of curves, side by side."""
+
+    name: str
+    titles: tuple[str, ...]
+    panels: tuple[tuple[Line, ...], ...]
+    x_label: str
+    y_label: str
+    log_x: bool = False
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """A rerun.
+
+    Attributes:
+        name: as on the command line.
+        title: what was simulated.
+        source: sections, tables and figures of the paper.
+        setting: parameters by name.
+        rows: figures beside the paper's.
+        findings: what follows, a sentence each.
+        plots: curves.
+        seed: of the generator.
+        replications: of the Monte Carlo part.
+    """
+
+    name: str
+    title: str
+    source: str
+    setting: dict[str, str]
+    rows: tuple[Row, ...]
+    findings: tuple[str, ...]
+    seed: int
+    replications: int
+    plots: tuple[Plot, ...] = field(default=())
+
+
+@dataclass(frozen=True)
+class Mean:
+    """The mean of a Monte Carlo sample and its standard error."""
+
+    value: float
+    se: float
+    sd: float
+
+    @classmethod
+    def of(cls, sample: npt.ArrayLike) -> Mean:
+        """From one value per replication; one replication has no standard error."""
+        x = np.asarray(sample, dtype=np.float64)
+        sd = float(x.std(ddof=1)) if len(x) > 1 else float("nan")
+        return cls(float(x.mean()), sd / len(x) ** 0.5, sd)
+
+
+def sampled(
+    name: str, laws: Sequence[CountLaw], n: int, replications: int, rng: np.random.Generator
+) -> Line:
+    """The risk of the independence rule by sampling, with its standard error, by judges."""
+    means = []
+    for law in laws:
+        rule = law.if_independent()
+        draws = [law.draw(n, rng) for _ in range(replications)]
+        means.append(Mean.of([(rule[drawn.counts] != drawn.labels).mean() for drawn in draws]))
+    return Line(
+        name,
+        tuple(law.n_judges for law in laws),
+        tuple(mean.value for mean in means),
+        tuple(mean.se for mean in means),
+    )

@@ -1,0 +1,163 @@
+"""Figures as SVG text and PNG bytes; the same data gives the same SVG to the byte.
+
+matplotlib is imported on use: it takes as long to load as everything else together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    import numpy as np
+    import numpy.typing as npt
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+DOTS_PER_INCH = 144
+MOST_CELLS_WITH_NUMBERS = 16
+STYLE: dict[Any, Any] = {
+    "font.family": "DejaVu Sans",
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "svg.hashsalt": "clash",
+    "svg.fonttype": "none",
+}
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A line of a plot.
+
+    Attributes:
+        error: half the height of the error bar at each point, or null for none.
+        style: ``line``, ``points``, or ``level`` (a dashed horizontal line).
+    """
+
+    name: str
+    x: Sequence[float]
+    y: Sequence[float]
+    error: Sequence[float] | None = None
+    style: Literal["line", "points", "level"] = "line"
+
+
+def svg(figure: Figure) -> str:
+    """The figure as SVG text, with no date in it."""
+    from io import StringIO
+
+    from matplotlib import rc_context
+
+    buffer = StringIO()
+    with rc_context(STYLE):
+        figure.savefig(buffer, format="svg", metadata={"Date": None})
+    return buffer.getvalue()
+
+
+def png(figure: Figure) -> bytes:
+    """The figure as PNG bytes."""
+    from io import BytesIO
+
+    buffer = BytesIO()
+    figure.savefig(buffer, format="png", dpi=DOTS_PER_INCH, metadata={"Software": None})
+    return buffer.getvalue()
+
+
+def save(figure: Figure, folder: Path, name: str) -> list[Path]:
+    """Write ``name.svg`` and ``name.png`` into ``folder``, making it; the two paths."""
+    folder.mkdir(parents=True, exist_ok=True)
+    vector, raster = folder / f"{name}.svg", folder / f"{name}.png"
+    vector.write_text(svg(figure), encoding="utf-8")
+    raster.write_bytes(png(figure))
+    return [vector, raster]
+
+
+def heat_map(
+    matrix: npt.NDArray[np.float64],
+    names: Sequence[str],
+    *,
+    title: str,
+    unit: str,
+    limit: float | None = None,
+) -> Figure:
+    """A square matrix around zero: blue below, red above, grey where there is no value.
+
+    Args:
+        matrix: shape (n, n); NaN is no value.
+        names: n names, for both axes.
+        title: over the figure.
+        unit: what the numbers are, beside the colour bar.
+        limit: the value of the strongest colour. Default: the largest there is.
+    """
+    import numpy as np
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    n = len(names)
+    largest = float(np.nanmax(np.abs(matrix), initial=0.0))
+    scale = limit or largest or 1.0
+    side = 2.6 + 0.34 * n
+    with rc_context(STYLE):
+        figure = Figure(figsize=(side + 0.9, side), layout="constrained")
+        axes = figure.add_subplot()
+        image = axes.imshow(matrix, cmap="RdBu_r", vmin=-scale, vmax=scale)
+        axes.set_facecolor("0.88")
+        axes.set_xticks(range(n), names, rotation=90)
+        axes.set_yticks(range(n), names)
+        axes.tick_params(length=0)
+        axes.set_title(title, loc="left")
+        if n <= MOST_CELLS_WITH_NUMBERS:
+            _write_numbers(axes, matrix, scale)
+        figure.colorbar(image, ax=axes, shrink=0.8, label=unit)
+    return figure
+
+
+def _write_numbers(axes: Axes, matrix: npt.NDArray[np.float64], scale: float) -> None:
+    for row, values in enumerate(matrix):
+        for column, value in enumerate(values):
+            if value == value:  # NaN has no number
+                colour = "white" if abs(value) > 0.6 * scale else "black"
+                axes.text(
+                    column, row, f"{value:.2f}", ha="center", va="center", color=colour, size=6
+                )
+
+
+def curves(
+    panels: Sequence[Sequence[Curve]],
+    *,
+    titles: Sequence[str],
+    x_label: str,
+    y_label: str,
+    log_x: bool = False,
+) -> Figure:
+    """Panels of curves side by side, with one axis title for all and a legend each."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    with rc_context(STYLE):
+        figure = Figure(figsize=(4.6 * len(panels), 3.6), layout="constrained")
+        for index, (panel, title) in enumerate(zip(panels, titles, strict=True), start=1):
+            axes = figure.add_subplot(1, len(panels), index)
+            for curve in panel:
+                _draw(axes, curve)
+            axes.set_title(title, loc="left")
+            axes.set_xlabel(x_label)
+            axes.set_ylabel(y_label)
+            if log_x:
+                axes.set_xscale("log")
+            axes.legend(frameon=False, fontsize=7)
+    return figure
+
+
+def _draw(axes: Axes, curve: Curve) -> None:
+    if curve.style == "level":
+        axes.axhline(curve.y[0], label=curve.name, linestyle="--", linewidth=0.9, color="0.4")
+    elif curve.error is not None or curve.style == "points":
+        axes.errorbar(
+            curve.x, curve.y, yerr=curve.error, label=curve.name, fmt="o", markersize=3.5, capsize=2
+        )
+    else:
+        axes.plot(curve.x, curve.y, label=curve.name, linewidth=1.2)

@@ -1,0 +1,117 @@
+"""Curie-Weiss panels: every pair of judges couples alike, and one class in two moods.
+
+Source: Balasubramanian et al. (2026), theorems 1 and 2, simulation setup 1 of appendix G.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import gammaln
+
+from clash.errors import StatisticsError
+from clash.stats.simulate.exchangeable import CountLaw
+from clash.stats.simulate.sample import Floats, Sample, draw_labels, normalised, sigmoid
+
+BISECTIONS = 200
+
+
+@dataclass(frozen=True)
+class CurieWeiss:
+    """P(X|y) ~ exp(beta_y / (2K) (sum X)^2 + h_y sum X) for spins X = 2J - 1.
+
+    Class 0 is hot (beta_0 < 1) in a fixed field; class 1 is cold (beta_1 > 1) in a field c / K
+    so weak that the panel agrees on the wrong side with a probability that never vanishes.
+
+    Attributes:
+        beta: (beta_0, beta_1).
+        field: h_0, the fixed field of class 0.
+        c: the field of class 1 times the number of judges.
+        prevalence: P(label = 1).
+    """
+
+    beta: tuple[float, float]
+    field: float
+    c: float
+    prevalence: float
+
+    def __post_init__(self) -> None:
+        hot, cold = self.beta
+        if not 0 < hot < 1 < cold:
+            raise StatisticsError(f"need beta_0 < 1 < beta_1, not {hot} and {cold}")
+
+    @property
+    def hot_mean(self) -> float:
+        """m_0, the mean spin of class 0 with many judges: the root of m = tanh(beta_0 m + h)."""
+        return _root(self.beta[0], self.field, -1.0, 1.0)
+
+    @property
+    def cold_mean(self) -> float:
+        """m_*, how far class 1 leans, either way: the positive root of m = tanh(beta_1 m)."""
+        return _root(self.beta[1], 0.0, 1e-9, 1.0)
+
+    @property
+    def right_phase(self) -> float:
+        """p, the limiting probability that a panel of class 1 agrees on the right side."""
+        return float(sigmoid(2 * self.c * self.cold_mean))
+
+    @property
+    def independent_limit(self) -> float:
+        """The risk left to the independence rule with infinitely many judges (theorem 2)."""
+        return self.prevalence * (1 - self.right_phase)
+
+    @property
+    def separates(self) -> bool:
+        """Condition 8 of theorem 2: the wrong phase looks more like class 0 than class 0 does."""
+        return self.cold_mean > -self.hot_mean
+
+    def counts(self, n_judges: int) -> CountLaw:
+        """The exact law of the vote count with ``n_judges`` judges (equation 30)."""
+        fields = (self.field, self.c / n_judges)
+        pmf = [_count_pmf(n_judges, b, h) for b, h in zip(self.beta, fields, strict=True)]
+        return CountLaw(np.stack(pmf), self.prevalence)
+
+    def threshold_rule(self, n_judges: int) -> npt.NDArray[np.bool_]:
+        """The rule |M| >= (|m_0| + m_*) / 2 at every count of votes for class 1."""
+        M = 2 * np.arange(n_judges + 1) / n_judges - 1
+        return np.abs(M) >= (abs(self.hot_mean) + self.cold_mean) / 2
+
+    def glauber(self, n_judges: int, n: int, sweeps: int, rng: np.random.Generator) -> Sample:
+        """``n`` items from single-spin Glauber dynamics after ``sweeps`` passes over the judges.
+
+        Started from fair coins. It is here to show what it does, not to be relied on: in the
+        cold class a chain falls into the phase that its start leans to and does not leave it in
+        any affordable time, so that the phases come out near 1/2 instead of ``right_phase``.
+        """
+        labels = draw_labels(self.prevalence, n, rng)
+        X = np.where(rng.random((n, n_judges)) < 0.5, 1.0, -1.0)
+        beta = np.asarray(self.beta)[labels]
+        field = np.asarray([self.field, self.c / n_judges])[labels]
+        total = X.sum(axis=1)
+        for _ in range(sweeps):
+            for j in range(n_judges):
+                rest = total - X[:, j]
+                up = sigmoid(2 * (beta * rest / n_judges + field))
+                X[:, j] = np.where(rng.random(n) < up, 1.0, -1.0)
+                total = rest + X[:, j]
+        return Sample((X > 0).astype(np.int8), labels)
+
+
+def _count_pmf(K: int, beta: float, field: float) -> Floats:
+    s = np.arange(K + 1)
+    M = 2 * s / K - 1
+    log_ways = gammaln(K + 1) - gammaln(s + 1) - gammaln(K - s + 1)
+    return normalised(log_ways + beta * K / 2 * M**2 + field * K * M)
+
+
+def _root(beta: float, field: float, low: float, high: float) -> float:
+    """The root of tanh(beta m + field) - m between two points of opposite sign, by bisection."""
+    for _ in range(BISECTIONS):
+        middle = (low + high) / 2
+        if np.tanh(beta * middle + field) > middle:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2

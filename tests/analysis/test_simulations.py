@@ -1,0 +1,90 @@
+"""The published simulations come out as published, and where they do not it is said."""
+
+from __future__ import annotations
+
+import pytest
+
+from clash.analysis.simulations import EXPERIMENTS, Row, Simulation
+from clash.analysis.simulations.findings import Mean
+
+FEW = {"three-judges": 2, "independent": 8, "curie-weiss": 2, "latent-factor": 2, "weak-factor": 2}
+
+
+@pytest.fixture(scope="module")
+def results() -> dict[str, Simulation]:
+    return {name: experiment.run(0, FEW[name]) for name, experiment in EXPERIMENTS.items()}
+
+
+def test_three_judges_are_exact(results: dict[str, Simulation]) -> None:
+    """Appendix C to its last digit: 0.0384 against 0.9682, and 0.0305 against 0.9571."""
+    rows = results["three-judges"].rows
+    posteriors = [round(row.ours, 4) for row in rows if row.quantity.startswith("P(1 |")]
+    assert posteriors == [0.0384, 0.9682, 0.0305, 0.9571]
+    assert all(row.standing == "agrees" and row.se is None for row in rows)
+
+
+def test_independent_judges_meet_table_4_but_for_setup_3(results: dict[str, Simulation]) -> None:
+    """Uniform majority and priors at the truth agree; one weak prior stays below in setup 3."""
+    rows = {row.quantity: row for row in results["independent"].rows}
+    for setup in "1234":
+        assert rows[f"setup {setup}: uniform majority, ties to class 1"].standing == "agrees"
+        assert rows[f"setup {setup}: EM, priors at the true rates"].standing == "agrees"
+    weak = rows["setup 3: EM, one weak prior for all judges"]
+    assert weak.ours < weak.paper - 0.03
+
+
+def test_curie_weiss_meets_theorem_2_and_glauber_does_not(results: dict[str, Simulation]) -> None:
+    rows = results["curie-weiss"].rows
+    standing = {row.quantity: row.standing for row in rows if row.paper is not None}
+    glauber = {name for name in standing if "Glauber" in name}
+    assert len(glauber) == 2
+    assert {standing[name] for name in glauber} == {"differs"}
+    assert {standing[name] for name in set(standing) - glauber} == {"agrees"}
+
+
+def test_latent_factor_of_figure_5_has_next_to_no_separation(
+    results: dict[str, Simulation],
+) -> None:
+    """At the figure's parameters the exact rules are within 0.002; ten times as strong, 0.03."""
+    largest = [
+        row.ours for row in results["latent-factor"].rows if "largest excess risk" in row.quantity
+    ]
+    assert max(largest[:2]) < 0.002
+    assert largest[2] > 0.03
+
+
+def test_weak_factor_error_is_of_order_four(results: dict[str, Simulation]) -> None:
+    assert {row.standing for row in results["weak-factor"].rows[1:]} == {"agrees"}
+
+
+@pytest.mark.parametrize("name", ["independent", "latent-factor"])
+def test_same_seed_same_figures(name: str, results: dict[str, Simulation]) -> None:
+    """Everything but the wall clock is a function of seed and replications."""
+    assert EXPERIMENTS[name].run(0, FEW[name]) == results[name]
+
+
+def test_every_row_names_where_the_paper_has_its_figure(results: dict[str, Simulation]) -> None:
+    for result in results.values():
+        assert all(row.source for row in result.rows if row.paper is not None)
+
+
+@pytest.mark.parametrize(
+    ("row", "standing"),
+    [
+        (Row("", 0.5), "no figure"),
+        (Row("", 0.50004, 0.5, resolution=5e-5), "agrees"),
+        (Row("", 0.5002, 0.5, resolution=5e-5), "differs"),
+        (Row("", 0.529, 0.5, se=0.01), "agrees"),
+        (Row("", 0.54, 0.5, se=0.01), "differs"),
+        (Row("", 0.54, 0.5, se=0.01, paper_se=0.01), "agrees"),
+    ],
+)
+def test_standing(row: Row, standing: str) -> None:
+    """Three standard errors of both sides, or rounding where both are exact."""
+    assert row.standing == standing
+
+
+def test_standard_error_of_a_mean() -> None:
+    mean = Mean.of([1.0, 2.0, 3.0, 4.0])
+    assert mean.value == 2.5
+    assert mean.se == pytest.approx((5 / 3) ** 0.5 / 2)

@@ -1,0 +1,65 @@
+"""What ``clash simulate`` prints and writes."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from clash.cli.simulate import simulate
+from clash.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+app = typer.Typer()
+app.command()(simulate)
+runner = CliRunner()
+
+
+def test_list_names_every_simulation() -> None:
+    result = runner.invoke(app, ["--list"])
+    assert result.exit_code == 0
+    for name in ("three-judges", "independent", "curie-weiss", "latent-factor", "weak-factor"):
+        assert name in result.stdout
+
+
+def test_terminal_shows_ours_beside_the_papers() -> None:
+    result = runner.invoke(app, ["three-judges"], env={"COLUMNS": "160"})
+    assert result.exit_code == 0
+    row = next(line for line in result.stdout.splitlines() if "Bayes at votes (0, 1, 1)" in line)
+    assert row.count("0.0384") == 2
+    assert "agrees" in row
+
+
+def test_json_is_one_object_with_everything() -> None:
+    result = runner.invoke(app, ["weak-factor", "--json", "--seed", "5"])
+    record = json.loads(result.stdout)
+    (simulation,) = record["simulations"]
+    assert record["clash"]
+    assert simulation["seed"] == 5
+    assert simulation["rows"][1]["standing"] == "agrees"
+    assert simulation["findings"]
+
+
+def test_out_writes_figures_and_json(tmp_path: Path) -> None:
+    """SVG and PNG of each plot and the JSON, each named on the terminal."""
+    result = runner.invoke(app, ["curie-weiss", "--replications", "2", "--out", str(tmp_path)])
+    assert result.exit_code == 0
+    names = {path.name for path in tmp_path.iterdir()}
+    stems = ("curie-weiss-risk", "curie-weiss-separation")
+    assert names == {f"{s}.{e}" for s in stems for e in ("svg", "png")} | {"simulations.json"}
+    assert (tmp_path / "curie-weiss-risk.svg").read_text().lstrip().startswith("<?xml")
+    assert (tmp_path / "curie-weiss-risk.png").read_bytes().startswith(b"\x89PNG")
+    printed = result.stdout.replace("\n", "")
+    assert all(name in printed for name in names)
+
+
+@pytest.mark.parametrize("arguments", [[], ["nothing"]])
+def test_an_unknown_name_says_which_there_are(arguments: list[str]) -> None:
+    result = runner.invoke(app, arguments)
+    assert isinstance(result.exception, ConfigError)
+    assert "three-judges" in str(result.exception)
