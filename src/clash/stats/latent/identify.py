@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from clash.errors import NotIdentifiedError, StatisticsError
 from clash.stats.latent.patterns import MISSING, Codes, Patterns
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 ENOUGH_LABELS = 5
 """Labelled items of each class from which on the labels, not the votes, identify the classes."""
@@ -23,6 +28,36 @@ def informative_judges(patterns: Patterns) -> list[int]:
         if _varies(column) and not any(_same(column, votes[:, other]) for other in kept):
             kept.append(judge)
     return kept
+
+
+def numbered(families: Sequence[object], n_judges: int) -> list[int]:
+    """Families as numbers 0, 1, … in order of appearance.
+
+    Raises:
+        StatisticsError: not one family per judge.
+    """
+    if len(families) != n_judges:
+        raise StatisticsError(f"{len(families)} families for {n_judges} judges")
+    numbers: dict[object, int] = {}
+    return [numbers.setdefault(family, len(numbers)) for family in families]
+
+
+def require_families(patterns: Patterns, groups: Sequence[int], name: str) -> None:
+    """Refuse a family model without dependence to model or too few families to tell it apart.
+
+    Raises:
+        NotIdentifiedError: every judge its own family, or fewer than three families that vote
+            both ways.
+        StatisticsError: no votes at all.
+    """
+    require_votes(patterns)
+    if len(set(groups)) == patterns.n_judges:
+        raise NotIdentifiedError(f"{name}: no family has two judges, so there is no coupling")
+    useful = {groups[judge] for judge in informative_judges(patterns)}
+    if len(useful) < 3 and not has_labels(patterns):
+        raise NotIdentifiedError(
+            f"{name} needs three families whose judges vote both ways; there are {len(useful)}"
+        )
 
 
 def has_labels(patterns: Patterns) -> bool:

@@ -1,0 +1,325 @@
+"""Judges that pull each other: Ising laws given the truth, by exact enumeration.
+
+In spins s = +-1 the law is ``log P(s | y) = sum_j (h_j + t a_j) s_j + sum_(j<k) (W_jk + t D_jk)
+s_j s_k - log Z_y`` with t = +1 for y = 1 and -1 for y = 0. D = 0 is the class-independent model.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from clash.errors import StatisticsError
+from clash.stats.latent.completions import Block, Summed, second_moments, summed
+from clash.stats.latent.fit import LatentFit, logit, sigmoid
+from clash.stats.latent.identify import numbered, require_families, require_identified
+from clash.stats.latent.marginal import Penalty, fit_from
+from clash.stats.latent.states import log_normaliser, pairs
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from clash.stats.latent.patterns import Codes, Floats, Index, Patterns
+
+MOST_JUDGES = 15
+"""Judges in one block up to which all vote vectors are enumerated."""
+CLASSES = (-1.0, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Strength:
+    """How firmly the prior holds, as a share of the items' weight.
+
+    Shares of n, not constants, because what they guard against is a wrong model, which more
+    items do not cure.
+
+    Attributes:
+        skill: pull of every judge's class effect a_j towards the judges' mean.
+        chance: pull of the class effects towards ``typical``, the better-than-chance prior.
+        coupling: ridge on the couplings W.
+        contrast: ridge on the class difference D of the couplings.
+        typical: class effect of a typical judge; 0.42 is 70% right.
+    """
+
+    skill: float = 0.05
+    chance: float = 0.002
+    coupling: float = 0.01
+    contrast: float = 0.05
+    typical: float = 0.42
+
+
+@dataclass(frozen=True, slots=True)
+class IsingLaw:
+    """Fields and couplings of either class, in spins.
+
+    Attributes:
+        prior: P(truth = 1).
+        fields: shape (2, n_judges), class 0 then class 1.
+        couplings: shape (2, n_judges, n_judges), symmetric with zero diagonal.
+        blocks: the judges that may be coupled, by column.
+        n_params: free parameters.
+    """
+
+    prior: float
+    fields: Floats
+    couplings: Floats
+    blocks: tuple[tuple[int, ...], ...]
+    n_params: int
+
+    @property
+    def paper_fields(self) -> Floats:
+        """H of equation (1), where votes are 0 and 1; shape (2, n_judges)."""
+        return np.asarray(2 * self.fields - 2 * self.couplings.sum(axis=2))
+
+    @property
+    def paper_couplings(self) -> Floats:
+        """W of equation (1), where votes are 0 and 1; shape (2, n_judges, n_judges)."""
+        return np.asarray(4 * self.couplings)
+
+    @property
+    def class_effects(self) -> Floats:
+        """C of equation (3): what a vote of each judge adds to the log-odds, W being shared."""
+        return np.asarray(self.paper_fields[1] - self.paper_fields[0])
+
+    def log_likelihoods(self, votes: Codes) -> Floats:
+        """Log P(votes | truth = 0 and 1), shape (n, 2); missing votes are summed out."""
+        total = np.zeros((len(votes), 2))
+        for judges in self.blocks:
+            block = Block.of(votes[:, judges])
+            grid = np.ix_(judges, judges)
+            for y in (0, 1):
+                own, coupling = self.fields[y, list(judges)], self.couplings[y][grid]
+                total[:, y] += summed(block, own, coupling).energy - normaliser(own, coupling)
+        return total
+
+
+def normaliser(own: Floats, coupling: Floats) -> float:
+    """Log of the partition function of fields (m,) and couplings (m, m)."""
+    m = len(own)
+    return log_normaliser(np.concatenate([own, coupling[pairs(m)]]), m)[0]
+
+
+def ising_shared(
+    patterns: Patterns, *, strength: Strength | None = None, tol: float = 1e-5
+) -> LatentFit:
+    """Class-independent Ising model: couplings W shared by the classes, a linear weighted vote.
+
+    Model: equation (3). Near-copies are discounted because their agreement is explained by W.
+    Assumes that judges depend on each other alike in both classes. Fails where couplings are
+    large and free: another split of the items than the truth may then explain the votes as
+    well; the prior holds the judges' class effects together against that.
+    Source: ising-aggregation, section 2.2.
+
+    Args:
+        patterns: the votes, of up to 15 judges; see ``pseudo`` and ``factor`` beyond.
+        strength: the prior.
+        tol: largest entry of the gradient per item at which the optimiser stops.
+
+    Raises:
+        NotIdentifiedError: fewer than four different judges that vote both ways.
+        StatisticsError: more than 15 judges, no votes, or too many gaps to sum out.
+    """
+    require_identified(patterns, "ising-shared", at_least=4, n_params=4 * 2 + 6)
+    return fit_ising("ising-shared", patterns, [0] * patterns.n_judges, strength=strength, tol=tol)
+
+
+def ising_class(
+    patterns: Patterns, *, strength: Strength | None = None, tol: float = 1e-5
+) -> LatentFit:
+    """Class-dependent Ising model: couplings of their own in each class, a quadratic vote.
+
+    Model: equations (1) and (2), the class difference of the couplings shrunk to 0.
+    Assumptions, arguments and failures as :func:`ising_shared`; with twice the couplings it
+    needs several thousand items or labels to be worth it.
+    Source: ising-aggregation, section 2.1.
+
+    Raises:
+        NotIdentifiedError: fewer than five different judges that vote both ways.
+    """
+    require_identified(patterns, "ising-class", at_least=5, n_params=5 * 2 + 2 * 10)
+    return fit_ising(
+        "ising-class",
+        patterns,
+        [0] * patterns.n_judges,
+        class_dependent=True,
+        strength=strength,
+        tol=tol,
+    )
+
+
+def ising_family(
+    patterns: Patterns,
+    families: Sequence[object],
+    *,
+    strength: Strength | None = None,
+    tol: float = 1e-5,
+) -> LatentFit:
+    """Ising model in which only judges of one family are coupled (and alike in both classes).
+
+    Model: equation (3) with W block-diagonal; the law factorises over families, so that any
+    number of judges is exact as long as no family has more than 15.
+    Assumes families independent of each other given the truth. Fails where the dependence runs
+    across families (shared prompts, shared length preference).
+    Source: ising-aggregation, section 2.2 and appendix B.
+
+    Args:
+        patterns: the votes.
+        families: the family of each judge, shape (n_judges,).
+        strength: as in :func:`ising_shared`.
+        tol: as in :func:`ising_shared`.
+
+    Raises:
+        NotIdentifiedError: fewer than three families, or no family with two judges.
+    """
+    groups = numbered(families, patterns.n_judges)
+    require_families(patterns, groups, "ising-family")
+    return fit_ising("ising-family", patterns, groups, strength=strength, tol=tol)
+
+
+def fit_ising(
+    name: str,
+    patterns: Patterns,
+    groups: Sequence[int],
+    *,
+    class_dependent: bool = False,
+    strength: Strength | None = None,
+    tol: float = 1e-5,
+) -> LatentFit:
+    """Fit couplings within groups of judges from an equal-skill majority start."""
+    model = IsingModel.of(patterns, groups, class_dependent, strength or Strength())
+    starts = {"equal skill": model.start(patterns)}
+    return fit_from(name, model, patterns, starts, tol=tol)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """One block: its judges, its votes, and where its couplings stand in the vector."""
+
+    judges: Index
+    block: Block
+    couplings: slice
+
+
+@dataclass(frozen=True, slots=True)
+class IsingModel:
+    """The likelihood as a function of (log-odds of the prior, h, a, W, D)."""
+
+    n_judges: int
+    parts: tuple[_Part, ...]
+    n_couplings: int
+    class_dependent: bool
+    penalty: Penalty = field(repr=False)
+
+    @classmethod
+    def of(
+        cls, patterns: Patterns, groups: Sequence[int], class_dependent: bool, strength: Strength
+    ) -> IsingModel:
+        """The model of these votes; couplings only where two judges share a group."""
+        parts, at = [], 0
+        for group in sorted(set(groups)):
+            judges = np.flatnonzero(np.asarray(groups) == group)
+            if len(judges) > MOST_JUDGES:
+                raise StatisticsError(
+                    f"{len(judges)} coupled judges are too many to enumerate (at most "
+                    f"{MOST_JUDGES}); use the pseudo-likelihood, family or factor model"
+                )
+            size = len(judges) * (len(judges) - 1) // 2
+            parts.append(_Part(judges, Block.of(patterns.votes[:, judges]), slice(at, at + size)))
+            at += size
+        penalty = _penalty(patterns, at, class_dependent, strength)
+        return cls(patterns.n_judges, tuple(parts), at, class_dependent, penalty)
+
+    def start(self, patterns: Patterns) -> Floats:
+        """Every judge equally skilled, its lean taken from its vote rate, no couplings."""
+        theta = self.penalty.centre.copy()
+        votes = patterns.counts @ patterns.for_one + 1
+        share = votes / (patterns.counts @ patterns.observed + 2)
+        theta[1 : 1 + self.n_judges] = logit(share) / 2
+        return theta
+
+    def evaluate(self, theta: Floats) -> tuple[Floats, list[tuple[list[Summed], list[Floats]]]]:
+        """Log-likelihoods, and per block the sums and the expected moments of either class."""
+        total, kept = np.zeros((1, 2)), []
+        for part in self.parts:
+            sums, expected, columns = [], [], []
+            for sign in CLASSES:
+                natural = self._natural(theta, part, sign)
+                m = len(part.judges)
+                done = summed(part.block, natural[:m], _matrix(natural[m:], m))
+                log_z, mean = log_normaliser(natural, m)
+                sums.append(done)
+                expected.append(mean)
+                columns.append(done.energy - log_z)
+            total = total + np.column_stack(columns)
+            kept.append((sums, expected))
+        return np.asarray(total), kept
+
+    def gradient(self, kept: list[tuple[list[Summed], list[Floats]]], weights: Floats) -> Floats:
+        """Observed minus expected moments, weighted by class."""
+        k = self.n_judges
+        out = np.zeros_like(self.penalty.centre)
+        at = 1 + 2 * k
+        totals = weights.sum(axis=0)
+        for part, (sums, expected) in zip(self.parts, kept, strict=True):
+            m = len(part.judges)
+            for y, sign in enumerate(CLASSES):
+                first, second = second_moments(part.block, sums[y], weights[:, y])
+                single = first - totals[y] * expected[y][:m]
+                double = second[pairs(m)] - totals[y] * expected[y][m:]
+                out[1 + part.judges] += single
+                out[1 + k + part.judges] += sign * single
+                spot = slice(at + part.couplings.start, at + part.couplings.stop)
+                out[spot] += double
+                if self.class_dependent:
+                    shift = self.n_couplings
+                    out[spot.start + shift : spot.stop + shift] += sign * double
+        return out
+
+    def law(self, theta: Floats) -> IsingLaw:
+        """The vector as fields and couplings."""
+        k = self.n_judges
+        fields, couplings = np.zeros((2, k)), np.zeros((2, k, k))
+        for part in self.parts:
+            m = len(part.judges)
+            for y, sign in enumerate(CLASSES):
+                natural = self._natural(theta, part, sign)
+                fields[y, part.judges] = natural[:m]
+                couplings[y][np.ix_(part.judges, part.judges)] = _matrix(natural[m:], m)
+        blocks = tuple(tuple(int(j) for j in part.judges) for part in self.parts)
+        return IsingLaw(float(sigmoid(theta[0])), fields, couplings, blocks, len(theta))
+
+    def _natural(self, theta: Floats, part: _Part, sign: float) -> Floats:
+        """Fields and couplings of one block in one class."""
+        k = self.n_judges
+        own = theta[1 : 1 + k][part.judges] + sign * theta[1 + k : 1 + 2 * k][part.judges]
+        shared = theta[1 + 2 * k :]
+        coupling = shared[part.couplings]
+        if self.class_dependent:
+            coupling = coupling + sign * shared[self.n_couplings :][part.couplings]
+        return np.concatenate([own, coupling])
+
+
+def _penalty(
+    patterns: Patterns, n_couplings: int, class_dependent: bool, strength: Strength
+) -> Penalty:
+    n, k = patterns.weight, patterns.n_judges
+    blocks = [
+        np.full(1, 2.0),
+        np.full(k, 0.001 * n + 0.1),
+        np.full(k, strength.chance * n + 0.5),
+        np.full(n_couplings, strength.coupling * n + 0.5),
+        np.full(n_couplings if class_dependent else 0, strength.contrast * n + 0.5),
+    ]
+    precision = np.concatenate(blocks)
+    centre = np.zeros(len(precision))
+    skills = slice(1 + k, 1 + 2 * k)
+    centre[skills] = strength.typical
+    return Penalty(centre, precision, ((skills, strength.skill * n),))
+
+
+def _matrix(couplings: Floats, m: int) -> Floats:
+    matrix = np.zeros((m, m))
+    matrix[pairs(m)] = couplings
+    return matrix + matrix.T
