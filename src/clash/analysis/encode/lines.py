@@ -32,7 +32,7 @@ class Line(msgspec.Struct, gc=False):
     subset: str | int | None = None
     group: str | int | None = None
     presentation: str | int | None = None
-    repeat: str | float | None = None
+    repeat: str | int | float | None = None
 
 
 @contextlib.contextmanager

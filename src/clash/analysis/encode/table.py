@@ -301,7 +301,7 @@ class Table:
         truth, item = self._coded("label"), self.codes["item"]
         known = np.flatnonzero(~np.isnan(truth))
         of_item = np.full(len(self.names["item"]), np.nan)
-        of_item[item[known]] = truth[known]
+        of_item[item[known[::-1]]] = truth[known[::-1]]
         other = known[of_item[item[known]] != truth[known]]
         if len(other):
             name = self.names["item"][item[other[0]]]

@@ -1,0 +1,263 @@
+"""Agreement statistics give the figures of statsmodels and of the textbooks."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from clash.errors import StatisticsError
+from clash.stats.agreement import (
+    cohen_kappa,
+    confusion,
+    fleiss_kappa,
+    kappa_from_table,
+    krippendorff_alpha,
+    pairwise_agreement,
+    percent_agreement,
+)
+
+THREE = [[44, 5, 1], [7, 20, 3], [9, 5, 6]]
+NAN = math.nan
+# Krippendorff 2011, "Computing Krippendorff's alpha-reliability", section C: twelve units.
+UNITS = np.array(
+    [
+        [1, 2, 3, 3, 2, 1, 4, 1, 2, NAN, NAN, NAN],
+        [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, NAN, 3],
+        [NAN, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, NAN],
+        [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, NAN],
+    ]
+).T
+# Fleiss' example of 14 raters, 10 items, 5 classes.
+FLEISS = [
+    [0, 0, 0, 0, 14],
+    [0, 2, 6, 4, 2],
+    [0, 0, 3, 5, 6],
+    [0, 3, 9, 2, 0],
+    [2, 2, 8, 1, 1],
+    [7, 7, 0, 0, 0],
+    [3, 2, 6, 3, 0],
+    [2, 5, 3, 2, 2],
+    [6, 5, 2, 1, 0],
+    [0, 2, 2, 3, 7],
+]
+
+
+# statsmodels 0.15 cohens_kappa: kappa, std_kappa, std_kappa0.
+@pytest.mark.parametrize(
+    ("weighting", "kappa", "error", "null_error"),
+    [
+        ("none", 0.49152542372881347, 0.07212745929334068, 0.07350931675322524),
+        ("linear", 0.4736842105263158, 0.07697890987030612, 0.07735230766683716),
+        ("quadratic", 0.4545454545454546, 0.09397969777572601, 0.09525954107221604),
+    ],
+)
+def test_kappa_and_its_errors_agree_with_statsmodels(weighting, kappa, error, null_error):
+    found = kappa_from_table(THREE, weighting=weighting)
+    assert found.estimate == pytest.approx(kappa, abs=1e-12)
+    assert found.interval.half_width == pytest.approx(1.959963984540054 * error, abs=1e-10)
+    assert found.z == pytest.approx(kappa / null_error, abs=1e-8)
+
+
+def test_the_inter_run_table_of_the_agent_clash_paper():
+    found = kappa_from_table([[71, 5], [4, 20]])
+    assert found.observed == pytest.approx(0.91)
+    assert found.estimate == pytest.approx(0.757, abs=5e-4)
+    assert (found.interval.low, found.interval.high) == pytest.approx((0.6065, 0.9070), abs=1e-4)
+    assert found.words == "substantial"
+
+
+def test_kappa_over_even_sides_is_twice_the_share_less_one():
+    """So a concordance of 88% has a kappa of 0.76 by construction."""
+    assert kappa_from_table([[44, 6], [6, 44]]).estimate == pytest.approx(2 * 0.88 - 1)
+
+
+def test_kappa_over_sides_and_over_match_are_two_numbers():
+    rng = np.random.default_rng(0)
+    label, first, second = rng.integers(0, 2, (3, 400))
+    sides = cohen_kappa(first, second)
+    match = cohen_kappa(first == label, second == label)
+    assert sides.observed == pytest.approx(match.observed)
+    assert abs(sides.estimate - match.estimate) > 1e-4
+
+
+def test_missing_codes_are_left_out():
+    found = cohen_kappa([0, 1, -1, 1, 0], [0, 1, 1, -1, 1])
+    assert found.table.tolist() == [[1, 1], [0, 1]]
+    assert found.interval.n == 3
+
+
+def test_copies_within_clusters_do_not_narrow_kappa():
+    rng = np.random.default_rng(1)
+    a = rng.integers(0, 2, 80)
+    b = np.where(rng.random(80) < 0.8, a, 1 - a)
+    once = cohen_kappa(a, b, clusters=np.arange(80))
+    copied = cohen_kappa(*(np.repeat(x, 6) for x in (a, b)), clusters=np.repeat(np.arange(80), 6))
+    blind = cohen_kappa(*(np.repeat(x, 6) for x in (a, b)))
+    assert copied.interval.half_width == pytest.approx(once.interval.half_width)
+    assert blind.interval.half_width < 0.5 * copied.interval.half_width
+
+
+@pytest.mark.slow
+def test_the_interval_of_kappa_covers():
+    rng, truth, hits, runs = np.random.default_rng(2), 0.6, 0, 600
+    for _ in range(runs):
+        a = rng.integers(0, 2, 100)
+        b = np.where(rng.random(100) < 0.8, a, 1 - a)
+        found = cohen_kappa(a, b).interval
+        hits += found.low <= truth <= found.high
+    assert 0.92 < hits / runs < 0.98
+
+
+def test_perfect_agreement_is_not_certainty():
+    found = kappa_from_table([[10, 0], [0, 10]]).interval
+    assert found.estimate == 1
+    assert 0.5 < found.low < 0.9
+    assert found.high == 1
+
+
+@pytest.mark.parametrize("table", [[[9, 0], [0, 0]], [[0, 0], [0, 0]]])
+def test_kappa_of_one_class_is_undefined_and_says_so(table):
+    found = kappa_from_table(table)
+    assert math.isnan(found.estimate)
+    assert (found.interval.low, found.interval.high) == (-1, 1)
+    assert found.interval.method == "undefined"
+    assert found.words == "undefined"
+
+
+@given(hnp.arrays(int, (3, 3), elements=st.integers(0, 20)))
+def test_kappa_is_symmetric_and_bounded(table):
+    one, other = kappa_from_table(table), kappa_from_table(table.T)
+    if not math.isnan(one.estimate):
+        assert one.estimate == pytest.approx(other.estimate)
+        assert -1 <= one.interval.low <= one.estimate <= one.interval.high <= 1
+
+
+def test_confusion_counts_first_by_row():
+    assert confusion([0, 0, 2], [1, 1, 0], 3).tolist() == [[0, 2, 0], [0, 0, 0], [1, 0, 0]]
+
+
+@pytest.mark.parametrize(("a", "b"), [([0, 3], [0, 1]), ([0], [0, 1]), ([-2], [0])])
+def test_bad_codes_are_refused(a, b):
+    with pytest.raises(StatisticsError):
+        confusion(a, b, 3)
+
+
+@pytest.mark.parametrize("table", [[[1, 2, 3]], [[1, -1], [0, 1]], [[0.5, 1], [0, 1]]])
+def test_a_table_that_is_none_is_refused(table):
+    with pytest.raises(StatisticsError):
+        kappa_from_table(table)
+
+
+def test_percent_agreement_leaves_missing_out():
+    found = percent_agreement([0, 1, -1, 1], [0, 0, 1, 1])
+    assert found.estimate == pytest.approx(2 / 3)
+    assert found.n == 3
+
+
+def test_pairwise_agreement_is_each_pair_by_itself():
+    rng = np.random.default_rng(3)
+    codes = rng.integers(-1, 3, size=(200, 4))
+    found = pairwise_agreement(codes, 3)
+    for i in range(4):
+        for j in range(4):
+            pair = cohen_kappa(codes[:, i], codes[:, j], 3)
+            assert found.share[i, j] == pytest.approx(pair.observed)
+            assert found.kappa[i, j] == pytest.approx(pair.estimate)
+            assert found.n[i, j] == pair.interval.n
+    assert found.mean_share == pytest.approx(found.share[np.triu_indices(4, 1)].mean())
+
+
+def test_judges_that_never_met_have_no_agreement():
+    found = pairwise_agreement([[0, -1], [-1, 1]], 2)
+    assert math.isnan(found.share[0, 1])
+    assert math.isnan(found.mean_share)
+
+
+def test_fleiss_kappa_of_his_example():
+    """0.210 in Fleiss 1971 and in statsmodels (0.20993070442195522)."""
+    found = fleiss_kappa(FLEISS)
+    assert found.estimate == pytest.approx(0.20993070442195522, abs=1e-12)
+    assert found.low < found.estimate < found.high
+
+
+def test_the_interval_of_fleiss_kappa_is_the_jackknifes():
+    table = np.random.default_rng(4).multinomial(5, [0.5, 0.3, 0.2], size=60)
+    table[:30] = np.eye(3, dtype=int)[np.arange(30) % 3] * 5
+    left = [fleiss_kappa(np.delete(table, i, axis=0)).estimate for i in range(60)]
+    error = math.sqrt(59 / 60 * np.sum((np.array(left) - np.mean(left)) ** 2))
+    assert fleiss_kappa(table).half_width == pytest.approx(2.001 * error, rel=0.03)
+
+
+def test_fleiss_kappa_needs_equal_numbers_and_says_what_does_not():
+    with pytest.raises(StatisticsError, match="Krippendorff"):
+        fleiss_kappa([[2, 0], [1, 2]])
+    assert math.isnan(fleiss_kappa([[3, 0], [3, 0]]).estimate)
+
+
+@pytest.mark.parametrize(
+    ("scale", "alpha"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849)]
+)
+def test_alpha_of_krippendorffs_example(scale, alpha):
+    assert krippendorff_alpha(UNITS, scale).estimate == pytest.approx(alpha, abs=5e-4)
+
+
+def slow_alpha(values, distance):
+    """The definition, pair by pair."""
+    units = [[v for v in row if not math.isnan(v)] for row in values]
+    units = [u for u in units if len(u) > 1]
+    every = [v for u in units for v in u]
+    within = sum(
+        distance(a, b) / (len(u) - 1)
+        for u in units
+        for i, a in enumerate(u)
+        for j, b in enumerate(u)
+        if i != j
+    )
+    among = sum(distance(a, b) for i, a in enumerate(every) for j, b in enumerate(every) if i != j)
+    return 1 - within / (among / (len(every) - 1))
+
+
+@pytest.mark.parametrize(
+    ("scale", "distance"),
+    [("nominal", lambda a, b: float(a != b)), ("interval", lambda a, b: (a - b) ** 2)],
+)
+def test_alpha_is_its_definition(scale, distance):
+    rng = np.random.default_rng(5)
+    values = rng.integers(1, 6, size=(30, 4)).astype(float)
+    values[rng.random((30, 4)) < 0.3] = NAN
+    found = krippendorff_alpha(values, scale).estimate
+    assert found == pytest.approx(slow_alpha(values, distance))
+
+
+def test_alpha_of_chance_is_nought_and_its_interval_holds_it():
+    rng = np.random.default_rng(6)
+    tables = rng.integers(0, 2, size=(60, 200, 3)).astype(float)
+    found = [krippendorff_alpha(table, rng=rng, n_bootstrap=300) for table in tables]
+    assert np.mean([one.estimate for one in found]) == pytest.approx(0, abs=0.02)
+    assert np.mean([not one.excludes(0) for one in found]) > 0.85
+
+
+@pytest.mark.parametrize("scale", ["nominal", "ordinal", "interval"])
+def test_alpha_of_copies_is_one_and_of_one_value_undefined(scale):
+    values = np.tile([[1.0], [2.0], [5.0]], (1, 3))
+    assert krippendorff_alpha(values, scale).estimate == pytest.approx(1)
+    assert math.isnan(krippendorff_alpha(np.ones((4, 3)), scale).estimate)
+    assert math.isnan(krippendorff_alpha([[1, NAN], [NAN, 2]], scale).estimate)
+
+
+def test_alpha_without_randomness_has_no_interval_and_says_so():
+    found = krippendorff_alpha(UNITS)
+    assert (found.low, found.high, found.method) == (-1.0, 1.0, "no interval")
+
+
+def test_the_interval_of_alpha_is_over_clusters():
+    rng = np.random.default_rng(7)
+    values = np.repeat(rng.integers(0, 2, size=(40, 3)), 10, axis=0).astype(float)
+    blind = krippendorff_alpha(values, rng=np.random.default_rng(0))
+    aware = krippendorff_alpha(
+        values, rng=np.random.default_rng(0), clusters=np.repeat(np.arange(40), 10)
+    )
+    assert aware.half_width > 2 * blind.half_width
