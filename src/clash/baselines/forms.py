@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from clash.baselines.text import count_words, paragraphs, prose, sentences
+from clash.baselines.text import FUNCTION_WORDS, count_words, paragraphs, prose, sentences
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,16 +26,15 @@ _N = rf"(?:\d{{1,4}}|{'|'.join(_NUMBERS)})"
 # All of these read a prompt in lower case.
 _LIMIT = re.compile(
     r"\b(?:at most|(?:no|not) more than|up to|under|below|within|(?:fewer|less) than|max|exactly|in)"
-    rf" (?P<n>{_N})[ -](?P<unit>word|sentence|paragraph|bullet)s?\b"
+    rf" (?P<n>{_N})[ -](?P<unit>word|sentence|paragraph|bullet)s?\b(?! each| per)"
 )
 _CODE = re.compile(
     r"\b(?:write|implement|create|fix|refactor|complete|give|show|build)\b[^.?!\n]{0,60}"
     r"\b(?:function|script|code|program|query|class|regex|command|method|one-liner)\b"
 )
 _LIST = re.compile(
-    r"\bbullet|\bchecklist\b|\bstep[- ]by[- ]step\b|\bnumbered\b|\bas a (?:\w+ )?list\b|^list\b|"
-    rf"\b{_N} (?:\w+ )?(?:tips|ways|ideas|reasons|steps|options|suggestions|names|questions)\b",
-    re.MULTILINE,
+    r"\bbullet|\bchecklist\b|\bstep[- ]by[- ]step\b|\bnumbered\b|\bas a (?:\w+ )?list\b|"
+    rf"\b{_N} (?:\w+ )?(?:tips|ways|ideas|reasons|steps|options|suggestions|names|questions)\b"
 )
 _JSON = re.compile(
     r"\bjson (?:object|array|list)\b|\b(?:as|in|return|valid|output|only) (?:\w+ )?json\b"
@@ -72,7 +71,7 @@ def _code(text: str) -> Check:
 
 
 def _list(text: str) -> Check:
-    there = len(_ITEM.findall(text)) >= 2
+    there = len(_ITEM.findall(text)) >= 2 or len(_ROW.findall(text)) >= 3
     return Check(float(there), "No list where the prompt asks for one")
 
 
@@ -129,25 +128,30 @@ def readability(response: str) -> list[Check]:
     longest = max(count_words(block) for block in paragraphs(plain))
     return [
         _completeness(response),
-        Check(_between(mean, 4, 25, 45), f"Sentences average {mean:.0f} words"),
-        Check(_between(longest, 0, 120, 300), f"A paragraph of {longest} words without a break"),
+        Check(_up_to(mean, 20, 45), f"Sentences average {mean:.0f} words"),
+        Check(_up_to(longest, 80, 240), f"A paragraph of {longest} words without a break"),
     ]
 
 
-def _between(value: float, low: float, high: float, worst: float) -> float:
-    """1 from ``low`` to ``high``, falling to 0 at ``worst`` and at 0."""
-    if value < low:
-        return value / low
-    return 1.0 if value <= high else max(0.0, (worst - value) / (worst - high))
+def _up_to(value: float, good: float, bad: float) -> float:
+    """1 up to ``good``, falling to 0 at ``bad``."""
+    return 1.0 if value <= good else max(0.0, (bad - value) / (bad - good))
 
 
 def _completeness(response: str) -> Check:
-    """Whether the text ends where a text may end: a stop, a list item, a closed code block."""
+    """Whether the text ends where a text may end: a stop, a whole list item, a closed block."""
     text = response.rstrip()
     if text.count("```") % 2:
         return Check(0.0, "Ends inside a code block")
+    return Check(0.0, "Stops mid-sentence") if _cut(text) else Check(1.0, "")
+
+
+def _cut(text: str) -> bool:
     last = text.rpartition("\n")[2]
-    if count_words(text) < 12 or _ITEM.match(last) or _ROW.match(last):
-        return Check(1.0, "")
-    cut = text[-1].isalnum() or text[-1] in ",;:-–("
-    return Check(0.0, "Stops mid-sentence") if cut else Check(1.0, "")
+    words = last.split()
+    if not words or _ROW.match(last):
+        return False
+    if _ITEM.match(last):
+        return words[-1].lower() in FUNCTION_WORDS
+    # A short last line without a stop is a signature, a verse or a number.
+    return len(words) > 8 and (last[-1].isalnum() or last[-1] in ",;:-–(")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -47,6 +48,9 @@ class Mark:
     reason: str
 
 
+_ALLOWANCE = 30
+"""Words; on human-labelled pairs anything from 20 to 40 does much the same."""
+
 Marks = dict[str, list[Mark]]
 """By label: a mark for each criterion, or a single one where there are no criteria."""
 
@@ -70,29 +74,32 @@ def _asked(task: Task, *roles: str) -> str:
 
 
 def longest(task: Task) -> Marks:
-    """Share of the words of the item's longest response."""
+    """Words, as a share of those of the item's longest response."""
     counts = {label: count_words(text) for label, text in task.responses.items()}
-    most = max(counts.values(), default=0) or 1
-    return _for_each_criterion(
+    most = max(counts.values(), default=0)
+    return _relative(task, counts, lambda label: f"{counts[label]} words; the longest has {most}")
+
+
+def dense(task: Task) -> Marks:
+    """Distinct content words per word, as a share of the item's densest response.
+
+    Repetition and filler lower it. Each response is taken to have :data:`_ALLOWANCE` words more
+    than it has, for without them a single word is the densest text there is.
+    """
+    words = {label: count_words(text) for label, text in task.responses.items()}
+    distinct = {label: len(terms(text)) for label, text in task.responses.items()}
+    return _relative(
         task,
-        {
-            label: Mark(n / most, f"{n} words; the longest has {most}")
-            for label, n in counts.items()
-        },
+        {label: distinct[label] / (words[label] + _ALLOWANCE) for label in words},
+        lambda label: f"{distinct[label]} distinct content words in {words[label]} words",
     )
 
 
-def concise(task: Task) -> Marks:
-    """Distinct content words per word: repetition, filler and sheer length lower it."""
+def _relative(task: Task, measures: Mapping[str, float], reason: Callable[[str], str]) -> Marks:
+    best = max(measures.values(), default=0) or 1
     return _for_each_criterion(
-        task, {label: _density(text) for label, text in task.responses.items()}
+        task, {label: Mark(value / best, reason(label)) for label, value in measures.items()}
     )
-
-
-def _density(text: str) -> Mark:
-    words, distinct = count_words(text), len(terms(text))
-    share = min(1.0, distinct / words) if words else 0.0
-    return Mark(share, f"{distinct} distinct content words in {words} words")
 
 
 def coverage(task: Task) -> Marks:
@@ -116,7 +123,7 @@ def _covered(wanted: Mapping[str, str], rubric: Mapping[str, str], found: Set[st
 
 
 def structure(task: Task) -> Marks:
-    """Mean of the checks of form: what was asked for, limits, sentences, paragraphs, an end."""
+    """Product of the checks of form: what was asked for, limits, sentences, paragraphs, an end."""
     wanted = wishes(_asked(task, "system", "user"))
     return _for_each_criterion(
         task, {label: _formed(wanted, text) for label, text in task.responses.items()}
@@ -126,7 +133,7 @@ def structure(task: Task) -> Marks:
 def _formed(wanted: Sequence[Wish], response: str) -> Mark:
     found = [wish(response) for wish in wanted] + readability(response)
     worst = min(found, key=lambda check: check.value)
-    return Mark(sum(check.value for check in found) / len(found), worst.fault)
+    return Mark(math.prod(check.value for check in found), worst.fault)
 
 
 BASELINES: dict[str, Baseline] = {
@@ -150,10 +157,10 @@ BASELINES: dict[str, Baseline] = {
             structure,
         ),
         Baseline(
-            "concise",
+            "dense",
             "Prefers the response with most distinct content words per word. "
             "Counts words; is not a language model.",
-            concise,
+            dense,
         ),
     )
 }
