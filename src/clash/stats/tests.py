@@ -1,0 +1,330 @@
+"""Tests of hypotheses about proportions, tables and paired methods.
+
+Tables are [[a, b], [c, d]]: rows are groups, columns success and failure. All p values are
+two-sided unless the name says otherwise.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from clash.errors import StatisticsError
+from clash.stats.intervals import Interval, clustered, mean_clustered, normal_quantile, t_quantile
+from clash.stats.resample import cluster_bootstrap
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    Floats = NDArray[np.float64]
+
+_EXACT_FLIPS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Significance:
+    """What a test found.
+
+    Attributes:
+        p: probability of data at least this far from the hypothesis, if it holds.
+        statistic: z, chi-square, t, odds ratio or a count, as the method says.
+        method: the name of the test, for the report.
+    """
+
+    p: float
+    statistic: float
+    method: str
+
+
+@dataclass(frozen=True, slots=True)
+class PairedDifference:
+    """How much better one method does than another on the same items."""
+
+    difference: Interval
+    test: Significance
+
+
+def two_proportions(k1: float, n1: float, k2: float, n2: float) -> Significance:
+    """The pooled z test that k1 of n1 and k2 of n2 have one proportion.
+
+    For independent observations in both groups. p = 1 where either group is empty or all
+    observations are alike: the data cannot tell them apart.
+
+    Raises:
+        StatisticsError: counts that are no proportion.
+    """
+    for k, n in ((k1, n1), (k2, n2)):
+        if not 0 <= k <= n:
+            raise StatisticsError(f"{k} of {n} is not a proportion")
+    name = "two-proportion z test"
+    if not (n1 and n2):
+        return Significance(1.0, 0.0, name)
+    pooled = (k1 + k2) / (n1 + n2)
+    variance = pooled * (1 - pooled) * (1 / n1 + 1 / n2)
+    if variance == 0:
+        return Significance(1.0, 0.0, name)
+    z = (k1 / n1 - k2 / n2) / math.sqrt(variance)
+    return Significance(two_sided(z), z, name)
+
+
+def two_sided(z: float) -> float:
+    """The two-sided p value of a standard normal deviate."""
+    return math.erfc(abs(z) / math.sqrt(2))
+
+
+def binomial_tail(k: int, n: int, p: float = 0.5) -> Significance:
+    """P(X >= k) of n trials with success probability ``p``: a one-sided exact test.
+
+    Raises:
+        StatisticsError: k outside 0..n, or p outside [0, 1].
+    """
+    from scipy.special import betainc
+
+    if not (0 <= k <= n and 0 <= p <= 1):
+        raise StatisticsError(f"no tail of {k} of {n} at {p}")
+    tail = 1.0 if k == 0 else float(betainc(k, n - k + 1, p))
+    return Significance(tail, k, f"binomial tail P(X >= {k} of {n})")
+
+
+def sign_test(wins: int, losses: int) -> Significance:
+    """The exact test that wins and losses are equally likely, ties left out.
+
+    The statistic is wins - losses. p = 1 where there are none.
+
+    Raises:
+        StatisticsError: negative counts.
+    """
+    if wins < 0 or losses < 0:
+        raise StatisticsError("wins and losses are counts")
+    p = min(1.0, 2 * binomial_tail(max(wins, losses), wins + losses).p)
+    return Significance(p, wins - losses, "sign test")
+
+
+def mcnemar(first: int, second: int, *, exact: bool = True) -> Significance:
+    """McNemar's test that two methods on the same items are right equally often.
+
+    Args:
+        first: items that only the first method got right.
+        second: items that only the second got right.
+        exact: by the binomial distribution; else chi-square with continuity correction
+            (Edwards 1948), floored at 0.
+
+    Returns:
+        p = 1 where both counts are 0.
+
+    Raises:
+        StatisticsError: negative counts.
+    """
+    if exact:
+        return Significance(sign_test(first, second).p, min(first, second), "McNemar, exact")
+    if first < 0 or second < 0:
+        raise StatisticsError("discordant pairs are counts")
+    name, n = "McNemar, chi-square with continuity correction", first + second
+    statistic = max(abs(first - second) - 1, 0) ** 2 / n if n else 0.0
+    return Significance(two_sided(math.sqrt(statistic)), statistic, name)
+
+
+def chi_square(table: ArrayLike, *, correction: bool = False) -> Significance:
+    """Pearson's chi-square (df = 1) of a 2 x 2 table, with or without Yates' correction.
+
+    p = 1 where a margin is empty. Below expected counts of about 5 use :func:`fisher_exact`.
+
+    Raises:
+        StatisticsError: not 2 x 2 counts.
+    """
+    (a, b), (c, d) = cells(table)
+    n = a + b + c + d
+    margins = (a + b) * (c + d) * (a + c) * (b + d)
+    name = "chi-square" + (" with Yates' correction" if correction else "")
+    if margins == 0:
+        return Significance(1.0, 0.0, name)
+    gap = abs(a * d - b * c)
+    if correction:
+        gap = max(gap - n / 2, 0.0)
+    statistic = n * gap**2 / margins
+    return Significance(two_sided(math.sqrt(statistic)), statistic, name)
+
+
+def cells(table: ArrayLike) -> list[list[float]]:
+    """A 2 x 2 table of counts as numbers.
+
+    Raises:
+        StatisticsError: it is none.
+    """
+    counts = np.asarray(table, dtype=float)
+    if counts.shape != (2, 2) or not np.all((counts >= 0) & np.isfinite(counts)):
+        raise StatisticsError("expected a 2 x 2 table of counts")
+    values: list[list[float]] = counts.tolist()
+    return values
+
+
+def smallest_expected(table: ArrayLike) -> float:
+    """The smallest expected count of a 2 x 2 table; below 5 the chi-square test is unsafe."""
+    (a, b), (c, d) = cells(table)
+    n = a + b + c + d
+    return min(a + b, c + d) * min(a + c, b + d) / n if n else 0.0
+
+
+def fisher_exact(table: ArrayLike) -> Significance:
+    """Fisher's exact test: the tables with these margins that are no likelier than this one.
+
+    Raises:
+        StatisticsError: not 2 x 2 counts.
+    """
+    from scipy.special import gammaln
+
+    (a, b), (c, d) = cells(table)
+    row, column, n = a + b, a + c, a + b + c + d
+    x = np.arange(max(0, row + column - n), min(row, column) + 1)
+    logs = -(
+        gammaln(x + 1)
+        + gammaln(row - x + 1)
+        + gammaln(column - x + 1)
+        + gammaln(n - row - column + x + 1)
+    )
+    weights = np.exp(logs - logs.max())
+    here = weights[round(a - x[0])]
+    # Equally likely tables differ in the last bits.
+    p = float(weights[weights <= here * (1 + 1e-7)].sum() / weights.sum())
+    return Significance(min(1.0, p), a, "Fisher's exact test")
+
+
+def odds_ratio(table: ArrayLike, level: float = 0.95) -> Interval:
+    """a d / (b c) with Woolf's interval on the log scale.
+
+    Where a cell is 0, each cell is raised by 0.5 first (Haldane 1956, Anscombe 1956), and the
+    method says so. NaN in (0, infinity) for an empty row or column.
+
+    Raises:
+        StatisticsError: not 2 x 2 counts.
+    """
+    (a, b), (c, d) = cells(table)
+    n = a + b + c + d
+    if (a + b) * (c + d) * (a + c) * (b + d) == 0:
+        return Interval(math.nan, 0.0, math.inf, level, n, n, "undefined")
+    method = "woolf"
+    if min(a, b, c, d) == 0:
+        a, b, c, d = a + 0.5, b + 0.5, c + 0.5, d + 0.5
+        method = "woolf, cells raised by 0.5"
+    ratio = a * d / (b * c)
+    reach = normal_quantile(level) * math.sqrt(1 / a + 1 / b + 1 / c + 1 / d)
+    return Interval(ratio, ratio * math.exp(-reach), ratio * math.exp(reach), level, n, n, method)
+
+
+def paired_difference(
+    first: ArrayLike, second: ArrayLike, clusters: ArrayLike | None = None, level: float = 0.95
+) -> PairedDifference:
+    """Mean of first - second on shared items, by a cluster-robust t test.
+
+    Args:
+        first: (n,), credit of the first method on each item, such as 1 right, 0 wrong.
+        second: (n,), of the second.
+        clusters: (n,), items whose errors are shared; None where they are independent.
+        level: confidence level.
+
+    Returns:
+        With fewer than two clusters p = 1 and the interval is unbounded. Where all differences
+        are the same and not 0, the error is 0 and p too: look at n.
+
+    Raises:
+        StatisticsError: NaN among the values, or shapes that differ.
+    """
+    from scipy.special import stdtr
+
+    x, y = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
+    if x.shape != y.shape:
+        raise StatisticsError(f"methods with {x.shape} and {y.shape} items are not paired")
+    _, _, groups = clustered(x - y, clusters)
+    gap = mean_clustered(x - y, clusters, level)
+    name = "paired t test" + ("" if clusters is None else ", clustered")
+    if groups < 2 or gap.estimate == 0:
+        return PairedDifference(gap, Significance(1.0, 0.0, name))
+    if gap.half_width == 0:
+        return PairedDifference(gap, Significance(0.0, math.copysign(math.inf, gap.estimate), name))
+    t = gap.estimate / (gap.half_width / t_quantile(level, groups - 1))
+    return PairedDifference(gap, Significance(2 * float(stdtr(groups - 1, -abs(t))), t, name))
+
+
+def paired_bootstrap(
+    first: ArrayLike,
+    second: ArrayLike,
+    clusters: ArrayLike,
+    rng: np.random.Generator,
+    n: int = 2000,
+    *,
+    level: float = 0.95,
+) -> PairedDifference:
+    """Mean of first - second by a bootstrap over clusters.
+
+    p is twice the smaller share of replicates at or beyond 0, never below 2 / (n + 1); the
+    statistic is the difference.
+
+    Raises:
+        StatisticsError: shapes that differ, NaN, or fewer than two clusters.
+    """
+    x = np.asarray(first, dtype=float) - np.asarray(second, dtype=float)
+    x, codes, _ = clustered(x, clusters)
+    found = cluster_bootstrap(lambda w: w @ x / w.sum(axis=1), codes, rng, n, level=level)
+    values = found.replicates[:, 0]
+    below, above = np.sum(values <= 0), np.sum(values >= 0)
+    p = min(1.0, 2 * (min(below, above) + 1) / (len(values) + 1))
+    test = Significance(float(p), float(found.estimate[0]), "paired bootstrap over clusters")
+    return PairedDifference(found.interval(), test)
+
+
+def sign_flip_test(
+    first: ArrayLike,
+    second: ArrayLike,
+    clusters: ArrayLike,
+    rng: np.random.Generator,
+    n: int = 10000,
+) -> Significance:
+    """The permutation test that two methods may trade places on every cluster.
+
+    All sign patterns up to 12 clusters with a difference, ``n`` random ones beyond. The
+    statistic is the sum of differences.
+
+    Raises:
+        StatisticsError: shapes that differ or NaN.
+    """
+    gap = np.asarray(first, dtype=float) - np.asarray(second, dtype=float)
+    gap, codes, groups = clustered(gap, clusters)
+    totals = np.bincount(codes, weights=gap, minlength=groups)
+    totals = totals[totals != 0]
+    observed = float(totals.sum())
+    name = "sign-flip test over clusters"
+    if not len(totals):
+        return Significance(1.0, 0.0, name)
+    exact = len(totals) <= _EXACT_FLIPS
+    signs = _all_signs(len(totals)) if exact else rng.choice([-1.0, 1.0], (n, len(totals)))
+    beyond = int(np.sum(np.abs(signs @ totals) >= abs(observed) - 1e-9))
+    # The pattern at hand is one of the random ones too, or p could be 0.
+    p = beyond / len(signs) if exact else (beyond + 1) / (n + 1)
+    return Significance(p, observed, name)
+
+
+def _all_signs(k: int) -> Floats:
+    bits = (np.arange(2**k)[:, None] >> np.arange(k)) & 1
+    signs: Floats = 2.0 * bits - 1
+    return signs
+
+
+def holm(p_values: ArrayLike) -> Floats:
+    """Holm's correction for looking at several tests at once (Holm 1979), in the given order.
+
+    Reject those at or below alpha: the chance of any false one is at most alpha.
+
+    Raises:
+        StatisticsError: a p outside [0, 1].
+    """
+    p = np.asarray(p_values, dtype=float)
+    if p.ndim != 1 or not np.all((p >= 0) & (p <= 1)):
+        raise StatisticsError("p values lie in [0, 1]")
+    order = np.argsort(p, kind="stable")
+    stepped = np.maximum.accumulate(p[order] * (len(p) - np.arange(len(p))))
+    adjusted = np.empty_like(p)
+    adjusted[order] = np.minimum(stepped, 1.0)
+    return adjusted
