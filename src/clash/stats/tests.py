@@ -193,7 +193,7 @@ def fisher_exact(table: ArrayLike) -> Significance:
 
 
 def odds_ratio(table: ArrayLike, level: float = 0.95) -> Interval:
-    """a d / (b c) with Woolf's interval on the log scale.
+    """The odds ratio a d / (b c) with Woolf's interval on the log scale.
 
     Where a cell is 0, each cell is raised by 0.5 first (Haldane 1956, Anscombe 1956), and the
     method says so. NaN in (0, infinity) for an empty row or column.
@@ -325,6 +325,6 @@ def holm(p_values: ArrayLike) -> Floats:
         raise StatisticsError("p values lie in [0, 1]")
     order = np.argsort(p, kind="stable")
     stepped = np.maximum.accumulate(p[order] * (len(p) - np.arange(len(p))))
-    adjusted = np.empty_like(p)
+    adjusted = np.ones(len(p))
     adjusted[order] = np.minimum(stepped, 1.0)
     return adjusted
