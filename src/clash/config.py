@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
-from clash.records import Criterion, Role
+from clash.records import Criterion, Role, Turn
 
 PROVIDERS = ("openai", "anthropic", "google", "openrouter", "compatible", "baseline", "replay")
 _KEY = re.compile(r"^(sk-|AIza|gsk_|xai-)[\w-]{8,}")
@@ -273,7 +273,14 @@ def _observers(value: object) -> object:
 
 
 class Config(Strict):
-    """``clash.yaml``, resolved: the command line over the environment over the file over this."""
+    """``clash.yaml``, resolved: the command line over the environment over the file over this.
+
+    Attributes:
+        generation: options of every candidate that does not set its own.
+        system: system message of every item that has none.
+        templates: a folder whose files take the place of the shipped ones of the same name.
+        repeat: how often each item is generated and judged anew.
+    """
 
     prompts: str | None = None
     candidates: list[Annotated[Candidate, BeforeValidator(_model_or_ref)]] = []
@@ -285,6 +292,7 @@ class Config(Strict):
     limits: Limits = Limits()
     generation: Options = Options()
     system: str | None = None
+    templates: str | None = None
     repeat: int = Field(default=1, ge=1)
     seed: int = 42
     out: str = "runs"
@@ -296,3 +304,45 @@ class Config(Strict):
         if twice:
             raise ValueError(f"two candidates have the id {twice[0]!r}; give each an id of its own")
         return self
+
+
+class PromptEntry(Strict):
+    """One entry of a prompts file."""
+
+    id: str | None = None
+    prompt: str | None = None
+    messages: list[Turn] | None = None
+    system: str | None = None
+    reference: str | None = None
+    tags: list[str] = []
+    label: str | None = None
+    criteria: list[Criterion] | None = None
+    responses: dict[str, str] = {}
+    group: str | None = None
+
+    @model_validator(mode="after")
+    def _asks_something(self) -> Self:
+        if (self.prompt is None) == (self.messages is None):
+            raise ValueError("expected either prompt or messages")
+        if self.prompt is not None and not self.prompt.strip():
+            raise ValueError("the prompt is empty")
+        if self.messages is not None:
+            asked = self.messages and self.messages[-1]
+            if not asked or asked.role != "user" or not asked.content.strip():
+                raise ValueError("messages must end with a user message that is not empty")
+        if self.label is not None and self.responses:
+            known = {*self.responses, "tie"}
+            if self.label not in known:
+                raise ValueError(f"label {self.label!r} is none of {', '.join(sorted(known))}")
+        return self
+
+    @field_validator("tags", mode="before")
+    @classmethod
+    def _one_or_many(cls, tags: object) -> object:
+        return [tags] if isinstance(tags, str) else tags
+
+    @field_validator("id", "label", "group", mode="before")
+    @classmethod
+    def _as_text(cls, value: object) -> object:
+        """YAML reads ``id: 12`` as a number; it is meant as a name."""
+        return str(value) if isinstance(value, int | float) else value

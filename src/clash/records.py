@@ -184,6 +184,17 @@ class Call(Record):
     time: str
 
 
+class Reservation(Record):
+    """The most that an attempt may cost, written before it goes out.
+
+    A reservation without its call is an attempt whose end nobody saw: it counts as spent.
+    """
+
+    call_id: str
+    attempt: int
+    usd: float
+
+
 class Judgment(Record):
     """What one judge said of one presentation; ``ranking`` is null where the judge failed."""
 

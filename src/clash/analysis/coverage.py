@@ -1,0 +1,109 @@
+"""What became of every item, response and judgment: the denominators, with the failures in them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from clash.stats.intervals import Interval, wilson_clustered
+
+if TYPE_CHECKING:
+    from clash.analysis.rundata import RunData
+    from clash.records import Judgment
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """Counts that add up.
+
+    Attributes:
+        items: all; ``decided + tied + abstained`` of them.
+        abstained: items without a verdict, by reason.
+        expected: voting judgments there should be: one a judge, item and presentation.
+        clean, repaired, failed: what came, and failures by cause; ``not_run`` is the rest.
+        responses_failed: responses that could not be had, by candidate.
+        criteria: items by source of their criteria.
+    """
+
+    items: int
+    decided: int
+    tied: int
+    abstained: dict[str, int]
+    expected: int
+    clean: int
+    repaired: int
+    failed: dict[str, int]
+    not_run: int
+    responses_failed: dict[str, int]
+    criteria: dict[str, int]
+    scrubbed: int
+    flagged: int
+
+
+@dataclass(frozen=True)
+class Unanimity:
+    """How the panel split, over all items.
+
+    Attributes:
+        rate: unanimous items out of all, those without a verdict included.
+        splits: items by split.
+    """
+
+    unanimous: int
+    rate: Interval
+    splits: dict[str, int]
+    mean_confidence: float | None
+
+
+def coverage(data: RunData) -> Coverage:
+    """Count everything."""
+    voting = [j for j in data.judgments if j.role == "voting"]
+    failed = Counter(cause(j) for j in voting if j.ranking is None)
+    expected = len(data.items) * len(data.rules.voting) * data.rules.presentations
+    missing = Counter(r.candidate for r in data.responses if r.text is None)
+    return Coverage(
+        items=len(data.items),
+        decided=sum(v.winner is not None for v in data.verdicts),
+        tied=sum(v.winner is None and v.ranking is not None for v in data.verdicts),
+        abstained=dict(Counter(_why(v.abstained) for v in data.verdicts if v.abstained)),
+        expected=expected,
+        clean=sum(j.parse == "clean" for j in voting),
+        repaired=sum(j.parse == "repaired" for j in voting),
+        failed=dict(failed),
+        not_run=expected - len(voting),
+        responses_failed=dict(missing),
+        criteria=dict(Counter(record.source for record in data.criteria.values())),
+        scrubbed=_scrubbed(data),
+        flagged=len({(j.item_id, flag) for j in data.judgments for flag in j.flags}),
+    )
+
+
+def cause(judgment: Judgment) -> str:
+    """Why a judgment failed, in a word or two."""
+    error = judgment.error or "unknown"
+    head = error.partition(":")[0]
+    return head if head.replace("_", "").isalpha() and len(head) < 24 else "unreadable"
+
+
+def _why(abstained: str) -> str:
+    return abstained.partition(":")[0]
+
+
+def _scrubbed(data: RunData) -> int:
+    """Responses that said who wrote them."""
+    presentations = [*data.blinds.records]
+    return len({(b.item_id, scrub.candidate) for b in presentations for scrub in b.scrubbed})
+
+
+def unanimity(data: RunData) -> Unanimity:
+    """Unanimous and split verdicts."""
+    flags = [float(v.unanimous) for v in data.verdicts]
+    clusters = [data.clusters[item.item_id] for item in data.items]
+    sure = [v.confidence for v in data.verdicts if v.confidence is not None]
+    return Unanimity(
+        unanimous=int(sum(flags)),
+        rate=wilson_clustered(flags, clusters),
+        splits=dict(Counter(v.split for v in data.verdicts if v.split)),
+        mean_confidence=sum(sure) / len(sure) if sure else None,
+    )

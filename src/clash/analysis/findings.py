@@ -1,0 +1,125 @@
+"""Everything a report says, as plain data: computed here, once, and only shown elsewhere."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import clash
+from clash.analysis.coverage import Coverage, Unanimity, coverage, unanimity
+from clash.analysis.decision import Decision, decide
+from clash.analysis.judges import (
+    BaselineReport,
+    JudgeReport,
+    Pair,
+    SelfReport,
+    baseline_reports,
+    judge_reports,
+    pairs,
+    position,
+    self_reports,
+)
+from clash.analysis.labelled import Labelled, labelled
+from clash.analysis.leaderboard import Duel, Standing, duels, standings
+from clash.analysis.pareto import Economy, Trade, economies, trades
+from clash.analysis.rundata import RunData
+
+if TYPE_CHECKING:
+    from clash.stats.intervals import Interval
+    from clash.store.folder import RunFolder
+
+SELF = "self:"
+
+
+@dataclass(frozen=True)
+class Position:
+    """How often the panel's sole first places are the response shown first."""
+
+    first_shown: Interval | None
+    expected: float | None
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What there is to say about a run."""
+
+    clash: str
+    run: str
+    kind: str
+    status: str
+    panel: str
+    method: str
+    seed: int
+    notes: list[str]
+    stopped: dict[str, str]
+    decision: Decision
+    leaderboard: list[Standing]
+    duels: list[Duel]
+    coverage: Coverage
+    unanimity: Unanimity
+    judges: list[JudgeReport]
+    pairs: list[Pair]
+    baselines: list[BaselineReport]
+    position: Position
+    self_evaluation: list[SelfReport]
+    labelled: Labelled | None
+    economies: list[Economy]
+    trades: list[Trade]
+    cost_usd: float
+    cost_is_lower_bound: bool
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data; what is not a number (NaN, an endless interval) becomes null."""
+        found = _plain(asdict(self))
+        assert isinstance(found, dict)  # noqa: S101 - for the type checker
+        return found
+
+
+def findings(folder: RunFolder) -> Findings:
+    """Compute the report of a run."""
+    return findings_of(RunData.load(folder))
+
+
+def findings_of(data: RunData) -> Findings:
+    """Compute the report of a run that has been read."""
+    board = standings(data)
+    met = duels(data, [row.candidate for row in board])
+    covered = coverage(data)
+    spent = economies(data)
+    return Findings(
+        clash=clash.__version__,
+        run=data.manifest.run,
+        kind=data.manifest.kind,
+        status=data.manifest.status,
+        panel=data.manifest.panel["name"],
+        method=data.rules.method,
+        seed=data.manifest.seeds.get("seed", 0),
+        notes=data.manifest.notes,
+        stopped=data.manifest.stopped,
+        decision=decide(board, met, covered),
+        leaderboard=board,
+        duels=met,
+        coverage=covered,
+        unanimity=unanimity(data),
+        judges=judge_reports(data),
+        pairs=pairs(data),
+        baselines=baseline_reports(data),
+        position=Position(*position(data)),
+        self_evaluation=self_reports(data, SELF),
+        labelled=labelled(data),
+        economies=spent,
+        trades=trades(data, board),
+        cost_usd=round(math.fsum(line.cost_usd or 0.0 for line in spent), 10),
+        cost_is_lower_bound=not all(line.exact for line in spent),
+    )
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    if isinstance(value, float):
+        return round(value, 12) if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _plain(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    return value

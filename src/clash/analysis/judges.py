@@ -1,0 +1,246 @@
+"""How each judge sat: what it answered, whom it agrees with, which place on the page it favours."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from clash import baselines
+from clash.analysis.coverage import cause
+from clash.stats.intervals import Interval, wilson_clustered
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from clash.analysis.rundata import RunData
+    from clash.analysis.verdicts import Ballots
+    from clash.records import Judgment
+
+
+@dataclass(frozen=True)
+class JudgeReport:
+    """One judge.
+
+    Attributes:
+        judged: items with a usable ranking of it.
+        failed: judgments that failed, by cause.
+        ties: share of its judgments that tie the first place.
+        agreement: of its first place with the verdict, over items that have a winner and a
+            judgment of it. It has a say in the verdict itself, so this is no accuracy.
+        first_shown: how often its sole first place is the response shown first (label A0).
+        first_expected: what that would be if order had no influence.
+    """
+
+    judge: str
+    role: str
+    weight: float
+    model: str
+    judged: int
+    failed: dict[str, int]
+    ties: Interval | None
+    agreement: Interval | None
+    first_shown: Interval | None
+    first_expected: float | None
+    flips: Interval | None
+
+
+@dataclass(frozen=True)
+class BaselineReport:
+    """What a judge that is no language model would have said.
+
+    Attributes:
+        agreement: of its first place with the verdict, over items that have a winner.
+        concordance: of its first place with the label, where there are labels; a tie it cannot
+            break earns its share of chance.
+    """
+
+    baseline: str
+    statement: str
+    agreement: Interval | None
+    concordance: Interval | None
+
+
+@dataclass(frozen=True)
+class SelfReport:
+    """A candidate that judged, blind, among others its own response.
+
+    Attributes:
+        own_first: how often it put itself alone in first place.
+        panel_first: how often the panel did, on the same items.
+    """
+
+    candidate: str
+    own_first: Interval
+    panel_first: Interval
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Agreement of two judges on first place, over items both judged."""
+
+    first: str
+    second: str
+    agreement: Interval
+
+
+def judge_reports(data: RunData) -> list[JudgeReport]:
+    """Every judge, in the order of the panel."""
+    return [_report(data, p.id) for p in data.rules.panelists]
+
+
+def _report(data: RunData, judge: str) -> JudgeReport:
+    panelist = data.panelist(judge)
+    mine = [j for j in data.judgments if j.judge == judge]
+    usable = [j for j in mine if j.ranking is not None]
+    failures: dict[str, int] = {}
+    for judgment in mine:
+        if judgment.ranking is None:
+            failures[cause(judgment)] = failures.get(cause(judgment), 0) + 1
+    sole = [j for j in usable if j.ranking and len(j.ranking[0]) == 1]
+    sizes = [len(data.blinds.labels(j)) for j in sole]
+    return JudgeReport(
+        judge=judge,
+        role=panelist.role,
+        weight=panelist.weight,
+        model=panelist.model,
+        judged=len({j.item_id for j in usable}),
+        failed=failures,
+        ties=_rate(data, {_key(j): float(len((j.ranking or [[]])[0]) > 1) for j in usable}),
+        agreement=_rate(
+            data,
+            _agreement(
+                data, {n: b.top(judge) for n, b in data.ballots.items() if judge in b.ranks}
+            ),
+        ),
+        first_shown=_rate(data, {_key(j): float((j.ranking or [[]])[0] == ["A0"]) for j in sole}),
+        first_expected=sum(1 / size for size in sizes) / len(sizes) if sizes else None,
+        flips=_flips(data, usable),
+    )
+
+
+def _key(judgment: Judgment) -> tuple[str, int]:
+    return judgment.item_id, judgment.presentation
+
+
+def _rate(
+    data: RunData, values: Mapping[str, float] | Mapping[tuple[str, int], float]
+) -> Interval | None:
+    """A proportion over items (or items and presentations), clustered by prompt."""
+    if not values:
+        return None
+    clusters = [data.clusters[key if isinstance(key, str) else key[0]] for key in values]
+    return wilson_clustered(list(values.values()), clusters)
+
+
+def _agreement(data: RunData, tops: Mapping[str, str | None]) -> dict[str, float]:
+    """1 where the first place is the verdict's winner, 0 else; a tied first place is no match."""
+    winners = {v.item_id: v.winner for v in data.verdicts if v.winner is not None}
+    return {item: float(top == winners[item]) for item, top in tops.items() if item in winners}
+
+
+def _flips(data: RunData, usable: list[Judgment]) -> Interval | None:
+    """How often the winner changes when the order is reversed."""
+    if data.rules.presentations < 2:
+        return None
+    firsts: dict[str, list[list[str]]] = {}
+    for judgment in usable:
+        labels = data.blinds.labels(judgment)
+        top = sorted(labels[label] for label in (judgment.ranking or [[]])[0])
+        firsts.setdefault(judgment.item_id, []).append(top)
+    both = {item: float(tops[0] != tops[1]) for item, tops in firsts.items() if len(tops) == 2}
+    return _rate(data, both)
+
+
+def baseline_reports(data: RunData) -> list[BaselineReport]:
+    """The control group: every baseline beside the panel, and beside people where they spoke."""
+    found = []
+    for name, baseline in baselines.BASELINES.items():
+        tops = {item.item_id: _baseline_tops(data, name, item.item_id) for item in data.items}
+        tops = {item: top for item, top in tops.items() if top}
+        alone = {item: top[0] if len(top) == 1 else None for item, top in tops.items()}
+        found.append(
+            BaselineReport(
+                baseline=name,
+                statement=baseline.statement,
+                agreement=_rate(data, _agreement(data, alone)),
+                concordance=_rate(data, _concordance(data, tops)),
+            )
+        )
+    return found
+
+
+def _baseline_tops(data: RunData, name: str, item_id: str) -> list[str]:
+    """Whom a baseline puts first; empty where there is nothing to compare."""
+    texts = data.texts[item_id]
+    if len(texts) < 2:
+        return []
+    criteria = data.criteria.get(item_id)
+    item = next(i for i in data.items if i.item_id == item_id)
+    case = baselines.Case(item.turns, texts, criteria.criteria if criteria else ())
+    return baselines.judge(name, case).ranking[0]
+
+
+def _concordance(data: RunData, tops: Mapping[str, list[str]]) -> dict[str, float]:
+    """Credit by labelled item: a tie of k has a chance of 1/k to guess a winner right."""
+    credit = {}
+    for item, label in data.truth.items():
+        top = tops.get(item, [])
+        if label == "tie":
+            credit[item] = float(len(top) > 1)
+        else:
+            credit[item] = 1 / len(top) if label in top else 0.0
+    return credit
+
+
+def self_reports(data: RunData, prefix: str) -> list[SelfReport]:
+    """Candidates that judged themselves; ``prefix`` marks their judge ids."""
+    found = []
+    for panelist in data.rules.panelists:
+        name = panelist.id.removeprefix(prefix)
+        if name == panelist.id:
+            continue
+        mine = {
+            item: ballots
+            for item, ballots in data.ballots.items()
+            if panelist.id in ballots.ranks and name in ballots.candidates
+        }
+        winners = {v.item_id: v.winner for v in data.verdicts}
+        own = _rate(data, {item: float(b.top(panelist.id) == name) for item, b in mine.items()})
+        panel = _rate(data, {item: float(winners[item] == name) for item in mine})
+        if own is not None and panel is not None:
+            found.append(SelfReport(name, own, panel))
+    return found
+
+
+def pairs(data: RunData) -> list[Pair]:
+    """Agreement of every two judges."""
+    found = []
+    for a, b in combinations([p.id for p in data.rules.panelists], 2):
+        same = {
+            n: _same(ballot, a, b)
+            for n, ballot in data.ballots.items()
+            if {a, b} <= set(ballot.ranks)
+        }
+        rate = _rate(data, same)
+        if rate is not None:
+            found.append(Pair(a, b, rate))
+    return found
+
+
+def _same(ballots: Ballots, a: str, b: str) -> float:
+    return float(ballots.top(a) == ballots.top(b))
+
+
+def position(data: RunData) -> tuple[Interval | None, float | None]:
+    """How often the panel's sole first places are the response shown first, and the expectation."""
+    voting = {p.id for p in data.rules.voting}
+    sole = [j for j in data.judgments if j.judge in voting and j.ranking and len(j.ranking[0]) == 1]
+    if not sole:
+        return None, None
+    values = np.array([float((j.ranking or [[]])[0] == ["A0"]) for j in sole])
+    clusters = np.array([data.clusters[j.item_id] for j in sole])
+    expected = float(np.mean([1 / len(data.blinds.labels(j)) for j in sole]))
+    return wilson_clustered(values, clusters), expected

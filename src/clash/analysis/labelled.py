@@ -1,0 +1,53 @@
+"""The verdicts beside what people said, where they said something."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from clash.stats.intervals import Interval, wilson_clustered
+
+if TYPE_CHECKING:
+    from clash.analysis.rundata import RunData
+    from clash.records import Verdict
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """Concordance: verdicts that equal the label, out of all labelled items.
+
+    An item without a verdict is a miss. A tied verdict matches the label ``tie`` only.
+    """
+
+    n: int
+    concordance: Interval
+    no_verdict: int
+    unanimous: Interval | None
+    split: Interval | None
+
+
+def labelled(data: RunData) -> Labelled | None:
+    """Concordance of the run; null without labels."""
+    truth = data.truth
+    known = [v for v in data.verdicts if v.item_id in truth]
+    if not known:
+        return None
+    return Labelled(
+        n=len(known),
+        concordance=_rate(data, known),
+        no_verdict=sum(v.abstained is not None for v in known),
+        unanimous=_rate(data, [v for v in known if v.unanimous]),
+        split=_rate(data, [v for v in known if v.ranking and not v.unanimous]),
+    )
+
+
+def matches(verdict: Verdict, label: str) -> bool:
+    """Whether a verdict says what the label says."""
+    if verdict.ranking is None:
+        return False
+    return (verdict.winner or "tie") == label
+
+
+def _rate(data: RunData, verdicts: list[Verdict]) -> Interval:
+    hits = [float(matches(v, data.truth[v.item_id])) for v in verdicts]
+    return wilson_clustered(hits, [data.clusters[v.item_id] for v in verdicts])

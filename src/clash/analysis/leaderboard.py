@@ -1,0 +1,214 @@
+"""Who did how well: points, wins and pairs of candidates, with intervals clustered by prompt."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from clash.errors import StatisticsError
+from clash.stats import tests
+from clash.stats.intervals import Interval, mean_clustered, t_quantile, wilson_clustered
+from clash.stats.resample import cluster_bootstrap
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from clash.analysis.rundata import RunData
+
+    Floats = NDArray[np.float64]
+
+REPLICATES = 2000
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One line of the leaderboard.
+
+    Attributes:
+        items: items it was to answer, those without a verdict and without its response included.
+        judged: items with a verdict on its response.
+        points: mean share of the Borda points it could get, 0 to 1; 0.5 is the middle.
+        wins: verdicts it won; ``ties`` those it shares the top of; ``losses`` the rest.
+        best: share of bootstrap replicates in which it has the most points.
+        win_rate: wins out of all items it was to answer: an item without a verdict is no win.
+    """
+
+    candidate: str
+    items: int
+    judged: int
+    points: Interval | None
+    wins: int
+    ties: int
+    losses: int
+    best: float | None
+    win_rate: Interval
+
+
+@dataclass(frozen=True)
+class Duel:
+    """Two candidates on the items where both were judged.
+
+    Attributes:
+        share: wins of the first, a tie counting half.
+        p: exact sign test over decisive items where every item is its own cluster; else a
+            t test with the clustered standard error.
+        p_holm: ``p`` corrected for looking at all pairs.
+        difference: of the mean shares of points, first minus second.
+    """
+
+    first: str
+    second: str
+    wins: int
+    ties: int
+    losses: int
+    share: Interval
+    difference: Interval
+    p: float
+    test: str
+    p_holm: float = 1.0
+
+
+def points_table(data: RunData) -> Floats:
+    """Share of the points by item and candidate, shape (N, K); NaN where not judged."""
+    column = {name: index for index, name in enumerate(data.candidates)}
+    table = np.full((len(data.items), len(column)), np.nan)
+    for row, verdict in enumerate(data.verdicts):
+        if verdict.ranking is None:
+            continue
+        scores = np.array(list(verdict.scores.values()))
+        # The points of one judge add up to K (K - 1) / 2, so their total tells the weight.
+        greatest = scores.sum() * 2 / len(scores)
+        for name, score in verdict.scores.items():
+            table[row, column[name]] = score / greatest
+    return table
+
+
+def standings(data: RunData) -> list[Standing]:
+    """The leaderboard, best first."""
+    table = points_table(data)
+    clusters = np.array([data.clusters[item.item_id] for item in data.items])
+    intervals, best = _points(table, clusters, data.manifest.seeds.get("seed", 0))
+    rows = [
+        _standing(data, name, intervals[k], best[k], clusters, table[:, k])
+        for k, name in enumerate(data.candidates)
+    ]
+    return sorted(
+        rows, key=lambda row: (-(row.points.estimate if row.points else -1), row.candidate)
+    )
+
+
+def _points(
+    table: Floats, clusters: NDArray[np.intp], seed: int
+) -> tuple[list[Interval | None], list[float | None]]:
+    """Mean points with bootstrap intervals, and how often each is best."""
+    n_candidates = table.shape[1]
+    known = np.flatnonzero((~np.isnan(table)).any(axis=0))
+    intervals = [_unsure(table[:, k]) for k in range(n_candidates)]
+    best: list[float | None] = [None] * n_candidates
+    seen, judged = np.nan_to_num(table[:, known]), (~np.isnan(table[:, known])).astype(float)
+
+    def means(weights: Floats) -> Floats:
+        total = weights @ judged
+        mean: Floats = np.divide(
+            weights @ seen, total, out=np.full(total.shape, np.nan), where=total > 0
+        )
+        return mean
+
+    if not len(known):
+        return intervals, best
+    try:
+        boot = cluster_bootstrap(means, clusters, np.random.default_rng(seed), REPLICATES)
+    except StatisticsError:
+        return intervals, best  # one prompt only: a mean exists, its spread does not
+    top = boot.replicates == np.nanmax(boot.replicates, axis=1, keepdims=True)
+    share = (top / top.sum(axis=1, keepdims=True)).mean(axis=0)
+    for place, k in enumerate(known):
+        intervals[k], best[k] = boot.interval(place), float(share[place])
+    return intervals, best
+
+
+def _unsure(column: Floats) -> Interval | None:
+    """A mean that nothing is known about: one cluster shows no variation."""
+    known = column[~np.isnan(column)]
+    if not len(known):
+        return None
+    mean = float(known.mean())
+    return Interval(mean, 0.0, 1.0, 0.95, len(known), 1.0, "none: fewer than two prompts")
+
+
+def _standing(
+    data: RunData,
+    name: str,
+    points: Interval | None,
+    best: float | None,
+    clusters: NDArray[np.intp],
+    column: Floats,
+) -> Standing:
+    asked = {r.item_id for r in data.responses if r.candidate == name}
+    mine = np.array([item.item_id in asked for item in data.items])
+    won = np.array([verdict.winner == name for verdict in data.verdicts])
+    tied = [v for v in data.verdicts if v.ranking and v.winner is None and name in v.ranking[0]]
+    judged = int((~np.isnan(column)).sum())
+    return Standing(
+        candidate=name,
+        items=int(mine.sum()),
+        judged=judged,
+        points=points,
+        wins=int(won.sum()),
+        ties=len(tied),
+        losses=judged - int(won.sum()) - len(tied),
+        best=best,
+        win_rate=wilson_clustered(won[mine].astype(float), clusters[mine]),
+    )
+
+
+def duels(data: RunData, order: Sequence[str]) -> list[Duel]:
+    """Every pair of candidates that met, the better placed one first."""
+    table = points_table(data)
+    column = {name: index for index, name in enumerate(data.candidates)}
+    clusters = np.array([data.clusters[item.item_id] for item in data.items])
+    found = []
+    for first, second in combinations(order, 2):
+        a, b = table[:, column[first]], table[:, column[second]]
+        met = ~np.isnan(a) & ~np.isnan(b)
+        if met.any():
+            found.append(_duel(first, second, a[met], b[met], clusters[met]))
+    return _corrected(found)
+
+
+def _duel(first: str, second: str, a: Floats, b: Floats, clusters: NDArray[np.intp]) -> Duel:
+    # Sums of weights that should be equal may differ by rounding.
+    lead = np.where(np.isclose(a, b), 0.0, a - b)
+    sign = np.sign(lead)
+    wins, ties, losses = (int((sign == s).sum()) for s in (1, 0, -1))
+    difference = mean_clustered(lead, clusters)
+    share = wilson_clustered((sign + 1) / 2, clusters)
+    if len(np.unique(clusters)) == len(clusters):
+        p, test = tests.sign_test(wins, losses).p, "sign test"
+    else:
+        p, test = _p_of_mean(sign, clusters), "t test clustered by prompt"
+    return Duel(first, second, wins, ties, losses, share, difference, p, test)
+
+
+def _p_of_mean(sign: Floats, clusters: NDArray[np.intp]) -> float:
+    """Two-sided p of a zero mean by the t test behind :func:`mean_clustered`."""
+    from scipy.special import stdtr
+
+    interval = mean_clustered(sign, clusters)
+    df = len(np.unique(clusters)) - 1
+    if df < 1 or interval.half_width == 0:
+        return 1.0 if df < 1 or interval.estimate == 0 else 0.0
+    t = interval.estimate / (interval.half_width / t_quantile(interval.level, df))
+    return float(2 * stdtr(df, -abs(t)))
+
+
+def _corrected(found: list[Duel]) -> list[Duel]:
+    if not found:
+        return []
+    adjusted = tests.holm(np.array([duel.p for duel in found]))
+    return [replace(d, p_holm=float(p)) for d, p in zip(found, adjusted, strict=True)]

@@ -1,0 +1,116 @@
+"""Quality, cost and speed of the candidates: who is dominated, and by whom."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import mean, median
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from clash.analysis.leaderboard import Standing
+    from clash.analysis.rundata import RunData, Usage
+
+
+@dataclass(frozen=True)
+class Economy:
+    """What a model cost, in calls, money and time.
+
+    Attributes:
+        cost_usd: the known part of the sum; null where nothing is known.
+        exact: every call's cost is known, so that the sum is no lower bound.
+    """
+
+    who: str
+    purpose: str
+    calls: int
+    attempts: int
+    cost_usd: float | None
+    exact: bool
+    tokens_in: int
+    tokens_out: int
+    latency_median_s: float | None
+    latency_p90_s: float | None
+    ttft_median_s: float | None
+    errors: dict[str, int]
+
+
+@dataclass(frozen=True)
+class Trade:
+    """A candidate on the three scales; ``dominated_by`` are those no worse on any, better on one.
+
+    Cost and latency are those of its own responses, a mean for each. They are null for injected
+    responses, and a scale that is null for either of two candidates does not compare them.
+    """
+
+    candidate: str
+    quality: float | None
+    cost_usd: float | None
+    latency_s: float | None
+    ttft_s: float | None
+    dominated_by: list[str]
+
+
+def economies(data: RunData) -> list[Economy]:
+    """One line for each model and purpose that made a call."""
+    return [_economy(who, purpose, use) for (purpose, who), use in sorted(data.usage.items())]
+
+
+def _economy(who: str, purpose: str, use: Usage) -> Economy:
+    times = sorted(use.latencies)
+    known = use.calls > use.unknown or use.cost_usd > 0
+    return Economy(
+        who=who,
+        purpose=purpose,
+        calls=use.calls,
+        attempts=use.attempts,
+        cost_usd=round(use.cost_usd, 10) if known else None,
+        exact=use.unknown == 0,
+        tokens_in=use.tokens_in,
+        tokens_out=use.tokens_out,
+        latency_median_s=median(times) if times else None,
+        latency_p90_s=times[min(len(times) - 1, int(0.9 * len(times)))] if times else None,
+        ttft_median_s=median(use.ttfts) if use.ttfts else None,
+        errors=dict(use.errors),
+    )
+
+
+def trades(data: RunData, standings: Sequence[Standing]) -> list[Trade]:
+    """The candidates on all three scales, best quality first."""
+    bare = [_trade(data, standing) for standing in standings]
+    return [
+        Trade(
+            t.candidate,
+            t.quality,
+            t.cost_usd,
+            t.latency_s,
+            t.ttft_s,
+            [other.candidate for other in bare if _dominates(other, t)],
+        )
+        for t in bare
+    ]
+
+
+def _trade(data: RunData, standing: Standing) -> Trade:
+    mine = [r for r in data.responses if r.candidate == standing.candidate]
+    costs = [r.cost_usd for r in mine if r.cost_usd is not None]
+    times = [r.latency_s for r in mine if r.latency_s is not None]
+    firsts = [r.ttft_s for r in mine if r.ttft_s is not None]
+    return Trade(
+        candidate=standing.candidate,
+        quality=standing.points.estimate if standing.points else None,
+        cost_usd=mean(costs) if costs else None,
+        latency_s=median(times) if times else None,
+        ttft_s=median(firsts) if firsts else None,
+        dominated_by=[],
+    )
+
+
+def _dominates(one: Trade, other: Trade) -> bool:
+    """Whether ``one`` is no worse on every scale that both have, and better on one."""
+    scales = [(one.quality, other.quality, 1), (one.cost_usd, other.cost_usd, -1)]
+    scales.append((one.latency_s, other.latency_s, -1))
+    leads = [sign * (a - b) for a, b, sign in scales if a is not None and b is not None]
+    # One scale alone is a ranking, not a trade-off.
+    return len(leads) > 1 and min(leads) >= 0 and max(leads) > 0

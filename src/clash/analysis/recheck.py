@@ -1,0 +1,60 @@
+"""Whether verdicts and report follow from the judgments: both computed anew, offline."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from clash.analysis.findings import findings_of
+from clash.analysis.rundata import RunData
+from clash.errors import RunFolderError
+from clash.store import layout
+from clash.store.audit import Finding
+
+if TYPE_CHECKING:
+    from clash.store.folder import RunFolder
+
+
+def recheck(folder: RunFolder) -> list[Finding]:
+    """Compare what stands in the folder with what follows from it."""
+    try:
+        data = RunData.load(folder)
+    except (RunFolderError, KeyError, ValueError) as error:
+        problem = f"cannot be computed: {str(error).partition(chr(10))[0]}"
+        return [Finding("verdicts follow from the judgments", problem)]
+    return [
+        Finding("verdicts follow from the judgments", _verdicts(folder, data)),
+        Finding("the report follows from the records", _report(folder, data)),
+    ]
+
+
+def _verdicts(folder: RunFolder, data: RunData) -> str | None:
+    try:
+        written = folder.verdicts()
+    except RunFolderError as error:
+        return str(error).partition("\n")[0]
+    if len(written) != len(data.verdicts):
+        return f"{len(written)} verdicts are written, {len(data.verdicts)} follow"
+    for found, follows in zip(written, data.verdicts, strict=True):
+        if found != follows:
+            return (
+                f"item {found.item_id!r}: written {found.winner or found.abstained or 'tie'!r},"
+                f" follows {follows.winner or follows.abstained or 'tie'!r}"
+            )
+    return None
+
+
+def _report(folder: RunFolder, data: RunData) -> str | None:
+    path = folder.path / layout.REPORT_JSON
+    try:
+        written = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return "report.json is missing"
+    except ValueError:
+        return "report.json is not JSON"
+    # Through JSON and back, so that tuples are lists on both sides.
+    follows = json.loads(json.dumps(findings_of(data).as_json()))
+    if written.get("clash") != follows["clash"]:
+        return None  # another version may word or compute it otherwise; the hashes still hold
+    differing = [key for key in follows if written.get(key) != follows[key]]
+    return f"report.json says otherwise of {', '.join(differing)}" if differing else None

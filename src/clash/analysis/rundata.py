@@ -1,0 +1,138 @@
+"""A run folder read once, for everything that is computed from it."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from clash.analysis.verdicts import Ballots, Blinds, Panelist, Rules, ballots, verdicts
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from clash.records import Call, Criteria, Item, Judgment, Label, Response, Verdict
+    from clash.store.folder import RunFolder
+    from clash.store.manifest import Manifest
+
+
+@dataclass
+class Usage:
+    """What one model did for one purpose.
+
+    Attributes:
+        cost_usd: the sum where it is known.
+        unknown: calls whose cost nobody knows; the sum is then a lower bound.
+        errors: attempts that failed, by class.
+        latencies: seconds, of attempts that were answered.
+    """
+
+    calls: int = 0
+    attempts: int = 0
+    cost_usd: float = 0.0
+    unknown: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    errors: Counter[str] = field(default_factory=Counter)
+    latencies: list[float] = field(default_factory=list)
+    ttfts: list[float] = field(default_factory=list)
+
+    def add(self, call: Call) -> None:
+        """Count one attempt."""
+        self.attempts += 1
+        if call.outcome == "error":
+            self.errors[call.error_class or "error"] += 1
+            self.unknown += call.cost_bound_usd is not None
+            return
+        self.calls += 1
+        self.unknown += call.cost_usd is None
+        self.cost_usd += call.cost_usd or 0.0
+        if call.tokens is not None:
+            self.tokens_in += call.tokens.input or 0
+            self.tokens_out += call.tokens.output or 0
+        if call.latency_s is not None:
+            self.latencies.append(call.latency_s)
+        if call.ttft_s is not None:
+            self.ttfts.append(call.ttft_s)
+
+
+@dataclass(frozen=True)
+class RunData:
+    """A run in memory, but for its calls, which are only counted.
+
+    Attributes:
+        usage: by purpose and by judge, candidate or ``criteria``.
+    """
+
+    manifest: Manifest
+    rules: Rules
+    items: tuple[Item, ...]
+    responses: tuple[Response, ...]
+    criteria: Mapping[str, Criteria]
+    judgments: tuple[Judgment, ...]
+    blinds: Blinds
+    ballots: Mapping[str, Ballots]
+    verdicts: tuple[Verdict, ...]
+    labels: tuple[Label, ...]
+    usage: Mapping[tuple[str, str], Usage]
+
+    @classmethod
+    def load(cls, folder: RunFolder) -> RunData:
+        """Read a run; verdicts are computed anew, not read."""
+        rules = Rules.of(folder)
+        judgments = tuple(folder.judgments())
+        blinds = Blinds.of(folder.blinding())
+        usage: dict[tuple[str, str], Usage] = defaultdict(Usage)
+        for call in folder.calls():
+            usage[call.purpose, call.judge or call.candidate or "criteria"].add(call)
+        return cls(
+            manifest=folder.manifest(),
+            rules=rules,
+            items=tuple(folder.items()),
+            responses=tuple(folder.responses()),
+            criteria={record.item_id: record for record in folder.criteria()},
+            judgments=judgments,
+            blinds=blinds,
+            ballots=ballots(judgments, blinds, rules.presentations),
+            verdicts=tuple(verdicts(folder)),
+            labels=tuple(folder.labels()),
+            usage=dict(usage),
+        )
+
+    @cached_property
+    def texts(self) -> dict[str, dict[str, str]]:
+        """Response by item and candidate, where there is one."""
+        found: dict[str, dict[str, str]] = {item.item_id: {} for item in self.items}
+        for response in self.responses:
+            if response.text is not None:
+                found[response.item_id][response.candidate] = response.text
+        return found
+
+    @cached_property
+    def candidates(self) -> list[str]:
+        """Everyone who has a response or should have one, sorted."""
+        return sorted({response.candidate for response in self.responses})
+
+    @cached_property
+    def clusters(self) -> dict[str, int]:
+        """The cluster of each item, as a code."""
+        codes: dict[str, int] = {}
+        return {item.item_id: codes.setdefault(item.cluster, len(codes)) for item in self.items}
+
+    @cached_property
+    def truth(self) -> dict[str, str]:
+        """The label of each item that has one: people's decisions first, then the prompts file."""
+        found = {item.item_id: item.label for item in self.items if item.label is not None}
+        decided: dict[str, Counter[str]] = defaultdict(Counter)
+        for label in self.labels:
+            if label.winner is not None:
+                decided[label.item_id][label.winner] += 1
+        for item_id, votes in decided.items():
+            (winner, most), *rest = votes.most_common()
+            found[item_id] = "tie" if rest and rest[0][1] == most else winner
+        return found
+
+    def panelist(self, judge: str) -> Panelist:
+        """A judge by id."""
+        return next(p for p in self.rules.panelists if p.id == judge)

@@ -1,0 +1,290 @@
+"""Judgments become verdicts, offline, from the run folder alone."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from clash.records import Verdict
+from clash.stats.voting.borda import borda, borda_points
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from clash.records import Blinding, Judgment
+    from clash.store.folder import RunFolder
+
+    Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Panelist:
+    """A judge as the manifest lists it."""
+
+    id: str
+    role: str
+    weight: float
+    family: str
+    model: str
+
+
+@dataclass(frozen=True)
+class Ballots:
+    """What was said of one item, unblinded.
+
+    Attributes:
+        candidates: those whose responses were shown, sorted.
+        ranks: by judge, a row (K,) for each presentation it ranked; smaller is better.
+        share: of its presentations, how many a judge answered.
+        scores: mean criteria score by judge; (K,) each, NaN without scores.
+    """
+
+    item_id: str
+    candidates: tuple[str, ...]
+    ranks: Mapping[str, Floats]
+    share: Mapping[str, float]
+    scores: Mapping[str, Floats]
+
+    def top(self, judge: str) -> str | None:
+        """Whom a judge puts alone in first place; null where tied or missing."""
+        if judge not in self.ranks:
+            return None
+        points = borda_points(self.ranks[judge]).mean(axis=0)
+        best = np.flatnonzero(np.isclose(points, points.max()))
+        return self.candidates[best[0]] if len(best) == 1 else None
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How the run decides: from its manifest."""
+
+    panelists: tuple[Panelist, ...]
+    quorum: float | None
+    tie_break: str
+    method: str
+    presentations: int = 1
+
+    @classmethod
+    def of(cls, folder: RunFolder) -> Rules:
+        """The rules of a run."""
+        manifest = folder.manifest()
+        panel, config = manifest.panel, manifest.config
+        judges = tuple(
+            Panelist(j["id"], j["role"], j["weight"], j["family"], j["model"])
+            for j in panel["judges"]
+        )
+        both = config["blinding"]["both_orders"]
+        aggregate = config["aggregate"]
+        return cls(
+            judges, panel["quorum"], aggregate["tie_break"], aggregate["method"], 2 if both else 1
+        )
+
+    @property
+    def voting(self) -> tuple[Panelist, ...]:
+        """The judges that decide."""
+        return tuple(p for p in self.panelists if p.role == "voting")
+
+    def enough(self, weight: float) -> bool:
+        """Whether a voting weight carries a verdict: the quorum, or more than half of it all."""
+        if self.quorum is not None:
+            return weight >= self.quorum - 1e-9
+        return weight > sum(p.weight for p in self.voting) / 2 + 1e-9
+
+
+@dataclass
+class Blinds:
+    """Labels of each presentation, by item and judge."""
+
+    records: list[Blinding] = field(default_factory=list)
+    shared: dict[tuple[str, int], Mapping[str, str]] = field(default_factory=dict)
+    own: dict[tuple[str, int, str], Mapping[str, str]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, records: Iterable[Blinding]) -> Blinds:
+        """An index of ``blinding.jsonl``."""
+        index = cls(records=list(records))
+        for record in index.records:
+            if record.judge is None:
+                index.shared[record.item_id, record.presentation] = record.labels
+            else:
+                index.own[record.item_id, record.presentation, record.judge] = record.labels
+        return index
+
+    def labels(self, judgment: Judgment) -> Mapping[str, str]:
+        """The labels that a judgment speaks of."""
+        own = self.own.get((judgment.item_id, judgment.presentation, judgment.judge))
+        return own if own is not None else self.shared[judgment.item_id, judgment.presentation]
+
+
+def unblinded(judgment: Judgment, labels: Mapping[str, str]) -> list[list[str]] | None:
+    """The ranking in names of candidates; null where the judgment failed."""
+    if judgment.ranking is None:
+        return None
+    return [sorted(labels[label] for label in group) for group in judgment.ranking]
+
+
+def ballots(
+    judgments: Iterable[Judgment], blinds: Blinds, presentations: int = 1
+) -> dict[str, Ballots]:
+    """The judgments of each item, unblinded; those that failed leave no trace here.
+
+    A judge that saw both orders has one say: the mean of its two rankings. Where they contradict
+    each other that is a tie, and where one of them failed its weight counts half for the quorum.
+    """
+    by_item: dict[str, dict[str, list[Judgment]]] = defaultdict(lambda: defaultdict(list))
+    for judgment in judgments:
+        if judgment.ranking is not None:
+            by_item[judgment.item_id][judgment.judge].append(judgment)
+    return {
+        item: _ballots(item, by_judge, blinds, presentations) for item, by_judge in by_item.items()
+    }
+
+
+def _ballots(
+    item: str, by_judge: Mapping[str, list[Judgment]], blinds: Blinds, presentations: int
+) -> Ballots:
+    first = next(iter(by_judge.values()))[0]
+    candidates = tuple(sorted(blinds.labels(first).values()))
+    ranks, scores, share = {}, {}, {}
+    for judge, said in by_judge.items():
+        ranks[judge] = np.array([_ranks(j, blinds.labels(j), candidates) for j in said])
+        scores[judge] = _mean_scores(said, blinds, candidates)
+        share[judge] = min(1.0, len(said) / presentations)
+    return Ballots(item, candidates, ranks, share, scores)
+
+
+def _ranks(judgment: Judgment, labels: Mapping[str, str], candidates: Sequence[str]) -> list[float]:
+    place = {
+        labels[label]: float(rank)
+        for rank, group in enumerate(judgment.ranking or [])
+        for label in group
+    }
+    return [place[candidate] for candidate in candidates]
+
+
+def _mean_scores(said: Sequence[Judgment], blinds: Blinds, candidates: Sequence[str]) -> Floats:
+    """Mean score by candidate over criteria and presentations; NaN where there is none."""
+    cells: dict[str, list[int]] = {candidate: [] for candidate in candidates}
+    for judgment in said:
+        labels = blinds.labels(judgment)
+        for label, by_criterion in judgment.scores.items():
+            cells[labels[label]] += by_criterion.values()
+    return np.array([np.mean(found) if found else np.nan for found in cells.values()])
+
+
+def verdict(item_id: str, said: Ballots | None, rules: Rules, why: str | None = None) -> Verdict:
+    """The outcome of one item by weighted Borda count.
+
+    Args:
+        item_id: the item.
+        said: its ballots; null where no judge judged.
+        rules: weights, quorum, tie-break.
+        why: the reason to give where no judge judged.
+    """
+    if said is None:
+        return _abstained(item_id, rules, why or "no judge judged it")
+    present = [p for p in rules.voting if p.id in said.ranks]
+    if not rules.enough(sum(p.weight * said.share[p.id] for p in present)):
+        names = ", ".join(p.id for p in rules.voting if p.id not in said.ranks)
+        return _abstained(item_id, rules, f"below the quorum: nothing usable of {names or 'some'}")
+    outcome = borda(*_rows(said, present))
+    groups = _groups(outcome.places, said.candidates)
+    if rules.tie_break == "scores" and len(groups[0]) > 1:
+        groups = _broken(groups, said, present)
+    winner = groups[0][0] if len(groups[0]) == 1 else None
+    tops = [said.top(p.id) for p in present]
+    whole = len(present) == len(rules.voting) and all(said.share[p.id] == 1 for p in present)
+    return Verdict(
+        item_id=item_id,
+        method=rules.method,
+        ranking=groups,
+        winner=winner,
+        scores=dict(zip(said.candidates, outcome.scores.round(9).tolist(), strict=True)),
+        confidence=round(float(outcome.margin), 9),
+        unanimous=whole and set(tops) == {winner},
+        split=_split(tops, winner),
+    )
+
+
+def _rows(said: Ballots, present: Sequence[Panelist]) -> tuple[Floats, Floats]:
+    """A row for each ranking; a judge's rankings share its weight."""
+    rows = [said.ranks[p.id] for p in present]
+    weights = [np.full(len(said.ranks[p.id]), p.weight / len(said.ranks[p.id])) for p in present]
+    return np.concatenate(rows), np.concatenate(weights)
+
+
+def _groups(places: Floats | NDArray[np.intp], candidates: Sequence[str]) -> list[list[str]]:
+    return [
+        sorted(candidates[i] for i in np.flatnonzero(places == place).tolist())
+        for place in sorted(set(places.tolist()))
+    ]
+
+
+def _broken(groups: list[list[str]], said: Ballots, present: Sequence[Panelist]) -> list[list[str]]:
+    """The tie at the top broken by weighted mean criteria scores; kept where these tie too."""
+    rows = np.array([said.scores[p.id] for p in present])
+    weights = np.array([p.weight for p in present])
+    usable = ~np.isnan(rows).any(axis=1)
+    if not usable.any():
+        return groups
+    means = np.average(rows[usable], axis=0, weights=weights[usable])
+    tied = [said.candidates.index(name) for name in groups[0]]
+    parts = _groups(-means[tied].round(9), [said.candidates[i] for i in tied])
+    return [*parts, *groups[1:]]
+
+
+def _split(tops: Sequence[str | None], winner: str | None) -> str:
+    """Judges for, against and tied, as ``2-1`` or ``1-1-1``; the last only where some tied."""
+    if winner is None:
+        names = {top for top in tops if top is not None}
+        counts = sorted((sum(top == name for top in tops) for name in names), reverse=True)
+    else:
+        behind = sum(top == winner for top in tops)
+        counts = [behind, sum(top not in (winner, None) for top in tops)]
+    tied = sum(top is None for top in tops)
+    return "-".join(map(str, [*counts, *([tied] if tied else [])])) or "0"
+
+
+def _abstained(item_id: str, rules: Rules, why: str) -> Verdict:
+    return Verdict(item_id=item_id, method=rules.method, ranking=None, winner=None, abstained=why)
+
+
+def verdicts(folder: RunFolder) -> list[Verdict]:
+    """A verdict, or the reason for none, for every item of a run, in the order of its items."""
+    rules = Rules.of(folder)
+    judgments = folder.judgments()
+    said = ballots(judgments, Blinds.of(folder.blinding()), rules.presentations)
+    reasons = _reasons(folder, judgments)
+    return [
+        verdict(item.item_id, said.get(item.item_id), rules, reasons.get(item.item_id))
+        for item in folder.items()
+    ]
+
+
+def _reasons(folder: RunFolder, judgments: Sequence[Judgment]) -> dict[str, str]:
+    """Why an item that nobody judged has no judgment."""
+    failed: dict[str, list[str]] = defaultdict(list)
+    for judgment in judgments:
+        if judgment.error:
+            failed[judgment.item_id].append(f"{judgment.judge}: {judgment.error}")
+    texts: dict[str, int] = defaultdict(int)
+    errors: dict[str, list[str]] = defaultdict(list)
+    for response in folder.responses():
+        texts[response.item_id] += response.text is not None
+        if response.error:
+            errors[response.item_id].append(f"{response.candidate}: {response.error}")
+    reasons: dict[str, str] = {}
+    for item in folder.items():
+        name = item.item_id
+        if failed[name]:
+            reasons[name] = "every judge failed: " + "; ".join(failed[name])[:300]
+        elif texts[name] < 2:
+            reasons[name] = "fewer than two responses: " + "; ".join(errors[name])[:300]
+        else:
+            reasons[name] = "not judged: the run is incomplete"
+    return reasons

@@ -1,0 +1,66 @@
+"""Options and small printing that commands share."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+import clash
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option("--config", "-c", help="Configuration file; clash.yaml is read by itself."),
+]
+Seed = Annotated[
+    int | None, typer.Option("--seed", envvar="CLASH_SEED", help="Seed of every random choice.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout, no more.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only the result.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="The whole report on the terminal.")]
+Out = Annotated[
+    Path, typer.Option("--out", "-o", envvar="CLASH_OUT", help="Folder that runs land in.")
+]
+EnvFile = Annotated[
+    Path | None, typer.Option("--env-file", help="File of NAME=value lines; .env by itself.")
+]
+RunArgument = Annotated[
+    str, typer.Argument(help="A run folder, a run id under --out, or `latest`.", metavar="RUN")
+]
+
+
+def stdout() -> Console:
+    """Where results go."""
+    from rich.console import Console
+
+    return Console(highlight=False, soft_wrap=False)
+
+
+def stderr() -> Console:
+    """Where progress and warnings go."""
+    from rich.console import Console
+
+    return Console(stderr=True, highlight=False)
+
+
+def say(text: str, style: str = "dim") -> None:
+    """A line for people, on stderr."""
+    from rich.text import Text
+
+    from clash.report.terminal import safe
+
+    stderr().print(Text(safe(text), style=style))
+
+
+def print_json(value: dict[str, Any]) -> None:
+    """The one object of ``--json``."""
+    sys.stdout.write(
+        json.dumps({"clash": clash.__version__, **value}, ensure_ascii=False, allow_nan=False)
+        + "\n"
+    )

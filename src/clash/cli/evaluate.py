@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from clash.cli.common import (
+    AsJson,
+    ConfigFile,
+    EnvFile,
+    Out,
+    Quiet,
+    Seed,
+    Verbose,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from clash.collect.plan import Plan
+    from clash.collect.resolve import Resolved
+
+_ASK_ABOVE_USD = 1.0
+
+
+def evaluate(
+    prompts: Annotated[
+        Path | None,
+        typer.Argument(help="Prompts: YAML, JSONL, CSV, text, or a folder.", envvar="CLASH_PROMPTS"),
+    ] = None,
+    models: Annotated[
+        str | None,
+        typer.Option("--models", "-m", envvar="CLASH_MODELS", help="Candidates: provider/model,…"),
+    ] = None,
+    panel: Annotated[
+        str | None,
+        typer.Option("--panel", "-p", envvar="CLASH_PANEL", help="Name or file of the panel."),
+    ] = None,
+    out: Out = Path("runs"),
+    run_id: Annotated[str | None, typer.Option("--run-id", help="Name of the run folder.")] = None,
+    method: Annotated[
+        str | None, typer.Option("--method", help="How judgments become verdicts.")
+    ] = None,
+    max_cost: Annotated[
+        float | None,
+        typer.Option("--max-cost", envvar="CLASH_MAX_COST", min=0, help="US dollars, a hard cap."),
+    ] = None,
+    allow_unknown_price: Annotated[
+        bool, typer.Option("--allow-unknown-price", help="Call models whose price is unknown.")
+    ] = False,
+    concurrency: Annotated[
+        int | None,
+        typer.Option("--concurrency", "-j", envvar="CLASH_CONCURRENCY", min=1, help="Most calls in flight."),
+    ] = None,
+    criteria: Annotated[
+        str | None, typer.Option("--criteria", help="dynamic, fixed or none.")
+    ] = None,
+    criteria_from: Annotated[
+        str | None, typer.Option("--criteria-from", help="A run whose criteria are used again.")
+    ] = None,
+    both_orders: Annotated[
+        bool | None, typer.Option("--both-orders", help="Each judge sees both orders.")
+    ] = None,
+    per_judge: Annotated[
+        bool | None, typer.Option("--per-judge", help="A shuffle of its own for each judge.")
+    ] = None,
+    observers: Annotated[
+        str | None, typer.Option("--observers", help="candidates (the default) or none.")
+    ] = None,
+    repeat: Annotated[
+        int | None, typer.Option("--repeat", min=1, help="Generate and judge each item so often.")
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", "-n", min=1, help="Only the first items.")
+    ] = None,
+    replay: Annotated[
+        str | None, typer.Option("--replay", help="Answer from this run's calls: no network, free.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Plan and price; make no call.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before spending.")] = False,
+    config: ConfigFile = None,
+    env_file: EnvFile = None,
+    seed: Seed = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+) -> int:
+    """Judge candidates on your prompts: generate or inject, blind, judge, aggregate, report.
+
+    `clash eval prompts.yaml --models openai/a,anthropic/b --panel supreme-court`
+    """
+    from clash.cli import pipeline
+    from clash.collect.resolve import load_environ
+
+    environ = load_environ(os.environ, env_file)
+    overrides: dict[str, Any] = {
+        "candidates": [m.strip() for m in models.split(",") if m.strip()] if models else None,
+        "panel": panel,
+        "aggregate.method": method,
+        "limits.max_cost": max_cost,
+        "limits.allow_unknown_price": allow_unknown_price or None,
+        "limits.concurrency": concurrency,
+        "criteria.mode": criteria,
+        "criteria.reuse": criteria_from,
+        "blinding.both_orders": both_orders,
+        "blinding.per_judge": per_judge,
+        "observers": {"none": []}.get(observers or "", observers),
+        "repeat": repeat,
+        "seed": seed,
+    }
+    made = pipeline.prepare(
+        config, overrides, environ, prompts=prompts, limit=limit, replay=replay, out=out
+    )
+    return pipeline.launch(
+        made,
+        environ,
+        kind="eval",
+        out=out,
+        run_id=run_id,
+        dry_run=dry_run,
+        yes=yes,
+        as_json=as_json,
+        quiet=quiet,
+        whole=verbose,
+    )

@@ -1,0 +1,202 @@
+"""The page a judge reads: a prompt, criteria and blinded responses, and the answer wanted.
+
+Pure. Responses are hostile until shown otherwise: they travel between delimiters that carry a
+nonce, and what imitates a delimiter or speaks to the judge is defused and flagged.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from clash.providers.base import JudgeTask, Request
+from clash.records import Turn
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from clash.collect.blind import Presentation
+    from clash.collect.templates import Templates
+    from clash.config import Options
+    from clash.records import Criterion, Item
+
+_DELIMITER = re.compile(
+    r"<(?=\s*/?\s*(?:response|responses|prompt|conversation|criteria|system|judge|reference|task)\b)",
+    re.IGNORECASE,
+)
+_TO_THE_JUDGE = re.compile(
+    r"(?:ignore|disregard|forget)\s+(?:all\s+|any\s+)?(?:the\s+|your\s+|these\s+)?"
+    r"(?:previous|prior|above|earlier|other)\s+(?:instruction|rule|criteri|prompt|response)\w*"
+    r"|(?:dear|attention|note\s+to|message\s+(?:to|for)|instructions?\s+(?:to|for))\s+"
+    r"(?:the\s+)?(?:judge|evaluator|grader|reviewer)s?"
+    r"|\b(?:rank|rate|score|place|put|prefer|choose|select|give)\s+"
+    r"(?:me|this\s+(?:response|answer|one)|response\s+a\d|a\d)\s+"
+    r"(?:first|highest|best|top|as\s+(?:the\s+)?(?:best|winner)|(?:a\s+)?(?:5|five|full\s+marks))"
+    r"|\b(?:this\s+(?:response|answer)|a\d)\s+(?:is|should\s+be)\s+(?:the\s+)?"
+    r"(?:winner|ranked\s+first|best\s+response)"
+    r"|^\s*(?:\[?(?:system|inst|/inst)\]?\s*:|<\|im_(?:start|end)\|>|###\s*(?:system|instruction))",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Ballot:
+    """A judge's page.
+
+    Attributes:
+        flags: what was defused in the responses, with the label it stood in.
+        criteria: names, in the order of their ids ``C1`` …
+    """
+
+    request: Request
+    labels: tuple[str, ...]
+    criteria: tuple[str, ...]
+    flags: tuple[str, ...]
+    ties: bool
+
+
+def ballot(
+    item: Item,
+    criteria: Sequence[Criterion],
+    presentation: Presentation,
+    templates: Templates,
+    options: Options,
+    *,
+    max_tokens: int,
+    ties: bool,
+    nonce: str,
+) -> Ballot:
+    """Render one judge's page."""
+    flags: list[str] = []
+    safe = {label: defuse(text, nonce, label, flags) for label, text in presentation.texts.items()}
+    fields = {
+        "conversation": conversation(item.turns, item.system),
+        "reference": _section("reference", item.reference),
+        "criteria": _criteria(criteria),
+        "responses": "\n\n".join(_enclosed(label, text, nonce) for label, text in safe.items()),
+        "nonce": nonce,
+        "answer_format": _answer_format(templates, criteria, ties=ties),
+    }
+    labels = tuple(presentation.texts)
+    names = tuple(criterion.name for criterion in criteria)
+    request = Request(
+        turns=(Turn(role="user", content=templates.render("judge.user", fields)),),
+        system=templates.render("judge.system", {"ties_rule": _ties_rule(templates, ties=ties)}),
+        max_tokens=max_tokens,
+        schema=answer_schema(labels, len(criteria), ties=ties),
+        stream=bool(options.stream),
+        options=options,
+        task=JudgeTask(item.turns, tuple(criteria), dict(presentation.texts), ties),
+    )
+    return Ballot(request, labels, names, tuple(flags), ties)
+
+
+def nonce(seed: int, *parts: object) -> str:
+    """Twelve hex digits that a response's author cannot know, the same on every resume."""
+    key = "\x1f".join(map(str, ("nonce", seed, *parts)))
+    return hashlib.sha256(key.encode()).hexdigest()[:12]
+
+
+def defuse(text: str, nonce: str, label: str, flags: list[str]) -> str:
+    """``text`` with nothing in it that could close its delimiters or command the judge.
+
+    The words stay readable: an angle bracket becomes a single quote bracket, and what speaks to
+    the judge is put in brackets that the judge is told never to follow.
+    """
+    if nonce in text:
+        text = text.replace(nonce, "·" * len(nonce))
+        flags.append(f"{label}: holds the nonce")
+    if _DELIMITER.search(text):
+        text = _DELIMITER.sub("‹", text)
+        flags.append(f"{label}: imitates a delimiter")
+    found = _TO_THE_JUDGE.search(text)
+    if found:
+        text = _TO_THE_JUDGE.sub(lambda match: f"⟦{match[0]}⟧", text)
+        flags.append(f"{label}: speaks to the judge ({found[0].strip()[:40]!r})")
+    return text
+
+
+def conversation(turns: Sequence[Turn], system: str | None) -> str:
+    """The prompt as a judge or a criteria writer reads it; delimiters in it are defused too."""
+    if len(turns) == 1 and system is None:
+        return _DELIMITER.sub("‹", turns[0].content)
+    lines = [f"[system]\n{system}"] if system else []
+    lines += [f"[{turn.role}]\n{turn.content}" for turn in turns]
+    return _DELIMITER.sub("‹", "\n\n".join(lines))
+
+
+def answer_schema(labels: Sequence[str], criteria: int, *, ties: bool) -> dict[str, Any]:
+    """JSON Schema of a judgment.
+
+    Criteria go by number and not by name, so that a run has few schemas: vendors compile and
+    cache each. Only the subset that every vendor accepts in strict mode.
+    """
+    label = {"type": "string", "enum": list(labels)}
+    group = {"type": "array", "items": label}
+    ranking = {"type": "array", "items": group if ties else label}
+    if not criteria:
+        return _object({"ranking": ranking})
+    cell = _object(
+        {"score": {"type": "integer", "enum": [1, 2, 3, 4, 5]}, "reason": {"type": "string"}}
+    )
+    row = _object({f"C{number}": cell for number in range(1, criteria + 1)})
+    return _object({"scores": _object(dict.fromkeys(labels, row)), "ranking": ranking})
+
+
+def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def reask(ballot: Ballot, answer: str, error: str, templates: Templates) -> Request:
+    """The second question after an answer that cannot be read."""
+    question = templates.render("reask", {"error": error})
+    turns = (
+        *ballot.request.turns,
+        Turn(role="assistant", content=answer[:20_000] or "(empty)"),
+        Turn(role="user", content=question),
+    )
+    return replace(ballot.request, turns=turns)
+
+
+def longer(request: Request) -> Request:
+    """The same question with room for twice the answer."""
+    return replace(request, max_tokens=request.max_tokens * 2)
+
+
+def _section(name: str, text: str | None) -> str:
+    return f"<{name}>\n{_DELIMITER.sub('‹', text)}\n</{name}>\n" if text else ""
+
+
+def _enclosed(label: str, text: str, nonce: str) -> str:
+    body = text if text.strip() else "(the response is empty)"
+    return f'<response label="{label}" nonce="{nonce}">\n{body}\n</response nonce="{nonce}">'
+
+
+def _criteria(criteria: Sequence[Criterion]) -> str:
+    return "\n".join(_criterion_lines(criteria)) or "(none: judge the responses as a whole)"
+
+
+def _criterion_lines(criteria: Sequence[Criterion]) -> Iterator[str]:
+    total = sum(criterion.weight for criterion in criteria)
+    for number, criterion in enumerate(criteria, start=1):
+        share = f"{criterion.weight / total:.0%}"
+        description = f": {criterion.description}" if criterion.description else ""
+        yield f"C{number}. {criterion.name} (weight {share}){description}"
+
+
+def _answer_format(templates: Templates, criteria: Sequence[Criterion], *, ties: bool) -> str:
+    name = "answer.scores" if criteria else "answer.ranking"
+    example = '[["A1"], ["A0"]]' if ties else '["A1", "A0"]'
+    ids = ", ".join(f"C{number}" for number in range(1, len(criteria) + 1))
+    return templates.render(name, {"ranking_example": example, "criterion_ids": ids})
+
+
+def _ties_rule(templates: Templates, *, ties: bool) -> str:
+    return templates.render("ties.allowed" if ties else "ties.forbidden", {})

@@ -1,0 +1,72 @@
+"""``--max-cost``: money is reserved before a call and settled after it.
+
+A reservation is the most that the call can cost, so the sum of what is spent and what is reserved
+never passes the limit; and since each reservation is written down before the call goes out, not
+even a kill -9 in the middle makes a resumed run overshoot.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import anyio
+
+from clash.errors import ClashError
+
+
+class BudgetSpent(ClashError):
+    """What is left does not pay for another call. The run ends, resumable."""
+
+    exit_code = 3
+
+
+class Budget:
+    """Spent, reserved, and the limit, in US dollars; no limit is null.
+
+    Attributes:
+        spent: settled cost, an upper bound where the provider told none.
+        exact: whether every settled cost was known.
+    """
+
+    def __init__(self, limit: Decimal | None = None) -> None:
+        self.limit = limit
+        self.spent = Decimal(0)
+        self.reserved = Decimal(0)
+        self.exact = True
+        self._settled = anyio.Event()
+
+    async def reserve(self, worst_case: Decimal) -> Decimal:
+        """Set ``worst_case`` aside, waiting for calls in flight where they may leave enough.
+
+        Returns:
+            The amount, to be handed to :meth:`settle`.
+
+        Raises:
+            BudgetSpent: not even when all in flight have settled at nothing would it fit, or it
+                does not and nothing is in flight.
+        """
+        while not self._fits(worst_case):
+            if self.reserved == 0 or self.spent + worst_case > (self.limit or 0):
+                raise BudgetSpent(
+                    f"the budget of ${self.limit} does not pay for another call"
+                    f" (spent ${self.spent:.4f}, the next may cost ${worst_case:.4f})"
+                )
+            await self._settled.wait()
+        self.reserved += worst_case
+        return worst_case
+
+    def settle(self, reserved: Decimal, cost: Decimal | None) -> None:
+        """Give a reservation back and book the cost; an unknown cost is booked as reserved."""
+        self.reserved -= reserved
+        self.spent += reserved if cost is None else cost
+        self.exact = self.exact and cost is not None
+        self._settled.set()
+        self._settled = anyio.Event()
+
+    def book(self, cost: Decimal, *, exact: bool) -> None:
+        """Count what an earlier process of the same run spent."""
+        self.spent += cost
+        self.exact = self.exact and exact
+
+    def _fits(self, amount: Decimal) -> bool:
+        return self.limit is None or self.spent + self.reserved + amount <= self.limit

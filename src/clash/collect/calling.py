@@ -1,0 +1,266 @@
+"""One call: reserve its money, wait for room, ask, write every attempt down, settle.
+
+Nothing else in clash touches a provider. What comes back is always a :class:`Call` record, whether
+the model answered or not; only a model that refused for good raises, and only once it has been
+written down.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Protocol
+
+from clash.errors import ClashError, ProviderError
+from clash.providers import open_provider, prices
+from clash.providers.limits import Limiters
+from clash.providers.retry import attempts
+from clash.records import Call, Reservation
+from clash.store.manifest import now
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from clash.collect.budget import Budget
+    from clash.config import Limits, ModelRef
+    from clash.providers.base import Provider, Reply, Request
+    from clash.providers.limits import Limiter
+    from clash.records import Purpose, Record
+
+    Opener = Callable[[ModelRef], Provider]
+
+
+class ModelStopped(ClashError):
+    """The model is not asked any more in this run; the message says why."""
+
+    exit_code = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A call to be made. ``call_id`` is a function of what it is for, so a resume finds it."""
+
+    call_id: str
+    purpose: Purpose
+    item_id: str
+    ref: ModelRef
+    request: Request
+    judge: str | None = None
+    candidate: str | None = None
+    presentation: int | None = None
+
+    @property
+    def who(self) -> str:
+        """Whom the progress line names."""
+        return self.judge or self.candidate or "criteria"
+
+
+class Listener(Protocol):
+    """Someone who watches calls: the progress line."""
+
+    def sent(self, ask: Ask) -> None:
+        """An attempt goes out."""
+        ...
+
+    def came(self, ask: Ask, call: Call) -> None:
+        """An attempt ended, well or not."""
+        ...
+
+
+def call_id(purpose: Purpose, *parts: object) -> str:
+    """The id of a call: the same for the same item, judge and presentation."""
+    key = "\x1f".join(map(str, parts))
+    return f"{purpose}-{hashlib.sha256(key.encode('utf-8', 'replace')).hexdigest()[:16]}"
+
+
+@dataclass
+class _Line:
+    """An open line to one model."""
+
+    model: str
+    provider: Provider
+    limiter: Limiter
+    stopped: str | None = None
+
+
+class Caller:
+    """Makes calls for one run.
+
+    Args:
+        write: appends a record to the run folder.
+        budget: what may be spent.
+        limits: concurrency, timeouts, attempts.
+        environ: where keys are.
+        listener: is told of every attempt.
+        done: calls that an earlier process of this run made; answered ones are not made again.
+    """
+
+    def __init__(
+        self,
+        write: Callable[[Record], None],
+        budget: Budget,
+        limits: Limits,
+        environ: Mapping[str, str],
+        listener: Listener,
+        *,
+        done: Iterable[Call] = (),
+    ) -> None:
+        self._write = write
+        self._budget = budget
+        self._limits = limits
+        self._listener = listener
+        self._limiters = Limiters(limits.concurrency)
+        self._open: Opener = lambda ref: open_provider(ref, environ=environ, limits=limits)
+        self._lines: dict[str, _Line] = {}
+        self._answered: dict[str, Call] = {}
+        self._tried: dict[str, int] = {}
+        for call in done:
+            self._tried[call.call_id] = max(call.attempt, self._tried.get(call.call_id, 0))
+            if call.outcome != "error":
+                self._answered[call.call_id] = call
+
+    @property
+    def stopped(self) -> dict[str, str]:
+        """Models that refused for good, and why."""
+        return {
+            line.model: line.stopped for line in self._lines.values() if line.stopped is not None
+        }
+
+    def open(self, ref: ModelRef) -> None:
+        """Open the line to a model now, so that a missing key is found before any call.
+
+        Raises:
+            ConfigError: its key or its address is missing.
+        """
+        self._line(ref)
+
+    async def ask(self, ask: Ask) -> Call:
+        """Make a call, with retries.
+
+        Returns:
+            The record of the last attempt. Its outcome ``error`` means that there is no answer.
+
+        Raises:
+            ModelStopped: the model refused for good, now or earlier.
+            BudgetSpent: there is no money for the attempt.
+        """
+        if ask.call_id in self._answered:
+            return self._answered[ask.call_id]
+        line = self._line(ask.ref)
+        call: Call | None = None
+        try:
+            async for attempt in attempts(self._limits.max_attempts):
+                with attempt:
+                    if line.stopped is not None:
+                        raise ModelStopped(line.stopped)
+                    call = await self._attempt(ask, line)
+        except ProviderError as error:
+            if error.action == "stop":
+                line.stopped = line.stopped or f"{error.error_class}: {error.message}"
+                raise ModelStopped(line.stopped) from None
+            return self._failed(ask, error)
+        if call is None:
+            raise AssertionError("a call ended without an attempt")
+        return call
+
+    async def aclose(self) -> None:
+        """Close every line."""
+        for line in self._lines.values():
+            await line.provider.aclose()
+
+    def _line(self, ref: ModelRef) -> _Line:
+        key = ref.model_dump_json()
+        if key not in self._lines:
+            provider = self._open(ref)
+            limiter = self._limiters.of(provider.account, ref.concurrency)
+            self._lines[key] = _Line(ref.model, provider, limiter)
+        return self._lines[key]
+
+    async def _attempt(self, ask: Ask, line: _Line) -> Call:
+        """One attempt, written down whichever way it ends."""
+        number = self._tried.get(ask.call_id, 0) + 1
+        self._tried[ask.call_id] = number
+        async with line.limiter.slot():
+            reserved = await self._reserve(ask, number)
+            self._listener.sent(ask)
+            try:
+                reply = await line.provider.complete(ask.request)
+            except ProviderError as error:
+                lost = None if error.maybe_billed else Decimal(0)
+                self._budget.settle(reserved, lost)
+                self._record(self._error(ask, number, error, reserved), ask)
+                raise
+            cost = prices.cost(ask.ref, reply)
+            self._budget.settle(reserved, cost.usd if cost else None)
+        call = self._reply(ask, number, reply, cost, reserved)
+        self._answered[ask.call_id] = call
+        return self._record(call, ask)
+
+    async def _reserve(self, ask: Ask, number: int) -> Decimal:
+        """Set the worst case aside, and write that down before any money can flow."""
+        worst = prices.worst_case(ask.ref, ask.request)
+        reserved = await self._budget.reserve(worst.usd if worst else Decimal(0))
+        if reserved:
+            self._write(Reservation(call_id=ask.call_id, attempt=number, usd=float(reserved)))
+        return reserved
+
+    def _record(self, call: Call, ask: Ask) -> Call:
+        self._write(call)
+        self._listener.came(ask, call)
+        return call
+
+    def _failed(self, ask: Ask, error: ProviderError) -> Call:
+        """The attempt that was given up on, as it was written down."""
+        return self._error(ask, self._tried[ask.call_id], error, Decimal(0))
+
+    def _error(self, ask: Ask, number: int, error: ProviderError, reserved: Decimal) -> Call:
+        return Call(
+            **self._head(ask, number),
+            request=dict(error.request) if error.request is not None else None,
+            response=error.response,
+            status=error.status,
+            outcome="error",
+            error_class=error.error_class,
+            error=error.message,
+            request_id=error.request_id,
+            cost_usd=None if error.maybe_billed else 0.0,
+            cost_bound_usd=float(reserved) if error.maybe_billed else None,
+            latency_s=error.latency_s,
+        )
+
+    def _reply(
+        self, ask: Ask, number: int, reply: Reply, cost: prices.Cost | None, reserved: Decimal
+    ) -> Call:
+        return Call(
+            **self._head(ask, number),
+            request=dict(reply.request),
+            response=reply.response,
+            text=reply.text,
+            status=reply.status,
+            outcome=reply.outcome,
+            finish_reason=reply.finish_reason,
+            served_model=reply.served_model,
+            request_id=reply.request_id,
+            tokens=reply.tokens,
+            cost_usd=float(cost.usd) if cost else None,
+            cost_bound_usd=None if cost else float(reserved),
+            cost_source=cost.source if cost else None,
+            latency_s=round(reply.latency_s, 6),
+            ttft_s=round(reply.ttft_s, 6) if reply.ttft_s is not None else None,
+            degraded=list(reply.degraded),
+        )
+
+    def _head(self, ask: Ask, number: int) -> dict[str, Any]:
+        return {
+            "call_id": ask.call_id,
+            "purpose": ask.purpose,
+            "item_id": ask.item_id,
+            "judge": ask.judge,
+            "candidate": ask.candidate,
+            "presentation": ask.presentation,
+            "attempt": number,
+            "model": ask.ref.model,
+            "request_hash": ask.request.hash(ask.ref.model),
+            "time": now(),
+        }

@@ -1,0 +1,142 @@
+"""What an item is judged by: derived from the prompt alone, before any response is read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from clash.collect.ballots import conversation
+from clash.collect.calling import Ask, ModelStopped, call_id
+from clash.collect.jsontext import Unreadable, objects
+from clash.collect.plan import CRITERIA_TOKENS
+from clash.providers.base import Request
+from clash.records import Criteria, Criterion, Turn
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from clash.collect.calling import Caller
+    from clash.collect.plan import Plan
+    from clash.config import ModelRef
+    from clash.records import Item
+
+FALLBACK = tuple(
+    Criterion(name=name, weight=0.25)
+    for name in ("Accuracy", "Clarity", "Helpfulness", "Completeness")
+)
+
+_CRITERION = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string"},
+        "weight": {"type": "integer"},
+        "description": {"type": "string"},
+    },
+    "required": ["name", "weight", "description"],
+    "additionalProperties": False,
+}
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {"criteria": {"type": "array", "items": _CRITERION}},
+    "required": ["criteria"],
+    "additionalProperties": False,
+}
+
+
+def settled(item: Item, plan: Plan) -> Criteria | None:
+    """The criteria of an item that needs no call; null where a model has to write them."""
+    config = plan.config.criteria
+    if item.item_id in plan.reused:
+        return plan.reused[item.item_id].model_copy(update={"call_id": None})
+    if item.criteria:
+        return _made(item, "fixed", item.criteria)
+    if config.mode == "none":
+        return _made(item, "none", [])
+    if config.mode == "fixed":
+        return _made(item, "fixed", config.items or FALLBACK)
+    if plan.criteria_ref is None:
+        return _made(item, "fallback", FALLBACK, error=plan.criteria_why)
+    return None
+
+
+async def derive(item: Item, plan: Plan, ref: ModelRef, caller: Caller) -> Criteria:
+    """Ask the criteria model; the fallback, with the reason, where it does not deliver."""
+    ask = Ask(
+        call_id=call_id("criteria", item.item_id),
+        purpose="criteria",
+        item_id=item.item_id,
+        ref=ref,
+        request=question(item, plan, ref),
+    )
+    try:
+        call = await caller.ask(ask)
+    except ModelStopped as stopped:
+        return _made(item, "fallback", FALLBACK, error=str(stopped))
+    if call.outcome != "ok":
+        why = call.error or f"the answer was {call.outcome}"
+        return _made(item, "fallback", FALLBACK, error=why, call_id=call.call_id)
+    try:
+        found = parse(call.text or "")
+    except Unreadable as error:
+        return _made(item, "fallback", FALLBACK, error=str(error), call_id=call.call_id)
+    return _made(item, "dynamic", found, call_id=call.call_id)
+
+
+def question(item: Item, plan: Plan, ref: ModelRef) -> Request:
+    """What the criteria model is asked: the prompt, and nothing of any response."""
+    prompt = plan.templates.render(
+        "criteria.user", {"conversation": conversation(item.turns, item.system)}
+    )
+    return Request(
+        turns=(Turn(role="user", content=prompt),),
+        system=plan.templates.render("criteria.system", {}),
+        max_tokens=ref.options.max_tokens or CRITERIA_TOKENS,
+        schema=SCHEMA,
+        options=ref.options,
+    )
+
+
+def parse(text: str) -> list[Criterion]:
+    """Three to five criteria, with weights that add up to 1.
+
+    Raises:
+        Unreadable: they are fewer, more, unnamed, named twice, or without positive weights.
+    """
+    for value in objects(text, []):
+        rows = value.get("criteria") if isinstance(value, dict) else value
+        if isinstance(rows, list):
+            return _checked(rows)
+    raise Unreadable("the answer has no list of criteria")
+
+
+def _checked(rows: Sequence[object]) -> list[Criterion]:
+    if not 3 <= len(rows) <= 5:
+        raise Unreadable(f"expected 3 to 5 criteria, found {len(rows)}")
+    try:
+        found = [Criterion.model_validate(row) for row in rows]
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise Unreadable(f"a criterion is not valid ({where}: {first['msg']})") from None
+    names = [criterion.name.strip() for criterion in found]
+    if not all(names) or len({name.lower() for name in names}) < len(names):
+        raise Unreadable("a criterion has no name, or two have the same")
+    total = sum(criterion.weight for criterion in found)
+    return [
+        Criterion(name=name, weight=round(c.weight / total, 6), description=c.description.strip())
+        for name, c in zip(names, found, strict=True)
+    ]
+
+
+def _made(
+    item: Item,
+    source: Any,  # noqa: ANN401 - a Literal that pydantic checks
+    criteria: Sequence[Criterion],
+    *,
+    error: str | None = None,
+    call_id: str | None = None,
+) -> Criteria:
+    return Criteria(
+        item_id=item.item_id, source=source, criteria=list(criteria), error=error, call_id=call_id
+    )

@@ -1,0 +1,134 @@
+"""One judge, one page, one judgment: or a record that says why there is none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from clash.collect import ballots
+from clash.collect.calling import Ask, ModelStopped, call_id
+from clash.collect.parsing import Parsed, parse
+from clash.collect.plan import JUDGE_TOKENS
+from clash.records import Judgment
+
+if TYPE_CHECKING:
+    from clash.collect.ballots import Ballot
+    from clash.collect.blind import Presentation
+    from clash.collect.calling import Caller
+    from clash.collect.plan import Plan
+    from clash.config import Judge
+    from clash.providers.base import Request
+    from clash.records import Call, Criteria, Item
+
+Step = Literal["accept", "longer", "reask", "fail"]
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """A judge in front of a page."""
+
+    judge: Judge
+    item: Item
+    criteria: Criteria
+    presentation: Presentation
+
+    @property
+    def key(self) -> tuple[str, int, str]:
+        """What identifies the judgment."""
+        return self.item.item_id, self.presentation.blinding.presentation, self.judge.id
+
+
+async def judge(seat: Seat, plan: Plan, caller: Caller) -> Judgment:
+    """Ask, read, and ask once more where that can help."""
+    page = render(seat, plan)
+    request, tried = page.request, set[Step]()
+    suffix = ""
+    while True:
+        try:
+            call = await caller.ask(_ask(seat, request, suffix))
+        except ModelStopped as stopped:
+            return _judgment(seat, page, None, Parsed(None, "failed", error=str(stopped)))
+        parsed = read(call, page)
+        step = next_step(call, parsed, tried, reask=plan.panel.reask)
+        if step in ("accept", "fail"):
+            return _judgment(seat, page, call, parsed)
+        tried.add(step)
+        if step == "longer":
+            request, suffix = ballots.longer(request), suffix + "+longer"
+        else:
+            error = parsed.error or "it could not be read"
+            request = ballots.reask(page, call.text or "", error, plan.templates)
+            suffix += "+reask"
+
+
+def render(seat: Seat, plan: Plan) -> Ballot:
+    """The page in front of the judge."""
+    blinding = seat.presentation.blinding
+    return ballots.ballot(
+        seat.item,
+        seat.criteria.criteria,
+        seat.presentation,
+        plan.templates,
+        seat.judge.options,
+        max_tokens=seat.judge.options.max_tokens or JUDGE_TOKENS,
+        ties=plan.panel.ties,
+        nonce=ballots.nonce(plan.config.seed, blinding.item_id, blinding.presentation),
+    )
+
+
+def read(call: Call, page: Ballot) -> Parsed:
+    """The judgment in a reply: a reply that is not whole is not read at all."""
+    if call.outcome == "ok":
+        return parse(call.text or "", page.labels, page.criteria, ties=page.ties)
+    reason = call.error or {
+        "truncated": "the answer breaks off at the token limit",
+        "refusal": "the judge refused",
+        "blocked": "the provider blocked the answer",
+        "empty": "the answer has no text",
+    }.get(call.outcome, "no answer")
+    return Parsed(None, "failed", error=f"{call.error_class or call.outcome}: {reason}")
+
+
+def next_step(call: Call, parsed: Parsed, tried: set[Step], *, reask: bool) -> Step:
+    """What to do with a reply: each remedy is tried once."""
+    if parsed.ranking is not None:
+        return "accept"
+    if call.outcome in ("truncated", "empty") and "longer" not in tried:
+        return "longer"
+    if call.outcome == "ok" and reask and "reask" not in tried:
+        return "reask"
+    return "fail"
+
+
+def _ask(seat: Seat, request: Request, suffix: str) -> Ask:
+    blinding = seat.presentation.blinding
+    return Ask(
+        call_id=call_id("judge", *seat.key) + suffix,
+        purpose="judge",
+        item_id=seat.item.item_id,
+        judge=seat.judge.id,
+        presentation=blinding.presentation,
+        ref=seat.judge,
+        request=request,
+    )
+
+
+def _judgment(seat: Seat, page: Ballot, call: Call | None, parsed: Parsed) -> Judgment:
+    repairs = list(parsed.repairs)
+    if call is not None and call.call_id.endswith("+reask") and parsed.ranking is not None:
+        repairs.append("asked a second time")
+    return Judgment(
+        item_id=seat.item.item_id,
+        presentation=seat.presentation.blinding.presentation,
+        judge=seat.judge.id,
+        role=seat.judge.role,
+        weight=seat.judge.weight,
+        ranking=parsed.ranking,
+        scores=parsed.scores,
+        reasons=parsed.reasons,
+        parse="repaired" if repairs and parsed.ranking is not None else parsed.parse,
+        repairs=repairs,
+        flags=list(page.flags),
+        call_id=call.call_id if call is not None else None,
+        error=parsed.error,
+    )

@@ -1,0 +1,232 @@
+"""Prompts files become items; a wrong file is refused before anything is spent."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import hashlib
+import io
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from clash.config import PromptEntry
+from clash.documents import Document, read_jsonl, read_text, read_yaml, validate
+from clash.errors import InputError
+from clash.records import Item, Response
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+_COLUMNS = ("id", "prompt", "system", "reference", "tags", "label", "group")
+_RESPONSE = "response:"
+
+
+@dataclass(frozen=True)
+class Prompts:
+    """What a prompts file holds.
+
+    Attributes:
+        responses: the injected ones.
+        sha256: hash of the file's bytes (of all files, for a folder).
+        warnings: what was mended on the way, for people to read.
+    """
+
+    path: Path
+    items: tuple[Item, ...]
+    responses: tuple[Response, ...]
+    sha256: str
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def candidates(self) -> list[str]:
+        """Who has injected responses, in order of appearance."""
+        return list(dict.fromkeys(response.candidate for response in self.responses))
+
+    def first(self, n: int) -> Prompts:
+        """The first ``n`` items and their responses."""
+        kept = {item.item_id for item in self.items[:n]}
+        responses = tuple(r for r in self.responses if r.item_id in kept)
+        return replace(self, items=self.items[:n], responses=responses)
+
+
+def load(path: Path) -> Prompts:
+    """Read a prompts file: YAML, JSON, JSONL, CSV, text, or a folder of text files.
+
+    Raises:
+        InputError: it cannot be used; names file, line, field and the mend.
+    """
+    documents = list(_documents(path))
+    if not documents:
+        raise InputError("holds no prompt", path=path, mend="one prompt at least")
+    items: list[Item] = []
+    responses: list[Response] = []
+    warnings: list[str] = []
+    seen: dict[str, Document] = {}
+    contents: dict[tuple[Any, ...], str] = {}
+    groups: dict[str, str] = {}
+    for number, document in enumerate(documents, start=1):
+        document, cleaned = _clean(document)
+        entry = validate(PromptEntry, document, error=InputError)
+        item_id = entry.id or f"q{number}"
+        if cleaned:
+            warnings.append(f"{item_id}: characters that are not Unicode text were replaced")
+        if item_id in seen:
+            first = seen[item_id].line(())
+            raise document.error(
+                f"the id {item_id!r} stands twice (first in line {first})",
+                "id",
+                mend="give each item an id of its own",
+            )
+        seen[item_id] = document
+        asked = entry.prompt or repr([(t.role, t.content) for t in entry.messages or []])
+        content = (asked, entry.system, tuple(sorted(entry.responses.items())))
+        if content in contents:
+            raise document.error(
+                f"is the same as item {contents[content]!r}",
+                mend="remove one; to judge an item several times use --repeat",
+            )
+        contents[content] = item_id
+        group = entry.group or groups.setdefault(asked, item_id)
+        items.append(_item(entry, item_id, group))
+        responses += _responses(entry, item_id)
+    shared = sum(item.group is not None for item in items)
+    if shared:
+        warnings.append(
+            f"{shared} items repeat the prompt of another; intervals are clustered by prompt"
+        )
+    return Prompts(path, tuple(items), tuple(responses), _hash(path), tuple(warnings))
+
+
+def _item(entry: PromptEntry, item_id: str, group: str) -> Item:
+    return Item(
+        item_id=item_id,
+        prompt=entry.prompt,
+        messages=entry.messages,
+        system=entry.system,
+        reference=entry.reference,
+        tags=entry.tags,
+        label=entry.label,
+        criteria=entry.criteria,
+        group=group if group != item_id else None,
+    )
+
+
+def _responses(entry: PromptEntry, item_id: str) -> Iterator[Response]:
+    for candidate, text in entry.responses.items():
+        yield Response(item_id=item_id, candidate=candidate, text=text, source="injected")
+
+
+def _documents(path: Path) -> Iterable[Document]:
+    if path.is_dir():
+        return _text_files(path)
+    name = path.name.removesuffix(".gz")
+    match name.rpartition(".")[2].lower():
+        case "yaml" | "yml" | "json":
+            return _listed(path)
+        case "jsonl" | "ndjson":
+            return read_jsonl(path) if name == path.name else _zipped(path)
+        case "csv" | "tsv":
+            return _rows(path)
+        case "md" | "markdown":
+            return [Document(path, {"id": path.stem, "prompt": read_text(path)})]
+        case "txt" | "":
+            return _lines(path)
+        case other:
+            raise InputError(
+                f"has an ending clash does not read (.{other})",
+                path=path,
+                mend=".yaml, .jsonl, .csv, .txt (a prompt a line), .md (one prompt), or a folder",
+            )
+
+
+def _listed(path: Path) -> Iterator[Document]:
+    whole = read_yaml(path)
+    if isinstance(whole.value, dict) and isinstance(whole.value.get("prompts"), list):
+        whole = whole.at("prompts")
+    if not isinstance(whole.value, list):
+        raise whole.error("expected a list of prompts", mend="start each prompt with `- prompt:`")
+    for index, entry in enumerate(whole.value):
+        part = whole.at(index)
+        yield Document(part.path, {"prompt": entry}, part.lines) if isinstance(entry, str) else part
+
+
+def _zipped(path: Path) -> Iterator[Document]:
+    import json
+
+    try:
+        lines = gzip.decompress(path.read_bytes()).decode("utf-8").splitlines()
+    except (OSError, EOFError, UnicodeDecodeError) as error:
+        raise InputError(f"is not gzip of UTF-8: {error}", path=path) from None
+    for number, line in enumerate(lines, start=1):
+        try:
+            yield Document(path, json.loads(line), {(): number})
+        except ValueError as error:
+            raise InputError(f"is not JSON: {error}", path=path, line=number) from None
+
+
+def _rows(path: Path) -> Iterator[Document]:
+    text = read_text(path)
+    dialect = "excel-tab" if path.suffix.lower() == ".tsv" else "excel"
+    reader = csv.DictReader(io.StringIO(text, newline=""), dialect=dialect, strict=True)
+    header = reader.fieldnames or []
+    unknown = [c for c in header if c not in _COLUMNS and not c.startswith(_RESPONSE)]
+    if "prompt" not in header or unknown:
+        what = f"the column {unknown[0]!r} is unknown" if unknown else "there is no column prompt"
+        raise InputError(
+            what,
+            path=path,
+            line=1,
+            mend=f"columns are {', '.join(_COLUMNS)} and response:NAME for each candidate",
+        )
+    try:
+        for row in reader:
+            yield Document(path, _row(row, path, reader.line_num), {(): reader.line_num})
+    except csv.Error as error:
+        raise InputError(f"is not CSV: {error}", path=path, line=reader.line_num) from None
+
+
+def _row(row: dict[str, Any], path: Path, line: int) -> dict[str, Any]:
+    if None in row:
+        raise InputError("has more cells than the header", path=path, line=line)
+    value: dict[str, Any] = {k: v for k, v in row.items() if k in _COLUMNS and v}
+    value["prompt"] = row["prompt"] or ""
+    if "tags" in value:
+        value["tags"] = [tag.strip() for tag in value["tags"].replace(",", ";").split(";")]
+    found = {k.removeprefix(_RESPONSE): v for k, v in row.items() if k.startswith(_RESPONSE) and v}
+    return {**value, "responses": found}
+
+
+def _lines(path: Path) -> Iterator[Document]:
+    for number, line in enumerate(read_text(path).splitlines(), start=1):
+        if line.strip():
+            yield Document(path, {"prompt": line.strip()}, {(): number})
+
+
+def _text_files(folder: Path) -> Iterator[Document]:
+    files = sorted(p for p in folder.iterdir() if p.suffix.lower() in (".txt", ".md"))
+    for file in files:
+        yield Document(file, {"id": file.stem, "prompt": read_text(file)}, {(): 1})
+
+
+def _clean(document: Document) -> tuple[Document, bool]:
+    """The document without lone surrogates, which no provider accepts."""
+    value = _replaced(document.value)
+    return Document(document.path, value, document.lines), value != document.value
+
+
+def _replaced(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, dict):
+        return {_replaced(key): _replaced(part) for key, part in value.items()}
+    return [_replaced(part) for part in value] if isinstance(value, list) else value
+
+
+def _hash(path: Path) -> str:
+    files = sorted(path.iterdir()) if path.is_dir() else [path]
+    digest = hashlib.sha256()
+    for file in files:
+        if file.is_file():
+            digest.update(file.read_bytes())
+    return digest.hexdigest()

@@ -1,0 +1,189 @@
+"""Everything that a run will do, decided before anything is spent.
+
+A plan is a pure function of configuration and prompts, so ``--dry-run`` shows exactly what a run
+does, and a resumed run finds the same plan in its folder.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from clash.config import Candidate, Config, Judge, ModelRef, Panel
+from clash.errors import ConfigError, InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from clash.collect.load import Prompts
+    from clash.collect.templates import Templates
+    from clash.records import Criteria, Item, Response
+
+JUDGE_TOKENS = 4000
+"""Cap on a judge's answer where its panel sets none: reasoning counts, so it is generous."""
+GENERATION_TOKENS = 4096
+CRITERIA_TOKENS = 150
+SELF = "self:"
+"""Prefix of the judge id under which a candidate judges."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run does.
+
+    Attributes:
+        judges: panel and observers, with the role and weight each really has.
+        responses: the injected ones.
+        criteria_ref: the model that writes criteria; null where none does.
+        criteria_why: why not, where dynamic criteria were asked for and cannot be had.
+        reused: criteria of an earlier run, by item.
+    """
+
+    config: Config
+    panel: Panel
+    judges: tuple[Judge, ...]
+    items: tuple[Item, ...]
+    responses: tuple[Response, ...]
+    templates: Templates
+    criteria_ref: ModelRef | None = None
+    criteria_why: str | None = None
+    reused: Mapping[str, Criteria] = field(default_factory=dict)
+
+    @property
+    def candidates(self) -> list[Candidate]:
+        """The candidates that are models and generate what is missing."""
+        return self.config.candidates
+
+    def missing(self) -> Iterator[tuple[Item, Candidate]]:
+        """Every response that has to be generated."""
+        injected = {(r.item_id, r.candidate) for r in self.responses}
+        for item in self.items:
+            for candidate in self.candidates:
+                if (item.item_id, candidate.id) not in injected:
+                    yield item, candidate
+
+    def refs(self) -> Iterator[ModelRef]:
+        """Every model that this run may call."""
+        yield from self.judges
+        if any(True for _ in self.missing()):
+            yield from self.candidates
+        if self.criteria_ref is not None:
+            yield self.criteria_ref
+
+    @property
+    def presentations(self) -> int:
+        """How often each judge sees each item."""
+        return 2 if self.config.blinding.both_orders else 1
+
+
+def plan(
+    config: Config,
+    panel: Panel,
+    prompts: Prompts,
+    templates: Templates,
+    *,
+    criteria_ref: ModelRef | None = None,
+    criteria_why: str | None = None,
+    reused: Mapping[str, Criteria] | None = None,
+) -> Plan:
+    """Put a run together.
+
+    Raises:
+        InputError: an item has fewer than two responses and no model to write more, or its label
+            names no candidate.
+        ConfigError: a candidate and a judge cannot be told apart.
+    """
+    judges = tuple(_judges(config, panel))
+    items, responses = _repeated(prompts, config.repeat)
+    made = Plan(
+        config,
+        panel,
+        judges,
+        items,
+        responses,
+        templates,
+        criteria_ref,
+        criteria_why,
+        reused or {},
+    )
+    _check(made, prompts)
+    return made
+
+
+def _judges(config: Config, panel: Panel) -> Iterator[Judge]:
+    observers = config.observers
+    votes = observers.role == "voting"
+    for judge in panel.judges:
+        heavier = votes and judge.role == "voting"
+        weight = judge.weight * observers.panel_weight if heavier else judge.weight
+        yield judge.model_copy(update={"weight": weight if judge.role == "voting" else 0.0})
+    taken = {judge.id for judge in panel.judges}
+    for judge in observing(config):
+        if judge.id in taken:
+            raise ConfigError(
+                f"the observer {judge.id!r} is in the panel already", field="observers"
+            )
+        weight = observers.weight if votes else 0.0
+        yield judge.model_copy(update={"role": observers.role, "weight": weight})
+
+
+def observing(config: Config) -> list[Judge]:
+    """The observers that the configuration asks for; by default each candidate."""
+    if isinstance(config.observers.judges, list):
+        return config.observers.judges
+    # A candidate's cap on its answers is not the cap on its judgments.
+    return [
+        Judge(
+            id=SELF + candidate.id,
+            model=candidate.model,
+            role="observer",
+            base_url=candidate.base_url,
+            api_key_env=candidate.api_key_env,
+            options=candidate.options.model_copy(update={"max_tokens": None, "stream": None}),
+            price=candidate.price,
+            concurrency=candidate.concurrency,
+        )
+        for candidate in config.candidates
+    ]
+
+
+def _repeated(prompts: Prompts, repeat: int) -> tuple[tuple[Item, ...], tuple[Response, ...]]:
+    """Each item ``repeat`` times, grouped by the item it repeats."""
+    if repeat == 1:
+        return prompts.items, prompts.responses
+    items = [
+        item.model_copy(update={"item_id": _again(item.item_id, n), "group": item.cluster})
+        for item in prompts.items
+        for n in range(repeat)
+    ]
+    responses = [
+        response.model_copy(update={"item_id": _again(response.item_id, n)})
+        for response in prompts.responses
+        for n in range(repeat)
+    ]
+    return tuple(items), tuple(responses)
+
+
+def _again(item_id: str, n: int) -> str:
+    return f"{item_id}~{n + 1}"
+
+
+def _check(made: Plan, prompts: Prompts) -> None:
+    models = {candidate.id for candidate in made.candidates}
+    for item in made.items:
+        named = models | {r.candidate for r in made.responses if r.item_id == item.item_id}
+        if len(named) < 2:
+            have = f"has one response ({named.pop()})" if named else "has no response"
+            raise InputError(
+                f"item {item.item_id!r} {have}, and nothing to compare it with",
+                path=prompts.path,
+                field="responses",
+                mend="give a second response, or name models to write some: --models a,b",
+            )
+        if item.label is not None and item.label not in {*named, "tie"}:
+            raise InputError(
+                f"item {item.item_id!r} has the label {item.label!r}, which is no candidate of it",
+                path=prompts.path,
+                field="label",
+                mend=f"one of {', '.join(sorted(named))}, tie",
+            )

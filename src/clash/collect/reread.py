@@ -1,0 +1,58 @@
+"""Whether judgments follow from the answers: every page is rendered and read once more."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from clash.collect.parsing import parse
+from clash.errors import RunFolderError
+from clash.store.audit import Finding
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from clash.records import Blinding, Criteria, Judgment
+    from clash.store.folder import RunFolder
+
+CHECK = "judgments follow from the answers"
+
+
+def reread(folder: RunFolder) -> list[Finding]:
+    """Parse every judge's answer anew and compare with the judgment that was written."""
+    try:
+        problems = list(_differing(folder))
+    except (RunFolderError, KeyError) as error:
+        problems = [str(error).partition("\n")[0]]
+    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    return [Finding(CHECK, problems[0] + more if problems else None)]
+
+
+def _differing(folder: RunFolder) -> Iterator[str]:
+    ties = bool(folder.manifest().panel.get("ties", True))
+    criteria = {record.item_id: record for record in folder.criteria()}
+    pages = {(b.item_id, b.presentation, b.judge): b for b in folder.blinding()}
+    wanted: dict[str, Judgment] = {
+        j.call_id: j for j in folder.judgments() if j.call_id is not None and j.ranking is not None
+    }
+    for call in folder.calls():
+        judgment = wanted.get(call.call_id)
+        if judgment is None or call.outcome != "ok":
+            continue
+        if not _follows(judgment, call.text or "", criteria, pages, ties=ties):
+            yield f"{judgment.judge} on {judgment.item_id!r} said otherwise in {call.call_id}"
+
+
+def _follows(
+    judgment: Judgment,
+    text: str,
+    criteria: Mapping[str, Criteria],
+    pages: Mapping[tuple[str, int, str | None], Blinding],
+    *,
+    ties: bool,
+) -> bool:
+    key = (judgment.item_id, judgment.presentation)
+    page = pages.get((*key, judgment.judge)) or pages[(*key, None)]
+    rubric = criteria.get(judgment.item_id)
+    names = [criterion.name for criterion in rubric.criteria] if rubric else []
+    said = parse(text, list(page.labels), names, ties=ties)
+    return said.ranking == judgment.ranking and said.scores == judgment.scores

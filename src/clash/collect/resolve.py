@@ -1,0 +1,177 @@
+"""From what a user typed and wrote to a configuration and a panel: what wins, and what is missing.
+
+Command line over environment over ``clash.yaml`` over defaults; the environment's values arrive
+here as command line values, since Typer reads both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clash import assets
+from clash.config import Config, ModelRef, Options, Panel
+from clash.documents import Document, read_yaml, validate
+from clash.errors import ConfigError
+from clash.providers import has_key, key_variable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+DEFAULT_CONFIG = "clash.yaml"
+DEFAULT_PANEL = "supreme-court"
+KEYLESS_PANEL = "baseline"
+_KEYS = (
+    "OPENROUTER_API_KEY",
+    "OPENAI_API_KEY",
+    "ANTHROPIC_API_KEY",
+    "GOOGLE_API_KEY",
+    "GEMINI_API_KEY",
+)
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """What a run stands on.
+
+    Attributes:
+        notes: what was decided for the user, one line each, to be said before anything runs.
+    """
+
+    config: Config
+    panel: Panel
+    criteria_ref: ModelRef | None
+    criteria_why: str | None
+    notes: list[str] = field(default_factory=list)
+
+
+def read_config(
+    path: Path | None, overrides: Mapping[str, Any], *, ignore_file: bool = False
+) -> Config:
+    """``clash.yaml`` (or ``path``) with the command line laid over it.
+
+    Args:
+        path: a file; null reads ``clash.yaml`` where there is one.
+        overrides: values by dotted name, as ``limits.max_cost``; null where not given.
+        ignore_file: do not look for ``clash.yaml``.
+
+    Raises:
+        ConfigError: a file or a value is wrong.
+    """
+    file = path or Path(DEFAULT_CONFIG)
+    wanted = path is not None or (file.is_file() and not ignore_file)
+    document = read_yaml(file) if wanted else Document(file, {})
+    if document.value is None:
+        document = Document(file, {})
+    if not isinstance(document.value, dict):
+        raise ConfigError("expected keys and values", path=file, line=1)
+    validate(Config, document)
+    config = validate(Config, Document(Path("command line"), _laid(document.value, overrides)))
+    return _relative(config, file)
+
+
+def _laid(value: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
+    laid: dict[str, Any] = {k: dict(v) if isinstance(v, dict) else v for k, v in value.items()}
+    for dotted, given in overrides.items():
+        if given is None:
+            continue
+        section, _, name = dotted.rpartition(".")
+        if section:
+            laid.setdefault(section, {})[name] = given
+        else:
+            laid[name] = given
+    return laid
+
+
+def _relative(config: Config, file: Path) -> Config:
+    """Paths in a file are relative to the file."""
+    update: dict[str, Any] = {}
+    for name in ("prompts", "panel", "templates"):
+        value = getattr(config, name)
+        if isinstance(value, str) and not Path(value).exists():
+            beside = file.parent / value
+            if beside.exists():
+                update[name] = str(beside)
+    return config.model_copy(update=update)
+
+
+def read_panel(name_or_path: str) -> Panel:
+    """A panel by name or path.
+
+    Raises:
+        ConfigError: there is none, or it is wrong.
+    """
+    return validate(Panel, read_yaml(assets.panel(name_or_path)))
+
+
+def resolve(config: Config, environ: Mapping[str, str]) -> Resolved:
+    """The panel and the criteria model that this configuration means here and now.
+
+    Raises:
+        ConfigError: the panel is wrong.
+    """
+    notes: list[str] = []
+    panel = _panel(config, environ, notes)
+    ref, why = _criteria(config, panel, environ)
+    if why is not None and panel.name != KEYLESS_PANEL:
+        notes.append(f"criteria: the generic four for every item ({why})")
+    return Resolved(config, panel, ref, why, notes)
+
+
+def _panel(config: Config, environ: Mapping[str, str], notes: list[str]) -> Panel:
+    if isinstance(config.panel, Panel):
+        return config.panel
+    if config.panel is not None:
+        return read_panel(config.panel)
+    if any(environ.get(name, "").strip() for name in _KEYS):
+        for name in (DEFAULT_PANEL, f"{DEFAULT_PANEL}-native"):
+            panel = read_panel(name)
+            if all(has_key(judge, environ) for judge in panel.judges):
+                notes.append(f"panel: {name} (--panel names another)")
+                return panel
+        notes.append(
+            "no shipped panel has all its keys here, so the baseline judges sit: they are no"
+            " language models and show the pipeline, not quality (--panel FILE names your own)"
+        )
+    else:
+        notes.append(
+            "no API key is set and no panel named, so the baseline judges sit: they are no"
+            " language models and show the pipeline, not quality (`clash doctor` tells more)"
+        )
+    return read_panel(KEYLESS_PANEL)
+
+
+def _criteria(
+    config: Config, panel: Panel, environ: Mapping[str, str]
+) -> tuple[ModelRef | None, str | None]:
+    """The model that writes criteria, or why none does."""
+    if config.criteria.mode != "dynamic":
+        return None, None
+    ref = config.criteria.ref or panel.criteria
+    if ref is None:
+        return None, f"the panel {panel.name} names no model to write them"
+    if "max_tokens" not in ref.options.model_fields_set:
+        defaults = Options(temperature=0.3, max_tokens=150).model_dump(exclude_unset=True)
+        own = ref.options.model_dump(exclude_unset=True)
+        ref = ref.model_copy(update={"options": Options(**{**defaults, **own})})
+    if not has_key(ref, environ):
+        return None, f"{ref.model} needs {key_variable(ref, environ)}"
+    return ref, None
+
+
+def load_environ(environ: Mapping[str, str], env_file: Path | None) -> dict[str, str]:
+    """The environment, with what ``.env`` adds to it; what is set already wins.
+
+    Raises:
+        ConfigError: a named file does not exist.
+    """
+    file = env_file or Path(".env")
+    if not file.is_file():
+        if env_file is not None:
+            raise ConfigError("no such file", path=file, field="--env-file")
+        return dict(environ)
+    from dotenv import dotenv_values
+
+    found = {name: value for name, value in dotenv_values(file, interpolate=False).items() if value}
+    return {**found, **environ}

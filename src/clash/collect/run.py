@@ -1,0 +1,268 @@
+"""The pipeline: responses and criteria, then blinding, then judgments, each stage from the files.
+
+Run it on a new folder and it does everything; run it on an interrupted one and it does what is
+missing. Resuming is not a mode: every stage asks what is there already.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import partial
+from typing import TYPE_CHECKING, Protocol, get_args
+
+import anyio
+
+from clash.collect.blind import Presentation, presentations
+from clash.collect.budget import Budget
+from clash.collect.calling import Caller, Listener
+from clash.collect.criteria import derive, settled
+from clash.collect.judge import Seat, judge
+from clash.collect.respond import respond
+from clash.collect.schedule import Pool, Stop, drain
+from clash.errors import ErrorClass
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from clash.collect.plan import Plan
+    from clash.config import Candidate, Judge
+    from clash.records import Blinding, Call, Criteria, Item
+    from clash.store.folder import RunWriter
+
+SYNC_S = 0.2
+"""How much of the last moments a lost machine may take with it."""
+
+_ASK_AGAIN = frozenset(get_args(ErrorClass)) - {"blocked", "too_long"}
+"""Failures that a resumed run tries again: nothing usable was paid for."""
+
+
+class Progress(Listener, Protocol):
+    """Someone who watches a run."""
+
+    def stage(self, name: str, totals: Mapping[str, int]) -> None:
+        """A stage begins, with so many calls for each model."""
+        ...
+
+    def done(self, who: str, *, failed: bool) -> None:
+        """One response, criteria or judgment is there, or is known never to be."""
+        ...
+
+
+@dataclass(frozen=True)
+class Collected:
+    """How a run went.
+
+    Attributes:
+        stopped: models that refused for good, and why.
+        interrupted: why it ended early, null where it did not.
+    """
+
+    stopped: dict[str, str]
+    interrupted: str | None
+
+
+async def collect(
+    plan: Plan, folder: RunWriter, environ: Mapping[str, str], progress: Progress, stop: Stop
+) -> Collected:
+    """Do everything of ``plan`` that is not in ``folder`` yet.
+
+    Raises:
+        ConfigError: a key or an address is missing; nothing has been spent then.
+    """
+    past = _past(plan, folder)
+    caller = Caller(
+        folder.append,
+        past.budget,
+        plan.config.limits,
+        environ,
+        progress,
+        done=past.calls.values(),
+    )
+    for ref in plan.refs():
+        caller.open(ref)
+    try:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_keep_synced, folder)
+            await _prepare(plan, folder, caller, progress, stop)
+            if not stop:
+                await _judge(plan, folder, caller, progress, stop)
+            tasks.cancel_scope.cancel()
+    finally:
+        with anyio.CancelScope(shield=True):
+            await caller.aclose()
+    return Collected(caller.stopped, stop.reason)
+
+
+async def _keep_synced(folder: RunWriter) -> None:
+    while True:
+        await anyio.sleep(SYNC_S)
+        await anyio.to_thread.run_sync(folder.sync)
+
+
+@dataclass(frozen=True)
+class _Past:
+    """What earlier processes of this run did: the last attempt of each call, and the money."""
+
+    calls: dict[str, Call]
+    budget: Budget
+
+
+def _past(plan: Plan, folder: RunWriter) -> _Past:
+    limit = plan.config.limits.max_cost
+    budget = Budget(Decimal(repr(limit)) if limit is not None else None)
+    calls: dict[str, Call] = {}
+    seen = set()
+    for call in folder.calls():
+        # The raw answers are the bulk of the file, and nothing needs them again.
+        calls[call.call_id] = call.model_copy(update={"request": None, "response": None})
+        seen.add((call.call_id, call.attempt))
+        cost = call.cost_usd if call.cost_usd is not None else call.cost_bound_usd
+        budget.book(Decimal(repr(cost or 0.0)), exact=call.cost_usd is not None)
+    for held in folder.reservations():
+        if (held.call_id, held.attempt) not in seen:
+            budget.book(Decimal(repr(held.usd)), exact=False)
+    return _Past(calls, budget)
+
+
+# -- responses and criteria ---------------------------------------------------------------------
+
+
+async def _prepare(
+    plan: Plan, folder: RunWriter, caller: Caller, progress: Progress, stop: Stop
+) -> None:
+    """Everything a judge's page needs. Criteria and responses do not know of each other."""
+    have = {(r.item_id, r.candidate) for r in folder.responses() if not _again(r.error)}
+    # What is sealed is judged as it is: a response that comes later would change the page.
+    sealed = {record.item_id for record in folder.blinding()}
+    todo = [
+        (item, candidate)
+        for item, candidate in plan.missing()
+        if (item.item_id, candidate.id) not in have and item.item_id not in sealed
+    ]
+    has_criteria = {record.item_id for record in folder.criteria()}
+    unsettled = []
+    for item in plan.items:
+        if item.item_id in has_criteria:
+            continue
+        ready = settled(item, plan)
+        if ready is None:
+            unsettled.append(item)
+        else:
+            folder.append(ready)
+
+    async def generate(piece: tuple[Item, Candidate]) -> None:
+        item, candidate = piece
+        response = await respond(item, candidate, plan.config, caller)
+        folder.append(response)
+        progress.done(candidate.id, failed=response.text is None)
+
+    async def write_criteria(item: Item) -> None:
+        if plan.criteria_ref is None:  # pragma: no cover - settled() left none over
+            return
+        criteria = await derive(item, plan, plan.criteria_ref, caller)
+        folder.append(criteria)
+        progress.done("criteria", failed=criteria.source == "fallback")
+
+    workers = plan.config.limits.concurrency
+    by_candidate = {
+        candidate.id: [piece for piece in todo if piece[1].id == candidate.id]
+        for candidate in plan.candidates
+    }
+    pools = [Pool(pieces, generate, workers) for pieces in by_candidate.values()]
+    totals = {name: len(pieces) for name, pieces in by_candidate.items() if pieces}
+    if unsettled:
+        totals["criteria"] = len(unsettled)
+    if totals:
+        progress.stage("responses and criteria" if todo else "criteria", totals)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(drain, pools, stop)
+        tasks.start_soon(drain, [Pool(unsettled, write_criteria, workers)], stop)
+
+
+def _again(error: str | None) -> bool:
+    """Whether a failure is one that a resumed run should try again."""
+    return error is not None and error.partition(":")[0] in _ASK_AGAIN
+
+
+# -- judgments ----------------------------------------------------------------------------------
+
+
+async def _judge(
+    plan: Plan, folder: RunWriter, caller: Caller, progress: Progress, stop: Stop
+) -> None:
+    pages = _pages(plan, folder)
+    criteria = {record.item_id: record for record in folder.criteria()}
+    have = {(j.item_id, j.presentation, j.judge) for j in folder.judgments() if not _again(j.error)}
+    items = {item.item_id: item for item in plan.items}
+    seats = partial(_seats, pages=pages, items=items, criteria=criteria, have=have)
+
+    async def sit(seat: Seat) -> None:
+        judgment = await judge(seat, plan, caller)
+        folder.append(judgment)
+        progress.done(seat.judge.id, failed=judgment.ranking is None)
+
+    totals = {j.id: sum(1 for _ in seats(j)) for j in plan.judges}
+    progress.stage("judgments", totals)
+    await drain(
+        [
+            Pool(seats(j), sit, min(plan.config.limits.concurrency, totals[j.id]))
+            for j in plan.judges
+        ],
+        stop,
+    )
+
+
+def _pages(plan: Plan, folder: RunWriter) -> list[Presentation]:
+    """Every presentation of every item that has something to compare, sealed before use.
+
+    A resumed run makes the same ones again: they are a function of the seed and of the responses
+    that were there when the item was sealed.
+    """
+    sealed = {_page_key(record): record.labels for record in folder.blinding()}
+    names = sorted({c.id for c in plan.candidates} | {r.candidate for r in folder.responses()})
+    judges = [judge.id for judge in plan.judges]
+    made: list[Presentation] = []
+    for item_id, texts in _texts(plan, folder, sealed).items():
+        for page in presentations(
+            item_id, texts, judges, plan.config.blinding, plan.config.seed, names=names
+        ):
+            made.append(page)
+            if _page_key(page.blinding) not in sealed:
+                folder.append(page.blinding)
+    return made
+
+
+def _texts(
+    plan: Plan, folder: RunWriter, sealed: Mapping[tuple[str, int, str | None], Mapping[str, str]]
+) -> dict[str, dict[str, str]]:
+    """Response by candidate, for each item that has two at least, in the order of the items."""
+    shown = {key[0]: set(labels.values()) for key, labels in sealed.items()}
+    texts: dict[str, dict[str, str]] = {item.item_id: {} for item in plan.items}
+    for response in folder.responses():
+        late = response.candidate not in shown.get(response.item_id, {response.candidate})
+        if response.text is not None and not late:
+            texts[response.item_id][response.candidate] = response.text
+    return {item_id: found for item_id, found in texts.items() if len(found) > 1}
+
+
+def _page_key(blinding: Blinding) -> tuple[str, int, str | None]:
+    return blinding.item_id, blinding.presentation, blinding.judge
+
+
+def _seats(
+    judge: Judge,
+    *,
+    pages: list[Presentation],
+    items: Mapping[str, Item],
+    criteria: Mapping[str, Criteria],
+    have: set[tuple[str, int, str]],
+) -> Iterator[Seat]:
+    """The pages that ``judge`` has not judged yet."""
+    for page in pages:
+        blinding = page.blinding
+        if blinding.judge not in (None, judge.id):
+            continue
+        if (blinding.item_id, blinding.presentation, judge.id) in have:
+            continue
+        yield Seat(judge, items[blinding.item_id], criteria[blinding.item_id], page)

@@ -1,0 +1,73 @@
+"""The words put to models: ``prompts/*.md``, with ``$name`` where something is filled in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from string import Template
+from typing import TYPE_CHECKING
+
+from clash import assets
+from clash.documents import read_text
+from clash.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+NAMES = (
+    "judge.system",
+    "judge.user",
+    "answer.scores",
+    "answer.ranking",
+    "ties.allowed",
+    "ties.forbidden",
+    "reask",
+    "criteria.system",
+    "criteria.user",
+)
+
+
+@dataclass(frozen=True)
+class Templates:
+    """The templates of a run, read once; ``texts`` goes into the manifest as hashes."""
+
+    texts: Mapping[str, str]
+
+    @classmethod
+    def load(cls, folder: str | None = None) -> Templates:
+        """The shipped templates, or those of ``folder`` where it has one of the name.
+
+        Raises:
+            ConfigError: the folder does not exist, or holds a template of an unknown name.
+        """
+        texts = {name: read_text(assets.path("prompts", f"{name}.md")) for name in NAMES}
+        for file in _own(folder):
+            if file.stem not in NAMES:
+                raise ConfigError(
+                    "is not the name of a template", path=file, mend=f"one of {', '.join(NAMES)}"
+                )
+            texts[file.stem] = read_text(file)
+        return cls(texts)
+
+    def render(self, name: str, fields: Mapping[str, str]) -> str:
+        """Fill in a template.
+
+        Raises:
+            ConfigError: it asks for a field that there is not.
+        """
+        try:
+            return Template(self.texts[name]).substitute(fields).strip()
+        except (KeyError, ValueError) as error:
+            raise ConfigError(
+                f"the template {name} cannot be filled in ({error})",
+                mend=f"fields are {', '.join('$' + f for f in fields)}; write $$ for a dollar sign",
+            ) from None
+
+
+def _own(folder: str | None) -> list[Path]:
+    if folder is None:
+        return []
+    path = Path(folder)
+    if not path.is_dir():
+        raise ConfigError("is not a folder", path=path, field="templates")
+    return sorted(file for file in path.glob("*.md") if file.name.lower() != "readme.md")

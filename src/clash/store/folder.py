@@ -1,0 +1,276 @@
+"""A run folder: made once, written by one process, read by anyone."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Self, TypeVar, cast
+
+from pydantic import ValidationError
+
+from clash.errors import RunFolderError
+from clash.records import (
+    SCHEMA_VERSION,
+    Blinding,
+    Call,
+    Criteria,
+    Item,
+    Judgment,
+    Label,
+    Record,
+    Reservation,
+    Response,
+    Verdict,
+)
+from clash.store import journal, layout
+from clash.store.journal import Journal
+from clash.store.manifest import FileSeal, Manifest, now, seal_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+R = TypeVar("R", bound=Record)
+
+
+@dataclass
+class RunFolder:
+    """Reads a run. Everything is read from disk at the call, nothing is kept."""
+
+    path: Path
+
+    @classmethod
+    def open(cls, path: Path | str, *, out: Path | str = "runs") -> Self:
+        """The run at ``path``, or the run of that id under ``out``; ``latest`` is the newest.
+
+        Raises:
+            RunFolderError: there is none.
+        """
+        found = _find(Path(path), Path(out))
+        folder = cls(found)
+        folder.manifest()
+        return folder
+
+    def manifest(self) -> Manifest:
+        """The manifest.
+
+        Raises:
+            RunFolderError: it is missing, broken, or of a newer schema.
+        """
+        file = self.path / layout.MANIFEST
+        try:
+            manifest = Manifest.model_validate_json(file.read_bytes())
+        except FileNotFoundError:
+            raise RunFolderError(f"{self.path}: is not a run folder (no manifest.json)") from None
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            raise RunFolderError(f"{file}: is not a manifest ({first['msg']})") from None
+        if manifest.v > SCHEMA_VERSION:
+            raise RunFolderError(
+                f"{file}: is of schema {manifest.v}, this clash reads up to {SCHEMA_VERSION}"
+                "\n  mend: update clash"
+            )
+        return manifest
+
+    def items(self) -> list[Item]:
+        """The items, in the order of the prompts file."""
+        return list(journal.read(self.path / layout.ITEMS, Item))
+
+    def responses(self) -> list[Response]:
+        """The responses; of several for one candidate and item the last one counts."""
+        records = journal.read(self.path / layout.RESPONSES, Response)
+        return list({(r.item_id, r.candidate): r for r in records}.values())
+
+    def blinding(self) -> list[Blinding]:
+        """Every presentation."""
+        return list(journal.read(self.path / layout.BLINDING, Blinding))
+
+    def criteria(self) -> list[Criteria]:
+        """The criteria of each item."""
+        records = journal.read(self.path / layout.CRITERIA, Criteria)
+        return list({r.item_id: r for r in records}.values())
+
+    def calls(self) -> Iterable[Call]:
+        """Every attempt of every call, one at a time: the file is large."""
+        return journal.read(self.path / layout.CALLS, Call)
+
+    def reservations(self) -> list[Reservation]:
+        """What was set aside for each attempt before it went out."""
+        return list(journal.read(self.path / layout.RESERVATIONS, Reservation))
+
+    def judgments(self) -> list[Judgment]:
+        """The judgments; where a resumed run asked again, the last one counts."""
+        records = journal.read(self.path / layout.JUDGMENTS, Judgment)
+        return list({(r.item_id, r.presentation, r.judge): r for r in records}.values())
+
+    def verdicts(self) -> list[Verdict]:
+        """The verdicts as they were written."""
+        return list(journal.read(self.path / layout.VERDICTS, Verdict))
+
+    def labels(self) -> list[Label]:
+        """People's decisions; of several by one annotator on one item the last one counts."""
+        records = journal.read(self.path / layout.LABELS, Label)
+        return list({(r.item_id, r.annotator): r for r in records}.values())
+
+    def write(self) -> RunWriter:
+        """Open the run for writing; it is locked until closed.
+
+        Raises:
+            RunFolderError: another process is writing to it.
+        """
+        return RunWriter(self.path)
+
+
+class RunWriter(RunFolder):
+    """A run folder opened for writing, by this process alone."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._lock = _Lock(path / layout.LOCK)
+        self.mended = {
+            name: cut for name in layout.RECORDS if (cut := journal.mend(path / name)) > 0
+        }
+        self._journals: dict[str, Journal] = {}
+
+    @classmethod
+    def create(cls, out: Path, run_id: str, manifest: Manifest) -> RunWriter:
+        """A new run folder.
+
+        Raises:
+            RunFolderError: the id is taken, or the folder cannot be made.
+        """
+        path = out / run_id
+        try:
+            path.mkdir(parents=True)
+        except FileExistsError:
+            raise RunFolderError(
+                f"{path}: is there already\n  mend: `clash resume {path}`, or another --run-id"
+            ) from None
+        except OSError as error:
+            raise RunFolderError(f"{path}: cannot be made ({error.strerror})") from None
+        writer = cls(path)
+        writer.save(manifest)
+        for name in layout.COLLECTED:
+            writer.journal(name)
+        return writer
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def journal(self, name: str) -> Journal:
+        """The journal of that file name."""
+        if name not in self._journals:
+            self._journals[name] = Journal(self.path / name)
+        return self._journals[name]
+
+    def append(self, record: Record) -> None:
+        """Write a record to the file that holds its kind."""
+        self.journal(_FILE_OF[type(record)]).append(record)
+
+    def replace(self, name: str, records: Iterable[Record]) -> None:
+        """Write a derived file whole, so that a reader sees the old or the new one."""
+        self.replace_text(name, b"".join(map(journal.encode, records)).decode())
+
+    def replace_text(self, name: str, text: str) -> None:
+        """Write a derived file whole."""
+        part = self.path / f".{name}.part"
+        part.write_text(text, encoding="utf-8", newline="\n")
+        part.replace(self.path / name)
+
+    def save(self, manifest: Manifest) -> None:
+        """Write the manifest."""
+        self.replace_text(layout.MANIFEST, manifest.text())
+
+    def sync(self) -> None:
+        """Bring every journal to the disk itself."""
+        for opened in self._journals.values():
+            opened.sync()
+
+    def seal(self, manifest: Manifest, **update: object) -> Manifest:
+        """Write the manifest with the hash and line count of every file."""
+        self.sync()
+        names = (*layout.COLLECTED, *layout.DERIVED)
+        files: dict[str, FileSeal] = {
+            name: seal_file(self.path / name) for name in names if (self.path / name).exists()
+        }
+        sealed = manifest.model_copy(update={**update, "files": files}).sealed()
+        self.save(sealed)
+        return sealed
+
+    def close(self) -> None:
+        """Sync, close and unlock; safe to call twice."""
+        for opened in self._journals.values():
+            opened.close()
+        self._journals.clear()
+        self._lock.release()
+
+
+_FILE_OF = {model: name for name, model in layout.RECORDS.items()}
+
+
+def new_run_id(slug: str) -> str:
+    """An id that sorts by time and says what it is of."""
+    word = re.sub(r"[^a-z0-9]+", "-", slug.lower()).strip("-")[:32] or "run"
+    stamp = re.sub(r"[^0-9T]", "", now()[:19]).replace("T", "-")
+    return f"{stamp}-{word}-{secrets.token_hex(2)}"
+
+
+def runs(out: Path) -> list[RunFolder]:
+    """The runs under a folder, oldest first."""
+    if not out.is_dir():
+        return []
+    found = [RunFolder(path.parent) for path in out.glob(f"*/{layout.MANIFEST}")]
+    return sorted(found, key=lambda run: run.path.name)
+
+
+def _find(path: Path, out: Path) -> Path:
+    if (path / layout.MANIFEST).is_file():
+        return path
+    if path.name == layout.MANIFEST and path.is_file():
+        return path.parent
+    if str(path) == "latest" and (known := runs(out)):
+        return max(known, key=lambda run: run.manifest().started).path
+    if (out / path / layout.MANIFEST).is_file():
+        return out / path
+    near = sorted(run.path.name for run in runs(out) if str(path) in run.path.name)
+    mend = f"did you mean {near[-1]}?" if near else "`clash runs` lists the runs"
+    raise RunFolderError(f"{path}: is not a run folder (no manifest.json)\n  mend: {mend}")
+
+
+class _Lock:
+    """An advisory lock that the kernel frees when the process dies."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: IO[bytes] | None = path.open("ab")
+        try:
+            _acquire(self._file.fileno())
+        except OSError:
+            self._file.close()
+            raise RunFolderError(
+                f"{path.parent}: another process is writing to this run\n  mend: wait for it to end"
+            ) from None
+
+    def release(self) -> None:
+        if self._file is not None:
+            with suppress(OSError):
+                self._path.unlink()
+            self._file.close()
+            self._file = None
+
+
+def _acquire(fd: int) -> None:
+    if os.name == "nt":  # pragma: no cover - Windows
+        import msvcrt
+
+        msvcrt.locking(fd, cast("int", msvcrt.LK_NBLCK), 1)  # type: ignore[attr-defined,unused-ignore]
+    else:
+        import fcntl
+
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

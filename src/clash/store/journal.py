@@ -1,0 +1,137 @@
+"""Append-only JSON Lines: every record is in the kernel's hands before the next call starts.
+
+A killed process loses nothing it wrote; a lost machine loses what was not yet synced, which is
+at most the last moments (see ``docs/decisions/journal.md`` for the measurement behind that).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from pydantic import ValidationError
+from pydantic_core import PydanticSerializationError
+
+from clash.errors import RunFolderError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from clash.records import Record
+
+R = TypeVar("R", bound="Record")
+
+
+class Journal:
+    """A file that only grows.
+
+    Raises:
+        RunFolderError: it cannot be opened or written (no space, no permission).
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise RunFolderError(f"{path}: cannot be written ({error.strerror})") from None
+        self._dirty = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def append(self, record: Record) -> None:
+        """Write one line."""
+        data = encode(record)
+        try:
+            while data:
+                data = data[os.write(self._fd, data) :]
+        except OSError as error:
+            raise RunFolderError(f"{self.path}: cannot be written ({error.strerror})") from None
+        self._dirty = True
+
+    def sync(self) -> None:
+        """Bring what was written to the disk itself."""
+        if self._dirty:
+            self._dirty = False
+            os.fsync(self._fd)
+
+    def close(self) -> None:
+        """Sync and close; safe to call twice."""
+        if self._fd >= 0:
+            self.sync()
+            os.close(self._fd)
+            self._fd = -1
+
+
+def encode(record: Record) -> bytes:
+    """A record as a line of UTF-8 JSON, newline included."""
+    try:
+        return record.model_dump_json().encode() + b"\n"
+    except PydanticSerializationError:
+        # Lone surrogates: legal in a Python string, impossible in UTF-8.
+        return json.dumps(_encodable(record.model_dump()), ensure_ascii=False).encode() + b"\n"
+
+
+def _encodable(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, dict):
+        return {_encodable(key): _encodable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_encodable(item) for item in value]
+    return value
+
+
+def read(path: Path, model: type[R]) -> Iterator[R]:
+    """The records of a journal; none where the file is missing.
+
+    Raises:
+        RunFolderError: a line is not such a record; names file and line.
+    """
+    if not path.exists():
+        return
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                yield model.model_validate_json(line)
+            except ValidationError as error:
+                first = error.errors(include_url=False)[0]
+                field = ".".join(map(str, first["loc"]))
+                raise RunFolderError(
+                    f"{path}:{number}: is not a {model.__name__.lower()} record"
+                    f" ({field + ': ' if field else ''}{first['msg']})\n"
+                    "  mend: an interrupted run is mended by `clash resume`;"
+                    " anything else was changed by hand"
+                ) from None
+
+
+def mend(path: Path) -> int:
+    """Cut off a last line that a crash left unfinished.
+
+    Returns:
+        How many bytes were cut, 0 where the file was whole or missing.
+    """
+    if not path.exists():
+        return 0
+    with path.open("rb+") as file:
+        whole = _end_of_last_line(file.read())
+        size = file.seek(0, os.SEEK_END)
+        if whole < size:
+            file.truncate(whole)
+        return size - whole
+
+
+def _end_of_last_line(data: bytes) -> int:
+    end = len(data) if data.endswith(b"\n") else data.rfind(b"\n") + 1
+    start = data.rfind(b"\n", 0, max(end - 1, 0)) + 1
+    try:
+        json.loads(data[start:end] or b"null")
+    except ValueError:
+        return start
+    return end

@@ -1,0 +1,49 @@
+"""The files of a run folder and what a line of each is."""
+
+from __future__ import annotations
+
+from clash.records import (
+    Blinding,
+    Call,
+    Criteria,
+    Item,
+    Judgment,
+    Label,
+    Record,
+    Reservation,
+    Response,
+    Verdict,
+)
+
+MANIFEST = "manifest.json"
+ITEMS = "items.jsonl"
+RESPONSES = "responses.jsonl"
+BLINDING = "blinding.jsonl"
+CRITERIA = "criteria.jsonl"
+CALLS = "calls.jsonl"
+JUDGMENTS = "judgments.jsonl"
+VERDICTS = "verdicts.jsonl"
+LABELS = "labels.jsonl"
+RESERVATIONS = "reservations.jsonl"
+REPORT_JSON = "report.json"
+REPORT_MD = "report.md"
+REPORT_HTML = "report.html"
+LOCK = ".lock"
+
+RECORDS: dict[str, type[Record]] = {
+    ITEMS: Item,
+    RESPONSES: Response,
+    BLINDING: Blinding,
+    CRITERIA: Criteria,
+    CALLS: Call,
+    RESERVATIONS: Reservation,
+    JUDGMENTS: Judgment,
+    VERDICTS: Verdict,
+    LABELS: Label,
+}
+
+COLLECTED = (ITEMS, RESPONSES, BLINDING, CRITERIA, CALLS, RESERVATIONS, JUDGMENTS)
+"""Written while a run is on; sealed when it ends."""
+
+DERIVED = (VERDICTS, REPORT_JSON, REPORT_MD, REPORT_HTML)
+"""Recomputed from the collected files and the labels at any time."""

@@ -1,0 +1,148 @@
+"""``manifest.json``: what a run was, of what, with what, and the seal on its files."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import shutil
+import subprocess
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+import clash
+from clash.records import SCHEMA_VERSION, Kind, Status
+
+_DISTRIBUTIONS = (
+    "aiohttp",
+    "anthropic",
+    "genai-prices",
+    "google-genai",
+    "httpx2",
+    "numpy",
+    "openai",
+    "scipy",
+)
+
+
+class FileSeal(BaseModel):
+    """What a file was when the run ended."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    sha256: str
+    lines: int
+
+
+class Manifest(BaseModel):
+    """One object about the whole run; holds no secret.
+
+    Attributes:
+        config: the resolved configuration, whichever way each value was given, the panel in it.
+        panel: every judge that sits, observers included, with the role and weight it really has.
+        templates: the words put to models, so that a resumed or repeated run uses the same.
+        hashes: SHA-256 of configuration, panel, prompts file and templates.
+        files: the seal of each file, at the end.
+        seal: SHA-256 of this object without the seal.
+    """
+
+    model_config = ConfigDict(extra="ignore")
+
+    v: int = SCHEMA_VERSION
+    run: str
+    kind: Kind
+    status: Status = "running"
+    parent: str | None = None
+    prompts: str | None = None
+    config: dict[str, Any] = {}
+    panel: dict[str, Any] = {}
+    templates: dict[str, str] = {}
+    seeds: dict[str, int] = {}
+    hashes: dict[str, str] = {}
+    versions: dict[str, str] = {}
+    git: dict[str, Any] | None = None
+    counts: dict[str, int] = {}
+    cost_usd: float | None = None
+    cost_is_lower_bound: bool = False
+    started: str = ""
+    ended: str | None = None
+    wall_s: float = 0.0
+    stopped: dict[str, str] = {}
+    notes: list[str] = []
+    preregistration: str | None = None
+    files: dict[str, FileSeal] = {}
+    seal: str | None = None
+
+    def text(self) -> str:
+        """The bytes that are written: the same object is always the same text."""
+        return json.dumps(self.model_dump(), indent=1, ensure_ascii=False) + "\n"
+
+    def sealed(self) -> Manifest:
+        """A copy whose seal covers everything else in it."""
+        return self.model_copy(update={"seal": self.digest()})
+
+    def digest(self) -> str:
+        """SHA-256 of everything but the seal."""
+        return sha256_text(self.model_copy(update={"seal": None}).text())
+
+
+def now() -> str:
+    """This moment, in UTC, as text."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def sha256_text(text: str) -> str:
+    """SHA-256 of a text."""
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+
+
+def sha256_json(value: Any) -> str:  # noqa: ANN401 - any JSON value
+    """SHA-256 of plain data, independent of the order of keys."""
+    return sha256_text(json.dumps(value, sort_keys=True, ensure_ascii=False, default=str))
+
+
+def seal_file(path: Path) -> FileSeal:
+    """Hash and line count of a file."""
+    digest, lines = hashlib.sha256(), 0
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+            lines += block.count(b"\n")
+    return FileSeal(sha256=digest.hexdigest(), lines=lines)
+
+
+def versions() -> dict[str, str]:
+    """Versions of clash, Python and everything that may change a result."""
+    found = {"clash": clash.__version__, "python": platform.python_version()}
+    for name in _DISTRIBUTIONS:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def git_state(folder: Path | None = None) -> dict[str, Any] | None:
+    """Commit of the working folder and whether it has changes; null outside a repository."""
+    git = shutil.which("git")
+    if git is None:
+        return None
+    here = folder or Path.cwd()
+
+    def ask(*words: str) -> str | None:
+        try:
+            done = subprocess.run(  # noqa: S603 - fixed words, found program
+                [git, *words], cwd=here, capture_output=True, text=True, timeout=5, check=False
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return None
+        return done.stdout.strip() if done.returncode == 0 else None
+
+    commit = ask("rev-parse", "HEAD")
+    if commit is None:
+        return None
+    return {"commit": commit, "dirty": bool(ask("status", "--porcelain", "-uno"))}
