@@ -96,7 +96,7 @@ def _limit(match: re.Match[str]) -> Wish:
 
     def within(text: str) -> Check:
         found = _count(unit, text)
-        value = 1.0 if found <= limit else limit / found
+        value = 1.0 if found <= limit else limit / found / 2
         return Check(value, f"{found} {unit}s where {limit} were allowed")
 
     return within

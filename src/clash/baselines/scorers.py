@@ -114,7 +114,7 @@ def coverage(task: Task) -> Marks:
 
 
 def _covered(wanted: Mapping[str, str], rubric: Mapping[str, str], found: Set[str]) -> Mark:
-    weights = {**dict.fromkeys(rubric, 1), **dict.fromkeys(wanted, 3)}
+    weights = dict.fromkeys(wanted, 3) | {stem: 1 for stem in rubric if stem not in wanted}
     missing = [stem for stem in weights if stem not in found]
     total = sum(weights.values())
     value = 1 - sum(weights[stem] for stem in missing) / total if total and found else 0.0

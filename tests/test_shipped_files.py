@@ -1,0 +1,386 @@
+"""What ships with clash is valid, honest and says what the documents say it says."""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import re
+from collections import defaultdict
+from pathlib import Path
+from string import Template
+
+import pytest
+import yaml
+
+from clash import assets
+from clash.baselines import BASELINES, Case, judge
+from clash.collect.ballots import defuse
+from clash.collect.blind import scrub
+from clash.collect.criteria import FALLBACK
+from clash.collect.load import load
+from clash.collect.templates import NAMES, Templates
+from clash.config import Config, ModelRef, Panel
+from clash.documents import read_yaml, validate
+
+ROOT = Path(__file__).resolve().parents[1]
+PANELS = {
+    "baseline",
+    "budget",
+    "five",
+    "local",
+    "paper",
+    "supreme-court",
+    "supreme-court-native",
+}
+
+
+def panel(name):
+    return validate(Panel, read_yaml(assets.panel(name)))
+
+
+# -- panels -------------------------------------------------------------------------------------
+
+
+def test_the_promised_panels_ship():
+    assert set(assets.panels()) == PANELS
+
+
+@pytest.mark.parametrize("name", sorted(PANELS))
+def test_a_panel_is_valid_and_called_like_its_file(name):
+    found = panel(name)
+    assert found.name == name
+    assert found.description
+    assert found.voting_weight / 2 <= found.needed <= found.voting_weight
+
+
+@pytest.mark.parametrize("name", sorted(PANELS - {"baseline"}))
+def test_a_panel_of_models_is_diverse_and_leaves_room_to_reason(name):
+    """No two votes from one family, and no cap that cuts a judgment off."""
+    found = panel(name)
+    families = [judge.family for judge in found.voting]
+    assert len(families) >= 3
+    assert len(set(families)) == len(families)
+    assert all((judge.options.max_tokens or 0) >= 2500 for judge in found.judges)
+    assert all(judge.options.temperature is None for judge in found.judges)
+
+
+@pytest.mark.parametrize("name", sorted(PANELS - {"baseline", "local"}))
+def test_a_panel_s_criteria_cost_no_further_key(name):
+    found = panel(name)
+    assert found.criteria is not None
+    assert found.criteria.provider in {judge.provider for judge in found.judges}
+    assert found.criteria.options.temperature == 0.3
+    assert found.criteria.options.max_tokens == 150
+
+
+def test_the_baseline_panel_needs_nothing_and_has_every_baseline():
+    found = panel("baseline")
+    assert {judge.model for judge in found.judges} == {f"baseline/{name}" for name in BASELINES}
+    assert found.criteria is None
+
+
+def test_the_paper_panel_is_the_published_one():
+    found = panel("paper")
+    assert [judge.name for judge in found.judges] == [
+        "openai/gpt-5.2-pro",
+        "anthropic/claude-opus-4.5",
+        "google/gemini-2.5-pro",
+    ]
+    assert (found.ties, found.needed) == (False, 2)
+    assert {judge.weight for judge in found.judges} == {1}
+
+
+def test_the_two_supreme_courts_have_the_same_judges():
+    """One over OpenRouter, one over the vendors' own APIs; only the spelling differs."""
+
+    def plain(model):
+        return model.removeprefix("openrouter/").replace(".", "-")
+
+    over, native = panel("supreme-court"), panel("supreme-court-native")
+    assert [plain(j.model) for j in over.judges] == [plain(j.model) for j in native.judges]
+    assert {j.provider for j in over.judges} == {"openrouter"}
+    assert {j.provider for j in native.judges} == {"openai", "anthropic", "google"}
+
+
+def test_the_local_panel_stays_on_this_machine():
+    found = panel("local")
+    refs = [*found.judges, found.criteria]
+    assert all(ref.base_url.startswith("http://localhost:11434/") for ref in refs)
+    assert all(ref.price.input == ref.price.output == 0 for ref in refs)
+
+
+# -- configuration ------------------------------------------------------------------------------
+
+
+def test_the_example_configuration_is_valid_and_names_things_that_exist():
+    config = validate(Config, read_yaml(assets.path("configs", "examples", "clash.yaml")))
+    assert assets.panel(config.panel)
+    assert assets.path("configs", "examples", config.prompts)
+    prompts = load(assets.path("configs", "examples", config.prompts))
+    assert set(prompts.candidates) <= {candidate.id for candidate in config.candidates}
+
+
+def test_the_example_configuration_shows_every_key():
+    """A key that only the code knows is a key that nobody finds."""
+    text = assets.path("configs", "examples", "clash.yaml").read_text(encoding="utf-8")
+    shown = set(re.findall(r"^(?:# )?(\w+):", text, re.MULTILINE))
+    assert set(Config.model_fields) <= shown
+
+
+def test_what_the_example_configuration_shows_is_the_default():
+    """Its head promises it, for all but the keys that have to be filled in."""
+    shown = validate(Config, read_yaml(assets.path("configs", "examples", "clash.yaml")))
+    default = Config()
+    for key in ("observers", "blinding", "aggregate", "repeat", "seed", "out"):
+        assert getattr(shown, key) == getattr(default, key), key
+    assert shown.limits.model_copy(update={"max_cost": None}) == default.limits
+
+
+def test_commented_out_lines_of_the_example_are_valid_too():
+    text = assets.path("configs", "examples", "clash.yaml").read_text(encoding="utf-8")
+    lines = text.splitlines()
+    fixed = {"criteria": yaml.safe_load(_uncommented(lines, "  # mode: fixed"))}
+    assert Config.model_validate(fixed).criteria.items[0].name == "Correctness"
+    served = {"candidates": yaml.safe_load(_uncommented(lines, "  # - model: compatible"))}
+    assert Config.model_validate(served).candidates[0].price is not None
+
+
+def _uncommented(lines, start):
+    first = next(n for n, line in enumerate(lines) if line.startswith(start))
+    block = []
+    for line in lines[first:]:
+        if not line.startswith("  # "):
+            break
+        block.append(line.removeprefix("  # "))
+    return "\n".join(block)
+
+
+def test_the_defaults_are_a_part_of_a_configuration():
+    found = validate(Config, read_yaml(assets.path("configs", "defaults.yaml")))
+    assert found.criteria.ref is not None
+    assert (found.criteria.options.temperature, found.criteria.options.max_tokens) == (0.3, 150)
+
+
+def test_the_workflow_example_never_runs_without_a_cost_limit():
+    text = assets.path("configs", "examples", "github-workflow.yaml").read_text(encoding="utf-8")
+    steps = yaml.safe_load(text)["jobs"]["eval"]["steps"]
+    runs = [step["run"] for step in steps if step.get("run", "").startswith("clash eval")]
+    assert runs
+    assert all("--max-cost" in run for run in runs)
+
+
+# -- models that retire -------------------------------------------------------------------------
+
+
+def retiring():
+    return yaml.safe_load(assets.path("configs", "models.yaml").read_text(encoding="utf-8"))
+
+
+def spelled(model):
+    return model.removeprefix("openrouter/").replace(".", "-")
+
+
+def test_retiring_models_are_named_once_with_a_day():
+    names = []
+    for entry in retiring()["retiring"]:
+        assert set(entry) <= {"date", "status", "models", "instead", "note"}
+        assert isinstance(entry["date"], dt.date)
+        assert entry["status"] in {"announced", "earliest"}
+        names += [spelled(name) for name in entry["models"]]
+    assert len(names) == len(set(names))
+    for name in names:
+        ModelRef(model=f"openrouter/{name}")
+
+
+def test_no_successor_retires_itself():
+    entries = retiring()["retiring"]
+    gone = {spelled(name) for entry in entries for name in entry["models"]}
+    assert not gone & {spelled(entry["instead"]) for entry in entries}
+
+
+def test_only_the_published_panel_has_judges_that_retire():
+    """And of the others, only the criteria model that the paper prescribes."""
+    gone = {spelled(name) for entry in retiring()["retiring"] for name in entry["models"]}
+    for name in PANELS:
+        found = panel(name)
+        ageing = {judge.id for judge in found.judges if spelled(judge.model) in gone}
+        assert ageing == ({"claude", "gemini"} if name == "paper" else set()), name
+
+
+# -- templates ----------------------------------------------------------------------------------
+
+
+def documented():
+    """Version, digits and placeholders by template, as ``prompts/README.md`` has them."""
+    text = assets.path("prompts", "README.md").read_text(encoding="utf-8")
+    rows = re.findall(
+        r"^\| `([\w.]+)\.md` \| (\d+) \| `([0-9a-f]+)` \|([^|]*)\|", text, re.MULTILINE
+    )
+    return {
+        name: (int(version), digits, set(re.findall(r"`(\w+)`", placeholders)))
+        for name, version, digits, placeholders in rows
+    }
+
+
+def test_every_template_is_documented_and_every_documented_one_ships():
+    files = {file.stem for file in assets.path("prompts").glob("*.md")} - {"README"}
+    assert set(documented()) == files == set(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_template_has_exactly_the_documented_placeholders(name):
+    template = Template(Templates.load().texts[name])
+    assert template.is_valid()
+    assert set(template.get_identifiers()) == documented()[name][2]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_changed_template_has_a_new_version(name):
+    """Raise the version in ``prompts/README.md`` and put the new digits there."""
+    found = hashlib.sha256(assets.path("prompts", f"{name}.md").read_bytes()).hexdigest()[:12]
+    assert documented()[name][1] == found
+
+
+def test_the_placeholders_are_explained():
+    text = assets.path("prompts", "README.md").read_text(encoding="utf-8")
+    used = set().union(*(placeholders for _, _, placeholders in documented().values()))
+    assert set(re.findall(r"^\| `\$(\w+)`", text, re.MULTILINE)) == used
+
+
+def test_the_criteria_form_fits_its_cap():
+    """Five criteria as long as the template allows, in fewer than 150 tokens (4 letters each)."""
+    row = '{"name":"Correct edge case handling","weight":20,"description":"Does the code handle '
+    row += 'empty lists and duplicates?"}'
+    answer = '{"criteria":[' + ",".join([row] * 5) + "]}"
+    assert len(answer) / 4 < 150
+
+
+# -- the quickstart -----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def quickstart():
+    return load(assets.path("datasets", "quickstart.yaml"))
+
+
+@pytest.fixture(scope="module")
+def responses(quickstart):
+    found = defaultdict(dict)
+    for response in quickstart.responses:
+        found[response.item_id][response.candidate] = response.text
+    return found
+
+
+def test_the_quickstart_is_large_enough_and_clean(quickstart, responses):
+    assert len(quickstart.items) >= 28
+    assert quickstart.warnings == ()
+    assert {len(texts) for texts in responses.values()} == {2, 3, 4}
+    assert set(quickstart.candidates) == {"aspen", "birch", "cedar", "dahlia"}
+    assert all(
+        1 <= len(text.split()) <= 250 for item in responses.values() for text in item.values()
+    )
+
+
+def test_the_quickstart_covers_its_subjects_and_forms(quickstart):
+    tags = {tag for item in quickstart.items for tag in item.tags}
+    assert {"coding", "maths", "writing", "extraction", "explanation", "advice"} <= tags
+    assert any(item.messages for item in quickstart.items)
+    assert any(item.system for item in quickstart.items)
+    assert any(item.reference for item in quickstart.items)
+
+
+def test_labels_name_a_response_or_a_tie_of_two(quickstart, responses):
+    for item in quickstart.items:
+        assert item.label in {*responses[item.item_id], "tie", None}
+        assert item.label != "tie" or len(responses[item.item_id]) == 2
+    assert {"tie", None} <= {item.label for item in quickstart.items}
+
+
+def test_no_system_is_always_best(quickstart):
+    wins = [item.label for item in quickstart.items if item.label not in {"tie", None}]
+    assert set(wins) == {"aspen", "birch", "cedar", "dahlia"}
+    assert max(map(wins.count, wins)) == wins.count("aspen") < 0.6 * len(wins)
+
+
+def test_the_longest_response_is_right_in_about_half(quickstart, responses):
+    """Otherwise the demonstration would teach that length is quality."""
+    credit = []
+    for item in quickstart.items:
+        if item.label not in {"tie", None}:
+            first = judge("longest", Case(item.turns, responses[item.item_id])).ranking[0]
+            credit.append((item.label in first) / len(first))
+    assert 0.3 < sum(credit) / len(credit) < 0.7
+
+
+def test_the_baselines_crown_another_system_than_the_labels(quickstart, responses):
+    """As ``docs/panels.md`` says: that is what a control group is for."""
+    points = defaultdict(list)
+    for item in quickstart.items:
+        texts = responses[item.item_id]
+        shares = dict.fromkeys(texts, 0.0)
+        for name in BASELINES:
+            ranking = judge(name, Case(item.turns, texts, FALLBACK)).ranking
+            for label, share in borda_shares(ranking).items():
+                shares[label] += share / len(BASELINES)
+        for candidate, share in shares.items():
+            points[candidate].append(share)
+    means = {candidate: sum(shares) / len(shares) for candidate, shares in points.items()}
+    assert max(means, key=means.get) == "birch"
+
+
+def borda_shares(ranking):
+    """Share of the others that a label beats, ties counted as half."""
+    size = sum(map(len, ranking))
+    shares, above = {}, 0
+    for group in ranking:
+        beaten = size - above - len(group) + (len(group) - 1) / 2
+        shares |= dict.fromkeys(group, beaten / (size - 1))
+        above += len(group)
+    return shares
+
+
+def test_the_quickstart_gives_masking_and_neutralising_something_to_do(responses):
+    texts = [text for item in responses.values() for text in item.values()]
+    masked = [text[start:end] for text in texts for start, end in scrub(text)]
+    flags = []
+    for text in texts:
+        defuse(text, "0123456789ab", "A0", flags)
+    assert masked == ["Claude", "Anthropic"]
+    assert len(flags) == 2
+
+
+@pytest.mark.parametrize("candidate", ["aspen", "birch", "cedar"])
+def test_the_label_of_the_merging_item_is_earned(candidate, responses):
+    """Its code is run: only the labelled response does what was asked, as it was asked."""
+    text = responses["merge-sorted"][candidate]
+    namespace = {}
+    exec(re.search(r"```python\n(.*?)```", text, re.DOTALL)[1], namespace)
+    merged = namespace["merge"]([1, 3, 5], [2, 3, 8, 9]) == [1, 2, 3, 3, 5, 8, 9]
+    as_asked = "sorted(" not in text
+    assert (merged and as_asked) == (candidate == "aspen")
+
+
+# -- docs/panels.md -----------------------------------------------------------------------------
+
+
+def blocks():
+    text = (ROOT / "docs" / "panels.md").read_text(encoding="utf-8")
+    return [yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)]
+
+
+def test_the_panels_in_the_documentation_are_valid():
+    panels = [Panel.model_validate(block) for block in blocks() if "judges" in block]
+    assert len(panels[0].judges) == 7
+    assert panels[0].voting_weight == 10
+    rest = [Config.model_validate(block) for block in blocks() if "judges" not in block]
+    assert panels[1:]
+    assert rest
+
+
+def test_the_documentation_lists_the_panels_and_baselines_that_ship():
+    text = (ROOT / "docs" / "panels.md").read_text(encoding="utf-8")
+    assert (
+        set(re.findall(r"^\| `([\w-]+)` \| [^|]+ \| [^|]+ \| [^|]+ \|$", text, re.MULTILINE))
+        == PANELS
+    )
+    assert set(re.findall(r"^\| `baseline/(\w+)`", text, re.MULTILINE)) == set(BASELINES)
