@@ -1,0 +1,323 @@
+"""``clash datasets``: people's judgments to validate a panel on, and runs that others made."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from clash.cli.common import AsJson, Quiet, Seed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from rich.progress import TaskID
+
+    from clash.datasets.convert import Converted
+    from clash.datasets.pull import Progress, Pulled
+    from clash.datasets.sample import Rules, Sample
+
+app = typer.Typer(
+    name="datasets",
+    no_args_is_help=True,
+    help="Public data sets of human preferences: list, pull, sample; and convert others' runs.",
+)
+
+Cache = Annotated[
+    Path | None,
+    typer.Option("--cache", help="Folder that data are kept in; default: the user's cache."),
+]
+DataArgument = Annotated[
+    str, typer.Argument(help="A name of `clash datasets list`, or a file.", metavar="NAME|FILE")
+]
+
+
+class RuleSet(StrEnum):
+    """Which labelled items may be drawn."""
+
+    paper = "paper"
+    clear = "clear"
+    all = "all"
+
+
+class Stratify(StrEnum):
+    """What a stratified draw keeps in proportion."""
+
+    winner = "winner"
+    tier = "tier"
+    tag = "tag"
+
+
+@app.command("list")
+def list_(cache: Cache = None, as_json: AsJson = False) -> None:
+    """List the data sets that clash loads by name."""
+    from clash.cli.common import print_json, stdout
+    from clash.datasets import catalogue, pull
+    from clash.report.tables import Table
+    from clash.report.terminal import show_table
+
+    folder = cache or pull.cache_folder()
+    known = [
+        {
+            "name": entry.name,
+            "what": entry.what,
+            "licence": entry.licence,
+            "source": entry.source,
+            "citation": entry.citation,
+            "here": pull.located(entry, folder) is not None,
+        }
+        for entry in catalogue.entries()
+    ]
+    if as_json:
+        print_json({"datasets": known, "cache": str(folder)})
+        return
+    rows = [
+        [str(d["name"]), "yes" if d["here"] else "no", str(d["what"]), str(d["licence"])]
+        for d in known
+    ]
+    show_table(stdout(), Table("data sets", ["name", "here", "what", "licence"], rows))
+    stdout().print(f"kept in {folder}; `clash datasets pull NAME` fetches one", soft_wrap=True)
+
+
+@app.command("pull")
+def pull_(
+    name: Annotated[str, typer.Argument(help="A name of `clash datasets list`.")],
+    cache: Cache = None,
+    base_url: Annotated[
+        str | None,
+        typer.Option("--base-url", envvar="HF_ENDPOINT", help="Another hub of the same form."),
+    ] = None,
+    again: Annotated[bool, typer.Option("--again", help="Fetch even what is here.")] = False,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Download a data set, checked and resumable, into the cache."""
+    from clash.datasets import catalogue, pull
+
+    entry = catalogue.find(name)
+    with _progress(quiet=quiet or as_json) as told:
+        pulled = pull.pull(
+            entry,
+            cache or pull.cache_folder(),
+            base_url=None if entry.web else base_url,
+            progress=told,
+            again=again,
+        )
+    _tell_pulled(pulled, entry.citation, as_json=as_json)
+
+
+@app.command("sample")
+def sample_(
+    data: DataArgument,
+    n: Annotated[
+        int | None, typer.Option("--n", "-n", min=1, help="How many; default: all admitted.")
+    ] = None,
+    seed: Seed = None,
+    rules: Annotated[
+        RuleSet,
+        typer.Option(
+            "--rules",
+            help="paper: the published experiments' inclusion rules; clear: clear winners; all.",
+        ),
+    ] = RuleSet.paper,
+    stratify: Annotated[
+        Stratify | None, typer.Option("--stratify", help="Draw in proportion to this.")
+    ] = None,
+    min_chars: Annotated[
+        int | None, typer.Option("--min-chars", min=0, help="Shortest response admitted.")
+    ] = None,
+    language: Annotated[
+        str | None, typer.Option("--language", help="Language as the source names it; any.")
+    ] = None,
+    to: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Prompts file to write (.jsonl).")
+    ] = None,
+    cache: Cache = None,
+    as_json: AsJson = False,
+) -> None:
+    """Draw labelled items into a prompts file, with an account of what was left out and why."""
+    import numpy as np
+
+    from clash.cli.common import print_json
+    from clash.datasets import loaders
+    from clash.datasets.sample import sample
+
+    dataset = loaders.load(data, cache=cache)
+    wanted = _rules(
+        dataset.name,
+        rules,
+        n=n,
+        seed=seed,
+        stratify=stratify,
+        min_chars=min_chars,
+        language=language,
+    )
+    drawn = sample(dataset, wanted, np.random.default_rng(wanted.seed))
+    written = _write_sample(drawn, to or Path(_sample_name(drawn)))
+    if as_json:
+        print_json({"dataset": dataset.name, "counts": dict(drawn.counts), "written": written})
+    else:
+        _tell_sample(drawn, written)
+
+
+@app.command("convert")
+def convert_(
+    path: Annotated[Path, typer.Argument(help="A result file or folder of another tool.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write to.")] = Path("runs"),
+    form: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            help="agent-clash, alpaca-eval, arena-hard, fastchat, promptfoo or pairs; recognised.",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Turn runs of other tools into run folders, or labelled pairs into a prompts file."""
+    from clash.cli.common import print_json, stdout
+    from clash.datasets.convert import FORMATS, convert
+    from clash.errors import ConfigError
+
+    chosen = next((known for known in FORMATS if known == form), None)
+    if form is not None and chosen is None:
+        raise ConfigError(f"no form {form!r}", field="--from", mend=f"one of {', '.join(FORMATS)}")
+    converted = convert(path, chosen)
+    written = list(_write_converted(converted, path, out))
+    if as_json:
+        print_json({"from": converted.format, "written": written})
+        return
+    for line in written:
+        stdout().print(f"wrote {line['path']} ({line['about']})", soft_wrap=True, markup=False)
+
+
+def _rules(
+    name: str,
+    chosen: RuleSet,
+    *,
+    n: int | None,
+    seed: int | None,
+    stratify: Stratify | None,
+    min_chars: int | None,
+    language: str | None,
+) -> Rules:
+    from dataclasses import replace
+
+    from clash.datasets.sample import Rules, paper_rules
+
+    base = {
+        RuleSet.paper: paper_rules(name),
+        RuleSet.clear: Rules(clear_winner=True),
+        RuleSet.all: Rules(),
+    }[chosen]
+    given: dict[str, Any] = {
+        "n": n,
+        "seed": seed,
+        "stratify": stratify and stratify.value,
+        "min_chars": min_chars,
+        "language": None if language == "any" else language,
+    }
+    changed = replace(base, **{key: value for key, value in given.items() if value is not None})
+    return replace(changed, language=None) if language == "any" else changed
+
+
+def _sample_name(drawn: Sample) -> str:
+    return f"{drawn.dataset.name}-{len(drawn.dataset.items)}-seed{drawn.rules.seed}.jsonl"
+
+
+def _write_sample(drawn: Sample, path: Path) -> dict[str, str]:
+    from clash.datasets.pairs import labels_path, to_prompts
+    from clash.datasets.sample import to_exclusions
+
+    labels = (label.model_dump_json(exclude_defaults=True) for label in drawn.dataset.labels)
+    files = {
+        "prompts": (path, to_prompts(drawn.dataset)),
+        "labels": (labels_path(path), labels),
+        "excluded": (_beside(path, "excluded.jsonl"), to_exclusions(drawn.dataset.excluded)),
+        "account": (_beside(path, "sample.json"), iter([drawn.summary()])),
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for place, lines in files.values():
+        with place.open("w", encoding="utf-8", newline="\n") as file:
+            file.writelines(f"{line}\n" for line in lines)
+    return {what: str(place) for what, (place, _) in files.items()}
+
+
+def _beside(path: Path, ending: str) -> Path:
+    return path.with_name(f"{path.name.rpartition('.')[0] or path.name}.{ending}")
+
+
+def _tell_sample(drawn: Sample, written: dict[str, str]) -> None:
+    from clash.cli.common import stdout
+    from clash.report.tables import Table
+    from clash.report.terminal import show_table
+
+    rows = [[what, f"{count:,}"] for what, count in drawn.counts.items()]
+    show_table(stdout(), Table(drawn.dataset.name, ["items", "count"], rows, frozenset({1})))
+    if drawn.unanswered:
+        stdout().print(f"the source does not say, so not applied: {', '.join(drawn.unanswered)}")
+    stdout().print(f"licence: {drawn.dataset.licence}", soft_wrap=True, markup=False)
+    for what, place in written.items():
+        stdout().print(f"wrote {what} to {place}", soft_wrap=True, markup=False)
+
+
+def _tell_pulled(pulled: Pulled, citation: str, *, as_json: bool) -> None:
+    from dataclasses import asdict
+
+    from clash.cli.common import print_json, stdout
+
+    if as_json:
+        files = [{**asdict(file), "path": str(pulled.folder / file.path)} for file in pulled.files]
+        about = {"name": pulled.name, "commit": pulled.commit, "licence": pulled.licence}
+        print_json({**about, "folder": str(pulled.folder), "files": files})
+        return
+    for file in pulled.files:
+        place = pulled.folder / file.path
+        line = f"{place}  {file.size:,} bytes  sha256 {file.sha256}  checked: {file.verified}"
+        stdout().print(line, soft_wrap=True, markup=False)
+    stdout().print(f"licence: {pulled.licence}; cite: {citation}", soft_wrap=True, markup=False)
+
+
+def _write_converted(converted: Converted, path: Path, out: Path) -> Iterator[dict[str, str]]:
+    from clash.cli.foreign import write
+    from clash.datasets.pairs import to_prompts
+
+    for run in converted.runs:
+        folder = write(run, path, out)
+        counts = run.counts()
+        about = f"{counts['items']} items, {counts['judgments']} judgments"
+        yield {"path": str(folder), "run": run.name, "about": about}
+    if converted.dataset is not None:
+        out.mkdir(parents=True, exist_ok=True)
+        file = out / f"{converted.dataset.name}.jsonl"
+        lines = to_prompts(converted.dataset)
+        file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
+        about = f"{len(converted.dataset.items)} labelled items"
+        yield {"path": str(file), "run": "", "about": about}
+
+
+@contextmanager
+def _progress(*, quiet: bool) -> Iterator[Callable[[Progress], None] | None]:
+    """A bar for each file, on a terminal."""
+    import sys
+
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.progress import BarColumn, DownloadColumn, TextColumn, TransferSpeedColumn
+    from rich.progress import Progress as Bars
+
+    from clash.cli.common import stderr
+
+    columns = TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn()
+    with Bars(*columns, console=stderr(), transient=True) as bars:
+        tasks: dict[str, TaskID] = {}
+
+        def told(progress: Progress) -> None:
+            if progress.path not in tasks:
+                tasks[progress.path] = bars.add_task(progress.path, total=progress.total)
+            bars.update(tasks[progress.path], completed=progress.done)
+
+        yield told

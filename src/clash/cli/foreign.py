@@ -1,0 +1,88 @@
+"""Writes the run of another tool as a run folder."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from clash.analysis.verdicts import verdicts
+from clash.config import Config
+from clash.datasets import models
+from clash.datasets.pull import sha256
+from clash.errors import RunFolderError
+from clash.store import layout
+from clash.store.folder import RunWriter
+from clash.store.manifest import Manifest, now, versions
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from clash.datasets.foreign import ForeignRun
+
+PUBLISHED = "published.jsonl"
+"""What the other tool says of each item: its verdict, confidence, cost and time."""
+_RESULT_FILES = (".json", ".jsonl", ".gz", ".csv", ".parquet")
+
+
+def write(run: ForeignRun, source: Path, out: Path) -> Path:
+    """Make the run folder, with verdicts by the rules of clash beside the published ones.
+
+    Raises:
+        RunFolderError: a run of that name is there already.
+    """
+    if (out / run.name).exists():
+        raise RunFolderError(
+            f"{out / run.name}: is there already\n  mend: name another folder with --out"
+        )
+    with RunWriter.create(out, run.name, _manifest(run, source)) as writer:
+        for record in run.records():
+            writer.append(record)
+        found = verdicts(writer)
+        writer.replace(layout.VERDICTS, found)
+        published = "".join(f"{p.model_dump_json()}\n" for p in run.published)
+        writer.replace_text(PUBLISHED, published)
+        counts = {**run.counts(), "verdicts": sum(v.abstained is None for v in found)}
+        writer.seal(writer.manifest(), status="complete", counts=counts)
+    return out / run.name
+
+
+def _manifest(run: ForeignRun, source: Path) -> Manifest:
+    times = run.times or [now()]
+    panel = _panel(run)
+    return Manifest(
+        run=run.name,
+        kind=run.kind,
+        parent=run.parent,
+        prompts=run.source,
+        config=_config(run),
+        panel=panel,
+        hashes={f"source {name}": digest for name, digest in _hashes(source).items()},
+        versions=versions(),
+        cost_usd=run.cost_usd,
+        cost_is_lower_bound=any(p.cost_usd is None for p in run.published),
+        started=times[0],
+        ended=times[-1],
+        wall_s=round(run.wall_s, 3),
+        notes=[f"converted from {run.source}; licence: {run.licence}", *run.notes],
+    )
+
+
+def _panel(run: ForeignRun) -> dict[str, Any]:
+    judges = [{**asdict(seat), "model": seat.id} for seat in run.panel]
+    return {"name": run.name, "quorum": None, "ties": True, "judges": judges}
+
+
+def _config(run: ForeignRun) -> dict[str, Any]:
+    """What clash would call the way the run was made, as far as that is known."""
+    presentations = {blinding.presentation for blinding in run.blinding}
+    known = Config.model_validate(
+        {"criteria": {"mode": "none"}, "blinding": {"both_orders": len(presentations) > 1}}
+    ).model_dump(mode="json")
+    return {**known, "candidates": [models.describe(name) for name in run.candidates]}
+
+
+def _hashes(source: Path) -> dict[str, str]:
+    if source.is_file():
+        return {source.name: sha256(source)}
+    files = sorted(path for path in source.rglob("*") if path.suffix in _RESULT_FILES)
+    return {path.relative_to(source).as_posix(): sha256(path) for path in files}

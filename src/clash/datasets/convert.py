@@ -1,0 +1,97 @@
+"""What other tools wrote, recognised by its form and read as runs or as labelled pairs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, get_args
+
+from clash.datasets import tables
+from clash.datasets.importers import agent_clash, alpaca_eval, arena_hard, fastchat, promptfoo
+from clash.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from clash.datasets.foreign import ForeignRun
+    from clash.datasets.pairs import Dataset
+
+Format = Literal["agent-clash", "alpaca-eval", "arena-hard", "fastchat", "promptfoo", "pairs"]
+FORMATS: tuple[Format, ...] = get_args(Format)
+
+_READERS: dict[Format, Callable[[Path], list[ForeignRun]]] = {
+    "agent-clash": agent_clash.read,
+    "alpaca-eval": alpaca_eval.read,
+    "arena-hard": arena_hard.read,
+    "fastchat": fastchat.read,
+    "promptfoo": promptfoo.read,
+}
+
+
+@dataclass(frozen=True)
+class Converted:
+    """What was read: runs with judgments, or a data set without any."""
+
+    format: Format
+    runs: tuple[ForeignRun, ...] = ()
+    dataset: Dataset | None = None
+
+
+def convert(path: Path, form: Format | None = None) -> Converted:
+    """Read the result files of another tool, or a file of labelled pairs.
+
+    Args:
+        path: a file, or the folder that the tool wrote to.
+        form: which tool; recognised by what is there where not given.
+
+    Raises:
+        InputError: nothing there is recognised, or a record cannot be used.
+    """
+    if not path.exists():
+        raise InputError("no such file or folder", path=path, mend="check the path")
+    form = form or recognise(path)
+    if form == "pairs":
+        from clash.datasets import loaders
+
+        return Converted(form, dataset=loaders.load_file(path))
+    runs = _READERS[form](path)
+    if not any(run.judgments for run in runs):
+        raise InputError(f"holds no judgment in the form of {form}", path=path)
+    return Converted(form, runs=tuple(runs))
+
+
+def recognise(path: Path) -> Format:
+    """The tool that wrote ``path``.
+
+    Raises:
+        InputError: it is none that clash knows.
+    """
+    if agent_clash.is_here(path):
+        return "agent-clash"
+    if promptfoo.is_here(path):
+        return "promptfoo"
+    for file in _candidates(path):
+        row = tables.first(file)
+        found = None if row is None else _form(frozenset(row.value))
+        if found is not None:
+            return found
+    if path.is_file():
+        return "pairs"
+    raise InputError(
+        "holds nothing that is recognised", path=path, mend=f"name its form: {', '.join(FORMATS)}"
+    )
+
+
+def _form(keys: frozenset[str]) -> Format | None:
+    if keys >= arena_hard.COLUMNS:
+        return "arena-hard"
+    if keys >= fastchat.PAIR or keys >= fastchat.SINGLE:
+        return "fastchat"
+    return "alpaca-eval" if keys >= alpaca_eval.COLUMNS else None
+
+
+def _candidates(path: Path) -> list[Path]:
+    if path.is_file():
+        return [path]
+    judged = sorted(path.rglob("model_judgment/**/*.jsonl"))
+    return [*judged, *sorted(path.rglob("annotations.json"))][:3]

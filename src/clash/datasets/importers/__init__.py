@@ -1,0 +1,1 @@
+"""Runs of other tools, one module a tool."""

@@ -1,0 +1,46 @@
+"""The published raw results of "Multi-Agent Judging for LLM Evaluation" as runs.
+
+What the files are, which is not what their names say:
+
+* ``judge_matrix_data.json`` is a log, newest first. Items that were evaluated again stand in it
+  twice; the newest record of each is the one that the result files rest on (same winner, same
+  cost). ``arena_r1`` stops at 93 of 100 items; the other seven, and the final evaluation of four,
+  stand in ``other``.
+* The paper's ablation (Table 11) was computed on the newest records of ``mtbench`` and
+  ``arena_r1`` alone (N = 99 and 93), its unanimity table (Table 12) on every record of the two
+  lists, retries included. So the first Arena run is here twice: as published, and as ``…-log``.
+* ``total_judges`` counts the candidates that judged, ``total_supreme`` the panel. The published
+  tally adds the candidates' rankings (weight 1) to the panel's (weight 2); the published
+  confidence is the tally's margin over the number of judging candidates, at least 1.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from clash.datasets.importers.agent_clash import end_to_end, experiments, files
+from clash.errors import InputError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from clash.datasets.foreign import ForeignRun
+
+is_here = files.is_here
+
+
+def read(folder: Path) -> list[ForeignRun]:
+    """Every run that the files of ``folder`` hold.
+
+    ``mt-bench``, ``arena-1``, ``arena-2``, ``arena-3`` (the targeted one), ``arena-1-log``,
+    the earlier evaluations of what was evaluated twice (``…-retries``), and the end-to-end test as
+    ``e2e-1`` to ``e2e-3``. Experiments whose files are missing are left out.
+
+    Raises:
+        InputError: no experiment is whole, or a file is not of the published form.
+    """
+    found = files.read(folder)
+    runs = [*experiments.mt_bench(found), *experiments.arena(found), *end_to_end.runs(found)]
+    if not runs:
+        raise InputError("holds the log of the judges but no result file", path=folder)
+    return runs

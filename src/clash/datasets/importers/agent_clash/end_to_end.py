@@ -1,0 +1,90 @@
+"""The end-to-end test: responses generated afresh and judged, three times over."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from clash.datasets.foreign import ForeignRun, Published
+from clash.datasets.importers.agent_clash.ballots import Ballots, ballots, panel
+from clash.datasets.importers.agent_clash.experiments import Material
+from clash.records import Item, Response
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from clash.datasets.importers.agent_clash.files import Cycle, Files
+
+
+def runs(files: Files) -> list[ForeignRun]:
+    """One run a cycle; the later ones repeat the first, with other responses."""
+    if files.end_to_end is None:
+        return []
+    log = {evaluation.eval_id: evaluation for evaluation in files.matrix.other}
+    voting = panel(log.values())
+    found = []
+    for number, cycles in enumerate(files.end_to_end.runs.values(), start=1):
+        judged = {
+            cycle.prompt_id: ballots(log[cycle.eval_id], cycle.prompt_id, voting)
+            for cycle in cycles
+            if cycle.eval_id in log
+        }
+        found.append(
+            _material(files, cycles, judged).run(
+                f"e2e-{number}",
+                "eval" if number == 1 else "rerun",
+                judged,
+                f"{files.folder.name}, end to end, run {number}",
+                voting=voting,
+                parent=None if number == 1 else "e2e-1",
+                notes=["responses were generated for this run; their texts are not published"],
+            )
+        )
+    return found
+
+
+def _material(files: Files, cycles: Sequence[Cycle], judged: Mapping[str, Ballots]) -> Material:
+    if files.end_to_end is None:
+        return Material({}, {})
+    prompts = {prompt.id: prompt for prompt in files.end_to_end.prompts}
+    models = files.end_to_end.models
+    return Material(
+        items={
+            cycle.prompt_id: Item(
+                item_id=cycle.prompt_id,
+                prompt=prompts[cycle.prompt_id].prompt,
+                tags=[prompts[cycle.prompt_id].difficulty],
+            )
+            for cycle in cycles
+        },
+        responses={
+            cycle.prompt_id: [
+                _response(cycle.prompt_id, models["model_a"], cycle.hash_a, cycle.gen_latency_a),
+                _response(cycle.prompt_id, models["model_b"], cycle.hash_b, cycle.gen_latency_b),
+            ]
+            for cycle in cycles
+        },
+        published={cycle.prompt_id: _published(cycle, judged) for cycle in cycles},
+    )
+
+
+def _response(item_id: str, model: str, digest: str, latency_ms: float) -> Response:
+    return Response(
+        item_id=item_id,
+        candidate=model,
+        model=model,
+        source="generated",
+        latency_s=latency_ms / 1000,
+        error=f"not published; its hash is {digest}",
+    )
+
+
+def _published(cycle: Cycle, judged: Mapping[str, Ballots]) -> Published:
+    found = judged.get(cycle.prompt_id)
+    return Published(
+        item_id=cycle.prompt_id,
+        winner=cycle.ai_winner,
+        confidence=cycle.confidence,
+        cost_usd=cycle.judge_cost,
+        elapsed_s=cycle.elapsed_s,
+        time=found.time if found else None,
+    )

@@ -1,0 +1,267 @@
+"""The two experiments against people: MT-Bench, and Chatbot Arena in three runs."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from clash.datasets.foreign import ForeignRun, Published, no_criteria
+from clash.datasets.importers.agent_clash.ballots import Ballots, ballots, missing, panel
+from clash.datasets.loaders.mt_bench import category
+from clash.records import Item, Kind, Label, Response
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from clash.datasets.importers.agent_clash.files import Evaluation, Files, Pair, Result
+
+LICENCE = "CC-BY-4.0"
+_NOT_PUBLISHED = "not published"
+_CRITERIA = "criteria were generated for each item and not published"
+_TALLY = (
+    "the published tally adds judging candidates (weight 1) to the panel (weight 2);"
+    " here they are observers and do not count"
+)
+_CONFIDENCE = (
+    "the published confidence is the tally's margin over the number of judging candidates"
+    " (at least 1), not a share"
+)
+_CATEGORIES = {
+    "STABLE_WRONG": "stably-incorrect",
+    "UNSTABLE": "unstable",
+    "LOW_CONF_OK": "low-confidence-correct",
+}
+
+
+@dataclass(frozen=True)
+class Material:
+    """Items with what stands beside them, by item id; judged or not."""
+
+    items: Mapping[str, Item]
+    responses: Mapping[str, list[Response]]
+    published: Mapping[str, Published] = field(default_factory=dict)
+
+    def run(
+        self,
+        name: str,
+        kind: Kind,
+        judged: Mapping[str, Ballots],
+        source: str,
+        *,
+        voting: Sequence[str] = (),
+        parent: str | None = None,
+        notes: Iterable[str] = (),
+    ) -> ForeignRun:
+        """The run of these items; one that is not judged has its voting judges failed."""
+        items = tuple(self.items.values())
+        ids = [item.item_id for item in items]
+        lost = {i: [missing(i, judge) for judge in voting] for i in ids if i not in judged}
+        return ForeignRun(
+            name=name,
+            kind=kind,
+            parent=parent,
+            source=source,
+            licence=LICENCE,
+            items=items,
+            responses=tuple(r for i in ids for r in self.responses[i]),
+            blinding=tuple(judged[i].blinding for i in ids if i in judged),
+            criteria=no_criteria(items),
+            judgments=tuple(
+                j for i in ids for j in (judged[i].judgments if i in judged else lost[i])
+            ),
+            published=tuple(self._published(i, judged) for i in ids),
+            labels=tuple(
+                Label(item_id=item.item_id, annotator="human", winner=item.label)
+                for item in items
+                if item.label is not None
+            ),
+            notes=(*notes, *_lost(lost), *_ties(judged), _CRITERIA, _TALLY, _CONFIDENCE),
+        )
+
+    def _published(self, item_id: str, judged: Mapping[str, Ballots]) -> Published:
+        """What a result file says of an item, else what the log says."""
+        if item_id in self.published or item_id not in judged:
+            return self.published.get(item_id, Published(item_id=item_id))
+        found = judged[item_id]
+        return Published(
+            item_id=item_id,
+            winner=found.winner,
+            match=found.winner == self.items[item_id].label,
+            cost_usd=found.cost_usd,
+            time=found.time,
+        )
+
+    def only(self, ids: Iterable[str]) -> Material:
+        """Some of the items, in their order here, without what was published of them."""
+        keep = set(ids)
+        return replace(
+            self,
+            items={i: item for i, item in self.items.items() if i in keep},
+            responses={i: found for i, found in self.responses.items() if i in keep},
+            published={},
+        )
+
+
+def mt_bench(files: Files) -> list[ForeignRun]:
+    """The first experiment and what was evaluated twice in it; none without texts and results."""
+    if files.pairs is None or files.mt_bench is None:
+        return []
+    pairs = {f"mtbench-{pair.id:03d}": pair for pair in files.pairs.pairs}
+    voting = panel(files.matrix.mtbench)
+    newest, earlier = _by_age(files.matrix.mtbench, "mtbench", voting)
+    results = {f"mtbench-{result.eval_id:03d}": result for result in files.mt_bench.results}
+    material = Material(
+        items={item_id: _mt_bench_item(item_id, pair) for item_id, pair in pairs.items()},
+        responses={i: _texts(i, pair) for i, pair in pairs.items()},
+        published=_published(results, newest),
+    )
+    source = f"{files.folder.name}, first experiment"
+    run = material.run("mt-bench", "validate", newest, source, voting=voting)
+    return [run, *_retries(material, run, earlier, source)]
+
+
+def arena(files: Files) -> list[ForeignRun]:
+    """The second experiment: the runs that the folder has result files for."""
+    if files.arena is None:
+        return []
+    results = {_arena_id(result.eval_id): result for result in files.arena.results}
+    voting = panel(files.matrix.arena_r1)
+    log, earlier = _by_age(files.matrix.arena_r1, "arena", voting)
+    late = [e for e in files.matrix.other if re.fullmatch(r"arena_\d+", e.eval_id)]
+    final, _ = _by_age([*late, *files.matrix.arena_r1], "arena", voting)
+    material = _arena_material(results, final)
+    source = f"{files.folder.name}, second experiment"
+    first = material.run("arena-1", "validate", final, f"{source}, run 1", voting=voting)
+    same = material.only(log)
+    note = "the records that the paper's ablation was computed on; see arena-1 for the run"
+    logged = same.run("arena-1-log", "validate", log, f"{source}, log of run 1", notes=[note])
+    runs = [first, logged, *_retries(material, logged, earlier, source)]
+    for number, further in enumerate((files.arena_2, files.arena_3), start=2):
+        if further is not None:
+            judged = [e for e in files.matrix.other if e.eval_id.startswith(f"arena_r{number}_")]
+            runs.append(_rerun(number, further.results, judged, voting, source))
+    return runs
+
+
+def _rerun(
+    number: int,
+    results: Sequence[Result],
+    judged: Sequence[Evaluation],
+    voting: Sequence[str],
+    source: str,
+) -> ForeignRun:
+    found, _ = _by_age(judged, "arena", voting)
+    material = _arena_material({_arena_id(result.eval_id): result for result in results}, found)
+    return material.run(
+        f"arena-{number}",
+        "rerun",
+        found,
+        f"{source}, run {number}",
+        voting=voting,
+        parent="arena-1",
+    )
+
+
+def _arena_material(results: Mapping[str, Result], judged: Mapping[str, Ballots]) -> Material:
+    return Material(
+        items={item_id: _arena_item(item_id, result) for item_id, result in results.items()},
+        responses={
+            item_id: [
+                Response(item_id=item_id, candidate=model, source="injected", error=_NOT_PUBLISHED)
+                for model in (result.model_a, result.model_b)
+                if model is not None
+            ]
+            for item_id, result in results.items()
+        },
+        published=_published(results, judged),
+    )
+
+
+def _retries(
+    material: Material, run: ForeignRun, earlier: Mapping[str, Ballots], source: str
+) -> list[ForeignRun]:
+    """What was evaluated before the evaluation that counts, as a run of its own."""
+    if not earlier:
+        return []
+    note = f"earlier evaluations of {len(earlier)} items, which {run.name} does not rest on"
+    again = material.only(earlier)
+    name = f"{run.name}-retries"
+    return [again.run(name, "rerun", earlier, f"{source}, retries", parent=run.name, notes=[note])]
+
+
+def _by_age(
+    log: Sequence[Evaluation], prefix: str, voting: Sequence[str]
+) -> tuple[dict[str, Ballots], dict[str, Ballots]]:
+    """The newest evaluation of each item, and the one before it where there is one."""
+    newest: dict[str, Ballots] = {}
+    earlier: dict[str, Ballots] = {}
+    for evaluation in sorted(log, key=lambda e: e.timestamp, reverse=True):
+        item_id = f"{prefix}-{_number(evaluation.eval_id):03d}"
+        place = earlier if item_id in newest else newest
+        place.setdefault(item_id, ballots(evaluation, item_id, voting))
+    return newest, earlier
+
+
+def _number(eval_id: str) -> int:
+    return int(eval_id.rpartition("_")[2])
+
+
+def _arena_id(number: int) -> str:
+    return f"arena-{number:03d}"
+
+
+def _mt_bench_item(item_id: str, pair: Pair) -> Item:
+    found = category(pair.question_id)
+    return Item(
+        item_id=item_id,
+        prompt=pair.prompt,
+        tags=[found] if found else [],
+        label=pair.winner,
+        group=f"q{pair.question_id}",
+    )
+
+
+def _texts(item_id: str, pair: Pair) -> list[Response]:
+    both = {pair.model_a: pair.response_a, pair.model_b: pair.response_b}
+    return [
+        Response(item_id=item_id, candidate=model, text=text, source="injected")
+        for model, text in both.items()
+    ]
+
+
+def _arena_item(item_id: str, result: Result) -> Item:
+    tag = _CATEGORIES.get(result.category or "", result.category)
+    return Item(item_id=item_id, label=result.human_winner or None, tags=[tag] if tag else [])
+
+
+def _published(
+    results: Mapping[str, Result], judged: Mapping[str, Ballots]
+) -> dict[str, Published]:
+    return {
+        item_id: Published(
+            item_id=item_id,
+            winner=result.ai_winner or None,
+            ranking=result.ai_ranking,
+            confidence=result.confidence if result.ai_winner else None,
+            match=result.match,
+            cost_usd=result.cost,
+            elapsed_s=result.elapsed_s,
+            time=judged[item_id].time if item_id in judged else None,
+        )
+        for item_id, result in results.items()
+    }
+
+
+def _lost(lost: Mapping[str, object]) -> list[str]:
+    if not lost:
+        return []
+    return [f"{', '.join(lost)}: published without a judge; the panel counts as failed there"]
+
+
+def _ties(judged: Mapping[str, Ballots]) -> list[str]:
+    return [
+        f"{item_id}: the panel is split evenly; the published winner stood under {found.slot}"
+        for item_id, found in judged.items()
+        if found.undecided
+    ]

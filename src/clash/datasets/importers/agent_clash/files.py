@@ -1,0 +1,206 @@
+"""The result files of "Multi-Agent Judging for LLM Evaluation", as they were published."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, field_validator
+
+from clash.datasets import tables
+from clash.documents import Document, validate
+from clash.errors import InputError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MATRIX = "judge_matrix_data.json"
+PAIRS = "mt_bench_100_evaluations.json"
+MT_BENCH = "validation_results.json"
+ARENA = "arena_validation_results.json"
+ARENA_2 = "arena_validation_results_run2.json"
+ARENA_3 = "arena_validation_results_run3.json"
+END_TO_END = "e2e_mini_results.json"
+NAMES = (MATRIX, PAIRS, MT_BENCH, ARENA, ARENA_2, ARENA_3, END_TO_END)
+
+M = TypeVar("M", bound=BaseModel)
+
+
+class _Published(BaseModel):
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class JudgeRow(_Published):
+    """One judge's ranking of the labels, best first."""
+
+    judge_model: str
+    ranking: list[str]
+    is_supreme: bool
+
+
+class Winner(_Published):
+    """The first of the tally."""
+
+    anon_id: str
+    model: str
+
+
+class Summary(_Published):
+    """The tally of an evaluation."""
+
+    winner: Winner
+    total_cost: float
+
+
+class Evaluation(_Published):
+    """One logged evaluation. An ``eval_id`` that stands twice was evaluated again."""
+
+    eval_id: str
+    human_winner: str
+    ai_winner: str
+    judge_matrix: list[JudgeRow]
+    ai_ranking: list[str]
+    summary: Summary
+    timestamp: str
+
+
+class Matrix(_Published):
+    """The log, newest first; ``other`` holds everything after the first Arena run."""
+
+    mtbench: list[Evaluation]
+    arena_r1: list[Evaluation]
+    other: list[Evaluation]
+
+
+class Result(_Published):
+    """One evaluation in a result file, without its judges."""
+
+    eval_id: int
+    human_winner: str
+    ai_winner: str
+    match: bool
+    confidence: float
+    ai_ranking: list[str]
+    cost: float
+    elapsed_s: float
+    model_a: str | None = None
+    model_b: str | None = None
+    category: str | None = None
+    error: str | None = None
+
+
+class Results(_Published):
+    """A result file."""
+
+    timestamp: str
+    results: list[Result]
+
+
+class Pair(_Published):
+    """An MT-Bench pair with both texts and one person's vote."""
+
+    id: int
+    question_id: int
+    prompt: str
+    model_a: str
+    model_b: str
+    response_a: str
+    response_b: str
+    winner: str
+    winner_side: Literal["A", "B"]
+
+
+class Pairs(_Published):
+    """Every pair of the first experiment."""
+
+    pairs: list[Pair]
+
+
+class Prompt(_Published):
+    """A prompt of the end-to-end test."""
+
+    id: str
+    difficulty: str
+    prompt: str
+
+
+class Cycle(_Published):
+    """One prompt in one end-to-end run."""
+
+    eval_id: str
+    prompt_id: str
+    ai_winner: str
+    confidence: float
+    judge_cost: float
+    elapsed_s: float
+    hash_a: str
+    hash_b: str
+    gen_latency_a: float
+    gen_latency_b: float
+
+
+class EndToEnd(_Published):
+    """The end-to-end test: ten prompts, generated and judged three times."""
+
+    models: dict[str, str]
+    prompts: list[Prompt]
+    runs: dict[str, list[Cycle]]
+
+    @field_validator("models")
+    @classmethod
+    def _both(cls, models: dict[str, str]) -> dict[str, str]:
+        if {"model_a", "model_b"} - models.keys():
+            raise ValueError("expected model_a and model_b")
+        return models
+
+
+@dataclass(frozen=True)
+class Files:
+    """The published files that a folder holds; null for one that it does not."""
+
+    folder: Path
+    matrix: Matrix
+    pairs: Pairs | None
+    mt_bench: Results | None
+    arena: Results | None
+    arena_2: Results | None
+    arena_3: Results | None
+    end_to_end: EndToEnd | None
+
+
+def is_here(folder: Path) -> bool:
+    """Whether a folder holds the published files."""
+    return folder.is_dir() and _path(folder, MATRIX) is not None
+
+
+def read(folder: Path) -> Files:
+    """The files of a folder, or of the folders below it.
+
+    Raises:
+        InputError: the judges' rankings are missing, or a file is not of this form.
+    """
+    matrix = _read(folder, MATRIX, Matrix)
+    if matrix is None:
+        raise InputError(f"holds no {MATRIX}", path=folder, mend="it has the judges' rankings")
+    return Files(
+        folder=folder,
+        matrix=matrix,
+        pairs=_read(folder, PAIRS, Pairs, under="pairs"),
+        mt_bench=_read(folder, MT_BENCH, Results),
+        arena=_read(folder, ARENA, Results),
+        arena_2=_read(folder, ARENA_2, Results),
+        arena_3=_read(folder, ARENA_3, Results),
+        end_to_end=_read(folder, END_TO_END, EndToEnd),
+    )
+
+
+def _path(folder: Path, name: str) -> Path | None:
+    return min(folder.rglob(name), default=None, key=lambda path: len(path.parts))
+
+
+def _read(folder: Path, name: str, model: type[M], *, under: str | None = None) -> M | None:
+    path = _path(folder, name)
+    if path is None:
+        return None
+    value: Any = tables.read_json(path)
+    return validate(model, Document(path, {under: value} if under else value), error=InputError)

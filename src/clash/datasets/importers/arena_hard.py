@@ -1,0 +1,74 @@
+"""arena-hard-auto's judgments: each model against a baseline, in both orders.
+
+A record has ``question_id`` (or ``uid``), ``model``, ``judge``, ``games``: two of ``{score}``, from
+``A>>B`` to ``B>>A`` or null. The first game shows the baseline first, the second the model. Newer
+records name their ``baseline``; older ones do not, and it is called ``baseline`` here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from clash.datasets import tables
+from clash.datasets.importers import bench
+from clash.datasets.importers.games import Collector, pair
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from clash.datasets.foreign import ForeignRun
+    from clash.datasets.importers.bench import Bench
+    from clash.datasets.tables import Row
+
+COLUMNS = frozenset({"model", "judge", "games"})
+_FIRST = ("A>B", "A>>B", "B<A", "B<<A")
+_SECOND = ("B>A", "B>>A", "A<B", "A<<B")
+_TIE = ("A=B", "B=A")
+
+
+def read(path: Path) -> list[ForeignRun]:
+    """The judgments of a benchmark folder or a judgment file, as one run.
+
+    Raises:
+        InputError: a record cannot be used.
+    """
+    texts = bench.read(path)
+    collector = Collector()
+    for file in bench.judgments(path):
+        for row in tables.rows(file):
+            _add(collector, row, texts)
+    return [collector.build("arena-hard", str(path))]
+
+
+def _add(collector: Collector, row: Row, texts: Bench) -> None:
+    question, model = bench.question_id(row), row.text("model")
+    baseline = row.optional("baseline") or "baseline"
+    item_id = f"{question}-{model}"
+    tags = [row.text("category")] if row.get("category") else texts.tags(question)
+    collector.item(item_id, texts.prompt(question), tags=tags, group=question)
+    for candidate in (baseline, model):
+        collector.response(item_id, candidate, texts.text(candidate, question))
+    games = row.get("games")
+    if not isinstance(games, list):
+        raise row.error("expected a list of games", "games")
+    for presentation, game in enumerate(games):
+        shown = [baseline, model] if presentation % 2 == 0 else [model, baseline]
+        score = game.get("score") if isinstance(game, dict) else None
+        collector.judgment(
+            item_id,
+            shown,
+            row.text("judge"),
+            _ranking(row, shown, score),
+            presentation=presentation,
+            error="the judge gave no verdict that could be read",
+            flags=["much better"] if score and (">>" in score or "<<" in score) else [],
+        )
+
+
+def _ranking(row: Row, shown: list[str], score: Any) -> list[list[str]] | None:  # noqa: ANN401 - any JSON value
+    if score is None:
+        return None
+    for place, known in ((0, _FIRST), (1, _SECOND), (None, _TIE)):
+        if score in known:
+            return pair(shown, place)
+    raise row.error(f"expected A>>B to B>>A, found {score!r}", "games")

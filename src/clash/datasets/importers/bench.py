@@ -1,0 +1,121 @@
+"""A benchmark folder as FastChat and arena-hard keep it.
+
+``question.jsonl``, ``model_answer/MODEL.jsonl``, ``model_judgment/…/*.jsonl``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from clash.datasets import tables
+from clash.datasets.pairs import transcript
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from clash.datasets.tables import Row
+
+_QUESTIONS = "question.jsonl"
+_ANSWERS = "model_answer"
+_JUDGMENTS = "model_judgment"
+_LEVELS = 4
+
+
+@dataclass(frozen=True)
+class Bench:
+    """The texts of a benchmark, as far as they are there.
+
+    Attributes:
+        questions: turns by question.
+        answers: turns by model and question.
+        categories: by question.
+    """
+
+    questions: Mapping[str, list[str]]
+    answers: Mapping[tuple[str, str], list[str]]
+    categories: Mapping[str, str]
+
+    def prompt(self, question: str, turns: int | None = None) -> str | None:
+        """A question up to a turn."""
+        return _up_to(self.questions.get(question), turns)
+
+    def text(self, model: str, question: str, turns: int | None = None) -> str | None:
+        """A model's answer up to a turn."""
+        return _up_to(self.answers.get((model, question)), turns)
+
+    def tags(self, question: str) -> list[str]:
+        """The question's category, where it has one."""
+        return [self.categories[question]] if question in self.categories else []
+
+
+def judgments(path: Path) -> list[Path]:
+    """The judgment files: ``path`` itself, or those below the folder."""
+    if path.is_file():
+        return [path]
+    inside = path / _JUDGMENTS
+    return sorted((inside if inside.is_dir() else path).rglob("*.jsonl"))
+
+
+def read(path: Path) -> Bench:
+    """The texts of the benchmark that ``path`` belongs to; empty where they are not beside it.
+
+    Raises:
+        InputError: a file of it cannot be read.
+    """
+    folder = _folder(path)
+    if folder is None:
+        return Bench({}, {}, {})
+    asked = list(tables.rows(folder / _QUESTIONS))
+    return Bench(
+        questions={question_id(row): _questions(row) for row in asked},
+        answers={
+            (row.optional("model_id", "model") or file.stem, question_id(row)): _answers(row)
+            for file in sorted((folder / _ANSWERS).glob("*.jsonl"))
+            for row in tables.rows(file)
+        },
+        categories={question_id(row): row.text("category") for row in asked if row.get("category")},
+    )
+
+
+def question_id(row: Row) -> str:
+    """The question that a record is about."""
+    return row.text("uid", "question_id")
+
+
+def _folder(path: Path) -> Path | None:
+    near = [path, *path.parents][: _LEVELS + 1]
+    return next((folder for folder in near if (folder / _QUESTIONS).is_file()), None)
+
+
+def _questions(row: Row) -> list[str]:
+    turns = row.get("turns")
+    if isinstance(turns, list):
+        return [_content(turn) for turn in turns]
+    return [row.text("prompt")]
+
+
+def _answers(row: Row) -> list[str]:
+    messages = row.get("messages")
+    if isinstance(messages, list):
+        return [_content(m) for m in messages if m.get("role") == "assistant"]
+    choices = row.get("choices")
+    if not isinstance(choices, list) or not choices:
+        raise row.error("expected choices or messages", "choices")
+    return [_content(turn) for turn in choices[0].get("turns", [])]
+
+
+def _content(turn: Any) -> str:  # noqa: ANN401 - any JSON value
+    """A turn's text: itself, or under ``content``, or under ``content.answer``."""
+    while isinstance(turn, dict):
+        turn = turn.get("content", turn.get("answer", ""))
+    if isinstance(turn, list):
+        return "".join(_content(part) for part in turn[:1])
+    return turn if isinstance(turn, str) else ""
+
+
+def _up_to(turns: list[str] | None, number: int | None) -> str | None:
+    if not turns:
+        return None
+    return transcript(turns[: number or len(turns)])

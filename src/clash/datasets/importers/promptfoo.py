@@ -1,0 +1,215 @@
+"""promptfoo's JSON output: providers and prompts on test cases, graded by assertions.
+
+A result has ``testIdx``, ``promptIdx``, ``provider``, ``prompt``, ``vars``, ``response``, ``error``,
+``latencyMs``, ``cost`` and ``gradingResult.componentResults``: one for each assertion, with
+``pass``, ``score`` and ``assertion``. What a model graded becomes a judge's ranking of the test's
+outputs; deterministic assertions become an observer, since no judge spoke.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from clash.datasets import tables
+from clash.datasets.importers.fastchat import ranked
+from clash.datasets.importers.games import Collector
+from clash.errors import InputError
+from clash.records import Criteria, Criterion
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from clash.datasets.foreign import ForeignRun
+
+CHECKS = "promptfoo:checks"
+_BEST = "select-best"
+_GRADED = (
+    "llm-rubric",
+    "g-eval",
+    "model-graded-",
+    "factuality",
+    "answer-relevance",
+    "context-",
+    "conversation-relevance",
+    "search-rubric",
+    "agent-rubric",
+    "pi",
+)
+
+
+@dataclass(frozen=True)
+class _Cell:
+    """One output of one test."""
+
+    candidate: str
+    text: str | None
+    result: Mapping[str, Any]
+
+    def components(self) -> list[Mapping[str, Any]]:
+        grading = self.result.get("gradingResult") or {}
+        return [c for c in grading.get("componentResults") or [] if isinstance(c, dict)]
+
+
+def is_here(path: Path) -> bool:
+    """Whether a file is such an output."""
+    if not path.is_file() or path.suffix != ".json":
+        return False
+    value = tables.read_json(path)
+    return isinstance(value, dict) and _results(value) is not None
+
+
+def read(path: Path) -> list[ForeignRun]:
+    """The results of an output file, as one run.
+
+    Raises:
+        InputError: it is not an output of promptfoo.
+    """
+    value = tables.read_json(path)
+    results = _results(value) if isinstance(value, dict) else None
+    if results is None:
+        raise InputError("is not an output of promptfoo (no results.results)", path=path)
+    tests = _tests([_cell(result) for result in results])
+    names = _short_names(tests)
+    collector = Collector()
+    for number, cells in enumerate(tests.values(), start=1):
+        _add(collector, f"test-{number:03d}", cells, names)
+    graded = "a model-graded score of each output alone becomes a ranking by score"
+    return [collector.build("promptfoo", str(path), graded)]
+
+
+def _results(value: Mapping[str, Any]) -> list[Any] | None:
+    inner = value.get("results")
+    found = inner.get("results") if isinstance(inner, dict) else None
+    return found if isinstance(found, list) else None
+
+
+def _tests(cells: Sequence[_Cell]) -> dict[tuple[str, int], list[_Cell]]:
+    """Outputs by test; a repeated evaluation of a test is a test of its own."""
+    tests: dict[tuple[str, int], list[_Cell]] = defaultdict(list)
+    seen: Counter[tuple[str, str]] = Counter()
+    for cell in cells:
+        test = _test(cell.result)
+        tests[test, seen[test, cell.candidate]].append(cell)
+        seen[test, cell.candidate] += 1
+    return tests
+
+
+def _test(result: Mapping[str, Any]) -> str:
+    if "testIdx" in result:
+        return str(result["testIdx"])
+    return json.dumps(result.get("vars") or {}, sort_keys=True)
+
+
+def _cell(result: Mapping[str, Any]) -> _Cell:
+    output = (result.get("response") or {}).get("output")
+    text = output if isinstance(output, str) or output is None else json.dumps(output)
+    return _Cell(f"{_provider(result)}\x1f{_prompt(result)}", text, result)
+
+
+def _provider(result: Mapping[str, Any]) -> str:
+    provider = result.get("provider") or {}
+    if isinstance(provider, str):
+        return provider
+    return provider.get("label") or provider.get("id") or "provider"
+
+
+def _prompt(result: Mapping[str, Any]) -> str:
+    prompt = result.get("prompt") or {}
+    index = result.get("promptIdx")
+    return str(prompt.get("label") or prompt.get("raw") or index)
+
+
+def _short_names(tests: Mapping[tuple[str, int], Sequence[_Cell]]) -> dict[str, str]:
+    """The provider's name, with the prompt's number where a provider had several prompts."""
+    prompts: dict[str, list[str]] = defaultdict(list)
+    for cell in (cell for cells in tests.values() for cell in cells):
+        provider, _, prompt = cell.candidate.partition("\x1f")
+        if prompt not in prompts[provider]:
+            prompts[provider].append(prompt)
+    most = max(len(cells) for cells in tests.values()) if tests else 0
+    single = most <= len(prompts)
+    return {
+        f"{provider}\x1f{prompt}": provider
+        if single or len(found) == 1
+        else f"{provider} (prompt {n})"
+        for provider, found in prompts.items()
+        for n, prompt in enumerate(found, start=1)
+    }
+
+
+def _add(
+    collector: Collector, item_id: str, cells: Sequence[_Cell], names: Mapping[str, str]
+) -> None:
+    asked = {(cell.result.get("prompt") or {}).get("raw") for cell in cells}
+    variables = json.dumps(cells[0].result.get("vars") or {}, ensure_ascii=False)
+    collector.item(item_id, asked.pop() if len(asked) == 1 else variables)
+    answered: dict[str, _Cell] = {}
+    for cell in cells:
+        name = names[cell.candidate]
+        failed = cell.text is None or cell.result.get("failureReason") == 2
+        latency = cell.result.get("latencyMs")
+        collector.response(
+            item_id,
+            name,
+            None if failed else cell.text,
+            source="generated",
+            cost_usd=cell.result.get("cost"),
+            latency_s=None if latency is None else latency / 1000,
+            error=(cell.result.get("error") or "no output") if failed else None,
+        )
+        if not failed:
+            answered[name] = cell
+    if len(answered) >= 2:
+        _judge(collector, item_id, answered)
+
+
+def _judge(collector: Collector, item_id: str, cells: Mapping[str, _Cell]) -> None:
+    scores: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    asked: dict[str, None] = {}
+    for name, cell in cells.items():
+        for component in cell.components():
+            judge, criterion = _grader(component)
+            scores[judge][name].append(float(component.get("score") or 0))
+            if criterion and judge != CHECKS:
+                asked[criterion] = None
+    if asked:
+        weight = 1 / len(asked)
+        kept = [Criterion(name=text, weight=weight) for text in asked]
+        collector.criteria(Criteria(item_id=item_id, source="fixed", criteria=kept))
+    for judge, given in scores.items():
+        means = {name: sum(found) / len(found) for name, found in given.items()}
+        reason = _why_not(judge, means, cells)
+        collector.judgment(
+            item_id,
+            list(cells),
+            judge,
+            None if reason else ranked(means),
+            error=reason,
+            role="observer" if judge == CHECKS else "voting",
+        )
+
+
+def _why_not(judge: str, means: Mapping[str, float], cells: Mapping[str, _Cell]) -> str | None:
+    if means.keys() != cells.keys():
+        return "not every output was graded"
+    if judge.startswith(_BEST) and not any(means.values()):
+        return "the verdict could not be read, so every output failed"
+    return None
+
+
+def _grader(component: Mapping[str, Any]) -> tuple[str, str | None]:
+    """Who graded, and by what."""
+    assertion = component.get("assertion") or {}
+    kind = str(assertion.get("type") or "")
+    if kind != _BEST and not kind.removeprefix("not-").startswith(_GRADED):
+        return CHECKS, None
+    provider = assertion.get("provider")
+    if isinstance(provider, dict):
+        provider = provider.get("id")
+    value = assertion.get("value")
+    judge = f"{kind}/{provider}" if provider else kind
+    return judge, value if isinstance(value, str) else None
