@@ -39,6 +39,8 @@ class Request:
             worst-case price.
         schema: JSON Schema of the wanted answer; null asks for text.
         stream: read the answer as a stream, so that the time to first token is known.
+        item_id: the item that is asked about, and ``judge`` who is asked: never sent, and no part
+            of the hash. A replay tells by them which of several answers to equal questions.
     """
 
     turns: tuple[Turn, ...]
@@ -48,11 +50,16 @@ class Request:
     stream: bool = False
     options: Options = field(default_factory=Options)
     task: JudgeTask | None = None
+    item_id: str | None = None
+    judge: str | None = None
 
     def content(self, model: str) -> dict[str, Any]:
-        """What is asked, as plain data: what is hashed, and what replay looks up."""
+        """What is asked, as plain data: what is hashed, and what replay looks up.
+
+        A replayed model is the model that it replays, so that a replay can be replayed.
+        """
         return {
-            "model": model,
+            "model": model.removeprefix("replay/"),
             "system": self.system,
             "turns": [[turn.role, turn.content] for turn in self.turns],
             "max_tokens": self.max_tokens,

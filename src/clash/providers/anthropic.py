@@ -1,0 +1,149 @@
+"""Anthropic through its SDK."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import anthropic
+
+from clash.providers.dialects.messages import LAST_WITH_SAMPLING, Messages
+from clash.providers.network import CutOff
+from clash.providers.sdk import SdkProvider, custom_headers
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from clash.config import Limits, ModelRef
+    from clash.providers.accounts import Account
+    from clash.providers.base import Request
+    from clash.providers.dialects.common import Dialect
+    from clash.providers.ladder import Sent
+    from clash.providers.network import Exchange
+    from clash.providers.sdk import Kind
+
+ERRORS: Mapping[str, Kind] = {
+    "AnthropicError": "misuse",
+    "APIError": "event",
+    "APIResponseValidationError": "payload",
+    "APIWebhookValidationError": "misuse",
+    "APIStatusError": "answer",
+    "APIConnectionError": "line",
+    "APITimeoutError": "line",
+    "RetryableError": "misuse",
+    "CredentialsError": "misuse",
+    "IdentityTokenFileError": "misuse",
+    "BadRequestError": "answer",
+    "AuthenticationError": "answer",
+    "PaymentRequiredError": "answer",
+    "PermissionDeniedError": "answer",
+    "NotFoundError": "answer",
+    "RequestTimeoutError": "answer",
+    "ConflictError": "answer",
+    "PreconditionFailedError": "answer",
+    "ContentTooLargeError": "answer",
+    "UnprocessableEntityError": "answer",
+    "RateLimitError": "answer",
+    "RequestHeaderFieldsTooLargeError": "answer",
+    "ClientClosedRequestError": "answer",
+    "InternalServerError": "answer",
+    "HTTPNotImplementedError": "answer",
+    "ServiceUnavailableError": "answer",
+    "GatewayTimeoutError": "answer",
+    "OverloadedError": "answer",
+}
+"""What each of the SDK's exceptions speaks of; those for single error codes mean what their bases
+do, and the code itself is read from the body."""
+
+_SAMPLING = ("temperature", "top_p")
+
+
+class Anthropic(SdkProvider):
+    """``anthropic/MODEL``."""
+
+    raises: tuple[type[Exception], ...] = (anthropic.AnthropicError,)
+    meanings = ERRORS
+
+    def __init__(
+        self, ref: ModelRef, account: Account, limits: Limits, environ: Mapping[str, str]
+    ) -> None:
+        super().__init__(ref, account, limits)
+        self._headers = default_headers(account, environ)
+        self._sdk: anthropic.AsyncAnthropic | None = None
+
+    def _dialect(self, request: Request) -> Messages:  # noqa: ARG002 - one dialect for all
+        return _MESSAGES
+
+    def _client(self) -> anthropic.AsyncAnthropic:
+        if self._sdk is None:
+            # `clash doctor` names the models that retire; once for each call is too often.
+            warnings.filterwarnings("ignore", message=r"The model '.*' is deprecated")
+            warnings.filterwarnings("ignore", message=r"Using Claude with .*thinking")
+            self._sdk = anthropic.AsyncAnthropic(
+                api_key=self._account.key,
+                base_url=self._account.base_url,
+                max_retries=0,
+                timeout=self._clients.get().timeout,
+                default_headers=self._headers,
+                http_client=self._clients.get(),
+                open_telemetry=False,
+            )
+        return self._sdk
+
+    async def _ask(
+        self, exchange: Exchange, sent: Sent, request: Request, dialect: Dialect
+    ) -> None:
+        messages: Any = self._client().messages
+        call, more = _arguments(sent, request)
+        if not request.stream:
+            await messages.with_raw_response.create(**call, **more)
+            return
+        stream = dialect.stream()
+        async for event in await messages.create(**call, **more):
+            exchange.feed(stream, event.to_dict(mode="json"))
+        exchange.data = stream.whole()
+        if exchange.data is None:
+            raise CutOff
+
+    async def aclose(self) -> None:
+        """Close the connections, where no other model uses them."""
+        self._sdk = None
+        await super().aclose()
+
+
+def _arguments(sent: Sent, request: Request) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Arguments that the SDK knows, and those that go around it.
+
+    The SDK has no temperature any more. Models that still take one want the API version that
+    knew it; the others answer with a 400, and it is dropped.
+    """
+    extra = dict(request.options.extra)
+    headers = dict(request.options.headers)
+    for name in _SAMPLING:
+        if name in sent.body:
+            extra[name] = sent.body[name]
+            headers.setdefault("anthropic-version", LAST_WITH_SAMPLING)
+    call = {key: value for key, value in sent.body.items() if key not in extra}
+    return call, {"extra_body": extra or None, "extra_headers": headers or None}
+
+
+def default_headers(account: Account, environ: Mapping[str, str]) -> dict[str, Any]:
+    """What the SDK shall and shall not send beside the key.
+
+    Custom headers of the environment go to the vendor's own address only. Gateways of older make
+    read the key from ``x-api-key``, so at another address it is sent in both places.
+    """
+    ambient = custom_headers(os.environ.get("ANTHROPIC_CUSTOM_HEADERS", ""))
+    headers: dict[str, Any] = dict.fromkeys(ambient, anthropic.omit)
+    if account.chosen:
+        headers["x-api-key"] = account.key
+    else:
+        headers |= custom_headers(environ.get("ANTHROPIC_CUSTOM_HEADERS", ""))
+    for name in headers:
+        if name.lower() == "authorization":
+            headers[name] = f"Bearer {account.key}"
+    return headers
+
+
+_MESSAGES = Messages()

@@ -1,0 +1,168 @@
+"""Google's ``generateContent``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from clash.providers.dialects.common import Answer, nothing, outcome_of
+from clash.providers.failures import Failure, from_answer
+from clash.providers.ladder import Feature, Sent, left_out, system_of
+from clash.providers.payload import added, count, part
+from clash.records import Tokens
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from clash.providers.base import Request
+    from clash.providers.ladder import Ladder
+
+_BLOCKED = frozenset(
+    {"SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "LANGUAGE", "IMAGE_SAFETY"}
+)
+_JSON_NAMES = ("responseMimeType", "response_mime_type", "JSON mode")
+_SCHEMA_NAMES = (
+    "responseJsonSchema",
+    "response_json_schema",
+    "responseSchema",
+    "response_schema",
+)
+_CUT = frozenset({"MAX_TOKENS", "CONTINUATION"})
+
+
+@dataclass(frozen=True, slots=True)
+class Gemini:
+    """The dialect of ``models/M:generateContent``; names as the SDK's configuration has them."""
+
+    def write(self, model: str, request: Request, ladder: Ladder) -> Sent:
+        """``contents`` and ``config`` of a call."""
+        level = ladder.level(request)
+        features: dict[Feature, tuple[str, ...]] = {}
+        config: dict[str, Any] = {"max_output_tokens": request.max_tokens}
+        if system := system_of(request, level):
+            config["system_instruction"] = system
+        if level in ("schema", "json"):
+            config["response_mime_type"] = "application/json"
+        if level == "schema":
+            config["response_json_schema"] = request.schema
+            features["schema"] = (*_SCHEMA_NAMES, *_JSON_NAMES)
+        elif level == "json":
+            features["json"] = _JSON_NAMES
+        self._options(config, features, request, ladder)
+        body = {"model": model, "contents": _contents(request), "config": config}
+        return Sent(body, features, left_out(ladder, request))
+
+    def _options(
+        self,
+        config: dict[str, Any],
+        features: dict[Feature, tuple[str, ...]],
+        request: Request,
+        ladder: Ladder,
+    ) -> None:
+        options = request.options
+        plain: tuple[tuple[Feature, str, object], ...] = (
+            ("temperature", "temperature", options.temperature),
+            ("top_p", "topP", options.top_p),
+            ("seed", "seed", options.seed),
+        )
+        for name, wire, value in plain:
+            if value is not None and ladder.takes(name):
+                config[name] = value
+                features[name] = (name, wire)
+        if options.reasoning is not None and ladder.takes("reasoning"):
+            config["thinking_config"] = _thinking(options.reasoning)
+            features["reasoning"] = (
+                "thinkingConfig",
+                "thinking_config",
+                "thinkingLevel",
+                "thinking_level",
+                "thinkingBudget",
+                "thinking_budget",
+                "Thinking level",
+                "Thinking budget",
+            )
+
+    def read(self, data: Mapping[str, Any]) -> Answer | Failure:
+        """A whole answer."""
+        block = part(data, "promptFeedback", "blockReason")
+        candidate = part(data, "candidates", 0)
+        if data.get("error"):
+            return from_answer(200, {}, data)
+        if candidate is None and block is None:
+            return nothing("no candidates")
+        finish = part(candidate, "finishReason")
+        pieces = part(candidate, "content", "parts") or ()
+        text = "".join(
+            piece["text"]
+            for piece in pieces
+            if isinstance(part(piece, "text"), str) and not part(piece, "thought")
+        )
+        return Answer(
+            text=text,
+            outcome=outcome_of(
+                text,
+                refused=False,
+                blocked=block is not None or finish in _BLOCKED,
+                cut=finish in _CUT,
+            ),
+            finish_reason=f"prompt blocked: {block}" if block else finish,
+            tokens=_tokens(data.get("usageMetadata")),
+            served_model=data.get("modelVersion"),
+        )
+
+    def stream(self) -> GeminiStream:
+        """An empty answer."""
+        return GeminiStream()
+
+
+def _contents(request: Request) -> list[dict[str, Any]]:
+    roles = {"user": "user", "assistant": "model", "system": "user"}
+    return [{"role": roles[turn.role], "parts": [{"text": turn.content}]} for turn in request.turns]
+
+
+def _thinking(effort: str) -> dict[str, Any]:
+    """A word is a level (3.x), a number is a budget of tokens (2.5)."""
+    if effort.isdecimal():
+        return {"thinking_budget": int(effort)}
+    return {"thinking_level": effort.upper()}
+
+
+def _tokens(usage: object) -> Tokens:
+    """Google counts thoughts beside the candidates, we count them within the output."""
+    thoughts = count(part(usage, "thoughtsTokenCount"))
+    candidates = count(part(usage, "candidatesTokenCount"))
+    return Tokens(
+        input=count(part(usage, "promptTokenCount")),
+        output=added(candidates, thoughts),
+        cached=count(part(usage, "cachedContentTokenCount")),
+        reasoning=thoughts,
+    )
+
+
+@dataclass(slots=True)
+class GeminiStream:
+    """Chunks of an answer, put together; complete once a finish reason was seen."""
+
+    _whole: dict[str, Any] = field(default_factory=dict)
+    _parts: list[dict[str, Any]] = field(default_factory=list)
+    _finish: str | None = None
+
+    def feed(self, event: Mapping[str, Any]) -> bool:
+        """Take in one chunk."""
+        self._whole |= {key: value for key, value in event.items() if key != "candidates"}
+        candidate = part(event, "candidates", 0)
+        self._finish = part(candidate, "finishReason") or self._finish
+        pieces = [p for p in part(candidate, "content", "parts") or () if isinstance(p, dict)]
+        self._parts += pieces
+        return any(p.get("text") and not p.get("thought") for p in pieces)
+
+    def whole(self) -> dict[str, Any] | None:
+        """The answer."""
+        blocked = part(self._whole, "promptFeedback", "blockReason")
+        if self._whole.get("error") or (blocked and self._finish is None):
+            return self._whole
+        if self._finish is None:
+            return None
+        content = {"role": "model", "parts": self._parts}
+        candidate = {"content": content, "finishReason": self._finish, "index": 0}
+        return {**self._whole, "candidates": [candidate]}

@@ -1,0 +1,126 @@
+"""OpenAI's Responses API, which some models demand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from clash.providers.dialects.common import Answer, nothing, outcome_of
+from clash.providers.failures import Failure, from_answer
+from clash.providers.ladder import Feature, Sent, left_out, system_of
+from clash.providers.payload import count, part
+from clash.records import Tokens
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from clash.providers.base import Request
+    from clash.providers.ladder import Ladder
+
+LEAST_TOKENS = 16
+"""OpenAI accepts no lower cap."""
+_ENDS = ("response.completed", "response.incomplete", "response.failed")
+
+
+@dataclass(frozen=True, slots=True)
+class Responses:
+    """The dialect of ``POST /responses``. Nothing is stored at OpenAI."""
+
+    def write(self, model: str, request: Request, ladder: Ladder) -> Sent:
+        """The body of ``POST /responses``."""
+        level = ladder.level(request)
+        options = request.options
+        features: dict[Feature, tuple[str, ...]] = {}
+        body: dict[str, Any] = {
+            "model": model,
+            "input": [{"role": turn.role, "content": turn.content} for turn in request.turns],
+            "max_output_tokens": max(LEAST_TOKENS, request.max_tokens),
+            "store": False,
+            "stream": request.stream,
+        }
+        if system := system_of(request, level):
+            body["instructions"] = system
+        if level == "schema":
+            wanted = {"type": "json_schema", "name": "answer", "strict": True}
+            body["text"] = {"format": {**wanted, "schema": request.schema}}
+            features["schema"] = ("text.format", "json_schema")
+        elif level == "json":
+            body["text"] = {"format": {"type": "json_object"}}
+            features["json"] = ("text.format", "json_object")
+        plain: tuple[tuple[Feature, object], ...] = (
+            ("temperature", options.temperature),
+            ("top_p", options.top_p),
+        )
+        for name, value in plain:
+            if value is not None and ladder.takes(name):
+                body[name] = value
+                features[name] = (name,)
+        if options.reasoning is not None and ladder.takes("reasoning"):
+            body["reasoning"] = {"effort": options.reasoning}
+            features["reasoning"] = ("reasoning.effort", "reasoning")
+        body |= options.extra
+        return Sent(body, features, left_out(ladder, request, "seed"))
+
+    def read(self, data: Mapping[str, Any]) -> Answer | Failure:
+        """A whole response."""
+        status = data.get("status")
+        if status == "failed" or (data.get("error") and not data.get("output")):
+            return from_answer(200, {}, {"error": data.get("error") or {}})
+        if not isinstance(data.get("output"), list):
+            return nothing("no output")
+        parts = list(_parts(data["output"]))
+        text = "".join(p["text"] for p in parts if isinstance(p.get("text"), str))
+        refusals = [p["refusal"] for p in parts if isinstance(p.get("refusal"), str)]
+        reason = part(data, "incomplete_details", "reason")
+        return Answer(
+            text=text or "".join(refusals),
+            outcome=outcome_of(
+                text,
+                refused=bool(refusals),
+                blocked=reason == "content_filter",
+                cut=status == "incomplete",
+            ),
+            finish_reason=reason or status,
+            tokens=_tokens(data.get("usage")),
+            served_model=data.get("model"),
+        )
+
+    def stream(self) -> ResponsesStream:
+        """An empty answer."""
+        return ResponsesStream()
+
+
+def _parts(output: list[Any]) -> Iterator[dict[str, Any]]:
+    for item in output:
+        if part(item, "type") == "message":
+            content = part(item, "content")
+            yield from (p for p in content or () if isinstance(p, dict))
+
+
+def _tokens(usage: object) -> Tokens:
+    return Tokens(
+        input=count(part(usage, "input_tokens")),
+        output=count(part(usage, "output_tokens")),
+        cached=count(part(usage, "input_tokens_details", "cached_tokens")),
+        reasoning=count(part(usage, "output_tokens_details", "reasoning_tokens")),
+    )
+
+
+@dataclass(slots=True)
+class ResponsesStream:
+    """Events of a response; the last one carries the whole."""
+
+    _whole: dict[str, Any] | None = None
+
+    def feed(self, event: Mapping[str, Any]) -> bool:
+        """Take in one event."""
+        kind = event.get("type")
+        if kind in _ENDS and isinstance(event.get("response"), dict):
+            self._whole = dict(event["response"])
+        elif kind == "error":
+            self._whole = {"status": "failed", "error": dict(event.get("error") or event)}
+        return kind in ("response.output_text.delta", "response.refusal.delta")
+
+    def whole(self) -> dict[str, Any] | None:
+        """The response."""
+        return self._whole

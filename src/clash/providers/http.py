@@ -1,0 +1,170 @@
+"""Our own HTTP, for servers that need no SDK: OpenRouter, and those compatible with OpenAI.
+
+aiohttp, since its pool costs the same at five hundred connections as at five; measured in
+``docs/decisions/http-client.md``.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import aiohttp
+
+from clash import __version__
+from clash.providers.failures import Failure, from_line
+from clash.providers.network import Broken, CutOff, Exchange, NetworkProvider
+from clash.providers.payload import MAX_BYTES, TooMuch
+from clash.providers.proxies import proxy_for
+from clash.providers.shared import Lease
+from clash.providers.sse import Events
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from clash.config import Limits, ModelRef
+    from clash.errors import ErrorClass
+    from clash.providers.accounts import Account
+    from clash.providers.base import Request
+    from clash.providers.dialects.common import Dialect
+    from clash.providers.ladder import Sent
+
+ERRORS: Mapping[str, tuple[ErrorClass, bool]] = {
+    "ClientError": ("connection", True),
+    "ClientConnectionError": ("connection", True),
+    "ClientConnectionResetError": ("connection", True),
+    "ClientOSError": ("connection", True),
+    "ClientConnectorError": ("connection", False),
+    "ClientConnectorDNSError": ("connection", False),
+    "ClientConnectorSSLError": ("tls", False),
+    "ClientConnectorCertificateError": ("tls", False),
+    "ClientSSLError": ("tls", False),
+    "ServerFingerprintMismatch": ("tls", False),
+    "UnixClientConnectorError": ("connection", False),
+    "ClientProxyConnectionError": ("proxy", False),
+    "ClientHttpProxyError": ("proxy", False),
+    "ServerConnectionError": ("connection", True),
+    "ServerDisconnectedError": ("connection", True),
+    "ServerTimeoutError": ("timeout", True),
+    "SocketTimeoutError": ("timeout", True),
+    "ConnectionTimeoutError": ("connection", False),
+    "ClientPayloadError": ("connection", True),
+    "UploadAbortedError": ("connection", True),
+    "ClientResponseError": ("bad_payload", True),
+    "ContentTypeError": ("bad_payload", True),
+    "WSServerHandshakeError": ("bad_payload", False),
+    "WSMessageTypeError": ("bad_payload", False),
+    "TooManyRedirects": ("not_found", False),
+    "InvalidURL": ("not_found", False),
+    "InvalidUrlClientError": ("not_found", False),
+    "InvalidUrlRedirectClientError": ("not_found", False),
+    "NonHttpUrlClientError": ("not_found", False),
+    "NonHttpUrlRedirectClientError": ("not_found", False),
+    "RedirectClientError": ("not_found", False),
+}
+"""What each of aiohttp's exceptions means, and whether the request may have arrived. A subclass
+that is not named here means what its nearest base does."""
+
+
+class HttpProvider(NetworkProvider):
+    """A model behind ``POST {base_url}/chat/completions``."""
+
+    def __init__(self, ref: ModelRef, account: Account, limits: Limits) -> None:
+        super().__init__(ref, account, limits)
+        self._url = f"{account.base_url}/chat/completions"
+        self._proxy = proxy_for(self._url)
+        self._sessions = Lease(
+            f"http {account.name}", lambda: open_session(account, limits), close_session
+        )
+
+    async def _send(
+        self, exchange: Exchange, sent: Sent, request: Request, dialect: Dialect
+    ) -> None:
+        exchange.url = self._url
+        session = self._sessions.get()
+        headers = {**self._authorization(), **request.options.headers}
+        payload = json.dumps(sent.body, ensure_ascii=False).encode()
+        exchange.began = time.perf_counter()
+        try:
+            async with session.post(
+                self._url, data=payload, headers=headers, proxy=self._proxy, allow_redirects=False
+            ) as answer:
+                exchange.status = answer.status
+                exchange.answer_headers = {k.lower(): v for k, v in answer.headers.items()}
+                if answer.content_type == "text/event-stream":
+                    await _read_events(answer, exchange, dialect)
+                else:
+                    exchange.data = await _read_body(answer)
+        except (aiohttp.ClientError, OSError) as error:
+            raise Broken(self._line_failure(error)) from None
+
+    def _authorization(self) -> dict[str, str]:
+        key = self._account.key
+        return {"authorization": f"Bearer {key}"} if key else {}
+
+    def _line_failure(self, error: Exception) -> Failure:
+        kind, billed = meaning(error)
+        # With a proxy, what refuses connections is the proxy, wherever the server is.
+        address = urlsplit(self._proxy or self._url).netloc.rpartition("@")[2]
+        local = self._account.local and self._proxy is None
+        return from_line(error, kind, billed=billed, local=local, address=address)
+
+    async def aclose(self) -> None:
+        """Close the connections, where no other model uses them."""
+        await self._sessions.aclose()
+
+
+def meaning(error: Exception) -> tuple[ErrorClass, bool]:
+    """What an exception of aiohttp means, by the nearest of its classes in the table."""
+    names = (cls.__name__ for cls in type(error).__mro__)
+    return next((ERRORS[name] for name in names if name in ERRORS), ("connection", True))
+
+
+def open_session(account: Account, limits: Limits) -> aiohttp.ClientSession:
+    """A pool of connections to one account; how many are used is for the limiter to say."""
+    # A context costs 40 ms to make, and plain HTTP needs none.
+    tls: Any = True
+    if urlsplit(account.base_url).scheme == "https":
+        import httpx2
+
+        tls = httpx2.create_ssl_context()  # the system's trust, as the SDKs use it
+    return aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=0, ssl=tls, keepalive_timeout=30),
+        timeout=aiohttp.ClientTimeout(
+            total=None, sock_connect=limits.connect_timeout_s, sock_read=limits.timeout_s
+        ),
+        headers={"user-agent": f"clash-eval/{__version__}", "content-type": "application/json"},
+        cookie_jar=aiohttp.DummyCookieJar(),
+    )
+
+
+async def close_session(session: aiohttp.ClientSession) -> None:
+    """Close the pool."""
+    await session.close()
+
+
+async def _read_body(answer: aiohttp.ClientResponse) -> bytes:
+    if (answer.content_length or 0) <= MAX_BYTES:
+        pieces, size = [], 0
+        async for piece in answer.content.iter_any():
+            pieces.append(piece)
+            size += len(piece)
+            if size > MAX_BYTES:
+                break
+        else:
+            return b"".join(pieces)
+    raise TooMuch
+
+
+async def _read_events(
+    answer: aiohttp.ClientResponse, exchange: Exchange, dialect: Dialect
+) -> None:
+    stream, events = dialect.stream(), Events()
+    async for chunk in answer.content.iter_any():
+        for event in events.feed(chunk):
+            exchange.feed(stream, event)
+    exchange.data = stream.whole()
+    if exchange.data is None:
+        raise CutOff

@@ -1,0 +1,287 @@
+"""One attempt, the same for every vendor: translate, send, read, and say what went wrong."""
+
+from __future__ import annotations
+
+import json
+import time
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import anyio
+
+from clash.errors import ProviderError
+from clash.providers.base import Reply
+from clash.providers.failures import Failure, Report, from_answer, report
+from clash.providers.ladder import Ladder
+from clash.providers.payload import NotPayload, TooMuch, clean, decode, preview
+from clash.providers.redact import Redactor
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from clash.config import Limits, ModelRef
+    from clash.providers.accounts import Account
+    from clash.providers.base import Request
+    from clash.providers.dialects.common import Answer, Dialect, Stream
+    from clash.providers.ladder import Sent
+
+KEPT = 20_000
+"""Characters kept of an answer that cannot be read, as evidence."""
+MAX_EVIDENCE = 1_000_000
+
+
+@dataclass
+class Exchange:
+    """What went over the wire in one attempt; filled in as it happens.
+
+    Attributes:
+        url: where the request went.
+        headers: the request's own headers, without those that every request has.
+        body: the request's body as it was sent, where the sender tells.
+        status: of the answer, null while there is none.
+        answer_headers: names in lower case.
+        data: the answer's body, as bytes, or put together from a stream.
+        began: when sending began, of ``time.perf_counter``.
+        first_token: when the first text came, by the same clock.
+    """
+
+    url: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: Any = None
+    status: int | None = None
+    answer_headers: Mapping[str, str] = field(default_factory=dict)
+    data: bytes | dict[str, Any] | None = None
+    began: float = field(default_factory=time.perf_counter)
+    first_token: float | None = None
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since sending began."""
+        return time.perf_counter() - self.began
+
+    @property
+    def request_id(self) -> str | None:
+        """The provider's own id of the call."""
+        for name in ("x-request-id", "request-id", "x-goog-request-id", "cf-ray"):
+            if name in self.answer_headers:
+                return self.answer_headers[name]
+        return None
+
+    def feed(self, stream: Stream, event: Mapping[str, Any]) -> None:
+        """Pass an event on, and note when the first text came."""
+        if stream.feed(event) and self.first_token is None:
+            self.first_token = time.perf_counter()
+
+
+class Broken(Exception):
+    """There is no answer, and this is why. Raised by senders, never out of a provider."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.message)
+        self.failure = failure
+
+
+class CutOff(Exception):
+    """A stream has ended in good order, but before its end."""
+
+
+class NetworkProvider(ABC):
+    """A model at an account. What a vendor's own module adds is how to send.
+
+    Attributes:
+        account: what rate limits are shared by.
+    """
+
+    offline = False
+
+    def __init__(self, ref: ModelRef, account: Account, limits: Limits) -> None:
+        self.account = account.name
+        self._ref = ref
+        self._account = account
+        self._limits = limits
+        self._ladder = Ladder()
+        self._redact = Redactor.of(account.key)
+
+    @abstractmethod
+    def _dialect(self, request: Request) -> Dialect:
+        """The words to use."""
+
+    @abstractmethod
+    async def _send(
+        self, exchange: Exchange, sent: Sent, request: Request, dialect: Dialect
+    ) -> None:
+        """Make one attempt, and put status, headers and data into ``exchange``.
+
+        Raises:
+            Broken: there is no answer.
+        """
+
+    async def complete(self, request: Request) -> Reply:
+        """Make exactly one attempt. See :meth:`clash.providers.base.Provider.complete`."""
+        dialect = self._dialect(request)
+        sent = dialect.write(self._ref.name, request, self._ladder)
+        exchange = Exchange(body=sent.body, headers=request.options.headers)
+        try:
+            with anyio.fail_after(self._limits.timeout_s):
+                await self._send(exchange, sent, request, dialect)
+            answer, data = self._read(exchange, dialect)
+        except TimeoutError:
+            raise self._error(exchange, self._late()) from None
+        except TooMuch as flood:
+            failure = Failure("bad_payload", "fail", str(flood), 200, maybe_billed=True)
+            raise self._error(exchange, failure) from None
+        except NotPayload as unreadable:
+            raise self._error(exchange, self._unreadable(exchange, str(unreadable))) from None
+        except CutOff:
+            raise self._error(exchange, _CUT_OFF) from None
+        except UnicodeEncodeError as error:
+            text = f"the request holds characters that no text may hold ({error.reason})"
+            raise self._error(exchange, Failure("bad_request", "fail", text)) from None
+        except Broken as broken:
+            raise self._error(exchange, self._degraded(broken.failure, exchange, sent)) from None
+        if isinstance(answer, Failure):
+            raise self._error(exchange, self._degraded(answer, exchange, sent))
+        return self._reply(exchange, sent, answer, data)
+
+    @abstractmethod
+    async def aclose(self) -> None:
+        """Close what was opened. Safe to call twice."""
+
+    # -- reading --------------------------------------------------------------------------------
+
+    def _read(
+        self, exchange: Exchange, dialect: Dialect
+    ) -> tuple[Answer | Failure, dict[str, Any]]:
+        """The answer, and the body it stood in."""
+        status = exchange.status or 200
+        data = exchange.data
+        if not isinstance(data, dict):
+            data = data or b""
+            if not 200 <= status < 300:
+                raise Broken(from_answer(status, exchange.answer_headers, loosely(data)))
+            data = decode(data)
+        else:
+            data = clean(data)
+        return dialect.read(data), data
+
+    def _reply(self, exchange: Exchange, sent: Sent, answer: Answer, data: dict[str, Any]) -> Reply:
+        latency = exchange.seconds
+        ttft = None
+        if exchange.first_token is not None:
+            ttft = exchange.first_token - exchange.began
+        return Reply(
+            text=self._redact.data(answer.text),
+            outcome=answer.outcome,
+            request=self._as_sent(exchange),
+            response=self._kept(data),
+            status=exchange.status,
+            finish_reason=answer.finish_reason,
+            tokens=answer.tokens,
+            cost_usd=self._reported(exchange, answer),
+            served_model=answer.served_model,
+            request_id=exchange.request_id,
+            degraded=sent.dropped,
+            latency_s=latency,
+            ttft_s=ttft,
+        )
+
+    def _reported(self, exchange: Exchange, answer: Answer) -> float | None:  # noqa: ARG002
+        """The cost that the provider itself tells; some tell it in a header."""
+        return answer.cost_usd
+
+    # -- failing --------------------------------------------------------------------------------
+
+    def _late(self) -> Failure:
+        text = f"no whole answer within {self._limits.timeout_s:g} s (limits.timeout_s)"
+        return Failure("timeout", "retry", text, maybe_billed=True)
+
+    def _unreadable(self, exchange: Exchange, text: str) -> Failure:
+        kind = exchange.answer_headers.get("content-type", "")
+        if "html" in kind:
+            # A proxy's or a portal's page; the retry policy stops at the second.
+            text = f"{text}: is there a proxy or a log-in page before {exchange.url}?"
+            return Failure("proxy", "retry", text, exchange.status)
+        return Failure("bad_payload", "retry", text, exchange.status, maybe_billed=True)
+
+    def _degraded(self, failure: Failure, exchange: Exchange, sent: Sent) -> Failure:
+        """``failure``, or the order to ask again without what the model refuses."""
+        said = self._report(failure, exchange)
+        refused = self._ladder.learn(failure, said, sent)
+        if refused is None:
+            return failure
+        text = f"the model refuses {refused}, which is left out from now on: {failure.message}"
+        return replace(failure, error_class="unsupported", action="degrade", message=text)
+
+    def _report(self, failure: Failure, exchange: Exchange) -> Report:
+        data = exchange.data
+        body = data if isinstance(data, dict) else loosely(data or b"")
+        found = report(body)
+        return found if found.message else replace(found, message=failure.message)
+
+    def _error(self, exchange: Exchange, failure: Failure) -> ProviderError:
+        lead = _LEADS.get(failure.error_class, "").format(
+            key=self._account.key_variable or "no key", model=self._ref.name
+        )
+        data = exchange.data
+        body = data if isinstance(data, dict) else loosely(data or b"")
+        return ProviderError(
+            self._redact.message(f"{lead}{failure.message}")[:KEPT],
+            error_class=failure.error_class,
+            action=failure.action,
+            status=failure.status or exchange.status,
+            retry_after=failure.retry_after,
+            request=self._as_sent(exchange),
+            response=self._evidence(body),
+            request_id=exchange.request_id,
+            maybe_billed=failure.maybe_billed,
+            latency_s=exchange.seconds,
+        )
+
+    # -- evidence -------------------------------------------------------------------------------
+
+    def _as_sent(self, exchange: Exchange) -> dict[str, Any]:
+        sent: dict[str, Any] = {"url": self._redact.message(exchange.url)}
+        if exchange.headers:
+            sent["headers"] = self._redact.headers(exchange.headers)
+        sent["body"] = self._kept(exchange.body)
+        return sent
+
+    def _kept(self, value: Any) -> Any:  # noqa: ANN401 - any JSON value
+        return self._redact.data(value) if self._redact.keys else value
+
+    def _evidence(self, body: Any) -> Any:  # noqa: ANN401 - any JSON value
+        if isinstance(body, str):
+            return self._redact.message(body[:KEPT]) or None
+        return _scrubbed(body, self._redact)
+
+
+_CUT_OFF = Failure(
+    "incomplete_stream", "retry", "the stream ended before the answer did", 200, maybe_billed=True
+)
+_LEADS = {
+    "auth": "the key in {key} is not accepted: ",
+    "quota": "the quota or the credits of {key} are used up: ",
+    "not_found": "{model} is not there: ",
+    "permission": "{key} may not use {model}: ",
+    "too_long": "the prompt is too long for {model}: ",
+}
+
+
+def loosely(data: bytes) -> Any:  # noqa: ANN401 - any JSON value, or text
+    """An error body: JSON where it is and of a reasonable size, else the beginning of the text."""
+    try:
+        return clean(json.loads(data)) if len(data) < MAX_EVIDENCE else preview(data, KEPT)
+    except (ValueError, RecursionError):
+        return preview(data, KEPT)
+
+
+def _scrubbed(value: Any, redact: Redactor) -> Any:  # noqa: ANN401 - any JSON value
+    """An error body without keys or what looks like one."""
+    if isinstance(value, str):
+        return redact.message(value)
+    if isinstance(value, dict):
+        return {str(key): _scrubbed(inner, redact) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_scrubbed(inner, redact) for inner in value]
+    return value

@@ -1,0 +1,130 @@
+"""OpenAI through its SDK: chat completions, and the Responses API where a model demands it."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import openai
+
+from clash.providers.dialects.chat import Chat
+from clash.providers.dialects.responses import Responses
+from clash.providers.network import CutOff
+from clash.providers.sdk import SdkProvider, custom_headers
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from clash.config import Limits, ModelRef
+    from clash.providers.accounts import Account
+    from clash.providers.base import Request
+    from clash.providers.dialects.common import Dialect
+    from clash.providers.ladder import Sent
+    from clash.providers.network import Exchange
+    from clash.providers.sdk import Kind
+
+ERRORS: Mapping[str, Kind] = {
+    "OpenAIError": "misuse",
+    "SubjectTokenProviderError": "misuse",
+    "APIError": "event",
+    "APIResponseValidationError": "payload",
+    "APIStatusError": "answer",
+    "APIConnectionError": "line",
+    "APITimeoutError": "line",
+    "BadRequestError": "answer",
+    "AuthenticationError": "answer",
+    "OAuthError": "answer",
+    "PermissionDeniedError": "answer",
+    "NotFoundError": "answer",
+    "ConflictError": "answer",
+    "UnprocessableEntityError": "answer",
+    "RateLimitError": "answer",
+    "InternalServerError": "answer",
+    # Of calls that clash does not make: parse(), webhooks, websockets.
+    "LengthFinishReasonError": "misuse",
+    "ContentFilterFinishReasonError": "misuse",
+    "InvalidWebhookSignatureError": "misuse",
+    "WebSocketConnectionClosedError": "misuse",
+    "WebSocketQueueFullError": "misuse",
+}
+"""What each of the SDK's exceptions speaks of."""
+
+
+class OpenAI(SdkProvider):
+    """``openai/MODEL``."""
+
+    raises: tuple[type[Exception], ...] = (openai.OpenAIError,)
+    meanings = ERRORS
+
+    def __init__(
+        self, ref: ModelRef, account: Account, limits: Limits, environ: Mapping[str, str]
+    ) -> None:
+        super().__init__(ref, account, limits)
+        self._headers = default_headers(account, environ)
+        self._sdk: openai.AsyncOpenAI | None = None
+
+    def _dialect(self, request: Request) -> Dialect:
+        api = request.options.api
+        if api == "responses" or (api == "auto" and not self._ladder.takes("chat")):
+            return _RESPONSES
+        return _CHAT
+
+    def _client(self) -> openai.AsyncOpenAI:
+        if self._sdk is None:
+            self._sdk = openai.AsyncOpenAI(
+                api_key=self._account.key,
+                base_url=self._account.base_url,
+                max_retries=0,
+                timeout=self._clients.get().timeout,
+                default_headers=self._headers,
+                http_client=self._clients.get(),
+            )
+        return self._sdk
+
+    async def _ask(
+        self, exchange: Exchange, sent: Sent, request: Request, dialect: Dialect
+    ) -> None:
+        client = self._client()
+        resource: Any = client.responses if dialect is _RESPONSES else client.chat.completions
+        extra = request.options.extra
+        call = {key: value for key, value in sent.body.items() if key not in extra}
+        more = {"extra_body": extra or None, "extra_headers": request.options.headers or None}
+        if not request.stream:
+            await resource.with_raw_response.create(**call, **more)
+            return
+        stream = dialect.stream()
+        async for event in await resource.create(**call, **more):
+            exchange.feed(stream, event.to_dict(mode="json"))
+        exchange.data = stream.whole()
+        if exchange.data is None:
+            raise CutOff
+
+    async def aclose(self) -> None:
+        """Close the connections, where no other model uses them."""
+        self._sdk = None
+        await super().aclose()
+
+
+def default_headers(account: Account, environ: Mapping[str, str]) -> dict[str, Any]:
+    """What the SDK shall and shall not send beside the key.
+
+    The SDK puts the organisation, the project and custom headers of the process's environment
+    into every client, whatever its address. They are meant for the vendor's own address, so at
+    any other they are left out.
+    """
+    own = {} if account.chosen else dict(environ)
+    headers: dict[str, Any] = {
+        "OpenAI-Organization": own.get("OPENAI_ORG_ID") or openai.omit,
+        "OpenAI-Project": own.get("OPENAI_PROJECT_ID") or openai.omit,
+    }
+    ambient = custom_headers(os.environ.get("OPENAI_CUSTOM_HEADERS", ""))
+    headers |= dict.fromkeys(ambient, openai.omit)
+    headers |= custom_headers(own.get("OPENAI_CUSTOM_HEADERS", ""))
+    for name in headers:
+        if name.lower() == "authorization":
+            headers[name] = f"Bearer {account.key}"
+    return headers
+
+
+_CHAT = Chat("openai")
+_RESPONSES = Responses()

@@ -1,0 +1,112 @@
+"""Bytes of an answer into plain data that can be stored: no NaN, no lone surrogates, no flood."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import Any
+
+MAX_BYTES = 8 * 1024 * 1024
+"""Ten times the longest answer any model of today can give."""
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class NotPayload(ValueError):
+    """The bytes are no JSON object, or too many."""
+
+
+class TooMuch(NotPayload):
+    """The answer is longer than any answer should be; another would be no shorter."""
+
+    def __init__(self) -> None:
+        super().__init__(f"the answer has more than {MAX_BYTES} bytes")
+
+
+def decode(data: bytes) -> dict[str, Any]:
+    """A JSON object.
+
+    NaN, infinities and numbers beyond every float become null: unknown, which is what they are.
+
+    Raises:
+        NotPayload: it is empty, not JSON, or no object; the message says which.
+        TooMuch: it is too long.
+    """
+    if len(data) > MAX_BYTES:
+        raise TooMuch
+    if not data.strip():
+        raise NotPayload("the answer is empty")
+    try:
+        value = json.loads(data, parse_constant=_no_number, parse_float=_finite)
+    except (ValueError, RecursionError):
+        raise NotPayload(f"the answer is not JSON: {preview(data)!r}") from None
+    if not isinstance(value, dict):
+        raise NotPayload(f"the answer is no JSON object: {preview(data)!r}")
+    return clean(value) if b"\\ud" in data.lower() else value
+
+
+def preview(data: bytes, size: int = 200) -> str:
+    """The beginning of ``data``, readable."""
+    text = data[:size].decode("utf-8", "replace").strip()
+    return text + "…" if len(data) > size else text
+
+
+def clean(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    """``value`` as a file can hold it: U+FFFD for lone surrogates, null for NaN and infinities."""
+    if isinstance(value, str):
+        return _SURROGATE.sub("\ufffd", value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {clean(key): clean(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [clean(part) for part in value]
+    return value
+
+
+def count(value: object) -> int | None:
+    """A number of tokens; null for anything that is none (negative, NaN, text)."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
+        return None
+    return int(value) if math.isfinite(value) else None
+
+
+def added(*values: int | None) -> int | None:
+    """The sum of what is known; null where nothing is."""
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def money(value: object) -> float | None:
+    """An amount in dollars; null for anything that is none."""
+    if isinstance(value, str):
+        try:
+            value = float(value)
+        except ValueError:
+            return None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if math.isfinite(value) and value >= 0 else None
+
+
+def part(value: object, *path: str | int) -> Any:  # noqa: ANN401 - any JSON value
+    """What stands at ``path``, or null where the path breaks off."""
+    for step in path:
+        if isinstance(step, int):
+            value = (
+                value[step]
+                if isinstance(value, list) and -len(value) <= step < len(value)
+                else None
+            )
+        else:
+            value = value.get(step) if isinstance(value, dict) else None
+    return value
+
+
+def _no_number(_: str) -> None:
+    return None
+
+
+def _finite(text: str) -> float | None:
+    value = float(text)
+    return value if math.isfinite(value) else None

@@ -1,0 +1,253 @@
+"""What the vendors' SDKs share: one httpx2 client for an account, and eyes on its wire.
+
+The SDKs build requests, sign them and know their endpoints. Retries, timeouts, redirects and the
+pool are ours; and what we keep as evidence is what passed over the wire, not what an SDK made of
+it: some return a string, or nothing, where the wire said something worth keeping.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import logging
+import time
+from abc import abstractmethod
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import urlsplit
+
+import httpx2
+
+from clash.providers.failures import Failure, causes, from_answer, from_line
+from clash.providers.network import Broken, Exchange, NetworkProvider
+from clash.providers.payload import MAX_BYTES, NotPayload, TooMuch
+from clash.providers.proxies import proxy_for
+from clash.providers.shared import Lease
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from clash.config import Limits, ModelRef
+    from clash.errors import ErrorClass
+    from clash.providers.accounts import Account
+    from clash.providers.base import Request
+    from clash.providers.dialects.common import Dialect
+    from clash.providers.ladder import Sent
+
+SHARDS = 16
+"""httpx2's bookkeeping grows with its pool: sixteen small pools cost half of one large one."""
+ERRORS: Mapping[str, tuple[ErrorClass, bool]] = {
+    "HTTPError": ("connection", True),
+    "RequestError": ("connection", True),
+    "TransportError": ("connection", True),
+    "TimeoutException": ("timeout", True),
+    "ConnectTimeout": ("connection", False),
+    "ReadTimeout": ("timeout", True),
+    "WriteTimeout": ("timeout", True),
+    "PoolTimeout": ("connection", False),
+    "NetworkError": ("connection", True),
+    "ReadError": ("connection", True),
+    "WriteError": ("connection", True),
+    "ConnectError": ("connection", False),
+    "CloseError": ("connection", True),
+    "ProxyError": ("proxy", False),
+    "UnsupportedProtocol": ("not_found", False),
+    "ProtocolError": ("connection", True),
+    "LocalProtocolError": ("bad_request", False),
+    "RemoteProtocolError": ("connection", True),
+    "DecodingError": ("bad_payload", True),
+    "TooManyRedirects": ("not_found", False),
+    "HTTPStatusError": ("bad_payload", True),
+    "InvalidURL": ("not_found", False),
+    "StreamError": ("connection", True),
+    "StreamConsumed": ("connection", True),
+    "StreamClosed": ("connection", True),
+    "ResponseNotRead": ("connection", True),
+    "RequestNotRead": ("connection", True),
+    "CookieConflict": ("bad_payload", True),
+}
+"""What each of httpx2's exceptions means, and whether the request may have arrived."""
+
+_LOGGERS = ("openai", "anthropic", "google_genai", "httpx2", "httpcore2", "google.auth")
+_current: ContextVar[Exchange | None] = ContextVar("clash_exchange", default=None)
+
+
+class Shards(httpx2.AsyncBaseTransport):
+    """Several small pools in place of a large one, taken in turn."""
+
+    def __init__(self, url: str, shards: int = SHARDS) -> None:
+        verify: Any = False
+        if urlsplit(url).scheme == "https":
+            verify = httpx2.create_ssl_context()
+        limits = httpx2.Limits(max_connections=None, max_keepalive_connections=None)
+        self._pools = [
+            httpx2.AsyncHTTPTransport(verify=verify, limits=limits, proxy=proxy_for(url))
+            for _ in range(shards)
+        ]
+        self._turn = itertools.cycle(self._pools)
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Pass ``request`` to the next pool."""
+        return await next(self._turn).handle_async_request(request)
+
+    async def aclose(self) -> None:
+        """Close every pool."""
+        for pool in self._pools:
+            await pool.aclose()
+
+
+def open_client(account: Account, limits: Limits) -> httpx2.AsyncClient:
+    """The client of one account. It belongs to us: no SDK may close it."""
+    return httpx2.AsyncClient(
+        transport=Shards(account.base_url),
+        timeout=httpx2.Timeout(limits.timeout_s, connect=limits.connect_timeout_s, pool=None),
+        follow_redirects=False,
+        event_hooks={"request": [_see_request], "response": [_see_answer]},
+    )
+
+
+async def _see_request(request: httpx2.Request) -> None:
+    exchange = _current.get()
+    if exchange is not None:
+        # Not before: an SDK imports and builds things at its first call.
+        exchange.began = time.perf_counter()
+        exchange.url = str(request.url)
+        exchange.body = json.loads(request.content)
+
+
+async def _see_answer(answer: httpx2.Response) -> None:
+    exchange = _current.get()
+    if exchange is None:
+        return
+    exchange.status = answer.status_code
+    exchange.answer_headers = dict(answer.headers)
+    if "text/event-stream" not in answer.headers.get("content-type", ""):
+        exchange.data = await _read(answer)
+
+
+async def _read(answer: httpx2.Response) -> bytes:
+    """The body, up to what any answer should have; the SDK then finds it read."""
+    if int(answer.headers.get("content-length") or 0) > MAX_BYTES:
+        raise TooMuch
+    return await answer.aread()
+
+
+Kind = Literal["answer", "event", "line", "payload", "misuse"]
+"""What an SDK's exception speaks of: an answer with an error status, an error event in a stream,
+the line itself, an answer that it could not read, or a call that we should not have made."""
+
+
+class SdkProvider(NetworkProvider):
+    """A model that is reached through its vendor's SDK.
+
+    Attributes:
+        raises: the exceptions of the SDK.
+        meanings: what each of them speaks of, by name; a subclass that is not named means what
+            its nearest base does.
+    """
+
+    raises: tuple[type[Exception], ...]
+    meanings: Mapping[str, Kind]
+
+    def __init__(self, ref: ModelRef, account: Account, limits: Limits) -> None:
+        super().__init__(ref, account, limits)
+        quiet()
+        self._address = urlsplit(proxy_for(account.base_url) or account.base_url)
+        self._local = account.local and proxy_for(account.base_url) is None
+        self._clients: Lease[httpx2.AsyncClient] = Lease(
+            f"sdk {account.name}",
+            lambda: open_client(account, limits),
+            httpx2.AsyncClient.aclose,
+        )
+
+    @abstractmethod
+    async def _ask(
+        self, exchange: Exchange, sent: Sent, request: Request, dialect: Dialect
+    ) -> None:
+        """Make one attempt through the SDK; streams are put into ``exchange``."""
+
+    async def _send(
+        self, exchange: Exchange, sent: Sent, request: Request, dialect: Dialect
+    ) -> None:
+        token = _current.set(exchange)
+        try:
+            await self._ask(exchange, sent, request, dialect)
+        except (NotPayload, UnicodeEncodeError):
+            raise
+        except self.raises as error:
+            self._explain(error, exchange)
+        except HTTPX_ERRORS as error:
+            raise self._broken(error, exchange) from None
+        except ValueError as error:
+            # Before anything was sent it is the SDK's own check, after it a body that is no JSON.
+            if exchange.status is None:
+                raise Broken(Failure("bad_request", "fail", str(error))) from None
+            raise NotPayload(f"the answer is not JSON: {error}") from None
+        finally:
+            _current.reset(token)
+
+    def _explain(self, error: Exception, exchange: Exchange) -> None:
+        """Raise what ``error`` means; an answer with an error status is read like any other."""
+        names = (cls.__name__ for cls in type(error).__mro__)
+        kind: Kind = next(
+            (self.meanings[name] for name in names if name in self.meanings), "misuse"
+        )
+        if kind == "answer" and exchange.data is None:
+            kind = "event"
+        match kind:
+            case "answer":
+                return
+            case "event":
+                body = getattr(error, "body", None) or getattr(error, "details", None)
+                raise Broken(from_answer(200, {}, body or str(error))) from None
+            case "line":
+                raise self._broken(error, exchange) from None
+            case "payload":
+                raise NotPayload(str(error)) from None
+            case "misuse":
+                raise Broken(Failure("bad_request", "fail", str(error))) from None
+
+    def _broken(self, error: Exception, exchange: Exchange) -> Exception:
+        """An exception of the line, whether or not the SDK has wrapped it."""
+        chain = list(causes(error))
+        ours = next((e for e in chain if isinstance(e, NotPayload)), None)
+        if ours is not None:
+            return ours
+        cause = next((e for e in chain if isinstance(e, HTTPX_ERRORS)), error)
+        kind, billed = meaning(cause)
+        return Broken(
+            from_line(
+                error,
+                kind,
+                billed=billed or exchange.status is not None,
+                local=self._local,
+                address=self._address.netloc.rpartition("@")[2],
+            )
+        )
+
+    async def aclose(self) -> None:
+        """Close the connections, where no other model uses them."""
+        await self._clients.aclose()
+
+
+HTTPX_ERRORS = (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, httpx2.CookieConflict)
+
+
+def meaning(error: BaseException) -> tuple[ErrorClass, bool]:
+    """What an exception of httpx2 means, by the nearest of its classes in the table."""
+    names = (cls.__name__ for cls in type(error).__mro__)
+    return next((ERRORS[name] for name in names if name in ERRORS), ("connection", True))
+
+
+def custom_headers(text: str) -> dict[str, str]:
+    """``Name: value`` lines, as the vendors' SDKs read them."""
+    pairs = (line.partition(":") for line in text.split("\n") if ":" in line)
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+def quiet() -> None:
+    """Keep the SDKs' logs at warnings: at debug, one of them logs whole prompts and headers."""
+    for name in _LOGGERS:
+        logger = logging.getLogger(name)
+        if logger.level < logging.WARNING:
+            logger.setLevel(logging.WARNING)
