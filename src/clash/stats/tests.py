@@ -308,8 +308,7 @@ def sign_flip_test(
 
 def _all_signs(k: int) -> Floats:
     bits = (np.arange(2**k)[:, None] >> np.arange(k)) & 1
-    signs: Floats = 2.0 * bits - 1
-    return signs
+    return np.where(bits == 1, 1.0, -1.0)
 
 
 def holm(p_values: ArrayLike) -> Floats:
@@ -325,6 +324,6 @@ def holm(p_values: ArrayLike) -> Floats:
         raise StatisticsError("p values lie in [0, 1]")
     order = np.argsort(p, kind="stable")
     stepped = np.maximum.accumulate(p[order] * (len(p) - np.arange(len(p))))
-    adjusted = np.ones(len(p))
+    adjusted: Floats = np.ones(len(p))
     adjusted[order] = np.minimum(stepped, 1.0)
     return adjusted
