@@ -7,11 +7,14 @@ models live in ``configs/``.
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from clash.records import Criterion, Role, Turn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 PROVIDERS = ("openai", "anthropic", "google", "openrouter", "compatible", "baseline", "replay")
 _KEY = re.compile(r"^(sk-|AIza|gsk_|xai-)[\w-]{8,}")
@@ -115,15 +118,24 @@ def _model_or_ref(value: object) -> object:
 Ref = Annotated[ModelRef, BeforeValidator(_model_or_ref)]
 
 
+def _with_defaults(value: object, defaults: Callable[[ModelRef], dict[str, str]]) -> object:
+    """``value`` with what follows from its model, where it does not say it itself."""
+    if not isinstance(value, dict) or not isinstance(value.get("model"), str):
+        return value
+    derived = defaults(ModelRef.model_construct(model=value["model"]))
+    return {**value, **{key: text for key, text in derived.items() if not value.get(key)}}
+
+
 class Candidate(ModelRef):
     """A model or system under evaluation. ``id`` is what reports call it."""
 
     id: str = ""
     system: str | None = None
 
-    @model_validator(mode="after")
-    def _named(self) -> Self:
-        return self if self.id else self.model_copy(update={"id": self.model})
+    @model_validator(mode="before")
+    @classmethod
+    def _named(cls, value: object) -> object:
+        return _with_defaults(value, lambda ref: {"id": ref.model})
 
 
 class Judge(ModelRef):
@@ -134,16 +146,16 @@ class Judge(ModelRef):
     weight: float = Field(default=1, ge=0)
     family: str = ""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _named(cls, value: object) -> object:
+        return _with_defaults(value, lambda ref: {"id": ref.model, "family": ref.vendor})
+
     @model_validator(mode="after")
-    def _named(self) -> Self:
-        update: dict[str, Any] = {}
-        if not self.id:
-            update["id"] = self.model
-        if not self.family:
-            update["family"] = self.vendor
+    def _votes(self) -> Self:
         if self.role == "voting" and self.weight == 0:
             raise ValueError("a voting judge needs a weight above 0; or set role: observer")
-        return self.model_copy(update=update)
+        return self
 
 
 class Panel(Strict):
@@ -188,11 +200,6 @@ class Panel(Strict):
     def voting_weight(self) -> float:
         """The weight of all judges that decide."""
         return sum(judge.weight for judge in self.voting)
-
-    @property
-    def needed(self) -> float:
-        """The voting weight below which there is no verdict."""
-        return self.quorum if self.quorum is not None else self.voting_weight / 2
 
 
 class CriteriaConfig(Strict):

@@ -139,7 +139,8 @@ def read_jsonl(path: Path) -> Iterator[Document]:
     Raises:
         InputError: a line is not a JSON object.
     """
-    for number, line in enumerate(read_text(path).splitlines(), start=1):
+    # Not splitlines(): it also splits at U+2028 and its like, which JSON strings may hold as they are.
+    for number, line in enumerate(read_text(path).split("\n"), start=1):
         if not line.strip():
             continue
         try:

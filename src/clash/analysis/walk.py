@@ -57,7 +57,7 @@ class Walk:
 
     def as_json(self) -> dict[str, Any]:
         """Plain data."""
-        plain = {
+        return {
             "item": self.item.model_dump(mode="json"),
             "criteria": self.criteria.model_dump(mode="json") if self.criteria else None,
             "verdict": self.verdict.model_dump(mode="json"),
@@ -68,7 +68,6 @@ class Walk:
             "scrubbed": self.scrubbed,
             "label": self.label,
         }
-        return plain
 
 
 def walk(data: RunData, item_id: str) -> Walk:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -16,19 +16,15 @@ from clash.cli.common import (
     Verbose,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from clash.collect.plan import Plan
-    from clash.collect.resolve import Resolved
-
 _ASK_ABOVE_USD = 1.0
 
 
 def evaluate(
     prompts: Annotated[
         Path | None,
-        typer.Argument(help="Prompts: YAML, JSONL, CSV, text, or a folder.", envvar="CLASH_PROMPTS"),
+        typer.Argument(
+            help="Prompts: YAML, JSONL, CSV, text, or a folder.", envvar="CLASH_PROMPTS"
+        ),
     ] = None,
     models: Annotated[
         str | None,
@@ -52,7 +48,9 @@ def evaluate(
     ] = False,
     concurrency: Annotated[
         int | None,
-        typer.Option("--concurrency", "-j", envvar="CLASH_CONCURRENCY", min=1, help="Most calls in flight."),
+        typer.Option(
+            "--concurrency", "-j", envvar="CLASH_CONCURRENCY", min=1, help="Most calls in flight."
+        ),
     ] = None,
     criteria: Annotated[
         str | None, typer.Option("--criteria", help="dynamic, fixed or none.")
@@ -95,6 +93,7 @@ def evaluate(
     """
     from clash.cli import pipeline
     from clash.collect.resolve import load_environ
+    from clash.store.folder import RunFolder
 
     environ = load_environ(os.environ, env_file)
     overrides: dict[str, Any] = {
@@ -112,8 +111,9 @@ def evaluate(
         "repeat": repeat,
         "seed": seed,
     }
+    earlier = RunFolder.open(replay, out=out) if replay else None
     made = pipeline.prepare(
-        config, overrides, environ, prompts=prompts, limit=limit, replay=replay, out=out
+        config, overrides, environ, prompts=prompts, limit=limit, replay=earlier
     )
     return pipeline.launch(
         made,

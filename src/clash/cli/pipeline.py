@@ -16,10 +16,10 @@ from clash.analysis.rundata import RunData
 from clash.cli import estimate
 from clash.cli.common import print_json, say, stdout
 from clash.cli.progress import watcher
+from clash.collect.forecast import price
 from clash.collect.load import Prompts, load
 from clash.collect.plan import Plan, plan
 from clash.collect.resolve import Resolved, read_config, replayed, resolve
-from clash.collect.forecast import price
 from clash.collect.run import Collected, collect
 from clash.collect.schedule import Stop
 from clash.collect.templates import Templates
@@ -308,7 +308,7 @@ def _failed_share(counts: Mapping[str, int]) -> float:
 
 
 def _too_many(data: RunData, counts: Mapping[str, int]) -> bool:
-    allowed = data.manifest.config["limits"]["max_failed"]
+    allowed = float(data.manifest.config["limits"]["max_failed"])
     return _failed_share(counts) > allowed + 1e-12
 
 
@@ -354,7 +354,8 @@ def _afterword(finished: Finished) -> list[str]:
             return [f"refused for good: {models}", f"mend that, then `clash resume {path}`"]
         case 3:
             return [f"incomplete (see coverage); `clash resume {path}` tries what is missing"]
-    return []
+        case _:
+            return []
 
 
 def summary(finished: Finished) -> dict[str, Any]:

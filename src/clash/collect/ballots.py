@@ -88,9 +88,14 @@ def ballot(
         schema=answer_schema(labels, len(criteria), ties=ties),
         stream=bool(options.stream),
         options=options,
-        task=JudgeTask(item.turns, tuple(criteria), dict(presentation.texts), ties),
+        task=JudgeTask(_turns(item), tuple(criteria), dict(presentation.texts), ties),
     )
     return Ballot(request, labels, names, tuple(flags), ties)
+
+
+def _turns(item: Item) -> tuple[Turn, ...]:
+    system = [Turn(role="system", content=item.system)] if item.system else []
+    return (*system, *item.turns)
 
 
 def nonce(seed: int, *parts: object) -> str:
@@ -193,7 +198,8 @@ def _criterion_lines(criteria: Sequence[Criterion]) -> Iterator[str]:
 
 def _answer_format(templates: Templates, criteria: Sequence[Criterion], *, ties: bool) -> str:
     name = "answer.scores" if criteria else "answer.ranking"
-    example = '[["A1"], ["A0"]]' if ties else '["A1", "A0"]'
+    # Not the labels that are shown: an example must not put one of them first.
+    example = '[["BEST"], ["NEXT"]]' if ties else '["BEST", "NEXT"]'
     ids = ", ".join(f"C{number}" for number in range(1, len(criteria) + 1))
     return templates.render(name, {"ranking_example": example, "criterion_ids": ids})
 

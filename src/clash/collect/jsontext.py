@@ -71,11 +71,14 @@ def note(repairs: list[str], text: str) -> None:
 def _scan(text: str, repairs: list[str]) -> Iterator[dict[str, Any]]:
     """JSON objects in ``text``, passing over the prose around them."""
     found = list(_decode(text))
-    if not found and (without := _TRAILING_COMMA.sub("", text)) != text:
-        found = list(_decode(without))
-        text = without
-        if found:
+    first = text.find("{")
+    if not found or found[0].start > first:
+        # The outermost object is broken: what was found lies inside it, or behind it.
+        without = _TRAILING_COMMA.sub("", text)
+        mended = list(_decode(without)) if without != text else []
+        if mended and mended[0].start == first:
             note(repairs, "a trailing comma")
+            text, found = without, mended
     if found and (text[: found[0].start].strip() or text[found[-1].end :].strip()):
         note(repairs, "text around the answer")
     return (part.value for part in found)

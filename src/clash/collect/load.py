@@ -155,10 +155,12 @@ def _zipped(path: Path) -> Iterator[Document]:
     import json
 
     try:
-        lines = gzip.decompress(path.read_bytes()).decode("utf-8").splitlines()
+        lines = gzip.decompress(path.read_bytes()).decode("utf-8").split("\n")
     except (OSError, EOFError, UnicodeDecodeError) as error:
         raise InputError(f"is not gzip of UTF-8: {error}", path=path) from None
     for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
         try:
             yield Document(path, json.loads(line), {(): number})
         except ValueError as error:

@@ -72,7 +72,7 @@ def _answers(text: str, repairs: list[str]) -> list[dict[str, Any]]:
     try:
         found = objects(text, repairs)
     except Unreadable:
-        arrow = _arrow(text)
+        arrow = _arrow(text) if ">" in text and "{" not in text else None
         if arrow is None:
             raise
         note(repairs, "a line of text instead of JSON")

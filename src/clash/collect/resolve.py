@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from clash import assets
-from clash.config import Config, ModelRef, Options, Panel
+from clash.config import Config, CriteriaConfig, ModelRef, Panel
 from clash.documents import Document, read_yaml, validate
 from clash.errors import ConfigError
 from clash.providers import has_key, key_variable
@@ -19,6 +19,9 @@ from clash.providers import has_key, key_variable
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from clash.store.folder import RunFolder
+
+R = TypeVar("R", bound=ModelRef)
 DEFAULT_CONFIG = "clash.yaml"
 DEFAULT_PANEL = "supreme-court"
 KEYLESS_PANEL = "baseline"
@@ -148,16 +151,54 @@ def _criteria(
     """The model that writes criteria, or why none does."""
     if config.criteria.mode != "dynamic":
         return None, None
-    ref = config.criteria.ref or panel.criteria
+    if panel.name == KEYLESS_PANEL and config.criteria.ref is None:
+        return None, "the baseline panel works without any model"
+    ref = config.criteria.ref or panel.criteria or _default_criteria().ref
     if ref is None:
-        return None, f"the panel {panel.name} names no model to write them"
-    if "max_tokens" not in ref.options.model_fields_set:
-        defaults = Options(temperature=0.3, max_tokens=150).model_dump(exclude_unset=True)
-        own = ref.options.model_dump(exclude_unset=True)
-        ref = ref.model_copy(update={"options": Options(**{**defaults, **own})})
+        return None, "no model is named to write them"
     if not has_key(ref, environ):
         return None, f"{ref.model} needs {key_variable(ref, environ)}"
     return ref, None
+
+
+def _default_criteria() -> CriteriaConfig:
+    """The criteria model of ``configs/defaults.yaml``."""
+    return validate(
+        CriteriaConfig, read_yaml(assets.path("configs", "defaults.yaml")).at("criteria")
+    )
+
+
+def replayed(config: Config, run: RunFolder) -> Config:
+    """The configuration with every model answered from the calls of ``run``.
+
+    Panel, criteria model and candidates are the ones of that run, unless the configuration names
+    others; an answer that the run does not hold is a failed call, never a paid one.
+    """
+    old = Config.model_validate(run.manifest().config)
+    panel = config.panel if config.panel is not None else old.panel
+    if isinstance(panel, str):
+        panel = read_panel(panel)
+    if panel is None:
+        raise ConfigError("the run to replay names no panel", field="--replay")
+    criteria = config.criteria.ref or old.criteria.ref or panel.criteria
+    update: dict[str, Any] = {
+        "panel": panel.model_copy(
+            update={"judges": [_from(run, j) for j in panel.judges], "criteria": None}
+        ),
+        "candidates": [_from(run, c) for c in config.candidates or old.candidates],
+    }
+    if criteria is not None and config.criteria.mode == "dynamic":
+        again = _from(run, criteria)
+        fields = {name: getattr(again, name) for name in ("model", "base_url", "options")}
+        update["criteria"] = config.criteria.model_copy(update=fields)
+    return config.model_copy(update=update)
+
+
+def _from(run: RunFolder, ref: R) -> R:
+    """``ref`` with its answers read from ``run``."""
+    if ref.provider in (KEYLESS_PANEL, "replay"):
+        return ref
+    return ref.model_copy(update={"model": f"replay/{ref.model}", "base_url": str(run.path)})
 
 
 def load_environ(environ: Mapping[str, str], env_file: Path | None) -> dict[str, str]:

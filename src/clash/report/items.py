@@ -97,5 +97,9 @@ def _verdict(console: Console, walk: Walk) -> None:
             style="bold green" if verdict.winner else "bold yellow",
         )
     if walk.label is not None:
-        said = "says the same" if walk.label == (verdict.winner or "tie") and verdict.ranking else "disagrees"
+        said = (
+            "says the same"
+            if walk.label == (verdict.winner or "tie") and verdict.ranking
+            else "disagrees"
+        )
         _text(console, f"label: {walk.label} ({said})")

@@ -40,7 +40,7 @@ def table(made: Table) -> str:
         + "|"
     )
     lines = ["| " + " | ".join(inline(cell) for cell in row) + " |" for row in made.rows]
-    notes = [f"\n{inline(note)}." for note in made.notes]
+    notes = [f"\n{inline(note).rstrip('.')}." for note in made.notes]
     return "\n".join([f"## {inline(made.title)}\n", header, rule, *lines, *notes])
 
 

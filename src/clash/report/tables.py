@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -184,17 +185,15 @@ def _labels(found: Findings) -> Iterator[list[str]]:
 
 def _control(found: Findings) -> Table:
     rows = [
-        [line.baseline, percent(line.agreement), percent(line.concordance), line.statement]
+        [line.baseline, percent(line.agreement), percent(line.concordance)]
         for line in found.baselines
     ]
     return Table(
         "Control group: judges that are no language model",
-        ["baseline", "agrees with the verdict", "agrees with the labels", "what it does"],
+        ["baseline", "agrees with the verdict", "with the labels"],
         rows,
         frozenset({1, 2}),
-        [
-            "a panel that agrees with the longest answer most of the time has to show what else it saw"
-        ],
+        [f"{line.baseline}: {line.statement}" for line in found.baselines],
         brief=True,
     )
 

@@ -14,7 +14,7 @@ from rich.text import Text
 from clash.report.tables import tables
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, JustifyMethod
 
     from clash.analysis.findings import Findings
     from clash.report.tables import Table
@@ -45,7 +45,8 @@ def show_table(console: Console, table: Table) -> None:
     console.print(Text(table.title, style="bold"))
     grid = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, show_header=any(table.columns))
     for index, column in enumerate(table.columns):
-        grid.add_column(escape(column), justify="right" if index in table.numeric else "left")
+        side: JustifyMethod = "right" if index in table.numeric else "left"
+        grid.add_column(escape(column), justify=side, overflow="fold")
     for row in table.rows:
         grid.add_row(*(Text(safe(cell)) for cell in row))
     console.print(grid)

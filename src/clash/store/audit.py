@@ -75,7 +75,11 @@ def _hashes(folder: RunFolder) -> Iterator[str]:
             continue
         found = seal_file(path)
         if found != sealed:
-            lines = "" if found.lines == sealed.lines else f", {sealed.lines} lines sealed, {found.lines} found"
+            lines = (
+                ""
+                if found.lines == sealed.lines
+                else f", {sealed.lines} lines sealed, {found.lines} found"
+            )
             yield f"{name} was changed after it was sealed{lines}"
     known = {*files, layout.MANIFEST, layout.LABELS, layout.LOCK}
     for name in (*layout.COLLECTED, *layout.DERIVED):

@@ -144,13 +144,21 @@ def factor_family(
     return fit_from("factor-family", model, patterns, starts, tol=tol)
 
 
-def trait(patterns: Patterns, *, rank: int = 1, nodes: int = 0, tol: float = 1e-5) -> LatentFit:
+def trait(
+    patterns: Patterns,
+    *,
+    rank: int = 1,
+    families: Sequence[object] | None = None,
+    nodes: int = 0,
+    tol: float = 1e-5,
+) -> LatentFit:
     """Votes without any truth: judges moved by ``rank`` continuous traits alone.
 
     Model: item response theory, the factor model with every class effect pinned at 0. It is the
     rival that a class has to beat: with one more trait it has as many parameters as the factor
     model has with its class. Where the rival explains new votes as well, nothing in the votes
-    says that the items fall into two classes. Its posterior is 1/2 everywhere.
+    says that the items fall into two classes. Its posterior is 1/2 everywhere. With ``families``
+    there is a factor per family besides.
     Source: Lazarsfeld's distinction of latent class and latent trait; compare Vuong 1989.
 
     Raises:
@@ -158,10 +166,11 @@ def trait(patterns: Patterns, *, rank: int = 1, nodes: int = 0, tol: float = 1e-
     """
     require_votes(patterns)
     pinned = Strength(chance=1e6, typical=0.0)
-    model = FactorModel.of(patterns, rank, None, pinned, nodes)
+    groups = None if families is None else numbered(families, patterns.n_judges)
+    model = FactorModel.of(patterns, rank, groups, pinned, nodes)
     starts = {"equal loadings": model.start(patterns)}
     fit = fit_from(f"trait-{rank}", model, patterns, starts, tol=tol)
-    return replace(fit, n_params=(1 + rank) * patterns.n_judges, warnings=())
+    return replace(fit, n_params=fit.n_params - patterns.n_judges - 1, warnings=())
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +249,7 @@ class FactorModel:
         nodes: int,
     ) -> FactorModel:
         """The model of these votes; a judge alone in its group has no loading of its own."""
-        chosen = nodes or (9 if rank == 2 else 15 if patterns.n_judges <= 15 else 25)
+        chosen = nodes or _nodes(patterns.n_judges, rank + (groups is not None))
         penalty = _penalty(patterns, rank, groups, strength)
         return cls(
             patterns.for_one,
@@ -328,6 +337,13 @@ class FactorModel:
         """1 for a judge that shares its group, 0 for one that is alone in it."""
         groups = np.asarray(self.groups)
         return np.asarray((groups[:, None] == groups).sum(axis=1) > 1, np.float64)
+
+
+def _nodes(n_judges: int, dimensions: int) -> int:
+    """Nodes per factor: many judges make sharp integrands, two dimensions square the cost."""
+    if dimensions > 1:
+        return 9
+    return 15 if n_judges <= 15 else 25
 
 
 def _penalty(

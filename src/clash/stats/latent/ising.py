@@ -6,7 +6,7 @@ s_j s_k - log Z_y`` with t = +1 for y = 1 and -1 for y = 0. D = 0 is the class-i
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,7 +14,12 @@ import numpy as np
 from clash.errors import StatisticsError
 from clash.stats.latent.completions import Block, Summed, second_moments, summed
 from clash.stats.latent.fit import LatentFit, logit, sigmoid
-from clash.stats.latent.identify import numbered, require_families, require_identified
+from clash.stats.latent.identify import (
+    numbered,
+    require_families,
+    require_identified,
+    require_votes,
+)
 from clash.stats.latent.marginal import Penalty, fit_from
 from clash.stats.latent.states import log_normaliser, pairs
 
@@ -176,6 +181,20 @@ def ising_family(
     groups = numbered(families, patterns.n_judges)
     require_families(patterns, groups, "ising-family")
     return fit_ising("ising-family", patterns, groups, strength=strength, tol=tol)
+
+
+def ising_alone(
+    patterns: Patterns, *, strength: Strength | None = None, tol: float = 1e-5
+) -> LatentFit:
+    """Ising model without any truth: every class effect pinned at 0.
+
+    The rival that a class has to beat in :func:`ising_shared`: couplings alone can explain that
+    judges agree. Its posterior is 1/2 everywhere.
+    """
+    require_votes(patterns)
+    pinned = replace(strength or Strength(), chance=1e6, typical=0.0)
+    fit = fit_ising("ising-alone", patterns, [0] * patterns.n_judges, strength=pinned, tol=tol)
+    return replace(fit, n_params=fit.n_params - patterns.n_judges - 1, warnings=())
 
 
 def fit_ising(

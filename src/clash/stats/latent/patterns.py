@@ -85,6 +85,10 @@ class Patterns:
         """The same patterns with other counts: a bootstrap replicate or a fold."""
         return replace(self, counts=np.asarray(counts, dtype=np.float64))
 
+    def without_ties(self) -> Patterns:
+        """The same items with every tie read as no vote; patterns that coincide stay apart."""
+        return replace(self, votes=np.where(self.votes == TIE, np.int8(MISSING), self.votes))
+
     def unlabelled(self) -> Patterns:
         """The same items with every label hidden; patterns that now coincide stay apart."""
         return replace(self, labels=np.full_like(self.labels, MISSING))

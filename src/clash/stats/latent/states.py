@@ -33,7 +33,7 @@ def spin_states(m: int) -> Floats:
     return states
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=16)
 def features(m: int) -> Floats:
     """Spins and their pair products, shape (2^m, m + m (m - 1) / 2)."""
     states = spin_states(m)

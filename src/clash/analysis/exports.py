@@ -1,0 +1,121 @@
+"""A run as files that other programs read: votes, verdicts, judgments."""
+
+from __future__ import annotations
+
+import csv
+import io
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from clash.analysis.encode import write_votes
+from clash.analysis.encode.run import vote_rows
+from clash.analysis.rundata import RunData
+from clash.analysis.verdicts import unblinded
+from clash.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from clash.store.folder import RunFolder
+
+Format = Literal["votes", "csv", "parquet"]
+_NAMES: dict[Format, str] = {
+    "votes": "votes.jsonl",
+    "csv": "verdicts.csv",
+    "parquet": "judgments.parquet",
+}
+
+
+@dataclass(frozen=True)
+class Written:
+    """What was exported."""
+
+    path: Path
+    rows: int
+
+
+def write(
+    folder: RunFolder, form: Format, to: Path | None = None, *, observers: bool = False
+) -> Written:
+    """Export a run.
+
+    Args:
+        folder: the run.
+        form: votes (a line for each judge and pair of candidates), verdicts as CSV, or judgments
+            as Parquet.
+        to: the file; null puts it into the run folder, ``-`` on stdout (votes and CSV).
+        observers: the observers' judgments too.
+
+    Raises:
+        InputError: Parquet on stdout, or a file that may not be written.
+    """
+    path = to or folder.path / _NAMES[form]
+    if form == "votes":
+        return _votes(folder, path, observers=observers)
+    if form == "csv":
+        return _csv(RunData.load(folder), path)
+    return _parquet(RunData.load(folder), path, observers=observers)
+
+
+def _votes(folder: RunFolder, path: Path, *, observers: bool) -> Written:
+    rows = list(vote_rows(folder, observers=observers))
+    return Written(path, write_votes("/dev/stdout" if str(path) == "-" else path, rows))
+
+
+def _csv(data: RunData, path: Path) -> Written:
+    out = io.StringIO(newline="")
+    writer = csv.writer(out, lineterminator="\n")
+    head = ["item", "winner", "ranking", "confidence", "unanimous", "split", "abstained", "label"]
+    writer.writerow(head)
+    for verdict in data.verdicts:
+        ranking = " > ".join(" = ".join(group) for group in verdict.ranking or [])
+        winner = verdict.winner or ("tie" if verdict.ranking else "")
+        label = data.truth.get(verdict.item_id, "")
+        found = [verdict.confidence, verdict.unanimous, verdict.split, verdict.abstained]
+        writer.writerow([verdict.item_id, winner, ranking, *found, label])
+    if str(path) == "-":
+        sys.stdout.write(out.getvalue())
+    else:
+        path.write_text(out.getvalue(), encoding="utf-8", newline="")
+    return Written(path, len(data.verdicts))
+
+
+def _parquet(data: RunData, path: Path, *, observers: bool) -> Written:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if str(path) == "-":
+        raise InputError("Parquet does not go to stdout", field="--to", mend="name a file")
+    rows = list(_judgments(data, observers=observers))
+    pq.write_table(pa.Table.from_pylist(rows), path)
+    return Written(path, len(rows))
+
+
+def _judgments(data: RunData, *, observers: bool) -> Iterator[dict[str, Any]]:
+    """A row for each judgment and candidate it is of."""
+    for judgment in data.judgments:
+        if judgment.role != "voting" and not observers:
+            continue
+        labels = data.blinds.labels(judgment)
+        places = {
+            name: place
+            for place, group in enumerate(unblinded(judgment, labels) or [], start=1)
+            for name in group
+        }
+        for label, candidate in labels.items():
+            scores = judgment.scores.get(label, {})
+            yield {
+                "item": judgment.item_id,
+                "presentation": judgment.presentation,
+                "judge": judgment.judge,
+                "role": judgment.role,
+                "weight": judgment.weight,
+                "candidate": candidate,
+                "label": label,
+                "place": places.get(candidate),
+                "mean_score": sum(scores.values()) / len(scores) if scores else None,
+                "parse": judgment.parse,
+                "error": judgment.error,
+            }

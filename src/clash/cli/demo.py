@@ -1,0 +1,22 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from clash.cli.common import AsJson, Out, Quiet, Verbose
+
+
+def demo(
+    out: Out = Path("runs"), as_json: AsJson = False, quiet: Quiet = False, verbose: Verbose = False
+) -> int:
+    """The quickstart: 30 prompts with ready responses, judged offline, no key, in seconds."""
+    from clash import assets
+    from clash.cli import pipeline
+    from clash.collect.resolve import KEYLESS_PANEL
+
+    overrides = {"panel": KEYLESS_PANEL, "prompts": str(assets.path("datasets", "quickstart.yaml"))}
+    # A clash.yaml that happens to lie here is not part of the demonstration.
+    made = pipeline.prepare(None, overrides, {}, ignore_config=True)
+    return pipeline.launch(
+        made, os.environ, kind="eval", out=out, as_json=as_json, quiet=quiet, whole=verbose
+    )

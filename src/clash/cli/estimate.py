@@ -1,0 +1,99 @@
+"""What a run will cost, told and agreed to before it begins."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import typer
+
+from clash.cli.common import print_json, say, stdout
+from clash.errors import ConfigError
+from clash.report.tables import Table, money
+from clash.report.terminal import show_table
+
+if TYPE_CHECKING:
+    from clash.collect.forecast import Forecast
+    from clash.collect.plan import Plan
+
+ASK_ABOVE_USD = 1.0
+
+
+def tell(forecast: Forecast, plan: Plan, *, as_json: bool) -> None:
+    """Print the plan and its price: what ``--dry-run`` does."""
+    if as_json:
+        print_json(
+            {
+                "dry_run": True,
+                "items": len(plan.items),
+                "calls": forecast.calls,
+                "expected_usd": round(forecast.expected_usd, 6),
+                "worst_usd": round(forecast.worst_usd, 6),
+                "unknown_price": forecast.unknown,
+                "plan": [asdict(line) for line in forecast.lines],
+            }
+        )
+        return
+    columns = ["purpose", "who", "model", "calls", "tokens in", "out", "expected", "worst case"]
+    rows = [
+        [
+            line.purpose,
+            line.who,
+            line.model,
+            f"{line.calls:,}",
+            f"{line.tokens_in:,}",
+            f"{line.tokens_out:,}",
+            money(line.expected_usd),
+            money(line.worst_usd),
+        ]
+        for line in forecast.lines
+    ]
+    notes = [
+        "worst case: every answer as long as its cap allows, in one attempt; --max-cost caps"
+        " retries too"
+    ]
+    title = f"{len(plan.items)} items, {forecast.calls:,} calls: {headline(forecast)}"
+    show_table(stdout(), Table(title, columns, rows, frozenset({3, 4, 5, 6, 7}), notes))
+    stdout().print("dry run: no call was made")
+
+
+def headline(forecast: Forecast) -> str:
+    """Expected and worst, and what is not known."""
+    text = f"expected {money(forecast.expected_usd)}, at most {money(forecast.worst_usd)}"
+    if forecast.unknown:
+        text += f", without {', '.join(forecast.unknown)}: price unknown"
+    return text
+
+
+def check(forecast: Forecast, plan: Plan, *, yes: bool, quiet: bool) -> None:
+    """Say what it will cost; refuse what cannot be capped; ask a person where it is much.
+
+    Raises:
+        ConfigError: there is a cap, and a price is unknown, so the cap would mean nothing.
+        typer.Abort: the person said no.
+    """
+    limits = plan.config.limits
+    if forecast.unknown and limits.max_cost is not None and not limits.allow_unknown_price:
+        raise ConfigError(
+            f"the price of {', '.join(forecast.unknown)} is unknown, so --max-cost cannot hold",
+            field="limits.max_cost",
+            mend="give `price: {input: …, output: …}` (dollars per million tokens) for the model,"
+            " or --allow-unknown-price to leave it out of the cap",
+        )
+    if forecast.worst_usd == 0 and not forecast.unknown:
+        return
+    if not quiet:
+        say(f"{forecast.calls:,} calls: {headline(forecast)}", style="")
+    if forecast.unknown:
+        say(
+            f"price unknown: {', '.join(forecast.unknown)}; costs are lower bounds",
+            style="bold yellow",
+        )
+    dear = forecast.worst_usd > ASK_ABOVE_USD or bool(forecast.unknown)
+    if dear and limits.max_cost is None and not yes and _person_here():
+        typer.confirm("Spend that?", abort=True, err=True)
+
+
+def _person_here() -> bool:
+    return sys.stdin.isatty() and sys.stderr.isatty()

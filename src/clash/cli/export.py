@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from clash.cli.common import AsJson, Out, RunArgument
+
+
+def export(
+    run: RunArgument,
+    votes: Annotated[
+        bool, typer.Option("--votes", help="Votes file: one line a judge and item.")
+    ] = False,
+    csv: Annotated[bool, typer.Option("--csv", help="Verdicts as CSV.")] = False,
+    parquet: Annotated[
+        bool, typer.Option("--parquet", help="Judgments as Parquet, unblinded.")
+    ] = False,
+    to: Annotated[
+        Path | None,
+        typer.Option("--to", help="File to write; - is stdout. Default: in the run folder."),
+    ] = None,
+    observers: Annotated[bool, typer.Option("--observers", help="Observers too.")] = False,
+    out: Out = Path("runs"),
+    as_json: AsJson = False,
+) -> None:
+    """Export a run: votes (JSONL), verdicts (CSV) or judgments (Parquet)."""
+    from clash.analysis import exports
+    from clash.cli.common import print_json, stdout
+    from clash.errors import ConfigError
+    from clash.store.folder import RunFolder
+
+    chosen = [name for name, on in (("votes", votes), ("csv", csv), ("parquet", parquet)) if on]
+    if len(chosen) != 1:
+        raise ConfigError("choose one", field="export", mend="--votes, --csv or --parquet")
+    folder = RunFolder.open(run, out=out)
+    written = exports.write(folder, chosen[0], to, observers=observers)
+    if to is not None and str(to) == "-":
+        return
+    if as_json:
+        print_json(
+            {
+                "run": str(folder.path),
+                "format": chosen[0],
+                "written": str(written.path),
+                "rows": written.rows,
+            }
+        )
+    else:
+        stdout().print(f"wrote {written.path} ({written.rows} rows)", soft_wrap=True)

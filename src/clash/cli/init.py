@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from clash.cli.common import AsJson
+
+_FILES = {
+    "clash.yaml": "clash.yaml",
+    "prompts.yaml": "prompts.yaml",
+    "github-workflow.yaml": ".github/workflows/clash.yaml",
+}
+
+
+def init(
+    folder: Annotated[Path, typer.Argument(help="Where to write.", metavar="[DIR]")] = Path(),
+    force: Annotated[bool, typer.Option("--force", help="Overwrite what is there.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write a commented clash.yaml, a prompts file and a CI example."""
+    from clash import assets
+    from clash.cli.common import print_json, stdout
+    from clash.errors import InputError
+
+    targets = {assets.path("configs", "examples", name): folder / to for name, to in _FILES.items()}
+    there = [str(target) for target in targets.values() if target.exists()]
+    if there and not force:
+        raise InputError(f"{there[0]} is there already", mend="another folder, or --force")
+    for file, target in targets.items():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(file.read_bytes())
+    written = [str(target) for target in targets.values()]
+    if as_json:
+        print_json({"written": written})
+        return
+    for name in written:
+        stdout().print(f"wrote {name}", soft_wrap=True)
+    stdout().print("next: edit prompts.yaml, then `clash doctor` and `clash eval --dry-run`")

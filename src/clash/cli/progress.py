@@ -1,0 +1,173 @@
+"""What people see while a run is on: bars on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import TracebackType
+    from typing import Self
+
+    from rich.progress import TaskID
+
+    from clash.collect.calling import Ask
+    from clash.records import Call
+
+
+class Quiet:
+    """Says nothing, counts cost and failures."""
+
+    def __init__(self) -> None:
+        self.in_flight = 0
+        self.cost_usd = 0.0
+        self.errors = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None: ...
+
+    def stage(self, name: str, totals: Mapping[str, int]) -> None:
+        """A stage begins."""
+
+    def sent(self, ask: Ask) -> None:  # noqa: ARG002 - part of the protocol
+        """An attempt goes out."""
+        self.in_flight += 1
+
+    def came(self, ask: Ask, call: Call) -> None:  # noqa: ARG002 - part of the protocol
+        """An attempt ended."""
+        self.in_flight -= 1
+        self.cost_usd += call.cost_usd or call.cost_bound_usd or 0.0
+        self.errors += call.outcome == "error"
+
+    def done(self, who: str, *, failed: bool) -> None:
+        """A piece of work ended."""
+
+
+class Lines(Quiet):
+    """A line every few seconds, for logs."""
+
+    EVERY_S = 5.0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._done = self._failed = self._total = 0
+        self._name = ""
+        self._next = 0.0
+
+    def stage(self, name: str, totals: Mapping[str, int]) -> None:
+        """Name the stage and what it has before it."""
+        self._name, self._total = name, sum(totals.values())
+        self._done = self._failed = 0
+        self._next = time.monotonic() + self.EVERY_S
+
+    def done(self, who: str, *, failed: bool) -> None:  # noqa: ARG002 - part of the protocol
+        """Count, and now and then print."""
+        self._done += 1
+        self._failed += failed
+        if time.monotonic() >= self._next or self._done == self._total:
+            self._next = time.monotonic() + self.EVERY_S
+            self._print()
+
+    def _print(self) -> None:
+        from clash.cli.common import say
+
+        failed = f", {self._failed} failed" if self._failed else ""
+        say(f"{self._name}: {self._done}/{self._total}{failed}, ${self.cost_usd:.4f}", style="")
+
+
+class Bars(Quiet):
+    """A bar for each model, and a line with money, calls in flight and failures."""
+
+    def __init__(self) -> None:
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
+
+        from clash.cli.common import stderr
+
+        super().__init__()
+        self._bars = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=28),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[note]}"),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            console=stderr(),
+            transient=True,
+        )
+        self._tasks: dict[str, TaskID] = {}
+        self._failed: dict[str, int] = {}
+        self._head: TaskID | None = None
+        self._stage = ""
+
+    def __enter__(self) -> Self:
+        self._bars.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._bars.stop()
+
+    def stage(self, name: str, totals: Mapping[str, int]) -> None:
+        """A bar over all, and one for each model."""
+        for task in [*self._tasks.values(), *([self._head] if self._head is not None else [])]:
+            self._bars.remove_task(task)
+        self._stage = name
+        self._head = self._bars.add_task(name, total=sum(totals.values()), note="")
+        self._failed = dict.fromkeys(totals, 0)
+        self._tasks = {
+            who: self._bars.add_task(f"  {who}", total=total, note="")
+            for who, total in totals.items()
+        }
+
+    def sent(self, ask: Ask) -> None:
+        """Show what is in flight."""
+        super().sent(ask)
+        self._show()
+
+    def came(self, ask: Ask, call: Call) -> None:
+        """Show money and errors."""
+        super().came(ask, call)
+        self._show()
+
+    def done(self, who: str, *, failed: bool) -> None:
+        """Move the bars."""
+        self._failed[who] = self._failed.get(who, 0) + failed
+        note = f"{self._failed[who]} failed" if self._failed[who] else ""
+        if who in self._tasks:
+            self._bars.update(self._tasks[who], advance=1, note=note)
+        if self._head is not None:
+            self._bars.update(self._head, advance=1)
+
+    def _show(self) -> None:
+        if self._head is not None:
+            errors = f" · {self.errors} attempts failed" if self.errors else ""
+            note = f"${self.cost_usd:.4f} · {self.in_flight} in flight{errors}"
+            self._bars.update(self._head, note=note)
+
+
+def watcher(*, quiet: bool) -> Quiet:
+    """The right one for where we are."""
+    from clash.cli.common import stderr
+
+    if quiet:
+        return Quiet()
+    return Bars() if stderr().is_terminal else Lines()

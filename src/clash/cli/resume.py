@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from clash.cli.common import AsJson, EnvFile, Out, Quiet, RunArgument, Verbose
+
+
+def resume(
+    run: RunArgument,
+    out: Out = Path("runs"),
+    max_cost: Annotated[
+        float | None, typer.Option("--max-cost", min=0, help="A new cap, on the whole run.")
+    ] = None,
+    concurrency: Annotated[
+        int | None, typer.Option("--concurrency", "-j", min=1, help="Most calls in flight.")
+    ] = None,
+    env_file: EnvFile = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+) -> int:
+    """Finish an interrupted run: answered calls are not made again, failed ones are."""
+    from clash.cli import pipeline
+    from clash.collect.resolve import load_environ
+    from clash.store.folder import RunFolder
+
+    environ = load_environ(os.environ, env_file)
+    folder = RunFolder.open(run, out=out)
+    given = {"max_cost": max_cost, "concurrency": concurrency}
+    limits = {name: value for name, value in given.items() if value is not None}
+    with folder.write() as writer:
+        made = pipeline.replan(writer, environ, limits)
+        finished = pipeline.carry_on(writer, made, environ, quiet=quiet)
+    pipeline.tell(finished, as_json=as_json, whole=verbose, quiet=quiet)
+    return finished.exit_code

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clash.cli.common import AsJson, Out
+
+if TYPE_CHECKING:
+    from clash.store.manifest import Manifest
+
+
+def runs(out: Out = Path("runs"), as_json: AsJson = False) -> None:
+    """List the runs, oldest first."""
+    from clash.cli.common import print_json, say, stdout
+    from clash.errors import RunFolderError
+    from clash.report.tables import Table
+    from clash.report.terminal import show_table
+    from clash.store.folder import runs as found_in
+
+    known: list[dict[str, Any]] = []
+    for folder in found_in(out):
+        try:
+            known.append(_line(folder.manifest()))
+        except RunFolderError as error:
+            say(f"left out: {error}", style="yellow")
+    if as_json:
+        print_json({"runs": known, "out": str(out)})
+        return
+    columns = ["run", "kind", "status", "panel", "items", "verdicts", "cost", "started"]
+    rows = [[str(line[column]) for column in columns] for line in known]
+    if rows:
+        show_table(
+            stdout(), Table(f"{len(rows)} runs in {out}", columns, rows, frozenset({4, 5, 6}))
+        )
+    else:
+        stdout().print(f"no runs in {out}; `clash demo` makes one")
+
+
+def _line(manifest: Manifest) -> dict[str, Any]:
+    from clash.report.tables import money
+
+    return {
+        "run": manifest.run,
+        "kind": manifest.kind,
+        "status": manifest.status,
+        "panel": manifest.panel.get("name", ""),
+        "items": manifest.counts.get("items", ""),
+        "verdicts": manifest.counts.get("verdicts", ""),
+        "cost": "" if manifest.cost_usd is None else money(manifest.cost_usd),
+        "started": manifest.started,
+        "parent": manifest.parent,
+    }

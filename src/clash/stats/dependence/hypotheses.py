@@ -1,0 +1,166 @@
+"""The structured hypotheses of appendix B: families apart, families of equals, classes alike."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from clash.errors import NotIdentifiedError, StatisticsError
+from clash.stats.dependence.independence import simulated_information
+from clash.stats.dependence.restricted import (
+    Restriction,
+    draw,
+    fit_restricted,
+    pattern_scores,
+    scores_of_new_votes,
+    soft_labels,
+)
+from clash.stats.dependence.scores import Scores, ScoreTest, joint_test
+from clash.stats.latent.identify import has_labels, informative_judges
+from clash.stats.latent.states import pairs
+
+if TYPE_CHECKING:
+    from clash.stats.latent.patterns import Floats, Index, Patterns
+
+SIMULATED = 20_000
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """A restriction and what it is tested against.
+
+    Attributes:
+        name: as in a report.
+        says: the restriction, in words.
+        null: what is free if it holds.
+        tested: directions in the full parameters that it rules out, shape (full, r).
+    """
+
+    name: str
+    says: str
+    null: Restriction
+    tested: Floats
+
+
+def families_independent(families: Index) -> Hypothesis:
+    """W = 0 between families, free within.
+
+    Args:
+        families: code of each judge's family, shape (K,).
+
+    Raises:
+        StatisticsError: all judges are of one family.
+    """
+    K, within = len(families), _within(families)
+    if within.all():
+        raise StatisticsError("all judges are of one family")
+    every = np.eye(len(within))
+    return Hypothesis(
+        "family independence",
+        "judges of different families are not coupled",
+        Restriction.of(K, every[:, within]),
+        _couplings(K, every[:, ~within]),
+    )
+
+
+def exchangeable(families: Index) -> Hypothesis:
+    """Within each family one coupling for all pairs; between families all free.
+
+    Args:
+        families: code of each judge's family, shape (K,).
+
+    Raises:
+        StatisticsError: no family has three judges, so there are no two pairs to compare.
+    """
+    K, within = len(families), _within(families)
+    first, _ = pairs(K)
+    every = np.eye(len(within))
+    commons, contrasts = [every[:, ~within]], []
+    for family in np.unique(families[first[within]]):
+        mine = np.flatnonzero(within & (families[first] == family))
+        commons.append(every[:, mine].sum(axis=1, keepdims=True))
+        contrasts += [every[:, [other]] - every[:, [mine[0]]] for other in mine[1:]]
+    if not contrasts:
+        raise StatisticsError("no family has three judges, so there are no two pairs to compare")
+    return Hypothesis(
+        "exchangeability within family",
+        "within a family every pair is coupled alike",
+        Restriction.of(K, np.hstack(commons)),
+        _couplings(K, np.hstack(contrasts)),
+    )
+
+
+def classes_alike(n_judges: int) -> Hypothesis:
+    """W0 = W1: couplings shared by the classes, otherwise free."""
+    every = np.eye(n_judges * (n_judges - 1) // 2)
+    zero = np.zeros((1 + 2 * n_judges + len(every), len(every)))
+    return Hypothesis(
+        "class-independent couplings",
+        "judges are coupled alike in both classes (W0 = W1)",
+        Restriction.of(n_judges, every),
+        np.vstack([zero, every]),
+    )
+
+
+def test_hypothesis(
+    hypothesis: Hypothesis,
+    patterns: Patterns,
+    p: Floats,
+    rng: np.random.Generator,
+    *,
+    clusters: Index | None = None,
+) -> ScoreTest:
+    """Score test of a hypothesis about couplings; the truth is hidden where no label is given.
+
+    Args:
+        hypothesis: what to test.
+        patterns: the votes without ties, of at most 15 judges, with labels where known.
+        p: shape (n_patterns,), P(truth = 1) where the climb to the restricted fit starts.
+        rng: for the simulation of the expected information.
+        clusters: shape (n_items,), where several items may depend on each other.
+
+    Raises:
+        NotIdentifiedError: without labels, more parameters than free vote counts.
+        StatisticsError: more than 15 judges, too many gaps, or fewer clusters than directions.
+    """
+    _require_room(hypothesis, patterns)
+    start = fit_restricted(soft_labels(patterns, p), hypothesis.null)
+    fit = fit_restricted(patterns, hypothesis.null, start.theta)
+    K, theta = patterns.n_judges, fit.full
+    turn = np.hstack([hypothesis.null.free, hypothesis.tested])
+    information = simulated_information(
+        patterns,
+        lambda n, generator: draw(fit.law, n, generator),
+        rng,
+        SIMULATED,
+        lambda votes, labels: scores_of_new_votes(theta, K, votes, labels) @ turn,
+    )
+    rows = pattern_scores(fit.model.full, theta, patterns) @ turn
+    tested = np.arange(hypothesis.null.free.shape[1], turn.shape[1])
+    return joint_test(
+        Scores(rows, patterns.counts, information, tested), patterns.inverse, clusters
+    )
+
+
+def _require_room(hypothesis: Hypothesis, patterns: Patterns) -> None:
+    if has_labels(patterns):
+        return
+    n_params = hypothesis.null.free.shape[1] + hypothesis.tested.shape[1]
+    free = 2 ** len(informative_judges(patterns)) - 1
+    if n_params > free:
+        raise NotIdentifiedError(
+            f"{n_params} parameters against {free} free vote counts: labels would settle it"
+        )
+
+
+def _within(families: Index) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    first, second = pairs(len(families))
+    return np.asarray(families[first] == families[second])
+
+
+def _couplings(n_judges: int, columns: Floats) -> Floats:
+    """Directions of shared couplings (pairs, r) as directions of all parameters."""
+    before = np.zeros((1 + 2 * n_judges, columns.shape[1]))
+    return np.vstack([before, columns, np.zeros_like(columns)])

@@ -1,0 +1,120 @@
+"""How judges err together once the truth is accounted for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from clash.stats.latent.patterns import Floats, Patterns
+
+if TYPE_CHECKING:
+    from clash.stats.latent.patterns import Index
+
+LEAST_VARIANCE = 1e-12
+"""Below this within-class variance a judge has nothing to correlate."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResidualCorrelations:
+    """Correlations between judges within the classes.
+
+    Attributes:
+        pooled: shape (K, K); both classes together, each with its own means. 1 on the diagonal,
+            NaN where a judge does not vary within the classes or two never voted together.
+        by_class: shape (2, K, K); within class 0 and within class 1.
+        together: shape (K, K); items (or their weight) on which both voted.
+    """
+
+    pooled: Floats
+    by_class: Floats
+    together: Floats
+
+
+def residual_correlations(patterns: Patterns, p: Floats) -> ResidualCorrelations:
+    """Posterior-weighted within-class correlations of the votes.
+
+    A vote's residual is its distance from what the judge votes on average in that class; every
+    item counts in class 1 with weight p and in class 0 with 1 - p. Under conditional
+    independence, with the p of the true model, its expectation is 0 for every pair: the
+    weighting, unlike a hard decision, does not correlate what it conditions on. With the p of a
+    model that takes what judges have in common for the truth it is too small.
+
+    Args:
+        patterns: the votes; a tie is half a vote, a pair with a missing vote is left out of
+            that pair.
+        p: shape (n_patterns,): P(truth = 1), or the label.
+
+    Source: Balasubramanian et al. (2026), sections 3.2 and 5.
+    """
+    both = np.stack([1 - p, p])
+    sums = [_products(patterns, patterns.counts * share) for share in both]
+    by_class = np.stack([_correlation(covariance, variance) for covariance, variance in sums])
+    covariance, variance = np.sum(sums, axis=0)
+    seen = patterns.observed.astype(np.float64)
+    together = (patterns.counts[:, None] * seen).T @ seen
+    return ResidualCorrelations(_correlation(covariance, variance), by_class, together)
+
+
+def pooled_replicates(patterns: Patterns, p: Floats, counts: Floats) -> Floats:
+    """Pooled correlations under other counts, shape (B, K, K): a bootstrap given p.
+
+    Args:
+        patterns: the votes.
+        p: shape (n_patterns,).
+        counts: shape (B, n_patterns).
+    """
+    out = np.empty((len(counts), patterns.n_judges, patterns.n_judges))
+    for replicate, weight in enumerate(counts):
+        sums = [_products(patterns, weight * share) for share in (1 - p, p)]
+        covariance, variance = np.sum(sums, axis=0)
+        out[replicate] = _correlation(covariance, variance)
+    return out
+
+
+def resampled_counts(
+    patterns: Patterns, clusters: Index, n: int, rng: np.random.Generator
+) -> Floats:
+    """Counts of the patterns when whole clusters of items are drawn anew, shape (n, n_patterns).
+
+    Args:
+        patterns: the votes.
+        clusters: shape (n_items,), codes 0..G-1; what shares a code is drawn together.
+        n: replicates.
+        rng: source of randomness.
+    """
+    n_clusters = int(clusters.max()) + 1
+    out = np.empty((n, len(patterns.counts)))
+    for replicate in range(n):
+        drawn = np.bincount(rng.integers(n_clusters, size=n_clusters), minlength=n_clusters)
+        out[replicate] = np.bincount(
+            patterns.inverse, drawn[clusters], minlength=len(patterns.counts)
+        )
+    return out
+
+
+def _products(patterns: Patterns, weight: Floats) -> Floats:
+    """Sums of residual products, and of squares over the pairs' items; shape (2, K, K)."""
+    seen = patterns.observed.astype(np.float64)
+    votes = patterns.for_one
+    total = weight @ seen
+    mean = np.divide(weight @ votes, total, out=np.zeros_like(total), where=total > 0)
+    residual = (votes - mean) * seen
+    weighted = weight[:, None] * residual
+    return np.stack([weighted.T @ residual, (weighted * residual).T @ seen])
+
+
+def _correlation(covariance: Floats, variance: Floats) -> Floats:
+    scale = variance * variance.T
+    defined = scale > LEAST_VARIANCE
+    r = np.full_like(covariance, np.nan)
+    np.divide(covariance, np.sqrt(np.where(defined, scale, 1.0)), out=r, where=defined)
+    np.fill_diagonal(r, 1.0)
+    return r
+
+
+def off_diagonal(matrix: Floats) -> Floats:
+    """The values above the diagonal, shape (..., K (K - 1) / 2), pairs in row order."""
+    first, second = np.triu_indices(matrix.shape[-1], 1)
+    return np.asarray(matrix[..., first, second])

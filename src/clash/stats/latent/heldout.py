@@ -1,0 +1,118 @@
+"""Cross-validation over items: how well a model foresees votes, or labels, it has not seen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from clash.errors import StatisticsError
+from clash.stats.latent.fit import LatentFit, log_likelihood_per_pattern
+from clash.stats.latent.patterns import MISSING, Floats, Index, Patterns, collapse
+from clash.stats.latent.temper import blend, temper
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@dataclass(frozen=True, slots=True)
+class HeldOut:
+    """What a model scored on each item while the item was held out.
+
+    Attributes:
+        name: the model.
+        scores: shape (n_items,), higher is better; NaN-free, None where the model was refused.
+        refusal: why it was refused, or empty.
+    """
+
+    name: str
+    scores: Floats | None
+    refusal: str = ""
+
+    @property
+    def mean(self) -> float:
+        """Mean score; minus infinity where the model was refused."""
+        return -np.inf if self.scores is None else float(self.scores.mean())
+
+
+def folds(n_items: int, n_folds: int, rng: np.random.Generator) -> Index:
+    """A random fold, 0 to n_folds - 1, for each item; sizes differ by at most one."""
+    return np.asarray(rng.permutation(n_items) % n_folds, dtype=np.intp)
+
+
+def votes_held_out(
+    name: str, fit: Callable[[Patterns], LatentFit], patterns: Patterns, fold: Index
+) -> HeldOut:
+    """Log-likelihood of each item's votes under a fit to the other folds.
+
+    Ties are left out of the score: half a vote has no probability of its own, so that models
+    could not be compared on it.
+
+    Args:
+        name: the model, for the record.
+        fit: fits the model to patterns.
+        patterns: the votes.
+        fold: the fold of each item, shape (n_items,).
+    """
+    scores = np.empty(patterns.n_items)
+    decisive = patterns.without_ties()
+    for held in np.unique(fold):
+        others = np.bincount(patterns.inverse[fold != held], minlength=len(patterns.counts))
+        try:
+            law = fit(patterns.reweighted(others)).parameters
+        except StatisticsError as refusal:
+            return HeldOut(name, None, str(refusal))
+        if law is None:
+            raise TypeError(f"{name} has no likelihood to hold out")
+        per_pattern = log_likelihood_per_pattern(law, decisive)
+        scores[fold == held] = per_pattern[patterns.inverse[fold == held]]
+    return HeldOut(name, scores)
+
+
+def labels_held_out(
+    name: str, fit: Callable[[Patterns], LatentFit], patterns: Patterns, fold: Index
+) -> HeldOut:
+    """Minus the log-loss of each held-out label; the votes of the items stay in.
+
+    Args:
+        name: the model, for the record.
+        fit: fits the model to patterns.
+        patterns: the votes, with labels for some.
+        fold: the fold of each item, shape (n_items,).
+
+    Returns:
+        Scores of the labelled items alone, in the order of the items.
+    """
+    votes, labels = patterns.votes[patterns.inverse], patterns.labels[patterns.inverse]
+    scores = np.zeros(len(labels))
+    for held in np.unique(fold):
+        hidden = collapse(votes, labels=np.where(fold == held, MISSING, labels))
+        try:
+            p = blend(temper(fit(hidden)))[hidden.inverse]
+        except StatisticsError as refusal:
+            return HeldOut(name, None, str(refusal))
+        chance = np.where(labels == 1, p, 1 - p)
+        scores = np.where(fold == held, np.log(np.clip(chance, 1e-12, 1)), scores)
+    return HeldOut(name, scores[labels != MISSING])
+
+
+def paired_z(one: HeldOut, other: HeldOut) -> float:
+    """Mean difference of two scores over its standard error (Vuong's statistic, held out).
+
+    0 where the two never differ; minus infinity where the first was refused.
+    """
+    if one.scores is None:
+        return -np.inf
+    if other.scores is None:
+        return np.inf
+    difference = one.scores - other.scores
+    spread = float(difference.std(ddof=1)) if len(difference) > 1 else 0.0
+    if spread == 0:
+        return float(np.sign(difference.mean())) * np.inf if difference.mean() else 0.0
+    return float(difference.mean() / spread * np.sqrt(len(difference)))
+
+
+def within_one_error(candidate: HeldOut, best: HeldOut) -> bool:
+    """Whether a model's score is within one standard error of the best one's, paired by item."""
+    return paired_z(candidate, best) >= -1.0

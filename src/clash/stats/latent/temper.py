@@ -1,0 +1,127 @@
+"""Posteriors that admit what double-counting costs.
+
+A model that takes dependent judges for independent ones multiplies the same evidence. What it
+should have said can be seen without a label: leave one judge out, predict its vote from the
+posterior of the others, and ask by what temperature those predictions are calibrated. A judge is
+a noisy copy of the truth, so the truth may be more predictable than a judge; but the label that a
+person gives is noisy as well, and the judges' common errors are invisible from within. A further
+judge's vote is therefore taken as the stand-in for the label.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from clash.stats.latent.fit import (
+    Conditional,
+    LatentFit,
+    log_odds,
+    observe,
+    posterior,
+    sigmoid,
+    vote_share,
+)
+from clash.stats.latent.majority import collapse_rows
+from clash.stats.latent.patterns import MISSING, TIE, Codes, Floats, Patterns
+
+JUST = 1e-3
+"""Log-odds of a decision that the vote share contradicts."""
+HOTTEST, COLDEST = 60.0, 1.0
+"""Range of the temperature; below 1 a posterior would be sharpened, which nothing here supports."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Votes of judges, each predicted from the others.
+
+    Attributes:
+        odds: log-odds that the truth is 1 by the other judges' votes, one per prediction.
+        vote: the judge's vote, 1/2 for a tie.
+        weight: how many items the prediction stands for.
+    """
+
+    odds: Floats
+    vote: Floats
+    weight: Floats
+
+    def cross_entropy(self, temperature: float) -> float:
+        """Mean loss, in nats, of predicting each vote by the tempered log-odds."""
+        odds = self.odds / temperature
+        return float(self.weight @ (np.logaddexp(0, odds) - self.vote * odds) / self.weight.sum())
+
+
+def leave_one_judge_out(law: Conditional, patterns: Patterns) -> LeftOut:
+    """Each vote with the log-odds that the other judges' votes give; the law is not refitted."""
+    odds, votes, weights = [], [], []
+    for judge in range(patterns.n_judges):
+        others = patterns.votes.copy()
+        others[:, judge] = MISSING
+        used = patterns.observed[:, judge] & (others != MISSING).any(axis=1)
+        own = patterns.votes[used, judge]
+        odds.append(log_odds(posterior(law, others[used])))
+        votes.append(np.where(own == TIE, 0.5, own))
+        weights.append(patterns.counts[used])
+    return LeftOut(np.concatenate(odds), np.concatenate(votes), np.concatenate(weights))
+
+
+def temperature(law: Conditional, patterns: Patterns) -> float:
+    """The temperature at which left-out votes are best predicted; 1 where none can be."""
+    from scipy.optimize import minimize_scalar
+
+    left = leave_one_judge_out(law, patterns)
+    if not left.weight.any():
+        return 1.0
+    end = minimize_scalar(
+        lambda log_t: left.cross_entropy(float(np.exp(log_t))),
+        bounds=(np.log(COLDEST), np.log(HOTTEST)),
+        method="bounded",
+    )
+    return float(np.exp(end.x))
+
+
+def temper(fit: LatentFit) -> LatentFit:
+    """The fit with its temperature chosen by leaving judges out.
+
+    Model: log-odds are divided by one number T >= 1 per panel, so that no item changes sides.
+    Fails where judges agree with each other far more than with the label (noisy labels, shared
+    bias): the posterior stays too sure, which only labels can show.
+    """
+    if fit.parameters is None or fit.log_likelihood is None:
+        return fit
+    t = temperature(fit.parameters, fit.patterns)
+    reason = f"left-out judges are predicted best with the log-odds divided by {t:.2g}"
+    return replace(fit, temperature=t, temperature_reason=reason)
+
+
+def blend(fit: LatentFit, votes: Codes | None = None) -> Floats:
+    """The tempered posterior averaged, in log-odds, with the smoothed vote share.
+
+    The fit keeps the decision: where the share is on the other side and outweighs it, the blend
+    stops just short of 1/2.
+
+    Args:
+        fit: a tempered fit.
+        votes: new votes, shape (n, n_judges). Default: the fit's own patterns, where given
+            labels stay as observed.
+    """
+    if votes is None:
+        own, share = fit.pattern_posterior, vote_share(fit.patterns)
+        return observe(_average(own, share, fit.temperature), fit.patterns.labels)
+    return _average(fit.posterior(votes), vote_share(collapse_rows(votes)), fit.temperature)
+
+
+def _average(own: Floats, share: Floats, temperature: float) -> Floats:
+    odds = log_odds(own) / temperature
+    both = (odds + log_odds(share)) / 2
+    return sigmoid(np.where(odds * both < 0, JUST * np.sign(odds), both))
+
+
+def effective_judges(fit: LatentFit) -> float:
+    """How many independent judges the panel is worth, in evidence: judges / temperature.
+
+    A panel of k copies has k times the log-odds of one judge and a temperature of about k.
+    """
+    tempered = temper(fit) if fit.temperature == 1 else fit
+    return fit.patterns.n_judges / tempered.temperature
