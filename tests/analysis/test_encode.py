@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clash.analysis.encode import VoteRow, encode, read_votes, write_votes
@@ -326,6 +326,7 @@ def test_more_cells_than_memory_holds_are_refused():
         encode(rows)
 
 
+@settings(deadline=None)
 @given(
     st.lists(
         st.tuples(st.integers(0, 4), st.integers(0, 3), st.sampled_from([0, 1, None, "tie"])),

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -127,6 +127,7 @@ def test_kappa_of_one_class_is_undefined_and_says_so(table):
     assert found.words == "undefined"
 
 
+@settings(deadline=None)
 @given(hnp.arrays(int, (3, 3), elements=st.integers(0, 20)))
 def test_kappa_is_symmetric_and_bounded(table):
     one, other = kappa_from_table(table), kappa_from_table(table.T)

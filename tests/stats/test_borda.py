@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -59,6 +59,7 @@ def test_many_items_at_once_are_each_item_alone():
         assert (together.winner[i], together.margin[i]) == (alone.winner, alone.margin)
 
 
+@settings(deadline=None)
 @given(hnp.arrays(float, (4, 3), elements=st.integers(1, 3).map(float)), st.permutations(range(3)))
 def test_renaming_candidates_renames_the_winner(ranks, order):
     before, after = borda(ranks), borda(ranks[:, order])
@@ -68,6 +69,7 @@ def test_renaming_candidates_renames_the_winner(ranks, order):
         assert order[after.winner] == before.winner
 
 
+@settings(deadline=None)
 @given(hnp.arrays(float, (5, 4), elements=st.integers(1, 4).map(float)))
 def test_points_of_a_judge_always_add_up_to_the_same(ranks):
     assert borda(ranks).points.sum(axis=1) == pytest.approx(np.full(5, 6.0))
@@ -80,6 +82,7 @@ def test_the_margin_is_one_at_most_and_reached():
     assert borda([[1, 2]] * 3).margin == 1
 
 
+@settings(deadline=None)
 @given(hnp.arrays(float, (5, 4), elements=st.integers(1, 4).map(float)))
 def test_the_margin_lies_between_zero_and_one(ranks):
     assert 0 <= borda(ranks).margin <= 1

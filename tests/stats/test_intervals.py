@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clash.errors import StatisticsError
@@ -45,6 +45,7 @@ def test_wilson_gives_the_intervals_printed_in_the_agent_clash_paper(k, n, low, 
     assert (100 * found.low, 100 * found.high) == pytest.approx((low, high), abs=0.06)
 
 
+@settings(deadline=None)
 @given(st.integers(0, 50), st.integers(0, 50), st.floats(0.5, 0.999))
 def test_a_proportion_and_its_interval_stay_in_order_and_in_range(k, more, level):
     n = k + more

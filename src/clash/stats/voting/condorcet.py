@@ -139,7 +139,7 @@ def schulze(matrix: ArrayLike) -> Ranking:
 def kemeny(matrix: ArrayLike) -> KemenyResult:
     """The exact Kemeny ranking by dynamic programming over subsets, O(2^K K^2).
 
-    Instant up to K = 10, a second or so at 14.
+    A millisecond at K = 8, a tenth of a second at 14.
 
     Args:
         matrix: (K, K), see :func:`pairwise`.

@@ -1,0 +1,209 @@
+"""Tests of hypotheses agree with scipy, with the paper, and hold their size."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clash.errors import StatisticsError
+from clash.stats import tests
+
+counts = st.integers(0, 40)
+
+
+def test_the_figures_of_the_agent_clash_paper():
+    """z = 2.21 (p = 0.027), chi-square 14.78, odds ratio 11.14, McNemar 0.00, P(>= 19 of 20)."""
+    between = tests.two_proportions(88, 100, 76, 100)
+    assert (between.statistic, between.p) == pytest.approx((2.21, 0.027), abs=5e-3)
+    tiers = [[71, 3], [17, 8]]
+    assert tests.chi_square(tiers).statistic == pytest.approx(14.78, abs=5e-3)
+    assert tests.odds_ratio(tiers).estimate == pytest.approx(11.14, abs=5e-3)
+    assert tests.mcnemar(5, 4, exact=False).statistic == 0
+    # The paper says < 0.00002; it is a little more.
+    assert tests.binomial_tail(19, 20).p == pytest.approx(21 / 2**20, rel=1e-12)
+    assert tests.binomial_tail(19, 20).p == pytest.approx(2.003e-5, rel=1e-3)
+
+
+@settings(deadline=None)
+@given(counts, counts, counts, counts)
+def test_tables_agree_with_scipy(a, b, c, d):
+    from scipy import stats
+
+    table = [[a, b], [c, d]]
+    assert tests.fisher_exact(table).p == pytest.approx(stats.fisher_exact(table).pvalue, abs=1e-9)
+    if min(a + b, c + d, a + c, b + d) > 0:
+        for correction in (False, True):
+            found = tests.chi_square(table, correction=correction)
+            other = stats.chi2_contingency(table, correction=correction)
+            assert found.statistic == pytest.approx(other.statistic, abs=1e-9)
+            assert found.p == pytest.approx(other.pvalue, abs=1e-9)
+            assert tests.smallest_expected(table) == pytest.approx(other.expected_freq.min())
+    else:
+        assert tests.chi_square(table).p == 1
+
+
+@settings(deadline=None)
+@given(counts, counts)
+def test_sign_test_and_mcnemar_agree_with_scipy(wins, losses):
+    from scipy.stats import binomtest
+
+    expected = binomtest(wins, wins + losses).pvalue if wins + losses else 1.0
+    assert tests.sign_test(wins, losses).p == pytest.approx(expected)
+    assert tests.mcnemar(wins, losses).p == pytest.approx(expected)
+
+
+def test_binomial_tail_agrees_with_scipy():
+    from scipy.stats import binom
+
+    for k, n, p in [(0, 5, 0.3), (5, 5, 0.3), (3, 9, 0.62), (0, 0, 0.5), (2, 4, 0.0), (2, 4, 1.0)]:
+        assert tests.binomial_tail(k, n, p).p == pytest.approx(binom.sf(k - 1, n, p))
+
+
+def test_mcnemar_with_correction_of_a_known_table():
+    """(|15 - 5| - 1)^2 / 20 = 4.05, p = 0.0442."""
+    found = tests.mcnemar(15, 5, exact=False)
+    assert (found.statistic, found.p) == pytest.approx((4.05, 0.04417), abs=1e-4)
+    assert tests.mcnemar(0, 0, exact=False).p == 1
+
+
+def test_the_odds_ratio_has_woolfs_interval():
+    found = tests.odds_ratio([[10, 5], [4, 12]])
+    error = math.sqrt(1 / 10 + 1 / 5 + 1 / 4 + 1 / 12)
+    assert found.estimate == pytest.approx(6)
+    assert math.log(found.high / 6) == pytest.approx(1.959964 * error, rel=1e-5)
+    assert math.log(6 / found.low) == pytest.approx(1.959964 * error, rel=1e-5)
+
+
+def test_an_empty_cell_is_raised_and_it_says_so():
+    found = tests.odds_ratio([[20, 0], [10, 10]])
+    assert found.estimate == pytest.approx(20.5 * 10.5 / (0.5 * 10.5))
+    assert "0.5" in found.method
+    assert math.isfinite(found.high)
+
+
+def test_an_empty_margin_has_no_odds_ratio():
+    found = tests.odds_ratio([[0, 0], [3, 4]])
+    assert math.isnan(found.estimate)
+    assert (found.low, found.high) == (0, math.inf)
+
+
+@pytest.mark.parametrize(("k1", "n1", "k2", "n2"), [(0, 0, 1, 2), (0, 5, 0, 7), (5, 5, 7, 7)])
+def test_proportions_that_cannot_be_told_apart(k1, n1, k2, n2):
+    assert tests.two_proportions(k1, n1, k2, n2).p == 1
+
+
+def test_a_paired_difference_without_clusters_is_the_paired_t_test():
+    from scipy.stats import ttest_rel
+
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(2, 30))
+    found, other = tests.paired_difference(x, y), ttest_rel(x, y)
+    assert (found.test.statistic, found.test.p) == pytest.approx((other.statistic, other.pvalue))
+    expected = other.confidence_interval(0.95)
+    assert (found.difference.low, found.difference.high) == pytest.approx(
+        (expected.low, expected.high)
+    )
+
+
+def test_copies_do_not_make_a_paired_difference_significant():
+    rng = np.random.default_rng(1)
+    x, y = rng.normal(size=(2, 20))
+    copied = [np.repeat(v, 8) for v in (x, y)]
+    once, blind = tests.paired_difference(x, y), tests.paired_difference(*copied)
+    aware = tests.paired_difference(*copied, np.repeat(np.arange(20), 8))
+    assert aware.test.p == pytest.approx(once.test.p)
+    assert blind.test.p < aware.test.p
+
+
+@pytest.mark.parametrize("gap", [0.0, 1.0])
+def test_paired_differences_that_are_all_alike(gap):
+    found = tests.paired_difference(np.full(5, gap), np.zeros(5))
+    assert found.test.p == (1.0 if gap == 0 else 0.0)
+
+
+def test_one_cluster_proves_nothing():
+    found = tests.paired_difference([1, 1, 1], [0, 0, 0], [4, 4, 4])
+    assert found.test.p == 1
+    assert found.difference.low == -math.inf
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["t", "bootstrap", "flips"])
+def test_paired_tests_hold_their_size_with_clusters(method):
+    rng, runs, clusters = np.random.default_rng(2), 250, np.repeat(np.arange(25), 4)
+    rejected = 0
+    for _ in range(runs):
+        x = np.repeat(rng.normal(size=25), 4) + 0.3 * rng.normal(size=100)
+        zero = np.zeros(100)
+        if method == "t":
+            p = tests.paired_difference(x, zero, clusters).test.p
+        elif method == "bootstrap":
+            p = tests.paired_bootstrap(x, zero, clusters, rng, 300).test.p
+        else:
+            p = tests.sign_flip_test(x, zero, clusters, rng, 300).p
+        rejected += p <= 0.05
+    assert 0.01 < rejected / runs < 0.10
+
+
+def test_few_clusters_are_flipped_in_every_way():
+    found = tests.sign_flip_test([1, 2, 3, 0], [0, 0, 0, 0], [0, 1, 2, 3], np.random.default_rng(0))
+    assert (found.p, found.statistic) == (0.25, 6)
+
+
+def test_many_clusters_are_flipped_at_random_and_never_to_nought():
+    x = np.ones(40)
+    found = tests.sign_flip_test(x, 0 * x, np.arange(40), np.random.default_rng(0), 999)
+    assert found.p == 1 / 1000
+    assert tests.sign_flip_test(x, x, np.arange(40), np.random.default_rng(0)).p == 1
+
+
+def test_the_bootstrap_of_a_difference_agrees_with_its_t_test():
+    rng = np.random.default_rng(3)
+    x, y = (rng.random((2, 300)) < [[0.8], [0.72]]).astype(float)
+    boot = tests.paired_bootstrap(x, y, np.arange(300), rng, 4000)
+    t = tests.paired_difference(x, y)
+    assert boot.difference.low == pytest.approx(t.difference.low, abs=0.01)
+    assert boot.test.p == pytest.approx(t.test.p, abs=0.02)
+
+
+def test_holm_gives_the_textbook_steps():
+    assert tests.holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert tests.holm([0.6, 0.9]).tolist() == [1.0, 1.0]
+    assert tests.holm([]).tolist() == []
+
+
+@settings(deadline=None)
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
+def test_holm_never_lowers_a_p_and_keeps_the_order(p):
+    adjusted = tests.holm(p)
+    assert np.all(adjusted >= np.array(p))
+    assert np.all(np.diff(adjusted[np.argsort(p, kind="stable")]) >= 0)
+
+
+@pytest.mark.parametrize(
+    ("test", "args"),
+    [
+        (tests.two_proportions, (3, 2, 1, 2)),
+        (tests.binomial_tail, (3, 2)),
+        (tests.binomial_tail, (1, 2, 1.5)),
+        (tests.sign_test, (-1, 2)),
+        (tests.mcnemar, (-1, 0)),
+        (tests.chi_square, ([[1, 2]],)),
+        (tests.fisher_exact, ([[1, -2], [0, 1]],)),
+        (tests.odds_ratio, ([[1, math.inf], [0, 1]],)),
+        (tests.holm, ([1.2],)),
+        (tests.holm, ([math.nan],)),
+        (tests.paired_difference, ([1], [1, 2])),
+        (tests.paired_difference, ([1, math.nan], [1, 2])),
+    ],
+)
+def test_bad_input_is_refused(test, args):
+    with pytest.raises(StatisticsError):
+        test(*args)
+
+
+def test_a_negative_count_is_refused_by_the_corrected_mcnemar():
+    with pytest.raises(StatisticsError, match="counts"):
+        tests.mcnemar(-1, 0, exact=False)
