@@ -7,6 +7,7 @@ import json
 import socket
 import struct
 import threading
+import time
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
@@ -107,7 +108,9 @@ class WireServer:
         answer: from what is asked to the text of the answer.
         latency_s: seconds before each answer.
         calls: every request that reached an endpoint, in order.
-        peak: the most requests that were in work at once.
+        peak: the most requests that were in work at once, and ``peaks`` of each model.
+        began: when the first request came, and ``ended`` when the last answer left
+            (``time.time``).
     """
 
     answer: Callable[[Asked], str] = deterministic
@@ -117,7 +120,11 @@ class WireServer:
     calls: list[Seen] = field(default_factory=list)
     in_work: int = 0
     peak: int = 0
+    peaks: Counter[str] = field(default_factory=Counter)
     connections: int = 0
+    began: float | None = None
+    ended: float | None = None
+    _working: Counter[str] = field(default_factory=Counter)
     _orders: list[_Order] = field(default_factory=list)
     _conducts: dict[str, Conduct] = field(default_factory=dict)
     _ready: threading.Event = field(default_factory=threading.Event)
@@ -197,6 +204,8 @@ class WireServer:
         self.calls.clear()
         self._orders.clear()
         self.peak = 0
+        self.peaks.clear()
+        self.began = self.ended = None
 
     # -- the thread -----------------------------------------------------------------------------
 
@@ -218,6 +227,20 @@ class WireServer:
         for line in list(self._lines):
             line.abort()
         await asyncio.sleep(0)
+
+    def enter(self, model: str) -> None:
+        """A request for ``model`` is in work."""
+        self.began = self.began or time.time()
+        self.in_work += 1
+        self._working[model] += 1
+        self.peak = max(self.peak, self.in_work)
+        self.peaks[model] = max(self.peaks[model], self._working[model])
+
+    def leave(self, model: str) -> None:
+        """It is done with, one way or another."""
+        self.ended = time.time()
+        self.in_work -= 1
+        self._working[model] -= 1
 
     def fault_for(self, seen: Seen) -> Fault | None:
         """The first order that ``seen`` matches and that is not used up."""
@@ -295,16 +318,15 @@ class Line(asyncio.Protocol):
         seen = Seen(len(server.calls) + 1, vendor, path, headers, body)
         server.calls.append(seen)
         self._seen = seen
-        server.in_work += 1
-        server.peak = max(server.peak, server.in_work)
-        try:
-            await self._reply(seen)
-        finally:
-            server.in_work -= 1
-
-    async def _reply(self, seen: Seen) -> None:
-        asked = vendors.read(seen.vendor, seen.path, seen.body)
+        asked = vendors.read(vendor, path, body)
         seen.model = asked.model
+        server.enter(asked.model)
+        try:
+            await self._reply(seen, asked)
+        finally:
+            server.leave(asked.model)
+
+    async def _reply(self, seen: Seen, asked: Asked) -> None:
         conduct = self._server.conduct_of(asked.model)
         if not await self._admitted(asked, seen, conduct):
             return
@@ -372,6 +394,10 @@ class Line(asyncio.Protocol):
             "calls": len(server.calls),
             "paid": server.count(paid=True),
             "peak": server.peak,
+            "peaks": dict(server.peaks),
+            "began": server.began,
+            "ended": server.ended,
+            "cpu_s": time.process_time(),
             "connections": server.connections,
             "paid_twice": len(server.paid_twice()),
         }
