@@ -173,8 +173,17 @@ def test_arena_55k_reads_json_inside_csv(tmp_path):
     with path.open("w", newline="") as file:
         out = csv.writer(file)
         out.writerow(
-            "id model_a model_b prompt response_a response_b"
-            " winner_model_a winner_model_b winner_tie".split()
+            [
+                "id",
+                "model_a",
+                "model_b",
+                "prompt",
+                "response_a",
+                "response_b",
+                "winner_model_a",
+                "winner_model_b",
+                "winner_tie",
+            ]
         )
         out.writerows(records)
     assert loaders.recognise(path) == "arena-55k"

@@ -198,7 +198,7 @@ class _Fetch:
             if start is None:
                 return
             _tag(part).write_text(response.headers.get("etag", ""), encoding="utf-8")
-            self._write(remote, part, start, response.iter_raw(_BLOCK))
+            self._write(remote, part, start, response.iter_raw())
         finally:
             response.close()
 

@@ -75,8 +75,10 @@ def read(path: Path) -> list[ForeignRun]:
     tests = _tests([_cell(result) for result in results])
     names = _short_names(tests)
     collector = Collector()
-    for number, cells in enumerate(tests.values(), start=1):
-        _add(collector, f"test-{number:03d}", cells, names)
+    groups: dict[str, str] = {}
+    for number, ((test, _), cells) in enumerate(tests.items(), start=1):
+        item_id = f"test-{number:03d}"
+        _add(collector, item_id, cells, names, group=groups.setdefault(test, item_id))
     graded = "a model-graded score of each output alone becomes a ranking by score"
     return [collector.build("promptfoo", str(path), graded)]
 
@@ -142,11 +144,16 @@ def _short_names(tests: Mapping[tuple[str, int], Sequence[_Cell]]) -> dict[str, 
 
 
 def _add(
-    collector: Collector, item_id: str, cells: Sequence[_Cell], names: Mapping[str, str]
+    collector: Collector,
+    item_id: str,
+    cells: Sequence[_Cell],
+    names: Mapping[str, str],
+    *,
+    group: str,
 ) -> None:
     asked = {(cell.result.get("prompt") or {}).get("raw") for cell in cells}
     variables = json.dumps(cells[0].result.get("vars") or {}, ensure_ascii=False)
-    collector.item(item_id, asked.pop() if len(asked) == 1 else variables)
+    collector.item(item_id, asked.pop() if len(asked) == 1 else variables, group=group)
     answered: dict[str, _Cell] = {}
     for cell in cells:
         name = names[cell.candidate]
