@@ -4,12 +4,12 @@ Held-out likelihood tells how well a model describes the votes, not whether its 
 truth: dependent judges form classes of their own. Three questions are therefore asked before a
 model may overrule majority:
 
-1. Are there two classes at all? The chosen model has to foresee new votes better than a rival
-   that has continuous traits and no classes (``factor.trait``), as many parameters as it.
+1. Are there two classes at all? The model has to foresee new votes better than its rivals, which
+   explain that judges agree by continuous traits (or by couplings) and have no classes.
 2. Is it plain which class is which? The model has to side with majority on most items.
 3. Do the judges agree? The less they do, the more the first answer has to be beyond doubt.
 
-The three thresholds are conventions, tuned on public panels; see docs/statistics.md.
+The thresholds are conventions, tuned on public panels; docs/statistics.md says with what result.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ import numpy.typing as npt
 from clash.errors import StatisticsError
 from clash.stats.latent.dawid_skene import dawid_skene, one_coin
 from clash.stats.latent.factor import factor, factor_family, trait
-from clash.stats.latent.fit import LatentFit
 from clash.stats.latent.heldout import (
     HeldOut,
     folds,
@@ -42,17 +41,21 @@ from clash.stats.latent.temper import blend, temper
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from clash.stats.latent.fit import LatentFit
+
 SIDES = 0.7
 """Share of the items on which a model must side with majority, or the classes may be swapped."""
 AGREEING = 0.5
 """Mean correlation between judges from which on the panel counts as agreeing: for independent
 judges, 85% right each."""
-DOUBT, BEYOND_DOUBT = -1.96, 3.0
+EVIDENT, BEYOND_DOUBT = 1.0, 3.0
 """Standard errors by which classes must beat traits: where judges agree, and where they do not."""
 NEAR_CHANCE = 0.15
 """Mean correlation between judges below which a panel says little of anything."""
 MOST_COUPLED = 10
 """Judges up to which the exact Ising model is among the candidates."""
+MOST_FACTORED = 64
+"""Judges up to which factor models are: beyond, a crowd, where few judges share an item."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +67,16 @@ class Candidate:
         held_out: mean held-out score per item: log-likelihood of votes, or minus the log-loss
             of labels; None where the model was refused.
         behind: standard errors by which it is behind the best; 0 for the best.
-        refusal: why it was refused, or empty.
+        evidence: standard errors by which it beats its best rival without classes; None where
+            labels decided or the model was refused.
+        doubt: why it may not overrule majority, or why it was refused; empty where it may.
     """
 
     name: str
     held_out: float | None
     behind: float
-    refusal: str = ""
+    evidence: float | None
+    doubt: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +88,7 @@ class Selection:
         reason: in words.
         fit: the chosen fit, tempered.
         pattern_posterior: P(truth = 1) of shape (n_patterns,), to be reported.
-        candidates: every model considered, majority aside.
-        evidence: standard errors by which the best model beats the rival without classes; None
-            where labels decided or nothing could be compared.
+        candidates: every model considered.
         correlation: mean correlation between the judges' votes.
         warnings: what a reader should know before believing any of it.
     """
@@ -94,7 +98,6 @@ class Selection:
     fit: LatentFit
     pattern_posterior: Floats
     candidates: tuple[Candidate, ...]
-    evidence: float | None
     correlation: float
     warnings: tuple[str, ...]
 
@@ -122,11 +125,12 @@ def select(
 ) -> Selection:
     """Choose a model of the panel by cross-validation, with a guard towards majority.
 
-    Without labels, the simplest model within one standard error of the best held-out likelihood
-    of votes is chosen, and used only if it passes the three questions above; otherwise majority
-    is. With at least five labelled items of each class, models and majority are compared by the
-    log-loss of held-out labels instead, again with one standard error towards majority.
-    The posterior reported is the model's, tempered, averaged with the smoothed vote share.
+    Without labels, every model is asked the three questions above; of those that pass, the
+    simplest within one standard error of the best held-out likelihood of votes is used, and
+    majority where none passes. With at least five labelled items of each class, models and
+    majority are compared by the log-loss of held-out labels instead, again with one standard
+    error towards majority. The posterior reported is the model's, tempered, averaged with the
+    smoothed vote share.
     Fails where the majority is wrong together: no unlabelled method can see that.
 
     Args:
@@ -145,11 +149,9 @@ def select(
     if n_folds < 2:
         raise StatisticsError("cross-validation needs at least 2 folds")
     fold = folds(patterns.n_items, n_folds, rng)
-    correlation = mean_correlation(patterns)
-    models = candidates(patterns, families)
     if has_labels(patterns):
-        return _by_labels(patterns, models, fold, correlation)
-    return _by_votes(patterns, models, fold, correlation)
+        return _by_labels(patterns, families, fold)
+    return _by_votes(patterns, families, fold)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,26 +161,34 @@ class Contender:
     Attributes:
         fit: fits the model.
         rivals: names of the class-free models it has to beat.
+        nested: the rival is the model itself without its classes, so that any use of a second
+            class, not only the truth's, beats it.
     """
 
     fit: Callable[..., LatentFit]
     rivals: tuple[str, ...]
+    nested: bool = False
 
 
 def contenders(patterns: Patterns, families: Sequence[object] | None) -> dict[str, Contender]:
-    """The models that ``select`` compares, simplest first."""
-    traits = ("trait", "two traits") if patterns.n_judges > 3 else ("trait",)
+    """The models that ``select`` compares, simplest first.
+
+    ``ising-family`` is not among them: it has no rival of its own structure without classes, so
+    that what its couplings explain would be credited to its classes.
+    """
+    crowd = patterns.n_judges > MOST_FACTORED
+    traits = ("trait", "two traits") if patterns.n_judges > 3 and not crowd else ("trait",)
     models = {
         "one-coin": Contender(one_coin, traits),
         "dawid-skene": Contender(dawid_skene, traits),
     }
-    if families is not None:
+    if families is not None and not crowd:
         besides = (*traits, "trait and families")
-        models["ising-family"] = Contender(partial(ising_family, families=families), besides)
         models["factor-family"] = Contender(partial(factor_family, families=families), besides)
-    models["factor"] = Contender(factor, traits)
+    if not crowd:
+        models["factor"] = Contender(factor, traits)
     if patterns.n_judges <= MOST_COUPLED:
-        models["ising-shared"] = Contender(ising_shared, (*traits, "ising-alone"))
+        models["ising-shared"] = Contender(ising_shared, (*traits, "ising-alone"), nested=True)
     return models
 
 
@@ -193,20 +203,22 @@ def rivals(families: Sequence[object] | None) -> dict[str, Callable[..., LatentF
 
 
 def mean_correlation(patterns: Patterns) -> float:
-    """Mean correlation between two judges' votes, over pairs that can be correlated; 0 if none."""
+    """Mean correlation between two judges' votes, weighted by the items both voted on; 0 if none."""
     spins, seen, counts = patterns.spins, patterns.observed, patterns.counts
-    found = []
+    found, together = [], []
     for j in range(patterns.n_judges):
         for k in range(j):
             weight = counts * (seen[:, j] & seen[:, k])
-            if np.count_nonzero(weight) > 1 and (
-                r := _correlation(spins[:, j], spins[:, k], weight)
-            ):
+            r = _correlation(spins[:, j], spins[:, k], weight)
+            if r is not None:
                 found.append(r)
-    return float(np.mean(found)) if found else 0.0
+                together.append(weight.sum())
+    return float(np.average(found, weights=together)) if found else 0.0
 
 
 def _correlation(one: Floats, other: Floats, weight: Floats) -> float | None:
+    if not weight.any():
+        return None
     share = weight / weight.sum()
     a, b = one - share @ one, other - share @ other
     spread = float((share @ a**2) * (share @ b**2))
@@ -214,103 +226,118 @@ def _correlation(one: Floats, other: Floats, weight: Floats) -> float | None:
 
 
 def _by_votes(
-    patterns: Patterns,
-    models: dict[str, Callable[[Patterns], LatentFit]],
-    fold: npt.NDArray[np.intp],
-    correlation: float,
+    patterns: Patterns, families: Sequence[object] | None, fold: npt.NDArray[np.intp]
 ) -> Selection:
-    scores = {name: votes_held_out(name, fit, patterns, fold) for name, fit in models.items()}
-    record = _record(scores)
-    name = _simplest(scores)
-    if name is None:
+    correlation = mean_correlation(patterns)
+    models = contenders(patterns, families)
+    scores = {
+        name: votes_held_out(name, _loosely(model.fit), patterns, fold)
+        for name, model in models.items()
+    }
+    if all(score.scores is None for score in scores.values()):
         reason = "no model is identified: " + next(iter(scores.values())).refusal
-        return _majority(patterns, reason, record, None, correlation)
-    rivals = [votes_held_out("trait", trait, patterns, fold)]
-    if patterns.n_judges > 3:
-        rivals.append(votes_held_out("two traits", partial(trait, rank=2), patterns, fold))
-    evidence = paired_z(scores[name], max(rivals, key=lambda rival: rival.mean))
-    fit = temper(models[name](patterns))
-    doubt = _doubt(fit, evidence, correlation)
-    if doubt:
-        reason = f"{name} describes the votes best, but {doubt}"
-        return _majority(patterns, reason, record, evidence, correlation)
+        return _majority(patterns, reason, _record(scores, {}, {}), correlation)
+    needed = {rival for model in models.values() for rival in model.rivals}
+    without = {
+        name: votes_held_out(name, _loosely(fit), patterns, fold)
+        for name, fit in rivals(families).items()
+        if name in needed
+    }
+    evidence = {
+        name: paired_z(scores[name], max((without[r] for r in model.rivals), key=_mean))
+        for name, model in models.items()
+        if scores[name].scores is not None
+    }
+    fits = {name: models[name].fit(patterns) for name in evidence}
+    doubts = {
+        name: _doubt(fits[name], evidence[name], correlation, nested=models[name].nested)
+        for name in evidence
+    }
+    record = _record(scores, evidence, doubts)
+    name = _simplest({name: scores[name] for name, doubt in doubts.items() if not doubt})
+    if name is None:
+        best = max((scores[name] for name in doubts), key=_mean).name
+        reason = f"{best} describes the votes best, but {doubts[best]}"
+        return _majority(patterns, reason, record, correlation)
+    fit = temper(fits[name])
     reason = (
-        f"{name} is the simplest model within one standard error of the best held-out "
-        f"likelihood; two classes describe the votes better than a continuum by {evidence:.1f} "
-        f"standard errors, the judges' mean correlation is {correlation:.2f}, and it sides with "
-        f"majority on {fit.anchor_agreement:.0%} of the items"
+        f"{name}: of the models that may overrule majority, the simplest within one standard "
+        f"error of the best held-out likelihood; its two classes beat any continuum by "
+        f"{evidence[name]:.1f} standard errors, the judges' mean correlation is "
+        f"{correlation:.2f}, and it sides with majority on {fit.anchor_agreement:.0%} of the items"
     )
-    return Selection(
-        name,
-        reason,
-        fit,
-        blend(fit),
-        record,
-        evidence,
-        correlation,
-        (*_warnings(correlation), *fit.warnings),
-    )
+    warnings = (*_warnings(correlation), *fit.warnings)
+    return Selection(name, reason, fit, blend(fit), record, correlation, warnings)
 
 
-def _doubt(fit: LatentFit, evidence: float, correlation: float) -> str:
+def _loosely(fit: Callable[..., LatentFit]) -> Callable[[Patterns], LatentFit]:
+    """The fit at the tolerance that a cross-validated score needs."""
+    return fit if fit in {one_coin, dawid_skene} else partial(fit, tol=1e-4)
+
+
+def _mean(score: HeldOut) -> float:
+    return score.mean
+
+
+def _doubt(fit: LatentFit, evidence: float, correlation: float, *, nested: bool) -> str:
     """Why a model may not overrule majority, or nothing."""
     if fit.anchor_agreement < SIDES:
         return (
             f"sides with majority on only {fit.anchor_agreement:.0%} of the items, so that its "
             "classes may be swapped"
         )
-    if correlation >= AGREEING and evidence < DOUBT:
+    needed = EVIDENT if correlation >= AGREEING and not nested else BEYOND_DOUBT
+    if evidence < needed:
         return (
-            f"a continuum describes them better still ({-evidence:.1f} standard errors): its "
-            "classes are not in the votes"
-        )
-    if correlation < AGREEING and evidence < BEYOND_DOUBT:
-        return (
-            f"the judges' mean correlation is only {correlation:.2f} and two classes beat a "
-            f"continuum by {evidence:.1f} standard errors, short of {BEYOND_DOUBT:.0f}"
+            f"its two classes beat the same votes without classes by {evidence:.1f} standard "
+            f"errors; at the judges' mean correlation of {correlation:.2f} it takes {needed:.0f}"
         )
     return ""
 
 
 def _by_labels(
-    patterns: Patterns,
-    models: dict[str, Callable[[Patterns], LatentFit]],
-    fold: npt.NDArray[np.intp],
-    correlation: float,
+    patterns: Patterns, families: Sequence[object] | None, fold: npt.NDArray[np.intp]
 ) -> Selection:
-    every = {"majority": majority, **models}
-    scores = {name: labels_held_out(name, fit, patterns, fold) for name, fit in every.items()}
-    record = _record(scores)
+    correlation = mean_correlation(patterns)
+    models: dict[str, Callable[..., LatentFit]] = {"majority": majority}
+    models |= {name: model.fit for name, model in contenders(patterns, families).items()}
+    if families is not None:
+        models["ising-family"] = partial(ising_family, families=families)
+    scores = {name: labels_held_out(name, fit, patterns, fold) for name, fit in models.items()}
+    record = _record(scores, {}, {})
     name = _simplest(scores) or "majority"
-    n_labels = int(patterns.counts[patterns.labels >= 0].sum())
+    n_labels = int((patterns.labels[patterns.inverse] >= 0).sum())
     reason = (
         f"{name} is the simplest method within one standard error of the best log-loss on "
         f"{n_labels} held-out labels"
     )
     if name == "majority":
-        return _majority(patterns, reason, record, None, correlation, labelled=True)
+        return _majority(patterns, reason, record, correlation, labelled=True)
     fit = temper(models[name](patterns))
-    return Selection(name, reason, fit, blend(fit), record, None, correlation, fit.warnings)
+    return Selection(name, reason, fit, blend(fit), record, correlation, fit.warnings)
 
 
 def _simplest(scores: dict[str, HeldOut]) -> str | None:
     """The first model, in order of simplicity, within one standard error of the best."""
-    best = max(scores.values(), key=lambda score: score.mean)
-    if best.scores is None:
+    best = max(scores.values(), key=_mean, default=None)
+    if best is None or best.scores is None:
         return None
     return next(name for name, score in scores.items() if within_one_error(score, best))
 
 
-def _record(scores: dict[str, HeldOut]) -> tuple[Candidate, ...]:
-    best = max(scores.values(), key=lambda score: score.mean)
+def _record(
+    scores: dict[str, HeldOut], evidence: dict[str, float], doubts: dict[str, str]
+) -> tuple[Candidate, ...]:
+    best = max(scores.values(), key=_mean)
     return tuple(
         Candidate(
-            score.name,
+            name,
             None if score.scores is None else score.mean,
             -paired_z(score, best),
-            score.refusal,
+            evidence.get(name),
+            score.refusal or doubts.get(name, ""),
         )
-        for score in scores.values()
+        for name, score in scores.items()
     )
 
 
@@ -318,16 +345,13 @@ def _majority(
     patterns: Patterns,
     reason: str,
     record: tuple[Candidate, ...],
-    evidence: float | None,
     correlation: float,
     *,
     labelled: bool = False,
 ) -> Selection:
     fit = majority(patterns)
     warnings = () if labelled else _warnings(correlation)
-    return Selection(
-        "majority", reason, fit, fit.pattern_posterior, record, evidence, correlation, warnings
-    )
+    return Selection("majority", reason, fit, fit.pattern_posterior, record, correlation, warnings)
 
 
 def _warnings(correlation: float) -> tuple[str, ...]:

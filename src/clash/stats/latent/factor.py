@@ -78,7 +78,8 @@ class FactorLaw:
         """Log P(votes | truth = 0 and 1), shape (n, 2)."""
         one = np.where(votes == TIE, 0.5, votes == 1)
         zero = np.where(votes == TIE, 0.5, votes == 0)
-        return np.column_stack([_integrate(self, one, zero, y).value for y in (0, 1)])
+        done = [_integrate(self, one, zero, y).value for y in _sides(self)]
+        return np.column_stack(done * (3 - len(done)))
 
 
 def factor(
@@ -217,6 +218,11 @@ def _integrate(law: FactorLaw, one: Floats, zero: Floats, y: int) -> _Integral:
     return _Integral((top + np.log(total))[:, 0], weight / total, tuple(own), tuple(right))
 
 
+def _sides(law: FactorLaw) -> tuple[int, ...]:
+    """The classes that differ: without any class effect one stands for both."""
+    return (0, 1) if law.skill.any() else (0,)
+
+
 def product_rule(nodes: int, rank: int) -> tuple[Floats, Floats]:
     """Nodes (size, rank) and log-weights (size,) for the standard normal in ``rank`` dimensions."""
     if rank == 0 or nodes == 1:
@@ -282,7 +288,8 @@ class FactorModel:
     def evaluate(self, theta: Floats) -> tuple[Floats, tuple[FactorLaw, list[_Integral]]]:
         """Log-likelihoods, and the integrals they came from."""
         law = self.law(theta)
-        done = [_integrate(law, self.one, self.zero, y) for y in (0, 1)]
+        done = [_integrate(law, self.one, self.zero, y) for y in _sides(law)]
+        done = done * (3 - len(done))
         return np.column_stack([integral.value for integral in done]), (law, done)
 
     def gradient(self, kept: tuple[FactorLaw, list[_Integral]], weights: Floats) -> Floats:
@@ -293,9 +300,10 @@ class FactorModel:
         shared, _ = product_rule(law.nodes, self.rank)
         point, _ = product_rule(law.nodes, 1) if law.groups else product_rule(1, 1)
         groups = np.asarray(law.groups or [0] * k)
-        for y, integral in enumerate(done):
-            sign = CLASSES[y]
-            outer = integral.share * weights[:, y, None]
+        for y in _sides(law):
+            integral, sign = done[y], CLASSES[y]
+            mass_of_class = weights[:, y] if law.skill.any() else weights.sum(axis=1)
+            outer = integral.share * mass_of_class[:, None]
             for group, own, right in zip(
                 np.unique(groups), integral.own, integral.right, strict=True
             ):
@@ -307,7 +315,7 @@ class FactorModel:
                 residual = yes - seen * right
                 total = residual.sum(axis=(1, 2))
                 out[1 + judges] += total
-                out[1 + k + judges] += sign * total
+                out[1 + k + judges] += sign * total * law.skill.any()
                 for r in range(self.rank):
                     along = residual.sum(axis=2) @ shared[:, r]
                     out[1 + 2 * k + r * k + judges] += along
