@@ -11,7 +11,7 @@ import click
 import typer
 
 import clash
-from clash.cli import demo, doctor, evaluate, export, init, report, resume, runs, verify
+from clash.cli import datasets, demo, doctor, evaluate, export, init, report, resume, runs, verify
 from clash.errors import ClashError
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ app.command("report", rich_help_panel=_RUNS)(report.report)
 app.command("runs", rich_help_panel=_RUNS)(runs.runs)
 app.command("verify", rich_help_panel=_RUNS)(verify.verify)
 app.command("export", rich_help_panel=_RUNS)(export.export)
+app.add_typer(datasets.app, rich_help_panel="Data")
 
 
 def run(arguments: Sequence[str]) -> int:
