@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,9 @@ from clash.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["Kind", "VoteRow", "Votes", "encode", "read_votes", "write_votes"]
+    from clash.store.folder import RunFolder
+
+__all__ = ["Kind", "VoteRow", "Votes", "encode", "from_run", "read_votes", "write_votes"]
 
 
 def read_votes(
@@ -80,6 +82,48 @@ def encode(
     columns.add(list(rows))
     table = Table.of(columns, source)
     return table.filtered(_globs(judges), _globs(subset), presentation, decisive=decisive).votes()
+
+
+def from_run(
+    folder: RunFolder,
+    *,
+    judges: str | Sequence[str] | None = None,
+    subset: str | Sequence[str] | None = None,
+    presentation: str | None = None,
+    decisive: bool = False,
+    observers: bool = False,
+    scores: bool = False,
+) -> Votes:
+    """The votes of a run folder, as :func:`read_votes` would read its export.
+
+    Args:
+        folder: the run.
+        judges: as there.
+        subset: as there.
+        presentation: as there.
+        decisive: as there.
+        observers: the observers' judgments too.
+        scores: mean criteria scores of each response, instead of outcomes of pairs.
+
+    Raises:
+        InputError: as :func:`read_votes`, without lines; a run without judgments.
+        RunFolderError: a judgment whose blinding is missing.
+    """
+    from clash.analysis.encode.run import score_rows, vote_rows
+
+    rows = list((score_rows if scores else vote_rows)(folder, observers=observers))
+    if not rows:
+        raise InputError("holds no judgments", path=folder.path, mend="finish it: clash resume")
+    votes = encode(
+        rows,
+        judges=judges,
+        subset=subset,
+        presentation=presentation,
+        decisive=decisive,
+        source=folder.path,
+    )
+    # Scores that all happen to be 0 or 1 are scores still.
+    return replace(votes, kind="numeric") if scores else votes
 
 
 def _globs(text: str | Sequence[str] | None) -> list[str] | None:

@@ -1,0 +1,215 @@
+"""A run folder as votes: judgments unblinded, and expanded to pairs where there are more than two.
+
+An item of two candidates is one item, whose side A is the first of them by name, so that runs of
+one prompts file share a frame whatever was shuffled or finished first. An item of K > 2 candidates
+becomes K (K - 1) / 2 items, ``q1#a|b``, one for each pair. The pairs of one ranking are not
+independent (a before b and b before c leave no choice for a and c), and a method that takes them
+for independent counts one judgment several times; so they share the item's ``group``, by which
+every interval is clustered.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+from clash.analysis.encode.votes import VoteRow
+from clash.analysis.verdicts import Blinds, unblinded
+from clash.errors import RunFolderError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from clash.records import Item, Judgment, Label
+    from clash.store.folder import RunFolder
+
+_TIES = ("tie", "both bad")
+
+
+@dataclass(frozen=True)
+class _Run:
+    """What a row needs to know of its run."""
+
+    folder: RunFolder
+    items: Mapping[str, Item]
+    blinds: Blinds
+    families: Mapping[str, str]
+    judgments: Sequence[Judgment]
+    decisions: Mapping[str, Sequence[Label]]
+    presentations: int
+
+    @classmethod
+    def of(cls, folder: RunFolder, *, observers: bool) -> _Run:
+        manifest, decisions = folder.manifest(), defaultdict(list)
+        for label in folder.labels():
+            decisions[label.item_id].append(label)
+        judges = manifest.panel.get("judges", [])
+        blinding = folder.blinding()
+        return cls(
+            folder,
+            {item.item_id: item for item in folder.items()},
+            Blinds.of(blinding),
+            {judge["id"]: judge["family"] for judge in judges if judge.get("family")},
+            [j for j in folder.judgments() if observers or j.role == "voting"],
+            decisions,
+            1 + max((record.presentation for record in blinding), default=0),
+        )
+
+    def shown(self, judgment: Judgment) -> Mapping[str, str]:
+        """The labels of the page behind a judgment, in the order shown."""
+        try:
+            return self.blinds.labels(judgment)
+        except KeyError:
+            raise RunFolderError(
+                f"{self.folder.path}: a judgment of item {judgment.item_id!r} by"
+                f" {judgment.judge!r} has no line in blinding.jsonl"
+                "\n  mend: run clash verify on the folder"
+            ) from None
+
+    def own_order(self, judgment: Judgment) -> bool:
+        """Whether this judge saw a shuffle of its own."""
+        return (judgment.item_id, judgment.presentation, judgment.judge) in self.blinds.own
+
+    def cluster(self, item_id: str) -> str:
+        return self.items[item_id].cluster if item_id in self.items else item_id
+
+    def subset(self, item_id: str) -> str | None:
+        tags = self.items[item_id].tags if item_id in self.items else []
+        return tags[0] if tags else None
+
+
+def vote_rows(folder: RunFolder, *, observers: bool = False) -> Iterator[VoteRow]:
+    """The votes of a run, one for each judgment and pair of its candidates.
+
+    ``presentation`` is ``orig`` where the pair's first candidate by name was shown first. Where
+    each judge had a shuffle of its own, judges of one item would fall into different rows by
+    that, so the order is kept in the extra key ``order`` instead. The label is people's
+    decision where ``labels.jsonl`` has one (the commonest winner, a tie where there are two),
+    else the item's; of K > 2 candidates, a winner labels the pairs it is in. ``subset`` is the
+    item's first tag.
+
+    Args:
+        folder: the run.
+        observers: the observers' judgments too.
+
+    Raises:
+        RunFolderError: a judgment whose blinding is missing.
+    """
+    run = _Run.of(folder, observers=observers)
+    for judgment in run.judgments:
+        shown = run.shown(judgment)
+        ranking = unblinded(judgment, shown)
+        for first, second in combinations(sorted(shown.values()), 2):
+            yield _pair(run, judgment, list(shown.values()), ranking, first, second)
+
+
+def _pair(
+    run: _Run,
+    judgment: Judgment,
+    shown: Sequence[str],
+    ranking: list[list[str]] | None,
+    first: str,
+    second: str,
+) -> VoteRow:
+    several = len(shown) > 2
+    order = "orig" if shown.index(first) < shown.index(second) else "swap"
+    own = run.own_order(judgment)
+    item = run.items.get(judgment.item_id)
+    return VoteRow(
+        item=f"{judgment.item_id}#{first}|{second}" if several else judgment.item_id,
+        judge=judgment.judge,
+        vote=None if ranking is None else _side(ranking, first, second),
+        label=_pair_label(run.decisions.get(judgment.item_id, ()), item, first, second),
+        family=run.families.get(judgment.judge),
+        subset=run.subset(judgment.item_id),
+        group=run.cluster(judgment.item_id) if several or (item and item.group) else None,
+        presentation=None if own else order,
+        # Both orders of a pair already differ in their presentation.
+        repeat=str(judgment.presentation) if own and run.presentations > 1 else None,
+        extra={
+            "model_a": first,
+            "model_b": second,
+            **({"order": order} if own else {}),
+            **({"role": judgment.role} if judgment.role != "voting" else {}),
+        },
+    )
+
+
+def _side(ranking: Sequence[Sequence[str]], first: str, second: str) -> str | None:
+    place = {name: rank for rank, group in enumerate(ranking) for name in group}
+    if first not in place or second not in place:
+        return None
+    gap = place[first] - place[second]
+    return "tie" if gap == 0 else "A" if gap < 0 else "B"
+
+
+def _pair_label(
+    decisions: Sequence[Label], item: Item | None, first: str, second: str
+) -> str | None:
+    said = [_said(label, first, second) for label in decisions]
+    votes = Counter(side for side in said if side is not None)
+    if votes:
+        (side, most), *rest = votes.most_common()
+        return "tie" if rest and rest[0][1] == most else side
+    return None if item is None else _of_winner(item.label, first, second)
+
+
+def _said(label: Label, first: str, second: str) -> str | None:
+    if label.ranking is not None:
+        return _side(label.ranking, first, second)
+    return _of_winner(label.winner, first, second)
+
+
+def _of_winner(winner: str | None, first: str, second: str) -> str | None:
+    if winner in _TIES:
+        return "tie"
+    return {first: "A", second: "B"}.get(winner or "")
+
+
+def score_rows(folder: RunFolder, *, observers: bool = False) -> Iterator[VoteRow]:
+    """The scores of a run: an item ``q1#candidate`` for each response, grouped by item.
+
+    The vote is the judge's mean over the criteria, weighted as the item's criteria say; null
+    where the judge failed or gave that response no score. The label is people's mean score.
+
+    Args:
+        folder: the run.
+        observers: the observers' judgments too.
+
+    Raises:
+        RunFolderError: a judgment whose blinding is missing.
+    """
+    run = _Run.of(folder, observers=observers)
+    weights = {
+        record.item_id: {criterion.name: criterion.weight for criterion in record.criteria}
+        for record in folder.criteria()
+    }
+    for judgment in run.judgments:
+        worth = weights.get(judgment.item_id, {})
+        people = run.decisions.get(judgment.item_id, ())
+        for label, candidate in run.shown(judgment).items():
+            yield VoteRow(
+                item=f"{judgment.item_id}#{candidate}",
+                judge=judgment.judge,
+                vote=_mean_score(judgment.scores.get(label, {}), worth),
+                label=_people_score(people, candidate),
+                family=run.families.get(judgment.judge),
+                subset=run.subset(judgment.item_id),
+                group=run.cluster(judgment.item_id),
+                repeat=str(judgment.presentation) if run.presentations > 1 else None,
+                extra={"model": candidate, "slot": label},
+            )
+
+
+def _mean_score(scores: Mapping[str, int], worth: Mapping[str, float]) -> float | None:
+    """Weighted over the criteria that were scored; one that is not in the rubric weighs 0."""
+    parts = [(value, worth.get(name, 0.0) if worth else 1.0) for name, value in scores.items()]
+    total = sum(weight for _, weight in parts)
+    return sum(value * weight for value, weight in parts) / total if total else None
+
+
+def _people_score(people: Sequence[Label], candidate: str) -> float | None:
+    values = [value for label in people for value in label.scores.get(candidate, {}).values()]
+    return sum(values) / len(values) if values else None
