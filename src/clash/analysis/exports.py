@@ -6,7 +6,6 @@ import csv
 import io
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from clash.analysis.encode import write_votes
@@ -17,6 +16,7 @@ from clash.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from clash.store.folder import RunFolder
 

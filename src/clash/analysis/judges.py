@@ -52,9 +52,9 @@ class BaselineReport:
     """What a judge that is no language model would have said.
 
     Attributes:
-        agreement: of its first place with the verdict, over items that have a winner.
-        concordance: of its first place with the label, where there are labels; a tie it cannot
-            break earns its share of chance.
+        agreement: of its first place with the verdict, over items that have a winner; a tie it
+            cannot break earns its share of chance.
+        concordance: the same with the label, where there are labels.
     """
 
     baseline: str
@@ -160,13 +160,13 @@ def baseline_reports(data: RunData) -> list[BaselineReport]:
     for name, baseline in baselines.BASELINES.items():
         tops = {item.item_id: _baseline_tops(data, name, item.item_id) for item in data.items}
         tops = {item: top for item, top in tops.items() if top}
-        alone = {item: top[0] if len(top) == 1 else None for item, top in tops.items()}
+        winners = {v.item_id: v.winner for v in data.verdicts if v.winner is not None}
         found.append(
             BaselineReport(
                 baseline=name,
                 statement=baseline.statement,
-                agreement=_rate(data, _agreement(data, alone)),
-                concordance=_rate(data, _concordance(data, tops)),
+                agreement=_rate(data, _credit(tops, winners)),
+                concordance=_rate(data, _credit(tops, data.truth)),
             )
         )
     return found
@@ -183,10 +183,10 @@ def _baseline_tops(data: RunData, name: str, item_id: str) -> list[str]:
     return baselines.judge(name, case).ranking[0]
 
 
-def _concordance(data: RunData, tops: Mapping[str, list[str]]) -> dict[str, float]:
-    """Credit by labelled item: a tie of k has a chance of 1/k to guess a winner right."""
+def _credit(tops: Mapping[str, list[str]], truth: Mapping[str, str]) -> dict[str, float]:
+    """Credit by item: a tie of k has a chance of 1/k to guess a winner right."""
     credit = {}
-    for item, label in data.truth.items():
+    for item, label in truth.items():
         top = tops.get(item, [])
         if label == "tie":
             credit[item] = float(len(top) > 1)

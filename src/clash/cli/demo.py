@@ -2,14 +2,21 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from clash.cli.common import AsJson, Out, Quiet, Verbose
 
 
 def demo(
-    out: Out = Path("runs"), as_json: AsJson = False, quiet: Quiet = False, verbose: Verbose = False
+    out: Out = Path("runs"),
+    run_id: Annotated[str | None, typer.Option("--run-id", help="Name of the run folder.")] = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
 ) -> int:
-    """The quickstart: 30 prompts with ready responses, judged offline, no key, in seconds."""
+    """The quickstart: 32 prompts with ready responses, judged offline, no key, in seconds."""
     from clash import assets
     from clash.cli import pipeline
     from clash.collect.resolve import KEYLESS_PANEL
@@ -18,5 +25,12 @@ def demo(
     # A clash.yaml that happens to lie here is not part of the demonstration.
     made = pipeline.prepare(None, overrides, {}, ignore_config=True)
     return pipeline.launch(
-        made, os.environ, kind="eval", out=out, as_json=as_json, quiet=quiet, whole=verbose
+        made,
+        os.environ,
+        kind="eval",
+        out=out,
+        run_id=run_id,
+        as_json=as_json,
+        quiet=quiet,
+        whole=verbose,
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import anthropic
 
 from clash.providers.dialects.messages import LAST_WITH_SAMPLING, Messages
-from clash.providers.network import CutOff
+from clash.providers.network import read_events
 from clash.providers.sdk import SdkProvider, custom_headers
 
 if TYPE_CHECKING:
@@ -95,16 +95,15 @@ class Anthropic(SdkProvider):
         self, exchange: Exchange, sent: Sent, request: Request, dialect: Dialect
     ) -> None:
         messages: Any = self._client().messages
-        call, more = _arguments(sent, request)
+        call = _arguments(sent, request)
         if not request.stream:
-            await messages.with_raw_response.create(**call, **more)
+            await messages.with_raw_response.create(**call)
             return
-        stream = dialect.stream()
-        async for event in await messages.create(**call, **more):
-            exchange.feed(stream, event.to_dict(mode="json"))
-        exchange.data = stream.whole()
-        if exchange.data is None:
-            raise CutOff
+        # The events as they came: the SDK would build a typed object of each, at the price of a
+        # late first token.
+        async with messages.with_streaming_response.create(**call) as answer:
+            if exchange.data is None:
+                await read_events(answer.iter_bytes(), exchange, dialect)
 
     async def aclose(self) -> None:
         """Close the connections, where no other model uses them."""
@@ -112,20 +111,23 @@ class Anthropic(SdkProvider):
         await super().aclose()
 
 
-def _arguments(sent: Sent, request: Request) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Arguments that the SDK knows, and those that go around it.
+def _arguments(sent: Sent, request: Request) -> dict[str, Any]:
+    """The body as it stands, around the SDK's walk over typed arguments.
 
     The SDK has no temperature any more. Models that still take one want the API version that
     knew it; the others answer with a 400, and it is dropped.
     """
-    extra = dict(request.options.extra)
     headers = dict(request.options.headers)
-    for name in _SAMPLING:
-        if name in sent.body:
-            extra[name] = sent.body[name]
-            headers.setdefault("anthropic-version", LAST_WITH_SAMPLING)
-    call = {key: value for key, value in sent.body.items() if key not in extra}
-    return call, {"extra_body": extra or None, "extra_headers": headers or None}
+    if any(name in sent.body for name in _SAMPLING):
+        headers.setdefault("anthropic-version", LAST_WITH_SAMPLING)
+    return {
+        "model": sent.body["model"],
+        "max_tokens": sent.body["max_tokens"],
+        "messages": [],
+        "stream": request.stream,
+        "extra_body": sent.body,
+        "extra_headers": headers or None,
+    }
 
 
 def default_headers(account: Account, environ: Mapping[str, str]) -> dict[str, Any]:

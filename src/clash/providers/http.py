@@ -15,11 +15,10 @@ import aiohttp
 
 from clash import __version__
 from clash.providers.failures import Failure, from_line
-from clash.providers.network import Broken, CutOff, Exchange, NetworkProvider
+from clash.providers.network import Broken, Exchange, NetworkProvider, read_events
 from clash.providers.payload import MAX_BYTES, TooMuch
 from clash.providers.proxies import proxy_for
 from clash.providers.shared import Lease
-from clash.providers.sse import Events
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -94,7 +93,7 @@ class HttpProvider(NetworkProvider):
                 exchange.status = answer.status
                 exchange.answer_headers = {k.lower(): v for k, v in answer.headers.items()}
                 if answer.content_type == "text/event-stream":
-                    await _read_events(answer, exchange, dialect)
+                    await read_events(answer.content.iter_any(), exchange, dialect)
                 else:
                     exchange.data = await _read_body(answer)
         except (aiohttp.ClientError, OSError) as error:
@@ -156,15 +155,3 @@ async def _read_body(answer: aiohttp.ClientResponse) -> bytes:
         else:
             return b"".join(pieces)
     raise TooMuch
-
-
-async def _read_events(
-    answer: aiohttp.ClientResponse, exchange: Exchange, dialect: Dialect
-) -> None:
-    stream, events = dialect.stream(), Events()
-    async for chunk in answer.content.iter_any():
-        for event in events.feed(chunk):
-            exchange.feed(stream, event)
-    exchange.data = stream.whole()
-    if exchange.data is None:
-        raise CutOff

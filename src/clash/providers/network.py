@@ -16,9 +16,10 @@ from clash.providers.failures import Failure, Report, from_answer, report
 from clash.providers.ladder import Ladder
 from clash.providers.payload import NotPayload, TooMuch, clean, decode, preview
 from clash.providers.redact import Redactor
+from clash.providers.sse import Events
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import AsyncIterable, Mapping
 
     from clash.config import Limits, ModelRef
     from clash.providers.accounts import Account
@@ -254,6 +255,22 @@ class NetworkProvider(ABC):
         if isinstance(body, str):
             return self._redact.message(body[:KEPT]) or None
         return _scrubbed(body, self._redact)
+
+
+async def read_events(chunks: AsyncIterable[bytes], exchange: Exchange, dialect: Dialect) -> None:
+    """Put a stream of server-sent events together, into ``exchange``.
+
+    Raises:
+        CutOff: it ended before the answer did.
+        NotPayload: it holds something else.
+    """
+    stream, events = dialect.stream(), Events()
+    async for chunk in chunks:
+        for event in events.feed(chunk):
+            exchange.feed(stream, event)
+    exchange.data = stream.whole()
+    if exchange.data is None:
+        raise CutOff
 
 
 _CUT_OFF = Failure(

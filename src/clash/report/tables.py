@@ -50,10 +50,11 @@ def tables(found: Findings) -> list[Table]:
 
 
 def percent(interval: Interval | None, *, digits: int = 0) -> str:
-    """A proportion and its interval, as ``71% [60%, 80%]``."""
-    if interval is None:
+    """A proportion and its interval, as ``71% [60, 80]``."""
+    if interval is None or math.isnan(interval.estimate):
         return NONE
-    return f"{interval.estimate:.{digits}%} [{interval.low:.{digits}%}, {interval.high:.{digits}%}]"
+    low, high = 100 * interval.low, 100 * interval.high
+    return f"{interval.estimate:.{digits}%} [{low:.{digits}f}, {high:.{digits}f}]"
 
 
 def money(usd: float | None) -> str:

@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from clash.cli.common import AsJson, Seed
+from clash.cli.voting import Decisive, Judges, Presentation, Subset, VotesArgument
+
+if TYPE_CHECKING:
+    from clash.analysis.aggregation import Aggregation
+    from clash.analysis.encode import Votes
+
+DEFAULT = "auto,majority,one-coin,dawid-skene,ising-shared,ising-class,ising-family,factor"
+
+
+def aggregate(
+    source: VotesArgument,
+    method: Annotated[
+        str,
+        typer.Option(
+            "--method",
+            help="Methods, comma separated, or `all`. Rankings of a run:"
+            " borda,copeland,schulze,kemeny,bradley-terry,plackett-luce.",
+        ),
+    ] = DEFAULT,
+    judges: Judges = None,
+    subset: Subset = None,
+    presentation: Presentation = None,
+    decisive: Decisive = False,
+    use_labels: Annotated[
+        bool, typer.Option("--use-labels", help="Labels enter the fits; scores are cross-fitted.")
+    ] = False,
+    ties: Annotated[
+        str, typer.Option("--ties", help="A tied vote is `half` a vote each, or `missing`.")
+    ] = "half",
+    threshold: Annotated[
+        float | None, typer.Option("--threshold", help="Scores from here on count as side 1.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="JSONL: a line for each item and method.")
+    ] = None,
+    runs: Annotated[
+        Path, typer.Option("--runs", help="Folder that run ids are looked up in.")
+    ] = Path("runs"),
+    seed: Seed = None,
+    as_json: AsJson = False,
+) -> None:
+    """Aggregate votes or a run again, offline, by several methods side by side."""
+    from clash.analysis.aggregation import aggregate as run
+    from clash.cli.common import print_json, stdout
+    from clash.cli.voting import read
+    from clash.report import aggregation as report
+    from clash.report.terminal import show_table
+
+    votes = read(source, runs, judges, subset, presentation, decisive=decisive)
+    names = _names(method)
+    found = run(
+        votes,
+        names,
+        seed=42 if seed is None else seed,
+        ties=_ties(ties),
+        use_labels=use_labels,
+        threshold=threshold,
+    )
+    written = None if out is None else _write(out, votes, found)
+    if as_json:
+        print_json({"source": source, **report.as_json(found), "written": written})
+        return
+    show_table(stdout(), report.table(found))
+    stdout().print(f"\nuse {found.selected}: {found.reason}", soft_wrap=True)
+    for warning in found.warnings:
+        stdout().print(f"warning: {warning}", style="yellow", soft_wrap=True)
+    if written:
+        stdout().print(f"wrote {written}", soft_wrap=True)
+
+
+def _names(method: str) -> list[str]:
+    from clash.analysis.aggregation import known_methods
+
+    if method.strip() == "all":
+        return known_methods()
+    return [name.strip() for name in method.split(",") if name.strip()]
+
+
+def _ties(text: str) -> Any:  # noqa: ANN401 - a Literal
+    from clash.errors import ConfigError
+
+    if text not in ("half", "missing"):
+        raise ConfigError(f"no reading of ties {text!r}", field="--ties", mend="half or missing")
+    return text
+
+
+def _write(path: Path, votes: Votes, found: Aggregation) -> str:
+    """A line for each row and method: ``p`` of the first side, and the winner it implies."""
+    import json
+
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        for result in found.methods:
+            if result.p is None:
+                continue
+            for row, p in enumerate(result.p.tolist()):
+                winner = "tie" if abs(p - 0.5) < 1e-9 else "A" if p > 0.5 else "B"
+                line = {
+                    "item": votes.items[row],
+                    "method": result.method,
+                    "p": round(p, 9),
+                    "winner": winner,
+                }
+                for name, value in (
+                    ("presentation", votes.presentations[row]),
+                    ("repeat", votes.repeats[row]),
+                ):
+                    if value is not None:
+                        line[name] = value
+                file.write(json.dumps(line, ensure_ascii=False) + "\n")
+    return str(path)

@@ -1,0 +1,54 @@
+"""Options of every command that reads votes, and the reading itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from clash.analysis.encode import Votes
+
+VotesArgument = Annotated[
+    str, typer.Argument(help="A votes file (.jsonl, .csv, .gz) or a run.", metavar="RUN|VOTES")
+]
+Judges = Annotated[
+    str | None,
+    typer.Option("--judges", help="Only these judges: names with wildcards, comma separated."),
+]
+Subset = Annotated[str | None, typer.Option("--subset", help="Only these subsets, with wildcards.")]
+Presentation = Annotated[
+    str | None, typer.Option("--presentation", help="Only this presentation: orig or swap.")
+]
+Decisive = Annotated[bool, typer.Option("--decisive", help="Only items whose label is a side.")]
+
+
+def read(
+    source: str,
+    runs: Path,
+    judges: str | None = None,
+    subset: str | None = None,
+    presentation: str | None = None,
+    *,
+    decisive: bool = False,
+) -> Votes:
+    """The votes of a file or of a run.
+
+    Raises:
+        InputError: a file is wrong, or nothing is left after the filter.
+        RunFolderError: it is neither a file nor a run.
+    """
+    from clash.analysis.encode import read_votes
+    from clash.analysis.encode.run import from_run
+    from clash.store.folder import RunFolder
+
+    path = Path(source)
+    if path.is_file() and path.name != "manifest.json":
+        return read_votes(
+            path, judges=judges, subset=subset, presentation=presentation, decisive=decisive
+        )
+    folder = RunFolder.open(path, out=runs)
+    return from_run(
+        folder, judges=judges, subset=subset, presentation=presentation, decisive=decisive
+    )

@@ -1,0 +1,117 @@
+"""Methods side by side, as a table and as JSON."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from clash.report.tables import NONE, Table
+
+if TYPE_CHECKING:
+    from clash.analysis.aggregation import Aggregation, MethodResult, Score
+
+
+def as_json(found: Aggregation) -> dict[str, Any]:
+    """The contract of ``clash aggregate --json``."""
+    return {
+        "n_items": found.n_items,
+        "n_rows": found.n_rows,
+        "n_judges": found.n_judges,
+        "n_labelled": found.n_labelled,
+        "selected": found.selected,
+        "reason": found.reason,
+        "warnings": list(found.warnings),
+        "notes": list(found.notes),
+        "methods": {result.method: _method(result) for result in found.methods},
+    }
+
+
+def _method(result: MethodResult) -> dict[str, Any]:
+    score = result.score
+    figures = ("accuracy", "balanced_accuracy", "log_loss", "brier", "ece")
+    return {
+        "status": result.status,
+        "converged": result.converged,
+        **{name: _rounded(getattr(score, name, None)) for name in figures},
+        "n_decisive": score.n_decisive if score else None,
+        "gain": _gain(score),
+        "log_likelihood": _rounded(result.log_likelihood),
+        "bic": _rounded(result.bic),
+        "temperature": _rounded(result.temperature),
+        "disagrees_with_majority": result.disagrees,
+        "notes": list(result.notes),
+    }
+
+
+def _gain(score: Score | None) -> dict[str, float | None] | None:
+    if score is None or score.gain is None:
+        return None
+    gain = score.gain
+    found = {"estimate": gain.estimate, "low": gain.low, "high": gain.high, "p": score.p_gain}
+    return {name: _rounded(value) for name, value in found.items()}
+
+
+def _rounded(value: float | None) -> float | None:
+    if value is None or value != value or abs(value) == float("inf"):
+        return None
+    return round(float(value), 6)
+
+
+def table(found: Aggregation) -> Table:
+    """The methods, in the order they were asked for."""
+    columns = [
+        "method",
+        "accuracy",
+        "balanced",
+        "log-loss",
+        "Brier",
+        "ECE",
+        "against majority",
+        "differs",
+        "T",
+        "status",
+    ]
+    rows = [_row(result) for result in found.methods]
+    title = f"{found.n_items} items, {found.n_judges} judges, {found.n_labelled} rows with a label"
+    notes = [
+        "differs: rows whose verdict is not majority's; T: temperature its log-odds were divided by",
+        "log-loss, Brier and ECE over labels that are a side; a tied verdict earns half",
+        *found.notes,
+        *(
+            f"{r.method} refused: {n}"
+            for r in found.methods
+            if r.status == "refused"
+            for n in r.notes
+        ),
+    ]
+    return Table(title, columns, rows, frozenset(range(1, 9)), notes, brief=True)
+
+
+def _row(result: MethodResult) -> list[str]:
+    score = result.score
+    if result.status == "refused":
+        return [result.method, *[NONE] * 8, "refused"]
+    state = "ok" if result.converged else "not converged"
+    heat = NONE if result.temperature is None else f"{result.temperature:.1f}"
+    if score is None:
+        return [result.method, *[NONE] * 6, str(result.disagrees), heat, state]
+    return [
+        result.method,
+        f"{score.accuracy:.1%}",
+        f"{score.balanced_accuracy:.1%}",
+        *(_figure(value) for value in (score.log_loss, score.brier, score.ece)),
+        _against(score),
+        str(result.disagrees),
+        heat,
+        state,
+    ]
+
+
+def _figure(value: float | None) -> str:
+    return NONE if value is None else f"{value:.3f}"
+
+
+def _against(score: Score) -> str:
+    if score.gain is None:
+        return NONE
+    points = [100 * x for x in (score.gain.estimate, score.gain.low, score.gain.high)]
+    return f"{points[0]:+.1f} [{points[1]:+.1f}, {points[2]:+.1f}]"
