@@ -10,7 +10,7 @@ import numpy as np
 
 from clash.errors import StatisticsError
 from clash.stats import tests
-from clash.stats.intervals import Interval, mean_clustered, t_quantile, wilson_clustered
+from clash.stats.intervals import Interval, mean_clustered, wilson_clustered
 from clash.stats.resample import cluster_bootstrap
 
 if TYPE_CHECKING:
@@ -55,8 +55,8 @@ class Duel:
 
     Attributes:
         share: wins of the first, a tie counting half.
-        p: exact sign test over decisive items where every item is its own cluster; else a
-            t test with the clustered standard error.
+        p: exact sign test over decisive items where every item is its own cluster; else the
+            permutation test that flips the signs of whole clusters.
         p_holm: ``p`` corrected for looking at all pairs.
         difference: of the mean shares of points, first minus second.
     """
@@ -172,16 +172,19 @@ def duels(data: RunData, order: Sequence[str]) -> list[Duel]:
     table = points_table(data)
     column = {name: index for index, name in enumerate(data.candidates)}
     clusters = np.array([data.clusters[item.item_id] for item in data.items])
+    seed = data.manifest.seeds.get("seed", 0)
     found = []
     for first, second in combinations(order, 2):
         a, b = table[:, column[first]], table[:, column[second]]
         met = ~np.isnan(a) & ~np.isnan(b)
         if met.any():
-            found.append(_duel(first, second, a[met], b[met], clusters[met]))
+            found.append(_duel(first, second, a[met], b[met], clusters[met], seed))
     return _corrected(found)
 
 
-def _duel(first: str, second: str, a: Floats, b: Floats, clusters: NDArray[np.intp]) -> Duel:
+def _duel(
+    first: str, second: str, a: Floats, b: Floats, clusters: NDArray[np.intp], seed: int
+) -> Duel:
     # Sums of weights that should be equal may differ by rounding.
     lead = np.where(np.isclose(a, b), 0.0, a - b)
     sign = np.sign(lead)
@@ -191,20 +194,10 @@ def _duel(first: str, second: str, a: Floats, b: Floats, clusters: NDArray[np.in
     if len(np.unique(clusters)) == len(clusters):
         p, test = tests.sign_test(wins, losses).p, "sign test"
     else:
-        p, test = _p_of_mean(sign, clusters), "t test clustered by prompt"
+        rng = np.random.default_rng(seed)
+        found = tests.sign_flip_test(sign, np.zeros_like(sign), clusters, rng)
+        p, test = found.p, found.method
     return Duel(first, second, wins, ties, losses, share, difference, p, test)
-
-
-def _p_of_mean(sign: Floats, clusters: NDArray[np.intp]) -> float:
-    """Two-sided p of a zero mean by the t test behind :func:`mean_clustered`."""
-    from scipy.special import stdtr
-
-    interval = mean_clustered(sign, clusters)
-    df = len(np.unique(clusters)) - 1
-    if df < 1 or interval.half_width == 0:
-        return 1.0 if df < 1 or interval.estimate == 0 else 0.0
-    t = interval.estimate / (interval.half_width / t_quantile(interval.level, df))
-    return float(2 * stdtr(df, -abs(t)))
 
 
 def _corrected(found: list[Duel]) -> list[Duel]:

@@ -98,21 +98,16 @@ def _write(path: Path, votes: Votes, found: Aggregation) -> str:
 
     with path.open("w", encoding="utf-8", newline="\n") as file:
         for result in found.methods:
-            if result.p is None:
-                continue
-            for row, p in enumerate(result.p.tolist()):
-                winner = "tie" if abs(p - 0.5) < 1e-9 else "A" if p > 0.5 else "B"
-                line = {
-                    "item": votes.items[row],
-                    "method": result.method,
-                    "p": round(p, 9),
-                    "winner": winner,
-                }
-                for name, value in (
-                    ("presentation", votes.presentations[row]),
-                    ("repeat", votes.repeats[row]),
-                ):
-                    if value is not None:
-                        line[name] = value
+            for row, p in enumerate([] if result.p is None else result.p.tolist()):
+                line = {**_where(votes, row), "method": result.method, "p": round(p, 9)}
+                line["winner"] = "tie" if abs(p - 0.5) < 1e-9 else "A" if p > 0.5 else "B"
                 file.write(json.dumps(line, ensure_ascii=False) + "\n")
     return str(path)
+
+
+def _where(votes: Votes, row: int) -> dict[str, Any]:
+    copies = {"presentation": votes.presentations[row], "repeat": votes.repeats[row]}
+    return {
+        "item": votes.items[row],
+        **{name: value for name, value in copies.items() if value is not None},
+    }

@@ -7,11 +7,23 @@ import os
 import sys
 from typing import TYPE_CHECKING, Annotated
 
-import click
 import typer
 
 import clash
-from clash.cli import datasets, demo, doctor, evaluate, export, init, report, resume, runs, verify
+from clash.cli import (
+    aggregate,
+    datasets,
+    demo,
+    doctor,
+    evaluate,
+    export,
+    init,
+    report,
+    resume,
+    runs,
+    simulate,
+    verify,
+)
 from clash.errors import ClashError
 
 if TYPE_CHECKING:
@@ -43,7 +55,7 @@ def _root(
 ) -> None: ...
 
 
-_START, _RUNS = "Start", "Runs"
+_START, _RUNS, _STATISTICS = "Start", "Runs", "Statistics"
 app.command("demo", rich_help_panel=_START)(demo.demo)
 app.command("init", rich_help_panel=_START)(init.init)
 app.command("doctor", rich_help_panel=_START)(doctor.doctor)
@@ -53,6 +65,8 @@ app.command("report", rich_help_panel=_RUNS)(report.report)
 app.command("runs", rich_help_panel=_RUNS)(runs.runs)
 app.command("verify", rich_help_panel=_RUNS)(verify.verify)
 app.command("export", rich_help_panel=_RUNS)(export.export)
+app.command("aggregate", rich_help_panel=_STATISTICS)(aggregate.aggregate)
+app.command("simulate", rich_help_panel=_STATISTICS)(simulate.simulate)
 app.add_typer(datasets.app, rich_help_panel="Data")
 
 
@@ -64,20 +78,18 @@ def run(arguments: Sequence[str]) -> int:
         5 an audit failed, 130 interrupted.
     """
     try:
-        code = app(list(arguments), standalone_mode=False)
+        app(list(arguments))
+    except SystemExit as end:  # Typer ends this way, well or not
+        return end.code if isinstance(end.code, int) else 0
     except ClashError as error:
         _complain(str(error), error.exit_code, as_json="--json" in arguments)
         return error.exit_code
-    except click.ClickException as error:
-        error.show()
-        return error.exit_code
-    except (click.Abort, KeyboardInterrupt):
+    except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
         # The reader left (`clash runs | head`): not our error, and there is nothing to add.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    return code if isinstance(code, int) else 0
+    return 0
 
 
 def _complain(message: str, code: int, *, as_json: bool) -> None:

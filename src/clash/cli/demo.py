@@ -15,7 +15,7 @@ def demo(
     as_json: AsJson = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
-) -> int:
+) -> None:
     """The quickstart: 32 prompts with ready responses, judged offline, no key, in seconds."""
     from clash import assets
     from clash.cli import pipeline
@@ -24,13 +24,15 @@ def demo(
     overrides = {"panel": KEYLESS_PANEL, "prompts": str(assets.path("datasets", "quickstart.yaml"))}
     # A clash.yaml that happens to lie here is not part of the demonstration.
     made = pipeline.prepare(None, overrides, {}, ignore_config=True)
-    return pipeline.launch(
-        made,
-        os.environ,
-        kind="eval",
-        out=out,
-        run_id=run_id,
-        as_json=as_json,
-        quiet=quiet,
-        whole=verbose,
+    raise typer.Exit(
+        pipeline.launch(
+            made,
+            os.environ,
+            kind="eval",
+            out=out,
+            run_id=run_id,
+            as_json=as_json,
+            quiet=quiet,
+            whole=verbose,
+        )
     )

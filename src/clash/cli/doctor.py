@@ -22,7 +22,7 @@ def doctor(
     config: ConfigFile = None,
     env_file: EnvFile = None,
     as_json: AsJson = False,
-) -> int:
+) -> None:
     """Check keys, addresses, models, prices and disk; never prints a key."""
     from clash.cli.common import print_json, stdout
     from clash.collect import checkup
@@ -39,4 +39,4 @@ def doctor(
         columns = ["", "what", "is", "mend"]
         rows = [[f.level, f.subject, f.says, f.mend] for f in found]
         show_table(stdout(), Table("clash doctor", columns, rows))
-    return 1 if bad else 0
+    raise typer.Exit(1 if bad else 0)

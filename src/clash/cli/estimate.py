@@ -71,7 +71,7 @@ def check(forecast: Forecast, plan: Plan, *, yes: bool, quiet: bool) -> None:
 
     Raises:
         ConfigError: there is a cap, and a price is unknown, so the cap would mean nothing.
-        typer.Abort: the person said no.
+        ConfigError: … or the person said no.
     """
     limits = plan.config.limits
     if forecast.unknown and limits.max_cost is not None and not limits.allow_unknown_price:
@@ -92,7 +92,16 @@ def check(forecast: Forecast, plan: Plan, *, yes: bool, quiet: bool) -> None:
         )
     dear = forecast.worst_usd > ASK_ABOVE_USD or bool(forecast.unknown)
     if dear and limits.max_cost is None and not yes and _person_here():
-        typer.confirm("Spend that?", abort=True, err=True)
+        _ask()
+
+
+def _ask() -> None:
+    try:
+        agreed = typer.confirm("Spend that?", err=True)
+    except typer.Abort:
+        raise KeyboardInterrupt from None
+    if not agreed:
+        raise ConfigError("not agreed to, so nothing was spent", field="--yes")
 
 
 def _person_here() -> bool:

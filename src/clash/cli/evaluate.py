@@ -86,7 +86,7 @@ def evaluate(
     as_json: AsJson = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
-) -> int:
+) -> None:
     """Judge candidates on your prompts: generate or inject, blind, judge, aggregate, report.
 
     `clash eval prompts.yaml --models openai/a,anthropic/b --panel supreme-court`
@@ -115,15 +115,17 @@ def evaluate(
     made = pipeline.prepare(
         config, overrides, environ, prompts=prompts, limit=limit, replay=earlier
     )
-    return pipeline.launch(
-        made,
-        environ,
-        kind="eval",
-        out=out,
-        run_id=run_id,
-        dry_run=dry_run,
-        yes=yes,
-        as_json=as_json,
-        quiet=quiet,
-        whole=verbose,
+    raise typer.Exit(
+        pipeline.launch(
+            made,
+            environ,
+            kind="eval",
+            out=out,
+            run_id=run_id,
+            dry_run=dry_run,
+            yes=yes,
+            as_json=as_json,
+            quiet=quiet,
+            whole=verbose,
+        )
     )

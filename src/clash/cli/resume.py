@@ -22,7 +22,7 @@ def resume(
     as_json: AsJson = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
-) -> int:
+) -> None:
     """Finish an interrupted run: answered calls are not made again, failed ones are."""
     from clash.cli import pipeline
     from clash.collect.resolve import load_environ
@@ -36,4 +36,4 @@ def resume(
         made = pipeline.replan(writer, environ, limits)
         finished = pipeline.carry_on(writer, made, environ, quiet=quiet)
     pipeline.tell(finished, as_json=as_json, whole=verbose, quiet=quiet)
-    return finished.exit_code
+    raise typer.Exit(finished.exit_code)

@@ -39,8 +39,8 @@ def read(
         InputError: a file is wrong, or nothing is left after the filter.
         RunFolderError: it is neither a file nor a run.
     """
-    from clash.analysis.encode import read_votes
-    from clash.analysis.encode.run import from_run
+    from clash.analysis.encode import encode, read_votes
+    from clash.analysis.encode.run import vote_rows
     from clash.store.folder import RunFolder
 
     path = Path(source)
@@ -48,7 +48,5 @@ def read(
         return read_votes(
             path, judges=judges, subset=subset, presentation=presentation, decisive=decisive
         )
-    folder = RunFolder.open(path, out=runs)
-    return from_run(
-        folder, judges=judges, subset=subset, presentation=presentation, decisive=decisive
-    )
+    rows = vote_rows(RunFolder.open(path, out=runs))
+    return encode(rows, judges=judges, subset=subset, presentation=presentation, decisive=decisive)

@@ -25,7 +25,7 @@ from clash.providers.proxies import proxy_for
 from clash.providers.shared import Lease
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import AsyncIterator, Mapping
 
     from clash.config import Limits, ModelRef
     from clash.errors import ErrorClass
@@ -88,12 +88,32 @@ class Shards(httpx2.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Pass ``request`` to the next pool."""
-        return await next(self._turn).handle_async_request(request)
+        answer = await next(self._turn).handle_async_request(request)
+        answer.stream = _Capped(answer.stream)  # type: ignore[arg-type] # async ones are
+        return answer
 
     async def aclose(self) -> None:
         """Close every pool."""
         for pool in self._pools:
             await pool.aclose()
+
+
+class _Capped(httpx2.AsyncByteStream):
+    """A body that ends in :class:`TooMuch` where it is longer than any answer should be."""
+
+    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
+        self._stream = stream
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        size = 0
+        async for piece in self._stream:
+            size += len(piece)
+            if size > MAX_BYTES:
+                raise TooMuch
+            yield piece
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
 
 
 def open_client(account: Account, limits: Limits) -> httpx2.AsyncClient:
@@ -122,14 +142,7 @@ async def _see_answer(answer: httpx2.Response) -> None:
     exchange.status = answer.status_code
     exchange.answer_headers = dict(answer.headers)
     if "text/event-stream" not in answer.headers.get("content-type", ""):
-        exchange.data = await _read(answer)
-
-
-async def _read(answer: httpx2.Response) -> bytes:
-    """The body, up to what any answer should have; the SDK then finds it read."""
-    if int(answer.headers.get("content-length") or 0) > MAX_BYTES:
-        raise TooMuch
-    return await answer.aread()
+        exchange.data = await answer.aread()  # the SDK then finds it read
 
 
 Kind = Literal["answer", "event", "line", "payload", "misuse"]

@@ -121,7 +121,8 @@ def _references(folder: RunFolder) -> Iterator[str]:
 def _blinding(folder: RunFolder) -> Iterator[str]:
     texts: dict[str, set[str]] = {}
     for response in folder.responses():
-        if response.text is not None:
+        # The texts of a run that somebody else published may be withheld; the record says so.
+        if response.text is not None or response.source == "injected":
             texts.setdefault(response.item_id, set()).add(response.candidate)
     for page in folder.blinding():
         labels = [f"A{number}" for number in range(len(page.labels))]

@@ -60,6 +60,7 @@ class Manifest(BaseModel):
     prompts: str | None = None
     config: dict[str, Any] = {}
     panel: dict[str, Any] = {}
+    candidates: list[dict[str, Any]] = []
     templates: dict[str, str] = {}
     seeds: dict[str, int] = {}
     hashes: dict[str, str] = {}

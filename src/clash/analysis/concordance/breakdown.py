@@ -1,0 +1,122 @@
+"""Concordance by what people chose: the winner, its tier, the item's tags; strong against weak."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from clash.analysis.concordance.cases import TIE, Case, Rate, concordance_of
+from clash.stats.intervals import Interval, newcombe
+from clash.stats.tests import (
+    Significance,
+    chi_square,
+    fisher_exact,
+    odds_ratio,
+    smallest_expected,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+
+@dataclass(frozen=True)
+class Row:
+    """Concordance of some of the items."""
+
+    name: str
+    rate: Rate
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """Two groups of items against each other.
+
+    Attributes:
+        table: ((right, wrong) of the first group, (right, wrong) of the second).
+        over: which items count.
+        smallest_expected: below about 5, read Fisher's test and not chi-square.
+    """
+
+    first: str
+    second: str
+    over: str
+    table: tuple[tuple[int, int], tuple[int, int]]
+    difference: Interval
+    chi_square: Significance
+    corrected: Significance
+    fisher: Significance
+    odds_ratio: Interval
+    smallest_expected: float
+
+
+def by_winner(found: Sequence[Case]) -> list[Row]:
+    """A row for each candidate that people chose, most items first."""
+    return _rows(found, lambda case: [case.label])
+
+
+def by_tier(found: Sequence[Case]) -> list[Row]:
+    """A row for each tier of the winner; empty where tiers are not known."""
+    return _rows(found, lambda case: [case.tier] if case.tier else [])
+
+
+def by_tag(found: Sequence[Case]) -> list[Row]:
+    """A row for each tag; an item may have several."""
+    return _rows(found, lambda case: case.tags)
+
+
+def _rows(found: Sequence[Case], names: Callable[[Case], Iterable[str]]) -> list[Row]:
+    groups: dict[str, list[Case]] = {}
+    for case in found:
+        for name in names(case):
+            groups.setdefault(name, []).append(case)
+    rows = [Row(name, concordance_of(members)) for name, members in groups.items()]
+    return sorted(rows, key=lambda row: (row.name == TIE, -row.rate.n, row.name))
+
+
+def tier_contrasts(found: Sequence[Case]) -> list[Contrast]:
+    """Strong winners against weak ones (else the two largest tiers), where there are two tiers.
+
+    Over items with a verdict, as published contrasts are; and over all of them, where some have
+    none.
+    """
+    tiers = [row.name for row in by_tier(found) if row.name != TIE]
+    if len(tiers) < 2:
+        return []
+    first, second = ("strong", "weak") if {"strong", "weak"} <= set(tiers) else tiers[:2]
+    judged = [case for case in found if case.said is not None]
+    made = [contrast(first, second, _tier(judged, first), _tier(judged, second), "with a verdict")]
+    if len(judged) < len(found):
+        made.append(contrast(first, second, _tier(found, first), _tier(found, second), "all"))
+    return made
+
+
+def _tier(found: Sequence[Case], tier: str) -> list[bool]:
+    return [case.right for case in found if case.tier == tier]
+
+
+def contrast(
+    first: str, second: str, of_first: Sequence[bool], of_second: Sequence[bool], over: str
+) -> Contrast:
+    """Whether one group of items is right more often than another.
+
+    Args:
+        first: its name.
+        second: the other's.
+        of_first: right or not, by item.
+        of_second: likewise.
+        over: which items count, for the report.
+    """
+    a, c = sum(of_first), sum(of_second)
+    table = ((a, len(of_first) - a), (c, len(of_second) - c))
+    return Contrast(
+        first,
+        second,
+        over,
+        table,
+        newcombe(a, len(of_first), c, len(of_second)),
+        chi_square(table),
+        chi_square(table, correction=True),
+        fisher_exact(table),
+        odds_ratio(table),
+        smallest_expected(table),
+    )

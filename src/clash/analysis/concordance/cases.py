@@ -1,0 +1,220 @@
+"""Labelled items as flat cases: what people said, what the panel said, what each judge said."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from clash.stats.intervals import Interval, wilson, wilson_clustered
+from clash.stats.voting.borda import borda_points
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from clash.analysis.rundata import RunData
+    from clash.analysis.verdicts import Ballots
+    from clash.records import Item, Verdict
+
+TIE = "tie"
+_TIER = "tier:"
+_SELF = "self:"
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What is known of a candidate beside its responses; null is not known."""
+
+    family: str | None = None
+    tier: str | None = None
+    elo: float | None = None
+
+
+@dataclass(frozen=True)
+class Case:
+    """One labelled item of one run.
+
+    Attributes:
+        run: the run it stands in.
+        cluster: what its errors are shared with: the same name in every run.
+        candidates: in the order of the source.
+        label: a candidate, or ``tie``.
+        tops: by judge, the candidate it puts alone in first place, or ``tie``; a judge that
+            failed is absent.
+        points: by judge, mean Borda points (K,) in the order of ``candidates``.
+        annotators: each person's decision.
+        lengths: characters of each response that is known.
+        tier: of the item, where a tag ``tier:NAME`` gives it, else of the label.
+    """
+
+    run: str
+    item_id: str
+    cluster: str
+    candidates: tuple[str, ...]
+    label: str
+    verdict: Verdict
+    tops: Mapping[str, str]
+    points: Mapping[str, NDArray[np.float64]]
+    annotators: Mapping[str, str] = field(default_factory=dict)
+    lengths: Mapping[str, int] = field(default_factory=dict)
+    tags: tuple[str, ...] = ()
+    tier: str | None = None
+
+    @property
+    def said(self) -> str | None:
+        """The verdict: a candidate, ``tie``, or null where there is none."""
+        return None if self.verdict.ranking is None else self.verdict.winner or TIE
+
+    @property
+    def right(self) -> bool:
+        """Whether the verdict is the label; no verdict is a miss."""
+        return self.said == self.label
+
+    @property
+    def loser(self) -> str | None:
+        """Of two, the one that people did not choose; null for ties and larger items."""
+        others = [name for name in self.candidates if name != self.label]
+        return others[0] if len(others) == 1 else None
+
+    @property
+    def pair(self) -> str:
+        """The candidates, whichever way round."""
+        return " : ".join(sorted(self.candidates))
+
+    def code(self, said: str | None) -> int:
+        """``said`` as a side: its place among the candidates, K for a tie, -1 for nothing."""
+        if said is None:
+            return -1
+        return len(self.candidates) if said == TIE else self.candidates.index(said)
+
+
+def cases(data: RunData) -> tuple[Case, ...]:
+    """The labelled items of a run, in its order."""
+    known = profiles(data)
+    people = _annotators(data)
+    order = _order(data)
+    verdicts = {verdict.item_id: verdict for verdict in data.verdicts}
+    return tuple(
+        _case(data, item, verdicts[item.item_id], order, people.get(item.item_id, {}), known)
+        for item in data.items
+        if item.item_id in data.truth
+    )
+
+
+def _case(
+    data: RunData,
+    item: Item,
+    verdict: Verdict,
+    order: Mapping[str, tuple[str, ...]],
+    people: Mapping[str, str],
+    known: Mapping[str, Profile],
+) -> Case:
+    label = data.truth[item.item_id]
+    said = data.ballots.get(item.item_id)
+    named = [tag.removeprefix(_TIER) for tag in item.tags if tag.startswith(_TIER)]
+    return Case(
+        run=data.manifest.run,
+        item_id=item.item_id,
+        cluster=item.cluster,
+        candidates=order[item.item_id],
+        label=label,
+        verdict=verdict,
+        tops={} if said is None else {judge: said.top(judge) or TIE for judge in said.ranks},
+        points={} if said is None else _points(said, order[item.item_id]),
+        annotators=people,
+        lengths={name: len(text) for name, text in data.texts[item.item_id].items()},
+        tags=tuple(tag for tag in item.tags if not tag.startswith(_TIER)),
+        tier=named[0] if named else known.get(label, Profile()).tier,
+    )
+
+
+def _points(said: Ballots, order: Sequence[str]) -> dict[str, NDArray[np.float64]]:
+    """Points by judge, in the order of the source; 0 for a response that was not shown."""
+    place = [said.candidates.index(name) if name in said.candidates else -1 for name in order]
+    return {
+        judge: np.append(borda_points(ranks).mean(axis=0), 0.0)[place]
+        for judge, ranks in said.ranks.items()
+    }
+
+
+def _order(data: RunData) -> dict[str, tuple[str, ...]]:
+    found: dict[str, list[str]] = {item.item_id: [] for item in data.items}
+    for response in data.responses:
+        found[response.item_id].append(response.candidate)
+    return {item: tuple(names) for item, names in found.items()}
+
+
+def _annotators(data: RunData) -> dict[str, dict[str, str]]:
+    found: dict[str, dict[str, str]] = {}
+    for label in data.labels:
+        if label.winner is not None:
+            winner = TIE if label.winner == "both bad" else label.winner
+            found.setdefault(label.item_id, {})[label.annotator] = winner
+    return found
+
+
+def profiles(data: RunData) -> dict[str, Profile]:
+    """What the manifest says of each candidate."""
+    listed: list[dict[str, Any]] = data.manifest.candidates or data.manifest.config["candidates"]
+    return {
+        str(about["id"]): Profile(about.get("family"), about.get("tier"), about.get("elo"))
+        for about in listed
+    }
+
+
+def own_name(judge: str, candidates: Iterable[str]) -> str | None:
+    """The candidate that a judge is, where it is one."""
+    name = judge.removeprefix(_SELF)
+    return name if name in candidates else None
+
+
+def codes(found: Sequence[Case]) -> NDArray[np.intp]:
+    """The cluster of each case, as a code."""
+    seen: dict[str, int] = {}
+    return np.array([seen.setdefault(case.cluster, len(seen)) for case in found], dtype=np.intp)
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A share of cases, by both intervals.
+
+    Attributes:
+        right: cases that are right; fractional where a tie earns its chance.
+        n: all of them, those without a verdict included.
+        wilson: Wilson's interval, as if every case were independent.
+        clustered: the one to believe: cases on one question share their errors.
+        judged: cases with a verdict.
+        of_judged: Wilson's interval over these alone.
+    """
+
+    right: float
+    n: int
+    wilson: Interval
+    clustered: Interval
+    judged: int
+    of_judged: Interval
+
+    @property
+    def estimate(self) -> float:
+        """The share."""
+        return self.clustered.estimate
+
+
+def rate(
+    credit: Sequence[float], clusters: NDArray[np.intp], judged: Sequence[bool] | None = None
+) -> Rate:
+    """The share of ``credit`` in all cases and in the judged ones; what is not judged has 0."""
+    n, right = len(credit), float(sum(credit))
+    there = n if judged is None else sum(judged)
+    return Rate(
+        right, n, wilson(right, n), wilson_clustered(credit, clusters), there, wilson(right, there)
+    )
+
+
+def concordance_of(found: Sequence[Case]) -> Rate:
+    """The share of cases whose verdict is the label."""
+    judged = [case.said is not None for case in found]
+    return rate([float(case.right) for case in found], codes(found), judged)

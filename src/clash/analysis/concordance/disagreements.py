@@ -1,0 +1,196 @@
+"""Where the panel said otherwise than people: which items, in which direction, in which pairs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from clash.analysis.concordance.cases import TIE, Case, Profile, Rate, codes, rate
+from clash.stats.intervals import Interval, wilson
+from clash.stats.tests import Significance, sign_test
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+_TIERS = ("strong", "weak")
+_GAPS = ((0.0, 25.0), (25.0, 50.0), (50.0, 100.0), (100.0, np.inf))
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """An item whose verdict is not the label."""
+
+    item_id: str
+    candidates: tuple[str, ...]
+    label: str
+    said: str
+    split: str | None
+    unanimous: bool
+    confidence: float | None
+    elo_gap: float | None
+
+
+@dataclass(frozen=True)
+class Direction:
+    """Whether disagreements favour what is stronger on some scale.
+
+    Attributes:
+        scale: what stronger means here.
+        stronger: disagreements where the panel chose the stronger of the two than people did.
+        level: the two are equal on the scale; ``unknown``: the scale does not know both.
+        mean_gap: of the panel's choice over people's, on the scale; NaN where unknown.
+    """
+
+    scale: str
+    stronger: int
+    weaker: int
+    level: int
+    unknown: int
+    share: Interval
+    test: Significance
+    mean_gap: float
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Concordance of items whose two candidates are so far apart in rating."""
+
+    low: float
+    high: float
+    rate: Rate
+    stronger: int
+    weaker: int
+
+
+@dataclass(frozen=True)
+class PairLine:
+    """A pair of candidates on which panel and people part."""
+
+    pair: str
+    n: int
+    misses: int
+    share: Interval
+    items: tuple[str, ...]
+
+
+def disagreements(found: Sequence[Case], known: Mapping[str, Profile]) -> list[Disagreement]:
+    """Every miss with a verdict, in the order of the run."""
+    return [
+        Disagreement(
+            case.item_id,
+            case.candidates,
+            case.label,
+            case.said,
+            case.verdict.split,
+            case.verdict.unanimous,
+            case.verdict.confidence,
+            _gap(case, _elo(known)),
+        )
+        for case in found
+        if case.said is not None and not case.right
+    ]
+
+
+def directions(found: Sequence[Case], known: Mapping[str, Profile]) -> list[Direction]:
+    """By tier, by rating where given, and by how often people choose each candidate here."""
+    tiers = {
+        name: float(-_TIERS.index(about.tier))
+        for name, about in known.items()
+        if about.tier in _TIERS
+    }
+    scales = {
+        "tier": tiers,
+        "rating (Elo)": _elo(known),
+        "people's win rate in this run": _win_rates(found),
+    }
+    return [_direction(name, scale, found) for name, scale in scales.items() if scale]
+
+
+def _elo(known: Mapping[str, Profile]) -> dict[str, float]:
+    return {name: about.elo for name, about in known.items() if about.elo is not None}
+
+
+def _win_rates(found: Sequence[Case]) -> dict[str, float]:
+    met = Counter(name for case in found for name in case.candidates)
+    won = Counter(case.label for case in found)
+    return {name: won[name] / met[name] for name in met}
+
+
+def _gap(case: Case, scale: Mapping[str, float]) -> float | None:
+    """How much stronger the panel's choice is than people's; null where the scale is silent."""
+    if case.said in (None, TIE) or case.label == TIE:
+        return None
+    both = [scale.get(name or "") for name in (case.said, case.label)]
+    return None if None in both else float(np.subtract(*both))  # type: ignore[arg-type]
+
+
+def _direction(name: str, scale: Mapping[str, float], found: Sequence[Case]) -> Direction:
+    missed = [case for case in found if not case.right and case.said is not None]
+    gaps = [gap for case in missed if (gap := _gap(case, scale)) is not None]
+    up, down = sum(gap > 0 for gap in gaps), sum(gap < 0 for gap in gaps)
+    return Direction(
+        scale=name,
+        stronger=up,
+        weaker=down,
+        level=len(gaps) - up - down,
+        unknown=len(missed) - len(gaps),
+        share=wilson(up, up + down),
+        test=sign_test(up, down),
+        mean_gap=float(np.mean(gaps)) if gaps else float("nan"),
+    )
+
+
+def by_gap(found: Sequence[Case], known: Mapping[str, Profile]) -> list[Gap]:
+    """Concordance by how far apart the two candidates are rated; empty without ratings."""
+    elo = _elo(known)
+    apart = {
+        case.item_id: abs(elo[case.candidates[0]] - elo[case.candidates[1]])
+        for case in found
+        if len(case.candidates) == 2 and all(name in elo for name in case.candidates)
+    }
+    return [
+        line
+        for low, high in _GAPS
+        if (line := _gap_line(low, high, [c for c in found if c.item_id in apart], apart, elo))
+    ]
+
+
+def _gap_line(
+    low: float,
+    high: float,
+    found: Sequence[Case],
+    apart: Mapping[str, float],
+    elo: Mapping[str, float],
+) -> Gap | None:
+    mine = [case for case in found if low <= apart[case.item_id] < high]
+    if not mine:
+        return None
+    turned = [gap for case in mine if not case.right and (gap := _gap(case, elo)) is not None]
+    credit = [float(case.right) for case in mine]
+    share = rate(credit, codes(mine), [case.said is not None for case in mine])
+    return Gap(low, high, share, sum(g > 0 for g in turned), sum(g < 0 for g in turned))
+
+
+def chronic(found: Sequence[Case], least: int = 2) -> list[PairLine]:
+    """Pairs of candidates that were missed ``least`` times or more, the most missed first."""
+    lines = [
+        PairLine(pair, n, len(items), wilson(len(items), n), items)
+        for pair, n, items in _missed(found, lambda case: case.pair)
+        if len(items) >= least
+    ]
+    return sorted(lines, key=lambda line: (-line.misses, line.n, line.pair))
+
+
+def _missed(
+    found: Sequence[Case], key: Callable[[Case], str]
+) -> list[tuple[str, int, tuple[str, ...]]]:
+    groups: dict[str, list[Case]] = {}
+    for case in found:
+        groups.setdefault(key(case), []).append(case)
+    return [
+        (name, len(members), tuple(c.item_id for c in members if not c.right))
+        for name, members in groups.items()
+    ]

@@ -1,0 +1,196 @@
+"""How often panel and people agree, beyond chance too, and how often people agree themselves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from clash.analysis.concordance.cases import TIE, Case, Rate, codes, concordance_of
+from clash.errors import StatisticsError
+from clash.stats.agreement import cohen_kappa, krippendorff_alpha
+from clash.stats.intervals import Interval, mean_clustered
+from clash.stats.retest import self_consistency
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Headline:
+    """Concordance of a labelled run.
+
+    Attributes:
+        clusters: questions that the items are of.
+        no_verdict: why, by item: these are misses.
+        tied: verdicts that are a tie.
+    """
+
+    rate: Rate
+    clusters: int
+    no_verdict: dict[str, str]
+    tied: int
+
+
+@dataclass(frozen=True)
+class Named:
+    """A coefficient of agreement, and over what it is.
+
+    Attributes:
+        words: Landis and Koch's adjective, where it is a kappa.
+    """
+
+    name: str
+    over: str
+    interval: Interval
+    words: str = ""
+
+
+@dataclass(frozen=True)
+class People:
+    """What the annotators say of each other.
+
+    Attributes:
+        annotators: how many people.
+        items: labelled by two people or more.
+        agreement: how often two people say the same of an item, each item counting once; null
+            where no item has two.
+        decisive: the same over votes that are no tie.
+        alpha: Krippendorff's, over people alone.
+        alpha_with_panel: with the panel as one rater more.
+        panel_with_person: how often the panel says what a single person says.
+    """
+
+    annotators: int
+    items: int
+    agreement: Interval
+    decisive: Interval | None
+    alpha: Interval
+    alpha_with_panel: Interval
+    panel_with_person: Interval
+
+
+def headline(found: Sequence[Case]) -> Headline:
+    """The first lines of the report."""
+    return Headline(
+        rate=concordance_of(found),
+        clusters=len({case.cluster for case in found}),
+        no_verdict={
+            case.item_id: case.verdict.abstained or "" for case in found if case.said is None
+        },
+        tied=sum(case.said == TIE for case in found),
+    )
+
+
+def kappas(found: Sequence[Case]) -> list[Named]:
+    """Agreement beyond chance with the labels, by what chance is taken to be."""
+    made = [_even(found)]
+    pairs = [case for case in found if len(case.candidates) == 2]
+    if pairs:
+        made.append(_sides(pairs))
+    made.append(_names(found))
+    return made
+
+
+def _even(found: Sequence[Case]) -> Named:
+    """(p - c) / (1 - c), with the chance c of a blind guess: 2p - 1 for two sides."""
+    ties = any(case.label == TIE for case in found)
+    chance = float(np.mean([1 / (len(case.candidates) + ties) for case in found]))
+    p = concordance_of(found).clustered
+    estimate, low, high = ((v - chance) / (1 - chance) for v in (p.estimate, p.low, p.high))
+    two = chance == 0.5
+    return Named(
+        "kappa over sides, shuffled" if two else "kappa at even chance",
+        "2p - 1: with two sides in random order both margins are one half, whatever the models"
+        if two
+        else f"(p - c) / (1 - c), a blind guess being right with c = {chance:.3f}",
+        replace(p, estimate=estimate, low=low, high=high, method="of the concordance"),
+        _words(estimate),
+    )
+
+
+def _sides(pairs: Sequence[Case]) -> Named:
+    said = [case.code(case.said) for case in pairs]
+    kappa = cohen_kappa(said, [c.code(c.label) for c in pairs], 3, clusters=codes(pairs))
+    return Named(
+        "Cohen's kappa over sides, as listed",
+        "first or second in the data file; items without a verdict left out",
+        kappa.interval,
+        kappa.words,
+    )
+
+
+def _names(found: Sequence[Case]) -> Named:
+    names = {name: n for n, name in enumerate(sorted({n for c in found for n in c.candidates}))}
+    names[TIE] = len(names)
+    said = [-1 if case.said is None else names[case.said] for case in found]
+    label = [names[case.label] for case in found]
+    kappa = cohen_kappa(said, label, len(names), clusters=codes(found))
+    return Named(
+        "Cohen's kappa over candidates",
+        f"which of {len(names) - 1} candidates won, as if every one could win every item: chance"
+        " looks smaller than it is; items without a verdict left out",
+        kappa.interval,
+        kappa.words,
+    )
+
+
+def _words(kappa: float) -> str:
+    steps = ((0.0, "poor"), (0.2, "slight"), (0.4, "fair"), (0.6, "moderate"), (0.8, "substantial"))
+    return next((word for bound, word in steps if kappa <= bound), "almost perfect")
+
+
+def people(found: Sequence[Case], rng: np.random.Generator) -> People | None:
+    """What annotators say of each other; null where no item has two of them."""
+    several = [case for case in found if len(case.annotators) > 1]
+    if not several:
+        return None
+    table, groups = _table(several), codes(several)
+    panel = np.array([[float(case.code(case.said))] for case in several])
+    both = np.hstack([table, np.where(panel < 0, np.nan, panel)])
+    return People(
+        annotators=table.shape[1],
+        items=len(several),
+        agreement=self_consistency(_integers(table), groups),
+        decisive=_decisive(table, several, groups),
+        alpha=krippendorff_alpha(table, rng=rng, clusters=groups),
+        alpha_with_panel=krippendorff_alpha(both, rng=rng, clusters=groups),
+        panel_with_person=_with_person(several, groups),
+    )
+
+
+def _table(found: Sequence[Case]) -> NDArray[np.float64]:
+    """Sides by item and annotator; NaN where a person did not judge it."""
+    column: dict[str, int] = {}
+    for case in found:
+        for who in case.annotators:
+            column.setdefault(who, len(column))
+    table = np.full((len(found), len(column)), np.nan)
+    for row, case in enumerate(found):
+        for who, winner in case.annotators.items():
+            table[row, column[who]] = case.code(winner)
+    return table
+
+
+def _integers(table: NDArray[np.float64]) -> NDArray[np.intp]:
+    return np.where(np.isnan(table), -1, table).astype(np.intp)
+
+
+def _decisive(
+    table: NDArray[np.float64], found: Sequence[Case], groups: NDArray[np.intp]
+) -> Interval | None:
+    ties = np.array([[len(case.candidates)] for case in found])
+    kept = np.where(table == ties, np.nan, table)
+    try:
+        return self_consistency(_integers(kept), groups)
+    except StatisticsError:
+        return None
+
+
+def _with_person(found: Sequence[Case], groups: NDArray[np.intp]) -> Interval:
+    """Mean over items of the share of people that the panel agrees with."""
+    share = [float(np.mean([w == case.said for w in case.annotators.values()])) for case in found]
+    return mean_clustered(share, groups)
