@@ -9,7 +9,7 @@ from clash.analysis.findings import findings_of
 from clash.analysis.rundata import RunData
 from clash.errors import RunFolderError
 from clash.store import layout
-from clash.store.audit import Finding
+from clash.store.audit import BROKEN, Finding
 
 if TYPE_CHECKING:
     from clash.store.folder import RunFolder
@@ -19,13 +19,13 @@ def recheck(folder: RunFolder) -> list[Finding]:
     """Compare what stands in the folder with what follows from it."""
     try:
         data = RunData.load(folder)
-    except (RunFolderError, KeyError, ValueError) as error:
+        return [
+            Finding("verdicts follow from the judgments", _verdicts(folder, data)),
+            Finding("the report follows from the records", _report(folder, data)),
+        ]
+    except BROKEN as error:
         problem = f"cannot be computed: {str(error).partition(chr(10))[0]}"
-        return [Finding("verdicts follow from the judgments", problem)]
-    return [
-        Finding("verdicts follow from the judgments", _verdicts(folder, data)),
-        Finding("the report follows from the records", _report(folder, data)),
-    ]
+        return [Finding("verdicts and report follow from the judgments", problem)]
 
 
 def _verdicts(folder: RunFolder, data: RunData) -> str | None:

@@ -5,7 +5,7 @@ from pathlib import Path
 from clash.cli.common import AsJson, Out, RunArgument
 
 
-def verify(run: RunArgument, out: Out = Path("runs"), as_json: AsJson = False) -> None:
+def verify(run: RunArgument, out: Out = Path("runs"), as_json: AsJson = False) -> int:
     """Audit a run: hashes, references, and verdicts and report computed anew."""
     from rich.text import Text
 
@@ -17,18 +17,18 @@ def verify(run: RunArgument, out: Out = Path("runs"), as_json: AsJson = False) -
     from clash.store.audit import audit
     from clash.store.folder import RunFolder
 
-    folder = RunFolder.open(run, out=out)
+    folder = RunFolder.find(run, out=out)
     found = [*audit(folder), *reread(folder), *recheck(folder)]
     bad = [finding for finding in found if finding.problem is not None]
     if as_json:
         checks = [{"check": f.check, "problem": f.problem} for f in found]
         print_json({"run": str(folder.path), "ok": not bad, "checks": checks})
-    else:
-        for finding in found:
-            mark, style = ("ok  ", "green") if finding.problem is None else ("FAIL", "bold red")
-            line = finding.check + (f": {finding.problem}" if finding.problem else "")
-            stdout().print(Text(mark, style=style), Text(safe(line)))
+        return AuditFailed.exit_code if bad else 0
+    for finding in found:
+        mark, style = ("ok  ", "green") if finding.problem is None else ("FAIL", "bold red")
+        line = finding.check + (f": {finding.problem}" if finding.problem else "")
+        stdout().print(Text(mark, style=style), Text(safe(line)), soft_wrap=True)
     if bad:
         raise AuditFailed(f"{folder.path}: {len(bad)} of {len(found)} checks failed")
-    if not as_json:
-        stdout().print(f"{folder.path} is what it says it is", style="bold green", soft_wrap=True)
+    stdout().print(f"{folder.path} is what it says it is", style="bold green", soft_wrap=True)
+    return 0

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from clash.collect.parsing import parse
-from clash.errors import RunFolderError
-from clash.store.audit import Finding
+from clash.store.audit import BROKEN, Finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -21,8 +20,8 @@ def reread(folder: RunFolder) -> list[Finding]:
     """Parse every judge's answer anew and compare with the judgment that was written."""
     try:
         problems = list(_differing(folder))
-    except (RunFolderError, KeyError) as error:
-        problems = [str(error).partition("\n")[0]]
+    except BROKEN as error:
+        problems = [f"cannot be read anew: {str(error).partition(chr(10))[0]}"]
     more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
     return [Finding(CHECK, problems[0] + more if problems else None)]
 

@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from clash.errors import RunFolderError
+from clash.errors import ClashError, RunFolderError
 from clash.store import layout
 from clash.store.manifest import seal_file
 
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from clash.store.folder import RunFolder
+
+BROKEN = (ClashError, LookupError, TypeError, ValueError, ArithmeticError)
+"""What computing from a folder may raise once someone has changed it: it then is not what it was."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,7 @@ def _seal(folder: RunFolder) -> Iterator[str]:
         return
     if manifest.seal != manifest.digest():
         yield "manifest.json was changed after it was sealed"
-    elif manifest.text() != (folder.path / layout.MANIFEST).read_text(encoding="utf-8"):
+    elif manifest.text().encode() != (folder.path / layout.MANIFEST).read_bytes():
         yield "manifest.json was rewritten after it was sealed"
 
 

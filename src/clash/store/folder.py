@@ -49,10 +49,18 @@ class RunFolder:
         Raises:
             RunFolderError: there is none.
         """
-        found = _find(Path(path), Path(out))
-        folder = cls(found)
+        folder = cls.find(path, out=out)
         folder.manifest()
         return folder
+
+    @classmethod
+    def find(cls, path: Path | str, *, out: Path | str = "runs") -> Self:
+        """As :meth:`open`, whatever state the run is in: for an audit.
+
+        Raises:
+            RunFolderError: there is none.
+        """
+        return cls(_find(Path(path), Path(out)))
 
     def manifest(self) -> Manifest:
         """The manifest.
