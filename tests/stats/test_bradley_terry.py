@@ -1,5 +1,10 @@
 """A Bradley-Terry fit solves its equation, on lopsided data above all."""
 
+import csv
+import gzip
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -272,3 +277,32 @@ def test_bad_comparisons_are_refused(args, message):
 def test_bad_counts_are_refused(counts, prior, message):
     with pytest.raises(StatisticsError, match=message):
         bradley_terry(counts, prior=prior)
+
+
+SHARED = Path(__file__).resolve().parents[2] / "../shared/data"
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="../shared/data is absent")
+def test_strengths_of_59_models_agree_with_evalica_on_real_votes():
+    """8931 crowd votes of llmfao, ties as half wins: evalica's golden scores, to 1e-9 in log."""
+    with gzip.open(SHARED / "votes/llmfao.votes.jsonl.gz", "rt", encoding="utf-8") as lines:
+        votes = [row for row in map(json.loads, lines) if row["judge"].endswith("/crowd")]
+    with (SHARED / "llmfao-golden.csv").open(encoding="utf-8", newline="") as file:
+        gold = {
+            row["item"]: float(row["score"])
+            for row in csv.DictReader(file)
+            if row["algorithm"] == "bradley_terry"
+        }
+    index = {name: i for i, name in enumerate(gold)}
+    counts = count_comparisons(
+        [index[row["model_a"]] for row in votes],
+        [index[row["model_b"]] for row in votes],
+        [{"A": 1, "tie": 0.5, "B": 0}[row["vote"]] for row in votes],
+        len(gold),
+    )
+    fit = bradley_terry(counts, prior=0, ties="half")
+    logs = np.log(list(gold.values()))
+    assert fit.theta == pytest.approx(logs - logs.mean(), abs=1e-9)
+    # The default prior, half a win more for each, moves no strength by much of its error.
+    shrunk = bradley_terry(counts, ties="half").theta
+    assert np.all(np.abs(shrunk - fit.theta) < 0.15 * fit.standard_errors)

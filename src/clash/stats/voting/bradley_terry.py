@@ -146,13 +146,14 @@ def count_comparisons(
     y = np.asarray(outcome, dtype=float)
     _check(i, j, y, n_candidates)
     w = _comparison_weights(weights, y)
-    ahead, shape = i * n_candidates + j, (n_candidates, n_candidates)
-    behind, size = j * n_candidates + i, n_candidates**2
-    won = np.bincount(ahead, w * (y == 1), size) + np.bincount(behind, w * (y == 0), size)
-    tied = np.bincount(ahead, w * (y == 0.5), size).reshape(shape)
-    wins: Floats = won.reshape(shape).astype(float)
-    ties: Floats = (tied + tied.T).astype(float)
-    return Comparisons(wins, ties)
+    pair = i * n_candidates + j
+    won, lost, tied = (_summed(pair, w, y == value, n_candidates) for value in (1.0, 0.0, 0.5))
+    return Comparisons(won + lost.T, tied + tied.T)
+
+
+def _summed(pair: NDArray[np.intp], w: Floats, which: NDArray[np.bool_], k: int) -> Floats:
+    total: Floats = np.bincount(pair, w * which, k * k).reshape(k, k).astype(float)
+    return total
 
 
 def _comparison_weights(weights: ArrayLike | None, y: Floats) -> Floats:
