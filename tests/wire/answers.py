@@ -48,7 +48,7 @@ def criteria(asked: Asked) -> str:
 
 def generator(asked: Asked) -> str:
     """Some sentences that depend on the model and on the prompt."""
-    mark = hashlib.sha256(f"{asked.model}\n{asked.prompt}".encode()).hexdigest()
+    mark = hashlib.sha256(f"{asked.model}\n{asked.prompt}".encode("utf-8", "replace")).hexdigest()
     words = ("a", "short", "answer", "with", "some", "words", "of", "no", "weight")
     picked = " ".join(words[int(char, 16) % len(words)] for char in mark[: 8 + int(mark[0], 16)])
     return f"Answer {mark[:8]}: {picked}."
@@ -96,7 +96,7 @@ class _Opinion:
 
 def share(text: str) -> float:
     """A number in [0, 1) that depends on nothing but ``text``."""
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:6]) / 2**48
+    return int.from_bytes(hashlib.sha256(text.encode("utf-8", "replace")).digest()[:6]) / 2**48
 
 
 def _dump(schema: dict[str, Any], asked: Asked) -> str:

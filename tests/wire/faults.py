@@ -42,7 +42,7 @@ class Fault:
 
 
 def status(
-    code: int,
+    number: int,
     message: str = "it did not work",
     *,
     name: str | None = None,
@@ -52,9 +52,9 @@ def status(
     """Any status, with the vendor's error body around ``message``."""
 
     async def play(line: Line, asked: Asked, _: Said) -> None:
-        await line.json(code, vendors.error(asked, code, message, **error), headers)
+        await line.json(number, vendors.error(asked, number, message, **error), headers)
 
-    return Fault(name or f"status_{code}", play)
+    return Fault(name or f"status_{number}", play)
 
 
 def rate_limit(retry_after: str | None = None, *, header: str = "retry-after") -> Fault:

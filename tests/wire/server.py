@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import urlsplit
 
 from wire import vendors
 from wire.answers import deterministic
@@ -18,6 +19,7 @@ from wire.faults import wrong_key
 from wire.vendors import PREFIXES, Asked, Said
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Callable, Mapping
 
     from wire.faults import Fault
@@ -207,6 +209,16 @@ class WireServer:
         self.peaks.clear()
         self.began = self.ended = None
 
+    def also_at(self, context: ssl.SSLContext) -> int:
+        """Serve on one more port, behind TLS; returns the port."""
+
+        async def open_port() -> int:
+            server = await self._loop.create_server(lambda: Line(self), "127.0.0.1", 0, ssl=context)
+            self._servers.append(server)
+            return int(server.sockets[0].getsockname()[1])
+
+        return asyncio.run_coroutine_threadsafe(open_port(), self._loop).result(10)
+
     # -- the thread -----------------------------------------------------------------------------
 
     def _run(self) -> None:
@@ -220,10 +232,12 @@ class WireServer:
         server = await self._loop.create_server(
             lambda: Line(self), "127.0.0.1", self.port, backlog=4096
         )
+        self._servers = [server]
         self.port = server.sockets[0].getsockname()[1]
         ready()
         await self._stop.wait()
-        server.close()
+        for server in self._servers:
+            server.close()
         for line in list(self._lines):
             line.abort()
         await asyncio.sleep(0)
@@ -305,7 +319,8 @@ class Line(asyncio.Protocol):
         self._task = asyncio.ensure_future(self._serve(method, target, headers, rest[:length]))
 
     async def _serve(self, method: str, target: str, headers: dict[str, str], data: bytes) -> None:
-        path = target.partition("?")[0]
+        # A proxy is asked for the whole URL.
+        path = urlsplit(target).path
         if method == "GET" and path == "/journal":
             await self.json(200, self._journal())
             return

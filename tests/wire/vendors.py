@@ -392,7 +392,8 @@ def _responses_events(asked: Asked, said: Said) -> list[bytes]:
 def _messages_events(asked: Asked, said: Said) -> list[bytes]:
     whole = _messages(asked, said)
     counts = whole["usage"] or {}
-    begun = whole | {"content": [], "stop_reason": None, "usage": counts | {"output_tokens": 1}}
+    first = counts | {"output_tokens": 1} if "output_tokens" in counts else counts
+    begun = whole | {"content": [], "stop_reason": None, "usage": first}
     out: list[dict[str, Any]] = [{"type": "message_start", "message": begun}]
     for index, block in enumerate(whole["content"]):
         if block["type"] == "tool_use":
@@ -463,7 +464,8 @@ def error(
                 inner["metadata"] = details
             return {"error": inner, "user_id": "user_wire"}
         case _:
-            inner = {"message": message, "type": kind or "invalid_request_error"}
+            usual = "server_error" if status >= 500 else "invalid_request_error"
+            inner = {"message": message, "type": kind or usual}
             return {"error": inner | {"param": param, "code": code}}
 
 
