@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import clash
+from clash.analysis.concordance import Concordance, concordance
 from clash.analysis.coverage import Coverage, Unanimity, coverage, unanimity
 from clash.analysis.decision import Decision, decide
 from clash.analysis.judges import (
@@ -64,6 +65,7 @@ class Findings:
     position: Position
     self_evaluation: list[SelfReport]
     labelled: Labelled | None
+    concordance: Concordance | None
     economies: list[Economy]
     trades: list[Trade]
     cost_usd: float
@@ -108,6 +110,7 @@ def findings_of(data: RunData) -> Findings:
         position=Position(*position(data)),
         self_evaluation=self_reports(data, SELF),
         labelled=labelled(data),
+        concordance=concordance(data),
         economies=spent,
         trades=trades(data, board),
         cost_usd=round(math.fsum(line.cost_usd or 0.0 for line in spent), 10),

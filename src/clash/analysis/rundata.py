@@ -127,7 +127,9 @@ class RunData:
         decided: dict[str, Counter[str]] = defaultdict(Counter)
         for label in self.labels:
             if label.winner is not None:
-                decided[label.item_id][label.winner] += 1
+                # Nobody wins where both are bad.
+                winner = "tie" if label.winner == "both bad" else label.winner
+                decided[label.item_id][winner] += 1
         for item_id, votes in decided.items():
             (winner, most), *rest = votes.most_common()
             found[item_id] = "tie" if rest and rest[0][1] == most else winner

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,6 +14,8 @@ import clash
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+_FILE_WIDTH = 110
 
 ConfigFile = Annotated[
     Path | None,
@@ -36,10 +39,11 @@ RunArgument = Annotated[
 
 
 def stdout() -> Console:
-    """Where results go."""
+    """Where results go; off a terminal lines may be longer than a terminal's 80."""
     from rich.console import Console
 
-    return Console(highlight=False, soft_wrap=False)
+    width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else _FILE_WIDTH
+    return Console(highlight=False, soft_wrap=False, width=width)
 
 
 def stderr() -> Console:

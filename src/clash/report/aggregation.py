@@ -63,12 +63,10 @@ def table(found: Aggregation) -> Table:
         "accuracy",
         "balanced",
         "log-loss",
-        "Brier",
         "ECE",
         "against majority",
         "differs",
         "T",
-        "status",
     ]
     rows = [_row(result) for result in found.methods]
     title = f"{found.n_items} items, {found.n_judges} judges, {found.n_labelled} rows with a label"
@@ -83,26 +81,26 @@ def table(found: Aggregation) -> Table:
             for n in r.notes
         ),
     ]
-    return Table(title, columns, rows, frozenset(range(1, 9)), notes, brief=True)
+    return Table(title, columns, rows, frozenset(range(1, 8)), notes, brief=True)
 
 
 def _row(result: MethodResult) -> list[str]:
-    score = result.score
     if result.status == "refused":
-        return [result.method, *[NONE] * 8, "refused"]
-    state = "ok" if result.converged else "not converged"
+        return [result.method, "refused", *[NONE] * 6]
+    name = result.method if result.converged else f"{result.method} (not converged)"
     heat = NONE if result.temperature is None else f"{result.temperature:.1f}"
+    score = result.score
     if score is None:
-        return [result.method, *[NONE] * 6, str(result.disagrees), heat, state]
+        return [name, *[NONE] * 5, str(result.disagrees), heat]
     return [
-        result.method,
+        name,
         f"{score.accuracy:.1%}",
         f"{score.balanced_accuracy:.1%}",
-        *(_figure(value) for value in (score.log_loss, score.brier, score.ece)),
+        _figure(score.log_loss),
+        _figure(score.ece),
         _against(score),
         str(result.disagrees),
         heat,
-        state,
     ]
 
 

@@ -32,6 +32,7 @@ def show(console: Console, found: Findings, *, whole: bool = True) -> None:
     """Print a report: all of it, or the first screen."""
     console.print()
     console.print(Text(safe(found.decision.sentence), style=_STYLE[found.decision.status]))
+    console.print(Text(safe(_facts(found)), style="dim"))
     for model, why in found.stopped.items():
         console.print(Text(f"{model} refused for good: {safe(why)}", style="bold red"))
     for table in tables(found):
@@ -39,14 +40,29 @@ def show(console: Console, found: Findings, *, whole: bool = True) -> None:
             show_table(console, table)
 
 
+def _facts(found: Findings) -> str:
+    voting = [judge for judge in found.judges if judge.role == "voting"]
+    offline = all(judge.model.startswith("baseline/") for judge in voting)
+    judges = f"{len(voting)} voting judges" + (", none a language model" if offline else "")
+    parts = [f"panel {found.panel}", judges, f"{found.coverage.items} items", found.method]
+    return " · ".join([*parts, f"seed {found.seed}", found.status])
+
+
 def show_table(console: Console, table: Table) -> None:
     """Print one table."""
     console.print()
     console.print(Text(table.title, style="bold"))
-    grid = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, show_header=any(table.columns))
+    grid = RichTable(
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        collapse_padding=True,
+        show_header=any(table.columns),
+    )
     for index, column in enumerate(table.columns):
-        side: JustifyMethod = "right" if index in table.numeric else "left"
-        grid.add_column(escape(column), justify=side, overflow="fold")
+        number = index in table.numeric
+        side: JustifyMethod = "right" if number else "left"
+        # Figures stay whole; where room is short, names are folded.
+        grid.add_column(escape(column), justify=side, overflow="fold", no_wrap=number)
     for row in table.rows:
         grid.add_row(*(Text(safe(cell)) for cell in row))
     console.print(grid)

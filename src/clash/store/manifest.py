@@ -44,6 +44,9 @@ class Manifest(BaseModel):
     Attributes:
         config: the resolved configuration, whichever way each value was given, the panel in it.
         panel: every judge that sits, observers included, with the role and weight it really has.
+        candidates: ``id`` of each candidate, and what is known of it (family, tier, rating).
+        dataset: where labelled items came from: name, source, licence, what was drawn, and
+            published figures on it.
         templates: the words put to models, so that a resumed or repeated run uses the same.
         hashes: SHA-256 of configuration, panel, prompts file and templates.
         files: the seal of each file, at the end.
@@ -61,6 +64,7 @@ class Manifest(BaseModel):
     config: dict[str, Any] = {}
     panel: dict[str, Any] = {}
     candidates: list[dict[str, Any]] = []
+    dataset: dict[str, Any] = {}
     templates: dict[str, str] = {}
     seeds: dict[str, int] = {}
     hashes: dict[str, str] = {}
