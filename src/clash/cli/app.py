@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer.exceptions import TyperException
 
 import clash
 from clash.cli import (
@@ -24,7 +25,7 @@ from clash.cli import (
     simulate,
     verify,
 )
-from clash.errors import ClashError
+from clash.errors import ClashError, ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,18 +79,31 @@ def run(arguments: Sequence[str]) -> int:
         5 an audit failed, 130 interrupted.
     """
     try:
-        app(list(arguments))
-    except SystemExit as end:  # Typer ends this way, well or not
-        return end.code if isinstance(end.code, int) else 0
+        # Not standalone: that mode drops the exit code that a command returns.
+        code = app(list(arguments), prog_name="clash", standalone_mode=False)
     except ClashError as error:
         _complain(str(error), error.exit_code, as_json="--json" in arguments)
         return error.exit_code
-    except KeyboardInterrupt:
+    except TyperException as error:
+        return _misused(error, arguments)
+    except (typer.Abort, KeyboardInterrupt):
         return 130
     except BrokenPipeError:
         # The reader left (`clash runs | head`): not our error, and there is nothing to add.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return 0
+        return 0
+    return code if isinstance(code, int) else 0
+
+
+def _misused(error: TyperException, arguments: Sequence[str]) -> int:
+    """A command line that Typer cannot read; a command without its own is a request for help."""
+    if not error.format_message():
+        return 0  # the help has been printed
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context is not None else "clash"
+    message = f"{error.format_message()}\n  mend: see `{command} --help`"
+    _complain(message, ConfigError.exit_code, as_json="--json" in arguments)
+    return ConfigError.exit_code
 
 
 def _complain(message: str, code: int, *, as_json: bool) -> None:

@@ -5,13 +5,14 @@ Recomputing verdicts and report is for ``analysis``; ``clash verify`` does both.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from clash.errors import ClashError, RunFolderError
 from clash.store import layout
-from clash.store.manifest import seal_file
+from clash.store.manifest import digest, seal_file, written
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -63,9 +64,11 @@ def _seal(folder: RunFolder) -> Iterator[str]:
     if manifest.seal is None:
         yield f"the run has not ended ({manifest.status}), so nothing is sealed"
         return
-    if manifest.seal != manifest.digest():
+    data = (folder.path / layout.MANIFEST).read_bytes()
+    raw = json.loads(data)
+    if manifest.seal != digest(raw):
         yield "manifest.json was changed after it was sealed"
-    elif manifest.text().encode() != (folder.path / layout.MANIFEST).read_bytes():
+    elif written(raw).encode("utf-8", "replace") != data:
         yield "manifest.json was rewritten after it was sealed"
 
 

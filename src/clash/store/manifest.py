@@ -10,12 +10,15 @@ import subprocess
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict
 
 import clash
 from clash.records import SCHEMA_VERSION, Kind, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _DISTRIBUTIONS = (
     "aiohttp",
@@ -83,16 +86,25 @@ class Manifest(BaseModel):
     seal: str | None = None
 
     def text(self) -> str:
-        """The bytes that are written: the same object is always the same text."""
-        return json.dumps(self.model_dump(), indent=1, ensure_ascii=False) + "\n"
+        """What is written."""
+        return written(self.model_dump())
 
     def sealed(self) -> Manifest:
         """A copy whose seal covers everything else in it."""
-        return self.model_copy(update={"seal": self.digest()})
+        return self.model_copy(update={"seal": digest(self.model_dump())})
 
-    def digest(self) -> str:
-        """SHA-256 of everything but the seal."""
-        return sha256_text(self.model_copy(update={"seal": None}).text())
+
+def written(value: Mapping[str, Any]) -> str:
+    """The text of a manifest: the same object is always the same text."""
+    return json.dumps(value, indent=1, ensure_ascii=False) + "\n"
+
+
+def digest(manifest: Mapping[str, Any]) -> str:
+    """SHA-256 of everything but the seal.
+
+    Of plain data, not of a :class:`Manifest`: one that an earlier clash wrote has fewer fields.
+    """
+    return sha256_text(written({**manifest, "seal": None}))
 
 
 def now() -> str:
