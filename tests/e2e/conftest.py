@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+import signal
+from typing import TYPE_CHECKING
+
+import pytest
+from e2e.lab import Lab
+from wire import WireServer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[WireServer]:
+    with WireServer() as running:
+        yield running
+
+
+@pytest.fixture
+def lab(tmp_path: Path, server: WireServer) -> Lab:
+    server.clear()
+    server.latency_s = 0.0
+    return Lab(tmp_path, server, server.environ())
+
+
+@pytest.fixture(autouse=True)
+def _ctrl_c_is_heard() -> None:
+    """A shell that starts tests in the background leaves SIGINT ignored, for children too."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
