@@ -202,9 +202,14 @@ def assemble(name: str, parameters: Conditional, patterns: Patterns) -> LatentFi
         n_params=parameters.n_params,
         anchor_agreement=agrees,
     )
-    if agrees >= AMBIGUOUS:
+    return ambiguity_warned(fit)
+
+
+def ambiguity_warned(fit: LatentFit) -> LatentFit:
+    """The fit, with a warning where which class is which is close to a convention."""
+    if fit.anchor_agreement >= AMBIGUOUS:
         return fit
     return fit.warned(
-        f"sides with majority on only {agrees:.0%} of the items: which class is which is "
-        "close to a convention; labels would settle it"
+        f"sides with majority on only {fit.anchor_agreement:.0%} of the items: which class is "
+        "which is close to a convention; labels would settle it"
     )

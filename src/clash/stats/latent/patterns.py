@@ -131,8 +131,8 @@ def collapse(
     """
     matrix = _checked(votes, ties)
     known = _column(labels, len(matrix), "labels")
-    codes = _codes(matrix, known)
-    first, inverse = _unique(codes)
+    codes = row_codes(matrix, known)
+    first, inverse = distinct(codes)
     counts = np.bincount(inverse, _weights(weights, len(matrix)), minlength=len(first))
     pattern_labels = np.full(len(first), MISSING, np.int8) if known is None else known[first]
     return Patterns(matrix[first], pattern_labels, counts.astype(np.float64), inverse)
@@ -174,7 +174,7 @@ def _weights(weights: npt.ArrayLike | None, n_items: int) -> Floats | None:
     return column
 
 
-def _codes(matrix: Codes, labels: Codes | None) -> npt.NDArray[np.int64]:
+def row_codes(matrix: Codes, labels: Codes | None) -> npt.NDArray[np.int64]:
     """One whole number per row, equal for equal rows and only for them."""
     lowest, highest = int(matrix.min()), int(matrix.max())
     base = max(highest - lowest + 1, 2)
@@ -197,7 +197,7 @@ def _codes_by_sorting(matrix: Codes, labels: Codes | None) -> npt.NDArray[np.int
     return np.unique(packed, return_inverse=True)[1].astype(np.int64)
 
 
-def _unique(codes: npt.NDArray[np.int64]) -> tuple[Index, Index]:
+def distinct(codes: npt.NDArray[np.int64]) -> tuple[Index, Index]:
     """Where each distinct code first occurs, and the rank of each item's code."""
     largest = int(codes.max()) + 1
     if largest > max(TABLE, 4 * len(codes)):
