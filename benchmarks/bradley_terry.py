@@ -38,7 +38,7 @@ def residual(winner, loser, theta):
     return float(np.max(gap / games.sum(axis=1)))
 
 
-def ours(winner, loser, m, prior=1.0):
+def ours(winner, loser, m, prior=0.5):
     counts = count_comparisons(winner, loser, np.ones(len(winner)), m)
     return bradley_terry(counts, prior=prior).theta
 

@@ -254,6 +254,50 @@ def test_csv_errors_name_the_line(tmp_path, text, line, message):
     assert message in str(caught.value)
 
 
+def test_csv_that_is_no_text_or_no_csv_is_refused(tmp_path):
+    path = tmp_path / "votes.csv"
+    path.write_bytes(b"item,judge,vote\nq\xff,a,A\n")
+    with pytest.raises(InputError, match="not UTF-8"):
+        read_votes(path)
+    path.write_text("item,judge,vote\nq," + "x" * 200_000 + ",A\n")
+    with pytest.raises(InputError, match="not CSV"):
+        read_votes(path)
+
+
+def test_a_file_that_may_not_be_read_is_named(tmp_path, monkeypatch):
+    def refuse(*args, **options):
+        raise PermissionError
+
+    path = write(tmp_path, vote())
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(InputError, match="permission denied"):
+        read_votes(path)
+
+
+@pytest.mark.parametrize("number", ["inf", "-inf", "1e999"])
+def test_a_score_without_bound_is_no_outcome(tmp_path, number):
+    path = tmp_path / "votes.csv"
+    path.write_text(f"item,judge,vote\nq1,a,{number}\n")
+    with pytest.raises(InputError, match="not an outcome"):
+        read_votes(path)
+
+
+def test_many_subsets_are_not_all_listed(tmp_path):
+    path = write(tmp_path, *(vote(f"q{i}", subset=f"s{i:02d}") for i in range(30)))
+    with pytest.raises(InputError, match=r"30 in all"):
+        read_votes(path, subset="none")
+
+
+def test_sparse_tables_are_laid_out_by_sorting(tmp_path):
+    """Many repeats of few items make more keys than votes; nothing changes but the road."""
+    rows = [VoteRow(f"q{i}", "a", 1, presentation=f"p{i}", repeat=str(i)) for i in range(40)]
+    votes = encode(rows)
+    assert votes.n_rows == 40
+    assert votes.repeats[7] == "7"
+    with pytest.raises(InputError, match="second vote"):
+        encode([*rows, rows[3]])
+
+
 ROWS = [
     VoteRow(
         "q1", "a", "A", "A", family="x", group="g", presentation="orig", extra={"model_a": "m"}

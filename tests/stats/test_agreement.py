@@ -262,3 +262,21 @@ def test_the_interval_of_alpha_is_over_clusters():
         values, rng=np.random.default_rng(0), clusters=np.repeat(np.arange(40), 10)
     )
     assert aware.half_width > 2 * blind.half_width
+
+
+def test_one_cluster_bounds_kappa_by_what_is_possible():
+    found = cohen_kappa([0, 1, 0, 1], [0, 1, 1, 1], clusters=[3, 3, 3, 3]).interval
+    assert (found.low, found.high) == (-1, 1)
+
+
+def test_tables_of_the_wrong_shape_or_code_are_refused():
+    with pytest.raises(StatisticsError, match="items by raters"):
+        pairwise_agreement([0, 1], 2)
+    with pytest.raises(StatisticsError, match="codes"):
+        pairwise_agreement([[0, 2]], 2)
+    with pytest.raises(StatisticsError, match="items by raters"):
+        krippendorff_alpha([1.0, 2.0])
+
+
+def test_fleiss_kappa_of_one_item_is_undefined():
+    assert math.isnan(fleiss_kappa([[2, 1]]).estimate)

@@ -171,3 +171,8 @@ def test_the_controlled_interval_covers_with_clusters():
 def test_what_cannot_be_controlled_is_refused(won, gap, options):
     with pytest.raises(StatisticsError):
         length_controlled_win_rate(won, gap, range(len(won)), **options)
+
+
+def test_other_clusters_than_outcomes_are_refused():
+    with pytest.raises(StatisticsError, match="clusters of shape"):
+        first_slot_rate([1, 0], [0])

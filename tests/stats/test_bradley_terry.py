@@ -258,6 +258,7 @@ def test_the_bootstrap_by_item_is_wider_where_items_repeat():
         (([0], [1], [0.7], 2), "outcome"),
         (([0, 1], [1], [1], 2), "equal length"),
         (([0], [1], [1], 2, [-1]), "weights"),
+        (([0], [1], [1], 2, [1, 1]), "weights"),
     ],
 )
 def test_bad_comparisons_are_refused(args, message):
@@ -303,6 +304,31 @@ def test_strengths_of_59_models_agree_with_evalica_on_real_votes():
     fit = bradley_terry(counts, prior=0, ties="half")
     logs = np.log(list(gold.values()))
     assert fit.theta == pytest.approx(logs - logs.mean(), abs=1e-9)
-    # The default prior, half a win more for each, moves no strength by much of its error.
+    # The default prior moves no strength by much of its error.
     shrunk = bradley_terry(counts, ties="half").theta
     assert np.all(np.abs(shrunk - fit.theta) < 0.15 * fit.standard_errors)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("truth", [(0, 0, 0, -3), (0, 0.5, -0.5, -5)])
+def test_intervals_cover_where_a_candidate_hardly_ever_wins(truth):
+    """At 5.5 logits, where 30 games say little more than "below", the prior costs some points."""
+    rng, hits, separated, runs = np.random.default_rng(8), 0, 0, 300
+    theta = np.array(truth, dtype=float)
+    beats = sigmoid(theta[:, None] - theta[None, :])
+    for _ in range(runs):
+        wins = np.triu(rng.binomial(10, beats), 1)
+        losses = np.triu(10 * np.ones((4, 4)), 1) - wins
+        fit = bradley_terry(counts_of(wins + losses.T))
+        gap = fit.difference(0, 3)
+        hits += gap.low <= theta[0] - theta[3] <= gap.high
+        separated += fit.separated
+    assert separated > 30
+    assert hits / runs > 0.88
+
+
+def test_no_comparisons_are_the_prior():
+    fit = bradley_terry(count_comparisons([], [], [], 3))
+    assert fit.theta.tolist() == [0, 0, 0]
+    assert fit.converged
+    assert fit.connected.tolist() == [0, 1, 2]

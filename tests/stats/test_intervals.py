@@ -218,3 +218,8 @@ def test_an_interval_is_a_test():
 
 def test_the_normal_quantile_is_the_one_in_the_tables():
     assert normal_quantile(0.95) == pytest.approx(1.959963984540054)
+
+
+def test_a_design_effect_is_positive():
+    with pytest.raises(StatisticsError, match="design effect"):
+        wilson(1, 2, design_effect=0)

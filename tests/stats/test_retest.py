@@ -300,3 +300,14 @@ def test_self_consistency_is_clustered():
     aware = self_consistency(votes, np.repeat(np.arange(10), 10))
     assert aware.half_width > 2 * blind.half_width
     assert aware.half_width > 0.7 * once.half_width
+
+
+def test_numbers_of_one_prompt_have_no_variance_between_prompts():
+    rng = np.random.default_rng(6)
+    y, p, g = simulate(rng, 2, 2, 2, 0, 1, 1)
+    with pytest.raises(StatisticsError, match="told apart"):
+        decompose(y[:4], p[:4], g[:4], rng, categorical=False)
+    found = decompose(y, p, g, rng, categorical=False, n_bootstrap=50)
+    # Half the mean squared difference of outcomes of the two prompts, less the rest.
+    between = np.mean((y[:4, None] - y[None, 4:]) ** 2) / 2
+    assert found.judgment + found.generation + found.prompt == pytest.approx(between)

@@ -6,6 +6,7 @@ import contextlib
 import csv
 import gzip
 import io
+import itertools
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -14,11 +15,12 @@ from clash.analysis.encode.votes import COLUMNS
 from clash.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
     from typing import IO
 
 _CHUNK = 1 << 19
+_ROWS = 4096
 
 
 class Line(msgspec.Struct, gc=False):
@@ -128,21 +130,26 @@ def _decode_line(decoder: msgspec.json.Decoder[Line], text: bytes, file: Path, n
 def _csv_rows(file: Path) -> Iterator[list[Line]]:
     with _open(file) as stream:
         reader = _csv_reader(stream)
-        for name in ("item", "judge", "vote"):
-            if name not in (reader.fieldnames or ()):
-                raise InputError(
-                    f"has no column {name!r}",
-                    path=file,
-                    line=1,
-                    mend="the header is item,judge,vote and, optionally, label,family,subset,…",
-                )
         try:
-            rows = [_csv_line(row, file, reader.line_num) for row in reader]
-        except UnicodeDecodeError as error:
-            raise InputError(f"is not UTF-8 (byte {error.start})", path=file) from None
+            _check_header(reader.fieldnames or (), file)
+            lines = (_csv_line(row, file, reader.line_num) for row in reader)
+            while rows := list(itertools.islice(lines, _ROWS)):
+                yield rows
+        except UnicodeDecodeError:
+            raise InputError("is not UTF-8", path=file, mend="save it as UTF-8") from None
         except csv.Error as error:
             raise InputError(f"is not CSV: {error}", path=file, line=reader.line_num) from None
-        yield rows
+
+
+def _check_header(columns: Sequence[str], file: Path) -> None:
+    for name in ("item", "judge", "vote"):
+        if name not in columns:
+            raise InputError(
+                f"has no column {name!r}",
+                path=file,
+                line=1,
+                mend="the header is item,judge,vote and, optionally, label,family,subset,…",
+            )
 
 
 def _csv_reader(stream: IO[bytes]) -> csv.DictReader[str]:

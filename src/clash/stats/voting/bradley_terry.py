@@ -179,7 +179,7 @@ def _check(i: NDArray[np.intp], j: NDArray[np.intp], y: Floats, k: int) -> None:
 def bradley_terry(
     counts: Comparisons,
     *,
-    prior: float = 1.0,
+    prior: float = 0.5,
     ties: Ties = "davidson",
     tol: float = 1e-9,
     max_iter: int = 100,
@@ -371,7 +371,7 @@ def bootstrap_strengths(
     n: int = 1000,
     *,
     weights: ArrayLike | None = None,
-    prior: float = 1.0,
+    prior: float = 0.5,
     ties: Ties = "davidson",
     level: float = 0.95,
 ) -> Bootstrap:

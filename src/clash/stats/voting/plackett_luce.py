@@ -142,7 +142,7 @@ def _choose(order: list[int], weight: float, chosen: dict[int, Floats], k: int) 
 
 
 def plackett_luce(
-    choices: Choices, *, prior: float = 1.0, tol: float = 1e-9, max_iter: int = 100
+    choices: Choices, *, prior: float = 0.5, tol: float = 1e-9, max_iter: int = 100
 ) -> PlackettLuce:
     """Fit strengths by Newton's method on the distinct choices.
 
