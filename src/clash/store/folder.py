@@ -197,7 +197,8 @@ class RunWriter(RunFolder):
 
     def sync(self) -> None:
         """Bring every journal to the disk itself."""
-        for opened in self._journals.values():
+        # A copy: this runs in a thread of its own while a journal may be opened in another.
+        for opened in tuple(self._journals.values()):
             opened.sync()
 
     def seal(self, manifest: Manifest, **update: object) -> Manifest:
@@ -256,14 +257,22 @@ class _Lock:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._file: IO[bytes] | None = path.open("ab")
-        try:
-            _acquire(self._file.fileno())
-        except OSError:
-            self._file.close()
-            raise RunFolderError(
-                f"{path.parent}: another process is writing to this run\n  mend: wait for it to end"
-            ) from None
+        self._file: IO[bytes] | None = None
+        while self._file is None:
+            file = path.open("ab")
+            try:
+                _acquire(file.fileno())
+            except OSError:
+                file.close()
+                raise RunFolderError(
+                    f"{path.parent}: another process is writing to this run"
+                    "\n  mend: wait for it to end"
+                ) from None
+            # The last holder removes the file: a lock on what is removed locks nothing.
+            if _is_at(file, path):
+                self._file = file
+            else:
+                file.close()
 
     def release(self) -> None:
         if self._file is not None:
@@ -271,6 +280,13 @@ class _Lock:
                 self._path.unlink()
             self._file.close()
             self._file = None
+
+
+def _is_at(file: IO[bytes], path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 def _acquire(fd: int) -> None:

@@ -112,7 +112,7 @@ def read(path: Path, model: type[R]) -> Iterator[R]:
 
 
 def mend(path: Path) -> int:
-    """Cut off a last line that a crash left unfinished.
+    """Cut off a last line that a crash left unfinished; end one that lacks its line feed only.
 
     Returns:
         How many bytes were cut, 0 where the file was whole or missing.
@@ -120,18 +120,19 @@ def mend(path: Path) -> int:
     if not path.exists():
         return 0
     with path.open("rb+") as file:
-        whole = _end_of_last_line(file.read())
-        size = file.seek(0, os.SEEK_END)
-        if whole < size:
-            file.truncate(whole)
-        return size - whole
+        data = file.read()
+        start = data.rfind(b"\n", 0, max(len(data) - 1, 0)) + 1
+        if _is_record(data[start:]):
+            if not data.endswith(b"\n"):
+                file.write(b"\n")
+            return 0
+        file.truncate(start)
+        return len(data) - start
 
 
-def _end_of_last_line(data: bytes) -> int:
-    end = len(data) if data.endswith(b"\n") else data.rfind(b"\n") + 1
-    start = data.rfind(b"\n", 0, max(end - 1, 0)) + 1
+def _is_record(line: bytes) -> bool:
+    """Whether ``line`` is whole: the beginning of an object is never an object."""
     try:
-        json.loads(data[start:end] or b"null")
+        return not line or isinstance(json.loads(line), dict)
     except ValueError:
-        return start
-    return end
+        return False
