@@ -94,6 +94,8 @@ class Caller:
         environ: where keys are.
         listener: is told of every attempt.
         done: calls that an earlier process of this run made; answered ones are not made again.
+        tried: the number of the last attempt of each call, begun by an earlier process; the next
+            attempt has the next number, so that no two reservations are mistaken for one.
     """
 
     def __init__(
@@ -105,6 +107,7 @@ class Caller:
         listener: Listener,
         *,
         done: Iterable[Call] = (),
+        tried: Mapping[str, int] | None = None,
     ) -> None:
         self._write = write
         self._budget = budget
@@ -113,12 +116,8 @@ class Caller:
         self._limiters = Limiters(limits.concurrency)
         self._open: Opener = lambda ref: open_provider(ref, environ=environ, limits=limits)
         self._lines: dict[str, _Line] = {}
-        self._answered: dict[str, Call] = {}
-        self._tried: dict[str, int] = {}
-        for call in done:
-            self._tried[call.call_id] = max(call.attempt, self._tried.get(call.call_id, 0))
-            if call.outcome != "error":
-                self._answered[call.call_id] = call
+        self._answered = {call.call_id: call for call in done if call.outcome != "error"}
+        self._tried = dict(tried or {})
 
     @property
     def stopped(self) -> dict[str, str]:

@@ -78,6 +78,7 @@ async def collect(
         environ,
         progress,
         done=past.calls.values(),
+        tried=past.tried,
     )
     for ref in plan.refs():
         caller.open(ref)
@@ -102,9 +103,14 @@ async def _keep_synced(folder: RunWriter) -> None:
 
 @dataclass(frozen=True)
 class _Past:
-    """What earlier processes of this run did: the last attempt of each call, and the money."""
+    """What earlier processes of this run did: the last attempt of each call, and the money.
+
+    Attributes:
+        tried: the number of the last attempt of each call, seen to its end or not.
+    """
 
     calls: dict[str, Call]
+    tried: dict[str, int]
     budget: Budget
 
 
@@ -112,17 +118,20 @@ def _past(plan: Plan, folder: RunWriter) -> _Past:
     limit = plan.config.limits.max_cost
     budget = Budget(Decimal(repr(limit)) if limit is not None else None)
     calls: dict[str, Call] = {}
+    tried: dict[str, int] = {}
     seen = set()
     for call in folder.calls():
         # The raw answers are the bulk of the file, and nothing needs them again.
         calls[call.call_id] = call.model_copy(update={"request": None, "response": None})
+        tried[call.call_id] = max(call.attempt, tried.get(call.call_id, 0))
         seen.add((call.call_id, call.attempt))
         cost = call.cost_usd if call.cost_usd is not None else call.cost_bound_usd
         budget.book(Decimal(repr(cost or 0.0)), exact=call.cost_usd is not None)
     for held in folder.reservations():
+        tried[held.call_id] = max(held.attempt, tried.get(held.call_id, 0))
         if (held.call_id, held.attempt) not in seen:
             budget.book(Decimal(repr(held.usd)), exact=False)
-    return _Past(calls, budget)
+    return _Past(calls, tried, budget)
 
 
 # -- responses and criteria ---------------------------------------------------------------------
