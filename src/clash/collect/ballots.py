@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from clash.collect.spans import folded, found
 from clash.providers.base import JudgeTask, Request
 from clash.records import Turn
 
@@ -26,35 +27,52 @@ _DELIMITER = re.compile(
     r"<(?=\s*/?\s*(?:response|responses|prompt|conversation|criteria|system|judge|reference|task)\b)",
     re.IGNORECASE,
 )
-_TO_THE_JUDGE = re.compile(
-    r"(?:ignore|disregard|forget)\s+(?:all\s+|any\s+)?(?:the\s+|your\s+|these\s+)?"
-    r"(?:previous|prior|above|earlier|other)\s+(?:instruction|rule|criteri|prompt|response)\w*"
-    r"|(?:dear|attention|note\s+to|message\s+(?:to|for)|instructions?\s+(?:to|for))\s+"
-    r"(?:the\s+)?(?:judge|evaluator|grader|reviewer)s?"
-    r"|\b(?:rank|rate|score|place|put|prefer|choose|select|give)\s+"
-    r"(?:me|this\s+(?:response|answer|one)|response\s+a\d|a\d)\s+"
-    r"(?:first|highest|best|top|as\s+(?:the\s+)?(?:best|winner)|(?:a\s+)?(?:5|five|full\s+marks))"
-    r"|\b(?:this\s+(?:response|answer)|a\d)\s+(?:is|should\s+be)\s+(?:the\s+)?"
-    r"(?:winner|ranked\s+first|best\s+response)"
-    r"|^\s*(?:\[?(?:system|inst|/inst)\]?\s*:|<\|im_(?:start|end)\|>|###\s*(?:system|instruction))",
-    re.IGNORECASE | re.MULTILINE,
+_TO_THE_JUDGE = tuple(
+    re.compile(pattern, re.MULTILINE)
+    for pattern in (
+        r"(?:ignore|disregard|forget)\s+(?:all\s+|any\s+)?(?:the\s+|your\s+|these\s+)?"
+        r"(?:previous|prior|above|earlier|other)\s+(?:instruction|rule|criteri|prompt|response)\w*",
+        r"(?:dear|attention|note\s+to|message\s+(?:to|for)|instructions?\s+(?:to|for))\s+"
+        r"(?:the\s+)?(?:judge|evaluator|grader|reviewer)s?",
+        r"\b(?:rank|rate|score|place|put|prefer|choose|select|give)\s+"
+        r"(?:me|this\s+(?:response|answer|one)|response\s+a\d|a\d)\s+"
+        r"(?:first|highest|best|top|as\s+(?:the\s+)?(?:best|winner)|(?:a\s+)?(?:5|five|full\s+marks))",
+        r"\b(?:this\s+(?:response|answer)|a\d)\s+(?:is|should\s+be)\s+(?:the\s+)?"
+        r"(?:winner|ranked\s+first|best\s+response)",
+        r"^\s*(?:\[?(?:system|inst|/inst)\]?\s*:|<\|im_(?:start|end)\|>|###\s*(?:system|instruction))",
+    )
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Ballot:
-    """A judge's page.
+    """What every judge of a presentation reads, and what its answer may name.
 
     Attributes:
         flags: what was defused in the responses, with the label it stood in.
         criteria: names, in the order of their ids ``C1`` …
     """
 
-    request: Request
+    system: str
+    text: str
+    schema: Mapping[str, Any]
+    task: JudgeTask
     labels: tuple[str, ...]
     criteria: tuple[str, ...]
     flags: tuple[str, ...]
     ties: bool
+
+    def question(self, options: Options, max_tokens: int) -> Request:
+        """The ballot as it is put to one judge."""
+        return Request(
+            turns=(Turn(role="user", content=self.text),),
+            system=self.system,
+            max_tokens=max_tokens,
+            schema=self.schema,
+            stream=bool(options.stream),
+            options=options,
+            task=self.task,
+        )
 
 
 def ballot(
@@ -62,13 +80,11 @@ def ballot(
     criteria: Sequence[Criterion],
     presentation: Presentation,
     templates: Templates,
-    options: Options,
     *,
-    max_tokens: int,
     ties: bool,
     nonce: str,
 ) -> Ballot:
-    """Render one judge's page."""
+    """Render the page of one presentation."""
     flags: list[str] = []
     safe = {label: defuse(text, nonce, label, flags) for label, text in presentation.texts.items()}
     fields = {
@@ -80,17 +96,16 @@ def ballot(
         "answer_format": _answer_format(templates, criteria, ties=ties),
     }
     labels = tuple(presentation.texts)
-    names = tuple(criterion.name for criterion in criteria)
-    request = Request(
-        turns=(Turn(role="user", content=templates.render("judge.user", fields)),),
+    return Ballot(
         system=templates.render("judge.system", {"ties_rule": _ties_rule(templates, ties=ties)}),
-        max_tokens=max_tokens,
+        text=templates.render("judge.user", fields),
         schema=answer_schema(labels, len(criteria), ties=ties),
-        stream=bool(options.stream),
-        options=options,
         task=JudgeTask(_turns(item), tuple(criteria), dict(presentation.texts), ties),
+        labels=labels,
+        criteria=tuple(criterion.name for criterion in criteria),
+        flags=tuple(flags),
+        ties=ties,
     )
-    return Ballot(request, labels, names, tuple(flags), ties)
 
 
 def _turns(item: Item) -> tuple[Turn, ...]:
@@ -116,10 +131,12 @@ def defuse(text: str, nonce: str, label: str, flags: list[str]) -> str:
     if _DELIMITER.search(text):
         text = _DELIMITER.sub("‹", text)
         flags.append(f"{label}: imitates a delimiter")
-    found = _TO_THE_JUDGE.search(text)
-    if found:
-        text = _TO_THE_JUDGE.sub(lambda match: f"⟦{match[0]}⟧", text)
-        flags.append(f"{label}: speaks to the judge ({found[0].strip()[:40]!r})")
+    spans = found(_TO_THE_JUDGE, folded(text))
+    if spans:
+        first = text[slice(*spans[0])].strip()
+        flags.append(f"{label}: speaks to the judge ({first[:40]!r})")
+    for start, end in reversed(spans):
+        text = f"{text[:start]}⟦{text[start:end]}⟧{text[end:]}"
     return text
 
 
@@ -159,15 +176,15 @@ def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def reask(ballot: Ballot, answer: str, error: str, templates: Templates) -> Request:
+def reask(asked: Request, answer: str, error: str, templates: Templates) -> Request:
     """The second question after an answer that cannot be read."""
     question = templates.render("reask", {"error": error})
     turns = (
-        *ballot.request.turns,
+        *asked.turns,
         Turn(role="assistant", content=answer[:20_000] or "(empty)"),
         Turn(role="user", content=question),
     )
-    return replace(ballot.request, turns=turns)
+    return replace(asked, turns=turns)
 
 
 def longer(request: Request) -> Request:

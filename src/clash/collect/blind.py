@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from clash.collect.spans import folded, found
 from clash.records import Blinding, Scrub
 
 if TYPE_CHECKING:
@@ -36,8 +37,10 @@ _TAIL = (
     r"(?:[-\s]?(?:v?\d[\w.]*|opus|sonnet|haiku|pro|flash|mini|nano|ultra|turbo|large|instruct))*"
 )
 _NAME = rf"(?:{_MODELS}){_TAIL}"
+_SOMEONE = re.compile(rf"\b(?:{_MODELS}|{_MAKERS})")
+"""Every pattern below needs one of these, and most texts have none."""
 _IDENTITY = [
-    re.compile(pattern, re.IGNORECASE)
+    re.compile(pattern)
     for pattern in (
         rf"\b(?:i\s+am|i['’]m|my\s+name\s+is|call\s+me)\s+(?:an?\s+)?(?P<hit>{_NAME})\b",
         rf"\bas\s+(?P<hit>{_NAME})(?=\s*[,(]|\s+(?:i|an?|by|from)\b)",
@@ -48,16 +51,16 @@ _IDENTITY = [
         rf"(?:(?:made|created|built|trained|developed|designed)\s+)?(?:from|by|at)\s+"
         rf"(?P<hit>{_MAKERS})\b",
         rf"^\s*\**(?P<hit>{_NAME})\**\s*:\s",
-        rf"(?:[—–-]|signed,?|regards,?|yours,?)\s*\**(?P<hit>{_NAME})\**\s*$",
+        rf"(?:[—–-]|signed,?|regards,?|yours,?)\s*\**\b(?P<hit>{_NAME})\**\s*$",
         rf"\b(?P<hit>{_NAME})\s*(?:,|\()?\s*(?:an?\s+)?(?:ai\s+|language\s+)?(?:model|assistant)?\s*"
         rf"(?:made|created|built|trained|developed)\s+by\s+(?:{_MAKERS})\b",
     )
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Presentation:
-    """What a judge gets to see of the responses, and what that hides.
+    """What a judge gets to see of the responses, and what that hides. Equal only to itself.
 
     Attributes:
         texts: response by label, in the order they are shown, masked.
@@ -101,7 +104,7 @@ def presentations(
         name: masked(text, scrubbed[name]) if config.scrub == "mask" else text
         for name, text in texts.items()
     }
-    found = [] if config.scrub == "off" else _as_records(texts, scrubbed)
+    records = [] if config.scrub == "off" else _as_records(texts, scrubbed)
     for judge in judges if config.per_judge else [None]:
         # Candidates are sorted first: the order they were written in must not show.
         order = sorted(texts)
@@ -115,7 +118,7 @@ def presentations(
                     presentation=number,
                     judge=judge,
                     labels=labels,
-                    scrubbed=found,
+                    scrubbed=records,
                 ),
                 {label: shown[name] for label, name in labels.items()},
             )
@@ -127,23 +130,19 @@ def scrub(text: str, names: Iterable[str] = ()) -> list[tuple[int, int]]:
     Only statements about the author count: "As Claude, …", "made by Anthropic"; a text *about*
     Claude or Google is left alone. The price is that indirect hints stay.
     """
-    patterns = [*_IDENTITY, *_own_names(names)]
-    spans = sorted(match.span("hit") for pattern in patterns for match in pattern.finditer(text))
-    merged: list[tuple[int, int]] = []
-    for start, end in spans:
-        if merged and start <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
-        else:
-            merged.append((start, end))
-    return merged
+    low = folded(text)
+    own = [_own_name(name) for name in map(_short, names) if name in low]
+    if not own and not _SOMEONE.search(low):
+        return []
+    return found((*_IDENTITY, *own), low, "hit")
 
 
-def _own_names(names: Iterable[str]) -> Iterator[re.Pattern[str]]:
-    for name in names:
-        short = re.escape(name.rpartition("/")[2])
-        yield re.compile(
-            rf"\b(?:i\s+am|i['’]m|my\s+name\s+is|as)\s+(?P<hit>{short})\b", re.IGNORECASE
-        )
+def _short(name: str) -> str:
+    return folded(name.rpartition("/")[2])
+
+
+def _own_name(short: str) -> re.Pattern[str]:
+    return re.compile(rf"\b(?:i\s+am|i['’]m|my\s+name\s+is|as)\s+(?P<hit>{re.escape(short)})\b")
 
 
 def masked(text: str, spans: Sequence[tuple[int, int]]) -> str:

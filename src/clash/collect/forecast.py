@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from clash.collect import criteria as criteria_stage
 from clash.collect import respond
-from clash.collect.blind import presentations
-from clash.collect.judge import Seat, render
+from clash.collect.blind import Presentation
+from clash.collect.judge import question, render
 from clash.providers import prices
-from clash.records import Criteria, Response
+from clash.records import Blinding, Criteria, Response
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
+    from clash.collect.ballots import Ballot
     from clash.collect.plan import Plan
     from clash.config import ModelRef
     from clash.providers.base import Request
@@ -77,68 +79,90 @@ class Forecast:
 
 
 def price(plan: Plan) -> Forecast:
-    """Price every call of a plan."""
-    return Forecast(tuple(line for line in _lines(plan) if line.calls))
+    """Price every call of a plan, one at a time: together they may be more than memory holds."""
+    tallies = [*_responses(plan), *_criteria_calls(plan), *_judgments(plan)]
+    return Forecast(tuple(tally.line() for tally in tallies if tally.calls))
 
 
-def _lines(plan: Plan) -> Iterator[Line]:
-    for candidate in plan.candidates:
-        requests = [
-            respond.question(item, candidate, plan.config)
-            for item, other in plan.missing()
-            if other.id == candidate.id
-        ]
-        yield _line("generate", candidate.id, candidate, requests, RESPONSE_TOKENS)
-    if plan.criteria_ref is not None:
-        ref = plan.criteria_ref
-        unsettled = [i for i in plan.items if criteria_stage.settled(i, plan) is None]
-        questions = [criteria_stage.question(item, plan, ref) for item in unsettled]
-        yield _line("criteria", "criteria", ref, questions, CRITERIA_TOKENS)
-    seats = list(_seats(plan))
-    for judge in plan.judges:
-        pages = [render(Seat(judge, s.item, s.criteria, s.presentation), plan) for s in seats]
-        yield _line("judge", judge.id, judge, [p.request for p in pages], JUDGMENT_TOKENS)
+@dataclass
+class _Tally:
+    """Calls of one model for one purpose; ``answer`` is the tokens expected of each."""
+
+    purpose: Purpose
+    who: str
+    ref: ModelRef
+    answer: int
+    calls: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    expected: Decimal | None = Decimal(0)
+    worst: Decimal | None = Decimal(0)
+
+    def add(self, request: Request) -> None:
+        output = min(self.answer, request.max_tokens)
+        self.calls += 1
+        self.tokens_in += prices.input_estimate(request)
+        self.tokens_out += output
+        self.expected = _plus(self.expected, prices.expected(self.ref, request, output))
+        self.worst = _plus(self.worst, prices.worst_case(self.ref, request))
+
+    def line(self) -> Line:
+        return Line(
+            purpose=self.purpose,
+            who=self.who,
+            model=self.ref.model,
+            calls=self.calls,
+            tokens_in=self.tokens_in,
+            tokens_out=self.tokens_out,
+            expected_usd=None if self.expected is None else float(self.expected),
+            worst_usd=None if self.worst is None else float(self.worst),
+        )
 
 
-def _line(
-    purpose: Purpose, who: str, ref: ModelRef, requests: Iterable[Request], answer: int
-) -> Line:
-    asked = list(requests)
-    outputs = [min(answer, request.max_tokens) for request in asked]
-    expected = [
-        prices.expected(ref, request, output)
-        for request, output in zip(asked, outputs, strict=True)
-    ]
-    worst = [prices.worst_case(ref, request) for request in asked]
-    return Line(
-        purpose=purpose,
-        who=who,
-        model=ref.model,
-        calls=len(asked),
-        tokens_in=sum(prices.input_estimate(request) for request in asked),
-        tokens_out=sum(outputs),
-        expected_usd=_total(expected),
-        worst_usd=_total(worst),
-    )
+def _plus(total: Decimal | None, cost: prices.Cost | None) -> Decimal | None:
+    return None if total is None or cost is None else total + cost.usd
 
 
-def _total(costs: list[prices.Cost | None]) -> float | None:
-    if any(cost is None for cost in costs):
-        return None
-    return float(sum(cost.usd for cost in costs if cost is not None))
+def _responses(plan: Plan) -> list[_Tally]:
+    tallies = {c.id: _Tally("generate", c.id, c, RESPONSE_TOKENS) for c in plan.candidates}
+    for item, candidate in plan.missing():
+        tallies[candidate.id].add(respond.question(item, candidate, plan.config))
+    return list(tallies.values())
 
 
-def _seats(plan: Plan) -> Iterator[Seat]:
-    """The pages of one judge, with stand-ins for responses that do not exist yet."""
+def _criteria_calls(plan: Plan) -> list[_Tally]:
+    ref = plan.criteria_ref
+    if ref is None:
+        return []
+    tally = _Tally("criteria", "criteria", ref, CRITERIA_TOKENS)
+    for item in plan.items:
+        if criteria_stage.settled(item, plan) is None:
+            tally.add(criteria_stage.question(item, plan, ref))
+    return [tally]
+
+
+def _judgments(plan: Plan) -> list[_Tally]:
+    tallies = [(judge, _Tally("judge", judge.id, judge, JUDGMENT_TOKENS)) for judge in plan.judges]
+    for page in _pages(plan):
+        for judge, tally in tallies:
+            tally.add(question(page, judge))
+    return [tally for _, tally in tallies]
+
+
+def _pages(plan: Plan) -> Iterator[Ballot]:
+    """What one judge will read, with stand-ins for responses that do not exist yet.
+
+    Neither shuffled nor masked, which changes the length of a page by next to nothing.
+    """
     texts: dict[str, dict[str, str]] = {item.item_id: {} for item in plan.items}
     for response in (*plan.responses, *_imagined(plan)):
         texts[response.item_id][response.candidate] = response.text or ""
-    judge = plan.judges[0]
     for item in plan.items:
-        for page in presentations(
-            item.item_id, texts[item.item_id], [judge.id], plan.config.blinding, plan.config.seed
-        ):
-            yield Seat(judge, item, _criteria(item, plan), page)
+        labels = {f"A{number}": name for number, name in enumerate(texts[item.item_id])}
+        shown = {label: texts[item.item_id][name] for label, name in labels.items()}
+        for number in range(plan.presentations):
+            blinding = Blinding(item_id=item.item_id, presentation=number, labels=labels)
+            yield render(item, _criteria(item, plan), Presentation(blinding, shown), plan)
 
 
 def _imagined(plan: Plan) -> Iterator[Response]:

@@ -38,11 +38,10 @@ class Seat:
         return self.item.item_id, self.presentation.blinding.presentation, self.judge.id
 
 
-async def judge(seat: Seat, plan: Plan, caller: Caller) -> Judgment:
+async def judge(seat: Seat, page: Ballot, plan: Plan, caller: Caller) -> Judgment:
     """Ask, read, and ask once more where that can help."""
-    page = render(seat, plan)
-    request, tried = page.request, set[Step]()
-    suffix = ""
+    first = request = question(page, seat.judge)
+    tried, suffix = set[Step](), ""
     while True:
         try:
             call = await caller.ask(_ask(seat, request, suffix))
@@ -57,23 +56,26 @@ async def judge(seat: Seat, plan: Plan, caller: Caller) -> Judgment:
             request, suffix = ballots.longer(request), suffix + "+longer"
         else:
             error = parsed.error or "it could not be read"
-            request = ballots.reask(page, call.text or "", error, plan.templates)
+            request = ballots.reask(first, call.text or "", error, plan.templates)
             suffix += "+reask"
 
 
-def render(seat: Seat, plan: Plan) -> Ballot:
-    """The page in front of the judge."""
-    blinding = seat.presentation.blinding
+def render(item: Item, criteria: Criteria, presentation: Presentation, plan: Plan) -> Ballot:
+    """The page in front of the judges."""
+    blinding = presentation.blinding
     return ballots.ballot(
-        seat.item,
-        seat.criteria.criteria,
-        seat.presentation,
+        item,
+        criteria.criteria,
+        presentation,
         plan.templates,
-        seat.judge.options,
-        max_tokens=seat.judge.options.max_tokens or JUDGE_TOKENS,
         ties=plan.panel.ties,
         nonce=ballots.nonce(plan.config.seed, blinding.item_id, blinding.presentation),
     )
+
+
+def question(page: Ballot, judge: Judge) -> Request:
+    """The page as it is put to ``judge``."""
+    return page.question(judge.options, judge.options.max_tokens or JUDGE_TOKENS)
 
 
 def read(call: Call, page: Ballot) -> Parsed:

@@ -170,8 +170,11 @@ def _again(item_id: str, n: int) -> str:
 
 def _check(made: Plan, prompts: Prompts) -> None:
     models = {candidate.id for candidate in made.candidates}
+    injected: dict[str, set[str]] = {item.item_id: set() for item in made.items}
+    for response in made.responses:
+        injected[response.item_id].add(response.candidate)
     for item in made.items:
-        named = models | {r.candidate for r in made.responses if r.item_id == item.item_id}
+        named = models | injected[item.item_id]
         if len(named) < 2:
             have = f"has one response ({named.pop()})" if named else "has no response"
             raise InputError(

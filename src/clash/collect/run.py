@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Protocol, get_args
 
 import anyio
@@ -17,7 +17,7 @@ from clash.collect.blind import Presentation, presentations
 from clash.collect.budget import Budget
 from clash.collect.calling import Caller, Listener
 from clash.collect.criteria import derive, settled
-from clash.collect.judge import Seat, judge
+from clash.collect.judge import Seat, judge, render
 from clash.collect.respond import respond
 from clash.collect.schedule import Pool, Stop, drain
 from clash.errors import ErrorClass
@@ -25,6 +25,7 @@ from clash.errors import ErrorClass
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from clash.collect.ballots import Ballot
     from clash.collect.plan import Plan
     from clash.config import Candidate, Judge
     from clash.records import Blinding, Call, Criteria, Item
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 
 SYNC_S = 0.2
 """How much of the last moments a lost machine may take with it."""
+
+PAGES_KEPT = 1024
+"""The judges of a page come to it at about the same time, so it is rendered once for all."""
 
 _ASK_AGAIN = frozenset(get_args(ErrorClass)) - {"blocked", "too_long"}
 """Failures that a resumed run tries again: nothing usable was paid for."""
@@ -206,8 +210,13 @@ async def _judge(
     items = {item.item_id: item for item in plan.items}
     seats = partial(_seats, pages=pages, items=items, criteria=criteria, have=have)
 
+    @lru_cache(PAGES_KEPT)
+    def page_of(shown: Presentation) -> Ballot:
+        item_id = shown.blinding.item_id
+        return render(items[item_id], criteria[item_id], shown, plan)
+
     async def sit(seat: Seat) -> None:
-        judgment = await judge(seat, plan, caller)
+        judgment = await judge(seat, page_of(seat.presentation), plan, caller)
         folder.append(judgment)
         progress.done(seat.judge.id, failed=judgment.ranking is None)
 
