@@ -8,7 +8,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from clash.analysis.encode import write_votes
+from clash.analysis.encode import dump_votes, write_votes
 from clash.analysis.encode.run import vote_rows
 from clash.analysis.rundata import RunData
 from clash.analysis.verdicts import unblinded
@@ -61,7 +61,10 @@ def write(
 
 def _votes(folder: RunFolder, path: Path, *, observers: bool) -> Written:
     rows = list(vote_rows(folder, observers=observers))
-    return Written(path, write_votes("/dev/stdout" if str(path) == "-" else path, rows))
+    if str(path) == "-":
+        sys.stdout.write(dump_votes(rows).decode())
+        return Written(path, len(rows))
+    return Written(path, write_votes(path, rows))
 
 
 def _csv(data: RunData, path: Path) -> Written:

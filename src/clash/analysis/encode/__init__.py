@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from clash.store.folder import RunFolder
 
-__all__ = ["Kind", "VoteRow", "Votes", "encode", "from_run", "read_votes", "write_votes"]
+__all__ = ["Kind", "VoteRow", "Votes", "dump_votes", "encode", "from_run", "read_votes", "write_votes"]
 
 
 def read_votes(
@@ -144,15 +144,20 @@ def write_votes(path: str | Path, rows: Iterable[VoteRow]) -> int:
     Raises:
         InputError: the folder is missing or may not be written to.
     """
-    file = Path(path)
-    lines = [_record(row) for row in rows]
-    data = _as_csv(lines) if is_csv(file) else b"".join(map(_as_json, lines))
+    file, kept = Path(path), list(rows)
+    data = dump_votes(kept, as_csv=is_csv(file))
     try:
         # No time stamp inside: the same votes are the same bytes.
         file.write_bytes(gzip.compress(data, mtime=0) if file.suffix == ".gz" else data)
     except OSError as error:
         raise InputError(f"may not be written: {error.strerror}", path=file) from None
-    return len(lines)
+    return len(kept)
+
+
+def dump_votes(rows: Iterable[VoteRow], *, as_csv: bool = False) -> bytes:
+    """The bytes of a votes file."""
+    lines = [_record(row) for row in rows]
+    return _as_csv(lines) if as_csv else b"".join(map(_as_json, lines))
 
 
 def _record(row: VoteRow) -> dict[str, Any]:
