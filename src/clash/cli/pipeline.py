@@ -251,11 +251,13 @@ async def _listen(stop: Stop, scope: anyio.CancelScope) -> None:
     """The first Ctrl-C lets calls in flight finish, the second does not wait for them."""
     try:
         with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            heard = False
             async for _ in signals:
-                if stop.reason == INTERRUPTED:
+                if heard:
                     scope.cancel()
                     return
-                stop.reason = INTERRUPTED
+                heard = True
+                stop.now(INTERRUPTED)
                 say("finishing the calls in flight; Ctrl-C again stops at once", style="yellow")
     except NotImplementedError:  # pragma: no cover - Windows raises KeyboardInterrupt by itself
         return

@@ -8,10 +8,14 @@ written down.
 from __future__ import annotations
 
 import hashlib
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Protocol
 
+import anyio
+
+from clash.collect.schedule import Interrupted
 from clash.errors import ClashError, ProviderError
 from clash.providers import open_provider, prices
 from clash.providers.limits import Limiters
@@ -23,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from clash.collect.budget import Budget
+    from clash.collect.schedule import Stop
     from clash.config import Limits, ModelRef
     from clash.providers.base import Provider, Reply, Request
     from clash.providers.limits import Limiter
@@ -76,11 +81,16 @@ def call_id(purpose: Purpose, *parts: object) -> str:
 
 @dataclass
 class _Line:
-    """An open line to one model."""
+    """An open line to one model.
+
+    Attributes:
+        room: holds the model to its own ``concurrency``, whoever asks it.
+    """
 
     model: str
     provider: Provider
     limiter: Limiter
+    room: anyio.CapacityLimiter | None
     stopped: str | None = None
 
 
@@ -93,6 +103,7 @@ class Caller:
         limits: concurrency, timeouts, attempts.
         environ: where keys are.
         listener: is told of every attempt.
+        stop: after it no attempt begins.
         done: calls that an earlier process of this run made; answered ones are not made again.
         tried: the number of the last attempt of each call, begun by an earlier process; the next
             attempt has the next number, so that no two reservations are mistaken for one.
@@ -105,6 +116,7 @@ class Caller:
         limits: Limits,
         environ: Mapping[str, str],
         listener: Listener,
+        stop: Stop,
         *,
         done: Iterable[Call] = (),
         tried: Mapping[str, int] | None = None,
@@ -113,7 +125,9 @@ class Caller:
         self._budget = budget
         self._limits = limits
         self._listener = listener
+        self._stop = stop
         self._limiters = Limiters(limits.concurrency)
+        self._rooms: dict[tuple[str, str], anyio.CapacityLimiter] = {}
         self._open: Opener = lambda ref: open_provider(ref, environ=environ, limits=limits)
         self._lines: dict[str, _Line] = {}
         self._answered = {call.call_id: call for call in done if call.outcome != "error"}
@@ -143,16 +157,15 @@ class Caller:
         Raises:
             ModelStopped: the model refused for good, now or earlier.
             BudgetSpent: there is no money for the attempt.
+            Interrupted: the run was told to stop before the attempt.
         """
         if ask.call_id in self._answered:
             return self._answered[ask.call_id]
         line = self._line(ask.ref)
         call: Call | None = None
         try:
-            async for attempt in attempts(self._limits.max_attempts):
+            async for attempt in attempts(self._limits.max_attempts, sleep=self._sleep):
                 with attempt:
-                    if line.stopped is not None:
-                        raise ModelStopped(line.stopped)
                     call = await self._attempt(ask, line)
         except ProviderError as error:
             if error.action == "stop":
@@ -172,15 +185,34 @@ class Caller:
         key = ref.model_dump_json()
         if key not in self._lines:
             provider = self._open(ref)
-            limiter = self._limiters.of(provider.account, ref.concurrency)
-            self._lines[key] = _Line(ref.model, provider, limiter)
+            limiter = self._limiters.of(provider.account)
+            self._lines[key] = _Line(ref.model, provider, limiter, self._room(provider, ref))
         return self._lines[key]
+
+    def _room(self, provider: Provider, ref: ModelRef) -> anyio.CapacityLimiter | None:
+        if ref.concurrency is None:
+            return None
+        key = (provider.account, ref.model)
+        return self._rooms.setdefault(key, anyio.CapacityLimiter(ref.concurrency))
+
+    async def _sleep(self, seconds: float) -> None:
+        with self._stop.wakes():
+            await anyio.sleep(seconds)
 
     async def _attempt(self, ask: Ask, line: _Line) -> Call:
         """One attempt, written down whichever way it ends."""
-        number = self._tried.get(ask.call_id, 0) + 1
-        self._tried[ask.call_id] = number
-        async with line.limiter.slot():
+        async with AsyncExitStack() as held:
+            with self._stop.wakes():
+                if line.room is not None:
+                    await held.enter_async_context(line.room)
+                await held.enter_async_context(line.limiter.slot())
+            # The world may have changed while this waited for its turn.
+            if self._stop:
+                raise Interrupted(str(self._stop.reason))
+            if line.stopped is not None:
+                raise ModelStopped(line.stopped)
+            number = self._tried.get(ask.call_id, 0) + 1
+            self._tried[ask.call_id] = number
             reserved = await self._reserve(ask, number)
             self._listener.sent(ask)
             try:

@@ -81,6 +81,7 @@ async def collect(
         plan.config.limits,
         environ,
         progress,
+        stop,
         done=past.calls.values(),
         tried=past.tried,
     )

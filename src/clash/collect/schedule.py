@@ -5,17 +5,25 @@ A slow vendor never holds up the others, and ten thousand calls are not ten thou
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 import anyio
 
 from clash.collect.budget import BudgetSpent
+from clash.errors import ClashError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator
 
 T = TypeVar("T")
+
+
+class Interrupted(ClashError):
+    """The run ends before this piece of work: nothing is recorded, and a resumed run does it."""
+
+    exit_code = 130
 
 
 @dataclass
@@ -27,9 +35,28 @@ class Stop:
     """
 
     reason: str | None = None
+    _waits: set[anyio.CancelScope] = field(default_factory=set)
 
     def __bool__(self) -> bool:
         return self.reason is not None
+
+    def now(self, reason: str) -> None:
+        """Start nothing more; the first reason stands. Those who only wait are woken."""
+        self.reason = self.reason or reason
+        for scope in tuple(self._waits):
+            scope.cancel()
+
+    @contextmanager
+    def wakes(self) -> Iterator[None]:
+        """A wait, for room or for a retry, that :meth:`now` ends; ask then whether it has."""
+        with anyio.CancelScope() as scope:
+            if self:
+                scope.cancel()
+            self._waits.add(scope)
+            try:
+                yield
+            finally:
+                self._waits.discard(scope)
 
 
 @dataclass(frozen=True)
@@ -64,4 +91,6 @@ async def _worker(pending: Iterator[T], work: Callable[[T], Awaitable[None]], st
         try:
             await work(piece)
         except BudgetSpent as spent:
-            stop.reason = stop.reason or str(spent)
+            stop.now(str(spent))
+        except Interrupted:
+            return
