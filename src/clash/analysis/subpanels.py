@@ -181,4 +181,3 @@ def _size(
         None if gain is None else gain.difference,
         None if gain is None else gain.test,
     )
-

@@ -23,6 +23,7 @@ from clash.cli import (
     resume,
     runs,
     simulate,
+    validate,
     verify,
 )
 from clash.errors import ClashError, ConfigError
@@ -61,6 +62,7 @@ app.command("demo", rich_help_panel=_START)(demo.demo)
 app.command("init", rich_help_panel=_START)(init.init)
 app.command("doctor", rich_help_panel=_START)(doctor.doctor)
 app.command("eval", rich_help_panel=_RUNS)(evaluate.evaluate)
+app.command("validate", rich_help_panel=_RUNS)(validate.validate)
 app.command("resume", rich_help_panel=_RUNS)(resume.resume)
 app.command("report", rich_help_panel=_RUNS)(report.report)
 app.command("runs", rich_help_panel=_RUNS)(runs.runs)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import signal
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,7 +42,7 @@ from clash.store.manifest import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from clash.records import Criteria, Kind, Verdict
+    from clash.records import Criteria, Kind, Label, Verdict
 
 INTERRUPTED = "interrupted"
 
@@ -63,6 +64,26 @@ class Prepared:
     plan: Plan
     resolved: Resolved
     prompts: Prompts
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What a run has beside its plan, for its manifest and ``labels.jsonl``.
+
+    Attributes:
+        labels: people's decisions.
+        dataset: where these come from.
+        candidates: what is known of injected candidates.
+        parent: the run that this one repeats.
+        seeds: beside the run's own.
+    """
+
+    labels: tuple[Label, ...] = ()
+    dataset: Mapping[str, Any] = field(default_factory=dict)
+    candidates: tuple[Mapping[str, Any], ...] = ()
+    parent: str | None = None
+    seeds: Mapping[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
 
 def prepare(
@@ -130,6 +151,7 @@ def launch(
     kind: Kind,
     out: Path,
     run_id: str | None = None,
+    origin: Origin | None = None,
     dry_run: bool = False,
     yes: bool = False,
     as_json: bool = False,
@@ -144,7 +166,7 @@ def launch(
     for note in (*made.resolved.notes, *made.prompts.warnings):
         say(note, style="yellow")
     estimate.check(forecast, made.plan, yes=yes, quiet=quiet or as_json)
-    with begin(made, kind=kind, out=out, run_id=run_id) as writer:
+    with begin(made, kind=kind, out=out, run_id=run_id, origin=origin) as writer:
         finished = carry_on(writer, made.plan, environ, quiet=quiet or as_json)
     tell(finished, as_json=as_json, whole=whole, quiet=quiet)
     return finished.exit_code
@@ -156,10 +178,10 @@ def begin(
     kind: Kind,
     out: Path,
     run_id: str | None = None,
-    parent: str | None = None,
+    origin: Origin | None = None,
 ) -> RunWriter:
     """Make the run folder, with everything in it that is known before the first call."""
-    made, prompts = prepared.plan, prepared.prompts
+    made, prompts, origin = prepared.plan, prepared.prompts, origin or Origin()
     config = made.config.model_copy(update={"panel": made.panel})
     panel = {
         "name": made.panel.name,
@@ -171,13 +193,17 @@ def begin(
     manifest = Manifest(
         run=name,
         kind=kind,
-        parent=parent,
+        parent=origin.parent,
         prompts=prompts.path.name,
         config=config.model_dump(mode="json"),
         panel=panel,
-        candidates=[c.model_dump(mode="json") for c in made.candidates],
+        candidates=[
+            *(c.model_dump(mode="json") for c in made.candidates),
+            *map(dict, origin.candidates),
+        ],
+        dataset=dict(origin.dataset),
         templates=dict(made.templates.texts),
-        seeds={"seed": config.seed},
+        seeds={"seed": config.seed, **origin.seeds},
         hashes={
             "config": sha256_json(config.model_dump(mode="json")),
             "panel": sha256_json(panel),
@@ -188,10 +214,10 @@ def begin(
         versions=versions(),
         git=git_state(),
         started=now(),
-        notes=[*prepared.resolved.notes, *prompts.warnings],
+        notes=[*prepared.resolved.notes, *prompts.warnings, *origin.notes],
     )
     writer = RunWriter.create(out, name, manifest)
-    for record in (*made.items, *made.responses):
+    for record in (*made.items, *made.responses, *origin.labels):
         writer.append(record)
     return writer
 
@@ -375,4 +401,31 @@ def summary(finished: Finished) -> dict[str, Any]:
         "cost_is_lower_bound": finished.manifest.cost_is_lower_bound,
         "judges": report["judges"],
         "stopped": finished.manifest.stopped,
+        **_concordance(finished.findings),
     }
+
+
+def _concordance(found: Findings) -> dict[str, Any]:
+    """What is added where people have spoken."""
+    if found.concordance is None:
+        return {}
+    rate = found.concordance.headline.rate
+    alone = {
+        line.name: {"concordance": line.rate.of_judged.estimate, "judged": line.rate.judged}
+        for line in found.concordance.methods
+        if line.kind == "judge" and line.rate is not None
+    }
+    return {
+        "concordance": rate.estimate,
+        "kappa": _finite(found.concordance.kappas[0].interval.estimate),
+        "kappas": {k.name: _finite(k.interval.estimate) for k in found.concordance.kappas},
+        "ci": [rate.clustered.low, rate.clustered.high],
+        "n": rate.n,
+        "judges": [
+            {**judge, **alone.get(judge["judge"], {})} for judge in found.as_json()["judges"]
+        ],
+    }
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

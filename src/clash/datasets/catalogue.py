@@ -14,6 +14,16 @@ from clash.errors import InputError
 _FILE = Path(__file__).with_name("catalogue.yaml")
 
 
+class Reference(BaseModel):
+    """What other work found on a data set: a share of pairs on which it says what people say."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str
+    value: float
+    source: str
+
+
 class Entry(BaseModel):
     """A data set and where its publisher keeps it.
 
@@ -22,6 +32,7 @@ class Entry(BaseModel):
         web: an address that the files lie under.
         revision: commit of the repository; ``main`` is resolved when it is pulled.
         files: patterns of paths in the repository, or paths under ``web``.
+        published: figures of other work on it, to stand beside one's own.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -37,6 +48,7 @@ class Entry(BaseModel):
     files: list[str]
     licence: str
     citation: str
+    published: list[Reference] = []
 
     @model_validator(mode="after")
     def _is_somewhere(self) -> Self:
@@ -55,6 +67,18 @@ def entries() -> tuple[Entry, ...]:
     """Every data set of the catalogue."""
     whole = read_yaml(_FILE)
     return tuple(validate(Entry, whole.at(index)) for index in range(len(whole.value)))
+
+
+def named(text: str) -> Entry | None:
+    """The data set whose name or alias is in ``text``, such as the name of a file of it."""
+    plain = _plain(text)
+    known = ((n, entry) for entry in entries() for n in (entry.name, *entry.aliases))
+    found = [(len(n), entry) for n, entry in known if _plain(n) in plain]
+    return max(found, key=lambda pair: pair[0])[1] if found else None
+
+
+def _plain(name: str) -> str:
+    return "".join(char for char in name.lower() if char.isalnum())
 
 
 def find(name: str) -> Entry:

@@ -145,6 +145,10 @@ def _methods(found: Sequence[Method]) -> Table:
         "panel ahead by: percentage points on the same items, with the paired, clustered test",
         *(f"{line.name}: {line.source}" for line in found if line.source),
     ]
+    if any(line.kind == "baseline" for line in found):
+        notes.append(
+            "a tie of a baseline earns its chance; a tied verdict is a miss, as is a judge's"
+        )
     if any(line.kind == "published" for line in found):
         notes.append("published figures are of other items of this set: no paired test")
     return Table(

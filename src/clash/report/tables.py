@@ -35,7 +35,12 @@ class Table:
 
 def tables(found: Findings) -> list[Table]:
     """Everything worth a table, in the order of interest; empty ones are left out."""
+    from clash.report import concordance  # its tables are made of these
+
+    with_people = concordance.tables(found.concordance)
+    first = found.kind == "validate"
     made = [
+        *(with_people if first else []),
         _leaderboard(found),
         _duels(found),
         _coverage(found),
@@ -45,6 +50,7 @@ def tables(found: Findings) -> list[Table]:
         _self(found),
         _pareto(found),
         _costs(found),
+        *([] if first else with_people),
     ]
     return [table for table in made if table is not None and table.rows]
 

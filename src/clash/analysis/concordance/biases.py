@@ -1,0 +1,230 @@
+"""What moves the panel apart from quality: family, self, length, position, beside people's own."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from clash.analysis.concordance.cases import TIE, Case, Profile, codes, own_name
+from clash.stats import bias
+from clash.stats.intervals import Interval, wilson_clustered
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from clash.analysis.rundata import RunData
+    from clash.stats.tests import PairedDifference
+
+    Say = Callable[[Case], str | None]
+
+_FEWEST = 10
+"""Items below which a candidate's win rate at equal length is not worth a line."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """Whether the panel, or a judge of that family, favours a family of candidates.
+
+    Attributes:
+        picked, people: items won by the family, by the judge and by people, of all items judged.
+        n: items with candidates of the family and others: only these can show it.
+        test: the judge's picks less people's on these.
+    """
+
+    who: str
+    family: str
+    picked: int
+    people: int
+    n: int
+    test: PairedDifference
+
+
+@dataclass(frozen=True)
+class SelfRate:
+    """A candidate that judged, blind, among others its own response.
+
+    Attributes:
+        own: how often it put itself alone in first place; ``people``: how often people did.
+        test: own less people's, on the same items.
+    """
+
+    judge: str
+    n: int
+    own: Interval
+    people: Interval
+    test: PairedDifference
+
+
+@dataclass(frozen=True)
+class Length:
+    """How often the longer response wins, by the panel and by people."""
+
+    who: str
+    rate: bias.Rate
+
+
+@dataclass(frozen=True)
+class EqualLength:
+    """A candidate's win rate by the panel as it is, and with both responses equally long."""
+
+    candidate: str
+    fit: bias.LengthControlled
+    people: Interval
+
+
+@dataclass(frozen=True)
+class Position:
+    """How often the response shown first wins; by people, the one listed first in the source."""
+
+    who: str
+    rate: bias.Rate
+
+
+def families(
+    found: Sequence[Case], known: Mapping[str, Profile], judges: Mapping[str, str]
+) -> list[Family]:
+    """The panel on each family that sits in it, and each judge on its own.
+
+    Args:
+        found: the cases.
+        known: families of candidates.
+        judges: family by voting judge.
+    """
+    of = {name: about.family for name, about in known.items() if about.family}
+    made = [
+        _family("panel", family, found, of, _panel) for family in dict.fromkeys(judges.values())
+    ]
+    made += [_family(judge, own, found, of, _by(judge)) for judge, own in judges.items()]
+    return [line for line in made if line is not None]
+
+
+def _panel(case: Case) -> str | None:
+    return case.said
+
+
+def _by(judge: str) -> Say:
+    return lambda case: case.tops.get(judge)
+
+
+def _family(
+    who: str, family: str, found: Sequence[Case], of: Mapping[str, str], say: Say
+) -> Family | None:
+    judged = [case for case in found if say(case) is not None]
+    mixed = [
+        case
+        for case in judged
+        if 0 < sum(of.get(name) == family for name in case.candidates) < len(case.candidates)
+    ]
+    if not mixed:
+        return None
+    picked = [float(of.get(say(case) or "") == family) for case in mixed]
+    people = [float(of.get(case.label) == family) for case in mixed]
+    return Family(
+        who,
+        family,
+        sum(of.get(say(case) or "") == family for case in judged),
+        sum(of.get(case.label) == family for case in judged),
+        len(mixed),
+        bias.favouritism(picked, people, codes(mixed)),
+    )
+
+
+def self_rates(found: Sequence[Case]) -> list[SelfRate]:
+    """Each judge that is a candidate, most items first; over several, a line for all of them."""
+    mine: dict[str, list[tuple[Case, float]]] = {}
+    for case in found:
+        for judge, top in case.tops.items():
+            name = own_name(judge, case.candidates)
+            if name is not None:
+                mine.setdefault(name, []).append((case, float(top == name)))
+    lines = [_self(name, [(case, name, own) for case, own in rows]) for name, rows in mine.items()]
+    lines.sort(key=lambda line: (-line.n, line.judge))
+    if len(lines) > 1:
+        every = [(case, name, own) for name, rows in mine.items() for case, own in rows]
+        lines.append(_self("all", every))
+    return lines
+
+
+def _self(judge: str, rows: Sequence[tuple[Case, str, float]]) -> SelfRate:
+    groups = codes([case for case, _, _ in rows])
+    own = [value for _, _, value in rows]
+    people = [float(case.label == name) for case, name, _ in rows]
+    return SelfRate(
+        judge,
+        len(rows),
+        wilson_clustered(own, groups),
+        wilson_clustered(people, groups),
+        bias.favouritism(own, people, groups),
+    )
+
+
+def lengths(found: Sequence[Case], judges: Sequence[str]) -> list[Length]:
+    """How often the longer of two wins: people, the panel, each judge; empty without texts."""
+    pairs = [case for case in found if len(case.candidates) == len(case.lengths) == 2]
+    if not pairs:
+        return []
+    says: dict[str, Say] = {"people": lambda case: case.label, "panel": _panel}
+    says |= {judge: _by(judge) for judge in judges}
+    first = [case.lengths[case.candidates[0]] for case in pairs]
+    second = [case.lengths[case.candidates[1]] for case in pairs]
+    return [
+        Length(who, bias.longer_wins_rate(_first(pairs, say), first, second, codes(pairs)))
+        for who, say in says.items()
+    ]
+
+
+def _first(pairs: Sequence[Case], say: Say) -> list[float]:
+    """1 where the first listed wins, 0 the second, 0.5 a tie, NaN nothing said."""
+    return [_won(say(case), case.candidates[0]) for case in pairs]
+
+
+def _won(said: str | None, name: str) -> float:
+    if said is None:
+        return np.nan
+    return 0.5 if said == TIE else float(said == name)
+
+
+def equal_length(found: Sequence[Case]) -> list[EqualLength]:
+    """The candidates with most items: win rates as they are, and at equal length."""
+    pairs = [case for case in found if len(case.candidates) == len(case.lengths) == 2 and case.said]
+    met = Counter(name for case in pairs for name in case.candidates)
+    return [_equal_length(name, pairs) for name, n in met.most_common(12) if n >= _FEWEST]
+
+
+def _equal_length(name: str, pairs: Sequence[Case]) -> EqualLength:
+    mine = [case for case in pairs if name in case.candidates]
+    gap = [2 * case.lengths[name] - sum(case.lengths.values()) for case in mine]
+    won = [_won(case.said, name) for case in mine]
+    people = [_won(case.label, name) for case in mine]
+    fit = bias.length_controlled_win_rate(won, gap, codes(mine))
+    return EqualLength(name, fit, wilson_clustered(people, codes(mine)))
+
+
+def positions(data: RunData, found: Sequence[Case]) -> list[Position]:
+    """Who favours the first place: people (as listed), the panel's judges together, each judge."""
+    pairs = [case for case in found if len(case.candidates) == 2]
+    made = []
+    if pairs:
+        listed = bias.first_slot_rate(_first(pairs, lambda case: case.label), codes(pairs))
+        made.append(Position("people (first listed)", listed))
+    voting = [panelist.id for panelist in data.rules.voting]
+    made += [
+        Position(who, rate)
+        for who, judges in {"panel": voting, **{judge: [judge] for judge in voting}}.items()
+        if (rate := _first_shown(data, judges)) is not None
+    ]
+    return made
+
+
+def _first_shown(data: RunData, judges: Sequence[str]) -> bias.Rate | None:
+    """Judgments that rank A0 first; a shared first place counts its part."""
+    mine = [j for j in data.judgments if j.judge in judges and j.ranking]
+    if not mine:
+        return None
+    tops = [(j.ranking or [[]])[0] for j in mine]
+    won = [("A0" in top) / len(top) for top in tops]
+    fair = [1 / len(data.blinds.labels(j)) for j in mine]
+    return bias.first_slot_rate(won, [data.clusters[j.item_id] for j in mine], fair)

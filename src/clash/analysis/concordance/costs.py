@@ -1,0 +1,56 @@
+"""What an evaluation costs, and what a correct verdict costs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from clash.analysis.concordance.cases import Case
+    from clash.analysis.rundata import RunData
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Money and time, of the whole run.
+
+    Attributes:
+        cost_usd: null where nobody knows; ``exact`` is false where it is a lower bound.
+        per_item, per_correct: dollars by item judged, and by verdict that is the label.
+        wall_s: seconds from start to end; ``wall_per_item`` shrinks with concurrency.
+        called_s: seconds that an item's calls took, added up; null where not recorded.
+    """
+
+    cost_usd: float | None
+    exact: bool
+    per_item: float | None
+    per_correct: float | None
+    wall_s: float
+    wall_per_item: float | None
+    called_s: float | None
+
+
+def costs(data: RunData, found: Sequence[Case]) -> Costs:
+    """From the calls; from the manifest where the run holds none."""
+    n, right = len(data.items), sum(case.right for case in found)
+    if data.usage:
+        spent: float | None = math.fsum(use.cost_usd for use in data.usage.values())
+        exact = not any(use.unknown for use in data.usage.values())
+    else:
+        spent, exact = data.manifest.cost_usd, not data.manifest.cost_is_lower_bound
+    called = math.fsum(s for use in data.usage.values() for s in use.latencies)
+    wall = data.manifest.wall_s
+    # Only labelled items can be right, so their share of the cost is what a correct one costs.
+    share = len(found) / n if n else 0.0
+    return Costs(
+        cost_usd=spent,
+        exact=exact,
+        per_item=None if spent is None or not n else spent / n,
+        per_correct=None if spent is None or not right else spent * share / right,
+        wall_s=wall,
+        wall_per_item=wall / n if n and wall else None,
+        called_s=called / n if n and data.usage else None,
+    )

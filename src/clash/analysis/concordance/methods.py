@@ -1,0 +1,132 @@
+"""One table of everything that could have decided: chance, baselines, each judge, the panel, people."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+from clash import baselines
+from clash.analysis.concordance.cases import TIE, Case, Rate, codes, concordance_of, rate
+from clash.stats.tests import Significance, paired_difference
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from clash.analysis.concordance.headline import People
+    from clash.analysis.rundata import RunData
+    from clash.stats.intervals import Interval
+
+Kind = Literal["chance", "baseline", "judge", "observer", "panel", "people", "published"]
+
+
+@dataclass(frozen=True)
+class Method:
+    """Something that could have decided, and how often it says what people say.
+
+    Attributes:
+        rate: over all labelled items; null where only a published figure is known.
+        against: the panel less this, on all items: difference, interval and paired test.
+        source: where a published figure is from.
+    """
+
+    name: str
+    kind: Kind
+    estimate: float
+    rate: Rate | None = None
+    interval: Interval | None = None
+    against: Interval | None = None
+    test: Significance | None = None
+    source: str = ""
+
+
+def methods(data: RunData, found: Sequence[Case], people: People | None) -> list[Method]:
+    """Every line, in the order in which to read them."""
+    panel = [float(case.right) for case in found]
+    # What a guess may expect is no estimate, so it has no interval.
+    made = [replace(_line("random guess", "chance", found, _chance(found), panel), interval=None)]
+    made += _baselines(data, found, panel)
+    for panelist in data.rules.panelists:
+        kind: Kind = "judge" if panelist.role == "voting" else "observer"
+        made += _judge(panelist.id, kind, found, panel)
+    made.append(_panel(data, found))
+    if people is not None:
+        made.append(_person("two people, any vote", people.agreement))
+        if people.decisive is not None:
+            made.append(_person("two people, votes that are no tie", people.decisive))
+    return [*made, *published(data)]
+
+
+def _panel(data: RunData, found: Sequence[Case]) -> Method:
+    judged = concordance_of(found)
+    name = f"panel of {len(data.rules.voting)} ({data.rules.method})"
+    return Method(name, "panel", judged.estimate, judged, judged.clustered)
+
+
+def _line(
+    name: str,
+    kind: Kind,
+    found: Sequence[Case],
+    credit: Sequence[float],
+    panel: Sequence[float],
+    judged: Sequence[bool] | None = None,
+) -> Method:
+    groups = codes(found)
+    mine = rate(credit, groups, judged)
+    gap = paired_difference(panel, credit, groups)
+    return Method(name, kind, mine.estimate, mine, mine.clustered, gap.difference, gap.test)
+
+
+def _chance(found: Sequence[Case]) -> list[float]:
+    """A blind guess among the candidates; it never says tie."""
+    return [0.0 if case.label == TIE else 1 / len(case.candidates) for case in found]
+
+
+def _judge(judge: str, kind: Kind, found: Sequence[Case], panel: Sequence[float]) -> list[Method]:
+    there = [judge in case.tops for case in found]
+    if not any(there):
+        return []
+    if kind == "observer":
+        # An observer that saw some of the items is compared on these alone.
+        found = [case for case, is_there in zip(found, there, strict=True) if is_there]
+        panel = [float(case.right) for case in found]
+        there = [True] * len(found)
+    right = [float(case.tops.get(judge) == case.label) for case in found]
+    return [_line(judge, kind, found, right, panel, there)]
+
+
+def _baselines(data: RunData, found: Sequence[Case], panel: Sequence[float]) -> list[Method]:
+    if not all(len(case.lengths) > 1 for case in found):
+        return []
+    items = {item.item_id: item for item in data.items}
+    made = []
+    for name in baselines.BASELINES:
+        credit = []
+        for case in found:
+            criteria = data.criteria.get(case.item_id)
+            task = baselines.Case(
+                items[case.item_id].turns,
+                data.texts[case.item_id],
+                criteria.criteria if criteria else (),
+            )
+            credit.append(_credit(baselines.judge(name, task).ranking[0], case.label))
+        made.append(_line(f"baseline: {name}", "baseline", found, credit, panel))
+    return made
+
+
+def _credit(top: Sequence[str], label: str) -> float:
+    """A tie of k has a chance of 1/k to guess a winner right."""
+    if label == TIE:
+        return float(len(top) > 1)
+    return 1 / len(top) if label in top else 0.0
+
+
+def _person(name: str, interval: Interval) -> Method:
+    return Method(name, "people", interval.estimate, interval=interval)
+
+
+def published(data: RunData) -> list[Method]:
+    """Figures of other work on this data set, as its catalogue entry gives them."""
+    return [
+        Method(str(line["name"]), "published", float(line["value"]), source=str(line["source"]))
+        for line in data.manifest.dataset.get("published", [])
+    ]

@@ -1,0 +1,61 @@
+"""Whether unanimous verdicts are right more often than split ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from clash.analysis.concordance.breakdown import Contrast, contrast
+from clash.analysis.concordance.cases import Case, Rate, codes, concordance_of, rate
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+@dataclass(frozen=True)
+class Split:
+    """Concordance by how the panel split.
+
+    Attributes:
+        by_split: a rate for each split, as ``2-1``.
+        judges_on_split: each voting judge on the items where the panel is not unanimous.
+        incomplete: items with a verdict but not of all judges: neither unanimous nor a full
+            split, and left out of the contrast.
+    """
+
+    unanimous: Rate | None
+    split: Rate | None
+    incomplete: int
+    contrast: Contrast | None
+    by_split: dict[str, Rate]
+    judges_on_split: dict[str, Rate]
+
+
+def split(found: Sequence[Case], voting: Sequence[str]) -> Split:
+    """Compare unanimous verdicts with those that are not."""
+    whole = [case for case in found if case.said and all(judge in case.tops for judge in voting)]
+    agreed = [case for case in whole if case.verdict.unanimous]
+    apart = [case for case in whole if not case.verdict.unanimous]
+    decided = sum(case.said is not None for case in found)
+    both = bool(agreed and apart)
+    splits = sorted({case.verdict.split or "" for case in whole})
+    return Split(
+        unanimous=concordance_of(agreed) if agreed else None,
+        split=concordance_of(apart) if apart else None,
+        incomplete=decided - len(whole),
+        contrast=_contrast(agreed, apart) if both else None,
+        by_split={
+            name: concordance_of([case for case in whole if (case.verdict.split or "") == name])
+            for name in splits
+        },
+        judges_on_split={judge: _judge(judge, apart) for judge in voting} if apart else {},
+    )
+
+
+def _contrast(agreed: Sequence[Case], apart: Sequence[Case]) -> Contrast:
+    first, second = [case.right for case in agreed], [case.right for case in apart]
+    return contrast("unanimous", "split", first, second, "judged by the whole panel")
+
+
+def _judge(judge: str, found: Sequence[Case]) -> Rate:
+    return rate([float(case.tops[judge] == case.label) for case in found], codes(found))

@@ -1,0 +1,221 @@
+"""Every headline number of a run under one flat name: what gates test and published figures meet."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from clash.analysis.concordance import Concordance, Rate
+    from clash.analysis.findings import Findings
+    from clash.stats.intervals import Interval
+
+    Named = Iterator[tuple[str, "Figure"]]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A number, and its interval where it is an estimate."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+    @classmethod
+    def of(cls, interval: Interval) -> Figure:
+        """An estimate."""
+        return cls(interval.estimate, interval.low, interval.high)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A published figure beside ours.
+
+    Attributes:
+        table: where it is published.
+        says: what it is of.
+        ours: null where the runs at hand cannot tell.
+        same: ours, rounded as the published one is, equals it.
+        why: the reason for a difference, or how the figure comes about.
+    """
+
+    table: str
+    says: str
+    figure: str
+    published: float
+    ours: float | None
+    same: bool
+    digits: int
+    why: str
+
+
+def claims(entries: Sequence[Mapping[str, object]], found: Mapping[str, Figure]) -> list[Claim]:
+    """Published figures beside those of a report."""
+    made = []
+    for entry in entries:
+        name, digits = str(entry["figure"]), int(str(entry.get("digits", 0)))
+        published = float(str(entry["value"]))
+        ours = found[name].value if name in found else None
+        same = ours is not None and math.isclose(
+            round_half_up(ours, digits), published, abs_tol=1e-9
+        )
+        made.append(
+            Claim(
+                str(entry["table"]),
+                str(entry["says"]),
+                name,
+                published,
+                ours,
+                same,
+                digits,
+                str(entry.get("why", "")),
+            )
+        )
+    return made
+
+
+def round_half_up(value: float, digits: int) -> float:
+    """Rounded as print does it: halves away from zero, not to even."""
+    scale = 10**digits
+    return math.copysign(math.floor(abs(value) * scale + 0.5 + 1e-9) / scale, value)
+
+
+def figures(found: Findings) -> dict[str, Figure]:
+    """The numbers of one run, by name; what is not known or not a number is absent."""
+    named = [*_run(found)]
+    if found.concordance is not None:
+        named += _concordance(found.concordance)
+    return dict(known(named))
+
+
+def known(named: Sequence[tuple[str, Figure]]) -> Named:
+    """Those that are numbers."""
+    return ((name, figure) for name, figure in named if math.isfinite(figure.value))
+
+
+def _run(found: Findings) -> Named:
+    covered = found.coverage
+    yield "unanimity", Figure.of(found.unanimity.rate)
+    if found.unanimity.mean_confidence is not None:
+        yield "confidence", Figure(found.unanimity.mean_confidence)
+    yield "cost", Figure(found.cost_usd)
+    if covered.items:
+        yield "items", Figure(covered.items)
+        yield "cost.item", Figure(found.cost_usd / covered.items)
+        yield "coverage", Figure((covered.decided + covered.tied) / covered.items)
+        yield "decided", Figure(covered.decided / covered.items)
+        yield "tied", Figure(covered.tied / covered.items)
+    if covered.expected:
+        usable = covered.clean + covered.repaired
+        yield "judgments.usable", Figure(usable / covered.expected)
+        yield "judgments.failed", Figure(1 - usable / covered.expected)
+        yield "judgments.repaired", Figure(covered.repaired / covered.expected)
+    if found.position.first_shown is not None:
+        yield "first_shown", Figure.of(found.position.first_shown)
+    for row in found.leaderboard:
+        yield f"win_rate.{row.candidate}", Figure.of(row.win_rate)
+        if row.points is not None:
+            yield f"points.{row.candidate}", Figure.of(row.points)
+    for judge in found.judges:
+        for name, interval in (("agreement", judge.agreement), ("flips", judge.flips)):
+            if interval is not None:
+                yield f"{name}.{judge.judge}", Figure.of(interval)
+    if found.pairs:
+        yield (
+            "agreement.lowest",
+            min((Figure.of(pair.agreement) for pair in found.pairs), key=lambda f: f.value),
+        )
+
+
+def _concordance(found: Concordance) -> Named:
+    head = found.headline
+    yield "concordance", Figure.of(head.rate.clustered)
+    yield "concordance.judged", Figure.of(head.rate.of_judged)
+    yield "concordance.wilson", Figure.of(head.rate.wilson)
+    yield from _bounds("concordance.wilson", head.rate.wilson)
+    yield from _count("labelled", head.rate)
+    for name, kappa in zip(
+        ("kappa", "kappa.sides", "kappa.candidates"), found.kappas, strict=False
+    ):
+        yield name, Figure.of(kappa.interval)
+        yield from _bounds(name, kappa.interval)
+    for line in found.methods:
+        if line.rate is not None and line.kind != "panel":
+            yield f"method.{line.name}", Figure.of(line.rate.clustered)
+            yield f"method.{line.name}.judged", Figure.of(line.rate.of_judged)
+        if line.kind == "judge" and line.against is not None:
+            yield f"ahead.{line.name}", Figure.of(line.against)
+    if found.people is not None:
+        yield "people", Figure.of(found.people.agreement)
+        yield "alpha", Figure.of(found.people.alpha)
+    for kind, rows in (("winner", found.by_winner), ("tier", found.by_tier), ("tag", found.by_tag)):
+        for row in rows:
+            yield from _count(f"{kind}.{row.name}", row.rate)
+    yield from _tests(found)
+    yield from _biases(found)
+    for name, value in (
+        ("cost.correct", found.costs.per_correct),
+        ("cost.labelled_run", found.costs.cost_usd),
+        ("cost.evaluation", found.costs.per_item),
+        ("seconds", found.costs.wall_s),
+        ("seconds.item", found.costs.wall_per_item),
+    ):
+        if value is not None:
+            yield name, Figure(value)
+
+
+def _bounds(name: str, interval: Interval) -> Named:
+    yield f"{name}.low", Figure(interval.low)
+    yield f"{name}.high", Figure(interval.high)
+
+
+def _count(name: str, rate: Rate) -> Named:
+    yield f"{name}.n", Figure(rate.n)
+    yield f"{name}.judged.n", Figure(rate.judged)
+    yield f"{name}.right", Figure(rate.right)
+    if name != "labelled":
+        yield f"{name}.concordance", Figure.of(rate.clustered)
+        yield f"{name}.concordance.judged", Figure.of(rate.of_judged)
+
+
+def _tests(found: Concordance) -> Named:
+    for line in found.contrasts[:1]:
+        yield "contrast.chi_square", Figure(line.chi_square.statistic)
+        yield "contrast.chi_square.p", Figure(line.chi_square.p)
+        yield "contrast.chi_square.corrected", Figure(line.corrected.statistic)
+        yield "contrast.fisher.p", Figure(line.fisher.p)
+        yield "contrast.odds_ratio", Figure.of(line.odds_ratio)
+    split = found.split
+    for name, rate in (("unanimous", split.unanimous), ("split", split.split)):
+        if rate is not None:
+            yield from _count(name, rate)
+    yield "disagreements", Figure(len(found.disagreements))
+    for way in found.directions:
+        name = f"direction.{way.scale.partition(' ')[0]}"
+        yield f"{name}.stronger", Figure(way.stronger)
+        yield f"{name}.weaker", Figure(way.weaker)
+        yield f"{name}.level", Figure(way.level)
+        yield f"{name}.unknown", Figure(way.unknown)
+        yield f"{name}.gap", Figure(way.mean_gap)
+        yield f"{name}.p", Figure(way.test.p)
+    for pair in found.chronic:
+        yield f"missed.{pair.pair}", Figure(pair.misses)
+        yield f"missed.{pair.pair}.share", Figure.of(pair.share)
+
+
+def _biases(found: Concordance) -> Named:
+    for family in found.families:
+        yield f"family.{family.who}.{family.family}.picks", Figure(family.picked)
+        yield f"family.{family.who}.{family.family}.people", Figure(family.people)
+    for line in found.self_rates:
+        yield f"self.{line.judge}.n", Figure(line.n)
+        yield f"self.{line.judge}.own", Figure.of(line.own)
+        yield f"self.{line.judge}.people", Figure.of(line.people)
+        yield f"self.{line.judge}.difference", Figure.of(line.test.difference)
+    for length in found.lengths:
+        yield f"longer_wins.{length.who}", Figure.of(length.rate.interval)
+    for position in found.positions:
+        yield f"first_wins.{position.who}", Figure.of(position.rate.interval)

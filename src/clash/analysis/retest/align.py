@@ -1,0 +1,186 @@
+"""Runs of the same items side by side: verdicts as codes, in one order."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from clash.errors import StatisticsError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from clash.analysis.rundata import RunData
+
+    Codes = NDArray[np.intp]
+    Floats = NDArray[np.float64]
+
+TIE = "tie"
+
+
+@dataclass(frozen=True)
+class Aligned:
+    """Runs on the items of the first one.
+
+    Attributes:
+        names: of the runs.
+        items: ids, in the order of the first run.
+        candidates: by item, in the order of the source.
+        verdicts: (n, R), place of the winner among the candidates, K for a tie, -1 for none.
+        held: (n, R), the run has the item at all.
+        labels: (n,), -1 where nobody labelled it.
+        confidence: (n, R), NaN without a verdict.
+        clusters: (n,), codes.
+        responses: (n, R), codes: the same where the response texts are the same; -1 not held.
+    """
+
+    runs: tuple[RunData, ...]
+    items: tuple[str, ...]
+    candidates: tuple[tuple[str, ...], ...]
+    verdicts: Codes
+    held: NDArray[np.bool_]
+    labels: Codes
+    confidence: Floats
+    clusters: Codes
+    responses: Codes
+
+    @property
+    def names(self) -> list[str]:
+        """Run names."""
+        return [data.manifest.run for data in self.runs]
+
+    @cached_property
+    def n_classes(self) -> int:
+        """Codes are below this."""
+        return max(len(names) for names in self.candidates) + 1
+
+    @cached_property
+    def whole(self) -> list[int]:
+        """Runs that hold every item of the first."""
+        return [int(run) for run in np.flatnonzero(self.held.all(axis=0))]
+
+    @property
+    def partial(self) -> list[int]:
+        """Runs on a part of the items: targeted ones."""
+        return [run for run in range(len(self.runs)) if run not in self.whole]
+
+    @cached_property
+    def labelled(self) -> NDArray[np.bool_]:
+        """(n,), somebody labelled it."""
+        return self.labels >= 0
+
+    @property
+    def right(self) -> NDArray[np.bool_]:
+        """(n, R), the verdict is the label; no verdict is a miss."""
+        same: NDArray[np.bool_] = (self.verdicts == self.labels[:, None]) & (self.verdicts >= 0)
+        return same
+
+    @property
+    def fresh(self) -> bool:
+        """Some whole runs judged other responses than the first."""
+        first = self.responses[:, [self.whole[0]]]
+        return bool(np.any(self.responses[:, self.whole] != first))
+
+
+def align(runs: Sequence[RunData]) -> Aligned:
+    """Put runs side by side.
+
+    Raises:
+        StatisticsError: fewer than two runs, a name that stands twice, or no shared item.
+    """
+    if len(runs) < 2:
+        raise StatisticsError("a retest needs two runs of the same items, or more")
+    first = runs[0]
+    order = _candidates(first)
+    items = tuple(item.item_id for item in first.items)
+    tables = [_table(data, items, order) for data in runs]
+    held = np.stack([table.held for table in tables], axis=1)
+    if not held[:, 1:].any():
+        raise StatisticsError(
+            f"{first.manifest.run} and {runs[1].manifest.run} share no item: they are not runs of"
+            " the same items (`clash compare` compares other runs)"
+        )
+    codes: dict[str, int] = {}
+    clusters = [codes.setdefault(item.cluster, len(codes)) for item in first.items]
+    truth = first.truth
+    return Aligned(
+        runs=tuple(runs),
+        items=items,
+        candidates=tuple(order[item] for item in items),
+        verdicts=np.stack([table.verdicts for table in tables], axis=1),
+        held=held,
+        labels=np.array([_code(truth.get(item), order[item]) for item in items], dtype=np.intp),
+        confidence=np.stack([table.confidence for table in tables], axis=1),
+        clusters=np.array(clusters, dtype=np.intp),
+        responses=_response_codes([table.texts for table in tables]),
+    )
+
+
+@dataclass(frozen=True)
+class _Table:
+    verdicts: Codes
+    held: NDArray[np.bool_]
+    confidence: Floats
+    texts: list[str]
+
+
+def _candidates(data: RunData) -> dict[str, tuple[str, ...]]:
+    found: dict[str, list[str]] = {item.item_id: [] for item in data.items}
+    for response in data.responses:
+        found[response.item_id].append(response.candidate)
+    return {item: tuple(names) for item, names in found.items()}
+
+
+def _code(winner: str | None, candidates: Sequence[str]) -> int:
+    if winner is None:
+        return -1
+    return len(candidates) if winner == TIE else candidates.index(winner)
+
+
+def _table(data: RunData, items: Sequence[str], order: dict[str, tuple[str, ...]]) -> _Table:
+    verdicts = {verdict.item_id: verdict for verdict in data.verdicts}
+    texts = _texts(data)
+    codes, confidence = [], []
+    for item in items:
+        verdict = verdicts.get(item)
+        said = None
+        if verdict is not None and verdict.ranking is not None:
+            said = verdict.winner or TIE
+        known = said is None or said == TIE or said in order[item]
+        if not known:
+            raise StatisticsError(
+                f"{data.manifest.run}: item {item} has other candidates than in the first run"
+            )
+        codes.append(_code(said, order[item]))
+        sure = None if verdict is None else verdict.confidence
+        confidence.append(np.nan if sure is None else sure)
+    held = np.array([item in verdicts for item in items])
+    return _Table(
+        np.array(codes, dtype=np.intp),
+        held,
+        np.array(confidence),
+        [texts.get(i, "") for i in items],
+    )
+
+
+def _texts(data: RunData) -> dict[str, str]:
+    """A digest of an item's responses; a text that is not there is told by what is said of it."""
+    found: dict[str, list[str]] = {}
+    for r in sorted(data.responses, key=lambda r: r.candidate):
+        found.setdefault(r.item_id, []).append(f"{r.candidate}\0{r.text or r.error}")
+    return {
+        item: hashlib.sha256("\0\0".join(parts).encode("utf-8", "replace")).hexdigest()
+        for item, parts in found.items()
+    }
+
+
+def _response_codes(texts: Sequence[Sequence[str]]) -> Codes:
+    seen: dict[str, int] = {"": -1}
+    rows = [[seen.setdefault(text, len(seen)) for text in column] for column in texts]
+    return np.array(rows, dtype=np.intp).T

@@ -1,0 +1,125 @@
+"""Targeted reruns: which items are worth judging again, and what a further run says of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from clash.stats.intervals import Interval, wilson
+from clash.stats.retest import (
+    Confirmation,
+    Stability,
+    confirm,
+    low_confidence_first,
+    match_table,
+    select_targets,
+    stability,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from clash.analysis.retest.align import Aligned
+    from clash.stats.retest import MatchTable, Targets
+
+STABLE = 31
+"""How many of the least confident stable items are taken, as in the first paper."""
+
+_SELECTION = (
+    "these items were chosen for having been wrong before: items that are wrong half of the time"
+    " are among them too, so a coin's chance is easy to reject, and the rate that selection alone"
+    " predicts is the fair comparison"
+)
+
+
+@dataclass(frozen=True)
+class Group:
+    """What became of some selected items in a further run.
+
+    Attributes:
+        right: items whose new verdict is the label; without labels, that repeats the old one.
+        changed: new verdicts that are not the old ones' (of unstable items: the first run's).
+    """
+
+    name: str
+    n: int
+    right: Interval
+    changed: int
+    items: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Targeted:
+    """A further run on selected items.
+
+    Attributes:
+        groups: stably incorrect, unstable, stable.
+        confirmed: whether stably incorrect items are wrong again; null without labels or items.
+        caveat: what selection does to the test.
+        others: items it holds that the selection does not name.
+    """
+
+    run: str
+    groups: list[Group]
+    confirmed: Confirmation | None
+    caveat: str
+    others: int
+
+
+def classify(found: Aligned, runs: Sequence[int]) -> Stability:
+    """Stability of every item over ``runs``, by labels where all items have one."""
+    labels = found.labels if found.labelled.all() else None
+    return stability(found.verdicts[:, runs], labels)
+
+
+def targets(found: Aligned, n_stable: int = STABLE) -> Targets:
+    """The items worth judging again, from the runs on all items."""
+    return select_targets(classify(found, found.whole), found.confidence[:, found.whole], n_stable)
+
+
+def ranking(found: Aligned) -> NDArray[np.intp]:
+    """Items by rising mean confidence over the runs on all items."""
+    return low_confidence_first(found.confidence[:, found.whole])
+
+
+def targeted(found: Aligned, run: int) -> Targeted:
+    """What run number ``run`` says of items that the runs on all items had judged."""
+    classes = classify(found, found.whole).categories
+    held = found.held[:, run]
+    names = ("stably incorrect", "unstable", "stably correct", "stable")
+    groups = [_group(found, run, name, np.flatnonzero(held & (classes == name))) for name in names]
+    wrong = np.flatnonzero(held & (classes == "stably incorrect"))
+    return Targeted(
+        found.names[run],
+        [group for group in groups if group.n],
+        _confirmed(found, run, wrong) if len(wrong) else None,
+        _SELECTION,
+        int(held.sum()) - sum(group.n for group in groups),
+    )
+
+
+def _group(found: Aligned, run: int, name: str, rows: NDArray[np.intp]) -> Group:
+    new, old = found.verdicts[rows, run], found.verdicts[rows, found.whole[0]]
+    aim = old if name == "stable" or not found.labelled.all() else found.labels[rows]
+    return Group(
+        name,
+        len(rows),
+        wilson(int(np.sum((new == aim) & (new >= 0))), len(rows)),
+        int(np.sum(new != old)),
+        tuple(found.items[row] for row in rows),
+    )
+
+
+def _confirmed(found: Aligned, run: int, wrong: NDArray[np.intp]) -> Confirmation:
+    again = int(np.sum(~found.right[wrong, run]))
+    return confirm(again, len(wrong), base_table(found))
+
+
+def base_table(found: Aligned) -> MatchTable:
+    """Matches of the first two runs on all items."""
+    first, second = found.whole[:2]
+    return match_table(found.right[:, first], found.right[:, second])

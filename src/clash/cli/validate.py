@@ -1,0 +1,292 @@
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from clash.cli.common import AsJson, ConfigFile, EnvFile, Out, Quiet, Seed, Verbose
+from clash.cli.datasets import Cache, RuleSet, Stratify
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from clash.cli.pipeline import Origin
+    from clash.collect.load import Prompts
+    from clash.config import Config
+    from clash.datasets.pairs import Dataset
+    from clash.datasets.sample import Rules, Sample
+
+_YAML = (".yaml", ".yml")
+_SAMPLE_SEED = 42
+
+
+def validate(
+    dataset: Annotated[
+        str,
+        typer.Argument(
+            help="A name of `clash datasets list`, or a file of labelled pairs or prompts.",
+            metavar="DATASET",
+        ),
+    ],
+    n: Annotated[
+        int | None, typer.Option("--n", "-n", min=1, help="How many items to draw; default: all.")
+    ] = None,
+    sample_seed: Annotated[
+        int, typer.Option("--sample-seed", help="Seed of the draw.")
+    ] = _SAMPLE_SEED,
+    rules: Annotated[
+        RuleSet | None,
+        typer.Option(
+            "--rules",
+            help="paper: the published inclusion rules (default by name); clear: clear winners;"
+            " all: whatever has a label (default for a file).",
+        ),
+    ] = None,
+    stratify: Annotated[
+        Stratify | None, typer.Option("--stratify", help="Draw in proportion to this.")
+    ] = None,
+    tiers: Annotated[
+        Path | None,
+        typer.Option("--tiers", help="YAML: tier (or tier, elo, family) by candidate."),
+    ] = None,
+    panel: Annotated[
+        str | None,
+        typer.Option("--panel", "-p", envvar="CLASH_PANEL", help="Name or file of the panel."),
+    ] = None,
+    out: Out = Path("runs"),
+    run_id: Annotated[str | None, typer.Option("--run-id", help="Name of the run folder.")] = None,
+    method: Annotated[
+        str | None, typer.Option("--method", help="How judgments become verdicts.")
+    ] = None,
+    max_cost: Annotated[
+        float | None,
+        typer.Option("--max-cost", envvar="CLASH_MAX_COST", min=0, help="US dollars, a hard cap."),
+    ] = None,
+    allow_unknown_price: Annotated[
+        bool, typer.Option("--allow-unknown-price", help="Call models whose price is unknown.")
+    ] = False,
+    concurrency: Annotated[
+        int | None,
+        typer.Option(
+            "--concurrency", "-j", envvar="CLASH_CONCURRENCY", min=1, help="Most calls in flight."
+        ),
+    ] = None,
+    criteria: Annotated[
+        str | None, typer.Option("--criteria", help="dynamic, fixed or none.")
+    ] = None,
+    criteria_from: Annotated[
+        str | None, typer.Option("--criteria-from", help="A run whose criteria are used again.")
+    ] = None,
+    both_orders: Annotated[
+        bool | None, typer.Option("--both-orders", help="Each judge sees both orders.")
+    ] = None,
+    per_judge: Annotated[
+        bool | None, typer.Option("--per-judge", help="A shuffle of its own for each judge.")
+    ] = None,
+    replay: Annotated[
+        str | None, typer.Option("--replay", help="Answer from this run's calls: no network, free.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Plan and price; make no call.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before spending.")] = False,
+    cache: Cache = None,
+    config: ConfigFile = None,
+    env_file: EnvFile = None,
+    seed: Seed = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+) -> None:
+    """Hold a panel against people: judge labelled pairs blind, then report the concordance.
+
+    `clash validate mt-bench --n 100 --panel supreme-court`
+    """
+    from clash.cli import pipeline
+    from clash.collect.resolve import load_environ, read_config
+    from clash.store.folder import RunFolder
+
+    environ = load_environ(os.environ, env_file)
+    overrides: dict[str, Any] = {
+        "panel": panel,
+        "aggregate.method": method,
+        "limits.max_cost": max_cost,
+        "limits.allow_unknown_price": allow_unknown_price or None,
+        "limits.concurrency": concurrency,
+        "criteria.mode": criteria,
+        "criteria.reuse": criteria_from,
+        "blinding.both_orders": both_orders,
+        "blinding.per_judge": per_judge,
+        "seed": seed,
+    }
+    drawn = _drawn(dataset, cache, rules, n=n, seed=sample_seed, stratify=stratify)
+    earlier = RunFolder.open(replay, out=out) if replay else None
+    made = pipeline.assemble(
+        _injected_only(read_config(config, overrides)), _prompts(drawn), environ, replay=earlier
+    )
+    raise typer.Exit(
+        pipeline.launch(
+            made,
+            environ,
+            kind="validate",
+            out=out,
+            run_id=run_id,
+            origin=_origin(drawn, tiers),
+            dry_run=dry_run,
+            yes=yes,
+            as_json=as_json,
+            quiet=quiet,
+            whole=verbose,
+        )
+    )
+
+
+def _injected_only(config: Config) -> Config:
+    """The configuration without anyone who would generate a response or judge its own."""
+    from clash.config import Observers
+
+    return config.model_copy(
+        update={
+            "prompts": None,
+            "candidates": [],
+            "repeat": 1,
+            "observers": config.observers
+            if isinstance(config.observers.judges, list)
+            else Observers(judges=[]),
+        }
+    )
+
+
+def _drawn(
+    name: str,
+    cache: Path | None,
+    chosen: RuleSet | None,
+    *,
+    n: int | None,
+    seed: int,
+    stratify: Stratify | None,
+) -> Sample:
+    """The labelled items to judge.
+
+    Raises:
+        InputError: there is no such data set, it holds no label, or too few items.
+    """
+    from dataclasses import replace
+
+    import numpy as np
+
+    from clash.datasets.sample import sample
+    from clash.errors import InputError
+
+    loaded = _loaded(name, cache)
+    if not any(item.label for item in loaded.items):
+        raise InputError(
+            "holds no label, so there is nobody to agree with",
+            path=name,
+            mend="give each item a label (a candidate, or tie), or use `clash eval`",
+        )
+    wanted = replace(
+        _rules(loaded, chosen, is_file=Path(name).exists()),
+        n=n,
+        seed=seed,
+        stratify=stratify.value if stratify else None,
+    )
+    labelled = loaded.only({item.item_id for item in loaded.items if item.label})
+    return sample(labelled, wanted, np.random.default_rng(seed))
+
+
+def _loaded(name: str, cache: Path | None) -> Dataset:
+    from clash.collect.load import load
+    from clash.datasets import loaders
+    from clash.datasets.pairs import Dataset, labels_path, read_labels
+
+    path = Path(name)
+    if path.suffix.lower() not in _YAML:
+        return loaders.load(name, cache=cache)
+    prompts = load(path)
+    beside = labels_path(path)
+    return Dataset(
+        name=path.stem,
+        source=path.name,
+        licence="as its file says",
+        items=prompts.items,
+        responses=prompts.responses,
+        labels=read_labels(beside) if beside.is_file() else (),
+        notes=prompts.warnings,
+    )
+
+
+def _rules(loaded: Dataset, chosen: RuleSet | None, *, is_file: bool) -> Rules:
+    from clash.datasets.sample import Rules, paper_rules
+
+    match chosen or (RuleSet.all if is_file else RuleSet.paper):
+        case RuleSet.paper:
+            return paper_rules(loaded.name)
+        case RuleSet.clear:
+            return Rules(clear_winner=True)
+        case RuleSet.all:
+            return Rules()
+
+
+def _prompts(drawn: Sample) -> Prompts:
+    from clash.collect.load import Prompts
+    from clash.datasets.pairs import to_prompts
+
+    dataset = drawn.dataset
+    digest = hashlib.sha256()
+    for line in to_prompts(dataset):
+        digest.update(f"{line}\n".encode())
+    left_out = {k: v for k, v in drawn.counts.items() if k not in ("items", "admitted", "drawn")}
+    told = [f"left out: {count} ({reason})" for reason, count in left_out.items()]
+    told += [f"the source does not say, so not applied: {name}" for name in drawn.unanswered]
+    return Prompts(
+        Path(dataset.name), dataset.items, dataset.responses, digest.hexdigest(),
+        (*dataset.notes, *told),
+    )  # fmt: skip
+
+
+def _origin(drawn: Sample, tiers: Path | None) -> Origin:
+    from clash.cli.pipeline import Origin
+    from clash.datasets import catalogue
+
+    dataset = drawn.dataset
+    entry = catalogue.named(dataset.name)
+    return Origin(
+        labels=dataset.labels,
+        dataset={
+            "name": dataset.name,
+            "source": dataset.source,
+            "licence": dataset.licence,
+            "rules": asdict(drawn.rules),
+            "counts": dict(drawn.counts),
+            "published": [ref.model_dump() for ref in entry.published] if entry else [],
+        },
+        candidates=tuple(_known(dataset.candidates, tiers)),
+    )
+
+
+def _known(candidates: Iterable[str], tiers: Path | None) -> list[dict[str, Any]]:
+    """Family, tier and rating of each candidate: as clash knows them, then as the file says."""
+    from clash.datasets import models
+    from clash.documents import read_yaml
+
+    told: dict[str, Any] = {}
+    if tiers is not None:
+        document = read_yaml(tiers)
+        if not isinstance(document.value, dict):
+            raise document.error("expected candidate: tier", mend="gpt-4: strong")
+        for name, about in document.value.items():
+            told[str(name)] = _about(about, document, str(name))
+    return [{**models.describe(name), **told.get(name, {})} for name in candidates]
+
+
+def _about(about: object, document: Any, name: str) -> dict[str, Any]:  # noqa: ANN401 - a Document
+    if isinstance(about, str):
+        return {"tier": about}
+    if isinstance(about, dict) and set(about) <= {"tier", "elo", "family"}:
+        return about
+    raise document.error("expected a tier, or tier, elo and family", name)
