@@ -7,6 +7,8 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+import msgspec
+
 from clash.config import Options
 from clash.records import Tokens
 
@@ -69,8 +71,12 @@ class Request:
 
     def hash(self, model: str) -> str:
         """SHA-256 of :meth:`content`."""
-        text = json.dumps(self.content(model), sort_keys=True, ensure_ascii=False)
-        return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+        content = self.content(model)
+        try:
+            text = msgspec.json.encode(content, order="sorted")
+        except UnicodeEncodeError:  # lone surrogates; a line of ASCII can hold them
+            text = json.dumps(content, sort_keys=True).encode()
+        return hashlib.sha256(text).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

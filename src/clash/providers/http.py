@@ -6,12 +6,12 @@ aiohttp, since its pool costs the same at five hundred connections as at five; m
 
 from __future__ import annotations
 
-import json
 import time
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import aiohttp
+import msgspec
 
 from clash import __version__
 from clash.providers.failures import Failure, from_line
@@ -84,7 +84,7 @@ class HttpProvider(NetworkProvider):
         exchange.url = self._url
         session = self._sessions.get()
         headers = {**self._authorization(), **request.options.headers}
-        payload = json.dumps(sent.body, ensure_ascii=False).encode()
+        payload = msgspec.json.encode(sent.body)
         exchange.began = time.perf_counter()
         try:
             async with session.post(

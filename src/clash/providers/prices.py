@@ -9,16 +9,18 @@ Sums are made in :class:`~decimal.Decimal`; floats are for the records.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from genai_prices.types import ModelPrice, TieredPrices
+    from genai_prices.types import ModelInfo, ModelPrice, Provider, TieredPrices
 
     from clash.config import ModelRef, TokenPrice
     from clash.providers.base import Reply, Request
@@ -84,8 +86,8 @@ def expected(ref: ModelRef, request: Request, output: int | None = None) -> Cost
         return Cost(Decimal(0), "offline")
     if ref.price is not None:
         return Cost(_flat(ref.price, tokens, output), "config")
-    usd = _from_table(ref, ref.name, tokens, output, None, None)
-    return None if usd is None else Cost(usd, _source())
+    price = next(_prices(ref), None)
+    return None if price is None else Cost(_plain(price, tokens, output), _source())
 
 
 def known(ref: ModelRef) -> bool:
@@ -113,7 +115,7 @@ def _bytes(request: Request) -> int:
     size += len((request.system or "").encode("utf-8", "replace"))
     for part in (request.schema, request.options.extra):
         if part:
-            size += len(json.dumps(part, default=str))
+            size += len(msgspec.json.encode(part, enc_hook=str))
     return size
 
 
@@ -132,6 +134,13 @@ def _flat(price: TokenPrice, tokens_in: int, tokens_out: int) -> Decimal:
     return (rate_in * tokens_in + rate_out * tokens_out) / MILLION
 
 
+def _plain(price: ModelPrice, tokens_in: int, tokens_out: int) -> Decimal:
+    """At the rates for an input of this length, with nothing cached."""
+    rate_in = _dearest(price.input_mtok, tokens_in)
+    rate_out = _dearest(price.output_mtok, tokens_in)
+    return _sum(price, rate_in, rate_out, tokens_in, tokens_out)
+
+
 def _bound(price: ModelPrice, tokens_in: int, tokens_out: int) -> Decimal:
     rate_in = max(
         _dearest(price.input_mtok, tokens_in), _dearest(price.cache_write_mtok, tokens_in)
@@ -139,6 +148,12 @@ def _bound(price: ModelPrice, tokens_in: int, tokens_out: int) -> Decimal:
     rate_out = max(
         _dearest(price.output_mtok, tokens_in), _dearest(price.output_reasoning_mtok, tokens_in)
     )
+    return _sum(price, rate_in, rate_out, tokens_in, tokens_out)
+
+
+def _sum(
+    price: ModelPrice, rate_in: Decimal, rate_out: Decimal, tokens_in: int, tokens_out: int
+) -> Decimal:
     per_call = _dearest(price.requests_kcount, tokens_in) / 1000
     return (rate_in * tokens_in + rate_out * tokens_out) / MILLION + per_call
 
@@ -153,15 +168,24 @@ def _dearest(price: Decimal | TieredPrices | None, tokens: int) -> Decimal:
 
 def _prices(ref: ModelRef) -> Iterator[ModelPrice]:
     """The prices of now and of within the hour: some change on a date, some at an hour."""
+    entry = _entry(ref.name, *_where(ref))
+    if entry is not None:
+        now = datetime.now(UTC)
+        yield entry[1].get_prices(now)
+        yield entry[1].get_prices(now + timedelta(hours=1))
+
+
+@lru_cache(maxsize=1024)
+def _entry(
+    name: str, provider: str | None, address: str | None
+) -> tuple[Provider, ModelInfo] | None:
+    """The table's entry of a model; to look in vain for one that is not there takes long."""
     from genai_prices.data_snapshot import get_snapshot
 
-    now = datetime.now(UTC)
     try:
-        _, info = get_snapshot().find_provider_model(ref.name, None, *_where(ref))
+        return get_snapshot().find_provider_model(name, None, provider, address)
     except LookupError:
-        return
-    yield info.get_prices(now)
-    yield info.get_prices(now + timedelta(hours=1))
+        return None
 
 
 def _from_table(
@@ -173,10 +197,11 @@ def _from_table(
     written: int | None,
 ) -> Decimal | None:
     from genai_prices import Usage
-    from genai_prices.data_snapshot import get_snapshot
 
-    if name is None:
+    entry = None if name is None else _entry(name, *_where(ref))
+    if entry is None:
         return None
+    provider, model = entry
     usage = Usage(
         input_tokens=tokens_in,
         output_tokens=tokens_out,
@@ -184,7 +209,7 @@ def _from_table(
         cache_write_tokens=written,
     )
     try:
-        return get_snapshot().calc(usage, name, *_where(ref), None).total_price
+        return model.calc_price(usage, provider).total_price
     except (LookupError, ValueError):
         # ValueError: counts that contradict each other. Unknown, then; never a guess.
         return None

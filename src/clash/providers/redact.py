@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -41,12 +43,23 @@ class Redactor:
 
     def data(self, value: Any) -> Any:  # noqa: ANN401 - any JSON value
         """``value`` without the keys, wherever in it they stand."""
+        return self._without(value) if self._may_hold_key(value) else value
+
+    def _may_hold_key(self, value: Any) -> bool:  # noqa: ANN401 - any JSON value
+        # Hardly any value does, and to look at its JSON takes a tenth of walking through it.
+        try:
+            text = msgspec.json.encode(value)
+        except UnicodeEncodeError:
+            return True
+        return any(msgspec.json.encode(key)[1:-1] in text for key in self.keys)
+
+    def _without(self, value: Any) -> Any:  # noqa: ANN401 - any JSON value
         if isinstance(value, str):
             return self._own(value)
         if isinstance(value, dict):
-            return {self._own(str(key)): self.data(part) for key, part in value.items()}
+            return {self._own(str(key)): self._without(part) for key, part in value.items()}
         if isinstance(value, list):
-            return [self.data(part) for part in value]
+            return [self._without(part) for part in value]
         return value
 
     def message(self, text: str) -> str:
