@@ -19,7 +19,9 @@ from clash.cli import (
     evaluate,
     export,
     init,
+    power,
     report,
+    rerun,
     resume,
     runs,
     simulate,
@@ -63,12 +65,14 @@ app.command("init", rich_help_panel=_START)(init.init)
 app.command("doctor", rich_help_panel=_START)(doctor.doctor)
 app.command("eval", rich_help_panel=_RUNS)(evaluate.evaluate)
 app.command("validate", rich_help_panel=_RUNS)(validate.validate)
+app.command("rerun", rich_help_panel=_RUNS)(rerun.rerun)
 app.command("resume", rich_help_panel=_RUNS)(resume.resume)
 app.command("report", rich_help_panel=_RUNS)(report.report)
 app.command("runs", rich_help_panel=_RUNS)(runs.runs)
 app.command("verify", rich_help_panel=_RUNS)(verify.verify)
 app.command("export", rich_help_panel=_RUNS)(export.export)
 app.command("aggregate", rich_help_panel=_STATISTICS)(aggregate.aggregate)
+app.command("power", rich_help_panel=_STATISTICS)(power.power)
 app.command("simulate", rich_help_panel=_STATISTICS)(simulate.simulate)
 app.add_typer(datasets.app, rich_help_panel="Data")
 

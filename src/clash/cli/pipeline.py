@@ -117,6 +117,7 @@ def assemble(
     *,
     limit: int | None = None,
     replay: RunFolder | None = None,
+    templates: Templates | None = None,
 ) -> Prepared:
     """Put configuration and prompts together, whatever the prompts came from."""
     if replay is not None:
@@ -128,7 +129,7 @@ def assemble(
         config,
         resolved.panel,
         loaded,
-        Templates.load(config.templates),
+        templates or Templates.load(config.templates),
         criteria_ref=resolved.criteria_ref,
         criteria_why=resolved.criteria_why,
         reused=_reused(config),

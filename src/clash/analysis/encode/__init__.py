@@ -21,7 +21,16 @@ if TYPE_CHECKING:
 
     from clash.store.folder import RunFolder
 
-__all__ = ["Kind", "VoteRow", "Votes", "dump_votes", "encode", "from_run", "read_votes", "write_votes"]
+__all__ = [
+    "Kind",
+    "VoteRow",
+    "Votes",
+    "dump_votes",
+    "encode",
+    "from_run",
+    "read_votes",
+    "write_votes",
+]
 
 
 def read_votes(

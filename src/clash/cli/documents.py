@@ -1,0 +1,46 @@
+"""Reports over several runs as files."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import clash
+from clash.errors import ConfigError
+from clash.report import markdown
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from clash.report.tables import Table
+
+
+def write_report(
+    path: Path,
+    title: str,
+    record: Mapping[str, Any],
+    tables: Sequence[Table],
+    runs: Sequence[str],
+) -> str:
+    """Write a report as its ending says, JSON or Markdown.
+
+    Returns:
+        The path, for the message that says so.
+
+    Raises:
+        ConfigError: another ending.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    match path.suffix.lower():
+        case ".json":
+            whole = {"clash": clash.__version__, "runs": list(runs), **record}
+            text = json.dumps(whole, indent=1, ensure_ascii=False, allow_nan=False)
+        case ".md":
+            head = f"# {markdown.inline(title)}"
+            named = "runs: " + ", ".join(markdown.inline(run) for run in runs)
+            text = "\n\n".join([head, named, *map(markdown.table, tables)])
+        case other:
+            raise ConfigError(f"no report ends in {other!r}", field="--to", mend=".md or .json")
+    path.write_text(text + "\n", encoding="utf-8", newline="\n")
+    return str(path)

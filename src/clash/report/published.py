@@ -1,0 +1,43 @@
+"""Published figures beside ours."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from clash.report.tables import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from clash.analysis.figures import Claim
+
+
+def claims_table(found: Sequence[Claim]) -> Table:
+    """A row for each figure: where it stands, what it says, what follows from the records."""
+    rows = [
+        [
+            claim.table,
+            claim.says,
+            value(claim.published, claim.digits),
+            "cannot be told" if claim.ours is None else value(claim.ours, claim.digits),
+            "same" if claim.same else "differs",
+            claim.why,
+        ]
+        for claim in found
+    ]
+    same = sum(claim.same for claim in found)
+    return Table(
+        f"Published figures ({same} of {len(found)} the same)",
+        ["where", "what", "published", "ours", "", "why"],
+        rows,
+        frozenset({2, 3}),
+    )
+
+
+def value(number: float, digits: int) -> str:
+    """A number with so many decimals; very small ones by their powers of ten."""
+    from clash.analysis.figures import round_half_up
+
+    if number and digits > 4:
+        return f"{number:.3e}"
+    return f"{round_half_up(number, digits):.{digits}f}"

@@ -1,0 +1,289 @@
+"""The test-retest report as tables of words."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from clash.report.concordance import bounds, number, p_value, share
+from clash.report.published import claims_table
+from clash.report.tables import NONE, Table, money, percent
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from clash.analysis.concordance import Rate
+    from clash.analysis.retest import Retest
+    from clash.analysis.retest.targeted import Targeted
+
+_SHOWN = 20
+
+
+def tables(found: Retest) -> list[Table]:
+    """Everything worth a table, in the order of interest; empty ones are left out."""
+    made = [
+        _runs(found),
+        _agreement(found),
+        _matches(found),
+        _stability(found),
+        *map(_targeted, found.targeted),
+        _judges(found),
+        _rankings(found),
+        _variance(found),
+        _changed(found),
+        _unsure(found),
+        claims_table(found.published),
+    ]
+    return [table for table in made if table.rows]
+
+
+def _runs(found: Retest) -> Table:
+    rows = [
+        [
+            line.run,
+            str(line.n),
+            "fresh" if line.fresh_responses else "same",
+            str(line.no_verdict),
+            share(line.concordance),
+            _clustered(line.concordance),
+            _wilson(line.concordance),
+            _kappa(line.concordance),
+            f"{line.unanimous}/{line.n}",
+            money(line.cost_usd),
+        ]
+        for line in found.runs
+    ]
+    for name, rate in (("all whole runs", found.combined), ("majority of runs", found.majority)):
+        if rate is not None:
+            plain = [str(rate.n), "", "", share(rate), _clustered(rate), _wilson(rate)]
+            rows.append([name, *plain, _kappa(rate), "", ""])
+    notes = []
+    if found.combined is not None:
+        notes.append(
+            "all whole runs: verdicts of one item in several runs are one cluster; Wilson's interval"
+            " takes them for independent and is too narrow"
+        )
+        notes.append("kappa: over sides, shuffled, which is 2p - 1")
+    if found.majority_tied:
+        notes.append(f"{found.majority_tied} items have no majority: the runs tie")
+    return Table(
+        f"Runs of the same {found.n} items",
+        [
+            "run",
+            "n",
+            "responses",
+            "no verdict",
+            "right",
+            "95%, clustered",
+            "Wilson",
+            "kappa",
+            "unanimous",
+            "cost",
+        ],
+        rows,
+        frozenset({1, 3, 4, 5, 6, 7, 8, 9}),
+        notes,
+        brief=True,
+    )
+
+
+def _clustered(rate: Rate | None) -> str:
+    return NONE if rate is None else percent(rate.clustered, digits=1)
+
+
+def _wilson(rate: Rate | None) -> str:
+    return NONE if rate is None else bounds(rate.wilson)
+
+
+def _kappa(rate: Rate | None) -> str:
+    return NONE if rate is None else f"{2 * rate.estimate - 1:.3f}"
+
+
+def _agreement(found: Retest) -> Table:
+    rows = [
+        [
+            f"{pair.first} : {pair.second}",
+            "same" if pair.same_responses else "fresh",
+            percent(pair.verdicts.agreement, digits=1),
+            number(pair.verdicts.kappa.interval),
+            NONE if pair.matches is None else number(pair.matches.kappa.interval),
+        ]
+        for pair in found.pairs
+    ]
+    if len(found.pairs) > 1:
+        rows.append(["mean of two runs", "", percent(found.pair_agreement, digits=1), "", ""])
+        rows.append(["all runs alike", "", percent(found.all_same, digits=1), "", ""])
+    return Table(
+        "Agreement between runs",
+        ["runs", "responses", "same verdict", "kappa over verdicts", "kappa over match and miss"],
+        rows,
+        frozenset({2, 3, 4}),
+        [
+            "kappa over verdicts: which side each run chose; over match and miss: whether each run"
+            " said what people say. They are different numbers and answer different questions"
+        ],
+        brief=True,
+    )
+
+
+def _matches(found: Retest) -> Table:
+    rows = [
+        [
+            f"{pair.first} : {pair.second}",
+            *map(str, (t.both, t.first, t.second, t.neither)),
+            p_value(t.change),
+            f"{t.corrected.statistic:.2f}",
+        ]
+        for pair in found.pairs
+        if (t := pair.matches) is not None
+    ]
+    return Table(
+        "Right and wrong, run against run",
+        ["runs", "both right", "first only", "second only", "neither", "McNemar p", "chi-square"],
+        rows,
+        frozenset({1, 2, 3, 4, 5, 6}),
+        ["McNemar, exact: whether one run is better; chi-square with continuity correction"],
+        brief=True,
+    )
+
+
+def _stability(found: Retest) -> Table:
+    rows = [
+        [category.name, str(category.n), percent(category.share, digits=1)]
+        for category in found.categories
+    ]
+    if found.systematic is not None:
+        errors = found.systematic
+        wrong = round(errors.estimate * errors.n)
+        rows.append(
+            ["errors that are systematic", f"{wrong}/{errors.n:g}", percent(errors, digits=1)]
+        )
+        stochastic = f"{1 - errors.estimate:.1%} [{100 - 100 * errors.high:.1f},"
+        stochastic += f" {100 - 100 * errors.low:.1f}]"
+        rows.append(
+            ["errors that are stochastic", f"{errors.n - wrong:g}/{errors.n:g}", stochastic]
+        )
+    return Table(
+        "Stability of the items",
+        ["", "items", "95%, clustered"],
+        rows,
+        frozenset({1, 2}),
+        [
+            "systematic: wrong in every run; stochastic: not the same in every run. With more runs"
+            " items move from stable to unstable, so name the number of runs with the share"
+        ],
+        brief=True,
+    )
+
+
+def _targeted(part: Targeted) -> Table:
+    rows = [
+        [
+            group.name,
+            str(group.n),
+            f"{round(group.right.estimate * group.n)}/{group.n}",
+            percent(group.right, digits=1),
+            str(group.changed),
+        ]
+        for group in part.groups
+    ]
+    notes = []
+    if part.confirmed is not None:
+        again = part.confirmed
+        notes = [
+            f"stably incorrect items wrong again: {round(again.rate.estimate * again.rate.n)} of"
+            f" {again.rate.n:g}; were each verdict a coin flip, p = {again.coin.p:.3e}"
+            f" ({again.coin.method})",
+            f"{part.caveat}: {_percent(again.expected)} of them",
+        ]
+    return Table(
+        f"Targeted run {part.run}",
+        ["items that were", "n", "right now", "95%, Wilson", "other verdict than in run 1"],
+        rows,
+        frozenset({1, 2, 3, 4}),
+        notes,
+        brief=True,
+    )
+
+
+def _percent(value: float) -> str:
+    return NONE if math.isnan(value) else f"{value:.0%}"
+
+
+def _judges(found: Retest) -> Table:
+    rows = [
+        [line.judge, line.role, percent(line.consistency, digits=1), str(line.items)]
+        for line in found.judges
+    ]
+    return Table(
+        "Each judge against itself",
+        ["judge", "role", "same first place", "items"],
+        rows,
+        frozenset({2, 3}),
+        ["two runs at a time, on the same responses in another shuffle"],
+    )
+
+
+def _rankings(found: Retest) -> Table:
+    ranked = found.rankings
+    if ranked is None:
+        return Table("Rankings", [], [])
+    rows = [
+        ["Kendall's tau-b, mean over pairs of runs", number(ranked.mean)],
+        ["the same leader", f"{ranked.same_winner:.0%} of the pairs"],
+    ]
+    notes = [f"over {len(found.ranked)} candidates in {len(ranked.tau)} runs of all items"]
+    if ranked.mean.method.startswith("no"):
+        notes.append("two rankings tell nothing of their spread: the interval takes three runs")
+    return Table("Rankings, cycle against cycle", ["", ""], rows, frozenset({1}), notes)
+
+
+def _variance(found: Retest) -> Table:
+    split = found.variance
+    if split is None:
+        notes = [found.variance_why] if found.variance_why else []
+        fresh = any(line.fresh_responses for line in found.runs)
+        rows = [["all runs alike", percent(found.all_same, digits=1)]] if fresh else []
+        return Table("Generation and judgment", ["", ""], rows, frozenset({1}), notes)
+    rows = [
+        ["two judgments of the same responses agree", _percent(split.same_responses)],
+        ["two judgments of fresh responses agree", _percent(split.fresh_responses)],
+        ["variance by judgment", f"{split.judgment:.3f}"],
+        ["variance by generation", f"{split.generation:.3f}"],
+        ["variance by prompt", f"{split.prompt:.3f}"],
+        ["share of the instability by generation", percent(split.generation_share)],
+    ]
+    return Table(
+        "Generation and judgment",
+        ["", ""],
+        rows,
+        frozenset({1}),
+        ["variance of a winner: half the rate at which two of them differ; unbiased, so it may be"
+         " a little below 0"],
+        brief=True,
+    )  # fmt: skip
+
+
+def _changed(found: Retest) -> Table:
+    return _items("Items whose verdict changes", found, [line.item_id for line in found.changed])
+
+
+def _unsure(found: Retest) -> Table:
+    return _items(
+        "Least confident items", found, [line.item_id for line in found.least_sure[:_SHOWN]]
+    )
+
+
+def _items(title: str, found: Retest, ids: Sequence[str]) -> Table:
+    lines = {line.item_id: line for line in (*found.least_sure, *found.changed)}
+    rows = [
+        [
+            name,
+            NONE if lines[name].confidence is None else f"{lines[name].confidence:.2f}",
+            lines[name].category,
+            ", ".join(lines[name].said),
+        ]
+        for name in ids[:_SHOWN]
+    ]
+    more = [f"{len(ids) - _SHOWN} more in retest.json"] if len(ids) > _SHOWN else []
+    return Table(title, ["item", "confidence", "", "said, run by run"], rows, frozenset({1}), more)
