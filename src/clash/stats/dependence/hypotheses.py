@@ -10,12 +10,11 @@ import numpy as np
 from clash.errors import NotIdentifiedError, StatisticsError
 from clash.stats.dependence.independence import simulated_information
 from clash.stats.dependence.restricted import (
+    Likelihood,
     Restriction,
     draw,
     fit_restricted,
-    pattern_scores,
-    scores_of_new_votes,
-    soft_labels,
+    scores_of,
 )
 from clash.stats.dependence.scores import Scores, ScoreTest, joint_test
 from clash.stats.latent.identify import has_labels, informative_judges
@@ -104,7 +103,7 @@ def classes_alike(n_judges: int) -> Hypothesis:
     )
 
 
-def test_hypothesis(
+def check(
     hypothesis: Hypothesis,
     patterns: Patterns,
     p: Floats,
@@ -126,18 +125,17 @@ def test_hypothesis(
         StatisticsError: more than 15 judges, too many gaps, or fewer clusters than directions.
     """
     _require_room(hypothesis, patterns)
-    start = fit_restricted(soft_labels(patterns, p), hypothesis.null)
-    fit = fit_restricted(patterns, hypothesis.null, start.theta)
-    K, theta = patterns.n_judges, fit.full
+    start = fit_restricted(Likelihood.of(patterns, hypothesis.null, p))
+    fit = fit_restricted(Likelihood.of(patterns, hypothesis.null), start.theta)
     turn = np.hstack([hypothesis.null.free, hypothesis.tested])
     information = simulated_information(
         patterns,
         lambda n, generator: draw(fit.law, n, generator),
         rng,
         SIMULATED,
-        lambda votes, labels: scores_of_new_votes(theta, K, votes, labels) @ turn,
+        lambda votes, labels: scores_of(fit.full, votes, labels) @ turn,
     )
-    rows = pattern_scores(fit.model.full, theta, patterns) @ turn
+    rows = fit.likelihood.scores(fit.theta) @ turn
     tested = np.arange(hypothesis.null.free.shape[1], turn.shape[1])
     return joint_test(
         Scores(rows, patterns.counts, information, tested), patterns.inverse, clusters

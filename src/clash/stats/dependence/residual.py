@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clash.stats.latent.patterns import Floats, Patterns
-
 if TYPE_CHECKING:
-    from clash.stats.latent.patterns import Index
+    from clash.stats.latent.patterns import Floats, Index, Patterns
 
 LEAST_VARIANCE = 1e-12
 """Below this within-class variance a judge has nothing to correlate."""

@@ -6,25 +6,22 @@ in spins. A restriction is a matrix whose columns span what is left free.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
-from clash.stats.latent.completions import Summed
+from clash.stats.dependence.information import class_information, pattern_statistics
 from clash.stats.latent.fit import observe, sigmoid
 from clash.stats.latent.ising import CLASSES, IsingLaw, IsingModel, Strength
-from clash.stats.latent.marginal import Penalty, maximise, objective
 from clash.stats.latent.patterns import MISSING, Codes, Floats, Patterns, collapse
-from clash.stats.latent.states import pairs, spin_states
+from clash.stats.latent.states import spin_states
 
-if TYPE_CHECKING:
-    from clash.stats.latent.completions import Gaps
-
-PRECISION = {"rates": 0.02, "couplings": 0.1}
-"""Of the Gaussian prior, in items: it keeps a judge that never errs from an infinite field."""
-STEP = 1e-4
-NEWTON_STEPS, SETTLED = 12, 1e-7
+PRECISION_OF_RATES, PRECISION_OF_COUPLINGS = 0.02, 1.0
+"""Of the Gaussian prior, in items: couplings have a standard deviation of 4 in the paper's units.
+It keeps a judge that never errs from an infinite field, two that never differ from an infinite
+coupling, and is lost in the information of a few dozen items."""
+NEWTON_STEPS, SETTLED = 8, 1e-6
 
 
 @dataclass(frozen=True)
@@ -41,8 +38,12 @@ class Restriction:
 
     @classmethod
     def of(cls, n_judges: int, shared: Floats, contrast: Floats | None = None) -> Restriction:
-        """Rates free, couplings in the column span of ``shared`` (pairs, q), their class
-        difference in that of ``contrast`` (none by default).
+        """Rates free, couplings in the span of ``shared``, their class difference of ``contrast``.
+
+        Args:
+            n_judges: K.
+            shared: shape (pairs, q).
+            contrast: shape (pairs, r); couplings are alike in both classes by default.
         """
         m = n_judges * (n_judges - 1) // 2
         own = 1 + 2 * n_judges
@@ -55,38 +56,104 @@ class Restriction:
 
 
 @dataclass(frozen=True)
-class RestrictedModel:
-    """``IsingModel`` as a function of the free parameters; a ``marginal.Model``."""
+class Likelihood:
+    """The penalised log-likelihood of votes as a function of the free parameters.
 
-    full: IsingModel
+    Attributes:
+        patterns: the votes without ties, with labels where known.
+        restriction: what is free.
+        given: shape (n_patterns,), P(truth = 1) to be taken as it is; None where the truth is
+            hidden but for the labels.
+        model: the law in the full parameters.
+        precision: of the prior, shape (q,).
+    """
+
+    patterns: Patterns
     restriction: Restriction
-    penalty: Penalty
+    given: Floats | None
+    model: IsingModel
+    precision: Floats
 
     @classmethod
-    def of(cls, patterns: Patterns, restriction: Restriction) -> RestrictedModel:
-        """The model of these votes.
+    def of(
+        cls, patterns: Patterns, restriction: Restriction, given: Floats | None = None
+    ) -> Likelihood:
+        """The likelihood of these votes.
 
         Raises:
             StatisticsError: more than 15 judges, or too many gaps to sum out.
         """
         k = restriction.n_judges
-        full = IsingModel.of(patterns, [0] * k, class_dependent=True, strength=Strength())
-        precision = np.full(len(full.penalty.centre), PRECISION["couplings"])
-        precision[: 1 + 2 * k] = PRECISION["rates"]
-        reduced = (restriction.free**2).T @ precision
-        return cls(full, restriction, Penalty(np.zeros(len(reduced)), reduced))
+        model = full_model(patterns)
+        precision = np.full(len(restriction.free), PRECISION_OF_COUPLINGS)
+        precision[: 1 + 2 * k] = PRECISION_OF_RATES
+        return cls(patterns, restriction, given, model, (restriction.free**2).T @ precision)
 
-    def evaluate(self, theta: Floats) -> tuple[Floats, Any]:
-        """As ``IsingModel``'s, at the full parameters."""
-        return self.full.evaluate(self.restriction.free @ theta)
+    def equal_skill(self) -> Floats:
+        """Free parameters of judges with equal skills, their own vote rates, and no couplings."""
+        return np.asarray(np.linalg.pinv(self.restriction.free) @ self.model.start(self.patterns))
 
-    def gradient(self, kept: Any, weights: Floats) -> Floats:  # noqa: ANN401 - IsingModel's own
-        """As ``IsingModel``'s, along the free parameters."""
-        return np.asarray(self.restriction.free.T @ self.full.gradient(kept, weights))
+    def slope(self, theta: Floats) -> tuple[float, Floats]:
+        """Minus the penalised log-likelihood, and its gradient."""
+        full = self.restriction.free @ theta
+        likelihoods, kept = self.model.evaluate(full)
+        prior = np.array([-np.logaddexp(0, full[0]), -np.logaddexp(0, -full[0])])
+        both = likelihoods + prior
+        one = self._one(both)
+        weights = self.patterns.counts[:, None] * np.column_stack([1 - one, one])
+        if self.given is None:
+            known = np.where(self.patterns.labels == 1, both[:, 1], both[:, 0])
+            mixed = np.logaddexp(both[:, 0], both[:, 1])
+            value = self.patterns.counts @ np.where(self.patterns.labels == MISSING, mixed, known)
+        else:
+            value = (weights * both).sum()
+        gradient = self.model.gradient(kept, weights)
+        gradient[0] = weights[:, 1].sum() - self.patterns.weight * sigmoid(full[0])
+        penalty = self.precision * theta
+        return (
+            0.5 * float(theta @ penalty) - float(value),
+            penalty - self.restriction.free.T @ gradient,
+        )
 
-    def law(self, theta: Floats) -> IsingLaw:
-        """Fields and couplings."""
-        return self.full.law(self.restriction.free @ theta)
+    def hessian(self, theta: Floats) -> Floats:
+        """Of minus the penalised log-likelihood, exactly, shape (q, q): the observed information."""
+        full = self.restriction.free @ theta
+        likelihoods, kept = self.model.evaluate(full)
+        one = self._one(likelihoods + np.array([0.0, full[0]]))
+        counts = self.patterns.counts
+        n_own, m = 1 + 2 * self.restriction.n_judges, self.model.n_couplings
+        hessian = np.zeros((n_own + 2 * m, n_own + 2 * m))
+        prior = float(sigmoid(full[0]))
+        hessian[0, 0] = counts.sum() * prior * (1 - prior)
+        for y, (sign, share) in enumerate(zip(CLASSES, (1 - one, one), strict=True)):
+            natural = self.model.law(full)
+            block = self.model.parts[0].block
+            information = class_information(
+                block, natural.fields[y], natural.couplings[y], counts * share
+            )
+            turn = _turn(self.restriction.n_judges, m, sign)
+            hessian += turn.T @ information @ turn
+        if self.given is None:
+            hidden = self.patterns.labels == MISSING
+            gap = _score_gap(self.model, kept, hidden)
+            weight = (counts * one * (1 - one))[hidden]
+            hessian -= (gap * weight[:, None]).T @ gap
+        free = self.restriction.free
+        return np.asarray(free.T @ hessian @ free + np.diag(self.precision))
+
+    def scores(self, theta: Floats) -> Floats:
+        """Gradient of each pattern's log-likelihood in the full parameters, no penalty."""
+        full = self.restriction.free @ theta
+        likelihoods, kept = self.model.evaluate(full)
+        one = self._one(likelihoods + np.array([0.0, full[0]]))
+        zero, first = _complete_scores(self.model, kept)
+        rows = (1 - one)[:, None] * zero + one[:, None] * first
+        return np.hstack([(one - sigmoid(full[0]))[:, None], rows])
+
+    def _one(self, both: Floats) -> Floats:
+        if self.given is not None:
+            return self.given
+        return observe(sigmoid(both[:, 1] - both[:, 0]), self.patterns.labels)
 
 
 @dataclass(frozen=True)
@@ -94,138 +161,92 @@ class RestrictedFit:
     """Where the likelihood under a restriction is highest.
 
     Attributes:
-        model: the likelihood.
-        patterns: the votes.
+        likelihood: what was maximised.
         theta: free parameters, shape (q,).
-        log_likelihood: penalised, which all but equals the likelihood.
-        hessian: of minus ``log_likelihood``, shape (q, q): the observed information.
-        converged: whether the gradient per item is below tolerance.
+        value: penalised log-likelihood.
+        hessian: of minus ``value``, shape (q, q).
+        converged: whether the gradient per item is below 1e-4.
     """
 
-    model: RestrictedModel
-    patterns: Patterns
+    likelihood: Likelihood
     theta: Floats
-    log_likelihood: float
+    value: float
     hessian: Floats
     converged: bool
 
     @property
     def full(self) -> Floats:
         """All parameters, shape (1 + 2 K + K (K - 1),)."""
-        return np.asarray(self.model.restriction.free @ self.theta)
+        return np.asarray(self.likelihood.restriction.free @ self.theta)
 
     @property
     def law(self) -> IsingLaw:
         """Fields and couplings."""
-        return self.model.law(self.theta)
-
-    def slope(self, theta: Floats, patterns: Patterns | None = None) -> tuple[float, Floats]:
-        """Minus the penalised log-likelihood of all items, and its gradient."""
-        data = patterns or self.patterns
-        value, gradient = objective(theta, self.model, data)
-        return value * data.weight, gradient * data.weight
+        return self.likelihood.model.law(self.full)
 
 
-def fit_restricted(
-    patterns: Patterns, restriction: Restriction, start: Floats | None = None
-) -> RestrictedFit:
-    """Fit by L-BFGS and polish by Newton steps.
+def full_model(patterns: Patterns) -> IsingModel:
+    """All judges coupled, in each class in its own way; the prior of ``latent`` is not used."""
+    return IsingModel.of(
+        patterns, [0] * patterns.n_judges, class_dependent=True, strength=Strength()
+    )
+
+
+def fit_restricted(likelihood: Likelihood, start: Floats | None = None) -> RestrictedFit:
+    """Fit by L-BFGS, then Newton steps.
 
     Args:
-        patterns: the votes without ties; with labels it is a concave problem (no gaps), without
-            them it is a climb from ``start``.
-        restriction: what is free.
+        likelihood: with labels or ``given`` it is concave (but for gaps); with a hidden truth
+            it is climbed from ``start``.
         start: free parameters; equal skills by default.
-
-    Raises:
-        StatisticsError: more than 15 judges, or too many gaps.
     """
-    model = RestrictedModel.of(patterns, restriction)
-    if start is None:
-        start = np.linalg.pinv(restriction.free) @ model.full.start(patterns)
-    theta = maximise(model, patterns, start, tol=1e-6, max_iter=1000).theta
-    draft = RestrictedFit(model, patterns, theta, 0.0, np.zeros((0, 0)), converged=False)
+    from scipy.optimize import minimize
+
+    n = likelihood.patterns.weight
+
+    def per_item(theta: Floats) -> tuple[float, Floats]:
+        value, gradient = likelihood.slope(theta)
+        return value / n, gradient / n
+
+    end = minimize(
+        per_item,
+        likelihood.equal_skill() if start is None else start,
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxiter": 500, "maxfun": 1000, "gtol": 1e-5, "ftol": 1e-12, "maxcor": 20},
+    )
+    theta, value, gradient = _polished(likelihood, end.x)
+    return RestrictedFit(
+        likelihood,
+        theta,
+        -value,
+        likelihood.hessian(theta),
+        bool(np.abs(gradient).max() < 1e-4 * n),
+    )
+
+
+def _polished(likelihood: Likelihood, theta: Floats) -> tuple[Floats, float, Floats]:
+    """Newton steps with one Hessian, as long as they go up."""
+    value, gradient = likelihood.slope(theta)
+    if np.abs(gradient).max() < SETTLED * likelihood.patterns.weight:
+        return theta, value, gradient
+    inverse = np.asarray(np.linalg.pinv(likelihood.hessian(theta), rcond=1e-12, hermitian=True))
     for _ in range(NEWTON_STEPS):
-        hessian = numerical_hessian(draft, theta)
-        value, gradient = draft.slope(theta)
-        if np.abs(gradient).max() < SETTLED * patterns.weight:
+        step = inverse @ gradient
+        new, slope = likelihood.slope(theta - step)
+        if not new <= value:
             break
-        step = np.linalg.lstsq(hessian, gradient, rcond=1e-10)[0]
-        if draft.slope(theta - step)[0] > value:
+        theta, value, gradient = theta - step, new, slope
+        if np.abs(gradient).max() < SETTLED * likelihood.patterns.weight:
             break
-        theta = theta - step
-    value, gradient = draft.slope(theta)
-    settled = bool(np.abs(gradient).max() < 1e-4 * patterns.weight)
-    return replace(
-        draft,
-        theta=theta,
-        log_likelihood=-value,
-        hessian=numerical_hessian(draft, theta),
-        converged=settled,
-    )
+    return theta, value, gradient
 
 
-def numerical_hessian(fit: RestrictedFit, theta: Floats) -> Floats:
-    """Central differences of the exact gradient."""
-    columns = []
-    for index in range(len(theta)):
-        shift = np.zeros_like(theta)
-        shift[index] = STEP
-        columns.append((fit.slope(theta + shift)[1] - fit.slope(theta - shift)[1]) / (2 * STEP))
-    hessian = np.array(columns)
-    return np.asarray((hessian + hessian.T) / 2)
-
-
-def soft_labels(patterns: Patterns, p: Floats) -> Patterns:
-    """Items of which class 1 has probability p as two labelled items of weight p and 1 - p.
-
-    A fit to them is the M-step of EM: the model given the estimated labels.
-
-    Args:
-        patterns: the votes; their own labels are passed over.
-        p: shape (n_patterns,).
-    """
-    keep_one, keep_zero = p > 0, p < 1
-    votes = np.vstack([patterns.votes[keep_zero], patterns.votes[keep_one]])
-    zeros, ones = int(keep_zero.sum()), int(keep_one.sum())
-    labels = np.concatenate([np.zeros(zeros, np.int8), np.ones(ones, np.int8)])
-    counts = np.concatenate(
-        [(patterns.counts * (1 - p))[keep_zero], (patterns.counts * p)[keep_one]]
-    )
-    return Patterns(votes, labels, counts, np.arange(len(votes)))
-
-
-def pattern_scores(model: IsingModel, theta: Floats, patterns: Patterns) -> Floats:
-    """Gradient of each pattern's log-likelihood in the full parameters, shape (n_patterns, p)."""
-    likelihoods, kept = model.evaluate(theta)
-    prior = float(sigmoid(theta[0]))
-    one = sigmoid(likelihoods[:, 1] - likelihoods[:, 0] + theta[0])
-    one = observe(one, patterns.labels)
-    (sums, expected), (part,) = kept[0], model.parts
-    fields, couplings = [], []
-    for y, share in enumerate((1 - one, one)):
-        single, double = _statistics(part.block.gaps, sums[y])
-        m = single.shape[1]
-        fields.append(share[:, None] * (single - expected[y][:m]))
-        couplings.append(share[:, None] * (double - expected[y][m:]))
-    total, contrast = (
-        [sum(side), sum(sign * part for sign, part in zip(CLASSES, side, strict=True))]
-        for side in (fields, couplings)
-    )
-    return np.hstack([(one - prior)[:, None], *total, *contrast])
-
-
-def _statistics(gaps: tuple[Gaps, ...], done: Summed) -> tuple[Floats, Floats]:
-    """Expected spins and pair products of each pattern."""
-    first, second = pairs(done.filled.shape[1])
-    products = done.filled[:, first] * done.filled[:, second]
-    spot = np.zeros((done.filled.shape[1],) * 2, np.intp)
-    spot[first, second] = np.arange(len(first))
-    for group, extra in zip(gaps, done.extra, strict=True):
-        one, other = pairs(group.judges.shape[1])
-        columns = spot[group.judges[:, one], group.judges[:, other]]
-        np.add.at(products, (group.rows[:, None], columns), extra)
-    return done.filled, products
+def scores_of(full: Floats, votes: Codes, labels: Codes) -> Floats:
+    """Scores of new votes (n, K) at full parameters, shape (n, p)."""
+    fresh = collapse(votes, labels=labels)
+    free = Restriction(votes.shape[1], np.eye(len(full)))
+    return Likelihood.of(fresh, free).scores(full)[fresh.inverse]
 
 
 def draw(law: IsingLaw, n: int, rng: np.random.Generator) -> tuple[Codes, Codes]:
@@ -242,13 +263,38 @@ def draw(law: IsingLaw, n: int, rng: np.random.Generator) -> tuple[Codes, Codes]
     return (states[chosen] > 0).astype(np.int8), truths
 
 
-def scores_of_new_votes(theta: Floats, n_judges: int, votes: Codes, labels: Codes) -> Floats:
-    """:func:`pattern_scores` for votes (n, K) that the model was not built for."""
-    fresh = collapse(votes, labels=labels)
-    model = IsingModel.of(fresh, [0] * n_judges, class_dependent=True, strength=Strength())
-    return pattern_scores(model, theta, fresh)[fresh.inverse]
+def given(patterns: Patterns, p: Floats) -> Likelihood:
+    """All couplings free and shared, given P(truth = 1): a convenience for callers and tests."""
+    k = patterns.n_judges
+    return Likelihood.of(patterns, Restriction.of(k, np.eye(k * (k - 1) // 2)), p)
 
 
-def hidden(patterns: Patterns) -> bool:
-    """Whether any item's label is unknown."""
-    return bool((patterns.labels[patterns.counts > 0] == MISSING).any())
+def _turn(n_judges: int, n_couplings: int, sign: float) -> Floats:
+    """From full parameters to the fields and couplings of a class, shape (K + m, full)."""
+    fields, couplings = np.eye(n_judges), np.eye(n_couplings)
+    return np.block(
+        [
+            [np.zeros((n_judges, 1)), fields, sign * fields, np.zeros((n_judges, 2 * n_couplings))],
+            [np.zeros((n_couplings, 1 + 2 * n_judges)), couplings, sign * couplings],
+        ]
+    )
+
+
+def _complete_scores(
+    model: IsingModel, kept: list[Any], rows: npt.NDArray[np.bool_] | None = None
+) -> list[Floats]:
+    """Scores of fields and couplings if the truth were known to be 0 and 1."""
+    (sums, expected), block = kept[0], model.parts[0].block
+    scores = []
+    for y, sign in enumerate(CLASSES):
+        excess = pattern_statistics(block, sums[y]) - expected[y]
+        excess = excess if rows is None else excess[rows]
+        fields, couplings = excess[:, : model.n_judges], excess[:, model.n_judges :]
+        scores.append(np.hstack([fields, sign * fields, couplings, sign * couplings]))
+    return scores
+
+
+def _score_gap(model: IsingModel, kept: list[Any], rows: npt.NDArray[np.bool_]) -> Floats:
+    """Score if the truth were 1 minus score if it were 0, prior's included."""
+    zero, one = _complete_scores(model, kept, rows)
+    return np.hstack([np.ones((len(one), 1)), one - zero])

@@ -1,0 +1,108 @@
+"""Which law describes the votes: independent judges, coupled judges, or a shared factor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from clash.errors import StatisticsError
+from clash.stats.intervals import Interval, mean_clustered
+from clash.stats.latent.dawid_skene import dawid_skene
+from clash.stats.latent.factor import factor
+from clash.stats.latent.heldout import votes_held_out
+from clash.stats.latent.ising import ising_class, ising_family, ising_shared
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from clash.stats.latent.fit import LatentFit
+    from clash.stats.latent.patterns import Index, Patterns
+
+MOST_COUPLED = 12
+"""Judges up to which the fully coupled models are refitted for every fold."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelScore:
+    """How a law of the votes fares.
+
+    Attributes:
+        name: the model.
+        n_params: free parameters.
+        log_likelihood: of all votes (and given labels).
+        bic: Bayesian information criterion, smaller is better.
+        held_out: mean held-out log-likelihood of an item.
+        gain: held-out log-likelihood of an item over that of independent judges, paired.
+        refusal: why it was not fitted, or empty; the numbers are then None.
+    """
+
+    name: str
+    n_params: int | None = None
+    log_likelihood: float | None = None
+    bic: float | None = None
+    held_out: float | None = None
+    gain: Interval | None = None
+    refusal: str = ""
+
+
+def compare_models(
+    patterns: Patterns,
+    fold: Index,
+    *,
+    families: Sequence[object] | None = None,
+    clusters: Index | None = None,
+) -> tuple[ModelScore, ...]:
+    """CI, Ising and factor models side by side, each by BIC and on held-out items.
+
+    Args:
+        patterns: the votes, with labels where known.
+        fold: shape (n_items,), the fold in which each item is held out.
+        families: the family of each judge; adds the family-block model.
+        clusters: shape (n_items,), for the intervals of the gains.
+    """
+    models: dict[str, Callable[[Patterns], LatentFit]] = {"independent (CI)": dawid_skene}
+    if families is not None:
+        models["Ising within families"] = partial(ising_family, families=families)
+    models |= {
+        "Ising, shared couplings": partial(_coupled, ising_shared),
+        "Ising, couplings by class": partial(_coupled, ising_class),
+        "latent factor": factor,
+    }
+    scores = {name: votes_held_out(name, fit, patterns, fold) for name, fit in models.items()}
+    base = scores["independent (CI)"].scores
+    out = []
+    for name, fit in models.items():
+        held = scores[name]
+        if held.scores is None:
+            out.append(ModelScore(name, refusal=held.refusal))
+            continue
+        whole = fit(patterns)
+        gain = None if base is None else mean_clustered(held.scores - base, clusters)
+        out.append(
+            ModelScore(
+                name,
+                whole.n_params,
+                whole.log_likelihood,
+                whole.bic,
+                float(held.scores.mean()),
+                gain,
+            )
+        )
+    return tuple(out)
+
+
+def cluster_folds(clusters: Index, n_folds: int, rng: np.random.Generator) -> Index:
+    """A random fold for each cluster, spread over its items; shape (n_items,)."""
+    n_clusters = int(clusters.max()) + 1
+    return np.asarray((rng.permutation(n_clusters) % n_folds)[clusters], dtype=np.intp)
+
+
+def _coupled(fit: Callable[[Patterns], LatentFit], patterns: Patterns) -> LatentFit:
+    if patterns.n_judges > MOST_COUPLED:
+        raise StatisticsError(
+            f"{patterns.n_judges} judges: full couplings are compared for up to {MOST_COUPLED}"
+        )
+    return fit(patterns)

@@ -1,0 +1,254 @@
+"""What each judge adds to the others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from clash.stats.intervals import Interval, mean_clustered
+from clash.stats.latent.fit import posterior, sigmoid
+from clash.stats.latent.patterns import MISSING, TIE
+
+if TYPE_CHECKING:
+    from clash.stats.latent.fit import Conditional
+    from clash.stats.latent.patterns import Floats, Index, Patterns
+
+RIDGE = 1.0
+"""Precision of the logistic regressions' coefficients, in items."""
+NEWTON_STEPS, HALVINGS, SETTLED = 50, 30, 1e-8
+
+
+@dataclass(frozen=True, slots=True)
+class Information:
+    """What a judge's votes change, by the model that estimated the truth.
+
+    Attributes:
+        bits: mean fall of the entropy of the truth when the judge's vote is added to the
+            others': an estimate of the conditional mutual information.
+        flips: share of the items whose verdict is another one without it.
+    """
+
+    bits: Interval
+    flips: float
+
+
+def information_added(
+    law: Conditional, patterns: Patterns, clusters: Index | None = None
+) -> tuple[Information, ...]:
+    """For each judge, what its vote adds given all other votes; the law is not refitted.
+
+    Labels are not used, only votes: the question is what the votes tell of the truth. Items
+    without the judge's vote add nothing and count.
+
+    Args:
+        law: parameters of a fit.
+        patterns: the votes.
+        clusters: shape (n_items,), for the intervals.
+    """
+    whole = posterior(law, patterns.votes)
+    out = []
+    for judge in range(patterns.n_judges):
+        votes = patterns.votes.copy()
+        votes[:, judge] = MISSING
+        without = posterior(law, votes)
+        gain = entropy(without) - entropy(whole)
+        flipped = (without >= 0.5) != (whole >= 0.5)
+        out.append(
+            Information(
+                mean_clustered(gain[patterns.inverse], clusters),
+                float(patterns.counts @ flipped / patterns.weight),
+            )
+        )
+    return tuple(out)
+
+
+def entropy(p: Floats) -> Floats:
+    """Entropy of P(truth = 1), in bits."""
+    q = np.clip(p, 1e-300, 1.0), np.clip(1 - p, 1e-300, 1.0)
+    return np.asarray(-(p * np.log2(q[0]) + (1 - p) * np.log2(q[1])))
+
+
+def redundancy(patterns: Patterns, fold: Index) -> Floats:
+    """How much of each judge's vote the others foresee, shape (K,), on held-out items.
+
+    1 - (held-out log-loss of a logistic regression of the judge's votes on the others') /
+    (log-loss of its vote rate): 0 for a judge that the others say nothing of, 1 for a copy.
+    Slightly negative where there is nothing to learn. It counts agreement about the truth too.
+    NaN for a judge that never varies.
+
+    Args:
+        patterns: the votes.
+        fold: shape (n_items,), the fold in which each item is held out.
+    """
+    spins = patterns.spins
+    shares = []
+    for judge in range(patterns.n_judges):
+        voted = (patterns.votes[:, judge] != MISSING) & (patterns.votes[:, judge] != TIE)
+        others = np.delete(spins, judge, axis=1)
+        target = (patterns.votes[:, judge] == 1).astype(np.float64)
+        held = held_out_logits(others, target, patterns, fold, voted)
+        base = held_out_logits(others[:, :0], target, patterns, fold, voted)
+        items = voted[patterns.inverse]
+        truth = target[patterns.inverse]
+        loss, least = (_losses(logits, truth)[items].sum() for logits in (held, base))
+        shares.append(1 - loss / least if least > 0 and np.ptp(truth[items]) > 0 else np.nan)
+    return np.array(shares)
+
+
+@dataclass(frozen=True, slots=True)
+class Stacked:
+    """A logistic regression of the label on the votes, on held-out items.
+
+    Attributes:
+        log_loss: mean, in nats.
+        auc: area under the ROC curve.
+        accuracy: share of labels it gets right.
+        losses: per labelled item, in the order of the items.
+    """
+
+    log_loss: float
+    auc: float
+    accuracy: float
+    losses: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Contribution:
+    """What the held-out stack loses without a judge.
+
+    Attributes:
+        log_loss: rise of the log-loss without it; 0 or below is a judge that adds nothing.
+        auc: fall of the AUC without it.
+    """
+
+    log_loss: Interval
+    auc: float
+
+
+def stacked(patterns: Patterns, fold: Index, judges: Index | None = None) -> Stacked:
+    """Cross-validated stacking of some judges (all by default) against the labels.
+
+    Args:
+        patterns: the votes; unlabelled items are passed over.
+        fold: shape (n_items,).
+        judges: columns to use.
+    """
+    spins = patterns.spins if judges is None else patterns.spins[:, judges]
+    labelled = patterns.labels != MISSING
+    target = (patterns.labels == 1).astype(np.float64)
+    logits = held_out_logits(spins, target, patterns, fold, labelled)
+    items = labelled[patterns.inverse]
+    truth, scores = target[patterns.inverse][items], logits[items]
+    losses = _losses(scores, truth)
+    right = np.where(scores == 0, 0.5, (scores > 0) == (truth == 1))
+    return Stacked(float(losses.mean()), auc(scores, truth), float(right.mean()), losses)
+
+
+def contributions(
+    patterns: Patterns, fold: Index, clusters: Index | None = None
+) -> tuple[Stacked, tuple[Contribution, ...]]:
+    """The stack of all judges, and what it loses without each."""
+    whole = stacked(patterns, fold)
+    items = (patterns.labels != MISSING)[patterns.inverse]
+    groups = None if clusters is None else clusters[items]
+    out = []
+    for judge in range(patterns.n_judges):
+        rest = stacked(patterns, fold, np.delete(np.arange(patterns.n_judges), judge))
+        out.append(
+            Contribution(mean_clustered(rest.losses - whole.losses, groups), whole.auc - rest.auc)
+        )
+    return whole, tuple(out)
+
+
+def held_out_logits(
+    features: Floats, target: Floats, patterns: Patterns, fold: Index, used: npt.NDArray[np.bool_]
+) -> Floats:
+    """Log-odds of the target for each item, from a fit to the items of the other folds.
+
+    Args:
+        features: shape (n_patterns, q).
+        target: shape (n_patterns,), 0 or 1.
+        patterns: which items have which pattern.
+        fold: shape (n_items,).
+        used: shape (n_patterns,), whether the target is known.
+    """
+    design = np.column_stack([np.ones(len(features)), features])
+    out = np.zeros(patterns.n_items)
+    for held in np.unique(fold):
+        mine = fold == held
+        counts = np.bincount(patterns.inverse[~mine], minlength=len(design)) * used
+        out[mine] = (design @ ridge_logistic(design, target, counts))[patterns.inverse[mine]]
+    return out
+
+
+def ridge_logistic(design: Floats, target: Floats, counts: Floats) -> Floats:
+    """Coefficients of a weighted logistic regression with a ridge, the intercept all but free.
+
+    Damped Newton on a strictly convex objective.
+
+    Args:
+        design: shape (n, q), its first column 1.
+        target: shape (n,), 0 or 1.
+        counts: shape (n,).
+    """
+    problem = _Logistic(design, target, counts)
+    beta = np.zeros(design.shape[1])
+    for _ in range(NEWTON_STEPS):
+        gradient, step = problem.newton(beta)
+        if gradient @ step < SETTLED:
+            break
+        beta = problem.downhill(beta, step)
+    return beta
+
+
+@dataclass(frozen=True, slots=True)
+class _Logistic:
+    design: Floats
+    target: Floats
+    counts: Floats
+
+    @property
+    def precision(self) -> Floats:
+        precision = np.full(self.design.shape[1], RIDGE)
+        precision[0] = 1e-3
+        return precision
+
+    def value(self, beta: Floats) -> float:
+        loss = self.counts @ _losses(self.design @ beta, self.target)
+        return float(loss + 0.5 * self.precision @ beta**2)
+
+    def newton(self, beta: Floats) -> tuple[Floats, Floats]:
+        """The gradient, and the step that would end at the minimum of a parabola."""
+        rate = sigmoid(self.design @ beta)
+        gradient = self.design.T @ (self.counts * (rate - self.target)) + self.precision * beta
+        weighted = self.design * (self.counts * rate * (1 - rate))[:, None]
+        hessian = weighted.T @ self.design + np.diag(self.precision)
+        return gradient, np.asarray(np.linalg.solve(hessian, gradient), np.float64)
+
+    def downhill(self, beta: Floats, step: Floats) -> Floats:
+        """The step, halved until it does not go up."""
+        value = self.value(beta)
+        for _ in range(HALVINGS):
+            if self.value(beta - step) <= value:
+                return beta - step
+            step = step / 2
+        return beta
+
+
+def _losses(logits: Floats, truth: Floats) -> Floats:
+    return np.asarray(np.logaddexp(0, logits) - truth * logits)
+
+
+def auc(scores: Floats, truth: Floats) -> float:
+    """P(a random positive scores above a random negative), a tie half; NaN without both."""
+    from scipy.stats import rankdata
+
+    positives = int(truth.sum())
+    negatives = len(truth) - positives
+    if not positives or not negatives:
+        return float("nan")
+    ranks = rankdata(scores)[truth == 1].sum()
+    return float((ranks - positives * (positives + 1) / 2) / (positives * negatives))
