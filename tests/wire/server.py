@@ -501,7 +501,7 @@ def _carries(asked: Asked, name: str) -> bool:
         form = (body.get("response_format") or (body.get("text") or {}).get("format") or {}).get(
             "type"
         )
-        native = asked.api in ("messages", "gemini") and asked.schema is not None
-        return form == name or (native and name == "json_schema")
+        native = (body.get("output_config") or {}).get("format") or {}
+        return name in (form, native.get("type"))
     inner = [part for part in body.values() if isinstance(part, dict)]
     return name in body or any(name in part for part in inner)

@@ -28,11 +28,11 @@ ERRORS: Mapping[str, Kind] = {
     "ClientError": "answer",
     "ServerError": "answer",
     "UnknownApiResponseError": "payload",
-    # Of calls that clash does not make: functions as tools.
+    # Of calls that clash does not make: functions as tools, automatic continuation.
+    "ContinuationInterruptedError": "misuse",
     "UnknownFunctionCallArgumentError": "misuse",
     "UnsupportedFunctionError": "misuse",
     "FunctionInvocationError": "misuse",
-    "ExperimentalWarning": "misuse",
 }
 """What each of the SDK's exceptions speaks of."""
 

@@ -71,8 +71,8 @@ class Ladder:
         return next(level for level in wanted if level == "text" or self.takes(level))
 
     def cap(self, first: Feature, second: Feature) -> Feature:
-        """The name of the cap on tokens: ``first``, unless only ``second`` is understood."""
-        return second if not self.takes(first) and self.takes(second) else first
+        """The name of the cap on tokens, which is always sent: ``first`` unless refused."""
+        return first if self.takes(first) else second
 
     def refuse(self, feature: Feature) -> None:
         """Never send ``feature`` again."""

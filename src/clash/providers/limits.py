@@ -57,6 +57,7 @@ class Limiter:
         self._limit = float(min(START, ceiling))
         self._slow_start = True
         self._pause = 0
+        self._waiting = 0
         self._held_until = 0.0
         self._tokens = anyio.CapacityLimiter(self.limit)
         self._total = total
@@ -74,7 +75,11 @@ class Limiter:
 
     async def acquire(self, borrower: object) -> None:
         """Wait for room at this account, then for room under the cap over all."""
-        await self._tokens.acquire_on_behalf_of(borrower)
+        self._waiting += 1
+        try:
+            await self._tokens.acquire_on_behalf_of(borrower)
+        finally:
+            self._waiting -= 1
         try:
             while (wait := self._held_until - self._clock()) > 0:
                 await self._sleep(wait)
@@ -94,10 +99,10 @@ class Limiter:
         self._tokens.release_on_behalf_of(borrower)
 
     def succeeded(self) -> None:
-        """Grow, unless growth is paused or what we have is not even used."""
+        """Grow, unless growth is paused or nobody waits for more room."""
         if self._pause:
             self._pause -= 1
-        elif self._limit < self.ceiling and self.in_flight * 2 >= self.limit:
+        elif self._waiting and self._limit < self.ceiling:
             step = _GROWTH if self._slow_start else max(1.0, self.ceiling / _STEPS) / self._limit
             self._set(self._limit + step)
 

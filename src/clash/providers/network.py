@@ -140,9 +140,10 @@ class NetworkProvider(ABC):
             text = f"the request holds characters that no text may hold ({error.reason})"
             raise self._error(exchange, Failure("bad_request", "fail", text)) from None
         except Broken as broken:
-            raise self._error(exchange, self._degraded(broken.failure, exchange, sent)) from None
+            failure = self._degraded(broken.failure, exchange, sent, request)
+            raise self._error(exchange, failure) from None
         if isinstance(answer, Failure):
-            raise self._error(exchange, self._degraded(answer, exchange, sent))
+            raise self._error(exchange, self._degraded(answer, exchange, sent, request))
         return self._reply(exchange, sent, answer, data)
 
     @abstractmethod
@@ -205,12 +206,17 @@ class NetworkProvider(ABC):
             return Failure("proxy", "retry", text, exchange.status)
         return Failure("bad_payload", "retry", text, exchange.status, maybe_billed=True)
 
-    def _degraded(self, failure: Failure, exchange: Exchange, sent: Sent) -> Failure:
+    def _degraded(
+        self, failure: Failure, exchange: Exchange, sent: Sent, request: Request
+    ) -> Failure:
         """``failure``, or the order to ask again without what the model refuses."""
-        said = self._report(failure, exchange)
-        refused = self._ladder.learn(failure, said, sent)
+        refused = self._ladder.learn(failure, self._report(failure, exchange), sent)
         if refused is None:
             return failure
+        again = self._dialect(request).write(self._ref.name, request, self._ladder)
+        if again.body == sent.body:
+            text = f"the model refuses {refused}, which cannot be left out: {failure.message}"
+            return replace(failure, error_class="unsupported", action="stop", message=text)
         text = f"the model refuses {refused}, which is left out from now on: {failure.message}"
         return replace(failure, error_class="unsupported", action="degrade", message=text)
 

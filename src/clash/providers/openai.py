@@ -40,7 +40,8 @@ ERRORS: Mapping[str, Kind] = {
     "UnprocessableEntityError": "answer",
     "RateLimitError": "answer",
     "InternalServerError": "answer",
-    # Of calls that clash does not make: parse(), webhooks, websockets.
+    # Of calls that clash does not make: parse(), webhooks, websockets, the module as a client.
+    "_AmbiguousModuleClientUsageError": "misuse",
     "LengthFinishReasonError": "misuse",
     "ContentFilterFinishReasonError": "misuse",
     "InvalidWebhookSignatureError": "misuse",
@@ -89,7 +90,7 @@ class OpenAI(SdkProvider):
         # The SDK walks over typed arguments for a quarter of the time of a call; what it is given
         # as extra_body it sends as it stands.
         call: dict[str, Any] = {"model": sent.body["model"], "stream": request.stream}
-        call |= {"messages": []} if dialect is _CHAT else {"input": ""}
+        call["messages" if dialect is _CHAT else "input"] = []
         call |= {"extra_body": sent.body, "extra_headers": request.options.headers or None}
         if not request.stream:
             await resource.with_raw_response.create(**call)

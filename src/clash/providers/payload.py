@@ -89,6 +89,11 @@ def money(value: object) -> float | None:
     return float(value) if math.isfinite(value) and value >= 0 else None
 
 
+def word(value: object) -> str | None:
+    """A text; null for anything that is none."""
+    return value if isinstance(value, str) else None
+
+
 def part(value: object, *path: str | int) -> Any:  # noqa: ANN401 - any JSON value
     """What stands at ``path``, or null where the path breaks off."""
     for step in path:

@@ -65,6 +65,7 @@ ERRORS: Mapping[str, tuple[ErrorClass, bool]] = {
     "ResponseNotRead": ("connection", True),
     "RequestNotRead": ("connection", True),
     "CookieConflict": ("bad_payload", True),
+    "SSEError": ("bad_payload", True),
 }
 """What each of httpx2's exceptions means, and whether the request may have arrived."""
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from clash.providers.dialects.common import Answer, nothing, outcome_of
 from clash.providers.failures import Failure, from_answer
 from clash.providers.ladder import Feature, Sent, left_out, system_of
-from clash.providers.payload import count, money, part
+from clash.providers.payload import count, money, part, word
 from clash.records import Tokens
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ class Chat:
         message = choice.get("message")
         refusal = part(message, "refusal")
         text = _text(part(message, "content"))
-        finish = choice.get("finish_reason")
+        finish = word(choice.get("finish_reason"))
         return Answer(
             text=text or (refusal if isinstance(refusal, str) else ""),
             outcome=outcome_of(
@@ -132,7 +132,7 @@ class Chat:
             ),
             finish_reason=finish,
             tokens=_tokens(data.get("usage")),
-            served_model=data.get("model"),
+            served_model=word(data.get("model")),
             cost_usd=_cost(data.get("usage")),
         )
 

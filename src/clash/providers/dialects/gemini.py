@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from clash.providers.dialects.common import Answer, nothing, outcome_of
 from clash.providers.failures import Failure, from_answer
 from clash.providers.ladder import Feature, Sent, left_out, system_of
-from clash.providers.payload import added, count, part
+from clash.providers.payload import added, count, part, word
 from clash.records import Tokens
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class Gemini:
             return from_answer(200, {}, data)
         if candidate is None and block is None:
             return nothing("no candidates")
-        finish = part(candidate, "finishReason")
+        finish = word(part(candidate, "finishReason"))
         pieces = part(candidate, "content", "parts") or ()
         text = "".join(
             piece["text"]
@@ -107,7 +107,7 @@ class Gemini:
             ),
             finish_reason=f"prompt blocked: {block}" if block else finish,
             tokens=_tokens(data.get("usageMetadata")),
-            served_model=data.get("modelVersion"),
+            served_model=word(data.get("modelVersion")),
         )
 
     def stream(self) -> GeminiStream:
@@ -151,7 +151,7 @@ class GeminiStream:
         """Take in one chunk."""
         self._whole |= {key: value for key, value in event.items() if key != "candidates"}
         candidate = part(event, "candidates", 0)
-        self._finish = part(candidate, "finishReason") or self._finish
+        self._finish = word(part(candidate, "finishReason")) or self._finish
         pieces = [p for p in part(candidate, "content", "parts") or () if isinstance(p, dict)]
         self._parts += pieces
         return any(p.get("text") and not p.get("thought") for p in pieces)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from clash.providers.dialects.common import Answer, nothing, outcome_of
 from clash.providers.failures import Failure, from_answer
 from clash.providers.ladder import Feature, Sent, left_out, system_of
-from clash.providers.payload import added, count, part
+from clash.providers.payload import added, count, part, word
 from clash.records import Tokens
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class Messages:
         if not isinstance(blocks, list):
             return nothing("no content")
         text = "".join(_said(block) for block in blocks)
-        stop = data.get("stop_reason")
+        stop = word(data.get("stop_reason"))
         return Answer(
             text=text,
             outcome=outcome_of(
@@ -106,7 +106,7 @@ class Messages:
             ),
             finish_reason=stop,
             tokens=_tokens(data.get("usage")),
-            served_model=data.get("model"),
+            served_model=word(data.get("model")),
         )
 
     def stream(self) -> MessagesStream:
@@ -157,6 +157,10 @@ def _tokens(usage: object) -> Tokens:
     )
 
 
+def _mapping(value: object) -> dict[str, Any]:
+    return dict(value) if isinstance(value, dict) else {}
+
+
 @dataclass(slots=True)
 class MessagesStream:
     """Events of a message, put together; complete once it has stopped and said why."""
@@ -168,18 +172,17 @@ class MessagesStream:
 
     def feed(self, event: Mapping[str, Any]) -> bool:
         """Take in one event."""
-        kind = event.get("type")
+        kind, index = event.get("type"), count(event.get("index")) or 0
         if kind == "message_start":
-            self._message = dict(event["message"])
+            self._message = _mapping(event.get("message"))
         elif kind == "content_block_start":
-            self._blocks[event["index"]] = dict(event["content_block"])
-            self._pieces[event["index"]] = []
+            self._blocks[index] = _mapping(event.get("content_block"))
         elif kind == "content_block_delta":
-            return self._piece(event["index"], event["delta"])
+            return self._piece(index, _mapping(event.get("delta")))
         elif kind == "message_delta":
-            usage = self._message.get("usage") or {}
-            self._message |= event["delta"]
-            self._message["usage"] = {**usage, **(event.get("usage") or {})}
+            usage = {**_mapping(self._message.get("usage")), **_mapping(event.get("usage"))}
+            self._message |= _mapping(event.get("delta"))
+            self._message["usage"] = usage
         elif kind == "message_stop":
             self._stopped = True
         elif kind == "error":
@@ -206,7 +209,7 @@ class MessagesStream:
         return {**self._message, "content": content}
 
     def _block(self, index: int) -> dict[str, Any]:
-        block, text = self._blocks[index], "".join(self._pieces[index])
+        block, text = self._blocks[index], "".join(self._pieces.get(index, ()))
         if block.get("type") == "tool_use":
             try:
                 return {**block, "input": json.loads(text or "{}")}

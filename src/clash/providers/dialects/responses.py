@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from clash.providers.dialects.common import Answer, nothing, outcome_of
 from clash.providers.failures import Failure, from_answer
 from clash.providers.ladder import Feature, Sent, left_out, system_of
-from clash.providers.payload import count, part
+from clash.providers.payload import count, part, word
 from clash.records import Tokens
 
 if TYPE_CHECKING:
@@ -59,7 +59,10 @@ class Responses:
             body["reasoning"] = {"effort": options.reasoning}
             features["reasoning"] = ("reasoning.effort", "reasoning")
         body |= options.extra
-        return Sent(body, features, left_out(ladder, request, "seed"))
+        dropped = left_out(ladder, request, "seed")
+        if options.api == "auto":
+            dropped += ("chat",)
+        return Sent(body, features, dropped)
 
     def read(self, data: Mapping[str, Any]) -> Answer | Failure:
         """A whole response."""
@@ -80,9 +83,9 @@ class Responses:
                 blocked=reason == "content_filter",
                 cut=status == "incomplete",
             ),
-            finish_reason=reason or status,
+            finish_reason=word(reason) or word(status),
             tokens=_tokens(data.get("usage")),
-            served_model=data.get("model"),
+            served_model=word(data.get("model")),
         )
 
     def stream(self) -> ResponsesStream:

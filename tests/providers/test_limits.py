@@ -1,0 +1,290 @@
+"""Calls in flight: really as many as configured, and fewer where an account says so."""
+
+from __future__ import annotations
+
+import anyio
+import pytest
+
+from clash.errors import ProviderError
+from clash.providers.limits import START, Limiter, Limiters
+
+
+def error(kind="rate_limit", retry_after=None):
+    return ProviderError("no", error_class=kind, action="retry", retry_after=retry_after)
+
+
+class Load:
+    """Workers that hold slots until they are told to end, as calls in flight do."""
+
+    def __init__(self, limiter):
+        self.limiter = limiter
+        self.ending = {}
+
+    async def call(self, name, outcome=None):
+        try:
+            async with self.limiter.slot():
+                self.ending[name] = anyio.Event()
+                await self.ending[name].wait()
+                if outcome is not None:
+                    raise outcome
+        except ProviderError:
+            pass
+
+
+async def settle():
+    for _ in range(20):
+        await anyio.lowlevel.checkpoint()
+
+
+def test_the_configured_number_is_reached_within_three_rounds():
+    """500 in flight from a start at 64: a round is as long as a call."""
+
+    async def main():
+        limiter = Limiters(500).of("account")
+        rounds = []
+
+        async def worker(calls):
+            for _ in range(calls):
+                async with limiter.slot():
+                    await barrier[-1].wait()
+
+        barrier = [anyio.Event()]
+        async with anyio.create_task_group() as tasks:
+            for _ in range(500):
+                tasks.start_soon(worker, 3)
+            while limiter.in_flight or not rounds:
+                await settle()
+                rounds.append(limiter.in_flight)
+                released, _ = barrier[-1], barrier.append(anyio.Event())
+                released.set()
+                await settle()
+        return rounds, limiter.peak
+
+    rounds, peak = anyio.run(main)
+    assert rounds[0] == START
+    assert peak == 500
+    assert max(rounds[:3]) == 500
+
+
+def test_a_small_ceiling_is_kept():
+    async def main():
+        load = Load(Limiter(3))
+        async with anyio.create_task_group() as tasks:
+            for n in range(10):
+                tasks.start_soon(load.call, n)
+            await settle()
+            assert load.limiter.in_flight == 3
+            while load.ending:
+                load.ending.pop(next(iter(load.ending))).set()
+                await settle()
+                assert load.limiter.in_flight <= 3
+        assert load.limiter.peak == 3
+
+    anyio.run(main)
+
+
+def test_the_cap_over_all_accounts_is_kept():
+    async def main():
+        limiters = Limiters(10)
+        loads = [Load(limiters.of(name)) for name in ("a", "b")]
+        async with anyio.create_task_group() as tasks:
+            for load in loads:
+                for n in range(20):
+                    tasks.start_soon(load.call, n)
+            await settle()
+            assert limiters.in_flight == 10
+            assert sum(load.limiter.in_flight for load in loads) == 10
+            tasks.cancel_scope.cancel()
+        assert limiters.in_flight == 0
+
+    anyio.run(main)
+
+
+def test_an_account_that_waits_holds_nothing_of_the_cap():
+    """What waits for a slow account must not keep the others from theirs."""
+
+    async def main():
+        limiters = Limiters(10)
+        slow, fast = Load(limiters.of("slow", ceiling=2)), Load(limiters.of("fast"))
+        async with anyio.create_task_group() as tasks:
+            for n in range(50):
+                tasks.start_soon(slow.call, n)
+            for n in range(50):
+                tasks.start_soon(fast.call, n)
+            await settle()
+            assert (slow.limiter.in_flight, fast.limiter.in_flight) == (2, 8)
+            tasks.cancel_scope.cancel()
+
+    anyio.run(main)
+
+
+def test_a_burst_of_rate_limits_is_one_cut():
+    async def main():
+        limiter = Limiter(100)
+        load = Load(limiter)
+        async with anyio.create_task_group() as tasks:
+            for n in range(64):
+                tasks.start_soon(load.call, n, error())
+            await settle()
+            assert limiter.in_flight == 64
+            for ending in load.ending.values():
+                ending.set()
+        return limiter
+
+    limiter = anyio.run(main)
+    assert limiter.limit == int(64 * 0.7)
+    assert limiter.epoch == 1
+
+
+def test_a_rate_limit_of_a_later_call_cuts_again():
+    async def main():
+        limiter = Limiter(100)
+        for _ in range(3):
+            load = Load(limiter)
+            async with anyio.create_task_group() as tasks:
+                for n in range(limiter.limit):
+                    tasks.start_soon(load.call, n, error())
+                await settle()
+                for ending in load.ending.values():
+                    ending.set()
+        return limiter
+
+    limiter = anyio.run(main)
+    assert limiter.epoch == 3
+    assert limiter.limit == int(64 * 0.7**3)
+
+
+def test_after_a_cut_the_limit_grows_by_a_sixteenth_of_the_ceiling_in_a_round():
+    async def main():
+        limiter = Limiter(160)
+        with pytest.raises(ProviderError):
+            async with limiter.slot():
+                raise error()
+        low = limiter.limit
+        load = Load(limiter)
+        limits = []
+        async with anyio.create_task_group() as tasks:
+            for n in range(100):
+                tasks.start_soon(load.call, n)
+            for _ in range(3):
+                await settle()
+                limits.append(limiter.limit)
+                for ending in list(load.ending.values()):
+                    ending.set()
+            await settle()
+            tasks.cancel_scope.cancel()
+        return low, limits
+
+    low, limits = anyio.run(main)
+    assert low == 1
+    assert limits[:2] == [1, 11]
+    assert 17 <= limits[2] <= 21
+
+
+def test_the_limit_never_falls_below_one():
+    async def main():
+        limiter = Limiter(64)
+        for _ in range(50):
+            with pytest.raises(ProviderError):
+                async with limiter.slot():
+                    raise error()
+        return limiter.limit
+
+    assert anyio.run(main) == 1
+
+
+@pytest.mark.parametrize("kind", ["server", "overloaded", "timeout", "connection"])
+def test_other_transient_errors_pause_growth_and_cut_nothing(kind):
+    async def main():
+        limiter = Limiter(500)
+        with pytest.raises(ProviderError):
+            async with limiter.slot():
+                raise error(kind)
+        before = limiter.limit
+        for _ in range(START):
+            async with limiter.slot():
+                pass
+        return before, limiter.limit
+
+    assert anyio.run(main) == (START, START)
+
+
+def test_final_errors_say_nothing_of_the_load():
+    async def main():
+        limiter = Limiter(500)
+        for kind in ("auth", "blocked", "too_long", "unsupported"):
+            with pytest.raises(ProviderError):
+                async with limiter.slot():
+                    raise error(kind)
+        return limiter.limit, limiter.epoch
+
+    assert anyio.run(main) == (START, 0)
+
+
+def test_a_limit_that_is_not_used_does_not_grow():
+    async def main():
+        limiter = Limiter(500)
+        for _ in range(1000):
+            async with limiter.slot():
+                pass
+        return limiter.limit
+
+    assert anyio.run(main) == START
+
+
+def test_a_hint_holds_the_whole_account():
+    """What one call was told is meant for all of its account."""
+
+    async def main():
+        time = [100.0]
+        waits = []
+
+        async def sleep(seconds):
+            waits.append(seconds)
+            time[0] += seconds
+
+        limiter = Limiter(10, clock=lambda: time[0], sleep=sleep)
+        with pytest.raises(ProviderError):
+            async with limiter.slot():
+                raise error(retry_after=7.0)
+        async with limiter.slot():
+            pass
+        async with limiter.slot():
+            pass
+        return waits
+
+    assert anyio.run(main) == [7.0]
+
+
+def test_a_bug_or_a_cancellation_gives_the_room_back():
+    async def main():
+        limiter = Limiters(2).of("account")
+        with pytest.raises(ZeroDivisionError):
+            async with limiter.slot():
+                raise ZeroDivisionError
+        with anyio.move_on_after(0.01):
+            async with limiter.slot():
+                await anyio.sleep(10)
+        return limiter.in_flight, limiter.limit
+
+    assert anyio.run(main) == (0, 2)
+
+
+def test_cancelling_one_that_waits_leaves_nothing_behind():
+    async def main():
+        limiters = Limiters(1)
+        limiter = limiters.of("account")
+        async with limiter.slot():
+            with anyio.move_on_after(0.01):
+                async with limiter.slot():
+                    raise AssertionError("there was no room")
+        async with limiter.slot():
+            return limiter.in_flight, limiters.in_flight
+
+    assert anyio.run(main) == (1, 1)
+
+
+def test_models_at_one_account_share_its_limiter():
+    limiters = Limiters(100)
+    assert limiters.of("a") is limiters.of("a", ceiling=5)
+    assert limiters.of("a") is not limiters.of("b")

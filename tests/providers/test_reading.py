@@ -1,0 +1,201 @@
+"""Reading what comes off the wire never raises, never invents, and keeps nothing unstorable."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from clash.providers.dialects.chat import Chat
+from clash.providers.dialects.common import Answer
+from clash.providers.dialects.gemini import Gemini
+from clash.providers.dialects.messages import Messages
+from clash.providers.dialects.responses import Responses
+from clash.providers.failures import Failure, from_answer, report
+from clash.providers.payload import MAX_BYTES, NotPayload, TooMuch, clean, count, decode, money
+from clash.providers.sse import Events
+
+DIALECTS = {
+    "openai": Chat("openai"),
+    "openrouter": Chat("openrouter"),
+    "responses": Responses(),
+    "messages": Messages(),
+    "gemini": Gemini(),
+}
+KEY_NAMES = (
+    "choices", "message", "content", "refusal", "finish_reason", "usage", "prompt_tokens",
+    "error", "code", "type", "status", "output", "text", "parts", "candidates", "finishReason",
+    "stop_reason", "delta", "index", "details", "metadata", "reasons", "cost", "input_tokens",
+    "promptFeedback", "blockReason", "thought", "incomplete_details", "reason", "model",
+    "content_block", "response", "partial_json", "input",
+)  # fmt: skip
+WORD_LIST = (
+    "error", "stop", "length", "message", "tool_use", "text", "thinking", "message_start",
+    "message_delta", "message_stop", "content_block_start", "content_block_delta",
+    "response.completed", "response.failed", "failed", "completed", "incomplete", "429",
+    "rate_limit_error",
+)  # fmt: skip
+KEYS, WORDS = st.sampled_from(KEY_NAMES), st.sampled_from(WORD_LIST)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | WORDS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4),
+    max_leaves=20,
+)
+OBJECTS = st.dictionaries(KEYS, JSON, max_size=6)
+EVENTS = st.builds(lambda event, kind: {**event, "type": kind}, OBJECTS, WORDS | JSON) | OBJECTS
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@given(data=EVENTS)
+def test_any_json_is_an_answer_or_a_failure(dialect, data):
+    found = DIALECTS[dialect].read(data)
+    assert isinstance(found, Answer | Failure)
+    if isinstance(found, Answer):
+        words = (found.served_model, found.finish_reason)
+        assert isinstance(found.text, str)
+        assert all(word is None or isinstance(word, str) for word in words)
+        counts = (found.tokens.input, found.tokens.output, found.tokens.cached)
+        assert all(n is None or n >= 0 for n in counts)
+
+
+@given(status=st.integers(100, 999), body=OBJECTS | JSON)
+@example(status=400, body=[{"error": {"message": "a list of one", "code": 400}}])
+@example(status=500, body={"error": "a plain string"})
+@example(status=422, body={"detail": [{"loc": ["body"], "msg": "wrong"}]})
+def test_any_error_body_is_a_failure_with_words(status, body):
+    found = from_answer(status, {}, body)
+    assert found.message
+    assert len(found.message) < 5000
+    if status >= 400:
+        assert found.action in ("retry", "fail", "stop")
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ({"error": {"message": "plain"}}, "plain"),
+        ({"error": "a string"}, "a string"),
+        ({"detail": "Not Found"}, "Not Found"),
+        ({"message": "bare"}, "bare"),
+        ([{"error": {"message": "a list of one"}}], "a list of one"),
+        ("<html><h1>502</h1><p>Bad  Gateway</p></html>", "502 Bad Gateway"),
+        (
+            {"error": {"message": "Provider returned error", "metadata": {"raw": "the cause"}}},
+            "Provider returned error: the cause",
+        ),
+    ],
+)
+def test_every_shape_of_error_has_its_message_found(body, message):
+    assert report(body).message == message
+
+
+# -- bytes ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"  ", b"{", b"[]", b'"x"', b"<html>", b"\xff\xfe", b"[" * 100_000]
+)
+def test_what_is_no_object_is_said_to_be_none(data):
+    with pytest.raises(NotPayload):
+        decode(data)
+
+
+def test_numbers_that_are_none_become_unknown():
+    found = decode(b'{"a": NaN, "b": -Infinity, "c": 1e999, "d": 1.5, "e": 12345678901234567890}')
+    assert found == {"a": None, "b": None, "c": None, "d": 1.5, "e": 12345678901234567890}
+
+
+def test_lone_surrogates_become_the_replacement_character():
+    assert decode(rb'{"a": ["x\ud83d", {"\uDC00": "\ud83d\ude00"}]}') == {
+        "a": ["x\ufffd", {"\ufffd": "\U0001f600"}]
+    }
+
+
+def test_a_flood_is_not_parsed():
+    with pytest.raises(TooMuch):
+        decode(b'{"a": "' + b"x" * MAX_BYTES + b'"}')
+
+
+@given(JSON)
+def test_what_is_clean_can_be_written(value):
+    json.dumps(clean(value), allow_nan=False, ensure_ascii=False).encode()
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(5, 5), (5.0, 5), (0, 0), (-1, None), (float("nan"), None), (float("inf"), None),
+     (True, None), ("5", None), (None, None), ([5], None)],
+    ids=repr,
+)  # fmt: skip
+def test_a_count_is_a_number_or_unknown(value, expected):
+    assert count(value) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(0.5, 0.5), ("0.5", 0.5), (0, 0.0), (-0.5, None), (float("nan"), None), ("nan", None),
+     (True, None), ("cheap", None), (None, None)],
+    ids=repr,
+)  # fmt: skip
+def test_an_amount_is_a_number_or_unknown(value, expected):
+    assert money(value) == expected
+
+
+# -- server-sent events -----------------------------------------------------------------------------
+
+STREAM = (
+    b": a comment\n\n"
+    b'event: named\ndata: {"n": 1}\n\n'
+    b'data: {"n":\r\ndata: 2}\r\n\r\n'
+    b'data:{"n": "\xc3\xa9"}\n\n'
+    b"id: 5\nretry: 10\n\n"
+    b"data: [DONE]\n\n"
+)
+
+
+@given(st.lists(st.integers(1, len(STREAM) - 1), max_size=8))
+def test_events_do_not_depend_on_how_the_bytes_are_cut(cuts):
+    places = [0, *sorted(set(cuts)), len(STREAM)]
+    events = Events()
+    found = [
+        event
+        for start, end in itertools.pairwise(places)
+        for event in events.feed(STREAM[start:end])
+    ]
+    assert found == [{"n": 1}, {"n": 2}, {"n": "é"}]
+
+
+@pytest.mark.parametrize("line", [b"data: {broken\n\n", b"data: [1]\n\n"])
+def test_an_event_that_is_no_object_is_said_to_be_none(line):
+    with pytest.raises(NotPayload):
+        list(Events().feed(line))
+
+
+def test_a_stream_without_end_is_cut_off():
+    events = Events()
+    for _ in range(MAX_BYTES // 1_000_000):
+        assert not list(events.feed(b"x" * 1_000_000))
+    with pytest.raises(TooMuch):
+        list(events.feed(b"x" * 1_000_000))
+
+
+# -- streams are put together into what an unstreamed answer is ---------------------------------------
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@given(events=st.lists(EVENTS, max_size=4))
+def test_any_events_are_an_answer_or_none(dialect, events):
+    stream = DIALECTS[dialect].stream()
+    for event in events:
+        stream.feed(event)
+    whole = stream.whole()
+    if whole is not None:
+        assert isinstance(DIALECTS[dialect].read(whole), Answer | Failure)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_stream_of_nothing_is_no_answer(dialect):
+    assert DIALECTS[dialect].stream().whole() is None
