@@ -157,7 +157,7 @@ class Lab:
 
 
 _BARE = {
-    **{name: os.environ[name] for name in ("PATH", "SYSTEMROOT") if name in os.environ},
+    **{name: os.environ[name] for name in ("PATH", "PYTHONPATH", "SYSTEMROOT") if name in os.environ},
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
     "PYTHONWARNINGS": "error::ResourceWarning",

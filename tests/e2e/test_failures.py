@@ -1,0 +1,290 @@
+"""The failure catalogue: what each misbehaviour of a provider leaves in the folder."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+from e2e.lab import PRICE, Folder, Lab
+from wire import faults
+
+if TYPE_CHECKING:
+    from wire import Fault, WireServer
+
+ITEMS = 2
+ATTEMPTS = 3
+ALWAYS = math.inf
+
+
+@dataclass(frozen=True)
+class Row:
+    """One judge that is treated badly, one call at a time.
+
+    Attributes:
+        times: how often, from its first request on.
+        errors: class of the failed attempts, as the journal should name it.
+        end: ``answered``, or the cause that its judgments should name.
+        failed: of its judgments.
+        requests: that the server should see.
+        billed: the vendor may have charged for the failed attempts.
+    """
+
+    id: str
+    fault: Fault
+    times: float
+    errors: str | None
+    end: str
+    failed: int
+    requests: int
+    billed: bool = False
+
+
+def mended(name: str, fault: Fault, error: str, times: int = 2, *, billed: bool = False) -> Row:
+    """It is asked again, and answers."""
+    return Row(name, fault, times, error, "answered", 0, ITEMS + times, billed)
+
+
+def exhausted(name: str, fault: Fault, error: str, *, billed: bool = False) -> Row:
+    """It is asked again as often as is allowed, and never answers."""
+    return Row(name, fault, ALWAYS, error, error, ITEMS, ITEMS * ATTEMPTS, billed)
+
+
+def lost(name: str, fault: Fault, error: str) -> Row:
+    """This call fails at once; the next is made as ever."""
+    return Row(name, fault, 1, error, error, 1, ITEMS)
+
+
+def stopped(name: str, fault: Fault, error: str) -> Row:
+    """Nothing more is asked of this judge."""
+    return Row(name, fault, ALWAYS, error, error, ITEMS, 1)
+
+
+ROWS = [
+    mended("hinted", faults.rate_limit("0.01"), "rate_limit"),
+    mended("unhinted", faults.rate_limit(), "rate_limit", 1),
+    mended("busy", faults.overloaded(), "overloaded", 1),
+    mended("broken", faults.server_error(), "server"),
+    mended("gateway", faults.bad_gateway(), "server"),
+    mended("cut-before", faults.reset_before_headers(), "connection", billed=True),
+    mended("cut-within", faults.reset_mid_body(), "connection", billed=True),
+    mended("nothing", faults.empty_200(), "bad_payload", billed=True),
+    mended("no-content", faults.no_content(), "bad_payload", billed=True),
+    mended("junk", faults.not_json(), "bad_payload", billed=True),
+    mended("error-in-200", faults.error_in_200(502), "server", billed=True),
+    mended("error-finish", faults.error_finish(502), "server", billed=True),
+    mended("portal", faults.html_200(), "proxy", 1),
+    mended("late", faults.hang(), "timeout", 1, billed=True),
+    exhausted("ever-broken", faults.server_error(), "server"),
+    exhausted("ever-limited", faults.rate_limit("0.01"), "rate_limit"),
+    exhausted("ever-junk", faults.not_json(), "bad_payload", billed=True),
+    lost("long", faults.too_long(), "too_long"),
+    lost("moderated", faults.moderation(), "blocked"),
+    lost("do-not-retry", faults.should_not_retry(), "server"),
+    stopped("no-quota", faults.quota(), "quota"),
+    stopped("no-money", faults.payment_required(), "quota"),
+    stopped("no-key", faults.unauthorized(), "auth"),
+    stopped("no-entry", faults.forbidden(), "permission"),
+    stopped("no-model", faults.not_found(), "not_found"),
+    stopped("come-back-tomorrow", faults.rate_limit("86400"), "rate_limit"),
+    # Answers that are worth less than they look: the attempts are answered, not failed.
+    Row("cut-once", faults.truncated(), 1, None, "answered", 0, ITEMS + 1),
+    Row("ever-cut", faults.truncated(), ALWAYS, None, "truncated", ITEMS, 2 * ITEMS),
+    Row("ever-thinking", faults.reasoning_only(), ALWAYS, None, "truncated", ITEMS, 2 * ITEMS),
+    Row("ever-empty", faults.empty(), ALWAYS, None, "empty", ITEMS, 2 * ITEMS),
+    Row("prose-once", faults.text("A0 is nicer."), 1, None, "answered", 0, ITEMS + 1),
+    Row("ever-prose", faults.text("A0 is nicer."), ALWAYS, None, "unreadable", ITEMS, 2 * ITEMS),
+    Row("refuses", faults.refusal(), ALWAYS, None, "refusal", ITEMS, ITEMS),
+    Row("filtered", faults.safety(), ALWAYS, None, "blocked", ITEMS, ITEMS),
+    Row("uncounted", faults.no_usage(), ALWAYS, None, "answered", 0, ITEMS),
+    Row("swapped", faults.swapped("another-model"), ALWAYS, None, "answered", 0, ITEMS),
+]
+LADDER = {
+    "no-schema": (("json_schema",), 1, ["schema"]),
+    "no-json": (("json_schema", "json_object"), 2, ["schema", "json"]),
+    "no-cap": (("max_tokens",), 1, ["max_tokens"]),
+}
+"""Judges that refuse a part of the request: which, refused attempts, what is left out then."""
+SOUND = [f"sound-{n}" for n in range(len(ROWS) + len(LADDER) + 1)]
+"""More judges without a fault than with one, so that every item has a quorum."""
+
+
+def _order(server: WireServer) -> None:
+    for row in ROWS:
+        server.misbehave(row.fault, model=row.id, times=row.times)
+    for name, (refuses, _, _) in LADDER.items():
+        server.conduct(name, refuses=refuses)
+
+
+@dataclass(frozen=True)
+class Storm:
+    """A run in which nearly everything went wrong.
+
+    Attributes:
+        requests: that the server saw, by model.
+    """
+
+    lab: Lab
+    run: Folder
+    code: int
+    printed: str
+    requests: Counter[str]
+
+
+@pytest.fixture(scope="module")
+def storm(tmp_path_factory: pytest.TempPathFactory, server: WireServer) -> Storm:
+    lab = Lab(tmp_path_factory.mktemp("storm"), server, server.environ("openrouter", "compatible"))
+    _order(server)
+    lab.prompts(ITEMS)
+    names = [row.id for row in ROWS] + list(LADDER)
+    judges = [
+        {
+            # OpenRouter's error in 200 is its own; the rest any server can say.
+            "model": f"{'openrouter' if 'error' in name or name == 'moderated' else 'compatible'}/{name}",
+            "concurrency": 1,
+            "price": PRICE,
+            "options": {"max_tokens": 500},
+        }
+        for name in names
+    ]
+    lab.panel(*judges, *({"model": f"compatible/{name}", "price": PRICE} for name in SOUND))
+    lab.write(
+        "clash.yaml",
+        {
+            "panel": "panel.yaml",
+            "criteria": {"mode": "none"},
+            "limits": {"timeout_s": 4, "max_attempts": ATTEMPTS},
+        },
+    )
+    done = lab("eval", "prompts.yaml", "--run-id", "run", "--yes")
+    requests = Counter(seen.model for seen in server.calls)
+    return Storm(lab, lab.folder(), done.code, done.out + done.err, requests)
+
+
+def cause(judgment: dict) -> str:
+    if judgment["error"] is None:
+        return "answered"
+    head = judgment["error"].partition(":")[0]
+    return head if head.replace("_", "").isalpha() else "unreadable"
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
+def test_a_judgment_is_answered_or_failed_with_its_cause(storm, row):
+    judgments = storm.run.judgments(row.id)
+    assert len(judgments) == ITEMS
+    failed = [j for j in judgments if j["ranking"] is None]
+    assert len(failed) == row.failed
+    assert {cause(j) for j in failed} <= {row.end}
+    assert all((j["ranking"] is None) == (j["parse"] == "failed") for j in judgments)
+    assert all((j["ranking"] is None) == (j["error"] is not None) for j in judgments)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
+def test_every_attempt_is_in_the_journal_with_its_class_and_its_cost(storm, row):
+    attempts = storm.run.attempts(row.id)
+    assert len(attempts) == storm.requests[row.id] == row.requests
+    failed = [a for a in attempts if a["outcome"] == "error"]
+    assert {a["error_class"] for a in failed} == ({row.errors} if row.errors else set())
+    assert all(a["error"] for a in failed)
+    for attempt in failed:
+        assert (attempt["cost_usd"] is None) == row.billed
+        assert (attempt["cost_bound_usd"] is not None) == row.billed
+    by_call = Counter(a["call_id"] for a in attempts)
+    for call_id, number in by_call.items():
+        numbers = [a["attempt"] for a in attempts if a["call_id"] == call_id]
+        assert numbers == list(range(1, number + 1))
+
+
+@pytest.mark.parametrize("name", LADDER)
+def test_what_a_model_refuses_is_refused_once_and_left_out_from_then_on(storm, name):
+    _, refused, dropped = LADDER[name]
+    attempts = storm.run.attempts(name)
+    assert [a["error_class"] for a in attempts] == ["unsupported"] * refused + [None] * ITEMS
+    assert [a["status"] for a in attempts] == [400] * refused + [200] * ITEMS
+    assert all(a["degraded"] == dropped for a in attempts[refused:])
+    assert {j["parse"] for j in storm.run.judgments(name)} == {"clean"}
+
+
+def test_a_refused_model_keeps_its_item_and_says_which_status_it_had(storm):
+    statuses = {row.id: storm.run.attempts(row.id)[0]["status"] for row in ROWS}
+    assert statuses["no-key"] == 401
+    assert statuses["no-money"] == 402
+    assert statuses["no-model"] == 404
+    assert statuses["hinted"] == statuses["no-quota"] == 429
+    assert statuses["error-in-200"] == 200
+    assert statuses["cut-before"] is None
+
+
+def test_a_second_question_is_seen_in_the_judgment(storm):
+    (mended_one,) = [j for j in storm.run.judgments("prose-once") if j["repairs"]]
+    assert mended_one["repairs"] == ["asked a second time"]
+    assert mended_one["parse"] == "repaired"
+    assert mended_one["call_id"].endswith("+reask")
+    longer = [j for j in storm.run.judgments("cut-once") if j["call_id"].endswith("+longer")]
+    assert len(longer) == 1
+    caps = [a["request"]["body"]["max_tokens"] for a in storm.run.attempts("ever-cut")]
+    assert sorted(caps) == [500, 500, 1000, 1000]
+
+
+def test_another_model_than_was_asked_is_on_record(storm):
+    assert {a["served_model"] for a in storm.run.attempts("swapped")} == {"another-model"}
+
+
+def test_a_failure_is_neither_a_vote_nor_a_tie(storm):
+    judgments = storm.run.judgments()
+    for verdict in storm.run.lines("verdicts"):
+        voted = [
+            j for j in judgments if j["item_id"] == verdict["item_id"] and j["ranking"] is not None
+        ]
+        # One point for each ranking of two candidates, and none for anything else.
+        assert sum(verdict["scores"].values()) == pytest.approx(len(voted))
+        assert not verdict["unanimous"]
+
+
+def test_the_denominators_count_every_failure_by_its_cause(storm):
+    covered = storm.run.report["coverage"]
+    judgments = storm.run.judgments()
+    assert covered["expected"] == len(judgments) == ITEMS * len(ROWS + [*LADDER] + SOUND)
+    causes = Counter(cause(j) for j in judgments if j["ranking"] is None)
+    assert Counter(covered["failed"]) == causes
+    assert sum(causes.values()) == sum(row.failed for row in ROWS)
+    parts = covered["clean"] + covered["repaired"] + sum(covered["failed"].values())
+    assert parts + covered["not_run"] == covered["expected"]
+    assert covered["decided"] + covered["tied"] + sum(covered["abstained"].values()) == ITEMS
+
+
+def test_models_that_refused_for_good_are_named_and_the_exit_code_is_4(storm):
+    assert storm.code == 4
+    final = {f"compatible/{row.id}" for row in ROWS if row.requests == 1 and row.failed == ITEMS}
+    assert set(storm.run.manifest["stopped"]) == final
+    assert storm.run.manifest["status"] == "partial"
+    for model in final:
+        assert model in storm.printed
+    assert "clash resume" in storm.printed
+    assert storm.lab.server.keys["compatible"] not in storm.printed
+
+
+def test_the_storm_passes_the_audit(storm):
+    done = storm.lab("verify", "runs/run")
+    assert done.code == 0, done.out
+
+
+def test_a_resumed_run_asks_again_what_may_be_mended_and_nothing_else(storm):
+    lab, server = storm.lab, storm.lab.server
+    before = storm.run.answered()
+    server.clear()  # the weather is fine now
+    run = lab.resume()  # what was refused, blocked or unreadable stays so, within max_failed
+    asked = Counter(seen.model for seen in server.calls)
+    again = {row.id: row.failed for row in ROWS if row.errors not in (None, "too_long", "blocked")}
+    refused = {name: times for name, (_, times, _) in LADDER.items()}
+    assert asked == Counter({name: n for name, n in again.items() if n})
+    assert not set(asked) & set(refused)
+    answered = run.answered()
+    assert answered[: len(before)] == before
+    assert len(set(answered)) == len(answered)
+    left = {j["judge"] for j in run.judgments() if j["ranking"] is None}
+    assert left == {row.id for row in ROWS if row.failed and row.id not in again}
+    assert run.manifest["stopped"] == {}
+    assert lab("verify", "runs/run").code == 0
