@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from clash.stats.latent.fit import LatentFit
     from clash.stats.latent.patterns import Index, Patterns
 
-MOST_COUPLED = 12
+MOST_COUPLED, MOST_BY_CLASS = 12, 10
 """Judges up to which the fully coupled models are refitted for every fold."""
 
 
@@ -67,8 +67,8 @@ def compare_models(
     if families is not None:
         models["Ising within families"] = partial(ising_family, families=families)
     models |= {
-        "Ising, shared couplings": partial(_coupled, ising_shared),
-        "Ising, couplings by class": partial(_coupled, ising_class),
+        "Ising, shared couplings": partial(_coupled, ising_shared, MOST_COUPLED),
+        "Ising, couplings by class": partial(_coupled, ising_class, MOST_BY_CLASS),
         "latent factor": factor,
     }
     scores = {name: votes_held_out(name, fit, patterns, fold) for name, fit in models.items()}
@@ -100,9 +100,7 @@ def cluster_folds(clusters: Index, n_folds: int, rng: np.random.Generator) -> In
     return np.asarray((rng.permutation(n_clusters) % n_folds)[clusters], dtype=np.intp)
 
 
-def _coupled(fit: Callable[[Patterns], LatentFit], patterns: Patterns) -> LatentFit:
-    if patterns.n_judges > MOST_COUPLED:
-        raise StatisticsError(
-            f"{patterns.n_judges} judges: full couplings are compared for up to {MOST_COUPLED}"
-        )
+def _coupled(fit: Callable[[Patterns], LatentFit], most: int, patterns: Patterns) -> LatentFit:
+    if patterns.n_judges > most:
+        raise StatisticsError(f"refitted for every fold only up to {most} judges")
     return fit(patterns)

@@ -179,7 +179,8 @@ def held_out_logits(
     out = np.zeros(patterns.n_items)
     for held in np.unique(fold):
         mine = fold == held
-        counts = np.bincount(patterns.inverse[~mine], minlength=len(design)) * used
+        seen = np.bincount(patterns.inverse[~mine], minlength=len(design))
+        counts = np.where(used, seen, 0).astype(np.float64)
         out[mine] = (design @ ridge_logistic(design, target, counts))[patterns.inverse[mine]]
     return out
 

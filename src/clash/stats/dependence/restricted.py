@@ -7,6 +7,7 @@ in spins. A restriction is a matrix whose columns span what is left free.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
