@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -216,7 +216,9 @@ class Caller:
             reserved = await self._reserve(ask, number)
             self._listener.sent(ask)
             try:
-                reply = await line.provider.complete(ask.request)
+                # A replay tells by item and judge which of several equal questions this is.
+                request = replace(ask.request, item_id=ask.item_id, judge=ask.judge)
+                reply = await line.provider.complete(request)
             except ProviderError as error:
                 lost = None if error.maybe_billed else Decimal(0)
                 self._budget.settle(reserved, lost)
