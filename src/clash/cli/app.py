@@ -13,6 +13,7 @@ from typer.exceptions import TyperException
 import clash
 from clash.cli import (
     aggregate,
+    compare,
     datasets,
     demo,
     doctor,
@@ -68,6 +69,7 @@ app.command("validate", rich_help_panel=_RUNS)(validate.validate)
 app.command("rerun", rich_help_panel=_RUNS)(rerun.rerun)
 app.command("resume", rich_help_panel=_RUNS)(resume.resume)
 app.command("report", rich_help_panel=_RUNS)(report.report)
+app.command("compare", rich_help_panel=_RUNS)(compare.compare)
 app.command("runs", rich_help_panel=_RUNS)(runs.runs)
 app.command("verify", rich_help_panel=_RUNS)(verify.verify)
 app.command("export", rich_help_panel=_RUNS)(export.export)

@@ -1,0 +1,325 @@
+"""What a pilot says of the numbers that a sample size stands on, and the next step."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from clash.errors import StatisticsError
+from clash.stats.icc import RandomIntercept, anova_icc, random_intercept
+from clash.stats.intervals import Interval, wilson_clustered
+from clash.stats.power import (
+    Clustering,
+    Demand,
+    Level,
+    detectable_paired,
+    detectable_two_proportions,
+    power_paired,
+    power_two_proportions,
+    required_paired,
+    required_two_proportions,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from clash.analysis.encode import Votes
+
+    Floats = NDArray[np.float64]
+    Codes = NDArray[np.intp]
+
+Outcome = Literal["wins", "agreement"]
+ASSUMED_ICC = 0.20
+"""What is assumed where a pilot cannot tell: the middle of what was found for panels of models."""
+
+
+@dataclass(frozen=True)
+class JudgeRate:
+    """How often a judge decides.
+
+    Attributes:
+        ballots: mean ballots on a cluster.
+    """
+
+    judge: str
+    discrimination: Interval
+    ballots: float
+
+
+@dataclass(frozen=True)
+class Addition:
+    """A further judge like one that sits.
+
+    Attributes:
+        like: the judge it resembles.
+        needed: clusters needed with it.
+        saves: clusters saved; 0 where correlation leaves nothing to gain.
+    """
+
+    like: str
+    needed: int
+    saves: int
+
+
+@dataclass(frozen=True)
+class Pilot:
+    """Estimates from a pilot, and what follows for the question.
+
+    Attributes:
+        outcome: ``wins`` of the first side, or ``agreement`` with the label.
+        clusters: prompts or groups that have ballots; ``ballots`` of all judges on them.
+        size: ballots of a cluster that the question counts (compare: informative ones).
+        base: share of successes among informative ballots, clustered.
+        model: random-intercept logistic model of informative ballots.
+        icc: correlation that enters the design effect, and where it comes from.
+        needed: clusters needed; ``needed_low`` and ``needed_high`` at the ends of the ICC's
+            interval.
+        more: clusters beyond those of the pilot.
+        power_now: of the pilot itself at the effect asked for.
+    """
+
+    source: str
+    question: Literal["compare", "paired"]
+    outcome: Outcome
+    effect: float
+    level: Level
+    clusters: int
+    ballots: int
+    size: float
+    cv: float
+    judges: tuple[JudgeRate, ...]
+    discrimination: Interval
+    base: Interval
+    model: RandomIntercept
+    anova: Interval
+    icc: Interval
+    design_effect: float
+    needed: int
+    needed_low: int
+    needed_high: int
+    more: int
+    power_now: float
+    detectable_now: float | None
+    additions: tuple[Addition, ...]
+    next_step: str
+    notes: tuple[str, ...]
+
+
+def pilot(
+    votes: Votes,
+    question: Literal["compare", "paired"] = "paired",
+    *,
+    outcome: Outcome = "wins",
+    effect: float = 0.10,
+    level: Level | None = None,
+    seed: int = 0,
+) -> Pilot:
+    """Estimate what a sample size needs from votes, and compute it.
+
+    Args:
+        votes: sides and ties.
+        question: ``paired``: two candidates on the same prompts; ``compare``: two conditions on
+            different ones.
+        outcome: what counts as a success.
+        effect: difference to detect.
+        level: error rates.
+        seed: of the bootstrap of the scores' correlation.
+
+    Raises:
+        StatisticsError: scores instead of sides, no decisive ballot, or no label where agreement
+            is asked for.
+    """
+    wanted = level or Level()
+    table = _Ballots.of(votes, outcome)
+    counted = table if question == "paired" else table.informative()
+    sizes = np.bincount(counted.clusters, minlength=table.n_clusters)
+    informative = table.informative()
+    model = _intercept(informative)
+    rng = np.random.default_rng(seed)
+    anova = anova_icc(counted.scores, counted.clusters, rng=rng)
+    icc, notes = _correlation(question, model, anova)
+    rates = _rates(votes, table)
+    setting = _Setting(
+        question,
+        effect,
+        wanted,
+        float(sizes.mean()),
+        float(sizes.std() / sizes.mean()),
+        float(np.mean(table.scores != 0)),
+        float(np.clip(np.mean(informative.scores > 0), effect / 2, 1 - effect / 2)),
+    )
+    clusters = table.n_clusters
+    needed = setting.demand(icc.estimate).clusters
+    additions = tuple(_addition(setting, icc.estimate, rate, needed) for rate in rates)
+    made = Pilot(
+        source=votes.source,
+        question=question,
+        outcome=outcome,
+        effect=effect,
+        level=wanted,
+        clusters=clusters,
+        ballots=len(table.scores),
+        size=setting.size,
+        cv=setting.cv,
+        judges=rates,
+        discrimination=wilson_clustered((table.scores != 0).astype(float), table.clusters),
+        base=wilson_clustered((informative.scores > 0).astype(float), informative.clusters),
+        model=model,
+        anova=anova,
+        icc=icc,
+        design_effect=setting.clustering(icc.estimate).design_effect,
+        needed=needed,
+        needed_low=setting.demand(icc.low).clusters,
+        needed_high=setting.demand(icc.high).clusters,
+        more=max(0, needed - clusters),
+        power_now=setting.power(clusters, icc.estimate),
+        detectable_now=setting.detectable(clusters, icc.estimate),
+        additions=additions,
+        next_step="",
+        notes=tuple(notes),
+    )
+    return replace(made, next_step=_next_step(made))
+
+
+@dataclass(frozen=True)
+class _Ballots:
+    """One score a ballot: 1, -1, or 0 for a tie.
+
+    Attributes:
+        judges: (n,), index of its judge.
+    """
+
+    scores: Floats
+    clusters: Codes
+    judges: Codes
+    n_clusters: int
+
+    @classmethod
+    def of(cls, votes: Votes, outcome: Outcome) -> _Ballots:
+        if votes.kind == "numeric":
+            raise StatisticsError("a sample size needs outcomes of pairs, and these are scores")
+        if outcome == "agreement":
+            kept = votes.take(np.isin(votes.labels, (0.0, 1.0)))
+            if not kept.n_rows:
+                raise StatisticsError("agreement needs labels that are a side")
+            matrix = np.where(kept.labels[:, None] == 1, kept.matrix, 1 - kept.matrix)
+        else:
+            kept, matrix = votes, votes.matrix
+        row, judge = np.nonzero(~np.isnan(matrix))
+        scores = 2 * matrix[row, judge] - 1
+        if not np.any(scores):
+            raise StatisticsError("every ballot is a tie: there is nothing to plan from")
+        clusters = np.unique(kept.groups[row], return_inverse=True)[1].astype(np.intp)
+        return cls(scores, clusters, judge.astype(np.intp), int(clusters.max()) + 1)
+
+    def informative(self) -> _Ballots:
+        """Without ties; clusters keep their codes."""
+        keep = self.scores != 0
+        return _Ballots(self.scores[keep], self.clusters[keep], self.judges[keep], self.n_clusters)
+
+
+@dataclass(frozen=True)
+class _Setting:
+    """The question with everything but the correlation."""
+
+    question: Literal["compare", "paired"]
+    effect: float
+    level: Level
+    size: float
+    cv: float
+    decisive: float
+    middle: float
+
+    def clustering(self, icc: float) -> Clustering:
+        return Clustering(self.size, icc, self.cv)
+
+    def demand(self, icc: float) -> Demand:
+        if self.question == "compare":
+            return required_two_proportions(
+                self.effect, self.middle, self.clustering(icc), self.level
+            )
+        return required_paired(self.effect, self.decisive, self.clustering(icc), self.level)
+
+    def power(self, clusters: int, icc: float) -> float:
+        given = self.clustering(icc)
+        if self.question == "compare":
+            return power_two_proportions(clusters, self.effect, self.middle, given, self.level)
+        return power_paired(clusters, self.effect, self.decisive, given, self.level)
+
+    def detectable(self, clusters: int, icc: float) -> float | None:
+        given = self.clustering(icc)
+        found = (
+            detectable_two_proportions(clusters, self.middle, given, self.level)
+            if self.question == "compare"
+            else detectable_paired(clusters, self.decisive, given, self.level)
+        )
+        return None if math.isnan(found) else found
+
+    def with_judge(self, rate: JudgeRate) -> _Setting:
+        """One judge more, like this one."""
+        decides = rate.discrimination.estimate
+        if self.question == "compare":
+            return replace(self, size=self.size + rate.ballots * decides)
+        size = self.size + rate.ballots
+        decisive = (self.decisive * self.size + decides * rate.ballots) / size
+        return replace(self, size=size, decisive=decisive)
+
+
+def _intercept(ballots: _Ballots) -> RandomIntercept:
+    trials = np.bincount(ballots.clusters, minlength=ballots.n_clusters)
+    wins = np.bincount(ballots.clusters, weights=ballots.scores > 0, minlength=ballots.n_clusters)
+    return random_intercept(wins, trials)
+
+
+def _correlation(
+    question: str, model: RandomIntercept, anova: Interval
+) -> tuple[Interval, list[str]]:
+    """The correlation on the scale of what is averaged, within [0, 1]."""
+    found = model.observed if question == "compare" else anova
+    if math.isnan(found.estimate):
+        note = (
+            f"the pilot does not tell how ballots of one prompt hang together ({found.method});"
+            f" {ASSUMED_ICC:g} is assumed, and the range is 0 to 1"
+        )
+        unknown = Interval(ASSUMED_ICC, 0.0, 1.0, 0.95, found.n, found.n_effective, "assumed")
+        return unknown, [note]
+    low, middle, high = (float(np.clip(x, 0, 1)) for x in (found.low, found.estimate, found.high))
+    return replace(found, estimate=middle, low=low, high=high), []
+
+
+def _rates(votes: Votes, table: _Ballots) -> tuple[JudgeRate, ...]:
+    made = []
+    for index, judge in enumerate(votes.judges):
+        mine = table.judges == index
+        if mine.any():
+            decides = (table.scores[mine] != 0).astype(float)
+            share = wilson_clustered(decides, table.clusters[mine])
+            made.append(JudgeRate(judge, share, float(mine.sum()) / table.n_clusters))
+    return tuple(made)
+
+
+def _addition(setting: _Setting, icc: float, rate: JudgeRate, needed: int) -> Addition:
+    more = setting.with_judge(rate)
+    if more.question == "paired" and more.effect > more.decisive:
+        return Addition(rate.judge, needed, 0)
+    with_it = more.demand(icc).clusters
+    return Addition(rate.judge, with_it, needed - with_it)
+
+
+def _next_step(found: Pilot) -> str:
+    level, points = found.level, 100 * found.effect
+    goal = f"{level.power:.0%} power at a {points:g}-point difference"
+    # "in each" condition: a pilot of one condition is no more than a guide to both.
+    unit = "prompts in each condition" if found.question == "compare" else "prompts"
+    if found.more:
+        step = f"{found.more} more {unit} for {goal} ({found.clusters} so far)"
+    else:
+        step = f"{found.clusters} {unit} are enough for {goal} ({found.needed} needed)"
+    step += f"; {found.needed_low} to {found.needed_high} needed over the ICC's interval"
+    best = max(found.additions, key=lambda a: a.saves, default=None)
+    if best is None or best.saves <= 0:
+        return step + "; a further judge saves none: ballots of one prompt are too alike"
+    return step + f"; a further judge like {best.like} saves {best.saves}"

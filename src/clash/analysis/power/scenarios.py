@@ -1,0 +1,348 @@
+"""A question, and what it needs under each assumption."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from clash.errors import ConfigError
+from clash.stats.power import (
+    Clustering,
+    Demand,
+    Level,
+    check,
+    concordance_items,
+    detectable_paired,
+    detectable_two_proportions,
+    kappa_items,
+    power_paired,
+    power_two_proportions,
+    required_paired,
+    required_two_proportions,
+    retest_items,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Question = Literal["compare", "paired", "concordance", "kappa", "retest"]
+QUESTIONS: tuple[Question, ...] = ("compare", "paired", "concordance", "kappa", "retest")
+UNITS = {
+    "compare": "runs in each condition",
+    "paired": "items",
+    "concordance": "labelled items",
+    "kappa": "items",
+    "retest": "items",
+}
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A panel as power sees it.
+
+    Attributes:
+        discrimination: share of ballots that are no tie, by judge.
+        ballots: ballots of all judges on one run or item.
+    """
+
+    discrimination: tuple[float, ...]
+    ballots: float
+
+    @property
+    def mean(self) -> float:
+        """Mean discrimination: judges cast equally many ballots."""
+        return sum(self.discrimination) / len(self.discrimination)
+
+    @property
+    def informative(self) -> float:
+        """Ballots of a run that are no tie."""
+        return self.ballots * self.mean
+
+
+@dataclass(frozen=True)
+class Ask:
+    """What is asked.
+
+    Attributes:
+        effect: absolute difference to detect (compare: of two proportions; paired: wins minus
+            losses).
+        middle: mean of the two proportions.
+        half_width: of the interval (concordance, kappa, retest).
+        expected: concordance, kappa or agreement that is expected.
+        runs: runs of a test-retest.
+        per_cluster: items that share a question (concordance, kappa, retest).
+        n: what there is, to be told what it can show.
+    """
+
+    question: Question
+    effect: float = 0.10
+    middle: float = 0.5
+    level: Level = field(default_factory=Level)
+    half_width: float = 0.05
+    expected: float = 0.8
+    runs: int = 2
+    per_cluster: float = 1.0
+    n: int | None = None
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A Monte-Carlo check.
+
+    Attributes:
+        claimed: power, or coverage of the interval.
+        simulated: the share of simulated studies, with its interval's ends.
+        half_width: mean of the simulated intervals; null for a test.
+    """
+
+    claimed: float
+    simulated: float
+    low: float
+    high: float
+    replications: int
+    half_width: float | None
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One assumption.
+
+    Attributes:
+        panel: index of the panel; null where the question has none.
+        needed: runs or items, rounded up; ``exact`` before that.
+        ballots: ballots to pay for, ties included; null without a panel.
+        power_at_n: with ``n`` of them; ``detectable`` the effect found with the power asked for.
+    """
+
+    panel: int | None
+    icc: float
+    size: float
+    design_effect: float
+    observations: float
+    exact: float
+    needed: int
+    ballots: float | None = None
+    power_at_n: float | None = None
+    detectable: float | None = None
+    checked: Checked | None = None
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A question answered for every panel and correlation."""
+
+    ask: Ask
+    unit: str
+    panels: tuple[Panel, ...]
+    cells: tuple[Cell, ...]
+    notes: tuple[str, ...]
+
+    def cell(self, panel: int | None, icc: float) -> Cell:
+        """One of them."""
+        return next(c for c in self.cells if c.panel == panel and c.icc == icc)
+
+
+def scenario(
+    ask: Ask,
+    panels: Sequence[Panel],
+    correlations: Sequence[float],
+    *,
+    simulate: bool = False,
+    replications: int = check.REPLICATIONS,
+    seed: int = 0,
+) -> Scenario:
+    """Answer ``ask`` for every panel and intra-cluster correlation.
+
+    Raises:
+        ConfigError: no panel or no correlation where the question needs one.
+        StatisticsError: an assumption out of range.
+    """
+    chosen: list[int | None] = list(range(len(panels)))
+    if ask.question not in ("compare", "paired"):
+        chosen = [None]
+    if not chosen or not correlations:
+        raise ConfigError("power needs a panel and a correlation", field="--panel, --icc")
+    rng = np.random.default_rng(seed) if simulate else None
+    cells = tuple(
+        _cell(ask, panels, index, icc, rng, replications)
+        for index in chosen
+        for icc in correlations
+    )
+    shown = tuple(panels) if chosen != [None] else ()
+    return Scenario(ask, UNITS[ask.question], shown, cells, _notes(ask, cells))
+
+
+def clustering_of(ask: Ask, panel: Panel | None, icc: float) -> Clustering:
+    """What hangs together: ballots of a run or an item, or items that share a question."""
+    if ask.question == "compare" and panel is not None:
+        return Clustering(panel.informative, icc)
+    if ask.question == "paired" and panel is not None:
+        return Clustering(panel.ballots, icc)
+    return Clustering(ask.per_cluster, icc)
+
+
+def demand(ask: Ask, panel: Panel | None, clustering: Clustering) -> Demand:
+    """What a question needs at a clustering."""
+    match ask.question:
+        case "compare":
+            return required_two_proportions(ask.effect, ask.middle, clustering, ask.level)
+        case "paired":
+            decisive = 1.0 if panel is None else panel.mean
+            return required_paired(ask.effect, decisive, clustering, ask.level)
+        case "concordance":
+            return concordance_items(ask.half_width, ask.expected, clustering, _confidence(ask))
+        case "kappa":
+            return kappa_items(
+                ask.half_width, ask.expected, ask.middle, None, clustering, _confidence(ask)
+            )
+        case "retest":
+            return retest_items(
+                ask.half_width, ask.expected, ask.runs, clustering, _confidence(ask)
+            )
+
+
+def _confidence(ask: Ask) -> float:
+    return 1 - ask.level.alpha
+
+
+def _cell(
+    ask: Ask,
+    panels: Sequence[Panel],
+    index: int | None,
+    icc: float,
+    rng: np.random.Generator | None,
+    replications: int,
+) -> Cell:
+    panel = None if index is None else panels[index]
+    clustering = clustering_of(ask, panel, icc)
+    need = demand(ask, panel, clustering)
+    # Precision questions are about items: what is counted is items, in clusters or not.
+    count = need.exact if panel is not None else need.observations
+    needed = math.ceil(count - 1e-9)
+    power, detectable = _at(ask, panel, clustering) if ask.n is not None else (None, None)
+    return Cell(
+        panel=index,
+        icc=icc,
+        size=clustering.size,
+        design_effect=need.design_effect,
+        observations=need.observations,
+        exact=count,
+        needed=needed,
+        ballots=None if panel is None else needed * panel.ballots,
+        power_at_n=power,
+        detectable=detectable,
+        checked=None
+        if rng is None
+        else _checked(ask, panel, clustering, needed, rng, replications),
+    )
+
+
+def _at(ask: Ask, panel: Panel | None, clustering: Clustering) -> tuple[float | None, float | None]:
+    """Power at ``n``, and the effect that ``n`` detects."""
+    if ask.n is None or panel is None:
+        return None, None
+    if ask.question == "compare":
+        power = power_two_proportions(ask.n, ask.effect, ask.middle, clustering, ask.level)
+        found = detectable_two_proportions(ask.n, ask.middle, clustering, ask.level)
+    else:
+        power = power_paired(ask.n, ask.effect, panel.mean, clustering, ask.level)
+        found = detectable_paired(ask.n, panel.mean, clustering, ask.level)
+    return power, None if math.isnan(found) else found
+
+
+def _checked(
+    ask: Ask,
+    panel: Panel | None,
+    clustering: Clustering,
+    needed: int,
+    rng: np.random.Generator,
+    replications: int,
+) -> Checked:
+    confidence, clusters = _confidence(ask), math.ceil(needed / ask.per_cluster)
+    run = {
+        "compare": partial(
+            check.check_two_proportions,
+            needed,
+            ask.effect,
+            ask.middle,
+            clustering,
+            _claim(ask, panel, clustering, needed),
+            rng,
+            ask.level,
+            replications,
+        ),
+        "paired": partial(
+            check.check_paired,
+            needed,
+            ask.effect,
+            panel.mean if panel else 1.0,
+            clustering,
+            _claim(ask, panel, clustering, needed),
+            rng,
+            ask.level,
+            replications,
+        ),
+        "concordance": partial(
+            check.check_concordance,
+            clusters,
+            ask.expected,
+            clustering,
+            rng,
+            confidence,
+            replications,
+        ),
+        "kappa": partial(
+            check.check_kappa,
+            needed,
+            ask.expected,
+            ask.middle,
+            ask.middle,
+            rng,
+            confidence,
+            replications,
+        ),
+        "retest": partial(
+            check.check_retest, needed, ask.expected, ask.runs, rng, confidence, replications
+        ),
+    }[ask.question]
+    found = run()
+    share = found.simulated
+    return Checked(found.claimed, share.estimate, share.low, share.high, replications, found.width)
+
+
+def _claim(ask: Ask, panel: Panel | None, clustering: Clustering, needed: int) -> float:
+    if ask.question == "compare":
+        return power_two_proportions(needed, ask.effect, ask.middle, clustering, ask.level)
+    if ask.question == "paired" and panel is not None:
+        return power_paired(needed, ask.effect, panel.mean, clustering, ask.level)
+    return ask.level.power
+
+
+def _notes(ask: Ask, cells: Sequence[Cell]) -> tuple[str, ...]:
+    notes = {
+        "compare": [
+            "two conditions on different runs, ballots that are no tie, two-sided z test;"
+            " design effect 1 + (m - 1) rho, m informative ballots a run",
+            "rho is the correlation on the scale of outcomes (`clash power --from RUN` estimates"
+            " it); a latent one of a logistic model is larger",
+        ],
+        "paired": [
+            "two candidates on the same items, wins minus losses, McNemar's test clustered by"
+            " item; ties are ballots too: they lower what can be won and what varies",
+        ],
+        "concordance": ["Wilson's interval; items that share a question are clustered"],
+        "kappa": [
+            "two classes, both raters with the share of --base in class 1, items independent"
+        ],
+        "retest": [
+            "share of agreeing pairs of runs; with more than two runs, each item's instability is"
+            " taken as a draw from a beta distribution"
+        ],
+    }[ask.question]
+    if ask.question in ("kappa", "retest") and any(c.checked and c.icc > 0 for c in cells):
+        notes.append("the simulation is of independent items")
+    return tuple(notes)

@@ -1,0 +1,241 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+
+import typer
+
+from clash.cli.common import AsJson, Seed
+from clash.cli.voting import Judges, Presentation, Subset
+
+if TYPE_CHECKING:
+    from clash.analysis.power import Ask, Panel
+    from clash.report.tables import Table
+
+_BALLOTS = 20.0
+_PANELS = ("0.356", "0.49")
+_CORRELATIONS = "0.05,0.1,0.2,0.3,0.5"
+
+
+def power(
+    question: Annotated[
+        str,
+        typer.Option(
+            "--for",
+            help="compare (two conditions), paired (two candidates, same items), concordance,"
+            " kappa or retest.",
+        ),
+    ] = "compare",
+    effect: Annotated[
+        float, typer.Option("--effect", help="Difference to detect; 0.1 is ten points.")
+    ] = 0.10,
+    base: Annotated[
+        float,
+        typer.Option("--base", help="Middle of the two proportions; kappa: share of class 1."),
+    ] = 0.5,
+    alpha: Annotated[float, typer.Option("--alpha", help="Two-sided error rate.")] = 0.05,
+    wanted: Annotated[float, typer.Option("--power", help="Power asked for.")] = 0.80,
+    panel: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--panel",
+            help="Discrimination rate of each judge, comma separated; give it again to compare"
+            " panels. Default: the published pilot's means, 0.356 and 0.49.",
+        ),
+    ] = None,
+    ballots: Annotated[
+        float | None,
+        typer.Option("--ballots", min=0.01, help="Ballots of all judges on a run or item."),
+    ] = None,
+    icc: Annotated[
+        str, typer.Option("--icc", help="Correlations of ballots of one run or item.")
+    ] = _CORRELATIONS,
+    n: Annotated[
+        int | None,
+        typer.Option("--n", min=1, help="What you have: its power, and what it detects."),
+    ] = None,
+    half_width: Annotated[
+        float, typer.Option("--half-width", help="Of the interval (concordance, kappa, retest).")
+    ] = 0.05,
+    expected: Annotated[
+        float, typer.Option("--expected", help="Concordance, kappa or agreement expected.")
+    ] = 0.8,
+    times: Annotated[int, typer.Option("--times", min=2, help="Runs of a test-retest.")] = 2,
+    per_question: Annotated[
+        float, typer.Option("--per-question", help="Items that share a question.")
+    ] = 1.0,
+    pilot: Annotated[
+        str | None,
+        typer.Option("--from", help="A pilot run or votes file: its correlation, its next step."),
+    ] = None,
+    outcome: Annotated[
+        str, typer.Option("--outcome", help="With --from: wins (of side A) or agreement (labels).")
+    ] = "wins",
+    judges: Judges = None,
+    subset: Subset = None,
+    presentation: Presentation = None,
+    simulate: Annotated[
+        bool, typer.Option("--simulate", help="Check each figure by Monte Carlo.")
+    ] = False,
+    replications: Annotated[
+        int, typer.Option("--replications", min=10, help="Simulated studies.")
+    ] = 1000,
+    published: Annotated[
+        bool, typer.Option("--published", help="The published tables 3.3 and 3.4 beside ours.")
+    ] = False,
+    runs: Annotated[
+        Path, typer.Option("--runs", help="Folder that run ids are looked up in.")
+    ] = Path("runs"),
+    seed: Seed = None,
+    as_json: AsJson = False,
+) -> None:
+    """How many runs, items or labels a question needs, and what you have can show.
+
+    `clash power --for paired --effect 0.1 --panel 0.9,0.8,0.6 --icc 0.3`
+    """
+    from clash.analysis.power.scenarios import Ask
+    from clash.stats.power import Level
+
+    asked = Ask(
+        question=cast("Any", _question(question)),
+        effect=effect,
+        middle=base,
+        level=Level(alpha, wanted),
+        half_width=half_width,
+        expected=expected,
+        runs=times,
+        per_cluster=per_question,
+        n=n,
+    )
+    number = 0 if seed is None else seed
+    if pilot is not None:
+        filters = (judges, subset, presentation)
+        _from_pilot(asked, pilot, runs, filters, outcome, number, as_json=as_json)
+        return
+    usual = question == "compare" and panel is None and ballots is None
+    panels = _panels(panel or list(_PANELS), ballots, question)
+    _scenario(
+        asked,
+        panels,
+        _numbers(icc, "--icc"),
+        replications=replications if simulate else 0,
+        seed=number,
+        published=published or usual,
+        as_json=as_json,
+    )
+
+
+def _scenario(
+    asked: Ask,
+    panels: list[Panel],
+    correlations: list[float],
+    *,
+    replications: int,
+    seed: int,
+    published: bool,
+    as_json: bool,
+) -> None:
+    from clash.analysis.power.published import published as recompute
+    from clash.analysis.power.scenarios import scenario
+    from clash.cli.common import print_json
+    from clash.report import power as report
+
+    found = scenario(
+        asked,
+        panels,
+        correlations,
+        simulate=replications > 0,
+        replications=replications or 1,
+        seed=seed,
+    )
+    paper = recompute() if published else None
+    if as_json:
+        beside = None if paper is None else report.as_json(paper)
+        print_json({**report.as_json(found), "published": beside})
+        return
+    tables = [report.scenario_table(found)]
+    _show(tables + ([] if paper is None else report.published_tables(paper)))
+
+
+def _from_pilot(
+    asked: Ask,
+    source: str,
+    runs: Path,
+    filters: tuple[str | None, str | None, str | None],
+    outcome: str,
+    seed: int,
+    *,
+    as_json: bool,
+) -> None:
+    from clash.analysis.power.pilot import pilot
+    from clash.cli.common import print_json, stdout
+    from clash.cli.voting import read
+    from clash.errors import ConfigError
+    from clash.report import power as report
+
+    if asked.question not in ("compare", "paired"):
+        raise ConfigError(
+            f"a pilot answers compare and paired, not {asked.question!r}",
+            field="--for",
+            mend="--for paired",
+        )
+    if outcome not in ("wins", "agreement"):
+        raise ConfigError(f"no outcome {outcome!r}", field="--outcome", mend="wins or agreement")
+    found = pilot(
+        read(source, runs, *filters),
+        asked.question,
+        outcome=cast("Literal['wins', 'agreement']", outcome),
+        effect=asked.effect,
+        level=asked.level,
+        seed=seed,
+    )
+    if as_json:
+        print_json(report.as_json(found))
+        return
+    _show(report.pilot_tables(found))
+    stdout().print(f"\nnext: {found.next_step}", soft_wrap=True, markup=False)
+
+
+def _show(tables: list[Table]) -> None:
+    from clash.cli.common import stdout
+    from clash.report.terminal import show_table
+
+    for table in tables:
+        show_table(stdout(), table)
+
+
+def _question(text: str) -> str:
+    from clash.analysis.power.scenarios import QUESTIONS
+    from clash.errors import ConfigError
+
+    if text not in QUESTIONS:
+        raise ConfigError(
+            f"no question {text!r}", field="--for", mend=f"one of {', '.join(QUESTIONS)}"
+        )
+    return text
+
+
+def _panels(texts: list[str], ballots: float | None, question: str) -> list[Panel]:
+    """Panels by their judges' rates; ballots by default 20 a run, or one a judge and item."""
+    from clash.analysis.power.scenarios import Panel
+
+    made = []
+    for text in texts:
+        rates = tuple(_numbers(text, "--panel"))
+        usual = _BALLOTS if question == "compare" else float(len(rates))
+        made.append(Panel(rates, usual if ballots is None else ballots))
+    return made
+
+
+def _numbers(text: str, option: str) -> list[float]:
+    from clash.errors import ConfigError
+
+    try:
+        found = [float(part) for part in text.split(",") if part.strip()]
+    except ValueError:
+        found = []
+    if not found or not all(0 <= value <= 1 for value in found):
+        raise ConfigError(
+            f"{text!r} is no list of numbers from 0 to 1", field=option, mend=f"{option} 0.2,0.3"
+        )
+    return found

@@ -1,0 +1,191 @@
+"""Sample sizes as tables and as JSON."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from clash.analysis.plain import plain
+from clash.report.tables import NONE, Table, percent
+
+if TYPE_CHECKING:
+    from clash.analysis.power import Pilot, Scenario
+    from clash.analysis.power.published import Published
+    from clash.analysis.power.scenarios import Ask, Cell
+
+
+def as_json(found: Scenario | Published | Pilot) -> dict[str, Any]:
+    """Plain data; what is not a number becomes null."""
+    made = plain(asdict(found))
+    assert isinstance(made, dict)  # noqa: S101 - for the type checker
+    return made
+
+
+def scenario_table(found: Scenario) -> Table:
+    """A row for each correlation, the panels side by side."""
+    indices: list[int | None] = [*range(len(found.panels))] if found.panels else [None]
+    rows = [
+        [f"{icc:g}", *(text for index in indices for text in _cell(found.cell(index, icc)))]
+        for icc in dict.fromkeys(cell.icc for cell in found.cells)
+    ]
+    columns = ["ICC"]
+    for index in indices:
+        suffix = "" if index is None or len(indices) == 1 else f" ({chr(65 + index)})"
+        columns += [f"{name}{suffix}" for name in _columns(found.cells[0])]
+    if len(indices) > 1:
+        columns.append("saved")
+        rows = [[*row, _saved(found, float(row[0]))] for row in rows]
+    notes = [*(_panel(found, index) for index in range(len(found.panels))), *found.notes]
+    return Table(_title(found.ask, found.unit), columns, rows, _right(columns), notes, brief=True)
+
+
+def _right(columns: list[str]) -> frozenset[int]:
+    return frozenset(range(len(columns)))
+
+
+def _columns(cell: Cell) -> list[str]:
+    names = ["DEFF", "observations", "needed"]
+    if cell.power_at_n is not None:
+        names += ["power at n", "detectable"]
+    return [*names, "simulated"] if cell.checked is not None else names
+
+
+def _cell(cell: Cell) -> list[str]:
+    texts = [f"{cell.design_effect:.2f}", f"{cell.observations:.0f}", str(cell.needed)]
+    if cell.power_at_n is not None:
+        found = NONE if cell.detectable is None else f"{100 * cell.detectable:.1f} points"
+        texts += [f"{cell.power_at_n:.0%}", found]
+    if cell.checked is not None:
+        done = cell.checked
+        width = "" if done.half_width is None else f", ±{done.half_width:.3f}"
+        texts.append(
+            f"{done.simulated:.1%} [{100 * done.low:.0f}, {100 * done.high:.0f}]"
+            f" (claimed {done.claimed:.1%}){width}"
+        )
+    return texts
+
+
+def _saved(found: Scenario, icc: float) -> str:
+    first, last = found.cell(0, icc), found.cell(len(found.panels) - 1, icc)
+    return f"{1 - last.exact / first.exact:.0%}"
+
+
+def _panel(found: Scenario, index: int) -> str:
+    panel = found.panels[index]
+    rates = ", ".join(f"{rate:.1%}" for rate in panel.discrimination)
+    many = f"judges that decide {rates}, " if len(panel.discrimination) > 1 else ""
+    name = f"{chr(65 + index)}: " if len(found.panels) > 1 else ""
+    return (
+        f"{name}{many}mean discrimination {panel.mean:.1%}, {panel.ballots:g} ballots,"
+        f" {panel.informative:.2f} of them informative"
+    )
+
+
+def _title(ask: Ask, unit: str) -> str:
+    level = ask.level
+    if ask.question in ("compare", "paired"):
+        return (
+            f"{unit[0].upper()}{unit[1:]} for {level.power:.0%} power at a"
+            f" {100 * ask.effect:g}-point difference, alpha {level.alpha:g}"
+        )
+    about = {
+        "concordance": f"concordance of {ask.expected:.0%}",
+        "kappa": f"kappa of {ask.expected:g}",
+        "retest": f"agreement of {ask.expected:.0%} over {ask.runs} runs",
+    }[ask.question]
+    return (
+        f"{unit[0].upper()}{unit[1:]} for a {1 - level.alpha:.0%} interval of ±{ask.half_width:g}"
+        f" around a {about}"
+    )
+
+
+def published_tables(found: Published) -> list[Table]:
+    """The paper's tables and claims beside ours."""
+    rows = [
+        [
+            cell.table,
+            f"{cell.icc:g}",
+            str(cell.published),
+            str(cell.as_printed),
+            "same" if cell.same else "differs",
+            f"{cell.exact:.2f}",
+            str(cell.needed),
+        ]
+        for cell in found.cells
+    ]
+    columns = ["table", "ICC", "published", "its own steps", "", "exact", "needed"]
+    notes = [
+        "its own steps: 388 ballots, the design effect to two digits, the nearest integer; needed:"
+        " rounded up, since the nearest integer can fall short of the power",
+    ]
+    claims = [
+        [claim.where, claim.published, claim.ours, "" if claim.agrees else "differs", claim.why]
+        for claim in found.claims
+    ]
+    return [
+        Table(
+            "Published sample sizes (10 points, m = 7.1 and 9.8)",
+            columns,
+            rows,
+            frozenset({1, 2, 3, 5, 6}),
+            notes,
+        ),
+        Table("Published figures around them", ["where", "published", "ours", "", "why"], claims),
+    ]
+
+
+def pilot_tables(found: Pilot) -> list[Table]:
+    """What the pilot says, and what follows."""
+    unit = "informative ballots" if found.question == "compare" else "ballots"
+    need = f"{found.needed} ({found.needed_low} to {found.needed_high} over the ICC's interval)"
+    detectable = (
+        NONE if found.detectable_now is None else f"{100 * found.detectable_now:.1f} points"
+    )
+    rows = [
+        ["prompts (clusters)", str(found.clusters)],
+        ["ballots", str(found.ballots)],
+        ["discrimination", percent(found.discrimination, digits=1)],
+        [_base(found), percent(found.base, digits=1)],
+        [f"{unit} a prompt", f"{found.size:.2f} (variation {found.cv:.2f})"],
+        ["ICC, latent (random intercept)", _ratio(found.model.latent)],
+        ["ICC, observed (random intercept)", _ratio(found.model.observed)],
+        ["ICC, observed (analysis of variance)", _ratio(found.anova)],
+        ["ICC in the design effect", f"{_ratio(found.icc)}: {found.icc.method}"],
+        ["design effect", f"{found.design_effect:.2f}"],
+        ["power now", f"{found.power_now:.0%}"],
+        ["detectable now", detectable],
+        ["prompts needed", need],
+    ]
+    adds = [
+        [
+            rate.judge,
+            percent(rate.discrimination),
+            f"{rate.ballots:.2f}",
+            str(extra.needed),
+            str(extra.saves),
+        ]
+        for rate, extra in zip(found.judges, found.additions, strict=True)
+    ]
+    asked = "two conditions" if found.question == "compare" else "two candidates, same prompts"
+    return [
+        Table(f"Pilot: {asked}, {found.outcome}", ["", ""], rows, notes=found.notes, brief=True),
+        Table(
+            "A further judge like …",
+            ["judge", "discrimination", "ballots a prompt", "prompts needed with it", "saves"],
+            adds,
+            frozenset({1, 2, 3, 4}),
+        ),
+    ]
+
+
+def _base(found: Pilot) -> str:
+    if found.outcome == "wins":
+        return "first side wins, of decisive ballots"
+    return "agrees with the label, of decisive ballots"
+
+
+def _ratio(interval: Any) -> str:  # noqa: ANN401 - an Interval
+    if math.isnan(interval.estimate):
+        return f"{NONE} ({interval.method})"
+    return f"{interval.estimate:.3f} [{interval.low:.3f}, {interval.high:.3f}]"

@@ -1,0 +1,36 @@
+"""How many items, runs or judges a question needs, and what a given number can show."""
+
+from clash.stats.power.design import Clustering, Demand, Level
+from clash.stats.power.panel import Trade, trade
+from clash.stats.power.precision import (
+    concordance_items,
+    kappa_items,
+    kappa_variance,
+    retest_items,
+)
+from clash.stats.power.tests import (
+    detectable_paired,
+    detectable_two_proportions,
+    power_paired,
+    power_two_proportions,
+    required_paired,
+    required_two_proportions,
+)
+
+__all__ = [
+    "Clustering",
+    "Demand",
+    "Level",
+    "Trade",
+    "concordance_items",
+    "detectable_paired",
+    "detectable_two_proportions",
+    "kappa_items",
+    "kappa_variance",
+    "power_paired",
+    "power_two_proportions",
+    "required_paired",
+    "required_two_proportions",
+    "retest_items",
+    "trade",
+]

@@ -1,0 +1,185 @@
+"""Monte-Carlo checks of the formulas: data are drawn as planned and the analysis is run.
+
+Correlated ballots of a cluster are drawn from Dirichlet-multinomial distributions, in which any
+two scores of a cluster have exactly the planned intra-cluster correlation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from clash.stats.intervals import Interval, normal_quantile, t_quantile, wilson
+from clash.stats.power.design import Clustering, Level
+from clash.stats.power.precision import kappa_table
+from clash.stats.power.tests import USUAL
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Counts = NDArray[np.int64]
+
+REPLICATIONS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A claim of a formula beside what happened.
+
+    Attributes:
+        claimed: power, or coverage.
+        simulated: the share of replications, with its interval.
+        width: mean half-width of the intervals drawn; null for a test.
+    """
+
+    claimed: float
+    simulated: Interval
+    width: float | None = None
+
+
+def check_two_proportions(
+    clusters: int,
+    effect: float,
+    middle: float,
+    clustering: Clustering,
+    claimed: float,
+    rng: np.random.Generator,
+    level: Level = USUAL,
+    replications: int = REPLICATIONS,
+) -> Check:
+    """How often a cluster-robust test of two conditions finds the planned difference."""
+    sides = [middle + effect / 2, middle - effect / 2]
+    drawn = [_binary(clusters, p, clustering, rng, replications) for p in sides]
+    (gap_a, var_a), (gap_b, var_b) = (_ratio(hits, sizes) for hits, sizes in drawn)
+    error = np.sqrt(var_a + var_b)
+    reach = t_quantile(1 - level.alpha, 2 * clusters - 2) if clusters > 1 else np.inf
+    found = np.abs(gap_a - gap_b) > reach * error
+    return Check(claimed, wilson(int(found.sum()), replications))
+
+
+def check_paired(
+    items: int,
+    effect: float,
+    decisive: float,
+    clustering: Clustering,
+    claimed: float,
+    rng: np.random.Generator,
+    level: Level = USUAL,
+    replications: int = REPLICATIONS,
+) -> Check:
+    """How often a cluster-robust test of mean score 0 finds the planned effect."""
+    shares = np.array([(decisive + effect) / 2, 1 - decisive, (decisive - effect) / 2])
+    counts = _counts(items, shares, clustering, rng, replications)
+    mean, variance = _ratio(counts[..., 0] - counts[..., 2], counts.sum(axis=2))
+    reach = t_quantile(1 - level.alpha, items - 1) if items > 1 else np.inf
+    found = np.abs(mean) > reach * np.sqrt(variance)
+    return Check(claimed, wilson(int(found.sum()), replications))
+
+
+def check_concordance(
+    items: int,
+    expected: float,
+    clustering: Clustering,
+    rng: np.random.Generator,
+    level: float = 0.95,
+    replications: int = REPLICATIONS,
+) -> Check:
+    """How wide Wilson's intervals turn out, and how often they hold the truth."""
+    hits, sizes = _binary(items, expected, clustering, rng, replications)
+    found = [
+        wilson(k, n, level, design_effect=clustering.design_effect)
+        for k, n in zip(hits.sum(axis=1), sizes.sum(axis=1), strict=True)
+    ]
+    holds = sum(interval.low <= expected <= interval.high for interval in found)
+    width = float(np.mean([interval.half_width for interval in found]))
+    return Check(level, wilson(holds, replications), width)
+
+
+def check_kappa(
+    items: int,
+    kappa: float,
+    first: float,
+    second: float,
+    rng: np.random.Generator,
+    level: float = 0.95,
+    replications: int = REPLICATIONS,
+) -> Check:
+    """The same for Cohen's kappa of independent items."""
+    from clash.stats.agreement import kappa_from_table
+
+    table = kappa_table(kappa, first, second)
+    drawn = rng.multinomial(items, table.ravel(), size=replications).reshape(-1, 2, 2)
+    found = [kappa_from_table(counts, level=level).interval for counts in drawn]
+    holds = sum(interval.low <= kappa <= interval.high for interval in found)
+    return Check(level, wilson(holds, replications), float(np.mean([i.half_width for i in found])))
+
+
+def check_retest(
+    items: int,
+    agreement: float,
+    runs: int,
+    rng: np.random.Generator,
+    level: float = 0.95,
+    replications: int = REPLICATIONS,
+) -> Check:
+    """The same for the agreement of runs, by a normal interval over items."""
+    clustering = Clustering(runs, 2 * agreement - 1)
+    hits, _ = _binary(items, 0.5, clustering, rng, replications)
+    same = (hits * (hits - 1) + (runs - hits) * (runs - hits - 1)) / (runs * (runs - 1))
+    reach = normal_quantile(level) * same.std(axis=1, ddof=1) / np.sqrt(items)
+    holds = int(np.sum(np.abs(same.mean(axis=1) - agreement) <= reach + 1e-12))
+    return Check(level, wilson(holds, replications), float(reach.mean()))
+
+
+def _binary(
+    clusters: int, p: float, clustering: Clustering, rng: np.random.Generator, replications: int
+) -> tuple[Counts, Counts]:
+    counts = _counts(clusters, np.array([p, 1 - p]), clustering, rng, replications)
+    return counts[..., 0], counts.sum(axis=2)
+
+
+def _counts(
+    clusters: int,
+    shares: Floats,
+    clustering: Clustering,
+    rng: np.random.Generator,
+    replications: int,
+) -> Counts:
+    """Ballots by outcome, (replications, clusters, outcomes)."""
+    shape = (replications, clusters)
+    sizes = _sizes(shape, clustering, rng)
+    rho = clustering.icc
+    if rho == 0:
+        return rng.multinomial(sizes, shares)
+    if rho == 1:
+        return rng.multinomial(np.ones(shape, dtype=np.int64), shares) * sizes[..., None]
+    weights = rng.gamma(np.maximum(shares, 1e-300) * (1 / rho - 1), size=(*shape, len(shares)))
+    # Where rho is near 1 every draw may underflow to 0; then one outcome has it all.
+    lost = weights.sum(axis=2) == 0
+    weights[lost] = rng.multinomial(1, shares, size=int(lost.sum()))
+    return rng.multinomial(sizes, weights / weights.sum(axis=2, keepdims=True))
+
+
+def _sizes(
+    shape: tuple[int, int], clustering: Clustering, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """Cluster sizes with the mean and variation planned, by two points and random rounding."""
+    swing = clustering.cv * rng.choice([-1.0, 1.0], shape)
+    sizes = np.maximum(0.0, clustering.size * (1 + swing))
+    return np.floor(sizes + rng.random(shape)).astype(np.int64)
+
+
+def _ratio(totals: Counts, sizes: Counts) -> tuple[Floats, Floats]:
+    """Mean over observations and its cluster-robust variance, by replication.
+
+    A replication without any observation has mean 0 and an infinite variance: it finds nothing.
+    """
+    n, clusters = sizes.sum(axis=1), sizes.shape[1]
+    known = np.maximum(n, 1)
+    mean = totals.sum(axis=1) / known
+    residual = totals - mean[:, None] * sizes
+    variance = clusters / max(1, clusters - 1) * np.sum(residual**2, axis=1) / known**2
+    return mean, np.where(n > 0, variance, np.inf)

@@ -1,0 +1,183 @@
+"""Sample size and power of the two comparisons of an evaluation.
+
+Two conditions on different clusters (two proportions), and two candidates on the same items
+(paired: McNemar's test, clustered by item). Effects are absolute differences, 0.10 for ten
+points; every test is two-sided.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from clash.errors import StatisticsError
+from clash.stats.power.design import Clustering, Demand, Level, two_sided_power
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ALONE = Clustering()
+USUAL = Level()
+
+
+def _spread(effect: float, middle: float) -> float:
+    """p(1 - p) summed over the two proportions middle ± effect / 2."""
+    first, second = middle + effect / 2, middle - effect / 2
+    if not (0 <= second <= first <= 1):
+        raise StatisticsError(
+            f"a difference of {effect:g} around {middle:g} leaves the range of a proportion"
+        )
+    return first * (1 - first) + second * (1 - second)
+
+
+def required_two_proportions(
+    effect: float, middle: float = 0.5, clustering: Clustering = ALONE, level: Level = USUAL
+) -> Demand:
+    """What each of two conditions needs for a z test of their proportions (unpooled variance).
+
+    n = (z_alpha/2 + z_power)^2 (p1 q1 + p2 q2) / effect^2, times the design effect.
+
+    Args:
+        effect: p1 - p2 > 0.
+        middle: (p1 + p2) / 2.
+        clustering: of the observations of one condition; conditions share no cluster.
+        level: error rates.
+
+    Raises:
+        StatisticsError: an effect that is not positive, or proportions outside [0, 1].
+    """
+    _positive(effect)
+    reach = level.z_alpha + level.z_power
+    return Demand.of(reach**2 * _spread(effect, middle) / effect**2, clustering)
+
+
+def power_two_proportions(
+    clusters: float,
+    effect: float,
+    middle: float = 0.5,
+    clustering: Clustering = ALONE,
+    level: Level = USUAL,
+) -> float:
+    """Power of that test with ``clusters`` in each condition.
+
+    Raises:
+        StatisticsError: no cluster, or proportions outside [0, 1].
+    """
+    n = _observations(clusters, clustering)
+    spread = _spread(abs(effect), middle)
+    return two_sided_power(abs(effect) * math.sqrt(n / spread) if spread else math.inf, level)
+
+
+def detectable_two_proportions(
+    clusters: float, middle: float = 0.5, clustering: Clustering = ALONE, level: Level = USUAL
+) -> float:
+    """The smallest difference that ``clusters`` in each condition detect with ``level.power``.
+
+    NaN where even the greatest difference around ``middle`` is not detected.
+
+    Raises:
+        StatisticsError: no cluster.
+    """
+
+    def power(effect: float) -> float:
+        return power_two_proportions(clusters, effect, middle, clustering, level)
+
+    return _smallest(power, 2 * min(middle, 1 - middle), level.power)
+
+
+def required_paired(
+    effect: float, decisive: float = 1.0, clustering: Clustering = ALONE, level: Level = USUAL
+) -> Demand:
+    """Items for McNemar's test that one candidate wins oftener than the other loses.
+
+    Each ballot scores +1, 0 (a tie) or -1; ``effect`` is the mean score (wins minus losses),
+    ``decisive`` the share of ballots that are no tie. With z_a, z_b for alpha and power,
+    n = (z_a sqrt(d) + z_b sqrt(d - effect^2))^2 / effect^2 (Connor 1987), times the design effect
+    for the ballots of one item.
+
+    Args:
+        effect: share of wins minus share of losses, in (0, decisive].
+        decisive: d, share of ballots that are not tied.
+        clustering: of the ballots of one item; the ICC is that of the scores.
+        level: error rates.
+
+    Raises:
+        StatisticsError: an effect outside (0, decisive].
+    """
+    _positive(effect)
+    _score_variance(effect, decisive)
+    root = level.z_alpha * math.sqrt(decisive)
+    root += level.z_power * math.sqrt(decisive - effect**2)
+    return Demand.of(root**2 / effect**2, clustering)
+
+
+def power_paired(
+    items: float,
+    effect: float,
+    decisive: float = 1.0,
+    clustering: Clustering = ALONE,
+    level: Level = USUAL,
+) -> float:
+    """Power of that test with ``items`` items.
+
+    Raises:
+        StatisticsError: no item, or an effect beyond ``decisive``.
+    """
+    n, size = _observations(items, clustering), abs(effect)
+    spread = _score_variance(size, decisive)
+    if spread == 0:
+        return 1.0 if size * math.sqrt(n) > level.z_alpha * math.sqrt(decisive) else 0.0
+    # The critical value is set under no effect, where the variance of a score is d.
+    surplus = level.z_alpha * (math.sqrt(decisive / spread) - 1)
+    shift = size * math.sqrt(n / spread)
+    return two_sided_power(shift - surplus if shift > surplus else 0.0, level)
+
+
+def detectable_paired(
+    items: float, decisive: float = 1.0, clustering: Clustering = ALONE, level: Level = USUAL
+) -> float:
+    """The smallest mean score that ``items`` items detect with ``level.power``, or NaN.
+
+    Raises:
+        StatisticsError: no item.
+    """
+
+    def power(effect: float) -> float:
+        return power_paired(items, effect, decisive, clustering, level)
+
+    return _smallest(power, decisive, level.power)
+
+
+def _positive(effect: float) -> None:
+    if not effect > 0:
+        raise StatisticsError(f"an effect to detect is positive, not {effect:g}")
+
+
+def _score_variance(effect: float, decisive: float) -> float:
+    if not 0 < decisive <= 1:
+        raise StatisticsError(f"a share of decisive ballots lies in (0, 1], not {decisive:g}")
+    if not 0 <= effect <= decisive:
+        raise StatisticsError(
+            f"a mean score of {effect:g} takes more than the {decisive:.0%} of ballots that decide"
+        )
+    return decisive - effect**2
+
+
+def _observations(clusters: float, clustering: Clustering) -> float:
+    """Independent observations that ``clusters`` are worth."""
+    if not clusters > 0:
+        raise StatisticsError(f"power needs more than {clusters} clusters")
+    return clusters * clustering.size / clustering.design_effect
+
+
+def _smallest(power: Callable[[float], float], most: float, target: float) -> float:
+    low, high = 0.0, most
+    if power(high) < target:
+        return math.nan
+    for _ in range(60):
+        middle = (low + high) / 2
+        if power(middle) < target:
+            low = middle
+        else:
+            high = middle
+    return high

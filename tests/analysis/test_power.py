@@ -1,0 +1,125 @@
+"""Scenarios, the published figures, and what a pilot leads to."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from clash.analysis.encode import VoteRow, encode
+from clash.analysis.power import Ask, Panel, pilot, published, scenario
+from clash.errors import StatisticsError
+from clash.stats.power import Level, power_paired
+from clash.stats.power.design import Clustering
+
+CORRELATIONS = (0.05, 0.1, 0.2, 0.3, 0.5)
+WORDS = {1.0: "A", 0.5: "tie", 0.0: "B"}
+
+
+def _votes(n: int, ties: list[float], edge: float, spread: float, seed: int = 0, **labels):
+    """n prompts, a judge for each tie rate; items differ in who is better by ``spread``."""
+    rng = np.random.default_rng(seed)
+    lean = edge + spread * rng.normal(size=n)
+    rows = []
+    for i in range(n):
+        p = 1 / (1 + np.exp(-lean[i]))
+        for j, tie in enumerate(ties):
+            vote = 0.5 if rng.random() < tie else float(rng.random() < p)
+            label = "A" if labels.get("label") else None
+            rows.append(VoteRow(f"q{i}", f"j{j}", WORDS[vote], label=label))
+    return encode(rows)
+
+
+def test_published_tables_come_out() -> None:
+    """By the paper's own steps every one of the ten figures; rounded up, at most one run more."""
+    cells = published().cells
+    assert len(cells) == 10
+    assert all(cell.same for cell in cells)
+    assert all(0 <= cell.needed - cell.published <= 1 for cell in cells)
+
+
+def test_published_claims_that_do_not_come_out_are_named() -> None:
+    claims = published().claims
+    assert [claim.agrees for claim in claims].count(False) == 5
+    assert all(claim.why for claim in claims)
+
+
+def test_default_scenario_is_the_published_one() -> None:
+    panels = [Panel((0.356,), 20), Panel((0.49,), 20)]
+    found = scenario(Ask("compare"), panels, CORRELATIONS)
+    assert [found.cell(0, r).needed for r in CORRELATIONS] == [72, 88, 122, 155, 222]
+    assert [found.cell(1, r).needed for r in CORRELATIONS] == [58, 75, 110, 145, 215]
+    assert found.cell(0, 0.2).ballots == 122 * 20
+
+
+@pytest.mark.parametrize("question", ["compare", "paired", "concordance", "kappa", "retest"])
+def test_every_question_holds_up_in_simulation(question) -> None:
+    ask = Ask(question, half_width=0.08, per_cluster=2 if question == "concordance" else 1)
+    correlations = [0.2] if question in ("compare", "paired", "concordance") else [0.0]
+    found = scenario(
+        ask, [Panel((0.8, 0.5), 6.0)], correlations, simulate=True, replications=500, seed=1
+    )
+    done = found.cells[0].checked
+    assert done is not None
+    assert abs(done.simulated - done.claimed) < 0.07
+    if done.half_width is not None:
+        assert done.half_width == pytest.approx(0.08, rel=0.05)
+
+
+def test_what_there_is_can_show_what_it_can_show() -> None:
+    found = scenario(Ask("paired", n=100), [Panel((0.9, 0.9), 2)], [0.3]).cells[0]
+    again = power_paired(100, found.detectable or 0, 0.9, Clustering(2, 0.3))
+    assert again == pytest.approx(0.8, abs=1e-3)
+
+
+def test_pilot_names_the_next_step_and_its_power_is_reached() -> None:
+    """A simulated pilot of 40 prompts; a study of the size it asks for finds the effect as often."""
+    votes = _votes(40, [0.1, 0.3, 0.6], 0.0, 1.0, seed=4)
+    found = pilot(votes, "paired", effect=0.15)
+    assert found.more == found.needed - 40 > 0
+    assert found.next_step.startswith(f"{found.more} more prompts for 80% power")
+    assert found.needed_low <= found.needed <= found.needed_high
+    saved = {addition.like: addition.saves for addition in found.additions}
+    assert saved["j0"] >= 0
+    assert found.size == pytest.approx(3.0)
+
+
+def test_pilot_of_conditions_counts_informative_ballots() -> None:
+    votes = _votes(300, [0.444, 0.635, 0.852], 0.2, 0.8, seed=2)
+    found = pilot(votes, "compare")
+    assert found.size == pytest.approx(3 * found.discrimination.estimate)
+    assert found.icc.method == "random intercept, profile likelihood"
+    saves = [addition.saves for addition in found.additions]
+    assert saves == sorted(saves, reverse=True)
+
+
+def test_pilot_by_agreement_with_labels_turns_sides() -> None:
+    """All labels say A, so agreement is wins of A."""
+    votes = _votes(100, [0.2, 0.2], 1.0, 0.5, label=True)
+    by_label = pilot(votes, "compare", outcome="agreement")
+    assert by_label.base.estimate == pilot(votes, "compare").base.estimate > 0.6
+
+
+def test_one_judge_tells_no_correlation_and_says_so() -> None:
+    found = pilot(_votes(60, [0.3], 0.3, 0.5), "compare")
+    assert "is assumed" in found.notes[0]
+    assert (found.icc.low, found.icc.high) == (0, 1)
+    assert found.design_effect == 1
+
+
+def test_no_ties_at_all_is_a_pilot_too() -> None:
+    found = pilot(_votes(80, [0.0, 0.0], 0.3, 0.5), "paired", level=Level(0.05, 0.9))
+    assert found.discrimination.estimate == 1
+    assert found.needed > 0
+
+
+def test_nothing_but_ties_is_no_pilot() -> None:
+    with pytest.raises(StatisticsError, match="every ballot is a tie"):
+        pilot(_votes(20, [1.0, 1.0], 0.0, 0.0))
+
+
+def test_scores_and_missing_labels_are_refused() -> None:
+    scores = encode([VoteRow(f"q{i}", "j", float(i)) for i in range(5)])
+    with pytest.raises(StatisticsError, match="scores"):
+        pilot(scores)
+    with pytest.raises(StatisticsError, match="labels"):
+        pilot(_votes(10, [0.1], 0.0, 0.0), outcome="agreement")

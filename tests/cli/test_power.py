@@ -1,0 +1,72 @@
+"""``clash power``: the tables, the pilot, and one JSON object with all of it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from clash.cli.app import run
+
+
+def _json(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict:
+    assert run(["power", *arguments, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_without_options_it_prints_the_published_tables_beside_ours(capsys) -> None:
+    assert run(["power"]) == 0
+    out = capsys.readouterr().out
+    assert "72" in out
+    assert "221" in out
+    found = _json(capsys)
+    assert [cell["needed"] for cell in found["cells"][:5]] == [72, 88, 122, 155, 222]
+    assert [cell["published"] for cell in found["published"]["cells"][:2]] == [72, 88]
+
+
+def test_json_has_what_the_terminal_shows(capsys) -> None:
+    found = _json(
+        capsys, "--for", "paired", "--panel", "0.9,0.6", "--icc", "0.3", "--n", "50",
+        "--simulate", "--replications", "50",
+    )  # fmt: skip
+    cell = found["cells"][0]
+    assert {"power_at_n", "detectable", "checked", "design_effect"} <= cell.keys()
+    assert cell["checked"]["replications"] == 50
+    assert found["published"] is None
+
+
+@pytest.mark.parametrize("question", ["concordance", "kappa", "retest"])
+def test_precision_questions_need_no_panel(question: str, capsys) -> None:
+    found = _json(capsys, "--for", question, "--half-width", "0.1", "--icc", "0")
+    assert found["panels"] == []
+    assert found["cells"][0]["needed"] > 10
+
+
+def test_a_pilot_says_the_next_step(tmp_path, capsys) -> None:
+    path = tmp_path / "votes.jsonl"
+    lines = [
+        {"item": f"q{i}", "judge": judge, "vote": vote}
+        for i in range(30)
+        for judge, vote in (("x", "AB"[i % 2]), ("y", ["A", "tie", "B"][i % 3]))
+    ]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert run(["power", "--from", str(path), "--for", "paired"]) == 0
+    assert "next: " in capsys.readouterr().out
+    found = _json(capsys, "--from", str(path), "--for", "paired")
+    assert found["needed"] == found["clusters"] + found["more"]
+    assert {rate["judge"] for rate in found["judges"]} == {"x", "y"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (["--for", "nonsense"], "--for"),
+        (["--panel", "half"], "--panel"),
+        (["--icc", "1.5"], "--icc"),
+        (["--effect", "0"], "effect"),
+        (["--from", "nowhere.jsonl", "--for", "kappa"], "--for"),
+    ],
+)
+def test_what_is_wrong_is_named(arguments: list[str], word: str, capsys) -> None:
+    assert run(["power", *arguments]) == 2
+    assert word in capsys.readouterr().err
