@@ -106,7 +106,8 @@ def directions(found: Sequence[Case], known: Mapping[str, Profile]) -> list[Dire
         "rating (Elo)": _elo(known),
         "people's win rate in this run": _win_rates(found),
     }
-    return [_direction(name, scale, found) for name, scale in scales.items() if scale]
+    made = [_direction(name, scale, found) for name, scale in scales.items() if scale]
+    return [line for line in made if line.stronger + line.weaker + line.level]
 
 
 def _elo(known: Mapping[str, Profile]) -> dict[str, float]:

@@ -1,0 +1,170 @@
+"""Runs beside each other: a test for every difference, paired where items are shared."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from clash.analysis.compare.pairs import RunAgainstRun, against
+from clash.analysis.compare.pooled import Pooled, pooled
+from clash.analysis.concordance import concordance
+from clash.analysis.coverage import coverage, unanimity
+from clash.analysis.figures import Claim, Figure, claims, known
+from clash.analysis.plain import plain
+from clash.errors import StatisticsError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from clash.analysis.concordance import Named, Rate
+    from clash.analysis.rundata import RunData
+    from clash.stats.intervals import Interval
+
+__all__ = ["Compared", "compare", "figures"]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One run in a line.
+
+    Attributes:
+        concordance, kappa: null without labels.
+        questions: clusters of the items.
+    """
+
+    run: str
+    kind: str
+    panel: str
+    judges: int
+    items: int
+    questions: int
+    candidates: int
+    decided: int
+    concordance: Rate | None
+    kappa: Named | None
+    unanimity: Interval
+    cost_usd: float | None
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Runs side by side, every two of them tested, and the labelled ones pooled."""
+
+    runs: list[Summary]
+    pairs: list[RunAgainstRun]
+    pooled: Pooled | None
+    published: list[Claim]
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data; what is not a number becomes null."""
+        found = plain(asdict(self))
+        assert isinstance(found, dict)  # noqa: S101 - for the type checker
+        return found
+
+
+def compare(runs: Sequence[RunData], *, every_record: bool = False) -> Compared:
+    """Compare runs.
+
+    Args:
+        runs: two or more.
+        every_record: see :func:`clash.analysis.compare.pooled.pooled`.
+
+    Raises:
+        StatisticsError: fewer than two runs.
+    """
+    if len(runs) < 2:
+        raise StatisticsError("a comparison takes two runs, or more")
+    rng = np.random.default_rng(runs[0].manifest.seeds.get("seed", 0))
+    made = Compared(
+        runs=[_summary(data) for data in runs],
+        pairs=[against(a, b, rng) for a, b in combinations(runs, 2)],
+        pooled=pooled(runs, every_record=every_record),
+        published=[],
+    )
+    names = [data.manifest.run for data in runs]
+    stored = [entry for data in runs for entry in data.manifest.dataset.get("figures", [])]
+    mine = [
+        entry
+        for entry in stored
+        if entry["report"] == "compare"
+        and entry["runs"] == names
+        and entry.get("every_record", False) == every_record
+    ]
+    return replace(made, published=claims(mine, figures(made))) if mine else made
+
+
+def _summary(data: RunData) -> Summary:
+    found = concordance(data)
+    covered = coverage(data)
+    cost = data.manifest.cost_usd
+    return Summary(
+        run=data.manifest.run,
+        kind=data.manifest.kind,
+        panel=data.manifest.panel["name"],
+        judges=len(data.rules.voting),
+        items=len(data.items),
+        questions=len(set(data.clusters.values())),
+        candidates=len(data.candidates),
+        decided=covered.decided,
+        concordance=found.headline.rate if found else None,
+        kappa=found.kappas[0] if found else None,
+        unanimity=unanimity(data).rate,
+        cost_usd=cost,
+        seconds=data.manifest.wall_s,
+    )
+
+
+def figures(found: Compared) -> dict[str, Figure]:
+    """The numbers of the comparison under flat names, as :func:`clash.analysis.figures.figures`."""
+    named: list[tuple[str, Figure]] = []
+    for number, line in enumerate(found.runs, start=1):
+        named.append((f"run{number}.items", Figure(line.items)))
+        named.append((f"run{number}.candidates", Figure(line.candidates)))
+        if line.concordance is not None:
+            named.append((f"run{number}.concordance", Figure.of(line.concordance.clustered)))
+        if line.kappa is not None:
+            named.append((f"run{number}.kappa", Figure.of(line.kappa.interval)))
+        if line.cost_usd is not None:
+            named.append((f"run{number}.cost", Figure(line.cost_usd)))
+            named.append((f"run{number}.cost.item", Figure(line.cost_usd / line.items)))
+    first = found.pairs[0].experiments
+    if first is not None:
+        named += [("z", Figure(first.test.statistic)), ("p", Figure(first.test.p))]
+        named.append(("difference", Figure.of(first.clustered)))
+    if found.pooled is not None:
+        named += _of_pooled(found.pooled)
+    return dict(known(named))
+
+
+def _of_pooled(found: Pooled) -> list[tuple[str, Figure]]:
+    made = [("pooled.n", Figure(found.n)), ("pooled.judged", Figure(found.panel.pooled.judged))]
+    for line in (*found.judges, found.panel):
+        for number, part in enumerate(line.runs, start=1):
+            made.append((f"{line.name}.run{number}", Figure.of(part.of_judged)))
+            made.append((f"{line.name}.run{number}.n", Figure(part.judged)))
+        made.append((f"{line.name}.pooled", Figure.of(line.pooled.of_judged)))
+    for name, gain in (("over_mean", found.over_mean), ("over_worst", found.over_worst)):
+        if gain is not None:
+            made.append((name, Figure(gain)))
+    for name, share in (("unanimous", found.split.unanimous), ("split", found.split.split)):
+        if share is not None:
+            made += [(f"{name}.n", Figure(share.n)), (name, Figure.of(share.clustered))]
+    if found.split.unanimous is not None and found.split.split is not None:
+        gap = found.split.unanimous.estimate - found.split.split.estimate
+        made.append(("unanimity.gap", Figure(gap)))
+        total = found.split.unanimous.n + found.split.split.n
+        made.append(("unanimity.n", Figure(total)))
+    for judge, share in found.split.judges_on_split.items():
+        made.append((f"split.{judge}", Figure.of(share.clustered)))
+    for own in found.self_rates:
+        made += [
+            (f"self.{own.judge}.n", Figure(own.n)),
+            (f"self.{own.judge}.own", Figure.of(own.own)),
+            (f"self.{own.judge}.people", Figure.of(own.people)),
+            (f"self.{own.judge}.difference", Figure.of(own.test.difference)),
+        ]
+    return made

@@ -1,0 +1,227 @@
+"""Two runs against each other: as experiments, and item by item where they share items."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from clash.analysis.concordance.cases import TIE, cases, concordance_of
+from clash.analysis.leaderboard import points_table
+from clash.errors import StatisticsError
+from clash.stats.intervals import Interval, difference, newcombe
+from clash.stats.retest import InterRun, inter_run, kendall_tau
+from clash.stats.tests import (
+    PairedDifference,
+    Significance,
+    mcnemar,
+    paired_bootstrap,
+    paired_difference,
+    two_proportions,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from clash.analysis.concordance.cases import Case
+    from clash.analysis.rundata import RunData
+
+
+@dataclass(frozen=True)
+class Experiments:
+    """Two concordances as those of independent experiments.
+
+    Attributes:
+        test: the pooled two-proportion z test, over all labelled items of each.
+        newcombe: interval of the difference, items taken for independent; ``clustered``: by
+            the clustered intervals of both.
+    """
+
+    right: tuple[float, float]
+    n: tuple[int, int]
+    test: Significance
+    newcombe: Interval
+    clustered: Interval
+
+
+@dataclass(frozen=True)
+class Shared:
+    """Two runs on the items that both hold, with the same prompt and candidates.
+
+    Attributes:
+        verdicts: how often they say the same.
+        labelled: shared items with a label; the tests below are over these.
+        only_first: items that only the first run got right.
+        mcnemar: exact; takes items for independent. ``paired`` and ``bootstrap`` do not.
+    """
+
+    n: int
+    verdicts: InterRun
+    labelled: int
+    only_first: int
+    only_second: int
+    both: int
+    mcnemar: Significance | None
+    paired: PairedDifference | None
+    bootstrap: PairedDifference | None
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """A candidate's share of the points in two runs; each run clustered by its own questions."""
+
+    candidate: str
+    first: float
+    second: float
+
+
+@dataclass(frozen=True)
+class RunAgainstRun:
+    """Everything about two runs.
+
+    Attributes:
+        experiments: null unless both have labels.
+        shared: null where they share no item.
+        tau: Kendall's, of the leaderboards over candidates of both; null for fewer than two.
+    """
+
+    first: str
+    second: str
+    experiments: Experiments | None
+    shared: Shared | None
+    tau: float | None
+    candidates: list[Candidates]
+
+
+def against(first: RunData, second: RunData, rng: np.random.Generator) -> RunAgainstRun:
+    """Compare two runs.
+
+    Args:
+        first: a run.
+        second: another one.
+        rng: for the bootstrap.
+    """
+    both = _candidates(first, second)
+    return RunAgainstRun(
+        first.manifest.run,
+        second.manifest.run,
+        _experiments(cases(first), cases(second)),
+        _shared(first, second, rng),
+        _tau(both),
+        both,
+    )
+
+
+def _experiments(first: Sequence[Case], second: Sequence[Case]) -> Experiments | None:
+    if not (first and second):
+        return None
+    a, b = concordance_of(first), concordance_of(second)
+    return Experiments(
+        (a.right, b.right),
+        (a.n, b.n),
+        two_proportions(a.right, a.n, b.right, b.n),
+        newcombe(a.right, a.n, b.right, b.n),
+        difference(a.clustered, b.clustered),
+    )
+
+
+def _shared(first: RunData, second: RunData, rng: np.random.Generator) -> Shared | None:
+    names = _same_items(first, second)
+    if not names:
+        return None
+    order = {name: sorted(texts) for name, texts in _who(first).items() if name in names}
+    said = [_codes(data, names, order) for data in (first, second)]
+    groups = _clusters(first, names)
+    widest = max(map(len, order.values())) + 1
+    known = {case.item_id: case for case in cases(first)}
+    there = {case.item_id: case for case in cases(second)}
+    rows = [n for n, name in enumerate(names) if name in known and name in there]
+    a = np.array([float(known[names[n]].right) for n in rows])
+    b = np.array([float(there[names[n]].right) for n in rows])
+    only_a, only_b = int(np.sum((a == 1) & (b == 0))), int(np.sum((a == 0) & (b == 1)))
+    return Shared(
+        n=len(names),
+        verdicts=inter_run(said[0], said[1], widest, groups),
+        labelled=len(rows),
+        only_first=only_a,
+        only_second=only_b,
+        both=int(np.sum((a == 1) & (b == 1))),
+        mcnemar=mcnemar(only_a, only_b) if rows else None,
+        paired=paired_difference(a, b, groups[rows]) if rows else None,
+        bootstrap=_bootstrap(a, b, groups[rows], rng) if rows else None,
+    )
+
+
+def _bootstrap(
+    a: NDArray[np.float64],
+    b: NDArray[np.float64],
+    groups: NDArray[np.intp],
+    rng: np.random.Generator,
+) -> PairedDifference | None:
+    try:
+        return paired_bootstrap(a, b, groups, rng)
+    except StatisticsError:
+        return None  # one question only: nothing to draw from
+
+
+def _same_items(first: RunData, second: RunData) -> list[str]:
+    """Items of one id that ask the same of the same candidates."""
+    asked = {item.item_id: item.turns for item in second.items}
+    a, b = _who(first), _who(second)
+    return [
+        item.item_id
+        for item in first.items
+        if asked.get(item.item_id) == item.turns and set(a[item.item_id]) == set(b[item.item_id])
+    ]
+
+
+def _who(data: RunData) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {item.item_id: [] for item in data.items}
+    for response in data.responses:
+        found[response.item_id].append(response.candidate)
+    return found
+
+
+def _codes(
+    data: RunData, names: Sequence[str], order: Mapping[str, Sequence[str]]
+) -> NDArray[np.intp]:
+    verdicts = {verdict.item_id: verdict for verdict in data.verdicts}
+    codes = []
+    for name in names:
+        verdict = verdicts[name]
+        if verdict.ranking is None:
+            codes.append(-1)
+        else:
+            said = verdict.winner or TIE
+            codes.append(len(order[name]) if said == TIE else order[name].index(said))
+    return np.array(codes, dtype=np.intp)
+
+
+def _clusters(data: RunData, names: Sequence[str]) -> NDArray[np.intp]:
+    return np.array([data.clusters[name] for name in names], dtype=np.intp)
+
+
+def _candidates(first: RunData, second: RunData) -> list[Candidates]:
+    a, b = _points(first), _points(second)
+    return [Candidates(name, a[name], b[name]) for name in a if name in b]
+
+
+def _points(data: RunData) -> dict[str, float]:
+    table = points_table(data)
+    there = ~np.isnan(table)
+    return {
+        name: float(table[there[:, k], k].mean())
+        for k, name in enumerate(data.candidates)
+        if there[:, k].any()
+    }
+
+
+def _tau(both: Sequence[Candidates]) -> float | None:
+    if len(both) < 2:
+        return None
+    return kendall_tau(
+        [round(line.first, 9) for line in both], [round(line.second, 9) for line in both]
+    )

@@ -1,0 +1,130 @@
+"""Several labelled runs as one body of items: judges against the panel, unanimity, self-evaluation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from clash.analysis.concordance.biases import SelfRate, self_rates
+from clash.analysis.concordance.cases import Case, Rate, cases, codes, concordance_of, rate
+from clash.analysis.concordance.unanimity import Split, split
+from clash.stats.tests import Significance, paired_difference
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from clash.analysis.rundata import RunData
+    from clash.stats.intervals import Interval
+
+
+@dataclass(frozen=True)
+class Ablated:
+    """A judge, or the panel, on each run and on all of them.
+
+    Attributes:
+        runs: in the order of the runs.
+        ahead: the panel less this judge over the pooled items; null for the panel.
+    """
+
+    name: str
+    runs: list[Rate]
+    pooled: Rate
+    ahead: Interval | None
+    test: Significance | None
+
+
+@dataclass(frozen=True)
+class Pooled:
+    """Labelled runs taken together.
+
+    Attributes:
+        n: items; ``repeated`` of those the runs hold stand in an earlier run too: they are left
+            out, or counted again where every record was asked for.
+        over_mean: the panel less the mean of its judges, ``over_worst``: less the worst of them,
+            on items with a verdict.
+    """
+
+    n: int
+    repeated: int
+    every_record: bool
+    judges: list[Ablated]
+    panel: Ablated
+    over_mean: float | None
+    over_worst: float | None
+    split: Split
+    self_rates: list[SelfRate]
+
+
+def pooled(runs: Sequence[RunData], *, every_record: bool = False) -> Pooled | None:
+    """Pool labelled runs; null where fewer than two have labels, or no judge sits in all of them.
+
+    An item that stands in several runs counts once, as the first of them judged it: records of
+    one item are no independent evidence.
+
+    Args:
+        runs: in the order in which records count.
+        every_record: count repeated items as often as they were judged, as some published tables
+            do.
+    """
+    found = [cases(data) for data in runs]
+    if sum(bool(part) for part in found) < 2:
+        return None
+    judges = [p.id for p in runs[0].rules.voting]
+    shared = [j for j in judges if all(j in {p.id for p in d.rules.voting} for d in runs)]
+    if not shared:
+        return None
+    kept, repeated = _once(found)
+    parts = found if every_record else kept
+    everything = [case for part in parts for case in part]
+    panel = [float(case.right) for case in everything]
+    lines = [_judge(judge, parts, everything, panel) for judge in shared]
+    own = Ablated(
+        "panel", [concordance_of(part) for part in parts], concordance_of(everything), None, None
+    )
+    alone = [line.pooled.of_judged.estimate for line in lines]
+    whole = own.pooled.of_judged.estimate
+    return Pooled(
+        n=len(everything),
+        repeated=repeated,
+        every_record=every_record,
+        judges=lines,
+        panel=own,
+        over_mean=whole - sum(alone) / len(alone),
+        over_worst=whole - min(alone),
+        split=split(everything, shared),
+        self_rates=self_rates(everything),
+    )
+
+
+def _once(found: Sequence[Sequence[Case]]) -> tuple[list[list[Case]], int]:
+    seen: set[str] = set()
+    kept: list[list[Case]] = []
+    repeated = 0
+    for part in found:
+        fresh = [case for case in part if case.item_id not in seen]
+        repeated += len(part) - len(fresh)
+        seen |= {case.item_id for case in fresh}
+        kept.append(fresh)
+    return kept, repeated
+
+
+def _judge(
+    judge: str,
+    parts: Sequence[Sequence[Case]],
+    everything: Sequence[Case],
+    panel: Sequence[float],
+) -> Ablated:
+    credit = [float(case.tops.get(judge) == case.label) for case in everything]
+    gap = paired_difference(panel, credit, codes(everything))
+    return Ablated(
+        judge,
+        [_rate(judge, part) for part in parts],
+        _rate(judge, everything),
+        gap.difference,
+        gap.test,
+    )
+
+
+def _rate(judge: str, found: Sequence[Case]) -> Rate:
+    credit = [float(case.tops.get(judge) == case.label) for case in found]
+    return rate(credit, codes(found), [judge in case.tops for case in found])

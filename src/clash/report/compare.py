@@ -1,0 +1,260 @@
+"""The comparison of runs as tables of words."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from clash.report.concordance import bounds, contrast_row, number, p_value, points, share
+from clash.report.published import claims_table
+from clash.report.tables import NONE, Table, money, percent, seconds
+
+if TYPE_CHECKING:
+    from clash.analysis.compare import Compared
+    from clash.analysis.compare.pairs import RunAgainstRun
+    from clash.analysis.compare.pooled import Ablated, Pooled
+    from clash.analysis.concordance import Rate
+
+
+def tables(found: Compared) -> list[Table]:
+    """Everything worth a table, in the order of interest; empty ones are left out."""
+    made = [_runs(found), _experiments(found), _shared(found), _candidates(found)]
+    if found.pooled is not None:
+        made += [
+            _ablation(found, found.pooled),
+            _unanimity(found.pooled),
+            _selves(found.pooled),
+        ]
+    made.append(claims_table(found.published))
+    return [table for table in made if table.rows]
+
+
+def _runs(found: Compared) -> Table:
+    rows = [
+        [
+            line.run,
+            line.kind,
+            f"{line.panel} ({line.judges})",
+            f"{line.items} on {line.questions}",
+            str(line.candidates),
+            str(line.decided),
+            share(line.concordance),
+            NONE if line.concordance is None else percent(line.concordance.clustered, digits=1),
+            NONE if line.kappa is None else number(line.kappa.interval),
+            percent(line.unanimity),
+            money(line.cost_usd),
+            NONE if line.cost_usd is None or not line.items else money(line.cost_usd / line.items),
+            seconds(line.seconds / line.items) if line.items and line.seconds else NONE,
+        ]
+        for line in found.runs
+    ]
+    return Table(
+        "Runs",
+        [
+            "run",
+            "kind",
+            "panel (judges)",
+            "items, questions",
+            "candidates",
+            "decided",
+            "right",
+            "concordance",
+            "kappa, sides shuffled",
+            "unanimous",
+            "cost",
+            "an item",
+            "time",
+        ],
+        rows,
+        frozenset(range(3, 13)),
+        ["intervals at 95%, clustered by question"],
+        brief=True,
+    )
+
+
+def _experiments(found: Compared) -> Table:
+    rows = []
+    for pair in found.pairs:
+        line = pair.experiments
+        if line is None:
+            continue
+        rows.append(
+            [
+                f"{pair.first} : {pair.second}",
+                f"{line.right[0]:g}/{line.n[0]} : {line.right[1]:g}/{line.n[1]}",
+                points(line.clustered),
+                points(line.newcombe),
+                f"{line.test.statistic:.2f}",
+                p_value(line.test),
+            ]
+        )
+    notes = ["as independent experiments: the pooled two-proportion z test"]
+    if any(pair.shared is not None and pair.shared.labelled for pair in found.pairs):
+        notes.append("runs that share items are not independent: read the paired test below")
+    return Table(
+        "Concordance, experiment against experiment",
+        ["runs", "right", "difference, clustered", "Newcombe", "z", "p"],
+        rows,
+        frozenset({1, 2, 3, 4, 5}),
+        notes,
+        brief=True,
+    )
+
+
+def _shared(found: Compared) -> Table:
+    rows = [_shared_row(pair) for pair in found.pairs if pair.shared is not None]
+    return Table(
+        "On the items that both hold",
+        [
+            "runs",
+            "items",
+            "same verdict",
+            "kappa over verdicts",
+            "only first right",
+            "only second",
+            "McNemar p",
+            "difference, clustered",
+            "p",
+            "bootstrap",
+        ],
+        rows,
+        frozenset(range(1, 10)),
+        [
+            "McNemar's exact test takes items for independent; the differences (a t test and a"
+            " bootstrap over questions) do not"
+        ],
+        brief=True,
+    )
+
+
+def _shared_row(pair: RunAgainstRun) -> list[str]:
+    line = pair.shared
+    if line is None:
+        return []
+    paired = None if line.paired is None else line.paired
+    return [
+        f"{pair.first} : {pair.second}",
+        str(line.n),
+        percent(line.verdicts.agreement, digits=1),
+        number(line.verdicts.kappa.interval),
+        str(line.only_first) if line.labelled else NONE,
+        str(line.only_second) if line.labelled else NONE,
+        p_value(line.mcnemar),
+        NONE if paired is None else points(paired.difference),
+        NONE if paired is None else p_value(paired.test),
+        NONE if line.bootstrap is None else points(line.bootstrap.difference),
+    ]
+
+
+def _candidates(found: Compared) -> Table:
+    if len(found.runs) != 2 or not found.pairs[0].candidates:
+        taus = [
+            [f"{pair.first} : {pair.second}", str(len(pair.candidates)), f"{pair.tau:.2f}"]
+            for pair in found.pairs
+            if pair.tau is not None and not math.isnan(pair.tau)
+        ]
+        return Table(
+            "Leaderboards",
+            ["runs", "candidates of both", "Kendall's tau-b"],
+            taus,
+            frozenset({1, 2}),
+        )
+    pair = found.pairs[0]
+    rows = [
+        [line.candidate, f"{line.first:.0%}", f"{line.second:.0%}",
+         f"{100 * (line.second - line.first):+.1f}"]
+        for line in sorted(pair.candidates, key=lambda line: -line.first)
+    ]  # fmt: skip
+    tau = [] if pair.tau is None or math.isnan(pair.tau) else [f"Kendall's tau-b: {pair.tau:.2f}"]
+    return Table(
+        "Leaderboards",
+        ["candidate", pair.first, pair.second, "change, points"],
+        rows,
+        frozenset({1, 2, 3}),
+        ["share of the Borda points", *tau],
+    )
+
+
+def _ablation(found: Compared, pooled: Pooled) -> Table:
+    names = [line.run for line in found.runs]
+    rows = [_ablated(line) for line in (*pooled.judges, pooled.panel)]
+    notes = ["of items judged; the panel ahead: on all pooled items, paired and clustered"]
+    if pooled.over_mean is not None and pooled.over_worst is not None:
+        notes.append(
+            f"the panel is {100 * pooled.over_mean:+.1f} points over the mean of its judges,"
+            f" {100 * pooled.over_worst:+.1f} over the worst"
+        )
+    if pooled.repeated:
+        counted = "counted again" if pooled.every_record else "counted once, in the first run"
+        notes.append(f"{pooled.repeated} records are of items that another run holds: {counted}")
+    return Table(
+        "Judges and panel, pooled",
+        ["judge", *names, "pooled", "95%, clustered", "panel ahead by", "p"],
+        rows,
+        frozenset(range(1, len(names) + 5)),
+        notes,
+        brief=True,
+    )
+
+
+def _ablated(line: Ablated) -> list[str]:
+    return [
+        line.name,
+        *map(_of_judged, line.runs),
+        _of_judged(line.pooled),
+        bounds(line.pooled.clustered),
+        points(line.ahead),
+        p_value(line.test),
+    ]
+
+
+def _of_judged(rate: Rate) -> str:
+    return NONE if not rate.judged else f"{rate.of_judged.estimate:.1%} of {rate.judged}"
+
+
+def _unanimity(pooled: Pooled) -> Table:
+    split = pooled.split
+    total = sum(rate.n for rate in (split.unanimous, split.split) if rate is not None)
+    rows = [
+        [name, str(rate.n), f"{rate.n / total:.0%}", percent(rate.clustered, digits=1)]
+        for name, rate in (("unanimous", split.unanimous), ("split", split.split))
+        if rate is not None
+    ]
+    rows += [
+        [f"  {judge}, where split", str(rate.n), "", percent(rate.clustered, digits=1)]
+        for judge, rate in split.judges_on_split.items()
+    ]
+    notes = []
+    if split.contrast is not None:
+        cells = contrast_row(split.contrast)
+        notes.append(f"difference {cells[3]} points; chi-square {cells[4]}; Fisher p {cells[6]}")
+    if split.incomplete:
+        notes.append(f"{split.incomplete} verdicts of an incomplete panel are neither")
+    return Table(
+        f"Unanimous and split, pooled (N = {total})",
+        ["", "n", "", "concordance"],
+        rows,
+        frozenset({1, 2, 3}),
+        notes,
+        brief=True,
+    )
+
+
+def _selves(pooled: Pooled) -> Table:
+    rows = [
+        [
+            line.judge,
+            str(line.n),
+            percent(line.own, digits=1),
+            percent(line.people, digits=1),
+            points(line.test.difference),
+            p_value(line.test.test),
+        ]
+        for line in pooled.self_rates
+    ]
+    return Table(
+        "Self-evaluation, blind, pooled",
+        ["judge and candidate", "n", "puts itself first", "people do", "difference", "p"],
+        rows,
+        frozenset({1, 2, 3, 4, 5}),
+    )
