@@ -116,7 +116,7 @@ def factor(
     at_least = 3 + rank
     require_identified(patterns, name, at_least=at_least, n_params=(2 + rank) * at_least + 1)
     model = FactorModel.of(patterns, rank, None, strength or Strength(), nodes)
-    return fit_from(name, model, patterns, {"equal skill": model.start(patterns)}, tol=tol)
+    return fit_from(name, model, patterns, _starts(model, patterns), tol=tol)
 
 
 def factor_family(
@@ -141,8 +141,15 @@ def factor_family(
     groups = numbered(families, patterns.n_judges)
     require_families(patterns, groups, "factor-family")
     model = FactorModel.of(patterns, 0, groups, strength or Strength(), nodes)
-    starts = {"equal skill": model.start(patterns)}
-    return fit_from("factor-family", model, patterns, starts, tol=tol)
+    return fit_from("factor-family", model, patterns, _starts(model, patterns), tol=tol)
+
+
+def _starts(model: FactorModel, patterns: Patterns) -> dict[str, Floats]:
+    """Equal skill with weak factors, and with factors as strong as near-copies need."""
+    weak = model.start(patterns)
+    strong = weak.copy()
+    strong[1 + 2 * model.n_judges :] *= 5
+    return {"equal skill, weak factors": weak, "equal skill, strong factors": strong}
 
 
 def trait(
@@ -340,6 +347,13 @@ class FactorModel:
             self.nodes,
             1 + (2 + self.rank) * k + n_own,
         )
+
+    def flipped(self, theta: Floats) -> Floats:
+        """The vector with the names of the two classes swapped."""
+        out, k = theta.copy(), self.n_judges
+        out[0] *= -1
+        out[1 + k : 1 + 2 * k] *= -1
+        return out
 
     def _social(self) -> Floats:
         """1 for a judge that shares its group, 0 for one that is alone in it."""

@@ -309,6 +309,14 @@ class IsingModel:
         blocks = tuple(tuple(int(j) for j in part.judges) for part in self.parts)
         return IsingLaw(float(sigmoid(theta[0])), fields, couplings, blocks, len(theta))
 
+    def flipped(self, theta: Floats) -> Floats:
+        """The vector with the names of the two classes swapped."""
+        out, k = theta.copy(), self.n_judges
+        out[0] *= -1
+        out[1 + k : 1 + 2 * k] *= -1
+        out[1 + 2 * k + self.n_couplings :] *= -1
+        return out
+
     def _natural(self, theta: Floats, part: _Part, sign: float) -> Floats:
         """Fields and couplings of one block in one class."""
         k = self.n_judges

@@ -11,11 +11,26 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from clash.stats.latent.fit import Conditional, LatentFit, Start, assemble, sigmoid
+from clash.stats.latent.fit import (
+    Conditional,
+    LatentFit,
+    Start,
+    agreement,
+    assemble,
+    posterior,
+    sigmoid,
+    vote_share,
+)
+from clash.stats.latent.identify import has_labels
 from clash.stats.latent.patterns import MISSING, Floats, Patterns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+
+CLEARLY = 0.02
+"""Log-likelihood per unit of weight by which one optimum clearly beats another. Per item, because
+a wrong model makes small differences meaningless however many items add them up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +83,10 @@ class Model(Protocol):
 
     def law(self, theta: Floats) -> Conditional:
         """The parameters in their own words."""
+        ...
+
+    def flipped(self, theta: Floats) -> Floats:
+        """The vector with the names of the two classes swapped."""
         ...
 
 
@@ -137,17 +156,36 @@ def fit_from(
     tol: float = 1e-5,
     max_iter: int = 500,
 ) -> LatentFit:
-    """Fit from several starts; the highest penalised likelihood wins, and all are reported."""
+    """Fit from several starts; all are reported.
+
+    The first, equal skill, is the anchor: several optima may explain the votes equally well, and
+    the one with the highest penalised likelihood wins only where it clearly beats the first.
+    """
     ends = {
-        start: maximise(model, patterns, theta, tol=tol, max_iter=max_iter)
-        for start, theta in starts.items()
+        start: _upright(model, patterns, theta, tol, max_iter) for start, theta in starts.items()
     }
     fits = {start: _ended(name, model, patterns, start, end) for start, end in ends.items()}
-    winner = max(fits, key=lambda start: ends[start].objective)
+    first, best = next(iter(ends)), max(ends, key=lambda start: ends[start].objective)
+    gap = ends[best].objective - ends[first].objective
+    winner = best if gap > CLEARLY * patterns.weight else first
     fit = replace(fits[winner], starts=tuple(fits[start].starts[0] for start in fits))
     if not fit.converged:
         fit = fit.warned(f"stopped after {fit.n_iter} iterations, short of its tolerance")
     return fit
+
+
+def _upright(model: Model, patterns: Patterns, start: Floats, tol: float, max_iter: int) -> Optimum:
+    """Climb from a start; where that ends with the classes swapped, climb on from their mirror.
+
+    Swapping the classes leaves the likelihood of unlabelled votes as it is: only the prior and
+    the anchor can tell the two apart, and a climb may have slipped past the prior.
+    """
+    end = maximise(model, patterns, start, tol=tol, max_iter=max_iter)
+    law = model.law(end.theta)
+    agrees = agreement(posterior(law, patterns.votes), vote_share(patterns), patterns.counts)
+    if agrees >= 0.5 or has_labels(patterns):
+        return end
+    return maximise(model, patterns, model.flipped(end.theta), tol=tol, max_iter=max_iter)
 
 
 def _ended(name: str, model: Model, patterns: Patterns, start: str, end: Optimum) -> LatentFit:

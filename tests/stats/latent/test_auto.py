@@ -1,0 +1,254 @@
+"""What may overrule majority, and what may not; on simulations and on real panels."""
+
+import gzip
+import json
+from fnmatch import fnmatch
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from clash.errors import StatisticsError
+from clash.stats.latent.auto import mean_correlation, select
+from clash.stats.latent.dawid_skene import dawid_skene
+from clash.stats.latent.factor import factor
+from clash.stats.latent.fit import vote_share
+from clash.stats.latent.heldout import HeldOut, folds, paired_z, votes_held_out
+from clash.stats.latent.majority import majority
+from clash.stats.latent.patterns import collapse
+from clash.stats.latent.temper import blend, effective_judges, leave_one_judge_out, temper
+from stats.latent.simulated import accuracy, independent, moved
+
+VOTES = Path(__file__).resolve().parents[3] / "../shared/data/votes"
+CODES = {"A": 1, "B": 0, "tie": 2, None: -1}
+
+
+def log_loss(p, truth):
+    return -np.log(np.clip(np.where(truth == 1, p, 1 - p), 1e-15, 1)).mean()
+
+
+def test_independent_judges_of_unequal_skill_are_weighted():
+    rng = np.random.default_rng(0)
+    votes, truth = independent(2000, [0.95, 0.9, 0.62, 0.6, 0.6, 0.62], rng)
+    chosen = select(votes, rng=rng)
+    assert chosen.selected in {"one-coin", "dawid-skene"}
+    counted = majority(collapse(votes)).item_posterior
+    assert accuracy(chosen.item_posterior, truth) > accuracy(counted, truth) + 0.05
+    assert log_loss(chosen.item_posterior, truth) < log_loss(counted, truth)
+
+
+def test_a_moved_bloc_is_discounted():
+    rng = np.random.default_rng(1)
+    votes, truth = moved(1200, [1.2] * 5 + [2.4] * 4, [1.8] * 5 + [0.0] * 4, rng)
+    chosen = select(votes, rng=rng)
+    counted = majority(collapse(votes)).item_posterior
+    assert chosen.selected == "factor"
+    assert accuracy(chosen.item_posterior, truth) > accuracy(counted, truth) + 0.03
+    assert log_loss(chosen.item_posterior, truth) < log_loss(counted, truth)
+
+
+def test_a_continuum_without_classes_stays_with_majority():
+    """Judges that share an opinion, not a truth: classes may not be read into it."""
+    rng = np.random.default_rng(2)
+    votes, _ = moved(600, [0.0] * 6, [1.5, 1.5, 1.5, 1.0, 1.0, 0.5], rng)
+    chosen = select(votes, rng=rng)
+    assert chosen.selected == "majority"
+    assert all(candidate.doubt for candidate in chosen.candidates)
+    np.testing.assert_array_equal(chosen.item_posterior, majority(collapse(votes)).item_posterior)
+
+
+def test_classes_that_may_be_swapped_stay_with_majority():
+    """Two judges against two: which pair is right is anybody's guess."""
+    rng = np.random.default_rng(3)
+    votes, _ = independent(300, [0.9, 0.9, 0.1, 0.1], rng)
+    assert select(votes, rng=rng).selected == "majority"
+
+
+def test_labels_show_what_votes_cannot():
+    """A majority that is wrong together is invisible without labels, and said to be so."""
+    rng = np.random.default_rng(4)
+    votes, truth = independent(600, [0.3, 0.3, 0.35, 0.9, 0.85], rng)
+    blind = select(votes, rng=rng)
+    assert any("cannot be seen without labels" in warning for warning in blind.warnings)
+    labels = np.where(np.arange(600) < 200, truth, -1)
+    told = select(votes, rng=rng, labels=labels)
+    assert told.selected != "majority"
+    assert accuracy(told.item_posterior[200:], truth[200:]) > 0.9
+    np.testing.assert_array_equal(told.item_posterior[:200], truth[:200])
+
+
+def test_judges_near_chance_are_not_to_be_trusted():
+    rng = np.random.default_rng(5)
+    chosen = select(rng.integers(0, 2, (200, 5)), rng=rng)
+    assert chosen.selected == "majority"
+    assert any("hardly more than by chance" in warning for warning in chosen.warnings)
+
+
+def test_the_choice_is_the_same_for_the_same_seed():
+    votes, _ = independent(300, [0.9, 0.8, 0.7, 0.75], np.random.default_rng(6))
+    one, two = (select(votes, rng=np.random.default_rng(7)) for _ in range(2))
+    assert one.reason == two.reason
+    np.testing.assert_array_equal(one.item_posterior, two.item_posterior)
+
+
+def test_new_votes_get_the_posterior_of_their_pattern():
+    rng = np.random.default_rng(8)
+    votes, _ = independent(500, [0.97, 0.95, 0.9, 0.8], rng)
+    chosen = select(votes, rng=rng)
+    np.testing.assert_allclose(chosen.posterior(votes[:50]), chosen.item_posterior[:50])
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    arrays(
+        np.int8,
+        st.tuples(st.integers(2, 15), st.integers(1, 5)),
+        elements=st.sampled_from([-1, 0, 1, 2]),
+    )
+)
+def test_degenerate_votes_give_an_error_or_a_finite_posterior(votes):
+    try:
+        chosen = select(votes, rng=np.random.default_rng(0), n_folds=2)
+    except StatisticsError:
+        return
+    assert np.isfinite(chosen.item_posterior).all()
+    assert ((chosen.item_posterior >= 0) & (chosen.item_posterior <= 1)).all()
+    assert chosen.reason
+
+
+COIN = np.random.default_rng(0).integers(0, 2, 40)
+
+
+@pytest.mark.parametrize(
+    "votes",
+    [
+        COIN[:, None],
+        np.repeat(COIN[:, None], 4, axis=1),
+        np.ones((40, 4)),
+        np.column_stack([COIN, np.ones(40), np.zeros(40)]),
+    ],
+    ids=["one judge", "four copies", "all agree on one class", "constant judges"],
+)
+def test_panels_with_nothing_to_learn_fall_back_to_majority(votes):
+    chosen = select(votes, rng=np.random.default_rng(0))
+    assert chosen.selected == "majority"
+    assert "no model is identified" in chosen.reason
+
+
+def test_all_missing_is_refused():
+    with pytest.raises(StatisticsError, match="no judge voted"):
+        select(np.full((5, 3), -1), rng=np.random.default_rng(0))
+
+
+def test_tempering_undoes_the_double_counting_of_copies():
+    """Four copies of each of three judges have the evidence of three, not of twelve."""
+    rng = np.random.default_rng(9)
+    votes, truth = independent(4000, [0.75, 0.75, 0.75], rng)
+    slips = rng.random((4000, 12)) < 0.02
+    copies = np.where(slips, 1 - np.repeat(votes, 4, axis=1), np.repeat(votes, 4, axis=1))
+    fit = temper(dawid_skene(collapse(copies)))
+    assert effective_judges(fit) < 6
+    assert log_loss(fit.tempered, truth) < 0.6 * log_loss(fit.item_posterior, truth)
+    np.testing.assert_array_equal(fit.tempered > 0.5, fit.item_posterior > 0.5)
+
+
+def test_left_out_votes_are_predicted_from_the_others_alone():
+    patterns = collapse(independent(200, [0.9, 0.8, 0.7, 0.75], np.random.default_rng(10))[0])
+    law = dawid_skene(patterns).parameters
+    left = leave_one_judge_out(law, patterns)
+    np.testing.assert_allclose(left.vote[: len(patterns.counts)], patterns.votes[:, 0])
+    other = patterns.votes.copy()
+    other[:, 0] = 1 - other[:, 0]
+    swapped = leave_one_judge_out(law, collapse(other[patterns.inverse]))
+    first = np.sort(left.odds[: len(patterns.counts)])
+    np.testing.assert_allclose(first, np.sort(swapped.odds[: len(patterns.counts)]), atol=1e-9)
+
+
+def test_the_blend_keeps_every_decision_of_the_fit():
+    votes, _ = moved(500, [1.2] * 5 + [2.4] * 3, [1.8] * 5 + [0.0] * 3, np.random.default_rng(11))
+    fit = temper(factor(collapse(votes)))
+    np.testing.assert_array_equal(blend(fit) > 0.5, fit.pattern_posterior > 0.5)
+    share = vote_share(fit.patterns)
+    sure = np.abs(blend(fit) - 0.5) <= np.maximum(
+        np.abs(share - 0.5), np.abs(fit.pattern_posterior - 0.5)
+    )
+    assert sure.all()
+
+
+def test_folds_are_balanced_and_scores_paired():
+    fold = folds(23, 5, np.random.default_rng(0))
+    assert np.bincount(fold).tolist() == [5, 5, 5, 4, 4]
+    one = HeldOut("one", np.array([1.0, 2.0, 3.0]))
+    other = HeldOut("other", np.array([0.0, 2.0, 1.0]))
+    difference = np.array([1.0, 0.0, 2.0])
+    assert paired_z(one, other) == pytest.approx(
+        difference.mean() / difference.std(ddof=1) * 3**0.5
+    )
+    assert paired_z(one, one) == 0
+    assert paired_z(HeldOut("refused", None, "why"), one) == -np.inf
+
+
+def test_held_out_items_do_not_inform_their_own_score():
+    """A pattern that only the held-out fold has is scored by a fit that has never seen it."""
+    votes, _ = independent(120, [0.9] * 3, np.random.default_rng(1))
+    votes[:60][(votes[:60] == [0, 1, 0]).all(axis=1)] = 0
+    votes[100:] = [0, 1, 0]
+    fold = (np.arange(120) >= 60).astype(int)
+    score = votes_held_out("ds", dawid_skene, collapse(votes), fold).scores[100:]
+    first = dawid_skene(collapse(votes[:60])).parameters
+    both = first.log_likelihoods(np.array([[0, 1, 0]], np.int8)) + np.log(
+        [1 - first.prior, first.prior]
+    )
+    np.testing.assert_allclose(score, np.logaddexp(*both[0]), atol=1e-4)
+
+
+def test_mean_correlation_against_numpy():
+    votes, _ = independent(500, [0.8, 0.7, 0.9], np.random.default_rng(12))
+    upper = np.corrcoef(votes.T)[np.triu_indices(3, 1)]
+    assert mean_correlation(collapse(votes)) == pytest.approx(upper.mean())
+
+
+def real(name, judges="*", presentation=None):
+    path = VOTES / f"{name}.votes.jsonl.gz"
+    if not path.exists():
+        pytest.skip(f"{path.name}: the public panels are not beside this checkout")
+    with gzip.open(path, "rt") as lines:
+        records = [json.loads(line) for line in lines]
+    kept = [
+        r
+        for r in records
+        if any(fnmatch(r["judge"], glob) for glob in judges.split(","))
+        and presentation in {None, r["presentation"]}
+        and r.get("label") in {"A", "B"}
+    ]
+    items = {item: i for i, item in enumerate(dict.fromkeys(r["item"] for r in kept))}
+    columns = {judge: i for i, judge in enumerate(dict.fromkeys(r["judge"] for r in kept))}
+    votes = np.full((len(items), len(columns)), -1, np.int8)
+    truth = np.zeros(len(items), int)
+    for r in kept:
+        votes[items[r["item"]], columns[r["judge"]]] = CODES[r["vote"]]
+        truth[items[r["item"]]] = CODES[r["label"]]
+    return votes, truth
+
+
+@pytest.mark.parametrize(
+    ("name", "judges", "presentation", "at_least"),
+    [
+        ("llmbar-casestudy", "*/Vanilla", "orig", -0.001),
+        ("llmbar-processed", "*", "orig", 0.02),
+        ("rb2-replicates", "gpt-5.4-nano#*,*#s0", None, 0.02),
+        ("llmfao", "gpt-*,heuristic*", None, 0.1),
+        ("pandalm", "gpt-*,PandaLM*,heuristic*", None, -0.005),
+    ],
+)
+def test_on_public_panels_it_keeps_up_with_majority(name, judges, presentation, at_least):
+    """The first is one on which Dawid-Skene loses seven points, the others where it can gain."""
+    votes, truth = real(name, judges, presentation)
+    chosen = select(votes, rng=np.random.default_rng(0))
+    counted = majority(collapse(votes)).item_posterior
+    gain = accuracy(chosen.item_posterior, truth) - accuracy(counted, truth)
+    assert gain >= at_least
+    assert log_loss(chosen.item_posterior, truth) <= log_loss(counted, truth) + 1e-9
