@@ -25,7 +25,8 @@ from clash.collect.run import Collected, collect
 from clash.collect.schedule import Stop
 from clash.collect.templates import Templates
 from clash.config import Config, Panel
-from clash.errors import ConfigError
+from clash.errors import ClashError, ConfigError
+from clash.providers import require
 from clash.report import markdown
 from clash.report.terminal import show
 from clash.store import layout
@@ -167,6 +168,8 @@ def launch(
     for note in (*made.resolved.notes, *made.prompts.warnings):
         say(note, style="yellow")
     estimate.check(forecast, made.plan, yes=yes, quiet=quiet or as_json)
+    for ref in made.plan.refs():
+        require(ref, environ)
     with begin(made, kind=kind, out=out, run_id=run_id, origin=origin) as writer:
         finished = carry_on(writer, made.plan, environ, quiet=quiet or as_json)
     tell(finished, as_json=as_json, whole=whole, quiet=quiet)
@@ -254,9 +257,23 @@ def carry_on(writer: RunWriter, made: Plan, environ: Mapping[str, str], *, quiet
     manifest = writer.manifest().model_copy(update={"status": "running", "files": {}, "seal": None})
     writer.save(manifest)
     with watcher(quiet=quiet) as progress:
-        collected = anyio.run(_collect, made, writer, environ, progress)
+        try:
+            collected = anyio.run(_collect, made, writer, environ, progress)
+        except BaseExceptionGroup as group:
+            raise _ours(group) from None
     wall = manifest.wall_s + time.monotonic() - started
     return conclude(writer, manifest.model_copy(update={"wall_s": round(wall, 3)}), collected)
+
+
+def _ours(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The one error of ours in a group, for its message; the group itself where it is a bug."""
+    expected, bugs = group.split(ClashError)
+    if bugs is not None or expected is None:
+        return group
+    first: BaseException = expected
+    while isinstance(first, BaseExceptionGroup):
+        first = first.exceptions[0]
+    return first
 
 
 async def _collect(

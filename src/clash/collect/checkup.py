@@ -15,7 +15,7 @@ from clash.collect.resolve import KEYLESS_PANEL, read_config, read_panel
 from clash.config import Limits, ModelRef
 from clash.documents import read_yaml
 from clash.errors import ConfigError, InputError, ProviderError
-from clash.providers import has_key, key_variable, open_provider, prices
+from clash.providers import has_key, key_variable, open_provider, prices, require
 from clash.providers.base import Request
 from clash.records import Turn
 
@@ -125,12 +125,9 @@ def _model(
     *,
     needed: bool,
 ) -> Iterator[Finding]:
-    if needed and not has_key(ref, environ):
-        variable = key_variable(ref, environ)
-        yield Finding("bad", ref.model, f"needs {variable}", f"export {variable}=…")
     if needed:
         try:
-            open_provider(ref, environ=environ, limits=_LIMITS)
+            require(ref, environ)
         except ConfigError as error:
             yield Finding("bad", ref.model, error.message, error.mend or "")
     if not prices.known(ref):

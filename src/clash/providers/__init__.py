@@ -12,7 +12,26 @@ if TYPE_CHECKING:
     from clash.config import Limits, ModelRef
     from clash.providers.base import Provider
 
-__all__ = ["has_key", "key_variable", "open_provider"]
+__all__ = ["has_key", "key_variable", "open_provider", "require"]
+
+
+def require(ref: ModelRef, environ: Mapping[str, str]) -> None:
+    """Refuse a model that could not be called, before anything is made, opened or spent.
+
+    Raises:
+        ConfigError: its key, its address, its run to replay or its name is missing or wrong.
+    """
+    match ref.provider:
+        case "replay":
+            from clash.providers.replay import calls_file
+
+            calls_file(ref, environ)
+        case "baseline":
+            from clash.baselines import find
+
+            find(ref.name)
+        case _:
+            account(ref, environ)
 
 
 def open_provider(ref: ModelRef, *, environ: Mapping[str, str], limits: Limits) -> Provider:

@@ -70,7 +70,7 @@ class Replay:
 
     def __init__(self, ref: ModelRef, environ: Mapping[str, str]) -> None:
         self._model = ref.name
-        self._path = _calls_file(ref, environ)
+        self._path = calls_file(ref, environ)
         self.account = f"replay of {self._path.parent.name}"
         self._answers: dict[_Key, deque[_Call]] | None = None
         self._reading = anyio.Lock()
@@ -110,7 +110,12 @@ class Replay:
             return self._answers
 
 
-def _calls_file(ref: ModelRef, environ: Mapping[str, str]) -> Path:
+def calls_file(ref: ModelRef, environ: Mapping[str, str]) -> Path:
+    """The file that a replay is answered from.
+
+    Raises:
+        ConfigError: no run folder is named, or it has no ``calls.jsonl``.
+    """
     where = (ref.base_url or environ.get(VARIABLE, "")).removeprefix("file://")
     if not where:
         raise ConfigError(
