@@ -165,11 +165,11 @@ def launch(
     if dry_run:
         estimate.tell(forecast, made.plan, as_json=as_json)
         return 0
+    for ref in made.plan.refs():
+        require(ref, environ)
     for note in (*made.resolved.notes, *made.prompts.warnings):
         say(note, style="yellow")
     estimate.check(forecast, made.plan, yes=yes, quiet=quiet or as_json)
-    for ref in made.plan.refs():
-        require(ref, environ)
     with begin(made, kind=kind, out=out, run_id=run_id, origin=origin) as writer:
         finished = carry_on(writer, made.plan, environ, quiet=quiet or as_json)
     tell(finished, as_json=as_json, whole=whole, quiet=quiet)
