@@ -226,9 +226,7 @@ class Caller:
                 raise
             cost = prices.cost(ask.ref, reply)
             self._budget.settle(reserved, cost.usd if cost else None)
-        call = self._reply(ask, number, reply, cost, reserved)
-        self._answered[ask.call_id] = call
-        return self._record(call, ask)
+        return self._record(self._reply(ask, number, reply, cost, reserved), ask)
 
     async def _reserve(self, ask: Ask, number: int) -> Decimal:
         """Set the worst case aside, and write that down before any money can flow."""
