@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import clash
 from clash.analysis.concordance import Concordance, concordance
 from clash.analysis.coverage import Coverage, Unanimity, coverage, unanimity
 from clash.analysis.decision import Decision, decide
+from clash.analysis.figures import Claim, claims, figures
 from clash.analysis.judges import (
     BaselineReport,
     JudgeReport,
@@ -66,6 +67,7 @@ class Findings:
     self_evaluation: list[SelfReport]
     labelled: Labelled | None
     concordance: Concordance | None
+    published: list[Claim]
     economies: list[Economy]
     trades: list[Trade]
     cost_usd: float
@@ -89,7 +91,7 @@ def findings_of(data: RunData) -> Findings:
     met = duels(data, [row.candidate for row in board])
     covered = coverage(data)
     spent = economies(data)
-    return Findings(
+    found = Findings(
         clash=clash.__version__,
         run=data.manifest.run,
         kind=data.manifest.kind,
@@ -111,11 +113,14 @@ def findings_of(data: RunData) -> Findings:
         self_evaluation=self_reports(data, SELF),
         labelled=labelled(data),
         concordance=concordance(data),
+        published=[],
         economies=spent,
         trades=trades(data, board),
         cost_usd=round(math.fsum(line.cost_usd or 0.0 for line in spent), 10),
         cost_is_lower_bound=not all(line.exact for line in spent),
     )
+    mine = [entry for entry in data.manifest.dataset.get("figures", []) if entry["report"] == "run"]
+    return replace(found, published=claims(mine, figures(found))) if mine else found
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - any JSON value

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from clash.analysis.verdicts import verdicts
 from clash.config import Config
-from clash.datasets import models
+from clash.datasets import catalogue, models
 from clash.datasets.pull import sha256
 from clash.errors import RunFolderError
 from clash.store import layout
@@ -56,6 +56,7 @@ def _manifest(run: ForeignRun, source: Path) -> Manifest:
         prompts=run.source,
         config=_config(run),
         panel=panel,
+        dataset=_dataset(run),
         hashes={f"source {name}": digest for name, digest in _hashes(source).items()},
         versions=versions(),
         cost_usd=run.cost_usd,
@@ -65,6 +66,17 @@ def _manifest(run: ForeignRun, source: Path) -> Manifest:
         wall_s=round(run.wall_s, 3),
         notes=[f"converted from {run.source}; licence: {run.licence}", *run.notes],
     )
+
+
+def _dataset(run: ForeignRun) -> dict[str, Any]:
+    entry = catalogue.named(run.name)
+    return {
+        "name": run.name,
+        "source": run.source,
+        "licence": run.licence,
+        "published": [ref.model_dump() for ref in entry.published] if entry else [],
+        "figures": [dict(claim) for claim in run.claims],
+    }
 
 
 def _panel(run: ForeignRun) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
@@ -52,6 +52,7 @@ class ForeignRun:
         name: unique among the runs of one import.
         parent: the run that it repeats, by name.
         published: the tool's own verdicts, with costs and times.
+        claims: figures that its makers published of it, by the names that clash has for them.
         notes: what the source lacks or does otherwise, for people to read.
     """
 
@@ -67,6 +68,7 @@ class ForeignRun:
     published: tuple[Published, ...] = ()
     parent: str | None = None
     licence: str = "as its source says"
+    claims: tuple[Mapping[str, Any], ...] = ()
     notes: tuple[str, ...] = ()
 
     @property

@@ -35,7 +35,7 @@ class Table:
 
 def tables(found: Findings) -> list[Table]:
     """Everything worth a table, in the order of interest; empty ones are left out."""
-    from clash.report import concordance  # its tables are made of these
+    from clash.report import concordance, published  # their tables are made of these
 
     with_people = concordance.tables(found.concordance)
     first = found.kind == "validate"
@@ -51,6 +51,7 @@ def tables(found: Findings) -> list[Table]:
         _pareto(found),
         _costs(found),
         *([] if first else with_people),
+        published.claims_table(found.published),
     ]
     return [table for table in made if table is not None and table.rows]
 

@@ -349,6 +349,9 @@ def figures(found: Retest) -> dict[str, Figure]:
     """The numbers of the comparison under flat names, as :func:`clash.analysis.figures.figures`."""
     named: list[tuple[str, Figure]] = [("same", Figure.of(found.all_same))]
     named.append(("pair_agreement", Figure.of(found.pair_agreement)))
+    costs = [line.cost_usd for line in found.runs if line.cost_usd is not None]
+    if costs:
+        named.append(("cost.all", Figure(sum(costs))))
     for number, line in enumerate(found.runs, start=1):
         named.append((f"run{number}.n", Figure(line.n)))
         if line.cost_usd is not None:

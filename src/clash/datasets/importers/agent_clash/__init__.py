@@ -16,9 +16,10 @@ What the files are, which is not what their names say:
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from clash.datasets.importers.agent_clash import end_to_end, experiments, files
+from clash.datasets.importers.agent_clash import end_to_end, experiments, files, published
 from clash.errors import InputError
 
 if TYPE_CHECKING:
@@ -43,4 +44,4 @@ def read(folder: Path) -> list[ForeignRun]:
     runs = [*experiments.mt_bench(found), *experiments.arena(found), *end_to_end.runs(found)]
     if not runs:
         raise InputError("holds the log of the judges but no result file", path=folder)
-    return runs
+    return [replace(run, claims=published.of(run.name)) for run in runs]

@@ -1,0 +1,64 @@
+"""What the paper says of these results, figure by figure, to stand beside what follows from them."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from clash.documents import read_yaml, validate
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_FILE = Path(__file__).with_name("published.yaml")
+
+
+class Figure(BaseModel):
+    """One published number.
+
+    Attributes:
+        table: where it stands.
+        figure: the name that clash has for it.
+        digits: decimals that are published.
+        why: the reason for a difference, or how the figure comes about.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    table: str
+    says: str
+    figure: str
+    value: float
+    digits: int
+    why: str = ""
+
+
+class Block(BaseModel):
+    """Figures of one report on some of the runs."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    report: Literal["run", "rerun", "compare"]
+    runs: list[str]
+    every_record: bool = False
+    figures: list[Figure]
+
+
+@cache
+def blocks() -> tuple[Block, ...]:
+    """Everything that is published."""
+    whole = read_yaml(_FILE)
+    return tuple(validate(Block, whole.at(index)) for index in range(len(whole.value)))
+
+
+def of(run: str) -> tuple[Mapping[str, Any], ...]:
+    """The figures of reports whose first run is ``run``, as plain data for its manifest."""
+    return tuple(
+        {**figure.model_dump(), **block.model_dump(exclude={"figures"})}
+        for block in blocks()
+        if block.runs[0] == run
+        for figure in block.figures
+    )
