@@ -59,7 +59,8 @@ def say(text: str, style: str = "dim") -> None:
 
     from clash.report.terminal import safe
 
-    stderr().print(Text(safe(text), style=style))
+    # Soft: a path that is broken over two lines cannot be copied.
+    stderr().print(Text(safe(text), style=style), soft_wrap=True)
 
 
 def print_json(value: dict[str, Any]) -> None:

@@ -14,8 +14,11 @@ from clash.report.tables import Table, money
 from clash.report.terminal import show_table
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from clash.collect.forecast import Forecast
     from clash.collect.plan import Plan
+    from clash.config import Limits
 
 ASK_ABOVE_USD = 1.0
 
@@ -74,13 +77,7 @@ def check(forecast: Forecast, plan: Plan, *, yes: bool, quiet: bool) -> None:
         ConfigError: … or the person said no.
     """
     limits = plan.config.limits
-    if forecast.unknown and limits.max_cost is not None and not limits.allow_unknown_price:
-        raise ConfigError(
-            f"the price of {', '.join(forecast.unknown)} is unknown, so --max-cost cannot hold",
-            field="limits.max_cost",
-            mend="give `price: {input: …, output: …}` (dollars per million tokens) for the model,"
-            " or --allow-unknown-price to leave it out of the cap",
-        )
+    check_cap(forecast.unknown, limits)
     if forecast.worst_usd == 0 and not forecast.unknown:
         return
     if not quiet:
@@ -102,6 +99,21 @@ def _ask() -> None:
         raise KeyboardInterrupt from None
     if not agreed:
         raise ConfigError("not agreed to, so nothing was spent", field="--yes")
+
+
+def check_cap(unknown: Sequence[str], limits: Limits) -> None:
+    """Refuse a cap that cannot hold.
+
+    Raises:
+        ConfigError: there is a cap, and the price of some model is unknown.
+    """
+    if unknown and limits.max_cost is not None and not limits.allow_unknown_price:
+        raise ConfigError(
+            f"the price of {', '.join(unknown)} is unknown, so --max-cost cannot hold",
+            field="limits.max_cost",
+            mend="give `price: {input: …, output: …}` (dollars per million tokens) for the model,"
+            " or --allow-unknown-price to leave it out of the cap",
+        )
 
 
 def _person_here() -> bool:

@@ -25,8 +25,9 @@ from clash.collect.run import Collected, collect
 from clash.collect.schedule import Stop
 from clash.collect.templates import Templates
 from clash.config import Config, Panel
-from clash.errors import ClashError, ConfigError
+from clash.errors import ClashError, ConfigError, RunFolderError
 from clash.providers import require
+from clash.providers.prices import known
 from clash.report import markdown
 from clash.report.terminal import show
 from clash.store import layout
@@ -50,12 +51,17 @@ INTERRUPTED = "interrupted"
 
 @dataclass(frozen=True)
 class Finished:
-    """A run that has ended, one way or another."""
+    """A run that has ended, one way or another.
+
+    Attributes:
+        interrupted: why it ended early, null where it did not.
+    """
 
     folder: RunFolder
     manifest: Manifest
     findings: Findings
     exit_code: int
+    interrupted: str | None
 
 
 @dataclass(frozen=True)
@@ -189,7 +195,7 @@ def begin(
     config = made.config.model_copy(update={"panel": made.panel})
     panel = {
         "name": made.panel.name,
-        "quorum": made.panel.quorum,
+        "quorum": made.quorum,
         "ties": made.panel.ties,
         "judges": [judge.model_dump(mode="json") for judge in made.judges],
     }
@@ -217,6 +223,7 @@ def begin(
         },
         versions=versions(),
         git=git_state(),
+        counts={"items": len(made.items), "injected": len(made.responses)},
         started=now(),
         notes=[*prepared.resolved.notes, *prompts.warnings, *origin.notes],
     )
@@ -229,7 +236,12 @@ def begin(
 def replan(
     folder: RunFolder, environ: Mapping[str, str], limits: Mapping[str, Any] | None = None
 ) -> Plan:
-    """The plan of a run, from its folder alone; ``limits`` replaces some of its limits."""
+    """The plan of a run, from its folder alone; ``limits`` replaces some of its limits.
+
+    Raises:
+        ConfigError: the limits cannot be held.
+        RunFolderError: the run was killed before all of its items were written.
+    """
     manifest = folder.manifest()
     config = Config.model_validate(manifest.config)
     if limits:
@@ -240,7 +252,15 @@ def replan(
     resolved = resolve(config, environ)
     responses = [r for r in folder.responses() if r.source == "injected"]
     prompts = Prompts(folder.path / layout.ITEMS, tuple(folder.items()), tuple(responses), "")
-    return plan(
+    found = {"items": len(prompts.items), "injected": len(responses)}
+    if any(manifest.counts.get(name, number) != number for name, number in found.items()):
+        raise RunFolderError(
+            f"{folder.path}: was killed before it had written down what it is to judge"
+            f" ({found['items']} of {manifest.counts['items']} items,"
+            f" {found['injected']} of {manifest.counts['injected']} given responses)"
+            "\n  mend: nothing was spent; start it anew"
+        )
+    made = plan(
         config.model_copy(update={"repeat": 1}),
         config.panel,
         prompts,
@@ -249,6 +269,10 @@ def replan(
         criteria_why=resolved.criteria_why,
         reused=_reused(config),
     )
+    estimate.check_cap(sorted({r.model for r in made.refs() if not known(r)}), config.limits)
+    for ref in made.refs():
+        require(ref, environ)
+    return made
 
 
 def carry_on(writer: RunWriter, made: Plan, environ: Mapping[str, str], *, quiet: bool) -> Finished:
@@ -316,7 +340,7 @@ def conclude(writer: RunWriter, manifest: Manifest, collected: Collected) -> Fin
         update={
             "status": _status(data, covered, collected),
             "ended": now(),
-            "counts": covered,
+            "counts": {**manifest.counts, **covered},
             "stopped": collected.stopped,
         }
     )
@@ -324,7 +348,7 @@ def conclude(writer: RunWriter, manifest: Manifest, collected: Collected) -> Fin
     manifest.cost_usd, manifest.cost_is_lower_bound = found.cost_usd, found.cost_is_lower_bound
     write_report(writer, found, list(data.verdicts))
     sealed = writer.seal(manifest)
-    return Finished(RunFolder(writer.path), sealed, found, code)
+    return Finished(RunFolder(writer.path), sealed, found, code, collected.interrupted)
 
 
 def write_report(writer: RunWriter, found: Findings, verdicts: list[Verdict]) -> None:
@@ -399,6 +423,8 @@ def _afterword(finished: Finished) -> list[str]:
             models = "; ".join(f"{m}: {why}" for m, why in finished.manifest.stopped.items())
             return [f"refused for good: {models}", f"mend that, then `clash resume {path}`"]
         case 3:
+            if finished.interrupted is not None:
+                return [finished.interrupted, f"`clash resume {path} --max-cost USD` goes on"]
             return [f"incomplete (see coverage); `clash resume {path}` tries what is missing"]
         case _:
             return []
@@ -419,6 +445,7 @@ def summary(finished: Finished) -> dict[str, Any]:
         "cost_is_lower_bound": finished.manifest.cost_is_lower_bound,
         "judges": report["judges"],
         "stopped": finished.manifest.stopped,
+        "interrupted": finished.interrupted,
         **_concordance(finished.findings),
     }
 

@@ -71,6 +71,14 @@ class Plan:
             yield self.criteria_ref
 
     @property
+    def quorum(self) -> float | None:
+        """The panel's, in the weights that its judges really have."""
+        observers = self.config.observers
+        if self.panel.quorum is None or observers.role != "voting":
+            return self.panel.quorum
+        return self.panel.quorum * observers.panel_weight
+
+    @property
     def presentations(self) -> int:
         """How often each judge sees each item."""
         return 2 if self.config.blinding.both_orders else 1
