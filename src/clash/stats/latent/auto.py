@@ -121,6 +121,7 @@ def select(
     families: Sequence[object] | None = None,
     labels: npt.ArrayLike | None = None,
     ties: Ties = "half",
+    groups: npt.ArrayLike | None = None,
     n_folds: int = 5,
 ) -> Selection:
     """Choose a model of the panel by cross-validation, with a guard towards majority.
@@ -139,6 +140,8 @@ def select(
         families: the family of each judge; adds the family models.
         labels: shape (n_items,), -1 where unknown.
         ties: as in ``collapse``.
+        groups: shape (n_items,): copies of one item (swapped, repeated) share a group, and are
+            held out together. Default: every item its own.
         n_folds: folds of the cross-validation, at least 2.
 
     Raises:
@@ -148,7 +151,7 @@ def select(
     require_votes(patterns)
     if n_folds < 2:
         raise StatisticsError("cross-validation needs at least 2 folds")
-    fold = folds(patterns.n_items, n_folds, rng)
+    fold = folds(patterns.n_items, n_folds, rng, groups)
     if has_labels(patterns):
         return _by_labels(patterns, families, fold)
     return _by_votes(patterns, families, fold)

@@ -15,6 +15,8 @@ from clash.stats.latent.temper import blend, temper
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import numpy.typing as npt
+
 
 @dataclass(frozen=True, slots=True)
 class HeldOut:
@@ -36,9 +38,22 @@ class HeldOut:
         return -np.inf if self.scores is None else float(self.scores.mean())
 
 
-def folds(n_items: int, n_folds: int, rng: np.random.Generator) -> Index:
-    """A random fold, 0 to n_folds - 1, for each item; sizes differ by at most one."""
-    return np.asarray(rng.permutation(n_items) % n_folds, dtype=np.intp)
+def folds(
+    n_items: int, n_folds: int, rng: np.random.Generator, groups: npt.ArrayLike | None = None
+) -> Index:
+    """A random fold, 0 to n_folds - 1, for each item; sizes differ by at most one group.
+
+    Args:
+        n_items: number of items.
+        n_folds: number of folds.
+        rng: draws the folds.
+        groups: shape (n_items,): items of one group share a fold, or a copy would give its twin
+            away. Default: every item its own.
+    """
+    if groups is None:
+        return np.asarray(rng.permutation(n_items) % n_folds, dtype=np.intp)
+    names, own = np.unique(np.asarray(groups), return_inverse=True)
+    return np.asarray((rng.permutation(len(names)) % n_folds)[own], dtype=np.intp)
 
 
 def votes_held_out(

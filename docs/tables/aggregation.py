@@ -1,0 +1,176 @@
+"""Writes docs/tables/aggregation.md: every aggregation method against labels on public panels.
+
+    python docs/tables/aggregation.py --votes ../shared/data/votes [--only rb2] [--out FILE]
+
+Files that are absent are left out, and said to be.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from clash.analysis.aggregation import Aggregation, MethodResult, aggregate
+from clash.analysis.encode import Votes, read_votes
+from clash.errors import ClashError
+
+ROOT = Path(__file__).resolve().parents[2]
+ALL = (
+    "majority",
+    "auto",
+    "one-coin",
+    "dawid-skene",
+    "ising-shared",
+    "ising-class",
+    "ising-family",
+    "factor",
+    "factor-family",
+)
+SHORT = ("majority", "auto", "dawid-skene", "factor")
+HEADER = (
+    "| panel | rows x judges | method | accuracy | against majority | balanced | log-loss | "
+    "Brier | ECE |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- |"
+)
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One file and filter; ``split`` adds a short row for each of its subsets."""
+
+    name: str
+    file: str
+    judges: str | None = None
+    presentation: str | None = None
+    split: bool = True
+
+
+PANELS = (
+    Panel("agentclash-mtbench100, 3 judges", "agentclash-mtbench100", "*/supreme"),
+    Panel("agentclash-mtbench100", "agentclash-mtbench100"),
+    Panel("agentclash-arena100, 3 judges", "agentclash-arena100", "*/supreme"),
+    Panel("llmbar-casestudy, Vanilla", "llmbar-casestudy", "*/Vanilla", "orig"),
+    Panel("llmbar-casestudy", "llmbar-casestudy", None, "orig", split=False),
+    Panel("llmbar-processed", "llmbar-processed", None, "orig"),
+    Panel("rb2-replicates, one sample", "rb2-replicates", "*#s0"),
+    Panel("rb2-replicates, near-copies", "rb2-replicates", "gpt-5.4-nano#*,*#s0"),
+    Panel("rb2-replicates", "rb2-replicates", split=False),
+    Panel("ta-feedback.part1", "ta-feedback.part1"),
+    Panel("llmfao", "llmfao", "gpt-*,heuristic*"),
+    Panel("pandalm", "pandalm", "gpt-*,PandaLM*,heuristic*", split=False),
+    Panel("pandalm, people too (label is theirs)", "pandalm", split=False),
+    Panel("mtbench-panel", "mtbench-panel", split=False),
+    Panel("amel-llmbar, fresh", "amel-llmbar", "*/fresh"),
+    Panel("arena-claude4", "arena-claude4"),
+)
+
+
+def main() -> None:
+    """Read the panels that are there, run the methods, write the tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--votes", type=Path, default=ROOT.parent / "shared/data/votes")
+    parser.add_argument("--only", default="", help="panels whose name contains this")
+    parser.add_argument("--out", type=Path, default=ROOT / "docs/tables/aggregation.md")
+    options = parser.parse_args()
+    whole, parts, chosen, absent = [], [], [], []
+    for panel in PANELS:
+        if options.only not in panel.name:
+            continue
+        path = options.votes / f"{panel.file}.votes.jsonl.gz"
+        if not path.exists():
+            absent.append(panel.name)
+            continue
+        votes = load(path, panel)
+        found = measured(panel.name, votes, ALL)
+        whole += rows(panel.name, votes, found)
+        chosen.append(f"- **{panel.name}**: {found.selected}. {found.reason}")
+        for subset in subsets(votes) if panel.split else ():
+            try:
+                part = load(path, panel, subset)
+                result = measured(f"{panel.name} / {subset}", part, SHORT)
+            except ClashError as refusal:
+                absent.append(f"{panel.name} / {subset} ({refusal})")
+                continue
+            parts += rows(f"{panel.name} / {subset}", part, result)
+        options.out.write_text(document(whole, parts, chosen, absent), encoding="utf-8")
+    print(f"wrote {options.out}")
+
+
+def load(path: Path, panel: Panel, subset: str | None = None) -> Votes:
+    """The votes of a panel whose label is one of the two sides."""
+    return read_votes(
+        path,
+        judges=panel.judges,
+        presentation=panel.presentation,
+        subset=None if subset is None else [subset],
+        decisive=True,
+    )
+
+
+def subsets(votes: Votes) -> list[str]:
+    """Subsets of a panel, where it has more than one."""
+    names = sorted({subset for subset in votes.subsets if subset})
+    return names if len(names) > 1 else []
+
+
+def measured(name: str, votes: Votes, methods: tuple[str, ...]) -> Aggregation:
+    """All methods on one panel, with the time it took on the terminal."""
+    began = time.perf_counter()
+    found = aggregate(votes, methods)
+    print(f"{name}: {found.selected} ({time.perf_counter() - began:.1f} s)", flush=True)
+    return found
+
+
+def rows(name: str, votes: Votes, found: Aggregation) -> list[str]:
+    """A table row for each method that was not refused."""
+    size = f"{votes.n_rows} x {len(votes.judges)}"
+    return [
+        f"| {name} | {size} | {_method(result, found)} | {_figures(result)} |"
+        for result in sorted(found.methods, key=lambda result: ALL.index(result.method))
+        if result.score is not None
+    ]
+
+
+def _method(result: MethodResult, found: Aggregation) -> str:
+    return f"**auto** ({found.selected})" if result.method == "auto" else result.method
+
+
+def _figures(result: MethodResult) -> str:
+    score = result.score
+    if score is None:
+        return " | " * 5
+    cells = [f"{100 * score.accuracy:.1f}", _gain(result), f"{100 * score.balanced_accuracy:.1f}"]
+    cells += [
+        "" if value is None else f"{value:.3f}"
+        for value in (score.log_loss, score.brier, score.ece)
+    ]
+    return " | ".join(cells)
+
+
+def _gain(result: MethodResult) -> str:
+    gain = None if result.score is None else result.score.gain
+    if gain is None:
+        return ""
+    mark = " **better**" if gain.low > 0 else " **worse**" if gain.high < 0 else ""
+    return f"{100 * gain.estimate:+.1f} [{100 * gain.low:+.1f}, {100 * gain.high:+.1f}]{mark}"
+
+
+def document(whole: list[str], parts: list[str], chosen: list[str], absent: list[str]) -> str:
+    """The Markdown page."""
+    missing = f"\n\nNot measured: {'; '.join(absent)}." if absent else ""
+    return (
+        "# Aggregation methods on public panels\n\n"
+        "Written by `docs/tables/aggregation.py`; labels A and B only, no label was used by any "
+        'method. A tied vote is half a vote, a verdict at 1/2 half right. "Against majority": '
+        "difference in accuracy, in points, with its 95% interval over items; *better* and "
+        "*worse* where the interval leaves out 0. Every posterior but majority's is tempered and "
+        "averaged with the vote share. Methods that were refused (not identified, too many gaps) "
+        f"have no row.{missing}\n\n## Panels\n\n{HEADER}\n" + "\n".join(whole) + "\n\n"
+        "## What auto chose, and why\n\n" + "\n".join(chosen) + "\n\n"
+        f"## Subsets\n\n{HEADER}\n" + "\n".join(parts) + "\n"
+    )
+
+
+if __name__ == "__main__":
+    main()
