@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -52,10 +53,17 @@ class Ballots:
 
     def top(self, judge: str) -> str | None:
         """Whom a judge puts alone in first place; null where tied or missing."""
-        if judge not in self.ranks:
-            return None
-        points = borda_points(self.ranks[judge]).mean(axis=0)
-        best = np.flatnonzero(np.isclose(points, points.max()))
+        return self._tops.get(judge)
+
+    @cached_property
+    def _tops(self) -> dict[str, str | None]:
+        return {judge: self._first(ranks) for judge, ranks in self.ranks.items()}
+
+    def _first(self, ranks: Floats) -> str | None:
+        points = borda_points(ranks).mean(axis=0)
+        best = np.flatnonzero(
+            points > points.max() - 1e-9
+        )  # means of halves: a tie but for rounding
         return self.candidates[best[0]] if len(best) == 1 else None
 
 
