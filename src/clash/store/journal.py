@@ -133,7 +133,7 @@ def mend(path: Path) -> int:
         data = file.read()
         start = data.rfind(b"\n", 0, max(len(data) - 1, 0)) + 1
         if _is_record(data[start:]):
-            if not data.endswith(b"\n"):
+            if data and not data.endswith(b"\n"):
                 file.write(b"\n")
             return 0
         file.truncate(start)
