@@ -24,6 +24,11 @@ class Figure:
     low: float | None = None
     high: float | None = None
 
+    def over(self, n: float) -> Figure:
+        """The figure for each of ``n``."""
+        low, high = (None if bound is None else bound / n for bound in (self.low, self.high))
+        return Figure(self.value / n, low, high)
+
     @classmethod
     def of(cls, interval: Interval) -> Figure:
         """An estimate."""
@@ -101,10 +106,11 @@ def _run(found: Findings) -> Named:
     yield "unanimity", Figure.of(found.unanimity.rate)
     if found.unanimity.mean_confidence is not None:
         yield "confidence", Figure(found.unanimity.mean_confidence)
-    yield "cost", Figure(found.cost_usd)
+    cost = _cost(found)
+    yield "cost", cost
     if covered.items:
         yield "items", Figure(covered.items)
-        yield "cost.item", Figure(found.cost_usd / covered.items)
+        yield "cost.item", cost.over(covered.items)
         yield "coverage", Figure((covered.decided + covered.tied) / covered.items)
         yield "decided", Figure(covered.decided / covered.items)
         yield "tied", Figure(covered.tied / covered.items)
@@ -130,6 +136,16 @@ def _run(found: Findings) -> Named:
         )
 
 
+def _cost(found: Findings) -> Figure:
+    """Dollars; without an upper bound where some price or count is unknown."""
+    spent, exact = found.cost_usd, not found.cost_is_lower_bound
+    if not found.economies and found.concordance is not None:
+        # A run of another tool: its calls are not known, its cost may be.
+        told = found.concordance.costs
+        spent, exact = told.cost_usd or 0.0, told.exact and told.cost_usd is not None
+    return Figure(spent) if exact else Figure(spent, spent, math.inf)
+
+
 def _concordance(found: Concordance) -> Named:
     head = found.headline
     yield "concordance", Figure.of(head.rate.clustered)
@@ -137,11 +153,9 @@ def _concordance(found: Concordance) -> Named:
     yield "concordance.wilson", Figure.of(head.rate.wilson)
     yield from _bounds("concordance.wilson", head.rate.wilson)
     yield from _count("labelled", head.rate)
-    for name, kappa in zip(
-        ("kappa", "kappa.sides", "kappa.candidates"), found.kappas, strict=False
-    ):
-        yield name, Figure.of(kappa.interval)
-        yield from _bounds(name, kappa.interval)
+    for kappa in found.kappas:
+        yield kappa.key, Figure.of(kappa.interval)
+        yield from _bounds(kappa.key, kappa.interval)
     for line in found.methods:
         if line.rate is not None and line.kind != "panel":
             yield f"method.{line.name}", Figure.of(line.rate.clustered)

@@ -19,6 +19,7 @@ from clash.cli import (
     doctor,
     evaluate,
     export,
+    gate,
     init,
     power,
     report,
@@ -70,6 +71,7 @@ app.command("rerun", rich_help_panel=_RUNS)(rerun.rerun)
 app.command("resume", rich_help_panel=_RUNS)(resume.resume)
 app.command("report", rich_help_panel=_RUNS)(report.report)
 app.command("compare", rich_help_panel=_RUNS)(compare.compare)
+app.command("gate", rich_help_panel=_RUNS)(gate.gate)
 app.command("runs", rich_help_panel=_RUNS)(runs.runs)
 app.command("verify", rich_help_panel=_RUNS)(verify.verify)
 app.command("export", rich_help_panel=_RUNS)(export.export)

@@ -463,7 +463,7 @@ def _concordance(found: Findings) -> dict[str, Any]:
     return {
         "concordance": rate.estimate,
         "kappa": _finite(found.concordance.kappas[0].interval.estimate),
-        "kappas": {k.name: _finite(k.interval.estimate) for k in found.concordance.kappas},
+        "kappas": {k.key: _finite(k.interval.estimate) for k in found.concordance.kappas},
         "ci": [rate.clustered.low, rate.clustered.high],
         "n": rate.n,
         "judges": [

@@ -179,6 +179,7 @@ def _drawn(
 
     import numpy as np
 
+    from clash.datasets.pairs import Exclusion
     from clash.datasets.sample import sample
     from clash.errors import InputError
 
@@ -195,7 +196,10 @@ def _drawn(
         seed=seed,
         stratify=stratify.value if stratify else None,
     )
-    labelled = loaded.only({item.item_id for item in loaded.items if item.label})
+    labelled = loaded.only(
+        {item.item_id for item in loaded.items if item.label},
+        [Exclusion(item.item_id, "no label") for item in loaded.items if not item.label],
+    )
     return sample(labelled, wanted, np.random.default_rng(seed))
 
 

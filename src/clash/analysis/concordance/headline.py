@@ -40,9 +40,11 @@ class Named:
     """A coefficient of agreement, and over what it is.
 
     Attributes:
+        key: ``kappa`` at even chance, ``kappa.sides``, ``kappa.candidates``.
         words: Landis and Koch's adjective, where it is a kappa.
     """
 
+    key: str
     name: str
     over: str
     interval: Interval
@@ -89,7 +91,7 @@ def kappas(found: Sequence[Case]) -> list[Named]:
     """Agreement beyond chance with the labels, by what chance is taken to be."""
     made = [_even(found)]
     pairs = [case for case in found if len(case.candidates) == 2]
-    if pairs:
+    if len(pairs) == len(found):
         made.append(_sides(pairs))
     made.append(_names(found))
     return made
@@ -103,6 +105,7 @@ def _even(found: Sequence[Case]) -> Named:
     estimate, low, high = ((v - chance) / (1 - chance) for v in (p.estimate, p.low, p.high))
     two = chance == 0.5
     return Named(
+        "kappa",
         "kappa over sides, shuffled" if two else "kappa at even chance",
         "2p - 1: with two sides in random order both margins are one half, whatever the models"
         if two
@@ -116,6 +119,7 @@ def _sides(pairs: Sequence[Case]) -> Named:
     said = [case.code(case.said) for case in pairs]
     kappa = cohen_kappa(said, [c.code(c.label) for c in pairs], 3, clusters=codes(pairs))
     return Named(
+        "kappa.sides",
         "Cohen's kappa over sides, as listed",
         "first or second in the data file; items without a verdict left out",
         kappa.interval,
@@ -130,6 +134,7 @@ def _names(found: Sequence[Case]) -> Named:
     label = [names[case.label] for case in found]
     kappa = cohen_kappa(said, label, len(names), clusters=codes(found))
     return Named(
+        "kappa.candidates",
         "Cohen's kappa over candidates",
         f"which of {len(names) - 1} candidates won, as if every one could win every item: chance"
         " looks smaller than it is; items without a verdict left out",
