@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from clash.collect.ballots import Ballot
     from clash.collect.plan import Plan
     from clash.config import Candidate, Judge
-    from clash.records import Blinding, Call, Criteria, Item
+    from clash.records import Blinding, Call, Criteria, Item, Judgment, Response
     from clash.store.folder import RunWriter
 
 SYNC_S = 0.2
@@ -90,9 +90,9 @@ async def collect(
     try:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_keep_synced, folder)
-            await _prepare(plan, folder, caller, progress, stop)
+            await _prepare(plan, folder, caller, progress, stop, past)
             if not stop:
-                await _judge(plan, folder, caller, progress, stop)
+                await _judge(plan, folder, caller, progress, stop, past)
             tasks.cancel_scope.cancel()
     finally:
         with anyio.CancelScope(shield=True):
@@ -117,6 +117,11 @@ class _Past:
     calls: dict[str, Call]
     tried: dict[str, int]
     budget: Budget
+
+    def backs(self, record: Response | Judgment) -> bool:
+        """Whether a record stands: it need not be tried again, and its call is there."""
+        known = record.call_id is None or record.call_id in self.calls
+        return known and not _again(record.error)
 
 
 def _past(plan: Plan, folder: RunWriter) -> _Past:
@@ -143,10 +148,10 @@ def _past(plan: Plan, folder: RunWriter) -> _Past:
 
 
 async def _prepare(
-    plan: Plan, folder: RunWriter, caller: Caller, progress: Progress, stop: Stop
+    plan: Plan, folder: RunWriter, caller: Caller, progress: Progress, stop: Stop, past: _Past
 ) -> None:
     """Everything a judge's page needs. Criteria and responses do not know of each other."""
-    have = {(r.item_id, r.candidate) for r in folder.responses() if not _again(r.error)}
+    have = {(r.item_id, r.candidate) for r in folder.responses() if past.backs(r)}
     # What is sealed is judged as it is: a response that comes later would change the page.
     sealed = {record.item_id for record in folder.blinding()}
     todo = [
@@ -203,11 +208,11 @@ def _again(error: str | None) -> bool:
 
 
 async def _judge(
-    plan: Plan, folder: RunWriter, caller: Caller, progress: Progress, stop: Stop
+    plan: Plan, folder: RunWriter, caller: Caller, progress: Progress, stop: Stop, past: _Past
 ) -> None:
     pages = _pages(plan, folder)
     criteria = {record.item_id: record for record in folder.criteria()}
-    have = {(j.item_id, j.presentation, j.judge) for j in folder.judgments() if not _again(j.error)}
+    have = {(j.item_id, j.presentation, j.judge) for j in folder.judgments() if past.backs(j)}
     items = {item.item_id: item for item in plan.items}
     seats = partial(_seats, pages=pages, items=items, criteria=criteria, have=have)
 
