@@ -1,0 +1,227 @@
+"""Killed at any moment, stopped by hand once or twice: resumed to the same verdicts, nothing twice."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import signal
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from e2e.lab import PRICE, Folder, Lab
+from wire import faults
+
+from clash import assets
+from clash.cli import app as cli
+from clash.store.folder import RunFolder
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from wire import WireServer
+
+WORDS = ("prompts.yaml", "--models", "compatible/ada,compatible/bob", "--panel", "panel.yaml")
+CALLS = 2 * 5 + 5 + (3 + 2) * 5
+"""Responses, criteria, and judgments of three judges and two observers on five items."""
+
+
+def lay(lab: Lab) -> None:
+    lab.prompts(5, candidates=())
+    lab.panel(
+        *({"model": f"compatible/{name}", "price": PRICE} for name in "abc"),
+        criteria="compatible/writer",
+    )
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory, server: WireServer) -> Folder:
+    lab = Lab(tmp_path_factory.mktemp("undisturbed"), server, server.environ("compatible"))
+    lay(lab)
+    run = lab.eval(*WORDS)
+    assert len(run.lines("calls")) == CALLS
+    return run
+
+
+def verdicts(run: Folder) -> bytes:
+    return (run.path / "verdicts.jsonl").read_bytes()
+
+
+# -- kill -9 ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("draw", range(4))
+def test_killed_at_any_moment_a_run_comes_to_the_same_verdicts(lab, undisturbed, draw):
+    rng = random.Random(draw)
+    lay(lab)
+    lab.server.latency_s = 0.05
+    moments = sorted(rng.sample(range(CALLS), 2))
+    words = ("eval", *WORDS, "--run-id", "run", "--yes", "--concurrency", 6)
+    for moment in moments:
+        process = lab.start(*words)
+        seen = lab.server.calls
+        lab.wait_for(lambda seen=seen, moment=moment: len(seen) > moment, process)
+        time.sleep(rng.uniform(0, 0.05))
+        process.kill()
+        process.communicate()
+        assert process.returncode == -signal.SIGKILL
+        words = ("resume", "runs/run", "--concurrency", 6)
+    lab.server.latency_s = 0.0
+    run = lab.resume()
+    assert verdicts(run) == verdicts(undisturbed)
+    assert len(run.answered()) == len(set(run.answered())) == CALLS
+    # What was in flight at a kill is lost, and only that.
+    assert CALLS <= lab.server.count(paid=True) <= CALLS + 2 * 6
+    assert run.manifest["status"] == "complete"
+    assert lab("verify", "runs/run").code == 0
+
+
+def test_killed_while_the_folder_is_made_a_run_is_whole_or_refused(lab):
+    """Never a smaller run in silence."""
+    lab.prompts(400)
+    process = lab.start("eval", "prompts.yaml", "--run-id", "run")
+    items = lab.path / "runs" / "run" / "items.jsonl"
+    lab.wait_for(lambda: items.exists() and items.stat().st_size > 0, process)
+    process.kill()
+    process.communicate()
+    done = lab("resume", "runs/run", "--quiet")
+    if done.code == 0:
+        assert len(lab.folder().lines("verdicts")) == 400
+    else:
+        assert done.code == 2
+        assert "before it had written down what it is to judge" in done.err
+
+
+# -- torn files -------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def offline(tmp_path_factory: pytest.TempPathFactory, server: WireServer) -> Folder:
+    """A complete run of the baseline judges, which needs no server."""
+    lab = Lab(tmp_path_factory.mktemp("offline"), server)
+    return lab.eval(assets.path("datasets", "quickstart.yaml"), "--limit", 4)
+
+
+def shortened(run: Folder, name: str, by: int) -> None:
+    file = run.path / f"{name}.jsonl"
+    file.write_bytes(file.read_bytes()[:-by])
+
+
+@pytest.mark.parametrize("name", ["blinding", "criteria", "calls", "judgments"])
+@pytest.mark.parametrize("by", [1, 2, 40, 10_000])
+def test_a_run_whose_file_was_torn_is_resumed_to_the_same_verdicts(offline, tmp_path, name, by):
+    run = Folder(shutil.copytree(offline.path, tmp_path / "run"))
+    shortened(run, name, by)
+    assert cli.run(["resume", str(run.path), "--quiet"]) == 0
+    assert verdicts(run) == verdicts(offline)
+    assert len(run.lines(name)) >= len(offline.lines(name))
+    assert cli.run(["verify", str(run.path)]) == 0
+
+
+def test_all_files_torn_at_once_are_mended_too(offline, tmp_path):
+    run = Folder(shutil.copytree(offline.path, tmp_path / "run"))
+    for name in ("blinding", "criteria", "calls", "judgments", "verdicts"):
+        shortened(run, name, 30)
+    assert cli.run(["resume", str(run.path), "--quiet"]) == 0
+    assert verdicts(run) == verdicts(offline)
+    assert cli.run(["verify", str(run.path)]) == 0
+
+
+@pytest.mark.parametrize("name", ["items", "responses"])
+def test_what_was_given_and_is_lost_cannot_be_made_again(offline, tmp_path, capsys, name):
+    run = Folder(shutil.copytree(offline.path, tmp_path / "run"))
+    shortened(run, name, 30)
+    assert cli.run(["resume", str(run.path)]) == 2
+    assert "start it anew" in capsys.readouterr().err
+
+
+# -- one writer -------------------------------------------------------------------------------------
+
+
+def test_a_second_writer_is_turned_away(lab):
+    lab.prompts(1)
+    lab.server.latency_s = 1.0
+    lab.panel({"model": "compatible/a", "price": PRICE})
+    process = lab.start("eval", "prompts.yaml", "--panel", "panel.yaml", "--run-id", "run")
+    lab.wait_for(lambda: lab.server.in_work > 0, process)
+    second = lab("resume", "runs/run")
+    assert second.code == 2
+    assert "another process is writing to this run" in second.err
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 0, err
+    assert lab.server.count() == 2  # criteria and one judgment
+    assert not (lab.path / "runs" / "run" / ".lock").exists()
+
+
+# -- Ctrl-C -----------------------------------------------------------------------------------------
+
+
+def test_ctrl_c_once_finishes_what_is_in_flight_and_begins_nothing_more(lab, undisturbed):
+    lay(lab)
+    server = lab.server
+    server.latency_s = 0.3
+    process = lab.start("eval", *WORDS, "--run-id", "run", "--concurrency", 4)
+    lab.wait_for(lambda: len(server.calls) >= CALLS // 2 and server.in_work == 4, process)
+    process.send_signal(signal.SIGINT)
+    begun = len(server.calls)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130, err
+    assert "clash resume runs/run" in err
+    run = lab.folder()
+    # The signal is a moment on its way, so one more round may have gone out.
+    assert len(server.calls) <= begun + 4
+    assert len(run.answered()) == server.count(paid=True) == len(server.calls) < CALLS
+    assert run.manifest["status"] == "partial"
+    assert lab("verify", "runs/run").code == 0
+
+    server.latency_s = 0.0
+    run = lab.resume()
+    assert verdicts(run) == verdicts(undisturbed)
+    assert server.count(paid=True) == len(run.answered()) == CALLS
+    assert server.paid_twice() == []
+
+
+def test_ctrl_c_does_not_wait_for_a_retry(lab):
+    lab.prompts(1)
+    lab.server.misbehave(faults.rate_limit("100"), model="a")
+    lab.panel({"model": "compatible/a", "price": PRICE})
+    words = ("prompts.yaml", "--panel", "panel.yaml", "--criteria", "none")
+    process = lab.start("eval", *words, "--run-id", "run")
+    lab.wait_for(lambda: bool(lab.server.calls and lab.server.calls[0].status), process)
+    time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130, err
+    assert [a["error_class"] for a in lab.folder().attempts("a")] == ["rate_limit"]
+    assert lab.folder().lines("judgments") == []
+    run = lab.resume()
+    assert [a["attempt"] for a in run.attempts("a")] == [1, 2]
+
+
+def test_ctrl_c_twice_stops_at_once_and_the_run_can_be_resumed(lab, undisturbed):
+    lay(lab)
+    lab.server.latency_s = 60
+    process = lab.start("eval", *WORDS, "--run-id", "run", "--concurrency", 4)
+    lab.wait_for(lambda: lab.server.in_work == 4, process)
+    process.send_signal(signal.SIGINT)
+    # Until it has said that it heard.
+    assert process.stderr is not None
+    while "Ctrl-C again" not in process.stderr.readline():
+        assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert lab.folder().lines("calls") == []
+    lab.server.latency_s = 0.0
+    assert verdicts(lab.resume()) == verdicts(undisturbed)
+
+
+def test_a_lock_on_a_removed_file_is_no_lock(offline, tmp_path):
+    """A writer that waited for the file of the last one must not write beside the next one."""
+    path = shutil.copytree(offline.path, tmp_path / "run")
+    with RunFolder(path).write():
+        assert (path / ".lock").exists()
+        with pytest.raises(Exception, match="another process"):
+            RunFolder(path).write()
+    assert not (path / ".lock").exists()
+    RunFolder(path).write().close()
