@@ -175,6 +175,14 @@ def test_extra_fields_reach_the_body(asker, provider):
     assert model.seen[0].body["wire_extra"] == {"a": 1}
 
 
+def test_extra_fields_join_the_objects_that_clash_sends(asker):
+    model = asker("openrouter")
+    ceiling = {"provider": {"max_price": {"prompt": 1, "completion": 2}}}
+    model.reply(schema=SCHEMA, options={"extra": ceiling})
+    sent = model.seen[0].body["provider"]
+    assert sent == {"require_parameters": True, **ceiling["provider"]}
+
+
 @pytest.mark.parametrize("version", ["v1", "v1beta"])
 def test_googles_api_version_is_an_option(asker, version):
     model = asker("google")

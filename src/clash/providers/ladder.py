@@ -119,6 +119,16 @@ def system_of(request: Request, level: Level | None) -> str | None:
     return f"{request.system}\n\n{words}" if request.system else words
 
 
+def extended(body: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
+    """``body`` with the user's own fields; where both hold an object, the two become one."""
+    made = dict(body)
+    for key, value in extra.items():
+        ours = made.get(key)
+        both = isinstance(ours, dict) and isinstance(value, dict)
+        made[key] = {**ours, **value} if both else value  # type: ignore[dict-item] # it is a dict
+    return made
+
+
 def left_out(ladder: Ladder, request: Request, *never: Feature) -> tuple[str, ...]:
     """What ``request`` asks for and does not get.
 

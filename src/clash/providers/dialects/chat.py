@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from clash.providers.dialects.common import Answer, nothing, outcome_of
 from clash.providers.failures import Failure, from_answer
-from clash.providers.ladder import Feature, Sent, left_out, system_of
+from clash.providers.ladder import Feature, Sent, extended, left_out, system_of
 from clash.providers.payload import count, money, part, word
 from clash.records import Tokens
 
@@ -56,7 +56,7 @@ class Chat:
                 dropped += ("require_parameters",)
         if self.flavour == "openai" and request.options.api == "auto":
             features["chat"] = ("v1/responses", "v1/chat/completions")
-        body |= request.options.extra
+        body = extended(body, request.options.extra)
         return Sent(body, features, dropped)
 
     @property

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from clash.providers.dialects.common import Answer, nothing, outcome_of
 from clash.providers.failures import Failure, from_answer
-from clash.providers.ladder import Feature, Sent, left_out, system_of
+from clash.providers.ladder import Feature, Sent, extended, left_out, system_of
 from clash.providers.payload import added, count, part, word
 from clash.records import Tokens
 
@@ -59,7 +59,7 @@ class Messages:
             # An old gateway blames the field as a whole.
             blamed: Feature = "schema" if "schema" in features else "reasoning"
             features[blamed] = (*features[blamed], "output_config")
-        body |= request.options.extra
+        body = extended(body, request.options.extra)
         return Sent(body, features, left_out(ladder, request, "seed"))
 
     def _options(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from clash.providers.dialects.common import Answer, nothing, outcome_of
 from clash.providers.failures import Failure, from_answer
-from clash.providers.ladder import Feature, Sent, left_out, system_of
+from clash.providers.ladder import Feature, Sent, extended, left_out, system_of
 from clash.providers.payload import count, part, word
 from clash.records import Tokens
 
@@ -58,7 +58,7 @@ class Responses:
         if options.reasoning is not None and ladder.takes("reasoning"):
             body["reasoning"] = {"effort": options.reasoning}
             features["reasoning"] = ("reasoning.effort", "reasoning")
-        body |= options.extra
+        body = extended(body, options.extra)
         dropped = left_out(ladder, request, "seed")
         if options.api == "auto":
             dropped += ("chat",)
