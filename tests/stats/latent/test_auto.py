@@ -191,6 +191,13 @@ def test_folds_are_balanced_and_scores_paired():
     assert paired_z(HeldOut("refused", None, "why"), one) == -np.inf
 
 
+def test_copies_of_an_item_are_held_out_together():
+    groups = np.repeat(np.arange(20), 3)
+    fold = folds(60, 5, np.random.default_rng(0), groups)
+    assert (np.ptp(fold.reshape(20, 3), axis=1) == 0).all()
+    assert np.bincount(fold).tolist() == [12] * 5
+
+
 def test_held_out_items_do_not_inform_their_own_score():
     """A pattern that only the held-out fold has is scored by a fit that has never seen it."""
     votes, _ = independent(120, [0.9] * 3, np.random.default_rng(1))
