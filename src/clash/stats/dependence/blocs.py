@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from clash.stats.latent.patterns import Floats, Patterns
 
 LEVEL = 0.05
+LITTLE = 0.25
+"""Independent judges that each further member of a set of near-copies adds, at most."""
 LEAST_SPREAD = 1e-9
 
 
@@ -30,7 +32,7 @@ class Bloc:
         low: lower bound of ``within - outside``, corrected for the number of groups looked at.
         worth: m / (1 + (m - 1) within): how many independent judges the m of them are worth.
         interchangeable: whether their rates in either class, their correlations with each other
-            and those with every other judge are alike within error: near-copies.
+            and those with every other judge are alike within error.
         distance: the largest of these differences, in standard errors.
     """
 
@@ -42,6 +44,11 @@ class Bloc:
     interchangeable: bool
     distance: float
 
+    @property
+    def near_copies(self) -> bool:
+        """Interchangeable, and each beyond the first adds less than a quarter of a judge."""
+        return self.interchangeable and self.worth < 1 + LITTLE * (len(self.judges) - 1)
+
 
 def find_blocs(
     correlations: Floats, correlation_replicates: Floats, rates: Floats, rate_replicates: Floats
@@ -50,7 +57,7 @@ def find_blocs(
 
     A branch of the tree is a bloc if its judges correlate more with each other than with the
     others beyond doubt (one-sided, Bonferroni over the branches). Reported are the largest such
-    branches and, inside them or on their own, the largest whose members are interchangeable.
+    branches and, inside them or on their own, the largest sets of near-copies.
 
     Args:
         correlations: residual correlations, shape (K, K).
@@ -68,7 +75,7 @@ def find_blocs(
     blocs = {judges: data.bloc(judges) for judges in tree.branches()}
     sure = {judges for judges, bloc in blocs.items() if bloc.low > 0}
     largest = {judges for judges in sure if not any(_inside(judges, other) for other in sure)}
-    copies = {judges for judges in sure if blocs[judges].interchangeable}
+    copies = {judges for judges in sure if blocs[judges].near_copies}
     largest_copies = {
         judges for judges in copies if not any(_inside(judges, other) for other in copies)
     }

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 ROWS_AT_ONCE = 1 << 16
 
 
-def class_information(block: Block, field: Floats, coupling: Floats, weights: Floats) -> Floats:
+def class_information(
+    block: Block, field: Floats, coupling: Floats, weights: Floats, *, complete: bool = False
+) -> Floats:
     """Information on fields and couplings in votes of known class, shape (K + m, K + m).
 
     The covariance of spins and pair products under the law, times the weight, less their
@@ -26,10 +28,11 @@ def class_information(block: Block, field: Floats, coupling: Floats, weights: Fl
         field: shape (K,).
         coupling: shape (K, K).
         weights: of the patterns in this class, shape (n_patterns,).
+        complete: as if missing votes had been seen.
     """
     first, second = pairs(len(field))
     total = weights.sum() * law_covariance(np.concatenate([field, coupling[first, second]]))
-    for gaps in block.gaps:
+    for gaps in () if complete else block.gaps:
         total -= _hidden_covariance(block, gaps, field, coupling, weights)
     return np.asarray(total)
 

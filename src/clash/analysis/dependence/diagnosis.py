@@ -1,0 +1,280 @@
+"""The whole diagnosis, from votes to sentences."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from clash.analysis.aggregation import Table
+from clash.analysis.dependence import measure
+from clash.analysis.dependence.findings import Dependence, JudgeFinding, Panel, TestFinding
+from clash.analysis.dependence.truth import Estimated, estimate, matched
+from clash.analysis.dependence.words import caveats, conclusions
+from clash.errors import StatisticsError
+from clash.stats.dependence import (
+    Contribution,
+    Couplings,
+    Hypothesis,
+    Information,
+    PairwiseIndependence,
+    accuracies,
+    check,
+    classes_alike,
+    cluster_folds,
+    compare_models,
+    contributions,
+    couplings,
+    exchangeable,
+    families_independent,
+    independence_tests,
+    information_added,
+    redundancy,
+    without_ties,
+)
+from clash.stats.latent.patterns import MISSING, TIE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from clash.analysis.dependence.findings import Floats
+    from clash.analysis.encode import Votes
+    from clash.stats.latent.patterns import Index, Patterns
+
+FOLDS = 5
+MOST_COUPLED = 15
+NEGLIGIBLE_BITS = 0.01
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to diagnose.
+
+    Attributes:
+        method: what estimates the truth; see ``truth.METHODS``.
+        use_labels: labels are the truth where there are any.
+        bootstrap: replicates, at least 2.
+        seed: of folds, bootstrap and simulated information.
+        threshold: numeric votes from this value on are side 1.
+    """
+
+    method: str = "auto"
+    use_labels: bool = False
+    bootstrap: int = 500
+    seed: int = 0
+    threshold: float | None = None
+
+
+def diagnose(votes: Votes, options: Options | None = None) -> Dependence:
+    """Measure how the judges of these votes err together.
+
+    Raises:
+        ConfigError: an unknown method.
+        NotIdentifiedError: fewer than three different judges and no labels.
+        StatisticsError: fewer than two judges, or a method that was refused.
+    """
+    chosen = options or Options()
+    table = Table.of(votes, chosen.threshold, "half", use_labels=chosen.use_labels)
+    estimated = estimate(table, chosen.method)
+    work = _Work.of(votes, estimated, chosen)
+    found = work.diagnosis()
+    return replace(found, conclusions=conclusions(found), caveats=caveats(found))
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What the parts of a diagnosis share.
+
+    Attributes:
+        clusters: the group of each row; null where each row is its own.
+        untied: the votes, ties read as none, labels in them where known.
+        p: P(truth = 1) of the untied patterns.
+        fold: the fold of each row.
+    """
+
+    panel: Panel
+    options: Options
+    estimated: Estimated
+    clusters: Index | None
+    untied: Patterns
+    p: Floats
+    fold: Index
+
+    @classmethod
+    def of(cls, votes: Votes, estimated: Estimated, options: Options) -> _Work:
+        panel = _panel(votes, estimated)
+        groups = estimated.table.groups
+        untied = without_ties(estimated.patterns)
+        return cls(
+            panel,
+            options,
+            estimated,
+            groups if panel.clusters < panel.rows else None,
+            untied,
+            matched(estimated, untied),
+            cluster_folds(groups, FOLDS, np.random.default_rng(options.seed)),
+        )
+
+    @property
+    def rng(self) -> np.random.Generator:
+        """A generator of its own for each part, so that parts do not disturb each other."""
+        return np.random.default_rng(self.options.seed)
+
+    def diagnosis(self) -> Dependence:
+        """All parts together."""
+        judges, families = self.panel.judges, self.panel.families
+        measured = measure.measure(self.estimated, self.options.bootstrap, self.rng)
+        tests, untested = self._independence()
+        fitted, no_couplings = self._couplings()
+        table = measure.family_table(measured, fitted, families)
+        return Dependence(
+            panel=self.panel,
+            truth=self.estimated.about,
+            effective=measure.effective(self.estimated, measured),
+            correlations=measured.correlations.pooled,
+            couplings=None if fitted is None else fitted.matrix,
+            couplings_by_class=None if fitted is None else fitted.by_class,
+            no_couplings=no_couplings,
+            norm_ratio=None if fitted is None else _norm_ratio(fitted),
+            pairs=measure.pairs(measured, tests, fitted, judges, families),
+            families=table,
+            family_ratio=measure.family_ratio(table),
+            tests=(_joint(tests, untested), *self._hypotheses()),
+            blocs=measure.blocs(self.estimated, measured, judges),
+            judges=self._judges(),
+            models=compare_models(
+                self.untied,
+                self.fold,
+                families=self.estimated.table.families,
+                clusters=self.clusters,
+            ),
+            seed=self.options.seed,
+            bootstrap=self.options.bootstrap,
+        )
+
+    def _independence(self) -> tuple[PairwiseIndependence | None, str]:
+        try:
+            return independence_tests(self.untied, self.rng, clusters=self.clusters), ""
+        except StatisticsError as refusal:
+            return None, str(refusal)
+
+    def _couplings(self) -> tuple[Couplings | None, str]:
+        if self.untied.n_judges > MOST_COUPLED:
+            return (
+                None,
+                f"couplings are fitted for up to {MOST_COUPLED} judges; choose with --judges",
+            )
+        try:
+            fitted = couplings(
+                self.untied,
+                self.p,
+                self.rng,
+                clusters=self.clusters,
+                replicates=self.options.bootstrap,
+            )
+        except StatisticsError as refusal:
+            return None, str(refusal)
+        return fitted, ""
+
+    def _hypotheses(self) -> list[TestFinding]:
+        codes = np.unique(self.panel.families, return_inverse=True)[1].astype(np.intp)
+        return [
+            self._tested(*NAMES[0], lambda: families_independent(codes)),
+            self._tested(*NAMES[1], lambda: exchangeable(codes)),
+            self._tested(*NAMES[2], lambda: classes_alike(len(codes))),
+        ]
+
+    def _tested(self, name: str, says: str, make: Callable[[], Hypothesis]) -> TestFinding:
+        if self.untied.n_judges > MOST_COUPLED:
+            return TestFinding(name, says, None, None, None, f"more than {MOST_COUPLED} judges")
+        try:
+            found = check(make(), self.untied, self.p, self.rng, clusters=self.clusters)
+        except StatisticsError as refusal:
+            return TestFinding(name, says, None, None, None, str(refusal))
+        return TestFinding(name, says, found.statistic, found.df, found.p)
+
+    def _judges(self) -> tuple[JudgeFinding, ...]:
+        law, known = self.estimated.fit.parameters, self.estimated.about.known
+        patterns = self.estimated.patterns
+        right = accuracies(patterns, self.estimated.p).judges
+        told = information_added(law, patterns, self.clusters) if law is not None else None
+        foreseen = redundancy(patterns, self.fold)
+        added = contributions(patterns, self.fold, self.clusters)[1] if known else None
+        return tuple(
+            _judge(
+                name,
+                self.panel.families[index],
+                float(right[index]),
+                told[index] if told else None,
+                float(foreseen[index]),
+                added[index] if added else None,
+            )
+            for index, name in enumerate(self.panel.judges)
+        )
+
+
+NAMES = (
+    ("family independence", "judges of different families are not coupled"),
+    ("exchangeability within family", "within a family every pair is coupled alike"),
+    ("class-independent couplings", "judges are coupled alike in both classes (W0 = W1)"),
+)
+
+
+def _panel(votes: Votes, estimated: Estimated) -> Panel:
+    codes = estimated.table.codes
+    cast = codes != MISSING
+    return Panel(
+        votes.source,
+        votes.judges,
+        tuple(f or judge for f, judge in zip(votes.families, votes.judges, strict=True)),
+        len(codes),
+        int(estimated.table.groups.max()) + 1,
+        float(1 - cast.mean()),
+        float((codes == TIE).sum() / max(1, cast.sum())),
+    )
+
+
+def _joint(tests: PairwiseIndependence | None, untested: str) -> TestFinding:
+    name, says = "independence", "no two judges err together"
+    if tests is None:
+        return TestFinding(name, says, None, None, None, untested)
+    if tests.joint is None:
+        return TestFinding(
+            name, says, None, None, None, "the votes leave nothing to test it with; labels would"
+        )
+    return TestFinding(name, says, tests.joint.statistic, tests.joint.df, tests.joint.p)
+
+
+def _judge(
+    name: str,
+    family: str,
+    accuracy: float,
+    told: Information | None,
+    foreseen: float,
+    added: Contribution | None,
+) -> JudgeFinding:
+    if added is not None:
+        adds = added.log_loss.low > 0
+    else:
+        adds = told is not None and told.bits.high > NEGLIGIBLE_BITS
+    return JudgeFinding(
+        name,
+        family,
+        _number(accuracy),
+        told.bits if told else None,
+        told.flips if told else None,
+        _number(foreseen),
+        added.log_loss if added else None,
+        _number(added.auc) if added else None,
+        adds,
+    )
+
+
+def _norm_ratio(fitted: Couplings) -> float | None:
+    zero, one = (float(np.linalg.norm(matrix)) for matrix in fitted.by_class)
+    return one / zero if zero > 0 else None
+
+
+def _number(value: float) -> float | None:
+    return None if np.isnan(value) else value

@@ -1,0 +1,173 @@
+"""What follows from a diagnosis, in plain sentences, and what does not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from clash.analysis.dependence.findings import Dependence
+    from clash.stats.intervals import Interval
+
+ALPHA = 0.05
+MOST_NAMES = 4
+
+
+def conclusions(found: Dependence) -> tuple[str, ...]:
+    """The findings a reader should leave with, the most important first."""
+    parts = (_worth, _independence, _blocs, _families, _idle, _models)
+    return tuple(sentence for part in parts for sentence in part(found))
+
+
+def _worth(found: Dependence) -> Iterator[str]:
+    number, size = found.effective, found.effective.judges
+    if number.by_mean is None:
+        yield "No two judges can be correlated, so nothing is known of what the panel is worth."
+        return
+    most = "" if found.truth.known else "at most "
+    correlation = size / number.by_mean.estimate - 1
+    yield (
+        f"{size} judges are worth {most}{_range(number.by_mean)} independent ones: their votes "
+        f"correlate by {correlation / (size - 1):.2f} on average once the truth is known."
+    )
+    if number.by_accuracy is None:
+        if number.mean_accuracy <= 0.5:
+            yield (
+                f"The judges are right on {number.mean_accuracy:.0%} of their votes on average, no "
+                "better than chance: no jury of such judges gets better by growing."
+            )
+        return
+    yield (
+        f"Their majority is right on {number.majority_accuracy:.1%} of the rows "
+        f"({'by the labels' if found.truth.known else 'by the estimated truth'}), one of them on "
+        f"{number.mean_accuracy:.1%}; {_range(number.by_accuracy)} independent judges as good as "
+        "that would do as well."
+    )
+
+
+def _independence(found: Dependence) -> Iterator[str]:
+    tested = [pair for pair in found.pairs if pair.p_holm is not None]
+    if not tested:
+        yield "Independence cannot be tested: " + (found.tests[0].refusal or "too few votes") + "."
+        return
+    rejected = [pair for pair in tested if pair.p_holm is not None and pair.p_holm < ALPHA]
+    together = [pair for pair in rejected if pair.correlation and pair.correlation.estimate > 0]
+    if not rejected:
+        yield (
+            f"Independence given the truth is not rejected for any of {len(tested)} pairs "
+            "(Holm-corrected): either there is none to speak of, or too few rows to see it."
+        )
+        return
+    yield (
+        f"Independence given the truth is rejected for {len(rejected)} of {len(tested)} pairs "
+        f"(Holm-corrected at {ALPHA:g}), {len(together)} of them because they err alike: a method "
+        "that multiplies their votes as independent evidence (Dawid-Skene, a weighted vote by "
+        "accuracy) is too sure."
+    )
+
+
+def _blocs(found: Dependence) -> Iterator[str]:
+    for bloc in found.blocs:
+        m = len(bloc.judges)
+        text = (
+            f"{_names(bloc.judges)} ({m}) err together: correlation {bloc.within:.2f} among "
+            f"themselves, {bloc.outside:.2f} with the others; the {m} are worth {bloc.worth:.1f}."
+        )
+        if bloc.near_copies:
+            text += (
+                " They cannot be told from copies of one judge: give them one vote between them, "
+                "or keep fewer and put other judges in their place."
+            )
+        yield text
+
+
+def _families(found: Dependence) -> Iterator[str]:
+    if found.family_ratio is None:
+        return
+    yield (
+        f"Judges of one family are coupled {found.family_ratio:.2f} times as strongly as judges of "
+        "different families."
+    )
+
+
+def _idle(found: Dependence) -> Iterator[str]:
+    idle = [judge.judge for judge in found.judges if not judge.adds]
+    if not idle:
+        return
+    how = (
+        "the held-out log-loss against the labels does not rise beyond doubt without it"
+        if found.truth.known
+        else "less than a hundredth of a bit about the truth beyond what the others say"
+    )
+    yield (
+        f"Taken away one at a time, {len(idle)} of {len(found.judges)} judges add nothing that "
+        f"shows: {_names(idle)} ({how}). Taken away together they may be missed."
+    )
+
+
+def _models(found: Dependence) -> Iterator[str]:
+    scored = [model for model in found.models if model.bic is not None and model.gain is not None]
+    if len(scored) < 2:
+        return
+    by_bic = min(scored, key=lambda model: model.bic or 0.0)
+    by_votes = max(scored, key=lambda model: model.held_out or 0.0)
+    gain = by_votes.gain
+    if by_votes is scored[0] or gain is None or gain.low <= 0:
+        yield (
+            "Independent judges describe held-out votes as well as any model of dependence that was "
+            f"fitted; BIC prefers {by_bic.name}."
+        )
+        return
+    yield (
+        f"{by_votes.name} describes held-out votes best, by {gain.estimate:.3f} "
+        f"[{gain.low:.3f}, {gain.high:.3f}] nats a row over independent judges; BIC prefers "
+        f"{by_bic.name}."
+    )
+
+
+def caveats(found: Dependence) -> tuple[str, ...]:
+    """What a reader must not take from it."""
+    return tuple(_unlabelled(found)) + tuple(_reading(found))
+
+
+def _unlabelled(found: Dependence) -> Iterator[str]:
+    if found.truth.known:
+        return
+    yield (
+        f"The truth is estimated from the votes ({found.truth.method}). What all judges get wrong "
+        "together looks like truth to it: residual correlations are more likely too small than too "
+        "large, and the panel is worth what is said here or less."
+    )
+    if found.truth.available and not found.truth.labelled:
+        yield f"{found.truth.available} rows have a label: --use-labels measures instead of inferring."
+    elif not found.truth.available:
+        yield "A few hundred labelled items would settle it (--use-labels)."
+    yield from found.truth.warnings
+
+
+def _reading(found: Dependence) -> Iterator[str]:
+    if found.couplings is not None and not found.truth.known:
+        yield "Couplings and their errors are given that estimate; its own uncertainty is not in them."
+    if found.panel.clusters < found.panel.rows:
+        yield (
+            f"{found.panel.rows} rows in {found.panel.clusters} groups: intervals and tests let rows "
+            "of one group depend on each other."
+        )
+    if found.panel.ties:
+        yield (
+            f"{found.panel.ties:.0%} of the votes are ties: half a vote in correlations and "
+            "accuracies, no vote in couplings and tests."
+        )
+    if found.no_couplings:
+        yield f"No couplings: {found.no_couplings}."
+
+
+def _range(interval: Interval) -> str:
+    return f"{interval.estimate:.1f} ({interval.low:.1f} to {interval.high:.1f})"
+
+
+def _names(names: Sequence[str]) -> str:
+    if len(names) <= MOST_NAMES:
+        return ", ".join(names)
+    return f"{', '.join(names[: MOST_NAMES - 1])} … {names[-1]}"

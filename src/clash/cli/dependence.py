@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from clash.cli.common import AsJson, Seed, Verbose
+from clash.cli.voting import Decisive, Judges, Presentation, Subset, VotesArgument
+
+if TYPE_CHECKING:
+    from clash.analysis.dependence import Dependence
+
+
+def dependence(
+    source: VotesArgument,
+    judges: Judges = None,
+    subset: Subset = None,
+    presentation: Presentation = None,
+    decisive: Decisive = False,
+    method: Annotated[
+        str,
+        typer.Option(
+            "--method",
+            help="What estimates the truth: auto, factor, dawid-skene, one-coin, majority,"
+            " factor-family, ising-shared, ising-class or ising-family.",
+        ),
+    ] = "auto",
+    use_labels: Annotated[
+        bool, typer.Option("--use-labels", help="Labels are the truth, where there are any.")
+    ] = False,
+    threshold: Annotated[
+        float | None, typer.Option("--threshold", help="Scores from here on count as side 1.")
+    ] = None,
+    bootstrap: Annotated[
+        int, typer.Option("--bootstrap", min=20, help="Replicates behind the intervals.")
+    ] = 500,
+    plots: Annotated[
+        Path | None, typer.Option("--plots", help="Folder for heat maps, SVG and PNG.")
+    ] = None,
+    runs: Annotated[
+        Path, typer.Option("--runs", help="Folder that run ids are looked up in.")
+    ] = Path("runs"),
+    seed: Seed = None,
+    verbose: Verbose = False,
+    as_json: AsJson = False,
+) -> None:
+    """Do the judges err together, and how many independent ones is the panel worth?"""
+    from clash.analysis.dependence import Options, diagnose
+    from clash.cli.common import print_json
+    from clash.cli.voting import read
+    from clash.report import dependence as report
+
+    votes = read(source, runs, judges, subset, presentation, decisive=decisive)
+    options = Options(method, use_labels, bootstrap, 0 if seed is None else seed, threshold)
+    found = diagnose(votes, options)
+    written = [] if plots is None else [str(path) for path in report.write_plots(found, plots)]
+    if as_json:
+        print_json({"source": source, **report.as_json(found), "written": written})
+        return
+    _print(found, written, whole=verbose)
+
+
+def _print(found: Dependence, written: list[str], *, whole: bool) -> None:
+    from rich.padding import Padding
+    from rich.text import Text
+
+    from clash.cli.common import stdout
+    from clash.report import dependence as report
+    from clash.report.terminal import safe, show_table
+
+    console = stdout()
+    console.print(Text(safe(report.headline(found)), style="dim"))
+    console.print()
+    for sentence in found.conclusions:
+        console.print(Padding(Text(safe(f"• {sentence}")), (0, 0, 0, 1)))
+    for table in report.tables(found, whole=whole):
+        show_table(console, table)
+    console.print()
+    for caveat in found.caveats:
+        console.print(Text(safe(f"note: {caveat}"), style="yellow"))
+    for path in written:
+        console.print(Text(safe(f"wrote {path}")), soft_wrap=True)
