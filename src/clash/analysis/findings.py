@@ -117,7 +117,7 @@ def findings_of(data: RunData) -> Findings:
         economies=spent,
         trades=trades(data, board),
         cost_usd=round(math.fsum(line.cost_usd or 0.0 for line in spent), 10),
-        cost_is_lower_bound=not all(line.exact for line in spent),
+        cost_is_lower_bound=data.lost > 0 or not all(line.exact for line in spent),
     )
     mine = [entry for entry in data.manifest.dataset.get("figures", []) if entry["report"] == "run"]
     return replace(found, published=claims(mine, figures(found))) if mine else found

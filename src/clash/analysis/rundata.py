@@ -63,6 +63,7 @@ class RunData:
 
     Attributes:
         usage: by purpose and by judge, candidate or ``criteria``.
+        lost: attempts that a killed process began and nobody saw the end of.
     """
 
     manifest: Manifest
@@ -76,6 +77,7 @@ class RunData:
     verdicts: tuple[Verdict, ...]
     labels: tuple[Label, ...]
     usage: Mapping[tuple[str, str], Usage]
+    lost: int = 0
 
     @classmethod
     def load(cls, folder: RunFolder) -> RunData:
@@ -84,7 +86,9 @@ class RunData:
         judgments = tuple(folder.judgments())
         blinds = Blinds.of(folder.blinding())
         usage: dict[tuple[str, str], Usage] = defaultdict(Usage)
+        begun = {(held.call_id, held.attempt) for held in folder.reservations()}
         for call in folder.calls():
+            begun.discard((call.call_id, call.attempt))
             usage[call.purpose, call.judge or call.candidate or "criteria"].add(call)
         return cls(
             manifest=folder.manifest(),
@@ -98,6 +102,7 @@ class RunData:
             verdicts=tuple(verdicts(folder)),
             labels=tuple(folder.labels()),
             usage=dict(usage),
+            lost=len(begun),
         )
 
     @cached_property
