@@ -10,7 +10,6 @@ from clash.cli.common import (
     AsJson,
     ConfigFile,
     EnvFile,
-    Out,
     Quiet,
     Seed,
     Verbose,
@@ -34,7 +33,10 @@ def evaluate(
         str | None,
         typer.Option("--panel", "-p", envvar="CLASH_PANEL", help="Name or file of the panel."),
     ] = None,
-    out: Out = Path("runs"),
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", envvar="CLASH_OUT", help="Folder that runs land in."),
+    ] = None,
     run_id: Annotated[str | None, typer.Option("--run-id", help="Name of the run folder.")] = None,
     method: Annotated[
         str | None, typer.Option("--method", help="How judgments become verdicts.")
@@ -110,8 +112,9 @@ def evaluate(
         "observers": {"none": []}.get(observers or "", observers),
         "repeat": repeat,
         "seed": seed,
+        "out": str(out) if out is not None else None,
     }
-    earlier = RunFolder.open(replay, out=out) if replay else None
+    earlier = RunFolder.open(replay, out=out or "runs") if replay else None
     made = pipeline.prepare(
         config, overrides, environ, prompts=prompts, limit=limit, replay=earlier
     )
@@ -120,7 +123,7 @@ def evaluate(
             made,
             environ,
             kind="eval",
-            out=out,
+            out=Path(made.plan.config.out),
             run_id=run_id,
             dry_run=dry_run,
             yes=yes,

@@ -23,6 +23,8 @@ JUDGE_TOKENS = 4000
 """Cap on a judge's answer where its panel sets none: reasoning counts, so it is generous."""
 GENERATION_TOKENS = 4096
 CRITERIA_TOKENS = 150
+METHOD = "borda"
+"""How verdicts are made; with two candidates that is the majority."""
 SELF = "self:"
 """Prefix of the judge id under which a candidate judges."""
 
@@ -99,8 +101,15 @@ def plan(
     Raises:
         InputError: an item has fewer than two responses and no model to write more, or its label
             names no candidate.
-        ConfigError: a candidate and a judge cannot be told apart.
+        ConfigError: a candidate and a judge cannot be told apart, or the verdicts are wanted by a
+            method that does not decide item by item.
     """
+    if config.aggregate.method != METHOD:
+        raise ConfigError(
+            f"a run's verdicts are by {METHOD}, not by {config.aggregate.method!r}",
+            field="aggregate.method",
+            mend="`clash aggregate RUN --method …` compares other methods on a run, offline",
+        )
     judges = tuple(_judges(config, panel))
     items, responses = _repeated(prompts, config.repeat)
     made = Plan(

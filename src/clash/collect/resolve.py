@@ -84,6 +84,9 @@ def _laid(value: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, A
             laid.setdefault(section, {})[name] = given
         else:
             laid[name] = given
+    if overrides.get("criteria.mode") not in (None, "fixed"):
+        # An ablation by the command line sets aside what the file fixes.
+        laid["criteria"].pop("items", None)
     return laid
 
 
