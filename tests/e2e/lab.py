@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import re
@@ -14,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 from wire.answers import labels, schema_of
+
+from clash.cli import app as cli
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -89,6 +93,28 @@ class Lab:
             out, err = process.communicate(timeout=timeout)
         assert "Traceback" not in err, err
         return Done(process.returncode, out, err)
+
+    def here(self, *words: object, **environ: str) -> Done:
+        """``clash WORDS`` in this process: quicker, for what needs no process of its own."""
+        out, err = io.StringIO(), io.StringIO()
+        before, folder = dict(os.environ), Path.cwd()
+        os.environ.clear()
+        os.environ.update({**_BARE, "HOME": str(self.path), **self.environ, **environ})
+        os.chdir(self.path)
+        try:
+            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+                code = cli.run([str(word) for word in words])
+        finally:
+            os.chdir(folder)
+            os.environ.clear()
+            os.environ.update(before)
+        return Done(code, out.getvalue(), err.getvalue())
+
+    def judged(self, *words: object, run: str = "run", code: int = 0, **environ: str) -> Folder:
+        """``clash eval WORDS`` in this process, into ``runs/RUN``."""
+        done = self.here("eval", *words, "--run-id", run, "--yes", **environ)
+        assert done.code == code, (done.code, done.out, done.err)
+        return self.folder(run)
 
     def start(self, *words: object, **environ: str) -> subprocess.Popen[str]:
         """``clash WORDS``, begun."""
