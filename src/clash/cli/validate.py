@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from clash.cli.common import AsJson, ConfigFile, EnvFile, Out, Quiet, Seed, Verbose
+from clash.cli.common import AsJson, ConfigFile, EnvFile, Quiet, Seed, Verbose
 from clash.cli.datasets import Cache, RuleSet, Stratify
 
 if TYPE_CHECKING:
@@ -57,7 +57,10 @@ def validate(
         str | None,
         typer.Option("--panel", "-p", envvar="CLASH_PANEL", help="Name or file of the panel."),
     ] = None,
-    out: Out = Path("runs"),
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", envvar="CLASH_OUT", help="Folder that runs land in."),
+    ] = None,
     run_id: Annotated[str | None, typer.Option("--run-id", help="Name of the run folder.")] = None,
     method: Annotated[
         str | None, typer.Option("--method", help="How judgments become verdicts.")
@@ -122,9 +125,10 @@ def validate(
         "blinding.both_orders": both_orders,
         "blinding.per_judge": per_judge,
         "seed": seed,
+        "out": str(out) if out is not None else None,
     }
     drawn = _drawn(dataset, cache, rules, n=n, seed=sample_seed, stratify=stratify)
-    earlier = RunFolder.open(replay, out=out) if replay else None
+    earlier = RunFolder.open(replay, out=out or "runs") if replay else None
     made = pipeline.assemble(
         _injected_only(read_config(config, overrides)), _prompts(drawn), environ, replay=earlier
     )
@@ -133,7 +137,7 @@ def validate(
             made,
             environ,
             kind="validate",
-            out=out,
+            out=Path(made.plan.config.out),
             run_id=run_id,
             origin=_origin(drawn, tiers),
             dry_run=dry_run,
