@@ -16,6 +16,7 @@ from clash.cli import (
     compare,
     datasets,
     demo,
+    diagnose,
     doctor,
     evaluate,
     export,
@@ -76,6 +77,7 @@ app.command("runs", rich_help_panel=_RUNS)(runs.runs)
 app.command("verify", rich_help_panel=_RUNS)(verify.verify)
 app.command("export", rich_help_panel=_RUNS)(export.export)
 app.command("aggregate", rich_help_panel=_STATISTICS)(aggregate.aggregate)
+app.command("diagnose", rich_help_panel=_STATISTICS)(diagnose.diagnose)
 app.command("power", rich_help_panel=_STATISTICS)(power.power)
 app.command("simulate", rich_help_panel=_STATISTICS)(simulate.simulate)
 app.add_typer(datasets.app, rich_help_panel="Data")

@@ -1,0 +1,22 @@
+"""Is this judge worth its ballots: facts, biases, thresholds, and what to do about it."""
+
+from clash.analysis.diagnosis.findings import Diagnosis, diagnose
+from clash.analysis.diagnosis.judges import Agreement, JudgeFacts, judge_facts
+from clash.analysis.diagnosis.panel import PanelFacts, Thresholds, panel_facts, thresholds
+from clash.analysis.diagnosis.recommend import Reason, Recommendation, Saving, recommend
+
+__all__ = [
+    "Agreement",
+    "Diagnosis",
+    "JudgeFacts",
+    "PanelFacts",
+    "Reason",
+    "Recommendation",
+    "Saving",
+    "Thresholds",
+    "diagnose",
+    "judge_facts",
+    "panel_facts",
+    "recommend",
+    "thresholds",
+]

@@ -1,0 +1,118 @@
+"""The whole diagnosis of votes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from clash.analysis.diagnosis.judges import JudgeFacts, judge_facts
+from clash.analysis.diagnosis.panel import PanelFacts, Thresholds, panel_facts, thresholds
+from clash.analysis.diagnosis.recommend import Recommendation, recommend
+from clash.analysis.power.pilot import ASSUMED_ICC
+from clash.errors import StatisticsError
+from clash.stats.icc import random_intercept
+
+if TYPE_CHECKING:
+    from clash.analysis.diagnosis.run import RunFacts
+    from clash.analysis.encode import Votes
+    from clash.stats.intervals import Interval
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """Everything there is to say of the judges behind votes.
+
+    Attributes:
+        icc: correlation of decisive ballots of one item, for the saving in runs.
+        run: what only a run folder tells: cost, length, scores, candidates; null for votes.
+    """
+
+    source: str
+    panel: PanelFacts
+    judges: tuple[JudgeFacts, ...]
+    recommendations: tuple[Recommendation, ...]
+    thresholds: Thresholds
+    icc: Interval
+    run: RunFacts | None
+    notes: tuple[str, ...]
+
+
+def diagnose(
+    votes: Votes,
+    *,
+    candidates: int = 2,
+    simulate: bool = False,
+    replications: int = 400,
+    seed: int = 0,
+    run: RunFacts | None = None,
+) -> Diagnosis:
+    """Diagnose every judge and the panel.
+
+    Args:
+        votes: sides and ties.
+        candidates: K of the thresholds.
+        simulate: whether to check by simulation what removing each judge does.
+        replications: of that simulation.
+        seed: of bootstraps and simulations.
+        run: what a run folder adds.
+
+    Raises:
+        StatisticsError: scores instead of sides, or no vote at all.
+    """
+    if votes.kind == "numeric":
+        raise StatisticsError(
+            "a diagnosis needs outcomes of pairs, and these are scores"
+            "\n  mend: give a run folder, or votes that are A, B or tie"
+        )
+    if np.isnan(votes.matrix).all():
+        raise StatisticsError("every judge failed on every item: there is nothing to diagnose")
+    facts = judge_facts(votes)
+    icc = _icc(votes)
+    known = not math.isnan(icc.estimate)
+    sure = [judge for judge in facts if judge.ballots]
+    return Diagnosis(
+        source=votes.source,
+        panel=panel_facts(votes, seed),
+        judges=facts,
+        recommendations=recommend(facts, icc.estimate if known else ASSUMED_ICC),
+        thresholds=thresholds(
+            sure, candidates, simulate=simulate, replications=replications, seed=seed
+        ),
+        icc=icc,
+        run=run,
+        notes=tuple(_notes(votes, facts, known=known)),
+    )
+
+
+def _icc(votes: Votes) -> Interval:
+    """On the scale of outcomes; NaN where the ballots do not tell."""
+    decisive = np.isin(votes.matrix, (0.0, 1.0))
+    row, judge = np.nonzero(decisive)
+    if not len(row):
+        return random_intercept([0], [1]).observed
+    groups = votes.groups[row]
+    trials = np.bincount(groups)
+    wins = np.bincount(groups, weights=votes.matrix[row, judge])
+    return random_intercept(wins, trials).observed
+
+
+def _notes(votes: Votes, facts: tuple[JudgeFacts, ...], *, known: bool) -> list[str]:
+    notes = []
+    if len(facts) == 1:
+        notes.append("one judge: there is nobody to agree with, and no panel to compare it with")
+    if not known:
+        notes.append(
+            f"the correlation of ballots of one item cannot be estimated: {ASSUMED_ICC:g} is"
+            " assumed for savings"
+        )
+    if not np.isin(votes.labels, (0.0, 1.0)).any():
+        notes.append(
+            "without labels a judge is held against the others: a panel that errs together"
+            " looks like one that agrees"
+        )
+    if all(shown == "orig" for shown in votes.presentations):
+        notes.append("one order only: position bias is seen against the reference, not by swapping")
+    return notes

@@ -1,0 +1,282 @@
+"""One judge at a time: how often it decides, whom it agrees with, where it leans.
+
+The *rest* of a judge is, on each row, the majority of the decisive votes of judges of other
+families (people are a family of one each: they do not share weights). A family says the same
+thing twice, and agreement with a near-copy of oneself is no evidence. It is formed twice: at first
+of all alike, then each weighted by its edge in the first round (none below 0), so that one bad
+judge does not spoil the measure of the good ones.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from clash.stats.agreement import Kappa, cohen_kappa
+from clash.stats.bias import Rate, favouritism, first_slot_rate
+from clash.stats.intervals import Interval, wilson, wilson_clustered
+from clash.stats.retest import FlipRate, flip_rate, self_consistency
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from clash.analysis.encode import Votes
+
+    Floats = NDArray[np.float64]
+    Codes = NDArray[np.intp]
+
+PEOPLE = ("human", "people", "crowd", "annotator")
+SIGNAL, NOISE = 0.6, 0.3
+"""Kappa on decisive ballots above which there is signal, and below which there is noise."""
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Agreement with a reference on ballots where both decide.
+
+    Attributes:
+        share: of equal sides, with its interval.
+        kappa: beyond chance, with its interval.
+    """
+
+    share: Interval
+    kappa: Interval
+
+    @property
+    def n(self) -> int:
+        """Ballots."""
+        return int(self.share.n)
+
+    @property
+    def edge(self) -> float:
+        """2 share - 1: 1 follows the reference, 0 tosses a coin, -1 inverts it."""
+        return 2 * self.share.estimate - 1
+
+
+@dataclass(frozen=True)
+class Slots:
+    """Whether the place on the page sways a judge.
+
+    Attributes:
+        first: how often the response shown first wins, of decisive ballots.
+        pull: first wins beyond the reference on the same rows (labels where there are some, else
+            the rest); null without a reference.
+        pull_by: what the reference is.
+        both_orders: it saw both orders often enough (a fifth of its rows) for ``pull`` to be of
+            the place, not of the candidates that stand there.
+        flips: winners that change with the order; null where orders were not swapped.
+    """
+
+    first: Rate | None
+    pull: Interval | None
+    pull_by: str | None
+    both_orders: bool
+    flips: FlipRate | None
+
+
+@dataclass(frozen=True)
+class JudgeFacts:
+    """What the votes show of one judge.
+
+    Attributes:
+        ballots: usable votes, ties included; ``decisive`` of them no tie.
+        failures: share of its ballots that failed.
+        ties: share of ballots that are ties; discrimination is 1 less that.
+        informative: decisive ballots for each item that it saw.
+        rest: agreement with the rest; null where no row has one.
+        label: agreement with labels that are a side; null without any.
+        tied_labels: share of ties where people tie too; null without such labels.
+        consistency: how often two of its votes on one presentation are the same.
+    """
+
+    judge: str
+    family: str | None
+    ballots: int
+    decisive: int
+    items: int
+    failed: int
+    failures: Interval
+    ties: Interval
+    discrimination: Interval
+    informative: float
+    rest: Agreement | None
+    label: Agreement | None
+    tied_labels: Interval | None
+    slots: Slots
+    consistency: Interval | None
+
+    @property
+    def person(self) -> bool:
+        """Whether it is no model. Labels are made of people's votes, this one's among them."""
+        return (self.family or "").lower() in PEOPLE
+
+    @property
+    def reference(self) -> Agreement | None:
+        """The label where 30 decisive ballots of a model have one, else the rest."""
+        if not self.person and self.label is not None and self.label.n >= 30:
+            return self.label
+        return self.rest
+
+    @property
+    def reference_name(self) -> str:
+        """What :attr:`reference` is, in words."""
+        by_label = self.label is not None and self.reference is self.label
+        return "the labels" if by_label else "the other judges"
+
+
+def judge_facts(votes: Votes) -> tuple[JudgeFacts, ...]:
+    """Every judge that cast a ballot or failed to, in their order."""
+    first = rest_of_panel(votes)
+    edges = np.array([_edge(votes, index, first[:, index]) for index in range(len(votes.judges))])
+    rest = rest_of_panel(votes, edges) if edges.any() else first
+    return tuple(_facts(votes, index, rest[:, index]) for index in range(len(votes.judges)))
+
+
+def _edge(votes: Votes, index: int, rest: Floats) -> float:
+    """2 agreement - 1 with the label where there are enough, else with the rest; at least 0."""
+    column = votes.matrix[:, index]
+    for reference in (votes.labels, rest):
+        both = np.isin(column, (0.0, 1.0)) & np.isin(reference, (0.0, 1.0))
+        if reference is rest or both.sum() >= 30:
+            same = (column == reference)[both]
+            return max(0.0, 2 * float(same.mean()) - 1) if len(same) else 0.0
+    return 0.0
+
+
+def rest_of_panel(votes: Votes, weights: Floats | None = None) -> Floats:
+    """(N, J), the side that the rest of each judge takes: 1, 0, or NaN where there is none.
+
+    Args:
+        votes: sides and ties.
+        weights: (J,), of the judges' votes; 1 each where not given.
+    """
+    decisive = np.isin(votes.matrix, (0.0, 1.0))
+    leans = np.where(decisive, 2 * votes.matrix - 1, 0.0)
+    if weights is not None:
+        leans = leans * weights
+    codes = _own_voice(votes)
+    member = (codes[:, None] == np.unique(codes)).astype(float)
+    # Own family out: the sum over all, less the sum over the family.
+    others = leans.sum(axis=1)[:, None] - (leans @ member) @ member.T
+    # Sums of weights cancel to rounding errors only.
+    side = np.where(others > 1e-9, 1.0, np.where(others < -1e-9, 0.0, np.nan))
+    result: Floats = side
+    return result
+
+
+def _own_voice(votes: Votes) -> Codes:
+    """(J,), equal where two judges do not count as two; all differ where there is one family."""
+    names = [
+        f"\0{judge}" if family is None or family.lower() in PEOPLE else family
+        for judge, family in zip(votes.judges, votes.families, strict=True)
+    ]
+    if len(set(names)) == 1:
+        return np.arange(len(names))
+    return np.unique(names, return_inverse=True)[1].astype(np.intp)
+
+
+def _facts(votes: Votes, index: int, rest: Floats) -> JudgeFacts:
+    column = votes.matrix[:, index]
+    voted = ~np.isnan(column)
+    said, groups = column[voted], votes.groups[voted]
+    tied = (said == 0.5).astype(float)
+    failed = int(votes.failed[index])
+    items = len({votes.items[i] for i in np.flatnonzero(voted)})
+    decisive = int(np.sum(tied == 0))
+    ties = wilson_clustered(tied, groups)
+    return JudgeFacts(
+        judge=votes.judges[index],
+        family=votes.families[index],
+        ballots=len(said),
+        decisive=decisive,
+        items=items,
+        failed=failed,
+        failures=wilson(failed, failed + len(said)),
+        ties=ties,
+        discrimination=wilson_clustered(1 - tied, groups),
+        informative=decisive / items if items else 0.0,
+        rest=agreement(column, rest, votes.groups),
+        label=agreement(column, votes.labels, votes.groups),
+        tied_labels=_tied_labels(votes, column),
+        slots=_slots(votes, column, rest),
+        consistency=_consistency(votes, column),
+    )
+
+
+def agreement(column: Floats, reference: Floats, groups: Codes) -> Agreement | None:
+    """Agreement of one row of votes with another, where both are a side."""
+    both = np.isin(column, (0.0, 1.0)) & np.isin(reference, (0.0, 1.0))
+    if not both.any():
+        return None
+    same = (column == reference)[both].astype(float)
+    found: Kappa = cohen_kappa(
+        column[both].astype(np.intp), reference[both].astype(np.intp), clusters=groups[both]
+    )
+    return Agreement(wilson_clustered(same, groups[both]), found.interval)
+
+
+def _tied_labels(votes: Votes, column: Floats) -> Interval | None:
+    rows = (column == 0.5) & ~np.isnan(votes.labels)
+    if votes.label_kind != "ternary" or not rows.any():
+        return None
+    return wilson_clustered((votes.labels[rows] == 0.5).astype(float), votes.groups[rows])
+
+
+def _slots(votes: Votes, column: Floats, rest: Floats) -> Slots:
+    swapped = np.array([shown == "swap" for shown in votes.presentations])
+    known = np.array([shown in ("orig", "swap") for shown in votes.presentations])
+    decisive = np.isin(column, (0.0, 1.0)) & known
+    if not decisive.any():
+        return Slots(None, None, None, False, None)
+    labelled = int(np.sum(np.isin(votes.labels, (0.0, 1.0)) & decisive))
+    reference, name = (votes.labels, "the labels") if labelled >= 30 else (rest, "the other judges")
+    return Slots(
+        first_slot_rate(_first(column, swapped)[decisive], votes.groups[decisive]),
+        _pull(_first(column, swapped), _first(reference, swapped), decisive, votes.groups),
+        name,
+        bool(0.2 <= swapped[decisive].mean() <= 0.8),
+        _flips(votes, column, swapped),
+    )
+
+
+def _first(votes: Floats, swapped: NDArray[np.bool_]) -> Floats:
+    """1 where the response shown first wins."""
+    shown: Floats = np.where(swapped, 1 - votes, votes)
+    return shown
+
+
+def _pull(
+    first: Floats, reference: Floats, rows: NDArray[np.bool_], groups: Codes
+) -> Interval | None:
+    both = rows & np.isin(reference, (0.0, 1.0))
+    if not both.any():
+        return None
+    return favouritism(first[both], reference[both], groups[both]).difference
+
+
+def _flips(votes: Votes, column: Floats, swapped: NDArray[np.bool_]) -> FlipRate | None:
+    """Rows of one item and repeat in both orders."""
+    rows: dict[tuple[str, str | None], dict[bool, int]] = defaultdict(dict)
+    for at in np.flatnonzero(~np.isnan(column)).tolist():
+        rows[votes.items[at], votes.repeats[at]][bool(swapped[at])] = at
+    both = [found for found in rows.values() if len(found) == 2]
+    if not both:
+        return None
+    orig, swap = ([found[side] for found in both] for side in (False, True))
+    return flip_rate(column[orig], column[swap], votes.groups[orig])
+
+
+def _consistency(votes: Votes, column: Floats) -> Interval | None:
+    rows: dict[tuple[str, str | None], list[int]] = defaultdict(list)
+    for at in np.flatnonzero(~np.isnan(column)).tolist():
+        rows[votes.items[at], votes.presentations[at]].append(at)
+    several = [found for found in rows.values() if len(found) > 1]
+    if not several:
+        return None
+    table = np.full((len(several), max(map(len, several))), -1, dtype=np.intp)
+    for row, found in enumerate(several):
+        table[row, : len(found)] = (2 * column[found]).astype(np.intp)
+    return self_consistency(table, votes.groups[[found[0] for found in several]])

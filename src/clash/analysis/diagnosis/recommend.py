@@ -1,0 +1,299 @@
+"""Keep, down-weight or replace: a rule that says its reasons.
+
+Every reason rests on an interval: what the data do not rule out is not held against a judge.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING, Literal
+
+from clash.analysis.diagnosis.judges import NOISE, SIGNAL
+from clash.stats.effectiveness import TARGET
+from clash.stats.power import Clustering, required_two_proportions
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from clash.analysis.diagnosis.judges import JudgeFacts
+    from clash.stats.intervals import Interval
+
+Action = Literal["keep", "down-weight", "replace"]
+FEW = 30
+MOST_FAILURES = 0.10
+MOST_FLIPS = 0.25
+MOST_PULL = 0.05
+EFFECT = 0.10
+_LEAST = 0.1
+_WORST: tuple[Action, ...] = ("keep", "down-weight", "replace")
+
+
+@dataclass(frozen=True)
+class Reason:
+    """One thing that speaks for an action.
+
+    Attributes:
+        code: one word for programs.
+    """
+
+    action: Action
+    code: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Saving:
+    """Runs needed in each of two conditions, as it is and with the judge replaced.
+
+    The replacement decides as often as this judge, at least 40% of its ballots, and has the
+    median edge of the other judges. Ten points, 80% power, alpha 5%.
+
+    Attributes:
+        now: null where the panel, as it is, would never show the difference.
+        after: with the replacement; ``saves`` is now minus after.
+    """
+
+    now: int | None
+    after: int | None
+    saves: int | None
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """What to do with a judge.
+
+    Attributes:
+        sure: enough decisive ballots (30) to say so.
+        weight: of its decisive ballots against those of the best judge, by edge; 0 where it
+            should not vote.
+    """
+
+    judge: str
+    action: Action
+    sure: bool
+    weight: float
+    reasons: tuple[Reason, ...]
+    saving: Saving | None
+
+
+def recommend(facts: Sequence[JudgeFacts], icc: float) -> tuple[Recommendation, ...]:
+    """An action for every judge, with the saving in runs that a replacement would bring.
+
+    Args:
+        facts: of all judges of the panel.
+        icc: correlation of informative ballots of one item.
+    """
+    edges = [_edge(judge) for judge in facts]
+    best = {
+        person: max(
+            (
+                e
+                for e, j in zip(edges, facts, strict=True)
+                if _enough(j) and j.person == person and not math.isnan(e)
+            ),
+            default=0.0,
+        )
+        for person in (False, True)
+    }
+    made = []
+    for index, judge in enumerate(facts):
+        reasons = tuple(_reasons(judge, [*facts[:index], *facts[index + 1 :]]))
+        action: Action = max((r.action for r in reasons), key=_WORST.index, default="keep")
+        sure = _enough(judge)
+        if not sure:
+            action = "replace" if not judge.ballots and judge.failed else "keep"
+        saving = _saving(facts, edges, index, icc) if action == "replace" else None
+        if _only_ties(reasons) and saving is not None and (saving.saves or 0) <= 0:
+            # It decides rarely but well: another one would not do better in its place.
+            action = "down-weight"
+        made.append(
+            Recommendation(
+                judge.judge,
+                action,
+                sure,
+                _weight(action, edges[index], best[judge.person]),
+                reasons,
+                saving,
+            )
+        )
+    return tuple(made)
+
+
+def _only_ties(reasons: Sequence[Reason]) -> bool:
+    return {r.code for r in reasons if r.action == "replace"} == {"ties"}
+
+
+def _enough(judge: JudgeFacts) -> bool:
+    """Decisive ballots, or so many ballots that their rarity is itself the finding."""
+    return judge.decisive >= FEW or judge.ballots >= 2 * FEW
+
+
+def _edge(judge: JudgeFacts) -> float:
+    found = judge.reference
+    return math.nan if found is None else found.edge
+
+
+def _weight(action: Action, edge: float, best: float) -> float:
+    if action == "replace":
+        return 0.0
+    if action == "keep" or not best > 0 or math.isnan(edge):
+        return 1.0
+    return round(min(1.0, max(_LEAST, edge / best)), 2)
+
+
+def _reasons(judge: JudgeFacts, others: Sequence[JudgeFacts]) -> list[Reason]:
+    if not judge.ballots:
+        return [Reason("replace", "silent", f"no usable ballot, {judge.failed} failed")]
+    if not _enough(judge):
+        text = f"{judge.decisive} decisive ballots are too few to say (30 are needed)"
+        return [Reason("keep", "few", text)]
+    found = [_discrimination(judge), _direction(judge), *_against_others(judge, others)]
+    found += [_failures(judge), _flips(judge), _pull(judge), _repeats(judge)]
+    return [reason for reason in found if reason is not None]
+
+
+def _discrimination(judge: JudgeFacts) -> Reason:
+    rate = judge.discrimination
+    said = f"decides {_range(rate)} of its ballots"
+    equal = judge.tied_labels
+    if rate.estimate < TARGET and equal is not None and equal.low > 0.5:
+        text = f"{said}; {_range(equal)} of its ties are ties of the labels too"
+        return Reason("keep", "equivalence", text)
+    if rate.high < TARGET:
+        text = f"{said}, below the {TARGET:.0%} that a replacement should reach"
+        return Reason("replace", "ties", text)
+    if rate.estimate < TARGET:
+        return Reason("down-weight", "ties", f"{said}; {TARGET:.0%} is not ruled out")
+    return Reason("keep", "decides", said)
+
+
+def _direction(judge: JudgeFacts) -> Reason | None:
+    found = judge.reference
+    if found is None or math.isnan(found.kappa.estimate):
+        text = "nobody else decided the same ballots: its direction cannot be judged"
+        return Reason("keep", "alone", text)
+    said = (
+        f"agrees with {judge.reference_name} on {_range(found.share)} of {found.n} decisive"
+        f" ballots (kappa {found.kappa.estimate:.2f} [{found.kappa.low:.2f},"
+        f" {found.kappa.high:.2f}])"
+    )
+    worst: Action = "replace"
+    if found is judge.rest and judge.label is not None and judge.label.kappa.high > NOISE:
+        worst = "down-weight"
+        said += f"; {judge.label.n} labelled ballots do not rule out that it is right"
+    if found.kappa.high < 0:
+        return Reason(worst, "inverted", f"points the wrong way: {said}")
+    if found.kappa.high < NOISE:
+        return Reason(worst, "noise", f"noise: {said}")
+    if found.kappa.estimate < NOISE:
+        return Reason("down-weight", "weak", f"close to noise: {said}")
+    word = "signal" if found.kappa.estimate > SIGNAL else "moderate signal"
+    return Reason("keep", "signal", f"{word}: {said}")
+
+
+def _against_others(judge: JudgeFacts, others: Sequence[JudgeFacts]) -> list[Reason]:
+    """A judge that is clearly worse than the typical one should not weigh as much.
+
+    By labels only: each judge has a rest of its own, so agreement with it is no common measure.
+    """
+    mine = judge.reference
+    peers = [
+        j.reference.share.estimate
+        for j in others
+        if _enough(j) and j.reference is not None and j.reference is j.label
+    ]
+    if mine is None or mine is not judge.label or not peers:
+        return []
+    typical = median(peers)
+    # Judges differ; five points below the middle, the interval included, is more than that.
+    if mine.share.high < typical - 0.05:
+        text = (
+            f"clearly below the panel: {_range(mine.share)} against {typical:.0%} of the median"
+            f" judge, by the labels"
+        )
+        return [Reason("down-weight", "below", text)]
+    return []
+
+
+def _failures(judge: JudgeFacts) -> Reason | None:
+    if judge.failures.low > MOST_FAILURES:
+        return Reason("down-weight", "fails", f"fails on {_range(judge.failures)} of its ballots")
+    return None
+
+
+def _flips(judge: JudgeFacts) -> Reason | None:
+    flips = judge.slots.flips
+    if flips is None or flips.rate.n < FEW:
+        return None
+    if flips.rate.low > MOST_FLIPS:
+        text = f"changes its winner with the order in {_range(flips.rate)} of decided pairs"
+        return Reason("down-weight", "flips", text)
+    return None
+
+
+def _pull(judge: JudgeFacts) -> Reason | None:
+    pull = judge.slots.pull
+    if pull is None or pull.n < FEW:
+        return None
+    if pull.high >= -MOST_PULL and pull.low <= MOST_PULL:
+        return None
+    place = "first" if pull.estimate > 0 else "second"
+    ends = sorted((abs(100 * pull.low), abs(100 * pull.high)))
+    text = (
+        f"picks the response shown {place} {abs(100 * pull.estimate):.0f} points"
+        f" [{ends[0]:.0f}, {ends[1]:.0f}] oftener than {judge.slots.pull_by} on the same ballots"
+    )
+    if judge.slots.both_orders:
+        return Reason("down-weight", "position", text)
+    # A judge that likes what stands there by chance or by name does the same.
+    return Reason("keep", "side", f"{text}; one order alone does not tell place from taste")
+
+
+def _repeats(judge: JudgeFacts) -> Reason | None:
+    found = judge.consistency
+    if found is None or found.n < FEW:
+        return None
+    if found.high < 0.75:
+        text = f"repeats itself on {_range(found)} of pairs of votes only"
+        return Reason("down-weight", "inconsistent", text)
+    return None
+
+
+def _range(interval: Interval) -> str:
+    return f"{interval.estimate:.0%} [{100 * interval.low:.0f}, {100 * interval.high:.0f}]"
+
+
+def _saving(
+    facts: Sequence[JudgeFacts], edges: Sequence[float], index: int, icc: float
+) -> Saving | None:
+    """Runs now, and with a replacement for one judge."""
+    others = [e for i, e in enumerate(edges) if i != index and not math.isnan(e) and e > 0]
+    if not others:
+        return None
+    typical = median(others)
+    rates = [judge.discrimination.estimate for judge in facts]
+    share = [1.0 if math.isnan(e) else min(1.0, e / typical) for e in edges]
+    items = max(1, max(judge.items for judge in facts))
+    each = [judge.ballots / items for judge in facts]
+    now = _runs(each, rates, share, icc)
+    rates[index], share[index] = max(TARGET, rates[index]), 1.0
+    after = _runs(each, rates, share, icc)
+    gap = None if now is None or after is None else now - after
+    return Saving(now, after, gap)
+
+
+def _runs(
+    each: Sequence[float], rates: Sequence[float], share: Sequence[float], icc: float
+) -> int | None:
+    """Runs in each condition for ten points as a judge of the typical edge sees them."""
+    informative = [b * d for b, d in zip(each, rates, strict=True)]
+    size = sum(informative)
+    if size <= 0:
+        return None
+    seen = sum(m * s for m, s in zip(informative, share, strict=True)) / size
+    if seen <= 0.02:
+        return None
+    effect = min(EFFECT * seen, 0.99)
+    return required_two_proportions(effect, 0.5, Clustering(size, icc)).clusters

@@ -1,0 +1,267 @@
+"""What a judge's ballots are worth to a panel that lets them tie.
+
+A ballot decides with probability delta (the discrimination rate), and then for the better side
+with probability (1 + e) / 2; e is the judge's edge. An analysis that counts a tie as half a win
+shrinks every effect by delta, and takes the tie for a ballot as noisy as any other.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from clash.errors import StatisticsError
+from clash.stats.intervals import Interval, newcombe_paired, normal_quantile
+from clash.stats.voting.bradley_terry import BradleyTerry, Comparisons, bradley_terry
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+Contribution = Literal["positive", "marginally positive", "marginally negative", "negative"]
+Analysis = Literal["half", "davidson"]
+TARGET = 0.40
+"""The discrimination rate that a replacement should reach (judge-effectiveness pilot, 5)."""
+_MARGIN = 0.1
+_STRONGEST = 3.0
+
+
+def published_threshold(candidates: int) -> float:
+    """1 / (2K - 1), as published for K candidates; it does not follow from its own condition."""
+    _check_candidates(candidates)
+    return 1 / (2 * candidates - 1)
+
+
+def derived_threshold(candidates: int) -> float:
+    """1 / (K + 1), the solution of the published condition.
+
+    A judge contributes where the information of its decisive ballots exceeds the noise of its
+    ties, delta / (K - 1) > (1 - delta) / (K (K - 1)). Times K (K - 1): K delta > 1 - delta, so
+    delta > 1 / (K + 1). The two agree for K = 2 only.
+    """
+    _check_candidates(candidates)
+    return 1 / (candidates + 1)
+
+
+def _check_candidates(candidates: int) -> None:
+    if candidates < 2:
+        raise StatisticsError(f"{candidates} candidate(s) cannot be compared")
+
+
+def break_even(others: Sequence[float], edges: Sequence[float] | None = None) -> float:
+    """The delta e from which a further judge raises the power where ties are half wins.
+
+    Such an analysis has z proportional to sum_j delta_j e_j / sqrt(J), J judges with equally many
+    ballots: a tie adds to the denominator as much as a decision does. With S the sum over the
+    others, judge j adds power where delta_j e_j > S (sqrt(J / (J - 1)) - 1), a little less than
+    half of the others' mean. The number of candidates does not enter. Where the variance is that
+    of the ballots (ties modelled, or left out), a tie costs nothing and the threshold for delta
+    is 0; see :func:`break_even_edge`.
+
+    Args:
+        others: discrimination rates of the other judges; without any, 0.
+        edges: their edges; all 1 where not given, so that the result is a threshold for delta
+            for judges of one edge.
+
+    Returns:
+        In units of delta e.
+    """
+    rates = np.asarray(others, dtype=float)
+    if not len(rates):
+        return 0.0
+    signal = float(rates @ (np.ones(len(rates)) if edges is None else np.asarray(edges)))
+    judges = len(rates) + 1
+    return signal * (math.sqrt(judges / (judges - 1)) - 1)
+
+
+def break_even_edge(rate: float, others: Sequence[float], edges: Sequence[float]) -> float:
+    """The edge from which a further judge raises the power where ties cost nothing.
+
+    There z is proportional to sum delta e / sqrt(sum delta): a judge of discrimination ``rate``
+    helps where its edge exceeds about half of the others'. NaN for a rate of 0, 0 without others.
+    """
+    rates = np.asarray(others, dtype=float)
+    total = float(rates.sum())
+    if rate == 0:
+        return math.nan
+    if total == 0:
+        return 0.0
+    signal = float(rates @ np.asarray(edges, dtype=float))
+    return signal * (math.sqrt((total + rate) / total) - 1) / rate
+
+
+def contribution(rate: float, threshold: float) -> Contribution:
+    """``rate`` against a threshold, marginal within a tenth of it."""
+    gap = rate / threshold - 1
+    near = abs(gap) < _MARGIN
+    if gap > 0:
+        return "marginally positive" if near else "positive"
+    return "marginally negative" if near else "negative"
+
+
+def attenuation(rate: float) -> float:
+    """How much larger an effect is than it looks with ties as half wins: 1 / delta.
+
+    Infinite where all ballots are ties.
+    """
+    return 1 / rate if rate > 0 else math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """What taking a judge off the panel does to the power of a comparison, by simulation.
+
+    Attributes:
+        with_judge: power with the whole panel.
+        without: power without the judge, on the same draws.
+        change: without minus with; its interval is of the paired difference.
+    """
+
+    analysis: Analysis
+    with_judge: float
+    without: float
+    change: Interval
+    replications: int
+
+    @property
+    def raises(self) -> bool | None:
+        """Whether removal raises the power; null where the simulation does not tell."""
+        if not self.change.excludes(0):
+            return None
+        return self.change.estimate > 0
+
+
+def simulate_removal(
+    rates: Sequence[float],
+    judge: int,
+    candidates: int,
+    rng: np.random.Generator,
+    *,
+    edges: Sequence[float] | None = None,
+    analysis: Analysis = "half",
+    ballots: int = 120,
+    shift: float = 2.2,
+    replications: int = 600,
+) -> Removal:
+    """Draw panels, compare one candidate with the rest, with and without a judge.
+
+    Every judge casts ``ballots`` ballots, spread evenly over the pairs of K candidates. One
+    candidate is stronger than all others, by so much that the whole panel's z is ``shift`` on
+    average; the others are equal. Strengths are fitted by Bradley and Terry with ties as ``half``
+    wins and the standard error of that model, or with ties modelled (``davidson``), and the
+    contrast of the strong one with the mean of the others is tested at 5%.
+
+    Args:
+        rates: (J,), discrimination rates, J >= 2.
+        judge: which of them goes.
+        candidates: K.
+        rng: source of randomness.
+        edges: (J,), 1 a judge that follows the strengths, 0 one that tosses a coin, -1 one
+            that inverts them.
+        analysis: how ties are read.
+        ballots: of a judge.
+        shift: mean z of the whole panel, were each tie half a win; it sets the effect.
+        replications: studies.
+
+    Raises:
+        StatisticsError: one judge or one candidate.
+    """
+    given = np.asarray(rates, dtype=float)
+    _check_candidates(candidates)
+    if len(given) < 2:
+        raise StatisticsError("a panel of one judge has nobody left without it")
+    follow = np.ones(len(given)) if edges is None else np.asarray(edges, dtype=float)
+    signal = float(given @ follow)
+    strength = _strength(signal, len(given), candidates, ballots, shift)
+    found = np.array(
+        [
+            _study(given, follow, judge, candidates, strength, ballots, analysis, rng)
+            for _ in range(replications)
+        ]
+    )
+    whole, rest = found[:, 0], found[:, 1]
+    change = newcombe_paired(
+        int(np.sum(whole & rest)),
+        int(np.sum(rest & ~whole)),
+        int(np.sum(whole & ~rest)),
+        int(np.sum(~whole & ~rest)),
+    )
+    return Removal(analysis, float(whole.mean()), float(rest.mean()), change, replications)
+
+
+def _strength(signal: float, judges: int, candidates: int, ballots: int, shift: float) -> float:
+    """The log strength of the best that gives z = ``shift`` with ties as half wins, for small ones.
+
+    The contrast with the mean of K - 1 equals meets it in ballots 2 / K of all ballots.
+    """
+    met = 2 / candidates * ballots * judges
+    edge = shift / math.sqrt(met) * judges / max(abs(signal), 1e-9)
+    return _STRONGEST if edge >= math.tanh(_STRONGEST / 2) else 2 * math.atanh(edge)
+
+
+def _study(
+    rates: Floats,
+    edges: Floats,
+    judge: int,
+    candidates: int,
+    strength: float,
+    ballots: int,
+    analysis: Analysis,
+    rng: np.random.Generator,
+) -> tuple[bool, bool]:
+    """Whether the difference is found with the panel, and without the judge."""
+    panels = [
+        _draw(rate, edge, candidates, strength, ballots, rng)
+        for rate, edge in zip(rates, edges, strict=True)
+    ]
+    whole = _sum(panels)
+    rest = _sum([part for index, part in enumerate(panels) if index != judge])
+    return _finds(whole, analysis), _finds(rest, analysis)
+
+
+def _draw(
+    rate: float,
+    edge: float,
+    candidates: int,
+    strength: float,
+    ballots: int,
+    rng: np.random.Generator,
+) -> Comparisons:
+    first, second = np.triu_indices(candidates, 1)
+    each = np.full(len(first), ballots // len(first))
+    each[: ballots % len(first)] += 1
+    # Candidate 0 is the strong one; it is always the first of its pairs.
+    p = 0.5 + edge * np.where(first == 0, math.tanh(strength / 2) / 2, 0.0)
+    decided = rng.binomial(each, rate)
+    won = rng.binomial(decided, p)
+    wins, ties = np.zeros((2, candidates, candidates))
+    wins[first, second], wins[second, first] = won, decided - won
+    ties[first, second] = ties[second, first] = each - decided
+    return Comparisons(wins, ties)
+
+
+def _sum(parts: Sequence[Comparisons]) -> Comparisons:
+    wins: Floats = np.sum([part.wins for part in parts], axis=0)
+    ties: Floats = np.sum([part.ties for part in parts], axis=0)
+    return Comparisons(wins, ties)
+
+
+def _finds(counts: Comparisons, analysis: Analysis) -> bool:
+    # A little prior keeps strengths finite where a candidate lost all its decisive ballots.
+    fit = bradley_terry(counts, prior=0.01, ties=analysis)
+    return abs(contrast_with_rest(fit, 0)) > normal_quantile(0.95)
+
+
+def contrast_with_rest(fit: BradleyTerry, candidate: int) -> float:
+    """Z of one strength against the mean of the others, by the fit's own covariance."""
+    k = len(fit.theta)
+    weights = np.full(k, -1 / (k - 1))
+    weights[candidate] = 1.0
+    error = math.sqrt(float(weights @ fit.covariance @ weights))
+    return float(weights @ fit.theta) / error

@@ -1,0 +1,229 @@
+"""Diagnosis on votes of known making, on real panels, and where there is little to diagnose."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from clash.analysis.diagnosis import diagnose, judge_facts
+from clash.analysis.diagnosis.judges import rest_of_panel
+from clash.analysis.encode import VoteRow, Votes, encode, read_votes
+from clash.errors import StatisticsError
+
+DATA = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "votes"
+real = pytest.mark.skipif(not DATA.exists(), reason="../shared/data is not there")
+WORDS = {1.0: "A", 0.5: "tie", 0.0: "B"}
+PILOT = {"claude-sonnet-4-6": 0.444, "deepseek-v3p2": 0.635, "gpt-4o": 0.852}
+
+
+def _votes(
+    n: int,
+    judges: dict[str, tuple[float, float]],
+    *,
+    seed: int = 0,
+    labels: bool = False,
+    slot: float = 0.0,
+) -> Votes:
+    """``judges``: tie rate and accuracy; ``slot`` how often the first judge takes slot A anyway."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for i in range(n):
+        truth = float(rng.random() < 0.5)
+        shown = "swap" if rng.random() < 0.5 else "orig"
+        for at, (name, (tie, right)) in enumerate(judges.items()):
+            vote = truth if rng.random() < right else 1 - truth
+            if at == 0 and rng.random() < slot:
+                vote = 1.0 if shown == "orig" else 0.0
+            vote = 0.5 if rng.random() < tie else vote
+            rows.append(
+                VoteRow(
+                    f"q{i}",
+                    name,
+                    WORDS[vote],
+                    label=WORDS[truth] if labels else None,
+                    family=name,
+                    presentation=shown,
+                )
+            )
+    return encode(rows)
+
+
+def _do(found) -> dict[str, str]:
+    return {made.judge: made.action for made in found.recommendations}
+
+
+def test_pilot_judge_table_comes_out_of_votes_simulated_to_it() -> None:
+    """Exactly 44.4, 63.5 and 85.2% ties of 189 ballots each: 567 ballots, 64.4% ties."""
+    rng = np.random.default_rng(0)
+    rows = []
+    for judge, rate in PILOT.items():
+        tied = np.arange(189) < round(189 * rate)
+        for i, tie in enumerate(rng.permutation(tied)):
+            vote = "tie" if tie else "AB"[int(rng.random() < 0.4)]
+            rows.append(VoteRow(f"r{i % 28}-{i // 28}", judge, vote, group=f"r{i % 28}"))
+    found = diagnose(encode(rows), candidates=4)
+    ties = {judge.judge: round(100 * judge.ties.estimate, 1) for judge in found.judges}
+    assert ties == {"claude-sonnet-4-6": 44.4, "deepseek-v3p2": 63.5, "gpt-4o": 85.2}
+    assert found.panel.discrimination.estimate == pytest.approx(0.356, abs=5e-4)
+    assert found.panel.attenuation == pytest.approx(2.81, abs=0.01)
+    standing = {judge.judge: judge for judge in found.thresholds.judges}["gpt-4o"]
+    assert (standing.published, standing.derived) == ("marginally positive", "negative")
+    assert not standing.adds
+    weights = [round(judge.weight, 3) for judge in found.thresholds.judges]
+    assert weights == [1.0, 0.657, 0.267]
+    assert _do(found)["gpt-4o"] == "replace"
+
+
+def test_a_good_a_noisy_and_an_inverted_judge() -> None:
+    panel = {"good": (0.1, 0.85), "fair": (0.1, 0.8), "also": (0.2, 0.85)}
+    votes = _votes(400, {**panel, "coin": (0.1, 0.5), "inverted": (0.0, 0.2)}, seed=1)
+    found = diagnose(votes)
+    assert _do(found) == {
+        "good": "keep", "fair": "keep", "also": "keep", "coin": "replace", "inverted": "replace",
+    }  # fmt: skip
+    codes = {m.judge: {reason.code for reason in m.reasons} for m in found.recommendations}
+    assert "noise" in codes["coin"]
+    assert "inverted" in codes["inverted"]
+    saving = {m.judge: m.saving for m in found.recommendations}
+    assert saving["inverted"].saves > saving["coin"].saves > 0
+    assert saving["good"] is None
+
+
+def test_a_judge_that_ties_is_replaced_unless_people_tie_there_too() -> None:
+    judges = {"shy": (0.8, 0.9), "bold": (0.1, 0.85), "other": (0.2, 0.85)}
+    assert _do(diagnose(_votes(300, judges, seed=2)))["shy"] == "replace"
+    rng = np.random.default_rng(5)
+    rows = []
+    for i in range(300):
+        equal = rng.random() < 0.7
+        side = "AB"[int(rng.random() < 0.5)]
+        label = "tie" if equal else side
+        for judge in ("shy", "bold"):
+            decides = judge == "bold" or not equal
+            rows.append(VoteRow(f"q{i}", judge, side if decides else "tie", label=label))
+    found = diagnose(encode(rows))
+    assert _do(found)["shy"] == "keep"
+    assert "equivalence" in {r.code for r in found.recommendations[1].reasons}
+
+
+def test_position_bias_is_found_where_orders_vary() -> None:
+    judges = {"leaning": (0.0, 0.8), "b": (0.0, 0.85), "c": (0.0, 0.8)}
+    votes = _votes(600, judges, seed=3, labels=True, slot=0.5)
+    found = diagnose(votes)
+    leaning = found.judges[[j.judge for j in found.judges].index("leaning")]
+    assert leaning.slots.first.interval.low > 0.6
+    assert leaning.slots.pull.low > 0.1
+    codes = {m.judge: {r.code for r in m.reasons} for m in found.recommendations}
+    assert "position" in codes["leaning"]
+    assert "position" not in codes["b"]
+
+
+def test_the_rest_leaves_out_the_own_family_but_not_other_people() -> None:
+    rows = [
+        VoteRow("q", "x1", "A", family="x"), VoteRow("q", "x2", "A", family="x"),
+        VoteRow("q", "y", "B", family="y"), VoteRow("q", "p1", "B", family="human"),
+        VoteRow("q", "p2", "B", family="human"),
+    ]  # fmt: skip
+    votes = encode(rows)
+    rest = dict(zip(votes.judges, rest_of_panel(votes)[0], strict=True))
+    assert rest["x1"] == rest["x2"] == 0
+    assert rest["y"] != rest["y"]  # two for A, two for B
+    assert rest["p1"] != rest["p1"]
+
+
+def test_flips_and_repeats() -> None:
+    rows = [
+        VoteRow(f"q{i}", "j", vote, presentation=shown)
+        for i in range(40)
+        for shown, vote in (("orig", "A"), ("swap", "B" if i < 10 else "A"))
+    ]
+    facts = judge_facts(encode(rows))[0]
+    assert facts.slots.flips.rate.estimate == 0.25
+    assert facts.slots.flips.to_first == 10
+    rows = [
+        VoteRow(f"q{i}", "j", "AB"[r * (i < 4)], repeat=str(r)) for i in range(8) for r in (0, 1)
+    ]
+    assert judge_facts(encode(rows))[0].consistency.estimate == 0.5
+
+
+def test_copies_of_one_judge_are_worth_one() -> None:
+    """Three identical judges have perfectly correlated errors; three independent ones none."""
+    rng = np.random.default_rng(8)
+    copies, alone = [], []
+    for i in range(400):
+        said = rng.random(3) < 0.7
+        for j in range(3):
+            copies.append(VoteRow(f"q{i}", f"j{j}", "A" if said[0] else "B", label="A"))
+            alone.append(VoteRow(f"q{i}", f"j{j}", "A" if said[j] else "B", label="A"))
+    assert diagnose(encode(copies)).panel.effective.estimate == pytest.approx(1.0)
+    found = diagnose(encode(alone)).panel.effective
+    assert found.estimate == pytest.approx(3.0, abs=0.35)
+
+
+@pytest.mark.parametrize("tie", [0.0, 1.0])
+def test_no_ties_and_all_ties(tie: float) -> None:
+    found = diagnose(_votes(80, {"a": (tie, 0.8), "b": (tie, 0.8)}), simulate=False)
+    assert found.panel.discrimination.estimate == 1 - tie
+    assert math.isinf(found.panel.attenuation) == (tie == 1)
+    assert set(_do(found).values()) == ({"replace"} if tie else {"keep"})
+
+
+def test_one_judge_one_run() -> None:
+    found = diagnose(_votes(50, {"only": (0.1, 0.8)}))
+    assert found.panel.effective is None
+    assert any("one judge" in note for note in found.notes)
+    assert _do(found) == {"only": "keep"}
+
+
+def test_a_judge_that_only_fails_is_replaced() -> None:
+    rows = [VoteRow(f"q{i}", "a", "A") for i in range(40)]
+    rows += [VoteRow(f"q{i}", "dead", None) for i in range(40)]
+    assert _do(diagnose(encode(rows)))["dead"] == "replace"
+
+
+def test_few_ballots_are_not_enough_to_say() -> None:
+    found = diagnose(_votes(10, {"a": (0.0, 0.2), "b": (0.0, 0.9)}))
+    assert not any(made.sure for made in found.recommendations)
+    assert set(_do(found).values()) == {"keep"}
+
+
+def test_scores_and_nothing_are_refused() -> None:
+    with pytest.raises(StatisticsError, match="scores"):
+        diagnose(encode([VoteRow("q", "j", 3.5)]))
+    with pytest.raises(StatisticsError, match="failed"):
+        diagnose(encode([VoteRow("q", "j", None)]))
+
+
+@real
+def test_length_heuristic_of_llmfao_points_the_wrong_way() -> None:
+    votes = read_votes(DATA / "llmfao.votes.jsonl.gz", judges="gpt-*,heuristic*")
+    found = diagnose(votes)
+    made = {m.judge.split("/")[0]: m for m in found.recommendations}
+    assert made["heuristic:longer-answer"].action == "replace"
+    assert "inverted" in {r.code for r in made["heuristic:longer-answer"].reasons}
+    assert made["gpt-4"].action == "keep"
+    assert made["gpt-3.5-turbo-instruct"].action == "down-weight"
+
+
+@real
+def test_pandalm_keeps_models_and_people_and_weighs_the_heuristic_less() -> None:
+    found = diagnose(read_votes(DATA / "pandalm.votes.jsonl.gz"))
+    assert _do(found) == {
+        "PandaLM-7B/finetuned": "keep",
+        "annotator1/human": "keep",
+        "annotator2/human": "keep",
+        "annotator3/human": "keep",
+        "gpt-3.5-turbo/pandalm-prompt": "keep",
+        "heuristic:longer-answer/length": "down-weight",
+    }
+
+
+@real
+def test_mtbench_panel_weighs_position_biased_judges_less() -> None:
+    found = _do(diagnose(read_votes(DATA / "mtbench-panel.votes.jsonl.gz")))
+    assert found["LLMBar:ChatGPT/Vanilla_NoRules"] == "down-weight"
+    assert found["LLMBar:GPT-4/Vanilla_NoRules"] == "keep"
+    assert found["anthropic/claude-opus-4.5/agentclash-supreme"] == "keep"

@@ -1,0 +1,65 @@
+"""``clash diagnose`` on votes and on a run, for people and for programs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from clash.cli.app import run
+
+
+@pytest.fixture
+def votes(tmp_path: Path) -> Path:
+    """A judge that follows the label, one that inverts it, one that always ties."""
+    path = tmp_path / "votes.jsonl"
+    other = {"A": "B", "B": "A"}
+    with path.open("w") as file:
+        for i in range(80):
+            label = "AB"[i % 2]
+            good = label if i % 10 else other[label]
+            fair = label if i % 7 else other[label]
+            said = {"good": good, "fair": fair, "wrong": other[good], "shy": "tie"}
+            for judge, vote in said.items():
+                line = {"item": f"q{i}", "judge": judge, "vote": vote, "label": label}
+                file.write(json.dumps(line) + "\n")
+    return path
+
+
+def test_votes_are_diagnosed(votes: Path, capsys) -> None:
+    assert run(["diagnose", str(votes), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert {m["judge"]: m["action"] for m in found["recommendations"]} == {
+        "good": "keep", "fair": "keep", "wrong": "replace", "shy": "replace",
+    }  # fmt: skip
+    assert found["run"] is None
+    assert found["thresholds"]["derived"] == pytest.approx(1 / 3)
+
+
+def test_the_terminal_says_what_to_do_and_why(votes: Path, capsys, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    assert (
+        run(["diagnose", str(votes), "--candidates", "4", "--simulate", "--replications", "20"])
+        == 0
+    )
+    out = capsys.readouterr().out
+    assert "points the wrong way" in out
+    assert "derived 1/(K+1) = 0.200" in out
+    assert "without it, ties modelled" in out
+
+
+def test_a_run_adds_cost_length_scale_and_effects(tmp_path: Path, capsys) -> None:
+    quickstart = Path(__file__).resolve().parents[2] / "datasets" / "quickstart.yaml"
+    assert run(["eval", str(quickstart), "--out", str(tmp_path), "--run-id", "r", "-q"]) == 0
+    capsys.readouterr()
+    assert run(["diagnose", "r", "--runs", str(tmp_path), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["run"]
+    judges = {judge["judge"]: judge for judge in found["judges"]}
+    assert judges["longest"]["longer"]["interval"]["estimate"] == 1
+    assert judges["structure"]["scale"]["restricted"]
+    assert {"half", "corrected", "weighted"} <= found["effects"][0].keys()
+    spread = [
+        max(abs(e[name]["estimate"]) for e in found["effects"]) for name in ("half", "corrected")
+    ]
+    assert spread[1] > spread[0]  # ties as half wins shrink effects
