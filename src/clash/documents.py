@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     Loc = tuple[int | str, ...]
 
 M = TypeVar("M", bound="BaseModel")
+_SECRET_FIELD = re.compile(r"key|secret|password|auth|headers", re.IGNORECASE)
+_KEY = re.compile(r"\b(?:sk-|AIza|gsk_|xai-|hf_)[\w-]{6,}")
 
 
 @dataclass(frozen=True)
@@ -175,10 +178,16 @@ def _explain(invalid: ValidationError, document: Document, error: type[InputErro
     if first["type"] == "extra_forbidden":
         message = "is not a key that clash knows"
     elif first["type"] != "missing" and not isinstance(first.get("input"), dict | list):
-        message += f" (found {first['input']!r})"
+        message += _found(first["input"], loc)
     if rest:
         message += f" (and {len(rest)} more)"
     return error(message, path=document.path, line=document.line(loc), field=dotted(loc) or None)
+
+
+def _found(value: object, loc: Loc) -> str:
+    """What stands there, unless it may be a secret."""
+    secret = any(_SECRET_FIELD.search(str(step)) for step in loc) or _KEY.search(str(value))
+    return "" if secret else f" (found {value!r})"
 
 
 def _is_variant(step: int | str, document: Document, loc: Loc) -> bool:
