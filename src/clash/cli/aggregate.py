@@ -10,7 +10,6 @@ from clash.cli.voting import Decisive, Judges, Presentation, Subset, VotesArgume
 
 if TYPE_CHECKING:
     from clash.analysis.aggregation import Aggregation
-    from clash.analysis.encode import Votes
 
 DEFAULT = "auto,majority,one-coin,dawid-skene,ising-shared,ising-class,ising-family,factor"
 
@@ -35,6 +34,10 @@ def aggregate(
     ties: Annotated[
         str, typer.Option("--ties", help="A tied vote is `half` a vote each, or `missing`.")
     ] = "half",
+    copies: Annotated[
+        str,
+        typer.Option("--copies", help="Both orders and repeats of an item: `merge` or `separate`."),
+    ] = "merge",
     threshold: Annotated[
         float | None, typer.Option("--threshold", help="Scores from here on count as side 1.")
     ] = None,
@@ -60,11 +63,12 @@ def aggregate(
         votes,
         names,
         seed=42 if seed is None else seed,
-        ties=_ties(ties),
+        ties=_choice(ties, "--ties", "half", "missing"),
+        copies=_choice(copies, "--copies", "merge", "separate"),
         use_labels=use_labels,
         threshold=threshold,
     )
-    written = None if out is None else _write(out, votes, found)
+    written = None if out is None else _write(out, found)
     if as_json:
         print_json({"source": source, **report.as_json(found), "written": written})
         return
@@ -84,30 +88,26 @@ def _names(method: str) -> list[str]:
     return [name.strip() for name in method.split(",") if name.strip()]
 
 
-def _ties(text: str) -> Any:  # noqa: ANN401 - a Literal
-    from clash.errors import ConfigError
-
-    if text not in ("half", "missing"):
-        raise ConfigError(f"no reading of ties {text!r}", field="--ties", mend="half or missing")
-    return text
-
-
-def _write(path: Path, votes: Votes, found: Aggregation) -> str:
-    """A line for each row and method: ``p`` of the first side, and the winner it implies."""
+def _write(path: Path, found: Aggregation) -> str:
+    """A line for each item and method: ``p`` of the first side, and the winner it implies."""
     import json
 
+    winners = {1.0: "A", 0.0: "B", 0.5: "tie"}
     with path.open("w", encoding="utf-8", newline="\n") as file:
         for result in found.methods:
-            for row, p in enumerate([] if result.p is None else result.p.tolist()):
-                line = {**_where(votes, row), "method": result.method, "p": round(p, 9)}
-                line["winner"] = "tie" if abs(p - 0.5) < 1e-9 else "A" if p > 0.5 else "B"
+            if result.p is None or result.verdict is None:
+                continue
+            rows = zip(found.items, result.p.tolist(), result.verdict.tolist(), strict=True)
+            for item, p, verdict in rows:
+                line = {"item": item, "method": result.method, "p": round(p, 9)}
+                line["winner"] = winners[verdict]
                 file.write(json.dumps(line, ensure_ascii=False) + "\n")
     return str(path)
 
 
-def _where(votes: Votes, row: int) -> dict[str, Any]:
-    copies = {"presentation": votes.presentations[row], "repeat": votes.repeats[row]}
-    return {
-        "item": votes.items[row],
-        **{name: value for name, value in copies.items() if value is not None},
-    }
+def _choice(text: str, field: str, *known: str) -> Any:  # noqa: ANN401 - a Literal
+    from clash.errors import ConfigError
+
+    if text not in known:
+        raise ConfigError(f"no choice {text!r}", field=field, mend=" or ".join(known))
+    return text

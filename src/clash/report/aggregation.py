@@ -14,7 +14,6 @@ def as_json(found: Aggregation) -> dict[str, Any]:
     """The contract of ``clash aggregate --json``."""
     return {
         "n_items": found.n_items,
-        "n_rows": found.n_rows,
         "n_judges": found.n_judges,
         "n_labelled": found.n_labelled,
         "selected": found.selected,

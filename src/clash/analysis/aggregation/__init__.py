@@ -1,0 +1,235 @@
+"""Votes to verdicts by several methods side by side, and how each fares where there are labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from clash.analysis.aggregation.methods import Fitted, Rule, attempt, known_methods, rule
+from clash.analysis.aggregation.table import Copies, Table
+from clash.errors import ConfigError
+from clash.stats import scoring
+from clash.stats.latent.fit import vote_share
+from clash.stats.tests import paired_difference
+from clash.stats.voting.majority import credit
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from clash.analysis.encode import Votes
+    from clash.stats.intervals import Interval
+    from clash.stats.latent.patterns import Ties
+
+    Floats = NDArray[np.float64]
+
+__all__ = ["Aggregation", "MethodResult", "Score", "Table", "aggregate", "known_methods"]
+
+FOLDS = 5
+CLIP = 1e-3
+"""Probabilities are kept this far from 0 and 1 in the log-loss: one sure error costs 6.9."""
+
+
+@dataclass(frozen=True)
+class Score:
+    """A method against labels; every figure is over the labelled rows, misses included.
+
+    Attributes:
+        n: labelled rows.
+        n_decisive: of them, rows whose label is a side; log-loss, Brier and ECE are over these.
+        gain: accuracy minus that of majority, clustered by group.
+        p_gain: of no difference.
+    """
+
+    n: int
+    n_decisive: int
+    accuracy: float
+    balanced_accuracy: float
+    log_loss: float | None
+    brier: float | None
+    ece: float | None
+    gain: Interval | None = None
+    p_gain: float | None = None
+
+
+@dataclass(frozen=True)
+class MethodResult:
+    """One method.
+
+    Attributes:
+        status: ``ok``, or ``refused`` with the reason in ``notes``.
+        p: P(side 1) by row, shape (N,); null where refused.
+        verdict: 1, 0 or 0.5 (a tie) by row, shape (N,).
+        disagrees: rows whose verdict is not majority's.
+    """
+
+    method: str
+    status: str
+    converged: bool | None = None
+    p: Floats | None = None
+    verdict: Floats | None = None
+    log_likelihood: float | None = None
+    bic: float | None = None
+    temperature: float | None = None
+    disagrees: int | None = None
+    score: Score | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Aggregation:
+    """All methods on the same votes.
+
+    Attributes:
+        items: of each row; unique where copies were merged.
+        selected: the method whose verdicts to use; ``reason`` says why.
+    """
+
+    items: tuple[str, ...]
+    n_judges: int
+    n_labelled: int
+    selected: str
+    reason: str
+    methods: tuple[MethodResult, ...]
+    warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def n_items(self) -> int:
+        """Rows that were aggregated: items, unless their copies were kept apart."""
+        return len(self.items)
+
+    def result(self, name: str) -> MethodResult:
+        """One method by name."""
+        return next(m for m in self.methods if m.method == name)
+
+
+def aggregate(
+    votes: Votes,
+    methods: Sequence[str],
+    *,
+    seed: int = 0,
+    ties: Ties = "half",
+    copies: Copies = "merge",
+    use_labels: bool = False,
+    threshold: float | None = None,
+) -> Aggregation:
+    """Run every method on the same votes.
+
+    Args:
+        votes: from a file or a run.
+        methods: names; majority is always among them, as the anchor.
+        seed: of the folds of cross-validation.
+        ties: a tied vote is half a vote for either side, or no vote.
+        copies: an item that was judged several times (both orders, repeats) is one row, in which
+            each judge has one say, the side it took more often; or each copy is a row.
+        use_labels: labels enter as observed truth (semi-supervised). The scores are then of
+            cross-fitted posteriors: each row is scored by a fit that did not see its label.
+        threshold: numeric votes and labels from this value on are side 1; by default the middle
+            of the range that occurs.
+
+    Raises:
+        ConfigError: an unknown method.
+        StatisticsError: no votes at all.
+    """
+    names = list(dict.fromkeys([*methods, "majority"]))
+    unknown = [name for name in names if name not in known_methods()]
+    if unknown:
+        mend = f"one of {', '.join(known_methods())}"
+        raise ConfigError(f"no method {unknown[0]!r}", field="--method", mend=mend)
+    table = Table.of(votes, threshold, ties, use_labels=use_labels, copies=copies)
+    rules = {name: rule(name, table, seed) for name in names}
+    fits = {name: attempt(name, rules[name], table.patterns()) for name in names}
+    honest = {name: _cross_fitted(rules[name], table, fits[name], seed) for name in names}
+    chosen = fits["auto"] if "auto" in fits else fits[names[0]]
+    return Aggregation(
+        items=table.items,
+        n_judges=len(votes.judges),
+        n_labelled=int(table.labelled.sum()),
+        selected=chosen.selected or names[0],
+        reason=chosen.reason or "named first on the command line",
+        methods=tuple(
+            _result(fits[name], honest[name], honest["majority"], table) for name in names
+        ),
+        warnings=chosen.warnings,
+        notes=table.notes,
+    )
+
+
+def _cross_fitted(method: Rule, table: Table, whole: Fitted, seed: int) -> Floats | None:
+    """Posteriors that never saw the label of their own row; the fit's own without labels."""
+    if not table.given or whole.p is None:
+        return whole.p
+    p = whole.p.copy()
+    # Whole groups are held out together: a copy of an item would give its twin's label away.
+    fold = np.random.default_rng(seed).permutation(table.groups.max() + 1)[table.groups] % FOLDS
+    for held in range(FOLDS):
+        found = attempt(whole.method, method, table.patterns(hidden=fold == held))
+        if found.p is None:
+            return None
+        p[fold == held] = found.p[fold == held]
+    return p
+
+
+def _result(
+    fitted: Fitted, honest: Floats | None, reference: Floats | None, table: Table
+) -> MethodResult:
+    """A method with its figures against labels and against majority."""
+    if fitted.p is None or fitted.fit is None:
+        return MethodResult(fitted.method, "refused", notes=(fitted.refusal or "",))
+    fit, verdict = fitted.fit, _verdict(fitted.p, table)
+    return MethodResult(
+        method=fitted.method,
+        status="ok",
+        converged=fit.converged,
+        p=fitted.p,
+        verdict=verdict,
+        log_likelihood=fit.log_likelihood,
+        bic=fit.bic,
+        temperature=fit.temperature,
+        disagrees=int((verdict != _verdict(_share(table), table)).sum()),
+        score=_score(honest, reference, table, own=fitted.method != "majority"),
+        notes=fitted.warnings,
+    )
+
+
+def _share(table: Table) -> Floats:
+    bare = table.patterns().unlabelled()
+    return bare.expand(vote_share(bare))
+
+
+def _verdict(p: Floats, table: Table) -> Floats:
+    """1, 0, or 0.5 for a tie, shape (N,).
+
+    Where judges said that the responses are equal and the sides come out level, the verdict is a
+    tie whatever a model of two sides makes of it: it knows no third outcome, the judges did.
+    """
+    said = np.where(np.isclose(p, 0.5, atol=1e-9), 0.5, (p > 0.5).astype(float))
+    level = np.isclose(_share(table), 0.5) & table.tied
+    return np.where(level, 0.5, said)
+
+
+def _score(p: Floats | None, reference: Floats | None, table: Table, *, own: bool) -> Score | None:
+    known, sides = table.labelled, table.decisive
+    if p is None or reference is None or not known.any():
+        return None
+    verdict, other, truth = _verdict(p, table), _verdict(reference, table), table.truth
+    gain = None
+    if own:
+        earned, anchor = credit(verdict[known], truth[known]), credit(other[known], truth[known])
+        gain = paired_difference(earned, anchor, table.groups[known])
+    some = bool(sides.any())
+    return Score(
+        n=int(known.sum()),
+        n_decisive=int(sides.sum()),
+        accuracy=scoring.accuracy(verdict[known], truth[known]),
+        balanced_accuracy=scoring.balanced_accuracy(verdict[known], truth[known]),
+        log_loss=scoring.log_loss(p[sides], truth[sides], clip=CLIP) if some else None,
+        brier=scoring.brier(p[sides], truth[sides]) if some else None,
+        ece=scoring.ece(p[sides], truth[sides]) if some else None,
+        gain=gain.difference if gain else None,
+        p_gain=gain.test.p if gain else None,
+    )

@@ -1,0 +1,151 @@
+"""Votes to verdicts: one say a judge and item, ties that stay ties, labels that are not leaked."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from clash.analysis.aggregation import aggregate, known_methods
+from clash.analysis.encode import VoteRow, encode, write_votes
+from clash.errors import ConfigError
+from clash.report.aggregation import as_json
+
+FIGURES = {"accuracy", "balanced_accuracy", "log_loss", "brier", "ece"}
+
+
+def simulated(n=400, skill=(0.9, 0.8, 0.75, 0.7, 0.65), *, seed=1, label=True):
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, 2, n)
+    right = rng.random((n, len(skill))) < skill
+    votes = np.where(right, truth[:, None], 1 - truth[:, None])
+    for i in range(n):
+        for j in range(len(skill)):
+            yield VoteRow(
+                f"q{i}",
+                f"j{j}",
+                int(votes[i, j]),
+                label=int(truth[i]) if label else None,
+                family="x" if j < 2 else f"f{j}",
+            )
+
+
+def test_every_method_answers_or_says_why_not():
+    found = aggregate(encode(simulated()), known_methods())
+    assert {result.method for result in found.methods} == set(known_methods())
+    for result in found.methods:
+        if result.status == "refused":
+            assert result.notes[0]
+        else:
+            assert np.isfinite(result.p).all()
+            assert 0 <= result.score.accuracy <= 1
+    assert found.result("position-bias").status == "refused"
+
+
+def test_good_judges_weigh_more_than_majority_lets_them():
+    found = aggregate(encode(simulated(2000, (0.95, 0.9, 0.8, 0.8, 0.7))), ["auto", "dawid-skene"])
+    gain = found.result("dawid-skene").score.gain
+    assert gain.low > 0
+    assert found.selected != "majority"
+    assert found.result("auto").score.accuracy > found.result("majority").score.accuracy
+
+
+def test_the_json_has_the_keys_of_the_contract_and_no_figures_without_labels():
+    shown = as_json(aggregate(encode(simulated(label=False)), ["majority", "dawid-skene"]))
+    assert {"n_items", "n_judges", "selected", "reason", "methods"} <= set(shown)
+    for method in shown["methods"].values():
+        assert {"status", "converged", *FIGURES} <= set(method)
+        assert all(method[name] is None for name in FIGURES)
+    json.dumps(shown, allow_nan=False)
+
+
+def swapped_rows():
+    """Judge a is consistent, judge b always takes what is shown first, c fails once."""
+    for item in ("q1", "q2", "q3"):
+        for shown, b in (("orig", "A"), ("swap", "B")):
+            yield VoteRow(item, "a", "A", label="A", presentation=shown)
+            yield VoteRow(item, "b", b, label="A", presentation=shown)
+            yield VoteRow(
+                item, "c", None if shown == "swap" else "A", label="A", presentation=shown
+            )
+
+
+def test_an_item_seen_in_both_orders_is_one_item_in_which_a_flip_is_a_tie():
+    merged = aggregate(encode(swapped_rows()), ["majority"])
+    apart = aggregate(encode(swapped_rows()), ["majority"], copies="separate")
+    assert (merged.n_items, apart.n_items) == (3, 6)
+    # a and c for A, b level: 2.5 of 3 votes, smoothed by one for each side.
+    assert merged.result("majority").p == pytest.approx([3.5 / 5] * 3)
+    assert any("one say" in note for note in merged.notes)
+
+
+def test_where_judges_say_equal_and_the_sides_are_level_the_verdict_is_a_tie():
+    rows = list(simulated(300, seed=3))
+    rows += [
+        VoteRow("t1", f"j{j}", vote, label="tie")
+        for j, vote in enumerate("A tie tie tie B".split())
+    ]
+    rows += [
+        VoteRow("t2", f"j{j}", vote, label=1) for j, vote in enumerate(["A", "B", "A", "B", None])
+    ]
+    found = aggregate(encode(rows), ["dawid-skene"])
+    verdicts = dict(zip(found.items, found.result("dawid-skene").verdict, strict=True))
+    assert verdicts["t1"] == 0.5
+    assert verdicts["t2"] in (0.0, 1.0)  # nobody said equal: the better judges decide
+
+
+def test_labels_that_enter_a_fit_are_not_scored_by_that_fit():
+    rng = np.random.default_rng(0)
+    noise = [
+        VoteRow(
+            f"q{i}",
+            f"j{j}",
+            int(rng.integers(0, 2)),
+            label=int(rng.integers(0, 2)) if j == 0 else None,
+        )
+        for i in range(300)
+        for j in range(4)
+    ]
+    found = aggregate(encode(noise), ["dawid-skene"], use_labels=True)
+    result = found.result("dawid-skene")
+    assert 0.4 < result.score.accuracy < 0.6  # votes say nothing, and the label does not leak
+    assert result.p.min() < 0.01  # while the posterior that is reported holds the labels
+
+
+def test_an_unknown_method_is_refused_with_the_known_ones():
+    with pytest.raises(ConfigError, match="one of auto, majority"):
+        aggregate(encode(simulated(10)), ["dawid-skeen"])
+
+
+def test_scores_are_cut_in_two_and_it_is_said():
+    rows = [
+        VoteRow(f"q{i}", f"j{j}", (i + j) % 4 + 1, label=i % 4 + 1)
+        for i in range(40)
+        for j in range(3)
+    ]
+    found = aggregate(encode(rows), ["majority"])
+    assert "2.5" in found.notes[0]
+    assert "4" in aggregate(encode(rows), ["majority"], threshold=4).notes[0]
+
+
+def test_the_command_line_writes_a_line_for_each_item_and_method(tmp_path):
+    votes, out = tmp_path / "v.jsonl", tmp_path / "out.jsonl"
+    write_votes(votes, simulated(60))
+    words = [
+        "aggregate",
+        str(votes),
+        "--method",
+        "majority,dawid-skene",
+        "--json",
+        "--out",
+        str(out),
+    ]
+    done = subprocess.run([sys.executable, "-m", "clash", *words], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    shown = json.loads(done.stdout)
+    assert shown["n_items"] == 60
+    lines = [json.loads(line) for line in out.read_text().splitlines()]
+    assert len(lines) == 120
+    assert {*lines[0]} == {"item", "method", "p", "winner"}
+    assert all((line["winner"] == "A") == (line["p"] > 0.5) for line in lines)
