@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -37,6 +38,7 @@ _VENDORS: Mapping[str, _Vendor] = {
     ),
     "compatible": _Vendor(("COMPATIBLE_API_KEY",), "COMPATIBLE_BASE_URL", None, needs_key=False),
 }
+_SECRET_QUERY = re.compile(r"(?:^|&)[\w-]*(?:key|token|secret|password)=", re.IGNORECASE)
 LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "::1", "0.0.0.0"})  # noqa: S104 - names, no bind
 
 
@@ -135,9 +137,9 @@ def _checked_url(ref: ModelRef, environ: Mapping[str, str]) -> str:
             field="base_url",
             mend="begin it with https:// or http://",
         )
-    if parts.username or parts.password:
+    if parts.username or parts.password or _SECRET_QUERY.search(parts.query):
         raise ConfigError(
-            f"{ref.model} has an address with a password in it",
+            f"{ref.model} has an address with a password or a key in it",
             field="base_url",
             mend="put the key into a variable and name it in api_key_env",
         )
