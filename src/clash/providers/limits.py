@@ -1,13 +1,16 @@
 """How many calls are in flight: adaptive for each account, with one cap over all.
 
-Slow start: the limit of an account begins at 64 and quadruples in each round of successes up to
-its ceiling. A 429 cuts it once for a whole burst, and from then on it grows by a sixteenth of the
-ceiling in each round. Other transient errors only pause growth.
+Slow start: the limit of an account begins at 64 and grows eightfold in a round of successes, up to
+its ceiling. Where more than a tenth of a round is answered 429, the limit is cut, once for the
+whole burst, and grows by a sixteenth of the ceiling a round from then on. A tenth of failures of
+any passing kind pauses growth. Fewer are what retries are for: an account that turns down one call
+in twenty is used as it should be.
 """
 
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import anyio
@@ -19,11 +22,33 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 START = 64
-_GROWTH = 3.0
-"""Added to the limit for each success in slow start: a round of them makes four of one."""
+_GROWTH = 7.0
+"""Added to the limit for each success in slow start: a round of them makes eight of one."""
 _CUT = 0.7
 _STEPS = 16
+_TENTH = 10
 _TRANSIENT = frozenset({"overloaded", "server", "timeout", "connection", "incomplete_stream"})
+
+
+@dataclass(slots=True)
+class _Round:
+    """As many ends of calls as there have been calls in flight.
+
+    Attributes:
+        used: the most in flight since it began.
+        ends: calls that have ended.
+        limited: of these, answered 429.
+        troubled: of these, failed in any way that passes.
+    """
+
+    used: int = 1
+    ends: int = 0
+    limited: int = 0
+    troubled: int = 0
+
+    def over(self, count: int) -> bool:
+        """Whether ``count`` is more than a tenth of the calls in flight."""
+        return count * _TENTH > self.used
 
 
 class Limiter:
@@ -56,8 +81,8 @@ class Limiter:
         self.epoch = 0
         self._limit = float(min(START, ceiling))
         self._slow_start = True
-        self._pause = 0
         self._waiting = 0
+        self._round = _Round()
         self._held_until = 0.0
         self._tokens = anyio.CapacityLimiter(self.limit)
         self._total = total
@@ -90,6 +115,7 @@ class Limiter:
             raise
         self.in_flight += 1
         self.peak = max(self.peak, self.in_flight)
+        self._round.used = max(self._round.used, self.in_flight)
 
     def release(self, borrower: object) -> None:
         """Give the room back."""
@@ -100,27 +126,35 @@ class Limiter:
 
     def succeeded(self) -> None:
         """Grow, unless growth is paused or nobody waits for more room."""
-        if self._pause:
-            self._pause -= 1
-        elif self._waiting and self._limit < self.ceiling:
+        grows = not self._round.over(self._round.troubled)
+        if self._waiting and self._limit < self.ceiling and grows:
             step = _GROWTH if self._slow_start else max(1.0, self.ceiling / _STEPS) / self._limit
             self._set(self._limit + step)
+        self._ended()
 
     def failed(self, error: ProviderError, epoch: int) -> None:
         """Learn from a failure of an attempt that began in ``epoch``."""
-        if error.error_class == "rate_limit":
-            self._hold(error.retry_after)
-            # What was in flight at the last cut belongs to the same burst.
-            if epoch == self.epoch:
-                self.epoch += 1
-                self._slow_start = False
-                self._set(min(self._limit, max(1, self.in_flight)) * _CUT)
-        elif error.error_class in _TRANSIENT:
-            self._pause = self.limit
+        # What was in flight at the last cut belongs to the burst that was cut for.
+        limited = error.error_class == "rate_limit" and epoch == self.epoch
+        self._round.limited += limited
+        self._round.troubled += limited or error.error_class in _TRANSIENT
+        if self._round.over(self._round.limited):
+            self._cut(error.retry_after or 0.0)
+        else:
+            self._ended()
 
-    def _hold(self, seconds: float | None) -> None:
-        if seconds is not None:
-            self._held_until = max(self._held_until, self._clock() + seconds)
+    def _ended(self) -> None:
+        self._round.ends += 1
+        if self._round.ends >= self._round.used:
+            self._round = _Round(max(1, self.in_flight - 1))
+
+    def _cut(self, seconds: float) -> None:
+        """Fewer from now on, and for ``seconds`` none: what one was told is meant for all."""
+        self._held_until = max(self._held_until, self._clock() + seconds)
+        self._slow_start = False
+        self.epoch += 1
+        self._set(min(self._limit, self._round.used) * _CUT)
+        self._round = _Round(max(1, self.in_flight - 1))
 
     def _set(self, limit: float) -> None:
         self._limit = min(float(self.ceiling), max(1.0, limit))
