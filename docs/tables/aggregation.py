@@ -30,7 +30,7 @@ ALL = (
 )
 SHORT = ("majority", "auto", "dawid-skene", "factor")
 HEADER = (
-    "| panel | rows x judges | method | accuracy | against majority | balanced | log-loss | "
+    "| panel | items x judges | method | accuracy | against majority | balanced | log-loss | "
     "Brier | ECE |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- |"
 )
 
@@ -49,10 +49,12 @@ class Panel:
 PANELS = (
     Panel("agentclash-mtbench100, 3 judges", "agentclash-mtbench100", "*/supreme"),
     Panel("agentclash-mtbench100", "agentclash-mtbench100"),
+    Panel("agentclash-arena100", "agentclash-arena100", split=False),
     Panel("agentclash-arena100, 3 judges", "agentclash-arena100", "*/supreme"),
     Panel("llmbar-casestudy, Vanilla", "llmbar-casestudy", "*/Vanilla", "orig"),
     Panel("llmbar-casestudy", "llmbar-casestudy", None, "orig", split=False),
     Panel("llmbar-processed", "llmbar-processed", None, "orig"),
+    Panel("llmbar-processed, both orders", "llmbar-processed", split=False),
     Panel("rb2-replicates, one sample", "rb2-replicates", "*#s0"),
     Panel("rb2-replicates, near-copies", "rb2-replicates", "gpt-5.4-nano#*,*#s0"),
     Panel("rb2-replicates", "rb2-replicates", split=False),
@@ -61,7 +63,9 @@ PANELS = (
     Panel("pandalm", "pandalm", "gpt-*,PandaLM*,heuristic*", split=False),
     Panel("pandalm, people too (label is theirs)", "pandalm", split=False),
     Panel("mtbench-panel", "mtbench-panel", split=False),
+    Panel("amel-llmbar", "amel-llmbar", split=False),
     Panel("amel-llmbar, fresh", "amel-llmbar", "*/fresh"),
+    Panel("llm-rubric, scores cut in two", "llm-rubric", split=False),
     Panel("arena-claude4", "arena-claude4"),
 )
 
@@ -95,6 +99,26 @@ def main() -> None:
             parts += rows(f"{panel.name} / {subset}", part, result)
         options.out.write_text(document(whole, parts, chosen, absent), encoding="utf-8")
     print(f"wrote {options.out}")
+    if not options.only:
+        into_statistics(whole)
+
+
+def into_statistics(whole: list[str]) -> None:
+    """The table of whole panels, between its marks in docs/statistics.md."""
+    page = ROOT / "docs" / "statistics.md"
+    before, begin, rest = page.read_text(encoding="utf-8").partition("<!-- panels: begin -->\n")
+    _, end, after = rest.partition("<!-- panels: end -->")
+    auto = [row for row in whole if "**auto**" in row]
+    summary = (
+        f"On these {len(auto)} panels `auto` is significantly better than majority on"
+        f" {sum('**better**' in row for row in auto)} and significantly worse on"
+        f" {sum('**worse**' in row for row in auto)}; `dawid-skene` is worse on"
+        f" {sum('| dawid-skene |' in row and '**worse**' in row for row in whole)}, `factor` on"
+        f" {sum('| factor |' in row and '**worse**' in row for row in whole)}."
+    )
+    table = "\n".join([HEADER, *whole])
+    page.write_text(f"{before}{begin}{summary}\n\n{table}\n{end}{after}", encoding="utf-8")
+    print(f"wrote {page}")
 
 
 def load(path: Path, panel: Panel, subset: str | None = None) -> Votes:
@@ -124,7 +148,7 @@ def measured(name: str, votes: Votes, methods: tuple[str, ...]) -> Aggregation:
 
 def rows(name: str, votes: Votes, found: Aggregation) -> list[str]:
     """A table row for each method that was not refused."""
-    size = f"{votes.n_rows} x {len(votes.judges)}"
+    size = f"{found.n_items} x {len(votes.judges)}"
     return [
         f"| {name} | {size} | {_method(result, found)} | {_figures(result)} |"
         for result in sorted(found.methods, key=lambda result: ALL.index(result.method))
