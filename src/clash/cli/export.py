@@ -31,7 +31,8 @@ def export(
     from clash.errors import ConfigError
     from clash.store.folder import RunFolder
 
-    chosen = [name for name, on in (("votes", votes), ("csv", csv), ("parquet", parquet)) if on]
+    on: dict[exports.Format, bool] = {"votes": votes, "csv": csv, "parquet": parquet}
+    chosen = [name for name, wanted in on.items() if wanted]
     if len(chosen) != 1:
         raise ConfigError("choose one", field="export", mend="--votes, --csv or --parquet")
     folder = RunFolder.open(run, out=out)
