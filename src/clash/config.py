@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 PROVIDERS = ("openai", "anthropic", "google", "openrouter", "compatible", "baseline", "replay")
-_SECRET_HEADER = re.compile(r"auth|key|token|cookie|secret", re.IGNORECASE)
 _KEY = re.compile(r"^(sk-|AIza|gsk_|xai-)[\w-]{8,}")
 
 
@@ -53,17 +52,6 @@ class Options(Strict):
     stream: bool | None = None
     headers: dict[str, str] = {}
     extra: dict[str, Any] = {}
-
-    @field_validator("headers")
-    @classmethod
-    def _hold_no_key(cls, headers: dict[str, str]) -> dict[str, str]:
-        for name in headers:
-            if _SECRET_HEADER.search(name):
-                raise ValueError(
-                    f"{name} may hold a key, and headers are written into the run folder;"
-                    " name the key's variable in api_key_env"
-                )
-        return headers
 
 
 class TokenPrice(Strict):

@@ -6,6 +6,7 @@ does, and a resumed run finds the same plan in its folder.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,7 @@ GENERATION_TOKENS = 4096
 CRITERIA_TOKENS = 150
 METHOD = "borda"
 """How verdicts are made; with two candidates that is the majority."""
+_SECRET_HEADER = re.compile(r"auth|key|token|cookie|secret", re.IGNORECASE)
 SELF = "self:"
 """Prefix of the judge id under which a candidate judges."""
 
@@ -101,8 +103,8 @@ def plan(
     Raises:
         InputError: an item has fewer than two responses and no model to write more, or its label
             names no candidate.
-        ConfigError: a candidate and a judge cannot be told apart, or the verdicts are wanted by a
-            method that does not decide item by item.
+        ConfigError: a candidate and a judge cannot be told apart, the verdicts are wanted by a
+            method that does not decide item by item, or a header may hold a key.
     """
     if config.aggregate.method != METHOD:
         raise ConfigError(
@@ -124,6 +126,8 @@ def plan(
         reused or {},
     )
     _check(made, prompts)
+    for ref in made.refs():
+        _check_headers(ref)
     return made
 
 
@@ -183,6 +187,17 @@ def _repeated(prompts: Prompts, repeat: int) -> tuple[tuple[Item, ...], tuple[Re
 
 def _again(item_id: str, n: int) -> str:
     return f"{item_id}~{n + 1}"
+
+
+def _check_headers(ref: ModelRef) -> None:
+    """The configuration is written into the run folder, where no key may be."""
+    for name in ref.options.headers:
+        if _SECRET_HEADER.search(name):
+            raise ConfigError(
+                f"the header {name} of {ref.model} may hold a key, and would be on record",
+                field="options.headers",
+                mend="put the key into a variable and name it in api_key_env",
+            )
 
 
 def _check(made: Plan, prompts: Prompts) -> None:
