@@ -88,12 +88,23 @@ def test_a_literal_key_is_refused_and_not_repeated(capsys, key):
     assert key not in said
 
 
-@pytest.mark.parametrize("key", ["sk-proj-abcdefgh12345678"])
-def test_nor_is_a_key_in_headers_or_anywhere_else_repeated(capsys, key):
-    edited("panel.yaml", "  - id: b\n", f"  - id: b\n    api_key: {key}\n")
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [
+        ("api_key: KEY", "judges[1].api_key: is not a key that clash knows"),
+        ("options: {headers: {Authorization: Bearer KEY}}", "options.headers"),
+        ("options: {headers: {x-api-key: KEY}}", "options.headers"),
+        ("base_url: 'https://example.org/v1?api_key=KEY'", "base_url"),
+    ],
+)
+def test_a_key_that_would_land_in_the_folder_is_refused_and_not_repeated(
+    capsys, monkeypatch, line, what
+):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789")
+    edited("panel.yaml", "  - id: b\n", f"  - id: b\n    {line}\n".replace("KEY", "wire00secret00"))
     said = refused(capsys, *EVAL)
-    assert "judges[1].api_key: is not a key that clash knows" in said
-    assert key not in said
+    assert what in said
+    assert "wire00secret00" not in said
 
 
 def test_a_missing_key_is_named_by_its_variable_before_a_folder_is_made(capsys):
