@@ -5,31 +5,76 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
+from typer.main import get_command
 
-from e2e.lab import Lab, prefers
+from clash.cli.again import derived_seed
+from clash.cli.app import app, run
+from e2e.lab import Done, Lab, prefers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from wire import WireServer
 
 ROOT = Path(__file__).resolve().parents[2]
+RESULTS = ROOT / "../shared/data/agent-clash"
 NATIVE = ("openai/gpt-x", "anthropic/claude-x", "google/gemini-x")
+OTHERS = ("compatible/one", "compatible/two", "compatible/three")
+
+
+class Here(Lab):
+    """Commands in this process, so that the vendors' SDKs are imported once."""
+
+    def __call__(self, *words: object, timeout: float = 60, **environ: str) -> Done:
+        """``clash WORDS`` to its end."""
+        del timeout
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(self.path)
+            for name, value in {**self.environ, **environ, "COLUMNS": "100"}.items():
+                patch.setenv(name, value)
+            out, err = _captured(patch)
+            code = run([str(word) for word in words])
+            return Done(code, _text(out), _text(err))
+
+    def records(self, name: str, file: str) -> list[dict[str, Any]]:
+        """The lines of a file of a run."""
+        text = (self.path / "runs" / name / file).read_text(encoding="utf-8")
+        return [json.loads(line) for line in text.splitlines()]
+
+    def manifest(self, name: str) -> dict[str, Any]:
+        text = (self.path / "runs" / name / "manifest.json").read_text(encoding="utf-8")
+        return dict(json.loads(text))
+
+
+def _captured(patch: pytest.MonkeyPatch) -> tuple[Any, Any]:
+    import io
+
+    streams = io.StringIO(), io.StringIO()
+    patch.setattr(sys, "stdout", streams[0])
+    patch.setattr(sys, "stderr", streams[1])
+    return streams
+
+
+def _text(stream: Any) -> str:
+    return str(stream.getvalue())
 
 
 @pytest.fixture
-def lab(lab: Lab, server: WireServer) -> Iterator[Lab]:
-    """Judges of every vendor's own wire, who prefer the longer response."""
+def here(lab: Lab, server: WireServer) -> Iterator[Here]:
+    """Judges who prefer the longer response."""
     before, server.answer = server.answer, prefers(len)
+    made = Here(lab.path, server, lab.environ)
     prices = {"price": {"input": 1.0, "output": 10.0}}
-    lab.panel(*({"model": model, **prices} for model in NATIVE), name="native")
-    yield lab
+    for name, models in (("native", NATIVE), ("others", OTHERS)):
+        made.panel(*({"model": model, **prices} for model in models), name=name)
+    yield made
     server.answer = before
 
 
@@ -38,17 +83,17 @@ def pairs(lab: Lab, n: int = 12) -> Path:
     lines = []
     for i in range(n):
         longer, shorter = f"a rather long answer, number {i}", f"short {i}"
+        first = bool(i % 3)  # the longer one stands first
         lines.append(
             {
                 "item_id": f"p{i}",
                 "group": f"q{i // 2}",
                 "prompt": f"Question {i // 2}?",
-                "response_a": longer if i % 3 else shorter,
-                "response_b": shorter if i % 3 else longer,
+                "response_a": longer if first else shorter,
+                "response_b": shorter if first else longer,
                 "model_a": "gpt-4",
                 "model_b": "alpaca-13b",
-                "label": "A" if bool(i % 3) == bool(i % 4) else "B",
-                "subset": "even" if i % 2 else "odd",
+                "label": "A" if first == bool(i % 4) else "B",
             }
         )
     path = lab.path / "pairs.jsonl"
@@ -56,123 +101,117 @@ def pairs(lab: Lab, n: int = 12) -> Path:
     return path
 
 
-def validated(lab: Lab, *words: object) -> dict:
-    done = lab("validate", pairs(lab), "-p", "native.yaml", "--criteria", "none", "--run-id", "run",
-               "--yes", "--json", *words)  # fmt: skip
+def validated(here: Here, *words: object, panel: str = "others") -> dict[str, Any]:
+    fixed: Sequence[object] = ("-p", f"{panel}.yaml", "--criteria", "none", "--run-id", "run")
+    done = here("validate", pairs(here), *fixed, "--yes", "--json", *words)
     assert done.code == 0, done.err
     return done.json
 
 
-def test_validate_holds_native_judges_against_people(lab: Lab, server: WireServer) -> None:
+def test_validate_and_rerun_are_whole_with_native_judges(here: Here, server: WireServer) -> None:
     """Three vendors' own wires, injected responses; figures that can be counted by hand."""
-    found = validated(lab)
-    assert {"clash", "run", "winner", "leaderboard", "coverage", "cost_usd", "decision"} <= set(
-        found
-    )
+    found = validated(here, panel="native")
+    parts = {"clash", "run", "winner", "leaderboard", "coverage", "cost_usd", "decision"}
+    assert parts <= set(found)
     assert (found["concordance"], found["n"]) == (0.75, 12)
     assert found["kappa"] == pytest.approx(0.5)
     low, high = found["ci"]
     assert low < 0.75 < high
-    assert {judge["judge"]: judge["concordance"] for judge in found["judges"]} == dict.fromkeys(
-        ("gpt-x", "claude-x", "gemini-x"), 0.75
-    )
+    alone = {judge["judge"]: judge["concordance"] for judge in found["judges"]}
+    assert alone == dict.fromkeys(("gpt-x", "claude-x", "gemini-x"), 0.75)
     assert {call.vendor for call in server.calls} == {"openai", "anthropic", "google"}
-    assert lab("verify", "run").code == 0
+    assert here("verify", "run").code == 0
+    again = here("rerun", "run", "--yes", "--json")
+    assert again.code == 0, again.err
+    assert len(server.calls) == 2 * 36
+    assert again.json["all_same"]["estimate"] == 1.0
+    assert again.json["cost_usd"] > 0
+    assert here("verify", "run-r1").code == 0
 
 
-def test_judges_never_see_label_model_or_dataset(lab: Lab, server: WireServer) -> None:
-    validated(lab)
+def test_judges_never_see_label_or_model(here: Here, server: WireServer) -> None:
+    validated(here)
     for call in server.calls:
         sent = json.dumps(call.body)
         assert "gpt-4" not in sent
         assert "alpaca" not in sent
 
 
-def test_the_report_of_the_run_has_the_concordance(lab: Lab) -> None:
-    validated(lab)
-    text = (lab.path / "runs/run/report.md").read_text(encoding="utf-8")
+def test_the_report_of_the_run_has_the_concordance(here: Here) -> None:
+    validated(here)
+    text = (here.path / "runs/run/report.md").read_text(encoding="utf-8")
     for title in ("Concordance with people", "Who would say what people say", "Every sub-panel"):
         assert f"## {title}" in text
-    found = json.loads((lab.path / "runs/run/report.json").read_text(encoding="utf-8"))
+    found = json.loads((here.path / "runs/run/report.json").read_text(encoding="utf-8"))
     rows = {line["name"]: line for line in found["concordance"]["methods"]}
     assert rows["baseline: longest"]["estimate"] == 0.75
     assert rows["random guess"]["estimate"] == 0.5
-    tiers = {row["name"]: row["rate"]["n"] for row in found["concordance"]["by_tier"]}
-    assert set(tiers) == {"strong", "weak"}  # known of the models of the first paper
+    tiers = {row["name"] for row in found["concordance"]["by_tier"]}
+    assert tiers == {"strong", "weak"}  # known of the models of the first paper
 
 
-def test_a_sample_is_drawn_by_its_seed(lab: Lab) -> None:
-    validated(lab, "--n", 5, "--sample-seed", 7)
-    first = (
-        [item["item_id"] for item in lab.folder().jsonl("items")]
-        if hasattr(lab.folder(), "jsonl")
-        else (lab.path / "runs/run/items.jsonl").read_text().splitlines()
-    )
-    assert len(first) == 5
-    manifest = json.loads((lab.path / "runs/run/manifest.json").read_text())
-    assert manifest["dataset"]["rules"]["seed"] == 7
-    assert manifest["dataset"]["counts"]["drawn"] == 5
+def test_tiers_may_be_told(here: Here) -> None:
+    file = here.write("tiers.yaml", {"gpt-4": {"tier": "new", "elo": 1300}, "alpaca-13b": "old"})
+    validated(here, "--tiers", file)
+    found = json.loads((here.path / "runs/run/report.json").read_text(encoding="utf-8"))
+    assert {row["name"] for row in found["concordance"]["by_tier"]} == {"new", "old"}
+    wrong = here.write("wrong.yaml", {"gpt-4": {"rank": 1}})
+    done = here("validate", pairs(here), "-p", "others.yaml", "--tiers", wrong, "--yes")
+    assert done.code == 2
+    assert "gpt-4" in done.err
+
+
+def test_a_sample_is_drawn_by_its_seed(here: Here) -> None:
+    validated(here, "--n", 5, "--sample-seed", 7)
+    assert len(here.records("run", "items.jsonl")) == 5
+    told = here.manifest("run")["dataset"]
+    assert (told["rules"]["seed"], told["counts"]["drawn"]) == (7, 5)
 
 
 def test_a_file_without_labels_is_refused_before_anything_is_spent(
-    lab: Lab, server: WireServer
+    here: Here, server: WireServer
 ) -> None:
-    done = lab("validate", lab.prompts(), "-p", "native.yaml", "--yes")
+    done = here("validate", here.prompts(), "-p", "others.yaml", "--yes")
     assert done.code == 2
     assert "no label" in done.err
     assert not server.calls
 
 
-def test_prompts_with_labels_are_a_data_set_too(lab: Lab) -> None:
-    file = lab.prompts(label="ada")
-    done = lab("validate", file, "-p", "baseline", "--run-id", "run", "--yes", "--json")
+def test_prompts_with_labels_are_a_data_set_too(here: Here) -> None:
+    file = here.prompts(label="ada")
+    done = here("validate", file, "-p", "baseline", "--run-id", "run", "--yes", "--json")
     assert done.code == 0, done.err
     assert done.json["n"] == 3
 
 
-def test_a_rerun_judges_the_same_responses_with_other_seeds(lab: Lab, server: WireServer) -> None:
-    validated(lab)
+def test_a_rerun_judges_the_same_responses_with_other_seeds(here: Here, server: WireServer) -> None:
+    validated(here)
     before = len(server.calls)
-    done = lab("rerun", "run", "--times", 2, "--yes", "--json")
+    done = here("rerun", "run", "--times", 2, "--yes", "--json")
     assert done.code == 0, done.err
     assert len(server.calls) == before + 2 * 36
-    assert done.json["cost_usd"] > 0
-    manifests = [
-        json.loads((lab.path / "runs" / name / "manifest.json").read_text())
-        for name in ("run", "run-r1", "run-r2")
-    ]
-    seeds = [manifest["seeds"]["seed"] for manifest in manifests]
+    made = [here.manifest(name) for name in ("run", "run-r1", "run-r2")]
+    seeds = [manifest["seeds"]["seed"] for manifest in made]
+    assert seeds[1:] == [derived_seed(seeds[0], number) for number in (1, 2)]
     assert len(set(seeds)) == 3
-    assert [m["kind"] for m in manifests] == ["validate", "rerun", "rerun"]
-    assert {m["parent"] for m in manifests[1:]} == {"run"}
-    assert manifests[2]["seeds"]["parent_seed"] == seeds[0]
-    assert manifests[2]["seeds"]["number"] == 2
-    pages = [(lab.path / "runs" / m["run"] / "blinding.jsonl").read_text() for m in manifests]
-    assert len(set(pages)) == 3
-    found = done.json
-    assert found["all_same"]["estimate"] == 1.0
-    assert {c["name"]: c["n"] for c in found["categories"]} == {
+    assert made[2]["seeds"] == {"seed": seeds[2], "parent_seed": seeds[0], "number": 2}
+    assert [m["kind"] for m in made] == ["validate", "rerun", "rerun"]
+    assert {m["parent"] for m in made[1:]} == {"run"}
+    shuffles = [[page["labels"] for page in here.records(m["run"], "blinding.jsonl")] for m in made]
+    assert shuffles[0] != shuffles[1] != shuffles[2]
+    assert {c["name"]: c["n"] for c in done.json["categories"]} == {
         "stably correct": 9,
         "stably incorrect": 3,
     }
-    for name in ("run-r1", "run-r2"):
-        assert lab("verify", name).code == 0
-    assert (lab.path / "runs/run-r2/retest.md").is_file()
+    assert (here.path / "runs/run-r2/retest.md").is_file()
 
 
-def test_seeds_of_reruns_derive_from_the_parents() -> None:
-    from clash.cli.again import derived_seed
-
-    assert derived_seed(42, 1) == derived_seed(42, 1)
-    assert len({derived_seed(seed, number) for seed in (1, 2) for number in (1, 2, 3)}) == 6
-
-
-def test_a_targeted_rerun_takes_the_wrong_and_the_unsure(lab: Lab, server: WireServer) -> None:
-    validated(lab)
-    assert lab("rerun", "run", "--targeted", "--yes").code == 2  # one run tells no instability
-    assert lab("rerun", "run", "--yes").code == 0
+def test_a_targeted_rerun_takes_the_wrong_and_the_unsure(here: Here, server: WireServer) -> None:
+    validated(here)
+    assert here("rerun", "run", "--targeted", "--yes").code == 2  # one run tells no instability
+    assert here("rerun", "run", "--yes").code == 0
     before = len(server.calls)
-    done = lab("rerun", "run", "--targeted", "--stable", 2, "--yes", "--json")
+    done = here("rerun", "run", "--targeted", "--stable", 2, "--yes", "--json")
     assert done.code == 0, done.err
     assert len(server.calls) == before + 3 * 5
     part = done.json["targeted"][0]
@@ -185,85 +224,88 @@ def test_a_targeted_rerun_takes_the_wrong_and_the_unsure(lab: Lab, server: WireS
 
 
 def test_regenerating_needs_candidates_and_gets_fresh_responses(
-    lab: Lab, server: WireServer
+    here: Here, server: WireServer
 ) -> None:
-    validated(lab)
-    refused = lab("rerun", "run", "--regenerate", "--yes")
+    validated(here)
+    refused = here("rerun", "run", "--regenerate", "--yes")
     assert refused.code == 2
     assert "--regenerate" in refused.err
     server.answer = _generator_or_judge()
-    made = lab("eval", lab.prompts(candidates=()), "-m", "openai/ada,openai/bob", "-p", "native.yaml",
-               "--criteria", "none", "--run-id", "made", "--yes", "--allow-unknown-price")  # fmt: skip
+    words = ("-p", "others.yaml", "--criteria", "none", "--run-id", "made", "--yes")
+    models = "compatible/ada,compatible/bob"
+    made = here("eval", here.prompts(candidates=()), "-m", models, *words, "--allow-unknown-price")
     assert made.code == 0, made.err
-    assert lab("rerun", "made", "--yes").code == 0
-    done = lab("rerun", "made", "--regenerate", "--yes", "--json")
+    assert here("rerun", "made", "--yes").code == 0
+    done = here("rerun", "made", "--regenerate", "--yes", "--json")
     assert done.code == 0, done.err
     assert [line["fresh_responses"] for line in done.json["runs"]] == [False, False, True]
-    texts = [
-        sorted(json.loads(line)["text"] for line in path.read_text().splitlines())
-        for path in (
-            lab.path / "runs" / n / "responses.jsonl" for n in ("made", "made-r1", "made-r2")
-        )
-    ]
+    names = ("made", "made-r1", "made-r2")
+    texts = [sorted(r["text"] for r in here.records(name, "responses.jsonl")) for name in names]
     assert texts[0] == texts[1] != texts[2]
     assert done.json["variance"] is not None
     # The candidates observe in a rerun as they did in the run.
     judges = {judge["judge"] for judge in done.json["judges"]}
-    assert {"self:openai/ada", "self:openai/bob"} <= judges
+    assert {"self:compatible/ada", "self:compatible/bob"} <= judges
 
 
-def _generator_or_judge():
+def _generator_or_judge() -> Any:
     from wire.answers import schema_of
 
     judge, count = prefers(len), iter(range(10_000))
 
-    def answer(asked):
+    def answer(asked: Any) -> str:
         if schema_of(asked) is not None:
-            return judge(asked)
+            return str(judge(asked))
         return f"{asked.model} writes {'more ' * (next(count) % 7)}every time"
 
     return answer
 
 
-def test_compare_and_gate_read_what_validate_and_rerun_wrote(lab: Lab) -> None:
-    validated(lab)
-    assert lab("rerun", "run", "--yes").code == 0
-    done = lab("compare", "run", "run-r1", "--json")
+def test_compare_and_gate_read_what_validate_and_rerun_wrote(here: Here) -> None:
+    validated(here)
+    assert here("rerun", "run", "--yes").code == 0
+    done = here("compare", "run", "run-r1", "--json", "--to", "c.md")
     assert done.code == 0, done.err
     shared = done.json["pairs"][0]["shared"]
     assert (shared["n"], shared["only_first"], shared["only_second"]) == (12, 0, 0)
-    summary = lab.path / "summary.md"
-    failed = lab("gate", "run", "--min", "concordance=0.8", "--junit", "gate.xml", "--github",
-                 GITHUB_STEP_SUMMARY=str(summary))  # fmt: skip
+    assert "On the items that both hold" in (here.path / "c.md").read_text()
+    summary = here.path / "summary.md"
+    words = ("--min", "concordance=0.8", "--junit", "gate.xml", "--github")
+    failed = here("gate", "run", *words, GITHUB_STEP_SUMMARY=str(summary))
     assert failed.code == 1
     assert "::error title=clash gate%3A concordance::" in failed.out
     assert "| FAIL | concordance |" in summary.read_text()
-    assert (lab.path / "gate.xml").read_text().count("<failure") == 1
-    held = lab("gate", "run", "--min", "concordance=0.7", "--on", "point", "--json")
-    assert held.code == 0
-    assert held.json["passed"] is True
-    assert lab("gate", "run-r1", "--baseline", "run", "--max-drop", "concordance=0").code == 0
-    assert lab("gate", "run").code == 2  # no rule, nothing could fail
+    assert (here.path / "gate.xml").read_text().count("<failure") == 1
+    held = here("gate", "run", "--min", "concordance=0.7", "--on", "point", "--json")
+    assert (held.code, held.json["passed"]) == (0, True)
+    assert here("gate", "run-r1", "--baseline", "run", "--max-drop", "concordance=0").code == 0
+    assert here("gate", "run").code == 2  # no rule, nothing could fail
+    assert here("gate", "run", "--min", "concordance").code == 2
+    assert "concordance" in here("gate", "run", "--list", "--json").json["figures"]
 
 
-def test_a_run_of_another_tool_is_judged_again_by_a_panel_of_ones_own(lab: Lab) -> None:
-    results = ROOT / "../shared/data/agent-clash"
-    if not results.is_dir():
-        pytest.skip("../shared/data is absent")
-    assert lab("datasets", "convert", results, "--out", "runs").code == 0
-    refused = lab("rerun", "mt-bench", "--yes")
+@pytest.mark.skipif(not RESULTS.is_dir(), reason="../shared/data is absent")
+def test_the_published_runs_are_reported_and_judged_again_by_a_panel_of_ones_own(
+    here: Here,
+) -> None:
+    assert here("datasets", "convert", RESULTS, "--out", "runs").code == 0
+    refused = here("rerun", "mt-bench", "--yes")
     assert refused.code == 2
     assert "--panel" in refused.err
-    done = lab("rerun", "mt-bench", "--panel", "baseline", "--yes", "--json", "--quiet")
+    done = here("rerun", "mt-bench", "--panel", "baseline", "--yes", "--json", "--quiet")
     assert done.code == 0, done.err
-    assert done.json["runs"][1]["concordance"]["n"] == 100
-    silent = lab("rerun", "arena-1", "--panel", "baseline", "--yes")
+    again = next(line for line in done.json["runs"] if line["run"] == "mt-bench-r1")
+    assert again["concordance"]["n"] == 100
+    silent = here("rerun", "arena-1", "--panel", "baseline", "--yes")
     assert silent.code == 2
     assert "no response text" in silent.err
-    shown = lab("rerun", "--compare", "arena-1", "arena-2", "arena-3")
+    shown = here("rerun", "--compare", "arena-1", "arena-2", "arena-3")
     assert "Published figures (28 of 33 the same)" in shown.out
-    report = lab("report", "mt-bench")
+    report = here("report", "mt-bench")
     assert "Published figures (51 of 58 the same)" in report.out
+    assert here("verify", "mt-bench").code == 0
+    both = here("compare", "mt-bench", "arena-1-log")
+    assert "Unanimous and split, pooled (N = 192)" in both.out
 
 
 def steps(file: str) -> list[str]:
@@ -275,8 +317,6 @@ def steps(file: str) -> list[str]:
 
 def shell(lab: Lab, script: str) -> int:
     """A step as a CI server runs it, with ``clash`` on the path."""
-    import subprocess
-
     tools = lab.path / "bin"
     tools.mkdir(exist_ok=True)
     clash = tools / "clash"
@@ -284,54 +324,42 @@ def shell(lab: Lab, script: str) -> int:
     clash.chmod(0o755)
     environ = {**os.environ, **lab.environ, "PATH": f"{tools}:{os.environ['PATH']}"}
     environ |= {"GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": str(lab.path / "summary.md")}
-    done = subprocess.run(
-        ["bash", "-eo", "pipefail", "-c", script], cwd=lab.path, env=environ, timeout=100,
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    return done.returncode
+    words = ["bash", "-eo", "pipefail", "-c", script]
+    return subprocess.run(words, cwd=lab.path, env=environ, timeout=100, check=False).returncode
 
 
-def test_the_projects_own_gate_workflow_runs_as_it_stands(lab: Lab) -> None:
-    (lab.path / "datasets").symlink_to(ROOT / "datasets")
+def test_the_projects_own_gate_workflow_runs_as_it_stands(here: Here) -> None:
+    (here.path / "datasets").symlink_to(ROOT / "datasets")
     for script in steps(".github/workflows/gate.yaml"):
-        assert shell(lab, script) == 0, script
-    assert (lab.path / "gate/quickstart.xml").is_file()
-    assert "Gate on quickstart" in (lab.path / "summary.md").read_text()
+        assert shell(here, script) == 0, script
+    assert (here.path / "gate/quickstart.xml").is_file()
+    assert "Gate on quickstart" in (here.path / "summary.md").read_text()
 
 
-def test_the_users_gate_replays_a_recorded_run_without_a_network(
-    lab: Lab, server: WireServer
+def test_the_users_gate_replays_a_recorded_run_and_fails_where_a_prompt_was_changed(
+    here: Here, server: WireServer
 ) -> None:
-    """Recorded over the wire, replayed with the server refusing every call."""
-    lab.prompts()
-    lab.write("clash.yaml", {"panel": "native.yaml", "criteria": {"mode": "none"}})
-    recorded = lab("eval", "prompts.yaml", "--out", "ci", "--run-id", "recorded", "--yes")
+    """Recorded over the wire, replayed without a call; a changed prompt is not in the record."""
+    here.prompts()
+    here.write("clash.yaml", {"panel": "others.yaml", "criteria": {"mode": "none"}})
+    recorded = here("eval", "prompts.yaml", "--out", "ci", "--run-id", "recorded", "--yes")
     assert recorded.code == 0, recorded.err
     server.clear()
-    for script in steps("configs/ci/gate.yaml"):
-        assert shell(lab, script) == 0, script
+    scripts = steps("configs/ci/gate.yaml")
+    assert [shell(here, script) for script in scripts] == [0, 0, 0]
     assert not server.calls
-    assert "Gate on gate: passed" in (lab.path / "summary.md").read_text()
-
-
-def test_the_users_gate_fails_where_a_prompt_was_changed_without_recording(lab: Lab) -> None:
-    lab.prompts()
-    lab.write("clash.yaml", {"panel": "native.yaml", "criteria": {"mode": "none"}})
-    assert lab("eval", "prompts.yaml", "--out", "ci", "--run-id", "recorded", "--yes").code == 0
-    file = lab.path / "prompts.yaml"
+    assert "Gate on gate: passed" in (here.path / "summary.md").read_text()
+    file = here.path / "prompts.yaml"
     file.write_text(file.read_text().replace("Question 1?", "Another question?"))
-    codes = [shell(lab, script) for script in steps("configs/ci/gate.yaml")]
-    assert codes[:2] == [0, 3]
-    assert codes[2] == 1
+    changed = [script.replace("--run-id gate", "--run-id other") for script in scripts]
+    changed = [script.replace("gate gate ", "gate other ") for script in changed]
+    assert [shell(here, script) for script in changed] == [0, 3, 1]
+    assert not server.calls
 
 
 def test_the_nightly_workflow_is_of_commands_that_exist() -> None:
-    import typer
-
-    from clash.cli.app import app
-
-    known = set(typer.main.get_command(app).commands)
+    known = set(get_command(app).commands)  # type: ignore[attr-defined]
     for script in steps("configs/ci/nightly.yaml"):
-        words = shlex.split(script.replace("\n", " "))
+        words = shlex.split(script)
         assert words[0] == "clash"
         assert words[1] in known

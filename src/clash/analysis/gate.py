@@ -7,18 +7,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from clash.analysis.compare.pairs import against
+from clash.analysis.compare.pairs import clusters_of, same_items
 from clash.analysis.figures import Figure
+from clash.analysis.labelled import matches
 from clash.stats.intervals import Interval, difference
+from clash.stats.tests import paired_difference
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    import numpy as np
+    from collections.abc import Callable, Mapping, Sequence
 
     from clash.analysis.rundata import RunData
+    from clash.records import Verdict
 
 Way = Literal["min", "max", "max-drop", "max-rise"]
 On = Literal["bound", "point"]
@@ -85,19 +87,62 @@ def changed(
     baseline: RunData,
     now: Mapping[str, Figure],
     before: Mapping[str, Figure],
-    rng: np.random.Generator,
 ) -> dict[str, Figure]:
     """Figures of ``run`` less those of ``baseline``, with the interval of the difference.
 
-    Concordance is compared item by item where both runs hold the same labelled items; other
-    estimates as independent ones (square-and-add), which is too wide for shared items and so
-    errs towards failing.
+    Concordance, unanimity and win rates are compared item by item where both runs hold the same
+    items, and all of them; other estimates as independent ones (square-and-add), which is too
+    wide for shared items and so errs towards failing.
     """
     found = {name: _less(now[name], before[name]) for name in now if name in before}
-    shared = against(run, baseline, rng).shared
-    if shared is not None and shared.paired is not None and "concordance" in found:
-        found["concordance"] = Figure.of(shared.paired.difference)
+    shared = same_items(run, baseline)
+    if len(shared) == len(run.items) == len(baseline.items):
+        found |= _paired(run, baseline, shared, found)
     return found
+
+
+def _paired(
+    run: RunData, baseline: RunData, shared: Sequence[str], found: Mapping[str, Figure]
+) -> dict[str, Figure]:
+    """Differences item by item, of the figures that are means over the items."""
+    now, before = ({v.item_id: v for v in data.verdicts} for data in (run, baseline))
+    groups = clusters_of(run, shared)
+    scores: dict[str, Callable[[Verdict], float]] = {
+        "unanimity": lambda verdict: float(verdict.unanimous),
+        "coverage": lambda verdict: float(verdict.ranking is not None),
+        "decided": lambda verdict: float(verdict.winner is not None),
+    }
+    for name in found:
+        kind, _, candidate = name.partition(".")
+        if (
+            kind == "win_rate"
+            and _answers_all(run, candidate)
+            and _answers_all(baseline, candidate)
+        ):
+            scores[name] = partial(_won, candidate)
+    truth = run.truth
+    if truth == baseline.truth and truth.keys() == set(shared):
+        scores["concordance"] = lambda verdict: float(matches(verdict, truth[verdict.item_id]))
+    return {
+        name: Figure.of(
+            paired_difference(
+                [score(now[item]) for item in shared],
+                [score(before[item]) for item in shared],
+                groups,
+            ).difference
+        )
+        for name, score in scores.items()
+        if name in found
+    }
+
+
+def _won(candidate: str, verdict: Verdict) -> float:
+    return float(verdict.winner == candidate)
+
+
+def _answers_all(data: RunData, candidate: str) -> bool:
+    asked = {r.item_id for r in data.responses if r.candidate == candidate}
+    return len(asked) == len(data.items)
 
 
 def _less(now: Figure, before: Figure) -> Figure:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from clash.analysis.verdicts import Ballots, Blinds, Panelist, Rules, ballots, verdicts
+from clash.analysis.verdicts import Ballots, Blinds, Panelist, Rules, ballots, decided
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -83,8 +83,10 @@ class RunData:
     def load(cls, folder: RunFolder) -> RunData:
         """Read a run; verdicts are computed anew, not read."""
         rules = Rules.of(folder)
+        items, responses = tuple(folder.items()), tuple(folder.responses())
         judgments = tuple(folder.judgments())
         blinds = Blinds.of(folder.blinding())
+        said = ballots(judgments, blinds, rules.presentations)
         usage: dict[tuple[str, str], Usage] = defaultdict(Usage)
         begun = {(held.call_id, held.attempt) for held in folder.reservations()}
         for call in folder.calls():
@@ -93,13 +95,13 @@ class RunData:
         return cls(
             manifest=folder.manifest(),
             rules=rules,
-            items=tuple(folder.items()),
-            responses=tuple(folder.responses()),
+            items=items,
+            responses=responses,
             criteria={record.item_id: record for record in folder.criteria()},
             judgments=judgments,
             blinds=blinds,
-            ballots=ballots(judgments, blinds, rules.presentations),
-            verdicts=tuple(verdicts(folder)),
+            ballots=said,
+            verdicts=tuple(decided(rules, items, responses, judgments, said)),
             labels=tuple(folder.labels()),
             usage=dict(usage),
             lost=len(begun),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from clash.records import Blinding, Judgment
+    from clash.records import Blinding, Item, Judgment, Response
     from clash.store.folder import RunFolder
 
     Floats = NDArray[np.float64]
@@ -182,7 +182,7 @@ def _mean_scores(said: Sequence[Judgment], blinds: Blinds, candidates: Sequence[
         labels = blinds.labels(judgment)
         for label, by_criterion in judgment.scores.items():
             cells[labels[label]] += by_criterion.values()
-    return np.array([np.mean(found) if found else np.nan for found in cells.values()])
+    return np.array([sum(found) / len(found) if found else np.nan for found in cells.values()])
 
 
 def verdict(item_id: str, said: Ballots | None, rules: Rules, why: str | None = None) -> Verdict:
@@ -267,14 +267,27 @@ def verdicts(folder: RunFolder) -> list[Verdict]:
     rules = Rules.of(folder)
     judgments = folder.judgments()
     said = ballots(judgments, Blinds.of(folder.blinding()), rules.presentations)
-    reasons = _reasons(folder, judgments)
+    return decided(rules, folder.items(), folder.responses(), judgments, said)
+
+
+def decided(
+    rules: Rules,
+    items: Sequence[Item],
+    responses: Iterable[Response],
+    judgments: Iterable[Judgment],
+    said: Mapping[str, Ballots],
+) -> list[Verdict]:
+    """:func:`verdicts` of what was read from a run."""
+    reasons = _reasons(items, responses, judgments)
     return [
         verdict(item.item_id, said.get(item.item_id), rules, reasons.get(item.item_id))
-        for item in folder.items()
+        for item in items
     ]
 
 
-def _reasons(folder: RunFolder, judgments: Sequence[Judgment]) -> dict[str, str]:
+def _reasons(
+    items: Iterable[Item], responses: Iterable[Response], judgments: Iterable[Judgment]
+) -> dict[str, str]:
     """Why an item that nobody judged has no judgment."""
     failed: dict[str, list[str]] = defaultdict(list)
     for judgment in judgments:
@@ -282,12 +295,12 @@ def _reasons(folder: RunFolder, judgments: Sequence[Judgment]) -> dict[str, str]
             failed[judgment.item_id].append(f"{judgment.judge}: {judgment.error}")
     texts: dict[str, int] = defaultdict(int)
     errors: dict[str, list[str]] = defaultdict(list)
-    for response in folder.responses():
+    for response in responses:
         texts[response.item_id] += response.text is not None
         if response.error:
             errors[response.item_id].append(f"{response.candidate}: {response.error}")
     reasons: dict[str, str] = {}
-    for item in folder.items():
+    for item in items:
         name = item.item_id
         if failed[name]:
             reasons[name] = "every judge failed: " + "; ".join(failed[name])[:300]

@@ -58,8 +58,7 @@ def next_number(parent: RunFolder) -> int:
     """The number of the next rerun: seeds derive from it, so none is used twice."""
     name = parent.manifest().run
     beside = [m for run in runs(parent.path.parent) if (m := _manifest(run)) is not None]
-    mine = [_number(m) for m in beside if m.parent == name]
-    number = max([len(mine), *mine]) + 1
+    number = max([0, *(_number(m) for m in beside if m.parent == name)]) + 1
     while (parent.path.parent / f"{name}-r{number}").exists():
         number += 1
     return number

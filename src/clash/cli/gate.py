@@ -157,15 +157,12 @@ def _against(
     changes: Sequence[Rule],
     on: OnWhat,
 ) -> list[Checked]:
-    import numpy as np
-
     from clash.analysis import gate as gates
     from clash.analysis.figures import figures
     from clash.analysis.findings import findings_of
 
     before = figures(findings_of(baseline))
-    rng = np.random.default_rng(data.manifest.seeds.get("seed", 0))
-    found = gates.changed(data, baseline, now, before, rng)
+    found = gates.changed(data, baseline, now, before)
     name = "concordance" if "concordance" in found else "unanimity"
     rules = changes or [gates.Rule(name, "max-drop", _DEFAULT_DROP)]
     return gates.check_changes(rules, found, on.value)

@@ -129,12 +129,12 @@ def _experiments(first: Sequence[Case], second: Sequence[Case]) -> Experiments |
 
 
 def _shared(first: RunData, second: RunData, rng: np.random.Generator) -> Shared | None:
-    names = _same_items(first, second)
+    names = same_items(first, second)
     if not names:
         return None
     order = {name: sorted(texts) for name, texts in _who(first).items() if name in names}
     said = [_codes(data, names, order) for data in (first, second)]
-    groups = _clusters(first, names)
+    groups = clusters_of(first, names)
     widest = max(map(len, order.values())) + 1
     known = {case.item_id: case for case in cases(first)}
     there = {case.item_id: case for case in cases(second)}
@@ -167,7 +167,7 @@ def _bootstrap(
         return None  # one question only: nothing to draw from
 
 
-def _same_items(first: RunData, second: RunData) -> list[str]:
+def same_items(first: RunData, second: RunData) -> list[str]:
     """Items of one id that ask the same of the same candidates."""
     asked = {item.item_id: item.turns for item in second.items}
     a, b = _who(first), _who(second)
@@ -200,7 +200,8 @@ def _codes(
     return np.array(codes, dtype=np.intp)
 
 
-def _clusters(data: RunData, names: Sequence[str]) -> NDArray[np.intp]:
+def clusters_of(data: RunData, names: Sequence[str]) -> NDArray[np.intp]:
+    """The clusters of some items, as codes."""
     return np.array([data.clusters[name] for name in names], dtype=np.intp)
 
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clash.analysis.aggregation import Table
+from clash.analysis.aggregation.table import Table
 from clash.analysis.dependence import measure
 from clash.analysis.dependence.findings import Dependence, JudgeFinding, Panel, TestFinding
-from clash.analysis.dependence.truth import Estimated, estimate, matched
+from clash.analysis.dependence.truth import Estimated, Rows, estimate, matched
 from clash.analysis.dependence.words import caveats, conclusions
 from clash.errors import StatisticsError
 from clash.stats.dependence import (
@@ -75,8 +75,8 @@ def diagnose(votes: Votes, options: Options | None = None) -> Dependence:
         StatisticsError: fewer than two judges, or a method that was refused.
     """
     chosen = options or Options()
-    table = Table.of(votes, chosen.threshold, "half", use_labels=chosen.use_labels)
-    estimated = estimate(table, chosen.method)
+    table = Table.of(votes, threshold=chosen.threshold, use_labels=chosen.use_labels)
+    estimated = estimate(Rows.of(table), chosen.method)
     work = _Work.of(votes, estimated, chosen)
     found = work.diagnosis()
     return replace(found, conclusions=conclusions(found), caveats=caveats(found))
@@ -104,7 +104,7 @@ class _Work:
     @classmethod
     def of(cls, votes: Votes, estimated: Estimated, options: Options) -> _Work:
         panel = _panel(votes, estimated)
-        groups = estimated.table.groups
+        groups = estimated.rows.groups
         untied = without_ties(estimated.patterns)
         return cls(
             panel,
@@ -146,7 +146,7 @@ class _Work:
             models=compare_models(
                 self.untied,
                 self.fold,
-                families=self.estimated.table.families,
+                families=self.estimated.rows.families,
                 clusters=self.clusters,
             ),
             seed=self.options.seed,
@@ -222,16 +222,17 @@ NAMES = (
 
 
 def _panel(votes: Votes, estimated: Estimated) -> Panel:
-    codes = estimated.table.codes
+    codes = estimated.rows.codes
     cast = codes != MISSING
     return Panel(
         votes.source,
         votes.judges,
         tuple(f or judge for f, judge in zip(votes.families, votes.judges, strict=True)),
         len(codes),
-        int(estimated.table.groups.max()) + 1,
+        int(estimated.rows.groups.max()) + 1,
         float(1 - cast.mean()),
         float((codes == TIE).sum() / max(1, cast.sum())),
+        tuple(note for note in estimated.rows.notes if "ties" not in note),
     )
 
 

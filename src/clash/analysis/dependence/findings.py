@@ -25,6 +25,7 @@ class Panel:
         clusters: groups of rows that may depend on each other.
         missing: share of the votes that are missing.
         ties: share of the votes cast that are ties.
+        notes: how scores were read.
     """
 
     source: str
@@ -34,6 +35,7 @@ class Panel:
     clusters: int
     missing: float
     ties: float
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

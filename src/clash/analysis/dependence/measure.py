@@ -58,7 +58,7 @@ class Measured:
 def measure(estimated: Estimated, replicates: int, rng: np.random.Generator) -> Measured:
     """Correlate, and redraw clusters of rows."""
     patterns, p = estimated.patterns, estimated.p
-    counts = resampled_counts(patterns, estimated.table.groups, replicates, rng)
+    counts = resampled_counts(patterns, estimated.rows.groups, replicates, rng)
     return Measured(
         residual_correlations(patterns, p), pooled_replicates(patterns, p, counts), counts
     )
@@ -224,14 +224,13 @@ def blocs(
 
 
 def family_ratio(table: Sequence[FamilyFinding]) -> float | None:
-    """Mean coupling within families over that across; null without both, or across not positive.
+    """Mean coupling within families over that across; null unless both are surely positive.
 
     Pairs within families are weighted alike, whichever family they are of.
     """
-    across = [row.coupling for row in table if row.name == "across families"]
-    within = [row for row in table if row.name not in ("across families", "within families")]
-    known = [(row.pairs, row.coupling.estimate) for row in within if row.coupling is not None]
-    if not known or not across or across[0] is None or across[0].estimate <= 0:
+    by_name = {row.name: row.coupling for row in table}
+    across = by_name.pop("across families", None)
+    inside = by_name.get("within families") or next(iter(by_name.values()), None)
+    if across is None or inside is None or across.low <= 0 or inside.low <= 0:
         return None
-    mean = sum(n * value for n, value in known) / sum(n for n, _ in known)
-    return mean / across[0].estimate
+    return inside.estimate / across.estimate

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from clash.analysis.dependence.findings import Truth
 from clash.errors import ConfigError, NotIdentifiedError, StatisticsError
@@ -14,14 +15,15 @@ from clash.stats.latent.dawid_skene import dawid_skene, one_coin
 from clash.stats.latent.factor import factor, factor_family
 from clash.stats.latent.ising import ising_class, ising_family, ising_shared
 from clash.stats.latent.majority import majority
-from clash.stats.latent.patterns import MISSING, Patterns
+from clash.stats.latent.patterns import MISSING, Patterns, collapse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from clash.analysis.aggregation import Table
+    from clash.analysis.aggregation.table import Table
     from clash.analysis.dependence.findings import Floats
     from clash.stats.latent.fit import LatentFit
+    from clash.stats.latent.patterns import Codes, Index
 
 FEW, MANY = 4, 15
 """Judges from which, and up to which, a factor is told from the truth well enough to be tried."""
@@ -43,29 +45,81 @@ METHODS = (
 
 
 @dataclass(frozen=True)
+class Rows:
+    """Votes of two sides.
+
+    Attributes:
+        codes: int8 (N, K): 0, 1, -1 missing, 2 a tie.
+        truth: (N,), 1 or 0; NaN where there is no label, or none that is a side.
+        groups: (N,), codes 0..G-1 of what errors are shared in.
+        families: the family of each judge; null where none is known.
+        given: labels are to be used.
+        notes: how the votes were read.
+    """
+
+    codes: Codes
+    truth: Floats
+    groups: Index
+    families: tuple[str, ...] | None
+    given: bool
+    notes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, table: Table) -> Rows:
+        """The rows of an aggregation's table."""
+        return cls(
+            table.codes,
+            np.where(table.decisive, table.truth, np.nan),
+            np.unique(table.groups, return_inverse=True)[1].astype(np.intp),
+            table.families,
+            table.given,
+            table.notes,
+        )
+
+    @property
+    def labelled(self) -> npt.NDArray[np.bool_]:
+        """(N,), rows whose label is a side."""
+        return ~np.isnan(self.truth)
+
+    def only_labelled(self) -> Rows:
+        """The rows with a label, groups numbered anew."""
+        keep = self.labelled
+        groups = np.unique(self.groups[keep], return_inverse=True)[1].astype(np.intp)
+        return replace(self, codes=self.codes[keep], truth=self.truth[keep], groups=groups)
+
+    def patterns(self) -> Patterns:
+        """Collapsed, with the labels if they are to be used."""
+        if not self.given:
+            return collapse(self.codes)
+        labels = np.where(self.labelled, np.nan_to_num(self.truth), MISSING).astype(np.int8)
+        return collapse(self.codes, labels=labels)
+
+
+@dataclass(frozen=True)
 class Estimated:
     """Votes with P(truth = 1).
 
     Attributes:
-        table: the rows that are measured.
+        rows: the rows that are measured.
         patterns: the votes, labels in them where they are used.
         p: shape (n_patterns,), the label where it is known.
         fit: the model of the votes.
         about: for the report.
     """
 
-    table: Table
+    rows: Rows
     patterns: Patterns
     p: Floats
     fit: LatentFit
     about: Truth
 
 
-def estimate(table: Table, method: str) -> Estimated:
+def estimate(rows: Rows, method: str) -> Estimated:
     """P(truth = 1) of every pattern of votes.
 
     Args:
-        table: the votes; labels enter where ``table.given``, on their own if there are 100.
+        rows: the votes; where labels are to be used and there are 100, only rows with one are
+            measured.
         method: one of :data:`METHODS`; ``auto`` is the factor model for 4 to 15 judges and
             Dawid-Skene otherwise: of the models compared on public panels, the factor model
             takes the least of what judges share for the truth, unless they are many.
@@ -79,39 +133,27 @@ def estimate(table: Table, method: str) -> Estimated:
         raise ConfigError(
             f"no method {method!r}", field="--method", mend=f"one of {', '.join(METHODS)}"
         )
-    _require_judges(table)
-    available = int(table.decisive.sum())
-    left_out = 0
-    if table.given and available >= ENOUGH:
-        left_out = len(table.truth) - available
-        table = _labelled_rows(table)
-    patterns = table.patterns()
-    fit, reason = _fit(patterns, method, table.families)
+    _require_judges(rows)
+    available, read = int(rows.labelled.sum()), len(rows.truth)
+    if rows.given and available >= ENOUGH:
+        rows = rows.only_labelled()
+    patterns = rows.patterns()
+    fit, reason = _fit(patterns, method, rows.families)
     used = int((patterns.labels[patterns.inverse] != MISSING).sum())
     if used == patterns.n_items:
+        left_out = read - used
         rest = f"; {left_out} rows without one are left out" if left_out else ""
         about = Truth("labels", used, available, f"{used} rows have one{rest}", None, ())
     else:
         about = Truth(fit.name, used, available, reason, fit.anchor_agreement, fit.warnings)
-    return Estimated(table, patterns, fit.pattern_posterior, fit, about)
+    return Estimated(rows, patterns, fit.pattern_posterior, fit, about)
 
 
-def _labelled_rows(table: Table) -> Table:
-    keep = table.decisive
-    return replace(
-        table,
-        codes=table.codes[keep],
-        truth=table.truth[keep],
-        groups=np.unique(table.groups[keep], return_inverse=True)[1].astype(np.intp),
-        swapped=None if table.swapped is None else table.swapped[keep],
-    )
-
-
-def _require_judges(table: Table) -> None:
-    voting = int((table.codes != MISSING).any(axis=0).sum())
+def _require_judges(rows: Rows) -> None:
+    voting = int((rows.codes != MISSING).any(axis=0).sum())
     if voting < 2:
         raise StatisticsError(f"{voting} judge(s) voted: dependence is between at least two")
-    if voting < 3 and not table.given:
+    if voting < 3 and not rows.given:
         raise NotIdentifiedError(
             "two judges without labels: how far they agree about the truth and how far they err "
             "alike cannot be told apart; --use-labels, or a third judge"

@@ -38,12 +38,18 @@ def _worth(found: Dependence) -> Iterator[str]:
                 "better than chance: no jury of such judges gets better by growing."
             )
         return
-    yield (
-        f"Their majority is right on {number.majority_accuracy:.1%} of the rows "
-        f"({'by the labels' if found.truth.known else 'by the estimated truth'}), one of them on "
-        f"{number.mean_accuracy:.1%}; {_range(number.by_accuracy)} independent judges as good as "
-        "that would do as well."
+    by = "by the labels" if found.truth.known else "by the estimated truth"
+    right = (
+        f"Their majority is right on {number.majority_accuracy:.1%} of the rows ({by}), one of them "
+        f"on {number.mean_accuracy:.1%} on average"
     )
+    if number.by_accuracy.estimate < 1:
+        yield f"{right}: for accuracy, the panel is worth no more than one judge."
+    else:
+        yield (
+            f"{right}; {_range(number.by_accuracy)} independent judges as good as that would do as "
+            "well."
+        )
 
 
 def _independence(found: Dependence) -> Iterator[str]:
@@ -76,8 +82,8 @@ def _blocs(found: Dependence) -> Iterator[str]:
         )
         if bloc.near_copies:
             text += (
-                " They cannot be told from copies of one judge: give them one vote between them, "
-                "or keep fewer and put other judges in their place."
+                " Nothing in these votes tells them from copies of one judge: give them one vote "
+                "between them, or keep fewer and put other judges in their place."
             )
         yield text
 
@@ -159,6 +165,7 @@ def _reading(found: Dependence) -> Iterator[str]:
             f"{found.panel.ties:.0%} of the votes are ties: half a vote in correlations and "
             "accuracies, no vote in couplings and tests."
         )
+    yield from found.panel.notes
     if found.no_couplings:
         yield f"No couplings: {found.no_couplings}."
 

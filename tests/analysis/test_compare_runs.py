@@ -1,0 +1,67 @@
+"""Runs compared: as experiments, item by item where they share items, and pooled."""
+
+import pytest
+
+from analysis.labelled import pairs, run
+from clash.analysis.compare import compare, figures
+from clash.errors import StatisticsError
+from clash.report.compare import tables
+
+GOOD = [("a", "aaa")] * 18 + [("b", "aaa")] * 2
+BAD = [("a", "aaa")] * 10 + [("a", "bbb")] * 8 + [("b", "bbb")] * 2
+
+
+def test_experiments_without_shared_items_get_the_two_proportion_test(tmp_path):
+    second = [{**item, "id": f"other-{item['id']}"} for item in pairs(BAD)]
+    found = compare([run(tmp_path, pairs(GOOD), name="one"), run(tmp_path, second, name="two")])
+    pair = found.pairs[0]
+    # z of 18/20 against 12/20, by hand.
+    pooled = 30 / 40
+    z = (0.9 - 0.6) / (pooled * (1 - pooled) * 2 / 20) ** 0.5
+    assert pair.experiments.test.statistic == pytest.approx(z)
+    assert pair.shared is None
+
+
+def test_shared_items_get_mcnemar_and_paired_intervals(tmp_path):
+    found = compare([run(tmp_path, pairs(GOOD), name="one"), run(tmp_path, pairs(BAD), name="two")])
+    shared = found.pairs[0].shared
+    assert (shared.only_first, shared.only_second, shared.both) == (8, 2, 10)
+    assert shared.mcnemar.p == pytest.approx(2 * (1 + 10 + 45) / 2**10)
+    assert shared.paired.difference.estimate == pytest.approx(0.3)
+    assert shared.bootstrap.difference.low < 0.3 < shared.bootstrap.difference.high
+    assert shared.verdicts.agreement.estimate == pytest.approx(10 / 20)
+
+
+def test_items_of_one_name_that_ask_otherwise_are_not_shared(tmp_path):
+    second = [{**item, "prompt": "another question"} for item in pairs(BAD)]
+    found = compare([run(tmp_path, pairs(GOOD), name="one"), run(tmp_path, second, name="two")])
+    assert found.pairs[0].shared is None
+
+
+def test_unlabelled_runs_are_compared_by_verdicts_and_leaderboards(tmp_path):
+    runs = [
+        run(tmp_path, [{**i, "label": None} for i in pairs(rows)], name=name, kind="eval")
+        for name, rows in (("one", GOOD), ("two", BAD))
+    ]
+    found = compare(runs)
+    pair = found.pairs[0]
+    assert pair.experiments is None
+    assert pair.shared.labelled == 0
+    assert pair.shared.mcnemar is None
+    assert pair.shared.verdicts.agreement.estimate == pytest.approx(0.5)
+    assert pair.tau in (-1, 0, 1) or pair.tau != pair.tau
+    assert found.pooled is None
+    assert all(table.rows for table in tables(found))
+
+
+def test_pooling_counts_an_item_once_unless_every_record_is_asked_for(tmp_path):
+    runs = [run(tmp_path, pairs(GOOD), name="one"), run(tmp_path, pairs(GOOD[:5]), name="two")]
+    once, every = compare(runs), compare(runs, every_record=True)
+    assert (once.pooled.n, every.pooled.n) == (20, 25)
+    assert once.pooled.repeated == every.pooled.repeated == 5
+    assert figures(every)["unanimous.n"].value == 25
+
+
+def test_one_run_is_no_comparison(tmp_path):
+    with pytest.raises(StatisticsError, match="two runs"):
+        compare([run(tmp_path, pairs(GOOD))])

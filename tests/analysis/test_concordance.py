@@ -1,0 +1,242 @@
+"""The concordance report says of a run what can be counted by hand, or by an independent library."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from analysis.labelled import pairs, run
+from clash.analysis.concordance import cases, concordance
+from clash.analysis.figures import figures
+from clash.analysis.findings import findings_of
+from clash.report.concordance import tables
+
+ROWS = [
+    ("a", "aaa"),
+    ("a", "aab"),
+    ("b", "bbb"),
+    ("b", "aab"),
+    ("a", "bbb"),
+    ("b", "bba"),
+    ("a", "---"),
+    ("b", "b--"),
+]
+
+
+def test_an_item_without_a_verdict_is_a_miss_and_is_shown(tmp_path):
+    found = concordance(run(tmp_path, pairs(ROWS)))
+    head = found.headline
+    assert (head.rate.right, head.rate.n, head.rate.judged) == (4, 8, 6)
+    assert sorted(head.no_verdict) == ["i6", "i7"]
+    assert head.rate.of_judged.estimate == pytest.approx(4 / 6)
+    shown = tables(found)[0].rows
+    assert any("i6" in cell for row in shown for cell in row)
+
+
+def test_kappa_at_even_chance_is_2p_minus_1_and_over_sides_is_cohens(tmp_path):
+    from sklearn.metrics import cohen_kappa_score
+
+    found = concordance(run(tmp_path, pairs(ROWS)))
+    by_key = {kappa.key: kappa.interval for kappa in found.kappas}
+    assert by_key["kappa"].estimate == pytest.approx(2 * 4 / 8 - 1)
+    said, label = list("aababb"), [label for label, _ in ROWS[:6]]
+    assert by_key["kappa.sides"].estimate == pytest.approx(cohen_kappa_score(said, label))
+
+
+def test_a_tie_is_right_where_people_tie_and_wrong_where_they_do_not(tmp_path):
+    data = run(tmp_path, pairs([("t", "ttt"), ("a", "ttt"), ("t", "aaa"), ("a", "aaa")]))
+    assert concordance(data).headline.rate.right == 2
+    assert concordance(data).headline.tied == 2
+
+
+def test_intervals_widen_where_errors_share_a_question_and_only_there(tmp_path):
+    rng = np.random.default_rng(3)
+    rows = [("a", said * 3) for said in rng.choice(list("ab"), 20, p=[0.7, 0.3]) for _ in range(4)]
+    alone = concordance(run(tmp_path, pairs(rows), name="alone")).headline.rate
+    groups = [f"q{n // 4}" for n in range(80)]
+    shared = concordance(run(tmp_path, pairs(rows, group=groups), name="shared")).headline.rate
+    assert alone.clustered.low == pytest.approx(alone.wilson.low)
+    # Four copies of one answer tell as much as one.
+    assert shared.clustered.n_effective < 1.2 * 20
+    assert shared.clustered.low < shared.wilson.low
+
+
+def test_strong_against_weak_is_what_scipy_says(tmp_path):
+    from scipy.stats import chi2_contingency, fisher_exact
+
+    rows = [("a", "aaa")] * 19 + [("a", "bbb")] + [("b", "bbb")] * 6 + [("b", "aaa")] * 6
+    known = [{"id": "a", "tier": "strong"}, {"id": "b", "tier": "weak"}]
+    line = concordance(run(tmp_path, pairs(rows), candidates=known)).contrasts[0]
+    table = [[19, 1], [6, 6]]
+    assert line.table == ((19, 1), (6, 6))
+    assert line.chi_square.p == pytest.approx(chi2_contingency(table, correction=False).pvalue)
+    assert line.corrected.p == pytest.approx(chi2_contingency(table, correction=True).pvalue)
+    assert line.fisher.p == pytest.approx(fisher_exact(table).pvalue)
+    assert line.odds_ratio.estimate == pytest.approx(19)
+
+
+def test_an_items_own_tier_tag_outranks_its_winners(tmp_path):
+    tags = [["tier:hard", "math"], ["tier:easy"]]
+    found = concordance(run(tmp_path, pairs([("a", "aaa"), ("a", "bbb")], tags=tags)))
+    assert {row.name: row.rate.right for row in found.by_tier} == {"hard": 1, "easy": 0}
+    assert [row.name for row in found.by_tag] == ["math"]
+
+
+def test_direction_counts_towards_the_higher_rating(tmp_path):
+    rows = [("a", "bbb")] * 6 + [("b", "aaa")] + [("a", "aaa")] * 3
+    known = [{"id": "a", "elo": 1100}, {"id": "b", "elo": 1200}]
+    found = concordance(run(tmp_path, pairs(rows), candidates=known))
+    line = next(d for d in found.directions if d.scale.startswith("rating"))
+    assert (line.stronger, line.weaker, line.mean_gap) == (6, 1, pytest.approx(500 / 7))
+    assert line.test.p == pytest.approx(2 * 8 / 2**7)
+    assert found.gaps[0].rate.n == 10
+    assert found.chronic[0].misses == 7
+
+
+def test_one_table_has_chance_baselines_judges_panel_people_and_published(tmp_path):
+    people = [{"x": "a", "y": "a", "z": "b"}] * 4
+    dataset = {"published": [{"name": "GPT-4", "value": 0.85, "source": "somewhere"}]}
+    data = run(tmp_path, pairs(ROWS[:4], people=people), dataset=dataset)
+    found = {line.name: line for line in concordance(data).methods}
+    assert found["random guess"].estimate == 0.5
+    # People's majority is a, the shorter one, everywhere: the longest response is never right.
+    assert found["baseline: longest"].estimate == 0
+    assert found["j1"].rate.right == 3
+    assert found["two people, any vote"].estimate == pytest.approx(1 / 3)
+    assert found["GPT-4"].estimate == 0.85
+    assert {line.kind for line in found.values()} == {
+        "chance",
+        "baseline",
+        "judge",
+        "panel",
+        "people",
+        "published",
+    }
+
+
+def test_the_human_ceiling_and_alpha_are_those_of_the_annotators(tmp_path):
+    people = [
+        {"x": "a", "y": "a"},
+        {"x": "b", "y": "b"},
+        {"x": "a", "y": "b"},
+        {"x": "b", "y": "b"},
+    ]
+    found = concordance(run(tmp_path, pairs(ROWS[:4], people=people))).people
+    assert found.agreement.estimate == pytest.approx(3 / 4)
+    # Krippendorff by hand: D_o = 2/8, D_e = 2 * 3 * 5 / (8 * 7).
+    assert found.alpha.estimate == pytest.approx(1 - (2 / 8) / (30 / 56))
+
+
+def test_sub_panels_hold_every_choice_of_judges(tmp_path):
+    data = run(tmp_path, pairs(ROWS[:6]))
+    found = concordance(data)
+    by_judges = {panel.judges: panel for panel in found.subpanels.panels}
+    assert len(by_judges) == 7
+    whole = by_judges["j1", "j2", "j3"]
+    assert whole.concordance.estimate == pytest.approx(found.headline.rate.estimate)
+    j1 = next(line for line in found.methods if line.name == "j1")
+    assert by_judges["j1",].concordance.estimate == pytest.approx(j1.estimate)
+    # j1 and j3 part on i1, i3 and i5: two judges who part are a tie.
+    assert by_judges["j1", "j3"].tied == 3
+    assert [size.size for size in found.subpanels.sizes] == [1, 2, 3]
+
+
+def test_unanimous_verdicts_are_set_against_split_ones(tmp_path):
+    split = concordance(run(tmp_path, pairs(ROWS))).split
+    assert (split.unanimous.right, split.unanimous.n) == (2, 3)
+    assert (split.split.right, split.split.n) == (2, 3)
+    assert split.judges_on_split["j3"].right == 1
+
+
+def test_self_evaluation_is_held_against_people_on_the_same_items(tmp_path):
+    items = pairs([("a", "aaa"), ("b", "aaa"), ("b", "bbb"), ("a", "aaa")])
+    for item, own in zip(items, ("a", "a", "a", None), strict=True):
+        item["says"]["self:a"] = own
+    line = concordance(run(tmp_path, items, observers=["self:a"])).self_rates[0]
+    assert (line.judge, line.n) == ("a", 3)
+    assert (line.own.estimate, line.people.estimate) == (1, pytest.approx(1 / 3))
+    assert line.test.difference.estimate == pytest.approx(2 / 3)
+
+
+def test_family_favouritism_needs_another_family_beside_it(tmp_path):
+    known = [{"id": "a", "family": "x"}, {"id": "b", "family": "y"}]
+    rows = [("b", "aab"), ("b", "aaa"), ("a", "abb"), ("a", "aaa")]
+    data = run(tmp_path, pairs(rows), candidates=known, families={"j1": "x"})
+    lines = {(line.who, line.family): line for line in concordance(data).families}
+    own = lines["j1", "x"]
+    assert (own.picked, own.people, own.n) == (4, 2, 4)
+    assert own.test.difference.estimate == pytest.approx(0.5)
+
+
+def test_longer_wins_and_first_shown_are_beside_peoples_own_rates(tmp_path):
+    rows = [("a", "bbb"), ("a", "bbb"), ("b", "bbb"), ("a", "aaa")]
+    data = run(tmp_path, pairs(rows, flip=[True, False, True, False]))
+    found = concordance(data)
+    longer = {line.who: line.rate.interval.estimate for line in found.lengths}
+    assert (longer["people"], longer["panel"]) == (0.25, 0.75)
+    first = {line.who: line.rate.interval.estimate for line in found.positions}
+    assert first["panel"] == pytest.approx(3 / 4)
+
+
+def test_without_texts_there_is_no_length_and_no_baseline(tmp_path):
+    items = pairs(ROWS[:3])
+    for item in items:
+        item["texts"] = {"a": None, "b": None}
+    found = concordance(run(tmp_path, items))
+    assert found.lengths == []
+    assert not any(line.kind == "baseline" for line in found.methods)
+
+
+def test_a_run_without_labels_has_no_concordance(tmp_path):
+    items = pairs(ROWS[:3])
+    for item in items:
+        item["label"] = None
+    data = run(tmp_path, items, kind="eval")
+    assert concordance(data) is None
+    assert findings_of(data).as_json()["concordance"] is None
+
+
+def test_one_item_is_reported_without_a_crash(tmp_path):
+    data = run(tmp_path, pairs([("a", "aaa")]))
+    found = findings_of(data)
+    assert found.concordance.headline.rate.estimate == 1
+    json.dumps(found.as_json(), allow_nan=False)
+    assert all(table.rows for table in tables(found.concordance))
+
+
+def test_the_report_is_the_same_every_time(tmp_path):
+    people = [{"x": "a", "y": "b"}, {"x": "a", "y": "a"}] * 3
+    data = run(tmp_path, pairs(ROWS[:6], people=people))
+    assert findings_of(data).as_json() == findings_of(data).as_json()
+
+
+def test_both_bad_is_a_tie(tmp_path):
+    data = run(tmp_path, pairs([("a", "ttt")], people=[{"x": "both bad"}]))
+    assert cases(data)[0].label == "tie"
+    assert cases(data)[0].right
+
+
+def test_figures_are_numbers_and_name_what_a_gate_tests(tmp_path):
+    found = figures(findings_of(run(tmp_path, pairs(ROWS), cost=0.8)))
+    assert found["concordance"].value == 0.5
+    assert found["cost"].value == 0.8
+    assert found["cost.correct"].value == pytest.approx(0.2)
+    assert found["unanimous.concordance"].value == pytest.approx(2 / 3)
+    assert all(math.isfinite(figure.value) for figure in found.values())
+
+
+def test_a_panel_that_adds_noise_shows_that_more_judges_do_not_pay(tmp_path):
+    """One good judge and four coins: the mean of the larger panels stays below the best judge."""
+    rng = np.random.default_rng(7)
+    labels = rng.choice(list("ab"), 300)
+    names = [f"j{k}" for k in range(1, 6)]
+    items = []
+    for n, label in enumerate(labels):
+        good = label if rng.random() < 0.95 else ("b" if label == "a" else "a")
+        coins = rng.choice(list("ab"), 4)
+        says = dict(zip(names, [str(good), *map(str, coins)], strict=True))
+        items.append({"id": f"i{n}", "label": str(label), "says": says})
+    found = concordance(run(tmp_path, items, judges=names)).subpanels
+    assert found.sizes[0].best.judges == ("j1",)
+    assert found.sizes[4].mean < found.sizes[0].best.concordance.low
