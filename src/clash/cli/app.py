@@ -122,5 +122,10 @@ def _complain(message: str, code: int, *, as_json: bool) -> None:
     if as_json:
         error = {"message": message, "exit_code": code}
         typer.echo(json.dumps({"clash": clash.__version__, "error": error}, ensure_ascii=False))
-    typer.secho("error: ", fg="red", bold=True, err=True, nl=False)
-    typer.echo(message, err=True)
+    from rich.text import Text
+
+    from clash.cli.common import stderr
+    from clash.report.terminal import safe
+
+    said = Text.assemble(("error: ", "bold red"), safe(message))
+    stderr().print(said, soft_wrap=True)
