@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 BROKEN = (ClashError, LookupError, TypeError, ValueError, ArithmeticError)
 """What computing from a folder may raise once someone has changed it: it then is not what it was."""
 
+_WITHHELD = "not published"
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -118,7 +120,9 @@ def _references(folder: RunFolder) -> Iterator[str]:
             yield f"a judgment is of the unknown item {judgment.item_id!r}"
         shared = (judgment.item_id, judgment.presentation, None)
         own = (judgment.item_id, judgment.presentation, judgment.judge)
-        if shared not in pages and own not in pages:
+        # One that failed without ever being asked for has seen no page.
+        asked = judgment.ranking is not None or judgment.call_id is not None
+        if asked and shared not in pages and own not in pages:
             yield f"a judgment of {judgment.item_id!r} is of a page that was never sealed"
         if judgment.call_id is not None and judgment.call_id not in calls:
             yield f"a judgment of {judgment.item_id!r} comes from a call that is not there"
@@ -128,7 +132,8 @@ def _blinding(folder: RunFolder) -> Iterator[str]:
     texts: dict[str, set[str]] = {}
     for response in folder.responses():
         # The texts of a run that somebody else published may be withheld; the record says so.
-        if response.text is not None or response.source == "injected":
+        withheld = response.source == "injected" or (response.error or "").startswith(_WITHHELD)
+        if response.text is not None or withheld:
             texts.setdefault(response.item_id, set()).add(response.candidate)
     for page in folder.blinding():
         labels = [f"A{number}" for number in range(len(page.labels))]
