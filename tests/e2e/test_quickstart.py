@@ -1,0 +1,80 @@
+"""A stranger's first minute, twice: the same to the byte but for times and ids."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from e2e.lab import Folder, Lab
+
+VOLATILE = re.compile(r"(run|time|started|ended|seal|sha256|wall_per_item|\w+_s)")
+"""Keys whose values are a moment, a duration, an id, or a hash over one of these."""
+
+
+@pytest.fixture(scope="module")
+def twins(tmp_path_factory, server) -> tuple[Folder, Folder]:
+    folders = []
+    for name in ("one", "two"):
+        lab = Lab(tmp_path_factory.mktemp(name), server)
+        done = lab("demo")
+        assert done.code == 0, done.err
+        (path,) = (lab.path / "runs").iterdir()
+        folders.append(Folder(path))
+    return folders[0], folders[1]
+
+
+def still(value):
+    """``value`` without what time and chance put into it; the order of keys is kept."""
+    if isinstance(value, dict):
+        return {key: still(part) for key, part in value.items() if not VOLATILE.fullmatch(key)}
+    return [still(part) for part in value] if isinstance(value, list) else value
+
+
+def text(folder: Folder, name: str) -> str:
+    raw = (folder.path / name).read_text(encoding="utf-8")
+    if name.endswith(".jsonl"):
+        return "\n".join(json.dumps(still(json.loads(line))) for line in raw.splitlines())
+    if name.endswith(".json"):
+        return json.dumps(still(json.loads(raw)), indent=1)
+    # The report in words: its run id, and durations.
+    raw = raw.replace(folder.path.name, "RUN")
+    return re.sub(r"\d+(\.\d+)? m?s\b", "TIME", raw)
+
+
+def test_two_runs_have_the_same_files(twins):
+    names = [sorted(path.name for path in run.path.iterdir()) for run in twins]
+    assert names[0] == names[1]
+    assert len(names[0]) >= 10
+
+
+def test_every_file_is_the_same_but_for_times_and_ids(twins):
+    one, two = twins
+    for path in sorted(one.path.iterdir()):
+        assert text(one, path.name) == text(two, path.name), path.name
+
+
+def test_the_quickstart_needs_no_key_says_what_its_judges_are_and_ends_with_a_decision(tmp_path):
+    lab = Lab(tmp_path, server=None)
+    done = lab("demo")
+    assert done.code == 0
+    assert "no language model" in done.out
+    assert "Leaderboard" in done.out
+    (path,) = (tmp_path / "runs").iterdir()
+    run = Folder(path)
+    assert run.manifest["status"] == "complete"
+    assert run.manifest["cost_usd"] == 0
+    assert run.report["decision"]["sentence"] in " ".join(done.out.split())
+    assert {call["cost_usd"] for call in run.lines("calls")} == {0.0}
+    assert lab("verify", "latest").code == 0
+
+
+def test_eval_with_no_key_and_no_panel_says_so_in_one_line_and_seats_the_baseline(tmp_path):
+    lab = Lab(tmp_path, server=None)
+    lab.prompts(2)
+    done = lab("eval", "prompts.yaml", "--run-id", "run")
+    assert done.code == 0
+    notes = [line for line in done.err.splitlines() if "no API key is set" in line]
+    assert len(notes) == 1
+    assert "they are no language models" in notes[0]
+    assert lab.folder().manifest["panel"]["name"] == "baseline"
