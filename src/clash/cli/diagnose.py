@@ -9,7 +9,7 @@ from clash.cli.common import AsJson, Seed
 from clash.cli.voting import Judges, Presentation, Subset, VotesArgument
 
 if TYPE_CHECKING:
-    from clash.analysis.diagnosis.run import RunFacts
+    from clash.analysis.rundata import RunData
 
 
 def diagnose(
@@ -21,6 +21,14 @@ def diagnose(
         int | None,
         typer.Option(
             "--candidates", min=2, help="K of the thresholds; a run knows it, votes are pairs."
+        ),
+    ] = None,
+    pairs: Annotated[
+        Path | None,
+        typer.Option(
+            "--pairs",
+            help="JSONL of item_id, response_a, response_b behind a votes file, for the split of"
+            " ties; a run has its own.",
         ),
     ] = None,
     simulate: Annotated[
@@ -37,12 +45,15 @@ def diagnose(
 ) -> None:
     """Is each judge worth its ballots: ties, agreement, biases; keep, down-weight or replace."""
     from clash.analysis.diagnosis import diagnose as run
+    from clash.analysis.diagnosis.run import run_facts
+    from clash.analysis.diversity import read_pairs, run_texts
     from clash.cli.common import print_json, stdout
     from clash.cli.voting import read
     from clash.report import diagnosis as report
     from clash.report.terminal import show_table
 
-    facts = _run_facts(source, runs)
+    data = _run(source, runs)
+    facts = None if data is None else run_facts(data)
     found = run(
         read(source, runs, judges, subset, presentation),
         candidates=candidates or (2 if facts is None else facts.candidates),
@@ -50,6 +61,7 @@ def diagnose(
         replications=replications,
         seed=42 if seed is None else seed,
         run=facts,
+        texts=read_pairs(pairs) if pairs else None if data is None else run_texts(data),
     )
     if as_json:
         print_json({**report.as_json(found), "source": source})
@@ -58,13 +70,12 @@ def diagnose(
         show_table(stdout(), table)
 
 
-def _run_facts(source: str, runs: Path) -> RunFacts | None:
-    """What a run folder adds; null for a votes file."""
-    from clash.analysis.diagnosis.run import run_facts
+def _run(source: str, runs: Path) -> RunData | None:
+    """The run; null for a votes file."""
     from clash.analysis.rundata import RunData
     from clash.store.folder import RunFolder
 
     path = Path(source)
     if path.is_file() and path.name != "manifest.json":
         return None
-    return run_facts(RunData.load(RunFolder.open(path, out=runs)))
+    return RunData.load(RunFolder.open(path, out=runs))

@@ -34,6 +34,7 @@ def tables(found: Diagnosis) -> list[Table]:
         _judges(found),
         _panel(found),
         _thresholds(found),
+        _diversity(found),
         _run_judges(found),
         _effects(found),
     ]
@@ -205,6 +206,42 @@ def _thresholds(found: Diagnosis) -> Table:
 def _removal(removals: Sequence[Removal], analysis: str) -> str:
     found = next((r for r in removals if r.analysis == analysis), None)
     return NONE if found is None else _points(found.change)
+
+
+_READING = {
+    "equivalence": "judges decide where responses differ: ties are mostly equivalence",
+    "mixed": "responses explain part of the ties",
+    "failure": "judges tie whatever the responses: judge failure, not equivalence",
+}
+
+
+def _diversity(found: Diagnosis) -> Table | None:
+    made = found.equivalence
+    if made is None:
+        return None
+    rows = [
+        ["items with texts", str(made.items)],
+        ["R² of discrimination on diversity (adjusted)", ratio(made.r2)],
+        ["the most it could be, with so few ballots an item", _share(made.ceiling)],
+        ["of what can be explained", f"{_share(made.explained)}: {_READING[made.reading]}"],
+        ["by the published bands on R² (0.2, 0.4)", made.published],
+    ]
+    rows += [
+        [f"odds of deciding, {slope.feature} one sd up (mean {mean:.2f})", ratio(slope.odds)]
+        for slope, mean in zip(made.slopes, made.means, strict=True)
+    ]
+    if made.shares is not None:
+        rows += [
+            ["ties: equivalence", percent(made.shares.equivalence)],
+            ["ties: conservatism", percent(made.shares.conservatism)],
+            ["ties: unguided", percent(made.shares.unguided)],
+        ]
+    notes = [f"semantic similarity: {made.semantic}", *made.notes]
+    return Table("Judge failure or genuine equivalence", ["", ""], rows, notes=notes)
+
+
+def _share(value: float) -> str:
+    return NONE if math.isnan(value) else f"{value:.2f}"
 
 
 def _run_judges(found: Diagnosis) -> Table | None:

@@ -11,11 +11,14 @@ import numpy as np
 from clash.analysis.diagnosis.judges import JudgeFacts, judge_facts
 from clash.analysis.diagnosis.panel import PanelFacts, Thresholds, panel_facts, thresholds
 from clash.analysis.diagnosis.recommend import Recommendation, recommend
+from clash.analysis.diversity import Equivalence, Texts, equivalence
 from clash.analysis.power.pilot import ASSUMED_ICC
 from clash.errors import StatisticsError
 from clash.stats.icc import random_intercept
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from clash.analysis.diagnosis.run import RunFacts
     from clash.analysis.encode import Votes
     from clash.stats.intervals import Interval
@@ -28,6 +31,7 @@ class Diagnosis:
     Attributes:
         icc: correlation of decisive ballots of one item, for the saving in runs.
         run: what only a run folder tells: cost, length, scores, candidates; null for votes.
+        equivalence: ties against the diversity of the responses; null without these.
     """
 
     source: str
@@ -37,6 +41,7 @@ class Diagnosis:
     thresholds: Thresholds
     icc: Interval
     run: RunFacts | None
+    equivalence: Equivalence | None
     notes: tuple[str, ...]
 
 
@@ -48,6 +53,7 @@ def diagnose(
     replications: int = 400,
     seed: int = 0,
     run: RunFacts | None = None,
+    texts: Mapping[str, Texts] | None = None,
 ) -> Diagnosis:
     """Diagnose every judge and the panel.
 
@@ -58,6 +64,7 @@ def diagnose(
         replications: of that simulation.
         seed: of bootstraps and simulations.
         run: what a run folder adds.
+        texts: responses by item id of the votes, for the split of ties.
 
     Raises:
         StatisticsError: scores instead of sides, or no vote at all.
@@ -73,18 +80,38 @@ def diagnose(
     icc = _icc(votes)
     known = not math.isnan(icc.estimate)
     sure = [judge for judge in facts if judge.ballots]
+    advice = recommend(facts, icc.estimate if known else ASSUMED_ICC)
+    notes = _notes(votes, facts, known=known)
     return Diagnosis(
         source=votes.source,
         panel=panel_facts(votes, seed),
         judges=facts,
-        recommendations=recommend(facts, icc.estimate if known else ASSUMED_ICC),
+        recommendations=advice,
         thresholds=thresholds(
             sure, candidates, simulate=simulate, replications=replications, seed=seed
         ),
         icc=icc,
         run=run,
-        notes=tuple(_notes(votes, facts, known=known)),
+        equivalence=_equivalence(votes, texts, advice, seed, notes),
+        notes=tuple(notes),
     )
+
+
+def _equivalence(
+    votes: Votes,
+    texts: Mapping[str, Texts] | None,
+    advice: Sequence[Recommendation],
+    seed: int,
+    notes: list[str],
+) -> Equivalence | None:
+    if not texts:
+        return None
+    standard = [made.judge for made in advice if made.action == "keep" and made.sure]
+    try:
+        return equivalence(votes, texts, standard=standard or None, seed=seed)
+    except StatisticsError as error:
+        notes.append(f"no split of ties: {error}")
+        return None
 
 
 def _icc(votes: Votes) -> Interval:

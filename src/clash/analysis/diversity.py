@@ -1,0 +1,398 @@
+"""Judge failure or genuine equivalence: ties against the diversity of the responses."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from clash.errors import InputError, StatisticsError
+from clash.stats.diversity import FEATURES, Logit, TieSplit, diversity, logit, split_ties
+from clash.stats.icc import anova_icc
+from clash.stats.intervals import Interval
+from clash.stats.resample import cluster_weights
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from clash.analysis.encode import Votes
+    from clash.analysis.rundata import RunData
+
+    Floats = NDArray[np.float64]
+    Codes = NDArray[np.intp]
+
+Reading = Literal["equivalence", "mixed", "failure"]
+FAILURE, EQUIVALENCE = 0.2, 0.4
+"""R² below which judges fail whatever the responses, and above which they decide where these
+differ (judge-effectiveness pilot, 4.3 and 5)."""
+REPLICATES = 200
+_FLOOR_AT = 95
+_FEW_ITEMS = 20
+_FEW_BALLOTS = 60
+MOST_JUDGES = 15
+
+
+@dataclass(frozen=True)
+class Texts:
+    """The two responses of a row of votes, first side first."""
+
+    first: str
+    second: str
+
+
+@dataclass(frozen=True)
+class Slope:
+    """A measure of diversity in the regression of deciding on it, a standard deviation wide.
+
+    Attributes:
+        odds: factor on the odds of deciding for one standard deviation more.
+    """
+
+    feature: str
+    odds: Interval
+
+
+@dataclass(frozen=True)
+class TieShares:
+    """The split of ties with intervals (bootstrap over groups)."""
+
+    equivalence: Interval
+    conservatism: Interval
+    unguided: Interval
+
+
+@dataclass(frozen=True)
+class Equivalence:
+    """What diversity explains of who decides where.
+
+    Attributes:
+        semantic: what the semantic similarity is.
+        items: items with texts and ballots.
+        means: mean of each measure, in the order of ``slopes``.
+        slopes: logistic regression of deciding on diversity, intercept for each judge,
+            clustered by group.
+        r2: of the items' discrimination rates on the measures (adjusted, so that four measures
+            of nothing explain nothing), with its interval.
+        ceiling: the most that it could be: the share of the variance of those rates that is
+            between items, the rest being the chance of few ballots an item. NaN where one
+            judge judged each item once.
+        explained: ``r2`` over ``ceiling``, at most 1: of what could be explained. NaN without one.
+        published: by the published bands on ``r2``, which few ballots an item keep low.
+        reading: by the same bands on ``explained``, where it is known.
+        shares: the split of all ties; null without ties.
+        standard: judges that may set the standard of readiness.
+    """
+
+    semantic: str
+    items: int
+    means: tuple[float, ...]
+    slopes: tuple[Slope, ...]
+    r2: Interval
+    ceiling: float
+    explained: float
+    published: Reading
+    reading: Reading
+    shares: TieShares | None
+    standard: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def _band(share: float) -> Reading:
+    return "equivalence" if share >= EQUIVALENCE else "failure" if share < FAILURE else "mixed"
+
+
+def run_texts(data: RunData) -> dict[str, Texts]:
+    """The responses behind the rows of a run's votes, named as these are."""
+    found = {}
+    for item_id, by_candidate in data.texts.items():
+        names = sorted(by_candidate)
+        for a, b in combinations(names, 2):
+            row = item_id if len(names) == 2 else f"{item_id}#{a}|{b}"
+            found[row] = Texts(by_candidate[a], by_candidate[b])
+    return found
+
+
+def read_pairs(path: Path) -> dict[str, Texts]:
+    """The responses of a pairs file (JSONL, plain or .gz), by item id and by ``subset/id``.
+
+    Raises:
+        InputError: no such file, or a line without ``item_id``, ``response_a``, ``response_b``.
+    """
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", path=path) from None
+    text = (gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw).decode("utf-8")
+    found = {}
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            pair = json.loads(line)
+            texts = Texts(str(pair["response_a"]), str(pair["response_b"]))
+            name = str(pair.get("item_id", pair.get("item")))
+        except (ValueError, KeyError, AttributeError):
+            raise InputError(
+                "is no pair of responses",
+                path=path,
+                line=number,
+                mend='a line is {"item_id": …, "response_a": …, "response_b": …}',
+            ) from None
+        found[name] = texts
+        if pair.get("subset") is not None:
+            found[f"{pair['subset']}/{name}"] = texts
+    return found
+
+
+def equivalence(
+    votes: Votes,
+    texts: Mapping[str, Texts],
+    *,
+    standard: Sequence[str] | None = None,
+    seed: int = 0,
+) -> Equivalence:
+    """Regress deciding on diversity, and split the ties.
+
+    Args:
+        votes: sides and ties.
+        texts: the responses by item id of the votes.
+        standard: judges whose decisions are signal, that may set the standard of readiness;
+            all of them where not given.
+        seed: of the bootstrap.
+
+    Raises:
+        StatisticsError: fewer than 20 items with texts and ballots.
+    """
+    items = [item for item in dict.fromkeys(votes.items) if item in texts]
+    table = _Table.of(votes, texts, items)
+    judges = np.unique(table.judges)
+    eligible = np.array(
+        [standard is None or votes.judges[judge] in standard for judge in judges], dtype=bool
+    )
+    fit = table.fit()
+    draws = _bootstrap(table, fit, eligible, np.random.default_rng(seed))
+    r2 = _r2(table, np.ones(len(table.item_ids)))
+    shares = _split(table, fit, eligible)
+    ceiling = _ceiling(table)
+    explained = min(1.0, r2 / ceiling) if ceiling > 0 else math.nan
+    slopes = tuple(_slope(fit, table, index) for index in range(len(FEATURES)))
+    return Equivalence(
+        semantic="TF-IDF of character 3- to 5-grams: likeness of wording, not of meaning",
+        items=len(table.item_ids),
+        means=tuple(float(x) for x in table.raw.mean(axis=0)),
+        slopes=slopes,
+        r2=_percentiles(r2, draws[:, 0], len(table.item_ids)),
+        ceiling=ceiling,
+        explained=explained,
+        published=_band(r2),
+        reading=_band(r2 if math.isnan(explained) else explained),
+        shares=None if math.isnan(shares.equivalence) else _shares(shares, draws, table),
+        standard=tuple(votes.judges[j] for j, may in zip(judges, eligible, strict=True) if may),
+        notes=tuple(_notes(table, eligible)),
+    )
+
+
+@dataclass(frozen=True)
+class _Table:
+    """Ballots with the diversity of what they are about.
+
+    Attributes:
+        decided: (n,), 1 or 0.
+        x: (n, 4), standardised measures; ``raw`` (items, 4) as measured, ``z`` standardised.
+        judges: (n,), columns of the votes; ``codes`` the same, numbered from 0.
+        item: (n,), row of ``raw``.
+    """
+
+    decided: Floats
+    x: Floats
+    judges: Codes
+    codes: Codes
+    groups: Codes
+    item: Codes
+    item_ids: tuple[str, ...]
+    raw: Floats
+    z: Floats
+
+    @classmethod
+    def of(cls, votes: Votes, texts: Mapping[str, Texts], items: Sequence[str]) -> _Table:
+        place = {item: at for at, item in enumerate(items)}
+        row, judge = np.nonzero(~np.isnan(votes.matrix))
+        busiest = _busiest(judge, len(votes.judges))
+        row, judge = row[busiest[judge]], judge[busiest[judge]]
+        known = np.array([votes.items[r] in place for r in row], dtype=bool)
+        row, judge = row[known], judge[known]
+        if len({votes.items[r] for r in row}) < _FEW_ITEMS:
+            raise StatisticsError(
+                f"diversity needs {_FEW_ITEMS} items with ballots and the texts of both responses"
+            )
+        pairs = [texts[item] for item in items]
+        raw = diversity([pair.first for pair in pairs], [pair.second for pair in pairs])
+        spread = raw.std(axis=0)
+        z = (raw - raw.mean(axis=0)) / np.where(spread > 1e-12, spread, 1.0)
+        item = np.array([place[votes.items[r]] for r in row], dtype=np.intp)
+        decided = (votes.matrix[row, judge] != 0.5).astype(float)
+        codes = np.unique(judge, return_inverse=True)[1].astype(np.intp)
+        groups = votes.groups[row]
+        return cls(decided, z[item], judge, codes, groups, item, tuple(items), raw, z)
+
+    @property
+    def n_judges(self) -> int:
+        """Judges with ballots here."""
+        return len(np.unique(self.judges))
+
+    def design(self, codes: Codes, x: Floats) -> Floats:
+        """Measures, then an intercept for each judge."""
+        return np.hstack([x, np.eye(self.n_judges)[codes]])
+
+    def fit(self, weights: Floats | None = None, start: Floats | None = None) -> Logit:
+        """Deciding on diversity; a refit needs no last digits."""
+        keep = slice(None) if weights is None else weights > 0
+        return logit(
+            self.design(self.codes, self.x)[keep],
+            self.decided[keep],
+            self.groups[keep],
+            weights=None if weights is None else weights[keep],
+            start=start,
+            ridge=0.1,
+            tol=1e-8 if start is None else 1e-5,
+        )
+
+
+def _busiest(judge: NDArray[np.intp], n_judges: int) -> NDArray[np.bool_]:
+    """(J,), the judges with most ballots: a rate of its own is no use to one with few."""
+    counts = np.bincount(judge, minlength=n_judges)
+    keep = np.zeros(n_judges, dtype=bool)
+    keep[np.argsort(-counts, kind="stable")[:MOST_JUDGES]] = True
+    kept: NDArray[np.bool_] = keep & (counts >= max(1, min(_FEW_BALLOTS, counts.max())))
+    return kept
+
+
+def _slope(fit: Logit, table: _Table, index: int) -> Slope:
+    found = fit.interval(index)
+    n, groups = len(table.decided), len(np.unique(table.groups))
+    odds = [math.exp(end) for end in (found.estimate, found.low, found.high)]
+    middle, low, high = odds
+    return Slope(
+        FEATURES[index], Interval(middle, low, high, 0.95, n, groups, "logistic, clustered")
+    )
+
+
+def _r2(table: _Table, weights: Floats) -> float:
+    """Adjusted R² of the items' discrimination rates, judges' own rates taken out."""
+    ballots = weights[table.item]
+    rate = _judge_rates(table, ballots)
+    excess = table.decided - rate[table.codes]
+    n = len(table.item_ids)
+    count = np.bincount(table.item, minlength=n)
+    seen = count > 0
+    y = np.bincount(table.item, weights=excess, minlength=n)[seen] / count[seen]
+    x, w = np.hstack([np.ones((n, 1)), table.z])[seen], weights[seen]
+    root = np.sqrt(w)
+    beta = np.linalg.lstsq(x * root[:, None], y * root, rcond=None)[0]
+    left = float(w @ (y - x @ beta) ** 2)
+    total = float(w @ (y - np.average(y, weights=w)) ** 2)
+    if total <= 1e-12:
+        return 0.0
+    used = int(np.linalg.matrix_rank(x[w > 0])) - 1
+    free = int(np.sum(w > 0))
+    plain = 1 - left / total
+    return max(0.0, 1 - (1 - plain) * (free - 1) / max(1, free - used - 1))
+
+
+def _judge_rates(table: _Table, weights: Floats) -> Floats:
+    codes, judges = table.codes, table.n_judges
+    total = np.bincount(codes, weights=weights, minlength=judges)
+    hits = np.bincount(codes, weights=weights * table.decided, minlength=judges)
+    rates: Floats = hits / np.where(total > 0, total, 1.0)
+    return rates
+
+
+def _ceiling(table: _Table) -> float:
+    """Share of the variance of item rates that is between items (Spearman, Brown)."""
+    rates = _judge_rates(table, np.ones(len(table.decided)))
+    icc = anova_icc(table.decided - rates[table.codes], table.item).estimate
+    if math.isnan(icc):
+        return math.nan
+    m = float(np.bincount(table.item).mean())
+    icc = max(0.0, icc)
+    return m * icc / (1 + (m - 1) * icc) if icc else 0.0
+
+
+def _split(
+    table: _Table, fit: Logit, eligible: NDArray[np.bool_], weights: Floats | None = None
+) -> TieSplit:
+    judges = table.n_judges
+    slopes, intercepts = fit.coefficients[:-judges], fit.coefficients[-judges:]
+    score = table.z @ slopes
+    at = 1 - 1 / (1 + np.exp(-(score[table.item][:, None] + intercepts)))
+    most = float(np.percentile(score, _FLOOR_AT))
+    at_most = 1 - 1 / (1 + np.exp(-(most + intercepts)))
+    own = at[np.arange(len(at)), table.codes]
+    w = np.ones(len(own)) if weights is None else weights
+    keep = w > 0
+    if not np.any((1 - table.decided) * w):
+        return TieSplit(math.nan, math.nan, math.nan)
+    rows = np.repeat(np.flatnonzero(keep), w[keep].astype(int))
+    return split_ties(own[rows], at[rows], at_most, eligible=eligible)
+
+
+def _bootstrap(
+    table: _Table, fit: Logit, eligible: NDArray[np.bool_], rng: np.random.Generator
+) -> Floats:
+    """(B, 4): R² and the three shares, of resampled groups."""
+    draws = []
+    first = np.full(len(table.item_ids), -1)
+    first[table.item[::-1]] = np.arange(len(table.item))[::-1]
+    for block in cluster_weights(table.groups, rng, REPLICATES):
+        for weights in block:
+            of_item = np.where(first >= 0, weights[first], 0.0)
+            again = table.fit(weights, fit.coefficients)
+            shares = _split(table, again, eligible, weights)
+            draws.append(
+                [_r2(table, of_item), shares.equivalence, shares.conservatism, shares.unguided]
+            )
+    return np.array(draws)
+
+
+def _shares(shares: TieSplit, draws: Floats, table: _Table) -> TieShares:
+    n = int(np.sum(table.decided == 0))
+    middle = (shares.equivalence, shares.conservatism, shares.unguided)
+    equal, shy, lost = (_percentiles(value, draws[:, 1 + at], n) for at, value in enumerate(middle))
+    return TieShares(equal, shy, lost)
+
+
+def _percentiles(estimate: float, draws: Floats, n: int) -> Interval:
+    known = draws[~np.isnan(draws)]
+    low, high = np.quantile(known, [0.025, 0.975]) if len(known) else (0.0, 1.0)
+    # A percentile interval of a floored figure can miss the estimate by a rounding.
+    return Interval(
+        estimate,
+        min(float(low), estimate),
+        max(float(high), estimate),
+        0.95,
+        n,
+        n,
+        "bootstrap over clusters, percentile",
+    )
+
+
+def _notes(table: _Table, eligible: NDArray[np.bool_]) -> list[str]:
+    notes = [
+        "the split is by a model: readiness is that of the readiest judge whose decisions are"
+        " signal; unguided is what it ties even where responses differ most (95th percentile)"
+    ]
+    if eligible.sum() < 2:
+        notes.append(
+            "one judge sets the standard: its own conservatism counts as equivalence or unguided"
+        )
+    if table.n_judges < 2:
+        notes.append("one judge: conservatism cannot be seen at all")
+    return notes

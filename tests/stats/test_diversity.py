@@ -1,0 +1,140 @@
+"""Diversity of texts by hand, and the split of ties on votes of known making."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from clash.analysis.diversity import Texts, equivalence
+from clash.analysis.encode import VoteRow, encode
+from clash.errors import StatisticsError
+from clash.stats.diversity import (
+    Shape,
+    diversity,
+    length_variation,
+    logit,
+    rouge_l,
+    split_ties,
+    structural_divergence,
+    tfidf_similarity,
+)
+
+
+def test_rouge_l_by_hand() -> None:
+    """Lin (2004): "police killed the gunman" against "police kill the gunman": 3 of 4 words."""
+    assert rouge_l("police killed the gunman", "Police kill the gunman") == pytest.approx(0.75)
+    assert rouge_l("the gunman kill police", "police killed the gunman") == pytest.approx(0.5)
+    assert rouge_l("", "") == 1
+    assert rouge_l("word", "") == 0
+
+
+def test_shape_counts_markdown() -> None:
+    text = "# Title\n\n- one\n- two\n1. three\n\n```python\nx = 1\n```\nwords here"
+    found = Shape.of(text)
+    assert (found.sections, found.list_items, found.code_blocks) == (1, 3, 1)
+    assert structural_divergence(found, found) == 0
+    assert structural_divergence(found, Shape.of("plain")) == 1
+
+
+def test_identical_texts_do_not_differ_and_others_do() -> None:
+    same = diversity(["a b c", "…"], ["a b c", "…"])
+    assert np.allclose(same, 0)
+    apart = diversity(["alpha beta gamma"], ["# x\n- delta " + "epsilon " * 30])
+    assert np.all(apart > 0.5)
+    assert length_variation([100, 300]) == 0.5
+    assert length_variation([0, 0]) == 0
+
+
+def test_tfidf_is_of_wording() -> None:
+    near, far = tfidf_similarity(
+        ["the cat sat on the mat", "the cat sat on the mat"],
+        ["the cat sits on a mat", "quarterly revenue grew"],
+    )
+    assert near > 0.4 > 0.1 > far
+    with pytest.raises(StatisticsError):
+        tfidf_similarity([], [])
+
+
+def test_logit_like_statsmodels() -> None:
+    """statsmodels 0.15.0, Logit(y, [1, x]).fit(): -1.6094 and 1.6094 + log 2 for this 2 x 2 table
+    by hand: odds 0.2 at x = 0 and 2 at x = 1."""
+    x = np.repeat([0.0, 1.0], [12, 12])
+    y = np.concatenate([np.repeat([1, 0], [2, 10]), np.repeat([1, 0], [8, 4])]).astype(float)
+    fit = logit(np.stack([np.ones(24), x], axis=1), y, np.arange(24), ridge=0.0)
+    assert fit.coefficients == pytest.approx([math.log(0.2), math.log(10)], abs=1e-6)
+    assert fit.converged
+
+
+def test_split_by_hand() -> None:
+    """Two judges, three ballots of the shy one: 0.9, 0.7, 0.5 against 0.6, 0.3, 0.1 of the ready."""
+    tied = np.array([0.9, 0.7, 0.5])
+    at = np.array([[0.9, 0.6], [0.7, 0.3], [0.5, 0.1]])
+    found = split_ties(tied, at, np.array([0.5, 0.1]), eligible=np.array([True, True]))
+    assert found.unguided == pytest.approx(0.3 / 2.1)
+    assert found.equivalence == pytest.approx((0.5 + 0.2) / 2.1)
+    assert found.conservatism == pytest.approx((0.3 + 0.4 + 0.4) / 2.1)
+    none = split_ties(tied * 0, at, np.zeros(2), eligible=np.array([True, True]))
+    assert math.isnan(none.equivalence)
+
+
+def _made(n: int, shift: dict[str, float], slope: float, seed: int = 0, floor: float = 0.0):
+    """Responses that share a share of their words; judges decide where they differ enough."""
+    rng = np.random.default_rng(seed)
+    words = [f"w{k}" for k in range(2000)]
+    rows, texts = [], {}
+    for i in range(n):
+        apart = rng.random()
+        base = rng.choice(words, 60)
+        other = np.where(rng.random(60) < apart, rng.choice(words, 60), base)
+        texts[f"q{i}"] = Texts(" ".join(base), " ".join(other))
+        for judge, ease in shift.items():
+            p = 1 / (1 + np.exp(-(slope * (apart - 0.5) + ease)))
+            decides = rng.random() < p * (1 - floor)
+            rows.append(VoteRow(f"q{i}", judge, "A" if decides else "tie"))
+    return encode(rows), texts
+
+
+def test_ties_of_alike_responses_are_equivalence() -> None:
+    votes, texts = _made(250, {"a": 0.0, "b": 0.0}, slope=14)
+    found = equivalence(votes, texts, seed=1)
+    assert found.reading == "equivalence"
+    assert found.r2.low > 0.4
+    assert found.shares.equivalence.low > 0.7
+    assert found.shares.conservatism.estimate < 0.15
+    total = sum(
+        part.estimate
+        for part in (found.shares.equivalence, found.shares.conservatism, found.shares.unguided)
+    )
+    assert total == pytest.approx(1)
+
+
+def test_ties_whatever_the_responses_are_failure() -> None:
+    votes, texts = _made(250, {"a": -1.0, "b": -1.0}, slope=0)
+    found = equivalence(votes, texts, seed=1)
+    assert found.published == "failure"
+    assert found.shares.unguided.estimate > 0.7
+
+
+def test_a_shy_judge_beside_a_ready_one_is_conservative() -> None:
+    votes, texts = _made(250, {"ready": 3.0, "shy": -3.0}, slope=3)
+    found = equivalence(votes, texts, seed=1)
+    assert found.shares.conservatism.low > 0.6
+
+
+def test_a_coin_that_never_ties_sets_no_standard() -> None:
+    votes, texts = _made(200, {"coin": 20.0, "a": 0.0}, slope=14)
+    with_coin = equivalence(votes, texts, seed=1)
+    without = equivalence(votes, texts, standard=["a"], seed=1)
+    assert with_coin.shares.conservatism.estimate > 0.9
+    assert without.shares.conservatism.estimate < 0.05
+    assert without.standard == ("a",)
+
+
+def test_no_ties_have_no_split_and_few_items_no_regression() -> None:
+    votes, texts = _made(40, {"a": 30.0}, slope=0)
+    assert equivalence(votes, texts).shares is None
+    few, some = _made(5, {"a": 0.0}, slope=1)
+    with pytest.raises(StatisticsError, match="20 items"):
+        equivalence(few, some)
