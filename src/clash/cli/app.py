@@ -13,6 +13,7 @@ from typer.exceptions import TyperException
 import clash
 from clash.cli import (
     aggregate,
+    calibrate,
     compare,
     datasets,
     demo,
@@ -79,6 +80,7 @@ app.command("export", rich_help_panel=_RUNS)(export.export)
 app.command("aggregate", rich_help_panel=_STATISTICS)(aggregate.aggregate)
 app.command("diagnose", rich_help_panel=_STATISTICS)(diagnose.diagnose)
 app.command("power", rich_help_panel=_STATISTICS)(power.power)
+app.command("calibrate", rich_help_panel=_STATISTICS)(calibrate.calibrate)
 app.command("simulate", rich_help_panel=_STATISTICS)(simulate.simulate)
 app.add_typer(datasets.app, rich_help_panel="Data")
 

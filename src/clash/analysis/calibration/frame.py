@@ -1,0 +1,95 @@
+"""Votes as what selection reads: everything on [0, 1], and how to get back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from clash.errors import InputError
+from clash.stats.selection.panel import Panel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from clash.analysis.encode import Votes
+    from clash.stats.selection.panel import Target
+
+    Floats = NDArray[np.float64]
+
+_FEWEST = 30
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What votes and labels of one source mean on [0, 1].
+
+    Attributes:
+        judges: in the order of the columns.
+        target: binary, three (sides and tie) or scalar.
+        low: the score that is 0; 0 where votes are sides.
+        high: the score that is 1.
+    """
+
+    judges: tuple[str, ...]
+    target: Target
+    low: float = 0.0
+    high: float = 1.0
+
+    @classmethod
+    def of(cls, votes: Votes) -> Frame:
+        """The frame of labelled votes.
+
+        Raises:
+            InputError: too few labels, one label for all, or scores against ties.
+        """
+        where = votes.source or None
+        known = votes.labels[votes.labelled]
+        if len(known) < _FEWEST:
+            raise InputError(
+                f"{len(known)} rows have a label, at least {_FEWEST} are needed to calibrate",
+                path=where,
+                field="label",
+                mend="label more: clash review, then clash calibrate --plan says which",
+            )
+        if np.ptp(known) == 0:
+            raise InputError(
+                "all labels are the same: there is nothing to tell apart",
+                path=where,
+                field="label",
+                mend="label items of the other outcome too",
+            )
+        low, high = _range(votes, known)
+        if votes.label_kind == "numeric":
+            return cls(votes.judges, "scalar", low, high)
+        if votes.label_kind == "ternary":
+            if votes.kind == "numeric":
+                raise InputError(
+                    "votes are scores, but labels have ties",
+                    path=where,
+                    mend="keep the decisive ones: --decisive",
+                )
+            return cls(votes.judges, "three")
+        return cls(votes.judges, "binary", low, high)
+
+    def scaled(self, values: Floats) -> Floats:
+        """Votes or labels on [0, 1]; scores beyond the range are taken to its ends."""
+        if (self.low, self.high) == (0.0, 1.0):
+            return values
+        return np.asarray(np.clip((values - self.low) / (self.high - self.low), 0.0, 1.0))
+
+    def panel(self, votes: Votes) -> Panel:
+        """The votes, collapsed to patterns."""
+        scores = votes.label_kind == "numeric"
+        labels = self.scaled(votes.labels) if scores else votes.labels
+        return Panel.of(self.scaled(votes.matrix), labels, votes.groups, self.target)
+
+
+def _range(votes: Votes, known: Floats) -> tuple[float, float]:
+    """What is 0 and what is 1: the range of the labels, or of the votes where only these score."""
+    if votes.label_kind == "numeric":
+        return float(known.min()), float(known.max())
+    if votes.kind == "numeric":
+        return float(np.nanmin(votes.matrix)), float(np.nanmax(votes.matrix))
+    return 0.0, 1.0

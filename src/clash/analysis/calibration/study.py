@@ -1,0 +1,354 @@
+"""The study: many splits, each chosen and fitted on its own, measured on its sealed test block."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field, replace
+from multiprocessing import get_context
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from clash.analysis.calibration.frame import Frame
+from clash.stats.intervals import Interval, mean_clustered
+from clash.stats.selection import blocks
+from clash.stats.selection.diagnostics import selection_penalty
+from clash.stats.selection.families import FAMILIES
+from clash.stats.selection.metrics import Metrics, calibration_error
+from clash.stats.selection.panel import Sealed
+from clash.stats.selection.selector import (
+    Choice,
+    Fitter,
+    Outcome,
+    Settings,
+    choose,
+    evaluate,
+    final_evidence,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from contextlib import AbstractContextManager
+
+    from numpy.typing import NDArray
+
+    from clash.analysis.encode import Votes
+    from clash.stats.selection.panel import Panel
+    from clash.stats.selection.selector import Candidate
+
+    Floats = NDArray[np.float64]
+
+SIZES = (1, 2, 3, 4, 5, 6, 7, 10, 15, 20, 30)
+CHANCE_DRAWS = 200
+_TWO_OF_THEM = 2
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A mean over splits and its standard error; NaN with one split."""
+
+    mean: float
+    se: float
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Figure:
+        """Splits where the figure is undefined are left out; NaN where it is in all."""
+        x = np.asarray(values, dtype=float)
+        x = x[~np.isnan(x)]
+        if not len(x):
+            return cls(float("nan"), float("nan"))
+        se = float(x.std(ddof=1) / np.sqrt(len(x))) if len(x) > 1 else float("nan")
+        return cls(float(x.mean()), se)
+
+
+Figures = dict[str, Figure]
+
+
+@dataclass(frozen=True)
+class FamilyLine:
+    """The best candidate of a family by validation, on the test blocks.
+
+    Attributes:
+        k: mean prefix.
+        figures: by metric.
+        share: of splits in which the family was deployed.
+    """
+
+    family: str
+    kind: str
+    k: float
+    figures: Figures
+    share: float
+
+
+@dataclass(frozen=True)
+class Study:
+    """What a panel's labels are worth.
+
+    Attributes:
+        selected: the choice on all labels, which is what a calibrator deploys.
+        judges: those it asks, in order.
+        test: of the choices of the splits, by metric; ``ece`` is of all test blocks together.
+        chance_ece: what ``ece`` would be of a perfectly calibrated map with the same
+            predictions, on so few rows.
+        gain: accuracy minus majority's, over rows, clustered by source.
+        diagnostics: of the deployed prefixes, mean over splits.
+        oracle: test squared error of the best candidate of each split in hindsight: no
+            selector can deploy it.
+        penalty: theorem 1's, for one validation block.
+    """
+
+    frame: Frame
+    n_rows: int
+    n_labelled: int
+    n_groups: int
+    n_train: int
+    n_splits: int
+    settings: Settings
+    plan: blocks.Plan
+    selected: Candidate
+    judges: tuple[str, ...]
+    test: Figures
+    majority: Figures
+    chance_ece: float
+    gain: Interval
+    families: tuple[FamilyLine, ...]
+    diagnostics: Figures
+    oracle: Figure
+    penalty: float
+    n_candidates: int
+    guarded: int
+    chosen: tuple[tuple[str, int], ...]
+    notes: tuple[str, ...] = ()
+    outcomes: tuple[Outcome, ...] = field(default=(), repr=False)
+
+
+def sizes_for(n_judges: int, wanted: Sequence[int] = SIZES) -> tuple[int, ...]:
+    """Prefix sizes of a panel: those wanted that it has, and the whole of it."""
+    return (*(k for k in wanted if k < n_judges), n_judges)
+
+
+def study(
+    votes: Votes,
+    *,
+    settings: Settings | None = None,
+    plan: blocks.Plan | None = None,
+    splits: int = 30,
+    folds: int | None = None,
+    seed: int = 0,
+    jobs: int | None = None,
+    done: Callable[[int, int], None] | None = None,
+) -> Study:
+    """Split, choose, fit and measure, many times; then choose once on all labels.
+
+    Args:
+        votes: with labels.
+        settings: the menu; prefixes are fitted to the panel's size.
+        plan: how rows are divided.
+        splits: random splits.
+        folds: cross-validation in place of random splits.
+        seed: of everything random; the result does not depend on ``jobs``.
+        jobs: processes; by default two where the work is worth it.
+        done: told how many splits of how many are done.
+
+    Raises:
+        InputError: too few labels.
+        StatisticsError: too few sources for the blocks.
+    """
+    frame, plan = Frame.of(votes), plan or blocks.Plan()
+    panel = frame.panel(votes)
+    settings = settings or Settings()
+    settings = replace(settings, sizes=sizes_for(panel.n_judges, settings.sizes))
+    made = _splits(panel, plan, splits, folds, seed)
+    outcomes = tuple(_outcomes(panel, made, settings, seed, jobs, done))
+    selected, judges, _ = deployed(panel, settings, plan, seed)
+    return _summary(frame, panel, settings, plan, outcomes, selected, judges)
+
+
+def _splits(
+    panel: Panel, plan: blocks.Plan, splits: int, folds: int | None, seed: int
+) -> tuple[blocks.Split, ...]:
+    if folds is not None:
+        return blocks.cross_splits(panel, plan, folds, np.random.default_rng([seed, 0]))
+    return tuple(
+        blocks.split(panel, plan, np.random.default_rng([seed, 0, i])) for i in range(splits)
+    )
+
+
+def deployed(
+    panel: Panel, settings: Settings, plan: blocks.Plan, seed: int
+) -> tuple[Candidate, tuple[int, ...], Choice]:
+    """The choice on all labelled rows, and the judges it asks."""
+    rng = np.random.default_rng([seed, 1])
+    known = np.flatnonzero(panel.labelled)
+    roles = blocks.deal(panel.group, known, plan, rng)
+    seen = panel.votes(np.arange(panel.n_rows))
+    fitter = Fitter(panel, settings)
+    choice = choose(panel, roles, seen, settings, rng, fitter)
+    paths, _ = final_evidence(panel, known, roles, seen, fitter, rng)
+    candidate = choice.candidate
+    return candidate, paths[candidate.path].panels[candidate.k], choice
+
+
+def _outcomes(
+    panel: Panel,
+    splits: Sequence[blocks.Split],
+    settings: Settings,
+    seed: int,
+    jobs: int | None,
+    done: Callable[[int, int], None] | None,
+) -> Iterator[Outcome]:
+    tasks = [(split, settings, (seed, 2, i)) for i, split in enumerate(splits)]
+    workers = jobs or _workers(len(tasks))
+    tell = done or (lambda _done, _all: None)
+    if workers == 1:
+        with _one_thread():
+            for i, task in enumerate(tasks):
+                yield _one(panel, *task)
+                tell(i + 1, len(tasks))
+        return
+    with ProcessPoolExecutor(
+        workers, mp_context=get_context("spawn"), initializer=_start, initargs=(panel,)
+    ) as pool:
+        for i, outcome in enumerate(pool.map(_task, tasks)):
+            yield outcome
+            tell(i + 1, len(tasks))
+
+
+def _workers(n_tasks: int) -> int:
+    return 1 if n_tasks < _WORTH_IT else min(os.cpu_count() or 1, n_tasks)
+
+
+_WORTH_IT = 10
+"""Splits from which on a second process saves more than its start costs."""
+_panel: list[Panel] = []
+
+
+def _start(panel: Panel) -> None:
+    _panel[:] = [panel]
+
+
+def _task(task: tuple[blocks.Split, Settings, tuple[int, ...]]) -> Outcome:
+    with _one_thread():
+        return _one(_panel[0], *task)
+
+
+def _one_thread() -> AbstractContextManager[object]:
+    """Matrices here are small: threads of the linear algebra would only wait for each other."""
+    from threadpoolctl import threadpool_limits
+
+    limits: AbstractContextManager[object] = threadpool_limits(1)
+    return limits
+
+
+def _one(panel: Panel, split: blocks.Split, settings: Settings, seed: tuple[int, ...]) -> Outcome:
+    return evaluate(panel, split, settings, np.random.default_rng(list(seed)))
+
+
+def _summary(
+    frame: Frame,
+    panel: Panel,
+    settings: Settings,
+    plan: blocks.Plan,
+    outcomes: tuple[Outcome, ...],
+    selected: Candidate,
+    judges: tuple[int, ...],
+) -> Study:
+    first = outcomes[0].choice
+    pooled, chance = _pooled_ece(outcomes)
+    test = _figures([o.test for o in outcomes])
+    test = {**test, "ece_by_split": test["ece"], "ece": Figure(pooled, test["ece"].se)}
+    usual = [o.pressure for o in outcomes]
+    return Study(
+        frame=frame,
+        n_rows=panel.n_rows,
+        n_labelled=int(panel.labelled.sum()),
+        n_groups=len(np.unique(panel.group[panel.labelled])),
+        n_train=round(float(np.mean([o.n_train for o in outcomes]))),
+        n_splits=len(outcomes),
+        settings=settings,
+        plan=plan,
+        selected=selected,
+        judges=tuple(frame.judges[j] for j in judges),
+        test=test,
+        majority=_figures([o.majority for o in outcomes]),
+        chance_ece=chance,
+        gain=_gain(panel, outcomes),
+        families=tuple(_family_lines(settings, outcomes)),
+        diagnostics={
+            name: Figure.of([getattr(p, name) for p in usual])
+            for name in ("h_k", "cell_pressure", "unseen", "v")
+        },
+        oracle=Figure.of([float(np.nanmin(o.risks)) for o in outcomes]),
+        penalty=selection_penalty(len(first.candidates), first.n_validation),
+        n_candidates=len(first.candidates),
+        guarded=sum(o.choice.guarded for o in outcomes),
+        chosen=tuple(Counter(o.deployed.candidate.family for o in outcomes).most_common()),
+        outcomes=outcomes,
+    )
+
+
+def _figures(metrics: Sequence[Metrics]) -> Figures:
+    return {name: Figure.of([getattr(m, name) for m in metrics]) for name in Metrics.names()}
+
+
+def _pooled_ece(outcomes: Sequence[Outcome]) -> tuple[float, float]:
+    """Calibration error over all test blocks, and what chance alone would make of it."""
+    blocks_ = [o.sealed for o in outcomes]
+    stride = Sealed.stride(blocks_)
+    p = _padded(outcomes, stride)
+    whole = Sealed.together(blocks_)
+    found = whole.measure(p).ece
+    return found, _chance(p[whole.patterns], np.concatenate([o.test_rows for o in outcomes]))
+
+
+def _padded(outcomes: Sequence[Outcome], stride: int) -> Floats:
+    width = outcomes[0].deployed.p.shape[1]
+    out = np.full((stride * len(outcomes), width), 1 / max(width, 2))
+    for i, outcome in enumerate(outcomes):
+        part = outcome.deployed.p[:stride]
+        out[i * stride : i * stride + len(part)] = part
+    return out
+
+
+def _chance(p: Floats, rows: NDArray[np.intp]) -> float:
+    """Mean calibration error of labels drawn from the predictions, one draw for each row."""
+    rng = np.random.default_rng(0)
+    code = np.unique(rows, return_inverse=True)[1]
+    errors = []
+    for _ in range(CHANCE_DRAWS):
+        u = rng.random(code.max() + 1)[code][:, None]
+        if p.shape[1] == 1:
+            y = (u < p).astype(float)
+        else:
+            place = (u > np.cumsum(p, axis=1)[:, :-1]).sum(axis=1)
+            y = np.eye(p.shape[1])[place]
+        errors.append(calibration_error(p, y))
+    return float(np.mean(errors))
+
+
+def _gain(panel: Panel, outcomes: Sequence[Outcome]) -> Interval:
+    """Over rows that were tested at least once, each by its mean over splits."""
+    rows = np.concatenate([o.test_rows for o in outcomes])
+    gains = np.concatenate([o.gains for o in outcomes])
+    times = np.bincount(rows, minlength=panel.n_rows)
+    mean = np.bincount(rows, gains, panel.n_rows) / np.maximum(times, 1)
+    tested = times > 0
+    return mean_clustered(mean[tested], panel.group[tested])
+
+
+def _family_lines(settings: Settings, outcomes: Sequence[Outcome]) -> Iterator[FamilyLine]:
+    for name in settings.families:
+        found = [o.by_family[name] for o in outcomes if name in o.by_family]
+        if len(found) < min(_TWO_OF_THEM, len(outcomes)):
+            continue
+        used = sum(o.deployed.candidate.family == name for o in outcomes)
+        yield FamilyLine(
+            name,
+            FAMILIES[name].kind,
+            float(np.mean([candidate.k for candidate, _ in found])),
+            _figures([metrics for _, metrics in found]),
+            used / len(outcomes),
+        )

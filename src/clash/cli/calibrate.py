@@ -1,0 +1,163 @@
+from __future__ import annotations
+
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from clash.cli.common import AsJson, Quiet, Seed
+from clash.cli.voting import Decisive, Judges, Presentation, Subset, VotesArgument
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from clash.stats.selection.selector import Settings
+
+
+def calibrate(
+    source: VotesArgument,
+    labels: Annotated[
+        int | None,
+        typer.Option("--labels", min=20, help="Labelled rows to learn from in each split."),
+    ] = None,
+    splits: Annotated[int, typer.Option("--splits", min=2, help="Random splits by source.")] = 30,
+    folds: Annotated[
+        int | None, typer.Option("--folds", min=2, help="Cross-validation in place of splits.")
+    ] = None,
+    protocol: Annotated[
+        str,
+        typer.Option(
+            "--protocol",
+            help="rotate: every label selects, calibrates and validates in turn, and the choice"
+            " is refitted; blocks: one block each, as published.",
+        ),
+    ] = "rotate",
+    paths: Annotated[
+        str | None, typer.Option("--paths", help="Path rules, comma separated; default: all four.")
+    ] = None,
+    families: Annotated[
+        str | None, typer.Option("--families", help="Families, comma separated; default: all.")
+    ] = None,
+    sizes: Annotated[
+        str | None, typer.Option("--k", help="Prefix sizes, comma separated; default: 1 to all.")
+    ] = None,
+    loss: Annotated[str, typer.Option("--loss", help="What validation compares: mse or nll.")] = (
+        "mse"
+    ),
+    guard: Annotated[
+        float | None,
+        typer.Option(
+            "--guard",
+            help="Standard errors by which to beat majority; default: 2 below 200 sources, else 1.",
+        ),
+    ] = None,
+    judges: Judges = None,
+    subset: Subset = None,
+    presentation: Presentation = None,
+    decisive: Decisive = False,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", "-j", min=1, help="Processes; default: one a core.")
+    ] = None,
+    runs: Annotated[
+        Path, typer.Option("--runs", help="Folder that run ids are looked up in.")
+    ] = Path("runs"),
+    seed: Seed = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Choose and fit, on human labels, which judges to ask and how to read their votes.
+
+    `clash calibrate votes.jsonl --out calibrator.json`
+    """
+    from dataclasses import replace
+
+    from clash.analysis.calibration.study import SIZES, study
+    from clash.cli.common import print_json, stdout
+    from clash.cli.voting import read
+    from clash.report import calibration as report
+    from clash.report.terminal import show_table
+    from clash.stats.selection.blocks import Plan
+
+    settings = _settings(paths, families, loss, guard, protocol)
+    settings = replace(settings, sizes=_numbers(sizes) if sizes else SIZES)
+    plan = Plan(labels=labels, rotations=1 if protocol == "blocks" else 5)
+    votes = read(source, runs, judges, subset, presentation, decisive=decisive)
+    seed = 42 if seed is None else seed
+    with _progress(quiet=quiet or as_json) as done:
+        found = study(
+            votes,
+            settings=settings,
+            plan=plan,
+            splits=splits,
+            folds=folds,
+            seed=seed,
+            jobs=jobs,
+            done=done,
+        )
+    if as_json:
+        print_json({"source": source, **report.as_json(found)})
+        return
+    for table in report.tables(found):
+        show_table(stdout(), table)
+    chosen = found.selected
+    stdout().print(
+        f"\nuse {chosen.family} on {chosen.k} judges ({chosen.path}): {', '.join(found.judges)}",
+        soft_wrap=True,
+    )
+
+
+def _settings(
+    paths: str | None, families: str | None, loss: str, guard: float | None, protocol: str
+) -> Settings:
+    from clash.stats.selection.families import FAMILIES
+    from clash.stats.selection.paths import RULES
+    from clash.stats.selection.selector import Settings
+
+    return Settings(
+        rules=_known(paths, RULES, "--paths"),
+        families=_known(families, tuple(FAMILIES), "--families"),
+        loss="nll" if _known(loss, ("mse", "nll"), "--loss")[0] == "nll" else "mse",
+        guard=guard,
+        refit=_known(protocol, ("rotate", "blocks"), "--protocol")[0] == "rotate",
+    )
+
+
+def _known(text: str | None, known: tuple[str, ...], option: str) -> tuple[str, ...]:
+    from clash.errors import ConfigError
+
+    if text is None:
+        return known
+    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    wrong = [name for name in names if name not in known]
+    if wrong or not names:
+        mend = f"one of {', '.join(known)}"
+        raise ConfigError(f"no {wrong[0] if wrong else 'name'!r}", field=option, mend=mend)
+    return names
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    from clash.errors import ConfigError
+
+    try:
+        found = tuple(sorted({int(part) for part in text.split(",")}))
+    except ValueError:
+        found = ()
+    if not found or found[0] < 1:
+        raise ConfigError(f"not prefix sizes: {text!r}", field="--k", mend="--k 1,2,3")
+    return found
+
+
+@contextmanager
+def _progress(*, quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
+    """A bar over the splits, on stderr."""
+    if quiet:
+        yield None
+        return
+    from rich.progress import Progress
+
+    from clash.cli.common import stderr
+
+    with Progress(console=stderr(), transient=True) as bar:
+        task = bar.add_task("splits", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

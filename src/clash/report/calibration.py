@@ -1,0 +1,129 @@
+"""A calibration study on the terminal and as JSON."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from clash.report.tables import NONE, Table
+
+if TYPE_CHECKING:
+    from clash.analysis.calibration.study import Figure, Figures, Study
+
+SHOWN = ("accuracy", "balanced_accuracy", "mse", "nll", "ece", "pearson", "spearman")
+
+
+def as_json(found: Study) -> dict[str, Any]:
+    """The contract of ``clash calibrate --json``."""
+    return {
+        "n": found.n_labelled,
+        "n_rows": found.n_rows,
+        "n_sources": found.n_groups,
+        "n_train": found.n_train,
+        "target": found.frame.target,
+        "splits": found.n_splits,
+        "candidates": found.n_candidates,
+        "selected": {
+            "path": found.selected.path,
+            "k": found.selected.k,
+            "family": found.selected.family,
+            "judges": list(found.judges),
+        },
+        "test": {
+            **_figures(found.test),
+            "ece_by_split": _number(found.test["ece_by_split"].mean),
+            "ece_chance": _number(found.chance_ece),
+        },
+        "majority": _figures(found.majority),
+        "gain": {
+            "accuracy": _number(found.gain.estimate),
+            "low": _number(found.gain.low),
+            "high": _number(found.gain.high),
+        },
+        "diagnostics": {name: _number(f.mean) for name, f in found.diagnostics.items()},
+        "oracle": {"mse": _number(found.oracle.mean), "deployable": False},
+        "theorem_1_penalty": _number(found.penalty),
+        "guarded_splits": found.guarded,
+        "chosen": dict(found.chosen),
+        "families": {
+            line.family: {
+                "kind": line.kind,
+                "k": _number(line.k),
+                "share": _number(line.share),
+                **_figures(line.figures),
+            }
+            for line in found.families
+        },
+        "notes": list(found.notes),
+    }
+
+
+def _figures(figures: Figures) -> dict[str, Any]:
+    return {
+        **{name: _number(figures[name].mean) for name in SHOWN},
+        "se": {name: _number(figures[name].se) for name in SHOWN},
+    }
+
+
+def _number(value: float) -> float | None:
+    return round(float(value), 6) if math.isfinite(value) else None
+
+
+def tables(found: Study) -> list[Table]:
+    """The choice against majority, then family by family."""
+    return [_headline(found), _families(found)]
+
+
+def _headline(found: Study) -> Table:
+    rows = [
+        ["selected", *(_shown(found.test[name]) for name in SHOWN[:5])],
+        ["majority", *(_shown(found.majority[name]) for name in SHOWN[:5])],
+    ]
+    gain = [100 * x for x in (found.gain.estimate, found.gain.low, found.gain.high)]
+    d = found.diagnostics
+    notes = [
+        f"mean ± standard error over {found.n_splits} splits, {found.n_train} labelled rows to"
+        " learn from; ECE of all test blocks together,"
+        f" where a perfect map would show {found.chance_ece:.3f}",
+        f"accuracy against majority: {gain[0]:+.1f} points [{gain[1]:+.1f}, {gain[2]:+.1f}]",
+        f"patterns: effective {d['h_k'].mean:.1f}, cell pressure {d['cell_pressure'].mean:.3f},"
+        f" unseen {d['unseen'].mean:.1%}, V {d['v'].mean:.3f}",
+        f"menu of {found.n_candidates}; its best in hindsight has MSE {_shown(found.oracle)}"
+        f" (not deployable); theorem 1 allows {found.penalty:.2f} more than the best",
+    ]
+    return Table(
+        f"{found.n_labelled} labelled rows of {found.n_groups} sources,"
+        f" {len(found.frame.judges)} judges, {found.frame.target} target",
+        ["", "accuracy", "balanced", "MSE", "NLL", "ECE"],
+        rows,
+        frozenset(range(1, 6)),
+        notes,
+        brief=True,
+    )
+
+
+def _families(found: Study) -> Table:
+    rows = [
+        [
+            line.family,
+            f"{line.k:.1f}",
+            *(_shown(line.figures[name]) for name in ("accuracy", "mse", "nll")),
+            f"{line.share:.0%}",
+        ]
+        for line in sorted(found.families, key=lambda line: line.figures["mse"].mean)
+    ]
+    return Table(
+        "Families, each with its own best path and prefix by validation",
+        ["family", "K", "accuracy", "MSE", "NLL", "deployed"],
+        rows,
+        frozenset(range(1, 6)),
+        ["deployed: share of splits in which the selector took it"],
+    )
+
+
+def _shown(figure: Figure) -> str:
+    if math.isnan(figure.mean):
+        return NONE
+    return (
+        f"{figure.mean:.3f} ± {figure.se:.3f}" if math.isfinite(figure.se) else f"{figure.mean:.3f}"
+    )

@@ -1,0 +1,189 @@
+"""The menu: every family of maps from the votes of a prefix to the target, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from clash.errors import StatisticsError
+from clash.stats.selection.joint_table import hierarchical_backoff, joint_table, residual_shrinkage
+from clash.stats.selection.panel import Cells, Evidence, Floats
+from clash.stats.selection.scalar import (
+    isotonic,
+    logistic,
+    majority,
+    mean_vote,
+    normalised,
+    one_coin_score,
+    ridge_score,
+)
+from clash.stats.selection.unsupervised import (
+    MOST_ISING,
+    dawid_skene_score,
+    ising_score,
+    tempered,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import MutableMapping
+
+Fit = Callable[[Cells, Evidence], Floats]
+Kind = Literal["scalar", "table", "middle"]
+ANCHOR = "majority"
+MOST_PRODUCTS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """A way to map votes to a target.
+
+    Attributes:
+        name: as on the command line.
+        shows: what it is, in a line.
+        fit: patterns and evidence to predictions (P, C); null where ``latent`` is not.
+        kind: ``scalar`` weighs judges, ``table`` looks patterns up, ``middle`` does both.
+        ordered: the order of the judges matters, not only which they are.
+        latent: a model of the votes alone, whose score ``calibrate`` maps to the labels; fits of
+            the same votes to other labels share it.
+        calibrate: that map.
+        most: judges beyond which it is not offered.
+    """
+
+    name: str
+    shows: str
+    fit: Fit | None
+    kind: Kind
+    ordered: bool = False
+    latent: Fit | None = None
+    calibrate: Callable[[Floats, Evidence], Floats] | None = None
+    most: int | None = None
+
+
+def _ridge(cells: Cells, seen: Evidence) -> Floats:
+    return isotonic(ridge_score(cells, seen), seen)
+
+
+def _ridge_products(cells: Cells, seen: Evidence) -> Floats:
+    return isotonic(ridge_score(cells, seen, products=True), seen)
+
+
+def _one_coin(cells: Cells, seen: Evidence) -> Floats:
+    return isotonic(one_coin_score(cells, seen), seen)
+
+
+def _table(cells: Cells, seen: Evidence) -> Floats:
+    return normalised(joint_table(cells, seen, fallback="lower-prefix"))
+
+
+def _backoff(cells: Cells, seen: Evidence) -> Floats:
+    return normalised(hierarchical_backoff(cells, seen))
+
+
+def _hybrid(cells: Cells, seen: Evidence) -> Floats:
+    scalar = _ridge(cells, seen) if cells.target == "scalar" else logistic(cells, seen)
+    return normalised(residual_shrinkage(cells, seen, scalar))
+
+
+def _logistic_products(cells: Cells, seen: Evidence) -> Floats:
+    return logistic(cells, seen, products=True)
+
+
+def _mean(cells: Cells, seen: Evidence) -> Floats:
+    return isotonic(mean_vote(cells), seen)
+
+
+_ALL = (
+    Family(ANCHOR, "majority, one temperature", majority, "scalar"),
+    Family("mean-isotonic", "mean vote, isotonic", _mean, "scalar"),
+    Family("one-coin-isotonic", "votes weighed by accuracy, isotonic", _one_coin, "scalar"),
+    Family(
+        "dawid-skene-isotonic",
+        "Dawid-Skene on votes alone, isotonic",
+        None,
+        "scalar",
+        latent=dawid_skene_score,
+        calibrate=isotonic,
+    ),
+    Family("ridge-isotonic", "least squares, isotonic", _ridge, "scalar"),
+    Family("logistic", "logistic regression", logistic, "scalar"),
+    Family(
+        "ridge-pairwise",
+        "least squares with products, isotonic",
+        _ridge_products,
+        "scalar",
+        most=MOST_PRODUCTS,
+    ),
+    Family(
+        "logistic-pairwise",
+        "logistic regression with products",
+        _logistic_products,
+        "scalar",
+        most=MOST_PRODUCTS,
+    ),
+    Family(
+        "ising-temperature",
+        "Ising posterior of votes alone, one temperature",
+        None,
+        "scalar",
+        latent=ising_score,
+        calibrate=tempered,
+        most=MOST_ISING,
+    ),
+    Family("joint-table", "smoothed mean of each pattern", _table, "table", ordered=True),
+    Family(
+        "hierarchical-backoff", "cells shrunk to shorter prefixes", _backoff, "middle", ordered=True
+    ),
+    Family("residual-shrinkage", "logistic plus shrunk residuals", _hybrid, "middle"),
+)
+FAMILIES = {family.name: family for family in _ALL}
+
+
+def fitted(
+    family: Family,
+    cells: Cells,
+    seen: Evidence,
+    scores: MutableMapping[str, Floats | StatisticsError] | None = None,
+) -> Floats:
+    """Predictions (P, C) of a family, kept off 0 and 1 by what so many rows can tell.
+
+    Args:
+        family: one of ``FAMILIES``.
+        cells: the patterns of a prefix.
+        seen: the labelled rows.
+        scores: scores of latent models on these cells and votes, kept from fit to fit.
+
+    Raises:
+        StatisticsError: the family has no model for these judges or votes, or nothing is
+            labelled.
+    """
+    if seen.size == 0:
+        raise StatisticsError("no labelled row to fit to")
+    if family.most is not None and cells.values.shape[1] > family.most:
+        raise StatisticsError(f"{family.name} is offered up to {family.most} judges")
+    p = _predicted(family, cells, seen, {} if scores is None else scores)
+    edge = 1 / (2 * (seen.size + 2))
+    return normalised(np.clip(p, edge, 1 - edge))
+
+
+def _predicted(
+    family: Family,
+    cells: Cells,
+    seen: Evidence,
+    scores: MutableMapping[str, Floats | StatisticsError],
+) -> Floats:
+    if family.fit is not None:
+        return family.fit(cells, seen)
+    if family.latent is None or family.calibrate is None:
+        raise StatisticsError(f"{family.name} is no family")
+    if family.name not in scores:
+        try:
+            scores[family.name] = family.latent(cells, seen)
+        except StatisticsError as refusal:
+            scores[family.name] = refusal
+    score = scores[family.name]
+    if isinstance(score, StatisticsError):
+        raise score
+    return family.calibrate(score, seen)

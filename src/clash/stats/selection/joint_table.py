@@ -1,0 +1,186 @@
+"""Maps that look a vote pattern up: the joint table, and what stands between it and a stacker."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from clash.stats.selection.panel import NO_VOTE, summed
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from clash.stats.selection.panel import Cells, Evidence, Floats, Index
+
+Fallback = Literal["global", "lower-prefix"]
+ALPHA = 0.5
+ALPHAS = (0.5, 1.0, 2.0, 5.0)
+_MOST_KEYS = 1 << 48
+PULLS = (1.0, 3.0, 9.0, 27.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """The table of the first k judges.
+
+    Attributes:
+        of_cell: (P,), which of its entries each cell of the whole prefix falls into.
+        n: (Q,), labelled rows.
+        s: (Q, C), their targets.
+    """
+
+    of_cell: Index
+    n: Floats
+    s: Floats
+
+    @classmethod
+    def of(cls, codes: npt.NDArray[np.int16], seen: Evidence) -> Level:
+        """Group the cells by some columns of their codes."""
+        if codes.shape[1] == 0:
+            of_cell = np.zeros(len(codes), np.intp)
+        else:
+            of_cell = np.unique(_keys(codes), return_inverse=True)[1].astype(np.intp)
+        size = int(of_cell.max()) + 1
+        sums = [summed(of_cell, column, size) for column in seen.s.T]
+        return cls(of_cell, summed(of_cell, seen.n, size), np.column_stack(sums))
+
+
+def _keys(codes: npt.NDArray[np.int16]) -> npt.NDArray[np.int64]:
+    """A number for each row, equal for equal rows and only for them."""
+    base = int(codes.max()) - NO_VOTE + 1
+    key, size = np.zeros(len(codes), np.int64), 1
+    for column in codes.T:
+        key = key * base + (column - NO_VOTE)
+        size *= base
+        if size > _MOST_KEYS:
+            key = np.unique(key, return_inverse=True)[1].astype(np.int64)
+            size = len(codes)
+    return key
+
+
+def levels(cells: Cells, seen: Evidence) -> list[Level]:
+    """The tables of 0, 1, …, K judges along the path."""
+    return [Level.of(cells.codes[:, :k], seen) for k in range(cells.codes.shape[1] + 1)]
+
+
+def joint_table(
+    cells: Cells,
+    seen: Evidence,
+    *,
+    alpha: float | None = None,
+    fallback: Fallback = "global",
+) -> Floats:
+    """Equation (12): smoothed mean of each cell, the base rate or a shorter prefix where it is empty.
+
+    Assumes nothing of how votes combine; pays for it by the labels that each cell needs. Fails,
+    silently, where cells are many: see the pressure and the unseen mass.
+
+    Args:
+        cells: the patterns of the prefix.
+        seen: the labelled rows.
+        alpha: pseudo-rows of the base rate; by default the one of ``ALPHAS`` that predicts
+            left-out rows best.
+        fallback: ``lower-prefix`` looks an empty cell up in the longest prefix that was seen.
+
+    Returns:
+        (P, C).
+    """
+    whole = Level.of(cells.codes, seen)
+    base = seen.base
+    if alpha is None:
+        risks = [_left_out(whole, seen, base, a) for a in ALPHAS]
+        alpha = ALPHAS[int(np.argmin(risks))]
+    p = _smoothed(whole, base, alpha)
+    if fallback == "lower-prefix":
+        empty = whole.n[whole.of_cell] == 0
+        for level in levels(cells, seen)[:-1]:
+            found = empty & (level.n[level.of_cell] > 0)
+            p[found] = _smoothed(level, base, alpha)[found]
+    return p
+
+
+def _smoothed(level: Level, base: Floats, alpha: float) -> Floats:
+    table = (level.s + alpha * base) / (level.n + alpha)[:, None]
+    return np.asarray(table[level.of_cell])
+
+
+def _left_out(level: Level, seen: Evidence, base: Floats, alpha: float) -> float:
+    """Squared error of rows predicted from their cell without themselves, for 0/1 targets."""
+    others = np.maximum(level.n - 1, 0)[:, None] + alpha
+    if_one = (level.s - 1 + alpha * base) / others
+    if_zero = (level.s + alpha * base) / others
+    total = level.s * (1 - if_one) ** 2 + (level.n[:, None] - level.s) * if_zero**2
+    return float(total.sum() / max(seen.size, 1.0))
+
+
+def hierarchical_backoff(cells: Cells, seen: Evidence, *, pull: float | None = None) -> Floats:
+    """Each cell shrunk to the cell of one judge fewer, that to the next, and so to the base rate.
+
+    Args:
+        cells: the patterns of the prefix.
+        seen: the labelled rows.
+        pull: pseudo-rows that a shorter prefix is worth; by default the one of ``PULLS`` that
+            predicts left-out rows best.
+
+    Returns:
+        (P, C).
+    """
+    tables = levels(cells, seen)
+    if pull is None:
+        risks = [_backoff_left_out(tables, seen, tau) for tau in PULLS]
+        pull = PULLS[int(np.argmin(risks))]
+    p = np.broadcast_to(seen.base, (len(cells.codes), cells.n_classes))
+    for level in tables[1:]:
+        p = (level.s[level.of_cell] + pull * p) / (level.n[level.of_cell] + pull)[:, None]
+    return np.asarray(p)
+
+
+def _backoff_left_out(tables: list[Level], seen: Evidence, pull: float) -> float:
+    """Squared error of left-out rows; leaving one out takes one from every table it is in."""
+    total = 0.0
+    for out, weight in ((1.0, seen.s), (0.0, seen.n[:, None] - seen.s)):
+        p = np.broadcast_to(seen.base, seen.s.shape)
+        for level in tables[1:]:
+            n = np.maximum(level.n[level.of_cell] - 1, 0)[:, None]
+            p = (np.maximum(level.s[level.of_cell] - out, 0) + pull * p) / (n + pull)
+        total += float((weight * (out - p) ** 2).sum())
+    return total / max(seen.size, 1.0)
+
+
+def residual_shrinkage(
+    cells: Cells, seen: Evidence, scalar: Floats, *, pull: float | None = None
+) -> Floats:
+    """Equation (13): a scalar map plus the mean residual of each cell, shrunk by its count.
+
+    Args:
+        cells: the patterns of the prefix.
+        seen: the labelled rows.
+        scalar: (P, C), predictions of the scalar map, fitted to the same rows.
+        pull: tau; by default the one of ``PULLS``, or no table at all, that predicts left-out
+            rows best, the scalar map held fixed.
+
+    Returns:
+        (P, C), clipped to [0, 1].
+    """
+    level = Level.of(cells.codes, seen)
+    size = len(level.n)
+    excess = seen.s - seen.n[:, None] * scalar
+    total = np.column_stack([summed(level.of_cell, c, size) for c in excess.T])[level.of_cell]
+    n = level.n[level.of_cell][:, None]
+    if pull is None:
+        risks = [_residual_left_out(seen, scalar, total, n, tau) for tau in (*PULLS, np.inf)]
+        pull = (*PULLS, np.inf)[int(np.argmin(risks))]
+    # n / (n + tau) times the mean residual total / n.
+    return np.clip(scalar + total / (n + pull), 0.0, 1.0)
+
+
+def _residual_left_out(
+    seen: Evidence, scalar: Floats, total: Floats, n: Floats, pull: float
+) -> float:
+    risk = 0.0
+    for out, weight in ((1.0, seen.s), (0.0, seen.n[:, None] - seen.s)):
+        rest = (total - (out - scalar)) / (np.maximum(n - 1, 0) + pull)
+        risk += float((weight * (out - np.clip(scalar + rest, 0, 1)) ** 2).sum())
+    return risk / max(seen.size, 1.0)

@@ -1,0 +1,136 @@
+"""How good predictions of a target with C columns are, row by row and on average."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from clash.stats.scoring import ece
+
+Floats = npt.NDArray[np.float64]
+Loss = Literal["mse", "nll"]
+
+CLIP = 1e-3
+"""Probabilities are kept this far from 0 and 1 in the log-loss: one sure error costs 6.9."""
+LEVEL = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Metrics:
+    """Means over rows.
+
+    Attributes:
+        mse: squared error; over three classes half the sum, so that two give the same either way.
+        nll: -log of the probability of the label, in nats; cross-entropy where targets are shares.
+        accuracy: rows on the side of the label; a prediction in the middle earns half.
+        balanced_accuracy: mean over classes of the accuracy in each.
+        ece: expected calibration error over ten bins of equal mass; over three classes the mean
+            of the three. Biased upwards by few rows.
+        pearson: correlation of prediction (the expected side) and label; NaN where one is constant.
+        spearman: the same of ranks.
+    """
+
+    mse: float
+    nll: float
+    accuracy: float
+    balanced_accuracy: float
+    ece: float
+    pearson: float
+    spearman: float
+
+    @classmethod
+    def names(cls) -> list[str]:
+        """The metrics, in order."""
+        return [f.name for f in fields(cls)]
+
+
+def losses(p: Floats, y: Floats, loss: Loss) -> Floats:
+    """(n,), squared error or cross-entropy of each row; p and y of shape (n, C)."""
+    if loss == "mse":
+        gap = ((p - y) ** 2).sum(axis=1)
+        return np.asarray(gap if p.shape[1] == 1 else gap / 2)
+    q = np.clip(p, CLIP, 1 - CLIP)
+    if p.shape[1] == 1:
+        return np.asarray(-(y * np.log(q) + (1 - y) * np.log1p(-q))[:, 0])
+    return np.asarray(-(y * np.log(q)).sum(axis=1))
+
+
+def expected_side(p: Floats) -> Floats:
+    """(n,), the mean of the target in [0, 1]: a tie is 0.5."""
+    return p[:, 0] if p.shape[1] == 1 else p[:, 2] + 0.5 * p[:, 1]
+
+
+def verdicts(p: Floats) -> Floats:
+    """(n, C) shares of the verdict: the likeliest class, shared where several are."""
+    table = np.column_stack([1 - p[:, 0], p[:, 0]]) if p.shape[1] == 1 else p
+    top = table >= table.max(axis=1, keepdims=True) - LEVEL
+    return np.asarray(top / top.sum(axis=1, keepdims=True))
+
+
+def classes(y: Floats) -> Floats:
+    """(n, C or 2), which class a target is in: scores by their side of the middle, shared there."""
+    if y.shape[1] > 1:
+        return y
+    one = np.where(np.abs(y[:, 0] - 0.5) <= LEVEL, 0.5, y[:, 0] > 0.5)
+    return np.column_stack([1 - one, one])
+
+
+def credits_of(p: Floats, y: Floats, verdict: Floats | None = None) -> Floats:
+    """(n,), what the verdict of each row earns."""
+    said = verdicts(p) if verdict is None else verdict
+    return np.asarray((said * classes(y)).sum(axis=1))
+
+
+def measure(p: Floats, y: Floats, verdict: Floats | None = None) -> Metrics:
+    """All metrics of predictions (n, C) against targets (n, C).
+
+    Args:
+        p: predictions.
+        y: targets.
+        verdict: shares of the verdict (see :func:`verdicts`), where it is not the likeliest class.
+    """
+    truth, earned = classes(y), credits_of(p, y, verdict)
+    weight = truth.sum(axis=0)
+    by_class = (earned @ truth)[weight > 0] / weight[weight > 0]
+    side, label = expected_side(p), expected_side(y)
+    return Metrics(
+        mse=float(losses(p, y, "mse").mean()),
+        nll=float(losses(p, y, "nll").mean()),
+        accuracy=float(earned.mean()),
+        balanced_accuracy=float(by_class.mean()),
+        ece=calibration_error(p, y),
+        pearson=_correlation(side, label),
+        spearman=_correlation(_ranks(side), _ranks(label)),
+    )
+
+
+def calibration_error(p: Floats, y: Floats, n_bins: int = 10) -> float:
+    """Expected calibration error, bins of equal mass; mean over classes where there are three."""
+    if p.shape[1] > 1:
+        return float(np.mean([ece(p[:, c], y[:, c], n_bins=n_bins) for c in range(p.shape[1])]))
+    if np.isin(y, (0.0, 1.0)).all():
+        return ece(p[:, 0], y[:, 0], n_bins=n_bins)
+    return _soft_ece(p[:, 0], y[:, 0], n_bins)
+
+
+def _soft_ece(p: Floats, y: Floats, n_bins: int) -> float:
+    """The same where targets are shares."""
+    height = (_ranks(p) - 0.5) / len(p)
+    place = np.minimum((height * n_bins).astype(np.intp), n_bins - 1)
+    gap = np.bincount(place, p - y, n_bins)
+    return float(np.abs(gap).sum() / len(p))
+
+
+def _ranks(x: Floats) -> Floats:
+    """Ranks from 1, equal values sharing the middle one."""
+    _, code, count = np.unique(x, return_inverse=True, return_counts=True)
+    return np.asarray((np.cumsum(count) - (count - 1) / 2)[code])
+
+
+def _correlation(x: Floats, y: Floats) -> float:
+    a, b = x - x.mean(), y - y.mean()
+    scale = float(np.sqrt((a @ a) * (b @ b)))
+    return float(a @ b) / scale if scale > 1e-12 else float("nan")

@@ -1,0 +1,341 @@
+"""Votes collapsed to patterns, and the labels that may and may not be seen.
+
+Everything a family of maps needs of labelled rows is, by pattern of votes, how many there are
+and the sum of their targets. Rows are collapsed once; a prefix of judges collapses the patterns.
+
+A target has C columns: one for two sides (P(side 1)) and for scores (scaled to [0, 1]), three
+for sides and ties (side 0, tie, side 1).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from clash.errors import StatisticsError
+from clash.stats.selection.metrics import Loss, Metrics, credits_of, losses, measure
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Floats = npt.NDArray[np.float64]
+Index = npt.NDArray[np.intp]
+Target = Literal["binary", "three", "scalar"]
+
+NO_VOTE = -1
+BINS = 5
+"""Levels that a score is rounded to as a value of a joint pattern."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """Distinct vote patterns of some judges, in the order of the path.
+
+    Attributes:
+        values: (P, K), votes in [0, 1] (0.5 a tie), NaN where there is none.
+        codes: int16 (P, K), the outcome of each vote, ``NO_VOTE`` where there is none.
+        target: what is predicted.
+        of_pattern: (P_all,), the cell of each pattern of the whole panel.
+    """
+
+    values: Floats
+    codes: npt.NDArray[np.int16]
+    target: Target
+    of_pattern: Index
+
+    @property
+    def n_classes(self) -> int:
+        """C."""
+        return 3 if self.target == "three" else 1
+
+    @property
+    def for_class(self) -> Floats:
+        """(P, K, C), what each vote says for each class; NaN where there is none."""
+        if self.target != "three":
+            return self.values[:, :, None]
+        said: Floats = (self.values[:, :, None] == np.array([0.0, 0.5, 1.0])).astype(float)
+        said[np.isnan(self.values)] = np.nan
+        return said
+
+    @property
+    def design(self) -> Floats:
+        """(P, K) sides from -1 to 1, and for three classes K columns of ties; 0 without a vote."""
+        side = np.nan_to_num(2 * self.values - 1)
+        tied = (self.values == 0.5).astype(float)
+        return np.asarray(np.hstack([side, tied]) if self.target == "three" else side)
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What labelled rows say, by cell: all that a fit may know.
+
+    Attributes:
+        n: (P,), labelled rows.
+        s: (P, C), sum of their targets.
+        votes: (P,), rows whose votes may be looked at, labelled or not.
+    """
+
+    n: Floats
+    s: Floats
+    votes: Floats
+
+    @property
+    def size(self) -> float:
+        """Labelled rows."""
+        return float(self.n.sum())
+
+    @property
+    def base(self) -> Floats:
+        """(C,), mean target, pulled by one row towards the middle."""
+        c = self.s.shape[1]
+        prior = 0.5 if c == 1 else 1 / c
+        return np.asarray((self.s.sum(axis=0) + prior) / (self.size + 1))
+
+    @property
+    def mean(self) -> Floats:
+        """(P, C), mean target of each cell; 0 where it is empty."""
+        return np.asarray(self.s / np.maximum(self.n, 1e-300)[:, None] * (self.n > 0)[:, None])
+
+    def on(self, cells: Cells) -> Evidence:
+        """The same evidence, by the cells of some judges."""
+        size = len(cells.values)
+        gather = cells.of_pattern
+        columns = [summed(gather, column, size) for column in self.s.T]
+        return Evidence(
+            summed(gather, self.n, size),
+            np.column_stack(columns),
+            summed(gather, self.votes, size),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """Rows whose labels a fit or a choice may see.
+
+    Attributes:
+        pattern: (n,), pattern of the whole panel.
+        y: (n, C), targets.
+        group: (n,), rows of one source.
+    """
+
+    pattern: Index
+    y: Floats
+    group: Index
+
+    def take(self, rows: npt.NDArray[np.bool_] | Index) -> Labelled:
+        """Some of the rows."""
+        return Labelled(self.pattern[rows], self.y[rows], self.group[rows])
+
+    def evidence(self, n_patterns: int, votes: Floats | None = None) -> Evidence:
+        """Counts and sums by pattern of the whole panel."""
+        n = np.bincount(self.pattern, minlength=n_patterns).astype(float)
+        s = np.column_stack([summed(self.pattern, y, n_patterns) for y in self.y.T])
+        return Evidence(n, s, n if votes is None else votes)
+
+    def losses(self, p: Floats, loss: Loss) -> Floats:
+        """(n,), the loss of each row under predictions by pattern (P, C)."""
+        return losses(p[self.pattern], self.y, loss)
+
+    def credits(self, p: Floats) -> Floats:
+        """(n,), what the verdict of each row earns, under predictions by pattern (P, C)."""
+        return credits_of(p[self.pattern], self.y)
+
+
+@dataclass(frozen=True, slots=True)
+class Sealed:
+    """The test block. Its labels answer only how good given predictions are.
+
+    No fit takes a ``Sealed``, and it gives out no label.
+    """
+
+    _rows: Labelled = field(repr=False)
+
+    @property
+    def n(self) -> int:
+        """Rows."""
+        return len(self._rows.pattern)
+
+    @property
+    def patterns(self) -> Index:
+        """(n,), the votes of its rows, which are no secret."""
+        return self._rows.pattern
+
+    def measure(self, p: Floats, verdict: Floats | None = None) -> Metrics:
+        """Every metric of predictions by pattern, shape (P, C)."""
+        said = None if verdict is None else verdict[self._rows.pattern]
+        return measure(p[self._rows.pattern], self._rows.y, said)
+
+    def gains(self, p: Floats, other: Floats) -> Floats:
+        """(n,), what the verdicts of p earn more than those of other, by row."""
+        return self._rows.credits(p) - self._rows.credits(other)
+
+    @classmethod
+    def together(cls, blocks: Sequence[Sealed]) -> Sealed:
+        """Several blocks as one; the patterns of block i are moved up by i times ``stride``.
+
+        A block of a few dozen rows has an expected calibration error of mostly noise; several
+        have less.
+        """
+        parts = [block._rows for block in blocks]  # noqa: SLF001 - our own
+        stride = cls.stride(blocks)
+        pattern = np.concatenate([p.pattern + i * stride for i, p in enumerate(parts)])
+        y = np.concatenate([p.y for p in parts])
+        return cls(Labelled(pattern, y, np.concatenate([p.group for p in parts])))
+
+    @classmethod
+    def stride(cls, blocks: Sequence[Sealed]) -> int:
+        """How far apart the patterns of blocks lie that are put together."""
+        return 1 + max(int(block.patterns.max(initial=0)) for block in blocks)
+
+    def mse(self, p: Floats) -> float:
+        """Mean squared error of predictions by pattern."""
+        return float(self._rows.losses(p, "mse").mean())
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Rows of votes with their targets, collapsed.
+
+    Attributes:
+        values: (P, J), votes of each pattern in [0, 1], NaN where there is none.
+        codes: (P, J), their outcomes.
+        pattern: (N,), the pattern of each row.
+        target: what labels are.
+        labelled: (N,), whether the row has a label.
+        group: (N,), rows of one source are never parted.
+    """
+
+    values: Floats
+    codes: npt.NDArray[np.int16]
+    pattern: Index
+    target: Target
+    labelled: npt.NDArray[np.bool_]
+    group: Index
+    _y: Floats = field(repr=False)
+    _cells: dict[tuple[int, ...], Cells] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        votes: npt.ArrayLike,
+        labels: npt.ArrayLike,
+        groups: npt.ArrayLike,
+        target: Target,
+    ) -> Panel:
+        """Collapse votes (N, J) and labels (N,), both in [0, 1], NaN where there is none.
+
+        Raises:
+            StatisticsError: shapes that differ, values outside [0, 1], labels that are not of
+                the target, or no votes.
+        """
+        table, y = np.asarray(votes, float), np.asarray(labels, float)
+        group = np.unique(np.asarray(groups), return_inverse=True)[1].astype(np.intp)
+        _check(table, y, group, target)
+        first, inverse = _collapse(_fine(table))
+        known = ~np.isnan(y)
+        return cls(
+            table[first],
+            outcome_codes(table)[first],
+            inverse,
+            target,
+            known,
+            group,
+            _targets(y, target),
+        )
+
+    @property
+    def n_rows(self) -> int:
+        """N."""
+        return len(self.pattern)
+
+    @property
+    def n_judges(self) -> int:
+        """J."""
+        return int(self.values.shape[1])
+
+    @property
+    def n_patterns(self) -> int:
+        """P."""
+        return len(self.values)
+
+    @property
+    def n_classes(self) -> int:
+        """C."""
+        return 3 if self.target == "three" else 1
+
+    def cells(self, judges: Sequence[int]) -> Cells:
+        """The patterns as these judges see them; kept, for splits share it."""
+        key = tuple(judges)
+        if key not in self._cells:
+            columns = list(key)
+            first, inverse = _collapse(_fine(self.values[:, columns]))
+            self._cells[key] = Cells(
+                self.values[first][:, columns], self.codes[first][:, columns], self.target, inverse
+            )
+        return self._cells[key]
+
+    def rows(self, index: Index) -> Labelled:
+        """Labelled rows that may be learnt from.
+
+        Raises:
+            StatisticsError: one of them has no label.
+        """
+        if not self.labelled[index].all():
+            raise StatisticsError("a row without a label cannot be learnt from")
+        return Labelled(self.pattern[index], self._y[index], self.group[index])
+
+    def seal(self, index: Index) -> Sealed:
+        """Labelled rows that may only be measured on."""
+        return Sealed(self.rows(index))
+
+    def votes(self, index: Index) -> Floats:
+        """(P,), how often each pattern occurs among some rows, labelled or not."""
+        return np.bincount(self.pattern[index], minlength=self.n_patterns).astype(float)
+
+
+def summed(place: Index, weights: Floats, size: int) -> Floats:
+    """(size,), the sum of the weights that fall into each place."""
+    return np.asarray(np.bincount(place, weights, size), np.float64)
+
+
+def outcome_codes(table: Floats) -> npt.NDArray[np.int16]:
+    """Votes in [0, 1] as outcomes: their own values where these are few, else ``BINS`` levels."""
+    missing = np.isnan(table)
+    filled = np.where(missing, 0.0, table)
+    few = np.isin(filled, (0.0, 0.5, 1.0)).all()
+    levels = 3 if few else BINS
+    return np.where(missing, NO_VOTE, np.round(filled * (levels - 1))).astype(np.int16)
+
+
+def _fine(table: Floats) -> npt.NDArray[np.int16]:
+    """Votes to four decimals, which is where two scores stop being different."""
+    missing = np.isnan(table)
+    return np.where(missing, NO_VOTE, np.round(np.where(missing, 0.0, table) * 10_000)).astype(
+        np.int16
+    )
+
+
+def _collapse(codes: npt.NDArray[np.int16]) -> tuple[Index, Index]:
+    packed = np.ascontiguousarray(codes).view(np.dtype((np.void, codes.shape[1] * 2))).ravel()
+    _, first, inverse = np.unique(packed, return_index=True, return_inverse=True)
+    return first.astype(np.intp), inverse.astype(np.intp)
+
+
+def _targets(y: Floats, target: Target) -> Floats:
+    if target != "three":
+        return y[:, None]
+    return np.where(np.isnan(y)[:, None], np.nan, y[:, None] == np.array([0.0, 0.5, 1.0]))
+
+
+def _check(table: Floats, y: Floats, group: Index, target: Target) -> None:
+    if table.ndim != 2 or 0 in table.shape or y.shape != (len(table),) or len(group) != len(y):
+        raise StatisticsError(f"votes {table.shape}, labels {y.shape}, groups {group.shape}")
+    for values, name in ((table, "votes"), (y, "labels")):
+        if np.any((values < 0) | (values > 1)):
+            raise StatisticsError(f"{name} lie in [0, 1]")
+    allowed = {"binary": (0.0, 1.0), "three": (0.0, 0.5, 1.0)}.get(target)
+    if allowed is not None and not np.isin(y[~np.isnan(y)], allowed).all():
+        raise StatisticsError(f"labels of a {target} target are {allowed}")

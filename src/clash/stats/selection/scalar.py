@@ -1,0 +1,240 @@
+"""Maps that weigh judges one by one: vote means, reliabilities, ridge and logistic stackers."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from clash.stats.latent.fit import logit, sigmoid
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from clash.stats.selection.panel import Cells, Evidence, Floats
+
+    Bools = npt.NDArray[np.bool_]
+
+ALPHA = 0.5
+"""Pseudo-rows of the base rate in every block of an isotonic map."""
+
+
+def normalised(p: Floats) -> Floats:
+    """Predictions by class that add up to one; a single column is left alone."""
+    if p.shape[1] == 1:
+        return p
+    q = np.maximum(p, 1e-6)
+    return np.asarray(q / q.sum(axis=1, keepdims=True))
+
+
+def isotonic(score: Floats, seen: Evidence) -> Floats:
+    """Calibrate scores by isotonic regression on the labelled rows, column by column.
+
+    The direction is that of the correlation, so that a score that points the wrong way is turned.
+    Blocks are smoothed as cells of the joint table are, for a block of three rows that agree
+    knows nothing for sure; between blocks the map is linear, beyond them constant.
+
+    Args:
+        score: (P, C).
+        seen: the labelled rows.
+
+    Returns:
+        (P, C); the base rate where nothing is labelled.
+    """
+    base, used = seen.base, seen.n > 0
+    if not used.any():
+        return np.tile(base, (len(score), 1))
+    columns = [
+        _monotone(score[:, c], used, seen.n, seen.mean[:, c], float(base[c]))
+        for c in range(score.shape[1])
+    ]
+    return normalised(np.column_stack(columns))
+
+
+def _monotone(score: Floats, used: Bools, n: Floats, mean: Floats, base: float) -> Floats:
+    from scipy.optimize import isotonic_regression
+
+    x, code = np.unique(np.round(score[used], 9), return_inverse=True)
+    weight = np.bincount(code, n[used])
+    y = np.bincount(code, n[used] * mean[used]) / weight
+    centre = x - weight @ x / weight.sum()
+    rising = bool(weight @ (centre * y) >= 0)
+    found = isotonic_regression(y, weights=weight, increasing=rising)
+    size = np.repeat(found.weights, np.diff(found.blocks))
+    smooth = (size * found.x + ALPHA * base) / (size + ALPHA)
+    # Small blocks are pulled further, which can put two of them out of order.
+    level = isotonic_regression(smooth, weights=weight, increasing=rising).x
+    return np.asarray(np.interp(score, x, level))
+
+
+def mean_vote(cells: Cells) -> Floats:
+    """(P, C), share of the votes for each class; its prior where nobody voted."""
+    said = cells.for_class
+    voted = ~np.isnan(said)
+    count = voted.sum(axis=1)
+    prior = 0.5 if cells.n_classes == 1 else 1 / 3
+    total = np.where(voted, said, 0.0).sum(axis=1)
+    return np.asarray(np.where(count > 0, total / np.maximum(count, 1), prior))
+
+
+def majority(cells: Cells, seen: Evidence) -> Floats:
+    """Uniform majority, its share made a probability by one temperature; never changes a verdict.
+
+    The anchor that everything else has to beat.
+    """
+    said = cells.for_class
+    voted = ~np.isnan(said)
+    prior = 1.0 if cells.n_classes == 1 else 2 / 3
+    total = np.where(voted, said, 0.0).sum(axis=1) + prior
+    share = total / (voted.sum(axis=1) + (2 if cells.n_classes == 1 else 3) * prior)
+    if cells.n_classes == 1:
+        odds = logit(share)
+        return sigmoid(scale(odds, seen) * odds)
+    return _powered(np.log(share), seen)
+
+
+def scale(odds: Floats, seen: Evidence) -> float:
+    """The positive factor on log-odds (P, 1) that predicts the labels best, with one row of doubt."""
+    from scipy.optimize import minimize_scalar
+
+    used = seen.n > 0
+    x, n, s = odds[used, 0], seen.n[used], seen.s[used, 0]
+
+    def loss(a: float) -> float:
+        return float(n @ np.logaddexp(0, a * x) - s @ (a * x)) + 0.5 * (a - 1) ** 2
+
+    return float(minimize_scalar(loss, bounds=(0.02, _STEEPEST), method="bounded").x)
+
+
+_STEEPEST = 8.0
+
+
+def _powered(logs: Floats, seen: Evidence) -> Floats:
+    """Class probabilities raised to the power that predicts the labelled rows best."""
+    from scipy.optimize import minimize_scalar
+
+    used = seen.n > 0
+    x, n, s = logs[used], seen.n[used], seen.s[used]
+
+    def loss(a: float) -> float:
+        total = np.logaddexp.reduce(a * x, axis=1)
+        return float(n @ total - (s * a * x).sum()) + 0.5 * (a - 1) ** 2
+
+    a = float(minimize_scalar(loss, bounds=(0.02, _STEEPEST), method="bounded").x)
+    p = np.exp(a * logs - np.logaddexp.reduce(a * logs, axis=1)[:, None])
+    return np.asarray(p)
+
+
+def one_coin_score(cells: Cells, seen: Evidence) -> Floats:
+    """(P, C), log-odds by each judge's accuracy on the labelled rows, as if independent.
+
+    A judge that is right with probability r adds log(r (C - 1) / (1 - r)) to the class it names;
+    two pseudo-votes, one right and one wrong, keep a judge never seen to err from deciding alone.
+    """
+    said = cells.for_class
+    voted = ~np.isnan(said)
+    filled = np.where(voted, said, 0.0)
+    rows = seen.n[:, None]
+    if cells.n_classes == 1:
+        v, m = filled[:, :, 0], seen.mean
+        # Expected credit of a vote v against a share m of labels for side 1.
+        hit = np.where(voted[:, :, 0], v * m + (1 - v) * (1 - m), 0.0)
+        count = (rows * voted[:, :, 0]).sum(axis=0)
+    else:
+        hit = np.einsum("pkc,pc->pk", filled, seen.mean)
+        count = (rows * voted[:, :, 0]).sum(axis=0)
+    right = ((rows * hit).sum(axis=0) + 1) / (count + 2)
+    others = 1 if cells.n_classes == 1 else 2
+    weight = np.log(right * others) - np.log1p(-right)
+    if cells.n_classes == 1:
+        return np.asarray(np.where(voted[:, :, 0], 2 * filled[:, :, 0] - 1, 0.0) @ weight)[:, None]
+    total = np.einsum("pkc,k->pc", filled, weight)
+    return np.asarray(np.exp(total - np.logaddexp.reduce(total, axis=1)[:, None]))
+
+
+def with_products(design: Floats) -> Floats:
+    """The design with the product of every two columns."""
+    pairs = list(combinations(range(design.shape[1]), 2))
+    if not pairs:
+        return design
+    first, second = np.array(pairs).T
+    return np.hstack([design, design[:, first] * design[:, second]])
+
+
+def ridge_score(cells: Cells, seen: Evidence, *, products: bool = False) -> Floats:
+    """(P, C), least squares on the votes with a ridge of one row, by the normal equations."""
+    x = with_products(cells.design) if products else cells.design
+    n, mean = seen.n, seen.mean
+    centre_x, centre_y = n @ x / n.sum(), n @ mean / n.sum()
+    a, b = x - centre_x, mean - centre_y
+    weighed = a * n[:, None]
+    slopes = np.linalg.solve(weighed.T @ a + np.eye(x.shape[1]), weighed.T @ b)
+    return np.asarray(centre_y + a @ slopes)
+
+
+def logistic(cells: Cells, seen: Evidence, *, products: bool = False) -> Floats:
+    """(P, C), logistic regression on the votes, ridge of one row; multinomial for three classes.
+
+    A target that is a share counts as so much of a row of either side.
+    """
+    x = with_products(cells.design) if products else cells.design
+    if cells.n_classes == 1:
+        odds = binomial(x, seen.n, seen.s[:, 0])
+        return sigmoid(odds)[:, None]
+    return _multinomial(x, seen)
+
+
+def binomial(x: Floats, n: Floats, s: Floats, ridge: float = 1.0) -> Floats:
+    """(P,), log-odds by logistic regression with ``ridge`` on the slopes, from counts.
+
+    Newton's method on the penalised likelihood of s of n by row; scikit-learn's estimator has
+    the same optimum (a test holds it to that) and takes ten times as long on a few patterns.
+    """
+    used = n > 0
+    a = np.column_stack([np.ones(used.sum()), x[used]])
+    n, s = n[used], s[used]
+    penalty = np.full(a.shape[1], ridge)
+    penalty[0] = 1e-3
+    beta = np.zeros(a.shape[1])
+    beta[0] = float(logit((s.sum() + 0.5) / (n.sum() + 1)))
+    value = _deviance(a, n, s, penalty, beta)
+    for _ in range(_MOST_STEPS):
+        mean = sigmoid(a @ beta)
+        slope = a.T @ (n * mean - s) + penalty * beta
+        curve = (a * (n * mean * (1 - mean))[:, None]).T @ a
+        curve[np.diag_indices_from(curve)] += penalty
+        step = np.linalg.solve(curve, slope)
+        new = _deviance(a, n, s, penalty, beta - step)
+        while new > value + 1e-12 and np.abs(step).max() > 1e-12:
+            step = step / 2
+            new = _deviance(a, n, s, penalty, beta - step)
+        beta = beta - step
+        if value - new < 1e-9 * (1 + abs(value)):
+            break
+        value = new
+    return np.asarray(beta[0] + x @ beta[1:])
+
+
+_MOST_STEPS = 50
+
+
+def _deviance(a: Floats, n: Floats, s: Floats, penalty: Floats, beta: Floats) -> float:
+    odds = a @ beta
+    return float(n @ np.logaddexp(0, odds) - s @ odds + 0.5 * penalty @ beta**2)
+
+
+def _multinomial(x: Floats, seen: Evidence) -> Floats:
+    """(P, 3); a class that no labelled row has gets the base rate's share."""
+    from sklearn.linear_model import LogisticRegression
+
+    there = np.flatnonzero(seen.s.sum(axis=0) > 0)
+    p = np.tile(seen.base, (len(x), 1))
+    if len(there) < 2:
+        return p
+    cell, which = np.nonzero(seen.s[:, there])
+    weight = seen.s[cell, there[which]]
+    fit = LogisticRegression(C=1.0, tol=1e-3, max_iter=200)
+    fit.fit(x[cell], which, sample_weight=weight)
+    p[:, there] = fit.predict_proba(x) * seen.base[there].sum()
+    return normalised(p)

@@ -1,0 +1,122 @@
+"""Whether rows without labels look like those a map was fitted to."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from clash.stats.selection.metrics import verdicts
+from clash.stats.selection.scalar import mean_vote
+
+if TYPE_CHECKING:
+    from clash.stats.selection.panel import Cells, Floats
+
+ALPHA = 0.001
+"""Level of the test of the vote distribution: it is a warning to act on, not a curiosity."""
+FLIPS = 0.15
+"""Rise in the share of verdicts against majority from which on the map is not trusted."""
+UNSEEN = 0.1
+"""Rise in the share of rows with a pattern nobody labelled, likewise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """How new rows differ from the labelled ones, as the judges of the map see them.
+
+    Attributes:
+        distance: total variation between the two distributions of patterns, 0 to 1.
+        p: of the hypothesis that judges vote and agree alike in both, Holm's correction over
+            judges and pairs of judges; 1 where there is nothing to compare.
+        worst: the judge, or pair of them, that differs most, as columns.
+        unseen: share of new rows whose pattern no labelled row has.
+        expected_unseen: the share to expect in the domain of the labels (Good and Turing).
+        flips: share of new rows on which the map contradicts majority.
+        expected_flips: the share among the labelled rows.
+        reasons: what speaks against using the map there; empty where nothing does.
+    """
+
+    distance: float
+    p: float
+    worst: tuple[int, ...]
+    unseen: float
+    expected_unseen: float
+    flips: float
+    expected_flips: float
+    reasons: tuple[str, ...]
+
+    @property
+    def found(self) -> bool:
+        """Whether to fall back."""
+        return bool(self.reasons)
+
+
+def compare(cells: Cells, labelled: Floats, new: Floats, p: Floats) -> Shift:
+    """Compare labelled and new rows by their votes and by what the map makes of them.
+
+    No label of the new rows is needed, nor does it help: a shift in what the votes mean, while
+    they stay as frequent, cannot be seen this way.
+
+    Args:
+        cells: patterns of the judges of the map, covering both.
+        labelled: (P,), labelled rows by pattern.
+        new: (P,), new rows by pattern.
+        p: (P, C), predictions of the map.
+    """
+    before, after = labelled / labelled.sum(), new / max(new.sum(), 1.0)
+    distance = float(np.abs(before - after).sum() / 2)
+    unseen = float(after[labelled == 0].sum())
+    expected = float((labelled == 1).sum() / labelled.sum())
+    against = _against_majority(cells, p)
+    flips, usual = float(after @ against), float(before @ against)
+    level, worst = _moments_differ(cells, labelled, new)
+    reasons = _reasons(level, unseen - expected, flips, usual, labelled.sum(), new.sum())
+    return Shift(distance, level, worst, unseen, expected, flips, usual, tuple(reasons))
+
+
+def _reasons(
+    level: float, unseen: float, flips: float, usual: float, n: float, m: float
+) -> list[str]:
+    reasons = []
+    if level < ALPHA:
+        reasons.append(f"judges vote or agree otherwise than on the labelled rows (p {level:.1g})")
+    if unseen > UNSEEN + 2 * math.sqrt(0.25 / max(m, 1)):
+        reasons.append(f"{unseen:.0%} more rows than expected have a pattern without a label")
+    error = 2 * math.sqrt(usual * (1 - usual) * (1 / max(n, 1) + 1 / max(m, 1)))
+    if abs(flips - usual) > FLIPS + error:
+        reasons.append(f"the map contradicts majority on {flips:.0%} of the rows, not {usual:.0%}")
+    return reasons
+
+
+def _against_majority(cells: Cells, p: Floats) -> Floats:
+    """(P,), 1 where the likeliest class has none of the plurality, 0 where it is it."""
+    return np.asarray(
+        1 - np.minimum((verdicts(p) > 0) * (verdicts(mean_vote(cells)) > 0), 1).max(1)
+    )
+
+
+def _moments_differ(cells: Cells, n: Floats, m: Floats) -> tuple[float, tuple[int, ...]]:
+    """The smallest p, by Holm, over each judge's mean vote and each pair's agreement."""
+    side = np.where(np.isnan(cells.values), np.nan, 2 * cells.values - 1)
+    k = side.shape[1]
+    tests: list[tuple[float, tuple[int, ...]]] = []
+    for i in range(k):
+        tests.append((_two_sample(side[:, i], n, m), (i,)))
+        tests += [(_two_sample(side[:, i] * side[:, j], n, m), (i, j)) for j in range(i)]
+        tests.append((_two_sample(np.isnan(side[:, i]).astype(float), n, m), (i,)))
+    p, worst = min(tests)
+    return min(1.0, p * len(tests)), worst
+
+
+def _two_sample(x: Floats, n: Floats, m: Floats) -> float:
+    """Two-sided p of equal means under two weightings; rows without a value are left out."""
+    known = ~np.isnan(x)
+    x, n, m = x[known], n[known], m[known]
+    if n.sum() < 2 or m.sum() < 2:
+        return 1.0
+    first, second = float(n @ x / n.sum()), float(m @ x / m.sum())
+    pooled = (n + m) / (n + m).sum()
+    variance = float(pooled @ (x - pooled @ x) ** 2) * (1 / n.sum() + 1 / m.sum())
+    return math.erfc(abs(first - second) / math.sqrt(2 * variance)) if variance > 0 else 1.0

@@ -1,0 +1,106 @@
+"""Posteriors of models that see no label, calibrated by the labels there are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from clash.errors import StatisticsError
+from clash.stats.latent.dawid_skene import WEAK, refits
+from clash.stats.latent.fit import log_odds, sigmoid
+from clash.stats.latent.identify import informative_judges
+from clash.stats.latent.ising import Strength, fit_ising
+from clash.stats.latent.multiclass import ClassPatterns, dawid_skene_classes
+from clash.stats.latent.patterns import MISSING, TIE, Patterns
+from clash.stats.selection.scalar import binomial
+
+if TYPE_CHECKING:
+    from clash.stats.selection.panel import Cells, Evidence, Floats
+
+TOLERANCE = 1e-2
+"""Gradient per row at which the fit stops: a temperature is laid over it, which forgives more."""
+FEWEST_COMPLETE = 0.5
+"""Share of the rows on which all judges of the prefix voted, for the couplings are fitted to these."""
+MOST_ISING = 7
+"""Judges that an Ising model of a prefix may couple."""
+
+
+def dawid_skene_score(cells: Cells, seen: Evidence) -> Floats:
+    """(P, C), log-odds (posteriors, for three classes) of Dawid-Skene on the votes alone.
+
+    Raises:
+        StatisticsError: fewer than three judges that vote both ways, or votes that are scores.
+    """
+    if cells.target == "three":
+        return _three_classes(cells, seen)
+    patterns = _patterns(cells, seen)
+    _require(patterns, 3)
+    found = refits(patterns, seen.votes[None], priors=WEAK, tol=1e-4, max_iter=300)
+    return log_odds(found.posterior[0])[:, None]
+
+
+def ising_score(cells: Cells, seen: Evidence) -> Floats:
+    """(P, 1), log-odds of the shared-coupling Ising model on the votes alone.
+
+    Raises:
+        StatisticsError: fewer than four judges that vote both ways, more than ten, three
+            classes, or too many gaps.
+    """
+    if cells.target == "three":
+        raise StatisticsError("the Ising model has two classes")
+    if cells.values.shape[1] > MOST_ISING:
+        raise StatisticsError(f"more than {MOST_ISING} judges are not coupled here")
+    patterns = _patterns(cells, seen)
+    complete = patterns.observed.all(axis=1) & (seen.votes > 0)
+    whole = Patterns(
+        patterns.votes[complete],
+        patterns.labels[complete],
+        seen.votes[complete],
+        np.arange(int(complete.sum())),
+    )
+    if whole.weight < FEWEST_COMPLETE * seen.votes.sum():
+        raise StatisticsError("most rows lack a vote of some judge")
+    _require(whole, 4)
+    groups = [0] * patterns.n_judges
+    found = fit_ising("ising-shared", whole, groups, strength=Strength(), tol=TOLERANCE)
+    # Gaps are summed out once, after the fit, which they would slow down twentyfold.
+    return log_odds(found.posterior(patterns.votes))[:, None]
+
+
+def tempered(odds: Floats, seen: Evidence) -> Floats:
+    """(P, 1), log-odds scaled (the temperature; it may be negative) and shifted to the labels.
+
+    The shift is for panels whose model of the votes finds another split of the rows than the
+    labels do: without it such a posterior could only be flattened to 1/2.
+    """
+    spread = np.sqrt(np.average(odds[:, 0] ** 2, weights=seen.votes)) or 1.0
+    return sigmoid(binomial(odds / spread, seen.n, seen.s[:, 0]))[:, None]
+
+
+def _patterns(cells: Cells, seen: Evidence) -> Patterns:
+    values = cells.values
+    missing = np.isnan(values)
+    if not np.isin(values[~missing], (0.0, 0.5, 1.0)).all():
+        raise StatisticsError("votes that are scores have no such model")
+    votes = np.select([missing, values == 0.5, values == 1.0], [MISSING, TIE, 1], 0)
+    n = len(values)
+    return Patterns(votes.astype(np.int8), np.full(n, MISSING, np.int8), seen.votes, np.arange(n))
+
+
+def _require(patterns: Patterns, fewest: int) -> None:
+    if len(informative_judges(patterns)) < fewest:
+        raise StatisticsError(f"needs {fewest} different judges that vote both ways")
+
+
+def _three_classes(cells: Cells, seen: Evidence) -> Floats:
+    values = cells.values
+    codes = np.where(np.isnan(values), MISSING, np.nan_to_num(values) * 2).astype(np.int8)
+    if not np.isin(values[~np.isnan(values)], (0.0, 0.5, 1.0)).all():
+        raise StatisticsError("votes that are scores have no such model")
+    n = len(codes)
+    patterns = ClassPatterns(
+        codes, np.full(n, MISSING, np.int8), seen.votes, np.arange(n), 3, (0, 1, 2)
+    )
+    found = dawid_skene_classes(patterns, tol=1e-4, max_iter=300)
+    return found.pattern_posterior

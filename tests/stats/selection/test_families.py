@@ -1,0 +1,148 @@
+"""Maps from votes to labels: held to independent software, closed forms and known truth."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from clash.errors import StatisticsError
+from clash.stats.selection.families import FAMILIES, fitted
+from clash.stats.selection.joint_table import hierarchical_backoff, joint_table
+from clash.stats.selection.panel import Evidence, Panel
+from clash.stats.selection.scalar import binomial, isotonic, majority, ridge_score
+
+RNG = np.random.default_rng
+
+
+def additive(n, k=5, seed=0, target="binary"):
+    rng = RNG(seed)
+    y = rng.random(n) < 0.5
+    votes = np.where(rng.random((n, k)) < np.linspace(0.55, 0.8, k), y[:, None], ~y[:, None])
+    return Panel.of(votes.astype(float), y.astype(float), np.arange(n), target)
+
+
+def parity(n, seed=0):
+    votes = RNG(seed).integers(0, 2, (n, 3))
+    return Panel.of(votes.astype(float), votes.sum(axis=1) % 2, np.arange(n), "binary")
+
+
+def learnt(panel, judges=None):
+    cells = panel.cells(range(panel.n_judges) if judges is None else judges)
+    rows = panel.rows(np.flatnonzero(panel.labelled))
+    return cells, rows.evidence(panel.n_patterns).on(cells)
+
+
+def test_logistic_has_the_optimum_of_scikit_learn():
+    from sklearn.linear_model import LogisticRegression
+
+    panel = additive(300)
+    cells, seen = learnt(panel)
+    odds = binomial(cells.design, seen.n, seen.s[:, 0])
+    x = np.vstack([cells.design, cells.design])
+    y = np.r_[np.ones(len(cells.design)), np.zeros(len(cells.design))]
+    weight = np.r_[seen.s[:, 0], seen.n - seen.s[:, 0]]
+    theirs = LogisticRegression(C=1.0, tol=1e-10, max_iter=5000).fit(x, y, sample_weight=weight)
+    assert odds == pytest.approx(theirs.decision_function(cells.design), abs=2e-3)
+
+
+def test_ridge_is_scikit_learns():
+    from sklearn.linear_model import Ridge
+
+    cells, seen = learnt(additive(200))
+    theirs = Ridge(alpha=1.0).fit(cells.design, seen.mean[:, 0], sample_weight=seen.n)
+    assert ridge_score(cells, seen)[:, 0] == pytest.approx(theirs.predict(cells.design))
+
+
+def test_isotonic_without_smoothing_is_scikit_learns_up_to_half_a_row_a_block():
+    from sklearn.isotonic import IsotonicRegression
+
+    cells, seen = learnt(additive(5000))
+    score = ridge_score(cells, seen)
+    theirs = IsotonicRegression().fit(score[:, 0], seen.mean[:, 0], sample_weight=seen.n)
+    ours = isotonic(score, seen)[:, 0]
+    assert ours == pytest.approx(theirs.predict(score[:, 0]), abs=0.02)
+    assert np.all(np.diff(ours[np.argsort(score[:, 0])]) >= -1e-12)
+
+
+def test_a_score_that_points_the_wrong_way_is_turned():
+    cells, seen = learnt(additive(2000))
+    score = ridge_score(cells, seen)
+    assert isotonic(-score, seen) == pytest.approx(isotonic(score, seen), abs=1e-9)
+
+
+def test_joint_table_is_equation_12_and_falls_back():
+    votes = np.array([[1, 1], [1, 1], [1, 0], [0, 0.0], [0, 1]])
+    panel = Panel.of(votes, [1, 0, 1, 0, np.nan], np.arange(5), "binary")
+    cells, seen = learnt(panel)
+    base = (2 + 0.5) / (4 + 1)
+    p = joint_table(cells, seen, alpha=0.5)[panel.pattern[[0, 2, 4]], 0]
+    assert p == pytest.approx([(1 + 0.5 * base) / 2.5, (1 + 0.5 * base) / 1.5, base])
+    prefix = joint_table(cells, seen, alpha=0.5, fallback="lower-prefix")[panel.pattern[4], 0]
+    assert prefix == pytest.approx((0 + 0.5 * base) / 1.5)
+
+
+def test_backoff_tends_to_the_table_and_to_the_base_rate():
+    cells, seen = learnt(parity(400))
+    table = joint_table(cells, seen, alpha=1e-9)
+    assert hierarchical_backoff(cells, seen, pull=1e-9) == pytest.approx(table, abs=1e-6)
+    flat = hierarchical_backoff(cells, seen, pull=1e9)
+    assert flat == pytest.approx(np.full_like(flat, seen.base[0]), abs=1e-6)
+
+
+@pytest.mark.parametrize("name", ["joint-table", "hierarchical-backoff", "residual-shrinkage"])
+def test_tables_see_a_parity_that_stackers_cannot(name):
+    cells, seen = learnt(parity(2000))
+    truth = np.nan_to_num(cells.values).sum(axis=1) % 2
+    assert fitted(FAMILIES[name], cells, seen)[:, 0] == pytest.approx(truth, abs=0.1)
+    stacked = fitted(FAMILIES["logistic"], cells, seen)[:, 0]
+    assert stacked == pytest.approx(np.full(len(stacked), 0.5), abs=0.12)
+
+
+def test_majority_keeps_every_verdict_whatever_the_labels_say():
+    panel = additive(300)
+    wrong = Panel.of(
+        panel.values[panel.pattern], RNG(1).integers(0, 2, 300), np.arange(300), "binary"
+    )
+    cells, seen = learnt(wrong)
+    p, share = majority(cells, seen)[:, 0], cells.values.mean(axis=1)
+    assert np.array_equal(np.sign(p - 0.5), np.sign(share - 0.5))
+
+
+@pytest.mark.parametrize("name", list(FAMILIES))
+@pytest.mark.parametrize("target", ["binary", "three", "scalar"])
+def test_every_family_predicts_or_refuses(name, target):
+    rng = RNG(2)
+    y = rng.choice([0.0, 0.5, 1.0], 240) if target != "binary" else rng.integers(0, 2, 240) * 1.0
+    noise = rng.choice([0.0, 0.5, 1.0], (240, 5))
+    votes = np.where(rng.random((240, 5)) < 0.6, y[:, None], noise)
+    votes[rng.random((240, 5)) < 0.05] = np.nan
+    panel = Panel.of(votes, y, np.arange(240), target)
+    cells, seen = learnt(panel)
+    if (name, target) == ("ising-temperature", "three"):
+        with pytest.raises(StatisticsError, match="two classes"):
+            fitted(FAMILIES[name], cells, seen)
+        return
+    p = fitted(FAMILIES[name], cells, seen)
+    assert p.shape == (len(cells.values), cells.n_classes)
+    assert np.all((p > 0) & (p < 1))
+    if target == "three":
+        assert p.sum(axis=1) == pytest.approx(1.0)
+    side = p[:, 0] if p.shape[1] == 1 else p[:, 2] + p[:, 1] / 2
+    rows = side[cells.of_pattern][panel.pattern]
+    assert np.corrcoef(rows, y)[0, 1] > 0.5
+
+
+def test_one_label_value_gives_a_prediction_near_it_not_a_crash():
+    panel = Panel.of(RNG(0).integers(0, 2, (40, 4)) * 1.0, np.ones(40), np.arange(40), "binary")
+    cells, seen = learnt(panel)
+    for name in ("majority", "mean-isotonic", "one-coin-isotonic", "logistic", "joint-table"):
+        p = fitted(FAMILIES[name], cells, seen)
+        assert np.isfinite(p).all()
+    assert fitted(FAMILIES["logistic"], cells, seen).min() > 0.7
+
+
+def test_nothing_labelled_is_refused():
+    cells, seen = learnt(additive(50))
+    empty = Evidence(seen.n * 0, seen.s * 0, seen.votes)
+    with pytest.raises(StatisticsError, match="no labelled row"):
+        fitted(FAMILIES["logistic"], cells, empty)
