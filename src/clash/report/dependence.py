@@ -254,7 +254,10 @@ def _interval(interval: Interval | None, digits: int, sign: str = "") -> str:
     if interval is None:
         return NONE
     form = f"{sign}.{digits}f"
-    return f"{interval.estimate:{form}} [{interval.low:{form}}, {interval.high:{form}}]"
+    ends = interval.estimate, interval.low, interval.high
+    # Adding 0.0 takes the sign off what is printed as zero.
+    middle, low, high = (f"{round(end, digits) + 0.0:{form}}" for end in ends)
+    return f"{middle} [{low}, {high}]"
 
 
 def _figure(value: float | None, form: str) -> str:

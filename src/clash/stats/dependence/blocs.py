@@ -7,6 +7,7 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from clash.stats.dependence.residual import off_diagonal
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from clash.stats.latent.patterns import Floats, Patterns
 
 LEVEL = 0.05
+NULL_TREES = 300
 LITTLE = 0.25
 """Independent judges that each further member of a set of near-copies adds, at most."""
 LEAST_SPREAD = 1e-9
@@ -29,7 +31,9 @@ class Bloc:
         judges: columns, rising.
         within: mean residual correlation between them.
         outside: mean residual correlation between them and all other judges.
-        low: lower bound of ``within - outside``, corrected for the number of groups looked at.
+        evidence: how far its least attached member is from belonging outside, over what the
+            most striking branch of a tree of equally correlated judges reaches one time in
+            twenty; above 1 it is no accident.
         worth: m / (1 + (m - 1) within): how many independent judges the m of them are worth.
         interchangeable: whether their rates in either class, their correlations with each other
             and those with every other judge are alike within error.
@@ -39,7 +43,7 @@ class Bloc:
     judges: tuple[int, ...]
     within: float
     outside: float
-    low: float
+    evidence: float
     worth: float
     interchangeable: bool
     distance: float
@@ -53,34 +57,27 @@ class Bloc:
 def find_blocs(
     correlations: Floats, correlation_replicates: Floats, rates: Floats, rate_replicates: Floats
 ) -> tuple[Bloc, ...]:
-    """Blocs of an average-linkage tree that hold up under the bootstrap, largest first.
+    """Blocs of an average-linkage tree that are no accident, largest first.
 
-    A branch of the tree is a bloc if its judges correlate more with each other than with the
-    others beyond doubt (one-sided, Bonferroni over the branches). Reported are the largest such
-    branches and, inside them or on their own, the largest sets of near-copies.
+    A branch of the tree is a bloc if each of its judges correlates more with the others in it
+    than with those outside, by more than trees find among judges that are all correlated alike:
+    bootstrap errors around one common correlation go through the same search. Reported are the
+    largest such branches and, inside them or on their own, the largest sets of near-copies.
 
     Args:
-        correlations: residual correlations, shape (K, K).
-        correlation_replicates: shape (B, K, K), B at least 2.
+        correlations: residual correlations, shape (K, K); NaN where undefined.
+        correlation_replicates: shape (B, K, K), B at least 20.
         rates: P(vote 1) by class, shape (2, K).
         rate_replicates: shape (B, 2, K).
     """
-    K = len(correlations)
-    if K < 3:
+    if len(correlations) < 3:
         return ()
-    data = _Data(
-        np.nan_to_num(correlations), np.nan_to_num(correlation_replicates), rates, rate_replicates
-    )
-    tree = _Tree.of(data.correlations)
-    blocs = {judges: data.bloc(judges) for judges in tree.branches()}
-    sure = {judges for judges, bloc in blocs.items() if bloc.low > 0}
-    largest = {judges for judges in sure if not any(_inside(judges, other) for other in sure)}
+    data = _Data.of(correlations, correlation_replicates, rates, rate_replicates)
+    blocs = {judges: data.bloc(judges) for judges in _branches(data.filled)}
+    sure = {judges for judges, bloc in blocs.items() if bloc.evidence > 1}
     copies = {judges for judges in sure if blocs[judges].near_copies}
-    largest_copies = {
-        judges for judges in copies if not any(_inside(judges, other) for other in copies)
-    }
-    chosen = sorted(largest | largest_copies, key=lambda judges: (-len(judges), judges))
-    return tuple(blocs[judges] for judges in chosen)
+    chosen = _largest(sure) | _largest(copies)
+    return tuple(blocs[judges] for judges in sorted(chosen, key=lambda js: (-len(js), js)))
 
 
 def class_rates(patterns: Patterns, p: Floats, counts: Floats) -> Floats:
@@ -101,27 +98,49 @@ def class_rates(patterns: Patterns, p: Floats, counts: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class _Data:
+    """What a branch is judged by.
+
+    Attributes:
+        filled: correlations with undefined ones as the mean of the others, so that they make no
+            bloc and break none.
+        noise: root mean square error of a correlation.
+        threshold: attachment that the best branch of a tree without blocs exceeds one time in
+            twenty.
+    """
+
     correlations: Floats
     correlation_replicates: Floats
     rates: Floats
     rate_replicates: Floats
+    filled: Floats
+    noise: float
+    threshold: float
+
+    @classmethod
+    def of(
+        cls, correlations: Floats, replicates: Floats, rates: Floats, rate_replicates: Floats
+    ) -> _Data:
+        drawn = _filled(replicates[:NULL_TREES])
+        errors = drawn - drawn.mean(axis=0)
+        noise = max(float(np.sqrt((off_diagonal(errors) ** 2).mean())), LEAST_SPREAD)
+        found = [
+            max(_attachment(tree, judges, noise) for judges in _branches(tree)) for tree in errors
+        ]
+        threshold = max(float(np.quantile(found, 1 - LEVEL)), LEAST_SPREAD)
+        filled = _filled(correlations)
+        return cls(correlations, replicates, rates, rate_replicates, filled, noise, threshold)
 
     def bloc(self, judges: tuple[int, ...]) -> Bloc:
-        m = len(judges)
-        within = _mean_within(self.correlations[None], judges)[0]
-        outside = _mean_outside(self.correlations[None], judges)[0]
-        gaps = _mean_within(self.correlation_replicates, judges) - _mean_outside(
-            self.correlation_replicates, judges
-        )
-        looked_at = len(self.correlations) - 2
-        reach = NormalDist().inv_cdf(1 - LEVEL / looked_at)
+        m, own = len(judges), list(judges)
+        others = [k for k in range(len(self.filled)) if k not in judges]
+        within = float(off_diagonal(self.filled[np.ix_(own, own)]).mean())
         distance, n_contrasts = self._distance(judges)
         return Bloc(
             judges,
-            float(within),
-            float(outside),
-            float(within - outside - reach * gaps.std(ddof=1)),
-            m / max(1 + (m - 1) * float(within), 1.0),
+            within,
+            float(self.filled[np.ix_(own, others)].mean()),
+            _attachment(self.correlations, judges, self.noise) / self.threshold,
+            m / max(1 + (m - 1) * within, 1.0),
             distance < NormalDist().inv_cdf(1 - LEVEL / (2 * n_contrasts)),
             distance,
         )
@@ -154,37 +173,51 @@ class _Data:
         return np.hstack(parts)
 
 
-@dataclass(frozen=True, slots=True)
-class _Tree:
-    """An average-linkage tree as scipy has it, shape (K - 1, 4)."""
+def _branches(correlations: Floats) -> Iterator[tuple[int, ...]]:
+    """The judges of every branch of at least two of an average-linkage tree, the root aside."""
+    from scipy.cluster.hierarchy import linkage
 
-    merges: Floats
-
-    @classmethod
-    def of(cls, correlations: Floats) -> _Tree:
-        from scipy.cluster.hierarchy import linkage
-
-        return cls(np.asarray(linkage(1 - off_diagonal(correlations), method="average")))
-
-    def branches(self) -> Iterator[tuple[int, ...]]:
-        """The judges of every branch of at least two, the whole panel aside."""
-        n = len(self.merges) + 1
-        members = [(judge,) for judge in range(n)]
-        for left, right in self.merges[:, :2].astype(int):
-            members.append(tuple(sorted(members[left] + members[right])))
-        yield from members[n:-1]
+    merges = linkage(1 - off_diagonal(correlations), method="average")
+    n = len(correlations)
+    members = [(judge,) for judge in range(n)]
+    for left, right in merges[:, :2].astype(int):
+        members.append(tuple(sorted(members[left] + members[right])))
+    yield from members[n:-1]
 
 
-def _inside(judges: tuple[int, ...], other: tuple[int, ...]) -> bool:
-    return len(judges) < len(other) and set(judges) <= set(other)
-
-
-def _mean_within(correlations: Floats, judges: tuple[int, ...]) -> Floats:
+def _attachment(correlations: Floats, judges: tuple[int, ...], noise: float) -> float:
+    """By how much the least attached member prefers the others in, in rough standard errors."""
     own = list(judges)
-    return np.asarray(off_diagonal(correlations[:, own][:, :, own]).mean(axis=1))
+    others = [k for k in range(len(correlations)) if k not in judges]
+    known = ~np.isnan(correlations) & ~np.eye(len(correlations), dtype=bool)
+    inside = _row_means(correlations, known, own, own)
+    outside = _row_means(correlations, known, own, others)
+    scale = noise * (1 / (len(own) - 1) + 1 / len(others)) ** 0.5
+    return float((inside - outside).min() / scale)
 
 
-def _mean_outside(correlations: Floats, judges: tuple[int, ...]) -> Floats:
-    own = list(judges)
-    others = [k for k in range(correlations.shape[-1]) if k not in judges]
-    return np.asarray(correlations[:, own][:, :, others].mean(axis=(1, 2)))
+def _row_means(
+    correlations: Floats, known: npt.NDArray[np.bool_], rows: list[int], columns: list[int]
+) -> Floats:
+    """Means over the known columns of each row; 0 where none is."""
+    mask = known[np.ix_(rows, columns)]
+    total = np.where(mask, correlations[np.ix_(rows, columns)], 0.0).sum(axis=1)
+    return np.asarray(total / np.maximum(mask.sum(axis=1), 1))
+
+
+def _filled(correlations: Floats) -> Floats:
+    """Undefined correlations as the mean of the others."""
+    pairs = off_diagonal(correlations)
+    known = ~np.isnan(pairs)
+    total = np.where(known, pairs, 0.0).sum(axis=-1)
+    mean = total / np.maximum(known.sum(axis=-1), 1)
+    return np.where(np.isnan(correlations), mean[..., None, None], correlations)
+
+
+def _largest(branches: set[tuple[int, ...]]) -> set[tuple[int, ...]]:
+    """Those that are not part of another."""
+    return {
+        judges
+        for judges in branches
+        if not any(len(judges) < len(other) and set(judges) <= set(other) for other in branches)
+    }

@@ -34,7 +34,8 @@ class Couplings:
 
     Attributes:
         matrix: shape (K, K), symmetric, zero diagonal.
-        error: Wald standard errors from the observed information, shape (K, K).
+        error: Wald standard errors from the observed information, shape (K, K); NaN where gaps
+            leave a coupling without any.
         p_wald: p values of W[j, k] = 0 by Wald, shape (K, K), NaN on the diagonal.
         p_ratio: the same by likelihood ratio.
         low: 2.5% bootstrap quantiles, shape (K, K); NaN without a bootstrap.
@@ -94,7 +95,8 @@ def couplings(
     fit = fit_restricted(given(patterns, p))
     covariance = np.asarray(np.linalg.pinv(fit.hessian, rcond=1e-12, hermitian=True), np.float64)
     spot = np.arange(1 + 2 * K, len(fit.theta))
-    estimate, error = fit.theta[spot], np.sqrt(np.diag(covariance)[spot])
+    estimate, variance = fit.theta[spot], np.diag(covariance)[spot]
+    error = np.sqrt(np.where(variance > 0, variance, np.nan))
     ratios = np.array([_ratio(fit, covariance, int(index)) for index in spot])
     drawn = PAPER * _replicates(fit, covariance, clusters, replicates, rng)[:, spot]
     low, high = np.quantile(drawn, [0.025, 0.975], axis=0) if replicates else [np.nan] * 2

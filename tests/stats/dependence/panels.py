@@ -1,0 +1,43 @@
+"""Panels with a known dependence, for the tests of how it is measured."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from clash.stats.latent.patterns import Patterns, collapse
+from clash.stats.simulate import IndependentPanel, IsingPanel, Sample
+
+FAMILIES = np.array([0, 0, 0, 1, 1])
+
+
+def independent(n_judges: int) -> IndependentPanel:
+    """Judges of different skill and lean that err on their own."""
+    return IndependentPanel.of(
+        np.linspace(0.65, 0.85, n_judges), np.linspace(0.8, 0.6, n_judges), 0.45
+    )
+
+
+def families(*, cross: float = 0.0, uneven: float = 0.0, by_class: float = 0.0) -> IsingPanel:
+    """Five judges of two families, coupled by 1 within each, votes balanced."""
+    same = FAMILIES[:, None] == FAMILIES
+    shared = np.where(same, 1.0, cross) * (1 - np.eye(5))
+    shared[0, 1] = shared[1, 0] = 1 + uneven
+    both = np.stack([shared, shared + by_class * (shared > 0)])
+    lean = np.array([-1.2, 1.2])[:, None]
+    return IsingPanel(lean - both.sum(axis=2) / 2, both, 0.5)
+
+
+def with_copies(copies: int, others: int, n: int, rng: np.random.Generator) -> Sample:
+    """``copies`` noisy copies of one judge, then ``others`` that err on their own."""
+    labels = (rng.random(n) < 0.5).astype(np.int8)
+    original = np.where(rng.random(n) < 0.7, labels, 1 - labels)
+    near = np.where(rng.random((copies, n)) < 0.9, original, 1 - original)
+    own = np.where(rng.random((others, n)) < 0.75, labels, 1 - labels)
+    return Sample(np.vstack([near, own]).T.astype(np.int8), labels)
+
+
+def patterns(sample: Sample, *, labelled: bool, times: int = 1) -> Patterns:
+    """The items of a sample, each as often as asked for, with or without their labels."""
+    votes = np.repeat(sample.votes, times, axis=0)
+    labels = np.repeat(sample.labels, times)
+    return collapse(votes, labels=labels if labelled else None)
