@@ -47,41 +47,90 @@ def decide(board: Sequence[Standing], duels: Sequence[Duel], covered: Coverage) 
     """Word the decision.
 
     The test is the sign test of the leader against each other candidate on the items where both
-    were judged, Holm-corrected over these duels, for the leader was chosen by looking.
+    were judged (a sign-flip test over prompts where these repeat), Holm-corrected over these
+    duels, for the leader was chosen by looking. Of several with the same points, none is the
+    leader for its name: one that beats all others is, else nobody.
     """
     ranked = [row for row in board if row.points is not None]
     if len(ranked) < 2:
         return Decision("none", None, None, None, None, None, _nothing(covered))
-    leader = ranked[0].candidate
-    mine = [_seen_from(leader, duel) for duel in duels if leader in (duel.first, duel.second)]
-    if not mine:
-        return Decision(
-            "none", None, None, None, None, None, "The candidates never met on an item."
-        )
-    p_values = _holm([duel.p for duel in mine])
-    closest = max(range(len(mine)), key=lambda i: (p_values[i], -mine[i].share.estimate))
-    duel, p = mine[closest], p_values[closest]
-    if p <= ALPHA and all(other.share.estimate > 0.5 for other in mine):
-        return Decision(
-            "decided",
-            leader,
-            duel.second,
-            duel.share,
-            p,
-            None,
-            _decided(duel, p, len(mine), covered),
-        )
-    if _level(ranked):
-        sentence = f"No winner: {leader} and {duel.second} come out level. {_failures(covered)}"
-        return Decision("tied", None, duel.second, duel.share, p, None, sentence.strip())
+    leads = [_lead(row.candidate, ranked, duels) for row in ranked if _level(row, ranked[0])]
+    lead = next((lead for lead in leads if lead.sure), leads[0])
+    if lead.sure:
+        return _won(lead, covered)
+    if len(leads) > 1:
+        return _tied(leads, covered)
+    if not lead.duels:
+        sentence = f"Not decided: {lead.name} has most points.{lead.gap} {_failures(covered)}"
+        return Decision("leading", lead.name, None, None, None, None, sentence.strip())
+    duel, p = lead.closest, max(lead.p_values)
     more = more_items(duel)
-    return Decision(
-        "leading", leader, duel.second, duel.share, p, more, _leading(duel, p, more, covered)
-    )
+    sentence = _leading(duel, p, more, lead.gap, covered)
+    return Decision("leading", lead.name, duel.second, duel.share, p, more, sentence)
 
 
-def _level(ranked: Sequence[Standing]) -> bool:
-    first, second = ranked[0].points, ranked[1].points
+@dataclass(frozen=True)
+class _Lead:
+    """One of those with most points, and its duels, seen from it.
+
+    Attributes:
+        p_values: of the duels, Holm-corrected.
+        unmet: rivals with which it shares no item.
+    """
+
+    name: str
+    duels: list[Duel]
+    p_values: list[float]
+    unmet: list[str]
+
+    @property
+    def sure(self) -> bool:
+        """It beats every other candidate."""
+        beaten = all(duel.share.estimate > 0.5 for duel in self.duels)
+        return not self.unmet and max(self.p_values) <= ALPHA and beaten
+
+    @property
+    def closest(self) -> Duel:
+        """The duel that is least sure."""
+        order = range(len(self.duels))
+        return self.duels[
+            max(order, key=lambda i: (self.p_values[i], -self.duels[i].share.estimate))
+        ]
+
+    @property
+    def gap(self) -> str:
+        """What is missing for a comparison with all, as the end of a sentence."""
+        if not self.unmet:
+            return ""
+        return f" {self.name} never met {', '.join(self.unmet)} on an item."
+
+
+def _lead(name: str, ranked: Sequence[Standing], duels: Sequence[Duel]) -> _Lead:
+    mine = [_seen_from(name, duel) for duel in duels if name in (duel.first, duel.second)]
+    met = {duel.second for duel in mine}
+    unmet = [r.candidate for r in ranked if r.candidate != name and r.candidate not in met]
+    return _Lead(name, mine, _holm([duel.p for duel in mine]) if mine else [], unmet)
+
+
+def _won(lead: _Lead, covered: Coverage) -> Decision:
+    duel, p = lead.closest, max(lead.p_values)
+    sentence = _decided(duel, p, len(lead.duels), covered)
+    return Decision("decided", lead.name, duel.second, duel.share, p, None, sentence)
+
+
+def _tied(leads: Sequence[_Lead], covered: Coverage) -> Decision:
+    first, second, *_ = leads
+    *names, last = [lead.name for lead in leads]
+    sentence = f"No winner: {', '.join(names)} and {last} come out level.{first.gap}"
+    met = [i for i, duel in enumerate(first.duels) if duel.second == second.name]
+    share = first.duels[met[0]].share if met else None
+    p = first.p_values[met[0]] if met else None
+    sentence = f"{sentence} {_failures(covered)}".strip()
+    return Decision("tied", None, second.name, share, p, None, sentence)
+
+
+def _level(one: Standing, other: Standing) -> bool:
+    first, second = one.points, other.points
     return (
         first is not None and second is not None and math.isclose(first.estimate, second.estimate)
     )
@@ -147,7 +196,7 @@ def _decided(duel: Duel, p: float, others: int, covered: Coverage) -> str:
     ).strip()
 
 
-def _leading(duel: Duel, p: float, more: int | None, covered: Coverage) -> str:
+def _leading(duel: Duel, p: float, more: int | None, gap: str, covered: Coverage) -> str:
     surer = (
         f" About {more} more prompts like these would settle a difference of this size"
         " (80% power at the 5% level)."
@@ -156,7 +205,7 @@ def _leading(duel: Duel, p: float, more: int | None, covered: Coverage) -> str:
     )
     return (
         f"Not decided: {duel.first} leads, but not surely ahead of {duel.second}: {_record(duel)}"
-        f" ({duel.test}, {_p(p)}).{surer} {_failures(covered)}"
+        f" ({duel.test}, {_p(p)}).{surer}{gap} {_failures(covered)}"
     ).strip()
 
 

@@ -125,11 +125,21 @@ def _points(
         boot = cluster_bootstrap(means, clusters, np.random.default_rng(seed), REPLICATES)
     except StatisticsError:
         return intervals, best  # one prompt only: a mean exists, its spread does not
-    top = boot.replicates == np.nanmax(boot.replicates, axis=1, keepdims=True)
-    share = (top / top.sum(axis=1, keepdims=True)).mean(axis=0)
+    share = _chances(boot.replicates)
     for place, k in enumerate(known):
-        intervals[k], best[k] = boot.interval(place), float(share[place])
+        intervals[k] = boot.interval(place)
+        best[k] = None if share is None else float(share[place])
     return intervals, best
+
+
+def _chances(replicates: Floats) -> Floats | None:
+    """How often each is best, ties shared, among the replicates in which all were judged."""
+    whole = replicates[~np.isnan(replicates).any(axis=1)]
+    if not len(whole):
+        return None
+    top = np.isclose(whole, whole.max(axis=1, keepdims=True), rtol=0, atol=1e-12)
+    share: Floats = (top / top.sum(axis=1, keepdims=True)).mean(axis=0)
+    return share
 
 
 def _unsure(column: Floats) -> Interval | None:
