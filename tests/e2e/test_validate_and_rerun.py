@@ -161,6 +161,75 @@ def test_tiers_may_be_told(here: Here) -> None:
     assert "gpt-4" in done.err
 
 
+def test_a_data_set_is_validated_by_its_name_with_published_figures_beside_it(here: Here) -> None:
+    """From the cache of `clash datasets pull`, by the paper's rules; two people on each pair."""
+    pulled(here)
+    words = ("--cache", "cache", "-p", "baseline", "--run-id", "run", "--yes", "--json")
+    done = here("validate", "mt-bench", *words)
+    assert done.code == 0, done.err
+    assert done.json["n"] == 3  # the tie and the second turn are left out
+    found = json.loads((here.path / "runs/run/report.json").read_text())["concordance"]
+    shown = {line["name"]: line["estimate"] for line in found["methods"]}
+    assert shown["GPT-4 as a single judge"] == 0.85
+    assert shown["human and human"] == 0.81
+    assert shown["longest answer"] == 0.7
+    assert shown["two people, any vote"] == pytest.approx((1 + 1 + 1 / 3) / 3)
+    assert "left out: 1 (no clear winner)" in " ".join(here.manifest("run")["notes"])
+
+
+def pulled(here: Here) -> None:
+    """A data set of the hub's schema, as a pull leaves it."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    def talk(words: str) -> list[dict[str, str]]:
+        turns = ["a question", words, "and then?", words]
+        return [{"role": ("user", "assistant")[n % 2], "content": t} for n, t in enumerate(turns)]
+
+    votes = [
+        (81, 1, "x", "model_a"), (81, 1, "y", "model_a"),
+        (82, 1, "x", "model_b"), (82, 1, "y", "model_b"),
+        (83, 1, "x", "model_a"), (83, 1, "y", "model_a"), (83, 1, "z", "model_b"),
+        (84, 1, "x", "tie"),
+        (85, 2, "x", "model_a"),
+    ]  # fmt: skip
+    rows = [
+        {
+            "question_id": question,
+            "model_a": "gpt-4",
+            "model_b": "llama-13b",
+            "winner": winner,
+            "judge": judge,
+            "conversation_a": talk(f"long words of an answer to {question}"),
+            "conversation_b": talk(f"few, {question}"),
+            "turn": turn,
+        }
+        for question, turn, judge, winner in votes
+    ]
+    folder = here.path / "cache/mt-bench"
+    file = folder / "data/human-0.parquet"
+    file.parent.mkdir(parents=True)
+    parquet.write_table(pa.Table.from_pylist(rows), file)
+    about = {
+        "path": "data/human-0.parquet",
+        "size": file.stat().st_size,
+        "sha256": "",
+        "address": "",
+    }
+    (folder / "pulled.json").write_text(json.dumps(_record(about)))
+
+
+def _record(about: dict[str, Any]) -> dict[str, Any]:
+    """What a pull writes beside the files, with values for whatever else it says."""
+    from dataclasses import fields
+
+    from clash.datasets.pull import File, Pulled
+
+    file = {f.name: about.get(f.name, "") for f in fields(File)}
+    named = {f.name: "" for f in fields(Pulled) if f.name not in ("folder", "files")}
+    return {**named, "name": "mt-bench", "files": [file]}
+
+
 def test_a_sample_is_drawn_by_its_seed(here: Here) -> None:
     validated(here, "--n", 5, "--sample-seed", 7)
     assert len(here.records("run", "items.jsonl")) == 5
@@ -204,6 +273,27 @@ def test_a_rerun_judges_the_same_responses_with_other_seeds(here: Here, server: 
         "stably incorrect": 3,
     }
     assert (here.path / "runs/run-r2/retest.md").is_file()
+
+
+def test_a_judge_that_takes_the_first_place_flips_with_the_order(
+    here: Here, server: WireServer
+) -> None:
+    """One judge of three always says A0: it flips on every pair, to the first, the others never."""
+    by_length = server.answer
+    server.conduct("one", answer=_first_shown)
+    try:
+        validated(here, "--both-orders")
+        done = here("rerun", "run", "--yes", "--json")
+    finally:
+        server.conduct("one", answer=by_length)
+    flips = {line["judge"]: line["flips"] for line in done.json["flips"]}
+    assert flips["one"]["rate"]["estimate"] == 1.0
+    assert (flips["one"]["to_first"], flips["one"]["to_second"]) == (24, 0)
+    assert flips["two"]["rate"]["estimate"] == 0.0
+
+
+def _first_shown(asked: Any) -> str:
+    return json.dumps({"ranking": [["A0"], ["A1"]]})
 
 
 def test_a_targeted_rerun_takes_the_wrong_and_the_unsure(here: Here, server: WireServer) -> None:

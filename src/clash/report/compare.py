@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from clash.report.concordance import bounds, contrast_row, number, p_value, points, share
+from clash.report.concordance.agreement import contrast_row
+from clash.report.concordance.cells import bounds, number, p_value, points, share
 from clash.report.published import claims_table
 from clash.report.tables import NONE, Table, money, percent, seconds
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from clash.report.concordance import bounds, number, p_value, share
+from clash.report.concordance.cells import bounds, number, p_value, share
 from clash.report.published import claims_table
 from clash.report.tables import NONE, Table, money, percent
 
@@ -28,6 +28,7 @@ def tables(found: Retest) -> list[Table]:
         _stability(found),
         *map(_targeted, found.targeted),
         _judges(found),
+        _flips(found),
         _rankings(found),
         _variance(found),
         _changed(found),
@@ -221,6 +222,28 @@ def _judges(found: Retest) -> Table:
         rows,
         frozenset({2, 3}),
         ["two runs at a time, on the same responses in another shuffle"],
+    )
+
+
+def _flips(found: Retest) -> Table:
+    rows = [
+        [
+            line.judge,
+            percent(line.flips.rate, digits=1),
+            f"{line.flips.rate.n:g}",
+            str(line.flips.to_first),
+            str(line.flips.to_second),
+            str(line.flips.softened),
+            p_value(line.flips.lean),
+        ]
+        for line in found.flips
+    ]
+    return Table(
+        "Both orders, over all runs",
+        ["judge", "flips", "n", "to the first", "to the second", "to or from a tie", "p of a lean"],
+        rows,
+        frozenset({1, 2, 3, 4, 5, 6}),
+        ["flips: the other winner when the responses trade places; a lean is to one place"],
     )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from clash.errors import RunFolderError
 from clash.stats.intervals import Interval, wilson, wilson_clustered
 from clash.stats.voting.borda import borda_points
 
@@ -113,6 +114,11 @@ def _case(
     known: Mapping[str, Profile],
 ) -> Case:
     label = data.truth[item.item_id]
+    if label not in (*order[item.item_id], TIE):
+        raise RunFolderError(
+            f"{data.manifest.run}: item {item.item_id!r} has the label {label!r}, which is none of"
+            f" {', '.join(order[item.item_id])}, {TIE}"
+        )
     said = data.ballots.get(item.item_id)
     named = [tag.removeprefix(_TIER) for tag in item.tags if tag.startswith(_TIER)]
     return Case(

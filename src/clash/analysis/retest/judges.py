@@ -1,0 +1,106 @@
+"""Each judge against itself: run against run, and order against order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from clash.stats.retest import FlipRate, flip_rate, self_consistency
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from clash.analysis.retest.align import Aligned
+    from clash.analysis.rundata import RunData
+    from clash.records import Judgment
+    from clash.stats.intervals import Interval
+
+
+@dataclass(frozen=True)
+class SelfConsistency:
+    """How often a judge repeats its first place, run against run, on the same responses."""
+
+    judge: str
+    role: str
+    consistency: Interval
+    items: int
+
+
+@dataclass(frozen=True)
+class Flips:
+    """What a judge does when the two responses trade places, over all runs."""
+
+    judge: str
+    flips: FlipRate
+
+
+def consistencies(found: Aligned) -> list[SelfConsistency]:
+    """Judges that sit in two whole runs or more, on items with the same responses in both."""
+    made = []
+    for panelist in found.runs[0].rules.panelists:
+        table = _tops(found, panelist.id)
+        paired = np.sum(table >= 0, axis=1) >= 2
+        if paired.any():
+            share = self_consistency(table, found.clusters)
+            made.append(SelfConsistency(panelist.id, panelist.role, share, int(paired.sum())))
+    return made
+
+
+def _tops(found: Aligned, judge: str) -> NDArray[np.intp]:
+    table = np.full((len(found.items), len(found.runs)), -1, dtype=np.intp)
+    for column, data in enumerate(found.runs):
+        for row, item in enumerate(found.items):
+            said = data.ballots.get(item)
+            same = found.responses[row, column] == found.responses[row, 0]
+            if said is None or judge not in said.ranks or not same:
+                continue
+            top, names = said.top(judge), found.candidates[row]
+            table[row, column] = len(names) if top is None else names.index(top)
+    return table
+
+
+def flips_of(found: Aligned) -> list[Flips]:
+    """Pairs judged in both orders, all runs together; repeats of an item share its cluster."""
+    made = []
+    for panelist in found.runs[0].rules.panelists:
+        rows = [row for data in found.runs for row in _both_orders(data, panelist.id)]
+        if rows:
+            item = dict(zip(found.items, found.clusters.tolist(), strict=True))
+            known_rows = [row for row in rows if row.item_id in item]
+            flips = flip_rate(
+                [row.original for row in known_rows],
+                [row.swapped for row in known_rows],
+                [item[row.item_id] for row in known_rows],
+            )
+            made.append(Flips(panelist.id, flips))
+    return made
+
+
+@dataclass(frozen=True)
+class _BothOrders:
+    """1 where the response shown first in the first order wins, 0 the other, 0.5 a tie."""
+
+    item_id: str
+    original: float
+    swapped: float
+
+
+def _both_orders(data: RunData, judge: str) -> Iterator[_BothOrders]:
+    said: dict[str, dict[int, Judgment]] = {}
+    for judgment in data.judgments:
+        if judgment.judge == judge and judgment.ranking is not None:
+            said.setdefault(judgment.item_id, {})[judgment.presentation] = judgment
+    for item, orders in said.items():
+        if {0, 1} <= orders.keys() and len(data.blinds.labels(orders[0])) == 2:
+            first = data.blinds.labels(orders[0])["A0"]
+            yield _BothOrders(item, *(_says(data, orders[n], first) for n in (0, 1)))
+
+
+def _says(data: RunData, judgment: Judgment, candidate: str) -> float:
+    labels = data.blinds.labels(judgment)
+    top = [labels[label] for label in (judgment.ranking or [[]])[0]]
+    return 0.5 if len(top) > 1 else float(top == [candidate])

@@ -1,0 +1,92 @@
+"""The numbers of a retest under flat names, as :mod:`clash.analysis.figures` has those of a run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from clash.analysis.figures import Figure, known
+
+if TYPE_CHECKING:
+    from clash.analysis.concordance.cases import Rate
+    from clash.analysis.retest import Retest
+    from clash.analysis.retest.lines import RunPair
+    from clash.analysis.retest.targeted import Targeted
+
+
+def figures(found: Retest) -> dict[str, Figure]:
+    """The numbers of the comparison under flat names, as :func:`clash.analysis.figures.figures`."""
+    named: list[tuple[str, Figure]] = [("same", Figure.of(found.all_same))]
+    named.append(("pair_agreement", Figure.of(found.pair_agreement)))
+    costs = [line.cost_usd for line in found.runs if line.cost_usd is not None]
+    if costs:
+        named.append(("cost.all", Figure(sum(costs))))
+    for number, line in enumerate(found.runs, start=1):
+        named.append((f"run{number}.n", Figure(line.n)))
+        if line.cost_usd is not None:
+            named.append((f"run{number}.cost", Figure(line.cost_usd)))
+            named.append((f"run{number}.cost.item", Figure(line.cost_usd / line.n)))
+        if line.concordance is not None:
+            named += _of_rate(f"run{number}", line.concordance)
+    for name, share in (("combined", found.combined), ("majority", found.majority)):
+        if share is not None:
+            named += _of_rate(name, share)
+    if found.pairs:
+        named += _of_pair(found.pairs[0])
+    for category in found.categories:
+        named.append((category.name.replace(" ", "_"), Figure(category.n)))
+        named.append((f"{category.name.replace(' ', '_')}.share", Figure.of(category.share)))
+    if found.systematic is not None:
+        named.append(("systematic", Figure.of(found.systematic)))
+    for part in found.targeted[:1]:
+        named += _of_targeted(part)
+    return dict(known(named))
+
+
+def _of_rate(name: str, share: Rate) -> list[tuple[str, Figure]]:
+    return [
+        (f"{name}.concordance", Figure.of(share.clustered)),
+        (f"{name}.right", Figure(share.right)),
+        (f"{name}.kappa", Figure(2 * share.estimate - 1)),
+        (f"{name}.wilson.low", Figure(share.wilson.low)),
+        (f"{name}.wilson.high", Figure(share.wilson.high)),
+        (f"{name}.clustered.low", Figure(share.clustered.low)),
+        (f"{name}.clustered.high", Figure(share.clustered.high)),
+    ]
+
+
+def _of_pair(pair: RunPair) -> list[tuple[str, Figure]]:
+    made = [
+        ("agreement", Figure.of(pair.verdicts.agreement)),
+        ("kappa.verdicts", Figure.of(pair.verdicts.kappa.interval)),
+    ]
+    if pair.matches is not None:
+        table = pair.matches
+        made += [
+            ("both", Figure(table.both)),
+            ("first_only", Figure(table.first)),
+            ("second_only", Figure(table.second)),
+            ("neither", Figure(table.neither)),
+            ("kappa.matches", Figure.of(table.kappa.interval)),
+            ("mcnemar.p", Figure(table.change.p)),
+            ("mcnemar.corrected", Figure(table.corrected.statistic)),
+        ]
+    return made
+
+
+def _of_targeted(part: Targeted) -> list[tuple[str, Figure]]:
+    made: list[tuple[str, Figure]] = []
+    for group in part.groups:
+        name = f"targeted.{group.name.replace(' ', '_')}"
+        right = round(group.right.estimate * group.n)
+        made += [
+            (f"{name}.n", Figure(group.n)),
+            (f"{name}.right", Figure(right)),
+            (f"{name}.wrong", Figure(group.n - right)),
+            (f"{name}.rate", Figure.of(group.right)),
+        ]
+    if part.confirmed is not None:
+        made += [
+            ("targeted.coin.p", Figure(part.confirmed.coin.p)),
+            ("targeted.expected", Figure(part.confirmed.expected)),
+        ]
+    return made

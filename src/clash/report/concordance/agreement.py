@@ -1,0 +1,216 @@
+"""How often panel, judges, chance and people agree with people."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from clash.report.concordance.cells import (
+    CLUSTERED,
+    MOST_ROWS,
+    bounds,
+    number,
+    p_value,
+    points,
+    share,
+)
+from clash.report.tables import NONE, Table, money, percent, seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from clash.analysis.concordance import Concordance, Contrast, Method, Row
+
+_WILSON = "95%, Wilson"
+
+
+def headline(found: Concordance) -> Table:
+    """Concordance, its intervals, kappas, and people among themselves."""
+    head = found.headline
+    rate = head.rate
+    rows = [
+        ["concordance", f"{share(rate)} = {rate.estimate:.1%}"],
+        [f"  {_WILSON}", bounds(rate.wilson)],
+        [f"  {CLUSTERED} ({head.clusters} questions)", bounds(rate.clustered)],
+    ]
+    if rate.judged < rate.n:
+        rows += [
+            ["  without a verdict (misses)", _some(list(head.no_verdict))],
+            [
+                "  over items with a verdict",
+                f"{rate.right:g}/{rate.judged}: " + percent(rate.of_judged, digits=1),
+            ],
+        ]
+    if head.tied:
+        rows.append(["  verdicts that are a tie", str(head.tied)])
+    rows += [[k.name, f"{number(k.interval)} {k.words}".rstrip()] for k in found.kappas]
+    notes = [f"{k.name}: {k.over}" for k in found.kappas]
+    if found.people is not None:
+        crowd = found.people
+        rows += [
+            [
+                f"people among themselves ({crowd.annotators} on {crowd.items} items)",
+                percent(crowd.agreement, digits=1),
+            ],
+            ["  Krippendorff's alpha, people", number(crowd.alpha)],
+            ["  Krippendorff's alpha, people and panel", number(crowd.alpha_with_panel)],
+            ["  panel with a single person", percent(crowd.panel_with_person, digits=1)],
+        ]
+    notes.append(
+        "an item without a verdict is a miss; intervals are clustered by question where questions"
+        " repeat, for their errors are shared and an interval that ignores it is too narrow"
+    )
+    return Table("Concordance with people", ["", ""], rows, notes=notes, brief=True)
+
+
+def _some(names: Sequence[str], most: int = 8) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"{len(names)}: {', '.join(names[:most])}{more}"
+
+
+def methods(found: Sequence[Method]) -> Table:
+    """Everything that could have decided, in one table."""
+    rows = [
+        [
+            line.name,
+            line.kind,
+            share(line.rate),
+            f"{line.estimate:.1%}",
+            NONE if line.interval is None else bounds(line.interval),
+            NONE
+            if line.rate is None
+            else f"{line.rate.of_judged.estimate:.1%} of {line.rate.judged}",
+            points(line.against),
+            p_value(line.test),
+        ]
+        for line in found
+    ]
+    notes = [
+        "panel ahead by: percentage points on the same items, with the paired, clustered test",
+        *(f"{line.name}: {line.source}" for line in found if line.source),
+    ]
+    if any(line.kind == "baseline" for line in found):
+        notes.append(
+            "a tie of a baseline earns its chance; a tied verdict is a miss, as is a judge's"
+        )
+    if any(line.kind == "published" for line in found):
+        notes.append("published figures are of other items of this set: no paired test")
+    return Table(
+        "Who would say what people say",
+        ["", "kind", "right", "of all", CLUSTERED, "of judged", "panel ahead by", "p"],
+        rows,
+        frozenset({2, 3, 4, 5, 6, 7}),
+        notes,
+        brief=True,
+    )
+
+
+def rows(title: str, name: str, found: Sequence[Row], *, brief: bool = False) -> Table:
+    """Concordance by some property of the items."""
+    rows = [
+        [
+            row.name,
+            str(row.rate.n),
+            str(row.rate.n - row.rate.judged),
+            f"{row.rate.right:g}",
+            f"{row.rate.estimate:.1%}",
+            bounds(row.rate.clustered),
+            f"{row.rate.of_judged.estimate:.1%} {bounds(row.rate.of_judged)}"
+            if row.rate.judged
+            else NONE,
+        ]
+        for row in found[:MOST_ROWS]
+    ]
+    notes = [f"{len(found) - MOST_ROWS} more in report.json"] if len(found) > MOST_ROWS else []
+    return Table(
+        title,
+        [name, "n", "no verdict", "right", "of all", CLUSTERED, "of judged, Wilson"],
+        rows,
+        frozenset({1, 2, 3, 4, 5, 6}),
+        notes,
+        brief=brief,
+    )
+
+
+def contrast_row(line: Contrast) -> list[str]:
+    """One line of :func:`contrast_table`."""
+    (a, b), (c, d) = line.table
+    return [
+        f"{line.first} : {line.second}",
+        line.over,
+        f"{a}/{a + b} : {c}/{c + d}",
+        points(line.difference),
+        f"{line.chi_square.statistic:.2f}, {p_value(line.chi_square)}",
+        f"{line.corrected.statistic:.2f}, {p_value(line.corrected)}",
+        p_value(line.fisher),
+        number(line.odds_ratio, 2),
+    ]
+
+
+def contrasts(title: str, found: Sequence[Contrast]) -> Table:
+    """Two groups of items against each other."""
+    small = any(line.smallest_expected < 5 for line in found)
+    return Table(
+        title,
+        [
+            "",
+            "items",
+            "right",
+            "difference",
+            "chi-square, p",
+            "with correction, p",
+            "Fisher p",
+            "odds ratio",
+        ],
+        [contrast_row(line) for line in found],
+        frozenset({2, 3, 4, 5, 6, 7}),
+        ["an expected count is below 5: read Fisher's exact test, not chi-square"] if small else [],
+    )
+
+
+def unanimity(found: Concordance) -> Table:
+    """Verdicts by how the panel split."""
+    split = found.split
+    rows = [
+        [name, share(rate), percent(rate.clustered, digits=1)]
+        for name, rate in (("unanimous", split.unanimous), ("not unanimous", split.split))
+        if rate is not None
+    ]
+    rows += [
+        [f"  split {name}", share(rate), percent(rate.clustered, digits=1)]
+        for name, rate in split.by_split.items()
+        if len(split.by_split) > 2
+    ]
+    rows += [
+        [f"  {judge}, where not unanimous", share(rate), percent(rate.clustered, digits=1)]
+        for judge, rate in split.judges_on_split.items()
+    ]
+    notes = []
+    if split.contrast is not None:
+        line = split.contrast
+        notes.append(
+            f"unanimous less split: {points(line.difference)} points, Fisher's exact test"
+            f" p = {p_value(line.fisher)}"
+        )
+    if split.incomplete:
+        notes.append(f"{split.incomplete} verdicts of an incomplete panel are neither")
+    return Table(
+        "Unanimous and split verdicts",
+        ["", "right", CLUSTERED],
+        rows,
+        frozenset({1, 2}),
+        notes,
+        brief=True,
+    )
+
+
+def costs(found: Concordance) -> Table:
+    """What an evaluation and a correct verdict cost."""
+    spent = found.costs
+    least = "" if spent.exact else "≥ "
+    rows = [
+        ["whole run", least + money(spent.cost_usd), seconds(spent.wall_s)],
+        ["an evaluation", least + money(spent.per_item), seconds(spent.wall_per_item)],
+        ["a correct verdict", least + money(spent.per_correct), NONE],
+        ["calls of an evaluation, added up", NONE, seconds(spent.called_s)],
+    ]
+    return Table("Cost and time", ["", "cost", "time"], rows, frozenset({1, 2}), brief=True)

@@ -1,0 +1,120 @@
+"""What moves the panel apart from quality, beside what moves people."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from clash.report.concordance.cells import p_value, points
+from clash.report.tables import Table, percent
+
+if TYPE_CHECKING:
+    from clash.analysis.concordance import Concordance
+
+
+def families(found: Concordance) -> Table:
+    """Picks of a family beside people's."""
+    rows = [
+        [
+            line.who,
+            line.family,
+            str(line.picked),
+            str(line.people),
+            str(line.n),
+            points(line.test.difference),
+            p_value(line.test.test),
+        ]
+        for line in found.families
+    ]
+    return Table(
+        "Family favouritism",
+        ["who", "family", "picks", "people's", "can show it", "difference", "p"],
+        rows,
+        frozenset({2, 3, 4, 5, 6}),
+        [
+            "picks: items that the family wins, of all judged; the difference is over items where"
+            " the family stands against another one"
+        ],
+    )
+
+
+def selves(found: Concordance) -> Table:
+    """Candidates that judged themselves, beside people."""
+    rows = [
+        [
+            line.judge,
+            str(line.n),
+            percent(line.own, digits=1),
+            percent(line.people, digits=1),
+            points(line.test.difference),
+            p_value(line.test.test),
+        ]
+        for line in found.self_rates
+    ]
+    return Table(
+        "Self-evaluation, blind, against people",
+        ["judge and candidate", "n", "puts itself first", "people do", "difference", "p"],
+        rows,
+        frozenset({1, 2, 3, 4, 5}),
+    )
+
+
+def lengths(found: Concordance) -> Table:
+    """How often the longer response wins."""
+    rows = [
+        [
+            line.who,
+            percent(line.rate.interval, digits=1),
+            str(int(line.rate.interval.n)),
+            str(line.rate.left_out),
+            p_value(line.rate.test),
+        ]
+        for line in found.lengths
+    ]
+    return Table(
+        "The longer response wins",
+        ["who", "rate", "n", "tied or missing", "p"],
+        rows,
+        frozenset({1, 2, 3, 4}),
+        ["people's rate is the reference: longer may well be better; p: against one half"],
+    )
+
+
+def equal_length(found: Concordance) -> Table:
+    """Win rates as they are, and with both responses equally long."""
+    rows = [
+        [
+            line.candidate,
+            percent(line.fit.raw),
+            percent(line.fit.controlled),
+            percent(line.people),
+            p_value(line.fit.slope_test) + ("" if line.fit.converged else " (not converged)"),
+        ]
+        for line in found.equal_length
+    ]
+    return Table(
+        "Win rates at equal length",
+        ["candidate", "panel", "panel, equal length", "people", "p of length"],
+        rows,
+        frozenset({1, 2, 3, 4}),
+        ["a logistic regression on the length difference (Dubois et al. 2024)"],
+    )
+
+
+def positions(found: Concordance) -> Table:
+    """How often the response shown first wins."""
+    rows = [
+        [
+            line.who,
+            percent(line.rate.interval, digits=1),
+            f"{line.rate.fair:.1%}",
+            str(int(line.rate.interval.n)),
+            p_value(line.rate.test),
+        ]
+        for line in found.positions
+    ]
+    return Table(
+        "The response shown first wins",
+        ["who", "rate", "fair", "n", "p"],
+        rows,
+        frozenset({1, 2, 3, 4}),
+    )

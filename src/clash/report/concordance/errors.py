@@ -1,0 +1,98 @@
+"""Where panel and people part: which items, which way, which pairs."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from clash.report.concordance.cells import CLUSTERED, MOST_ROWS, p_value, share
+from clash.report.tables import NONE, Table, percent
+
+if TYPE_CHECKING:
+    from clash.analysis.concordance import Concordance
+
+
+def disagreements(found: Concordance) -> Table:
+    """Every miss with a verdict."""
+    lines = found.disagreements
+    rows = [
+        [
+            line.item_id,
+            " : ".join(line.candidates),
+            line.label,
+            line.said,
+            f"{line.split or ''}{' unanimous' if line.unanimous else ''}",
+            NONE if line.confidence is None else f"{line.confidence:.2f}",
+            NONE if line.elo_gap is None else f"{line.elo_gap:+.0f}",
+        ]
+        for line in lines[:MOST_ROWS]
+    ]
+    more = len(lines) - MOST_ROWS
+    return Table(
+        f"Disagreements ({len(lines)})",
+        ["item", "candidates", "people", "panel", "split", "confidence", "rating gap"],
+        rows,
+        frozenset({5, 6}),
+        [f"{more} more in report.json"] if more > 0 else [],
+    )
+
+
+def directions(found: Concordance) -> Table:
+    """Whether misses favour the stronger candidate, by several scales."""
+    rows = [
+        [
+            line.scale,
+            str(line.stronger),
+            str(line.weaker),
+            str(line.level),
+            str(line.unknown),
+            percent(line.share),
+            NONE if math.isnan(line.mean_gap) else f"{line.mean_gap:+.3g}",
+            p_value(line.test),
+        ]
+        for line in found.directions
+    ]
+    return Table(
+        "Direction of the disagreements",
+        ["stronger by", "to stronger", "to weaker", "level", "unknown", "share", "mean gap", "p"],
+        rows,
+        frozenset({1, 2, 3, 4, 5, 6, 7}),
+        [
+            "to stronger: the panel chose the stronger of the two than people did; p: exact sign test"
+        ],
+    )
+
+
+def gaps(found: Concordance) -> Table:
+    """Concordance by how far apart two candidates are rated."""
+    rows = [
+        [
+            f"{line.low:g} to {line.high:g}" if math.isfinite(line.high) else f"{line.low:g} on",
+            share(line.rate),
+            percent(line.rate.clustered, digits=1),
+            str(line.stronger),
+            str(line.weaker),
+        ]
+        for line in found.gaps
+    ]
+    return Table(
+        "Concordance by rating gap",
+        ["gap (Elo)", "right", CLUSTERED, "misses to stronger", "to weaker"],
+        rows,
+        frozenset({1, 2, 3, 4}),
+    )
+
+
+def chronic(found: Concordance) -> Table:
+    """Pairs of candidates that are missed more than once."""
+    rows = [
+        [line.pair, str(line.misses), str(line.n), percent(line.share), ", ".join(line.items)]
+        for line in found.chronic[:MOST_ROWS]
+    ]
+    return Table(
+        "Pairs missed more than once",
+        ["pair", "missed", "of", "share", "items"],
+        rows,
+        frozenset({1, 2, 3}),
+        ["chosen by looking: of many pairs some are missed often by chance"],
+    )
