@@ -59,11 +59,21 @@ EVAL = ("eval", "prompts.yaml", "--panel", "panel.yaml", "--criteria", "none")
 @pytest.mark.parametrize(
     ("old", "new", "where", "what"),
     [
-        ("  - id: a\n", "  - id: a\n    wieght: 2\n", "panel.yaml:4: judges[0].wieght", "not a key"),
+        (
+            "  - id: a\n",
+            "  - id: a\n    wieght: 2\n",
+            "panel.yaml:4: judges[0].wieght",
+            "not a key",
+        ),
         ("openai/b", "opnai/b", "panel.yaml:7: judges[1].model", "provider of openai, anthropic"),
         ("id: b", "id: a", "panel.yaml", "two judges have the id 'a'"),
         ("name: mine\n", "name: mine\nquorum: 3\n", "panel.yaml", "quorum 3 is more than"),
-        ("  - id: b\n", "  - id: b\n    weight: heavy\n", "panel.yaml:7: judges[1].weight", "heavy"),
+        (
+            "  - id: b\n",
+            "  - id: b\n    weight: heavy\n",
+            "panel.yaml:7: judges[1].weight",
+            "heavy",
+        ),
         ("  - id: b\n", "  - id: b\n    role: juror\n", "panel.yaml:7: judges[1].role", "juror"),
         ("name: mine\n", "name: mine\nname: yours\n", "panel.yaml:2", "stands twice"),
         ("judges:\n", "judges: [\n", "panel.yaml:", "not valid YAML"),
@@ -79,7 +89,9 @@ def test_a_wrong_panel_is_named_by_line_and_field(capsys, old, new, where, what,
     assert what in said
 
 
-@pytest.mark.parametrize("key", ["sk-proj-abcdefgh12345678", "AIzaSyA-1234567890abcdefg", "not a name!"])
+@pytest.mark.parametrize(
+    "key", ["sk-proj-abcdefgh12345678", "AIzaSyA-1234567890abcdefg", "not a name!"]
+)
 def test_a_literal_key_is_refused_and_not_repeated(capsys, key):
     edited("panel.yaml", "  - id: b\n", f"  - id: b\n    api_key_env: '{key}'\n")
     said = refused(capsys, *EVAL)
@@ -172,7 +184,13 @@ def test_every_wrong_word_on_the_command_line_has_a_message(capsys, words, what)
 
 @pytest.mark.parametrize(
     "words",
-    [("eval", "nowhere.yaml"), ("resume", "none"), ("evl",), ("eval", "--nope"), ("verify", "none")],
+    [
+        ("eval", "nowhere.yaml"),
+        ("resume", "none"),
+        ("evl",),
+        ("eval", "--nope"),
+        ("verify", "none"),
+    ],
     ids=" ".join,
 )
 def test_with_json_an_error_is_one_object_too(capsys, words):

@@ -4,6 +4,7 @@ import signal
 from typing import TYPE_CHECKING
 
 import pytest
+
 from e2e.lab import Lab
 from wire import WireServer
 

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
-from wire.answers import labels, schema_of
 
 from clash.cli import app as cli
+from wire.answers import labels, schema_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -183,7 +183,11 @@ class Lab:
 
 
 _BARE = {
-    **{name: os.environ[name] for name in ("PATH", "PYTHONPATH", "SYSTEMROOT") if name in os.environ},
+    **{
+        name: os.environ[name]
+        for name in ("PATH", "PYTHONPATH", "SYSTEMROOT")
+        if name in os.environ
+    },
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
     "PYTHONWARNINGS": "error::ResourceWarning",

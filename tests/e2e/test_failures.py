@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
+
 from e2e.lab import PRICE, Folder, Lab
 from wire import faults
 
@@ -246,7 +247,7 @@ def test_a_failure_is_neither_a_vote_nor_a_tie(storm):
 def test_the_denominators_count_every_failure_by_its_cause(storm):
     covered = storm.run.report["coverage"]
     judgments = storm.run.judgments()
-    assert covered["expected"] == len(judgments) == ITEMS * len(ROWS + [*LADDER] + SOUND)
+    assert covered["expected"] == len(judgments) == ITEMS * len([*ROWS, *LADDER, *SOUND])
     causes = Counter(cause(j) for j in judgments if j["ranking"] is None)
     assert Counter(covered["failed"]) == causes
     assert sum(causes.values()) == sum(row.failed for row in ROWS)

@@ -9,16 +9,14 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from e2e.lab import PRICE, Folder, Lab
-from wire import faults
 
 from clash import assets
 from clash.cli import app as cli
 from clash.store.folder import RunFolder
+from e2e.lab import PRICE, Folder, Lab
+from wire import faults
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from wire import WireServer
 
 WORDS = ("prompts.yaml", "--models", "compatible/ada,compatible/bob", "--panel", "panel.yaml")

@@ -9,10 +9,10 @@ import shutil
 from typing import TYPE_CHECKING
 
 import pytest
-from e2e.lab import Folder, Lab
 
 from clash.cli import app as cli
 from clash.store.folder import RunFolder
+from e2e.lab import Folder, Lab
 
 if TYPE_CHECKING:
     from collections.abc import Callable

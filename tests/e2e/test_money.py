@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
+
 from e2e.lab import PRICE, Lab
 from wire import faults, vendors
 
@@ -27,7 +28,9 @@ def billed(lab: Lab, *, lost: int | None = None) -> float:
             if seen.status is not None or lost is None:
                 continue
             tokens_out = lost
-        total += ((len(asked.prompt) // 4 + 1) * PRICE["input"] + tokens_out * PRICE["output"]) / 1e6
+        total += (
+            (len(asked.prompt) // 4 + 1) * PRICE["input"] + tokens_out * PRICE["output"]
+        ) / 1e6
     return total
 
 

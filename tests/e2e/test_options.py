@@ -6,6 +6,7 @@ import json
 from collections import Counter
 
 import pytest
+
 from e2e.lab import PRICE, prefers
 
 PANEL = ("--panel", "panel.yaml")
@@ -144,7 +145,9 @@ def test_the_file_may_say_where_runs_go(lab):
 def test_an_ablation_without_criteria_needs_no_edit_of_the_file(lab):
     lab.prompts(1)
     lab.panel(local("a"))
-    lab.write("clash.yaml", {"criteria": {"mode": "fixed", "items": [{"name": "Wit", "weight": 1}]}})
+    lab.write(
+        "clash.yaml", {"criteria": {"mode": "fixed", "items": [{"name": "Wit", "weight": 1}]}}
+    )
     run = lab.judged(*PLAIN)
     assert run.lines("criteria")[0]["source"] == "none"
 
@@ -302,7 +305,11 @@ def test_names_and_the_order_of_responses_change_no_verdict(lab, renamed):
     def entries(names, *, reverse):
         both = [list(zip(names, (f"One {i}.", f"Two {i}."), strict=True)) for i in range(10)]
         return [
-            {"id": f"q{i}", "prompt": f"Question {i}?", "responses": dict(b[::-1] if reverse else b)}
+            {
+                "id": f"q{i}",
+                "prompt": f"Question {i}?",
+                "responses": dict(b[::-1] if reverse else b),
+            }
             for i, b in enumerate(both)
         ]
 

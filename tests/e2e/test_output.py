@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 import pytest
+
 from e2e.lab import PRICE
 
 EVAL = {"clash", "run", "winner", "leaderboard", "coverage", "cost_usd", "decision"}

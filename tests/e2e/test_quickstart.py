@@ -6,6 +6,7 @@ import json
 import re
 
 import pytest
+
 from e2e.lab import Folder, Lab
 
 VOLATILE = re.compile(r"(run|time|started|ended|seal|sha256|wall_per_item|\w+_s)")

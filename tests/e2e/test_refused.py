@@ -6,6 +6,7 @@ import math
 from collections import Counter
 
 import pytest
+
 from e2e.lab import PRICE
 from wire import faults
 
@@ -120,7 +121,9 @@ def test_what_a_candidate_says_is_its_response_even_a_refusal_and_silence_is_non
     assert shown == {item: {"ready", "compatible/ada"} for item in ("q0", "q1")}
     reasons = {v["item_id"]: v["abstained"] for v in run.lines("verdicts") if v["abstained"]}
     assert set(reasons) == {"q2", "q3", "q4"}
-    assert all(why.startswith("fewer than two responses: compatible/ada") for why in reasons.values())
+    assert all(
+        why.startswith("fewer than two responses: compatible/ada") for why in reasons.values()
+    )
     assert run.report["coverage"]["responses_failed"] == {"compatible/ada": 3}
     board = {row["candidate"]: row for row in run.report["leaderboard"]}
     assert (board["compatible/ada"]["items"], board["compatible/ada"]["judged"]) == (5, 2)

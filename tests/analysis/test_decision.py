@@ -1,0 +1,172 @@
+"""The decision sentence: never surer than the test behind it, and blind to names."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from analysis.made import NAMES, grouped, run_data
+from clash.analysis import leaderboard
+from clash.analysis.coverage import coverage
+from clash.analysis.decision import ALPHA, decide, more_items
+from clash.analysis.leaderboard import duels, standings
+
+
+def decision(data):
+    board = standings(data)
+    return decide(board, duels(data, [row.candidate for row in board]), coverage(data))
+
+
+def of_ranks(table, names=NAMES, **more):
+    """A run of one judge: a row of ranks for each item."""
+    k = len(table[0])
+    return run_data([{"x": grouped(row, names[:k])} for row in table], names[:k], **more)
+
+
+def holm(p_values):
+    """Holm's correction, written down from its definition."""
+    order = sorted(range(len(p_values)), key=lambda i: p_values[i])
+    out, worst = [0.0] * len(p_values), 0.0
+    for step, i in enumerate(order):
+        worst = max(worst, (len(p_values) - step) * p_values[i])
+        out[i] = min(1.0, worst)
+    return out
+
+
+@st.composite
+def tables(draw):
+    """Ranks that may favour the first candidate much or not at all."""
+    k = draw(st.integers(2, 4))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    edge = draw(st.sampled_from([0.0, 0.5, 2.0]))
+    quality = rng.normal(size=(draw(st.integers(1, 40)), k))
+    quality[:, 0] += edge
+    return (-quality).argsort(axis=1).argsort(axis=1).tolist()
+
+
+@settings(max_examples=60)
+@given(tables())
+def test_decided_means_that_every_corrected_p_is_at_most_5_percent_and_the_converse(table):
+    data = of_ranks(table)
+    found = decision(data)
+    ranks = np.array(table)
+    points = -ranks.mean(axis=0)
+    leaders = np.flatnonzero(np.isclose(points, points.max()))
+    sure = []
+    for leader in leaders:
+        others = [c for c in range(ranks.shape[1]) if c != leader]
+        wins = [int((ranks[:, leader] < ranks[:, other]).sum()) for other in others]
+        p = holm([stats.binomtest(w, len(ranks)).pvalue for w in wins])
+        if max(p) <= ALPHA and all(2 * w > len(ranks) for w in wins):
+            sure.append((NAMES[leader], max(p)))
+    if found.status == "decided":
+        assert (found.winner, pytest.approx(found.p)) in sure
+        assert found.more_items is None
+        assert f"{found.winner} wins" in found.sentence
+    else:
+        assert not sure
+        assert "wins" not in found.sentence
+        assert (found.winner is None) == (found.status == "tied")
+
+
+@settings(max_examples=40)
+@given(tables(), st.permutations(NAMES))
+def test_other_names_give_the_same_decision_under_other_names(table, names):
+    one, two = decision(of_ranks(table)), decision(of_ranks(table, names))
+    new = dict(zip(NAMES, names, strict=True))
+    assert (one.status, one.more_items) == (two.status, two.more_items)
+    if one.status == "decided":
+        assert two.winner == new[one.winner]
+        assert two.p == pytest.approx(one.p)
+
+
+def test_two_groups_that_never_met_have_no_winner():
+    """ada beat bob and cyd beat dan, on other prompts: neither is better than the other."""
+    rows = [{"x": [["ada"], ["bob"]]}] * 20 + [{"x": [["cyd"], ["dan"]]}] * 20
+    absent = [(i, n) for i in range(20) for n in ("cyd", "dan")]
+    absent += [(i, n) for i in range(20, 40) for n in ("ada", "bob")]
+    for names in permutations(NAMES[:4]):
+        new = dict(zip(NAMES, names, strict=False))
+        table = [{"x": [[new[n] for n in g] for g in row["x"]]} for row in rows]
+        found = decision(run_data(table, sorted(names), missing=[(i, new[n]) for i, n in absent]))
+        assert found.status != "decided"
+        assert "wins" not in found.sentence
+        assert "never met" in found.sentence
+
+
+def test_a_leader_that_never_met_a_rival_has_not_beaten_it():
+    rows = [{"x": [["ada"], ["bob"]]}] * 20 + [{"x": [["bob"], ["cyd"]]}] * 20
+    absent = [(i, "cyd") for i in range(20)] + [(i, "ada") for i in range(20, 40)]
+    found = decision(run_data(rows, NAMES[:3], missing=absent))
+    assert found.status == "leading"
+    assert "never met" in found.sentence
+
+
+def test_level_candidates_are_tied_whatever_their_names():
+    table = [[0, 1], [1, 0]] * 6
+    found = decision(of_ranks(table))
+    assert (found.status, found.winner) == ("tied", None)
+    assert "come out level" in found.sentence
+
+
+def test_items_without_a_verdict_are_told_in_the_sentence():
+    rows = [{"x": [["ada"], ["bob"]]}] * 10 + [{"x": None}] * 3
+    found = decision(run_data(rows, ["ada", "bob"]))
+    assert found.status == "decided"
+    assert "3 of 13 items have no verdict" in found.sentence
+
+
+def test_nothing_judged_decides_nothing_and_says_why():
+    found = decision(run_data([{"x": None}], ["ada", "bob"]))
+    assert (found.status, found.winner, found.p) == ("none", None, None)
+    assert found.sentence.startswith(
+        "No decision: nothing could be compared (1 no judge judged it)"
+    )
+
+
+@pytest.mark.parametrize(("wins", "losses"), [(6, 4), (13, 7), (60, 50)])
+def test_as_many_more_items_as_it_asks_for_give_the_power_it_promises(wins, losses):
+    data = of_ranks([[0, 1]] * wins + [[1, 0]] * losses)
+    (duel,) = duels(data, ["ada", "bob"])
+    more = more_items(duel)
+    n, share = wins + losses + more, wins / (wins + losses)
+    draws = np.random.default_rng(1).binomial(n, share, size=4000)
+    p = {int(w): stats.binomtest(int(w), n).pvalue for w in np.unique(draws)}
+    power = np.mean([p[int(w)] <= ALPHA for w in draws])
+    # The exact test is a little stricter than the normal approximation.
+    assert 0.72 < power < 0.86
+
+
+# -- how often it decides where nothing is to be decided ---------------------------------------------
+
+RUNS = 400
+
+
+def false_decisions(k, n, repeats, rng):
+    """Share of null runs that are decided: all candidates are alike, prompts have favourites."""
+    decided = 0
+    for _ in range(RUNS):
+        quality = rng.normal(size=(n, k)).repeat(repeats, axis=0)
+        quality += 0.5 * rng.normal(size=quality.shape)
+        table = (-quality).argsort(axis=1).argsort(axis=1).tolist()
+        clusters = [f"p{i // repeats}" for i in range(n * repeats)] if repeats > 1 else None
+        decided += decision(of_ranks(table, clusters=clusters)).status == "decided"
+    return decided / RUNS
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("k", "n", "repeats"), [(2, 30, 1), (3, 30, 1), (2, 4, 5), (2, 8, 4), (3, 14, 2)]
+)
+def test_candidates_that_are_alike_are_told_apart_in_at_most_5_percent_of_runs(
+    monkeypatch, k, n, repeats
+):
+    monkeypatch.setattr(leaderboard, "REPLICATES", 20)  # intervals are no part of the decision
+    rate = false_decisions(k, n, repeats, np.random.default_rng(k * 100 + n))
+    # Three standard errors of 400 runs above the 5% that are allowed.
+    assert rate <= ALPHA + 3 * np.sqrt(ALPHA * (1 - ALPHA) / RUNS)

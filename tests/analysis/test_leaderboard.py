@@ -1,0 +1,134 @@
+"""Standings and duels add up, whatever the judges said, and say so when they know nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from analysis.made import NAMES, grouped, run_data
+from clash.analysis.coverage import coverage, unanimity
+from clash.analysis.leaderboard import duels, points_table, standings
+
+
+@st.composite
+def runs(draw):
+    """A small run in which judges fail and responses are missing."""
+    k = draw(st.integers(2, 4))
+    names = NAMES[:k]
+    table, missing = [], []
+    for item in range(draw(st.integers(1, 6))):
+        absent = draw(st.sets(st.sampled_from(names), max_size=k)) if draw(st.booleans()) else set()
+        missing += [(item, name) for name in absent]
+        shown = [name for name in names if name not in absent]
+        row = {}
+        for judge in ("x", "y", "z"):
+            ranks = [draw(st.integers(0, k - 1)) for _ in shown]
+            failed = draw(st.integers(0, 4)) == 0
+            row[judge] = None if failed or len(shown) < 2 else grouped(ranks, shown)
+        table.append(row)
+    clusters = None
+    if draw(st.booleans()):
+        clusters = [draw(st.sampled_from("pqr")) for _ in table]
+    return run_data(table, names, clusters=clusters, missing=missing)
+
+
+@settings(max_examples=40)
+@given(runs())
+def test_won_tied_and_lost_are_what_was_judged_and_no_item_is_forgotten(data):
+    board = standings(data)
+    assert [row.candidate for row in board] != []
+    for row in board:
+        assert row.wins + row.ties + row.losses == row.judged <= row.items == len(data.items)
+        assert row.win_rate.estimate == pytest.approx(row.wins / len(data.items))
+        assert (row.points is None) == (row.judged == 0)
+        if row.points is not None:
+            assert 0 <= row.points.low <= row.points.estimate <= row.points.high <= 1
+    covered = coverage(data)
+    assert sum(row.wins for row in board) == covered.decided
+    assert covered.decided + covered.tied + sum(covered.abstained.values()) == covered.items
+    parts = covered.clean + covered.repaired + sum(covered.failed.values()) + covered.not_run
+    assert parts == covered.expected == 3 * len(data.items)
+    assert sum(unanimity(data).splits.values()) == covered.decided + covered.tied
+
+
+@settings(max_examples=40)
+@given(runs())
+def test_the_shares_of_an_item_average_to_one_half(data):
+    table = points_table(data)
+    for row, verdict in zip(table, data.verdicts, strict=True):
+        shares = row[~np.isnan(row)]
+        if verdict.ranking is None:
+            assert not len(shares)
+        else:
+            assert shares.mean() == pytest.approx(0.5)
+            assert len(shares) == len(verdict.scores)
+
+
+@settings(max_examples=40)
+@given(runs())
+def test_a_duel_is_the_same_seen_from_either_side(data):
+    names = data.candidates
+    other = {frozenset((duel.first, duel.second)): duel for duel in duels(data, names[::-1])}
+    for one in duels(data, names):
+        two = other.pop(frozenset((one.first, one.second)))
+        same = one.first == two.first
+        assert (one.wins, one.losses) == (
+            (two.wins, two.losses) if same else (two.losses, two.wins)
+        )
+        assert one.ties == two.ties
+        share = two.share.estimate if same else 1 - two.share.estimate
+        assert one.share.estimate == pytest.approx(share)
+        assert one.p == pytest.approx(two.p)
+        assert one.p_holm >= one.p
+    assert not other
+
+
+@settings(max_examples=40)
+@given(runs())
+def test_the_chances_to_be_best_add_up_to_one(data):
+    best = [row.best for row in standings(data) if row.best is not None]
+    assert not best or sum(best) == pytest.approx(1)
+
+
+def ada_and_bob(*outcomes, clusters=None):
+    """Items that ada wins (1), ties (0) or loses (-1), by one judge."""
+    groups = {1: [["ada"], ["bob"]], 0: [["ada", "bob"]], -1: [["bob"], ["ada"]]}
+    return run_data([{"x": groups[o]} for o in outcomes], ["ada", "bob"], clusters=clusters)
+
+
+@pytest.mark.parametrize(("wins", "losses", "ties"), [(9, 1, 0), (6, 4, 3), (0, 5, 1), (0, 0, 4)])
+def test_where_every_item_is_its_own_prompt_the_test_is_the_exact_sign_test(wins, losses, ties):
+    data = ada_and_bob(*[1] * wins, *[-1] * losses, *[0] * ties)
+    (duel,) = duels(data, ["ada", "bob"])
+    expected = stats.binomtest(wins, wins + losses).pvalue if wins + losses else 1.0
+    assert duel.p == pytest.approx(expected)
+    assert duel.test == "sign test"
+    assert duel.share.estimate == pytest.approx((wins + ties / 2) / (wins + losses + ties))
+
+
+def test_a_prompt_repeated_ten_times_is_one_prompt():
+    """Three prompts that one candidate wins ten times each are 3 heads of a coin, not 30."""
+    data = ada_and_bob(*[1] * 30, clusters=[f"p{i // 10}" for i in range(30)])
+    (duel,) = duels(data, ["ada", "bob"])
+    assert duel.p == pytest.approx(2 / 2**3)
+    (first, _) = standings(data)
+    assert first.win_rate.n_effective < 30
+
+
+def test_one_prompt_alone_decides_nothing():
+    data = ada_and_bob(*[1] * 8, clusters=["p"] * 8)
+    (duel,) = duels(data, ["ada", "bob"])
+    assert duel.p == 1
+    (first, _) = standings(data)
+    assert (first.points.low, first.points.high) == (0, 1)
+    assert first.best is None
+
+
+def test_nothing_judged_is_said_as_nothing():
+    data = run_data([{"x": None}, {"x": None}], ["ada", "bob"])
+    for row in standings(data):
+        assert (row.judged, row.points, row.best, row.win_rate.estimate) == (0, None, None, 0)
+    assert duels(data, data.candidates) == []
