@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clash.config import ModelRef, Options, TokenPrice
@@ -13,6 +13,7 @@ from clash.providers import prices
 from clash.providers.base import Reply, Request
 from clash.records import Tokens, Turn
 
+PATIENT = settings(deadline=None, max_examples=60)  # a busy machine is no failure
 USD = Decimal
 
 
@@ -179,6 +180,7 @@ MODELS = (
 )
 
 
+@PATIENT
 @given(
     model=st.sampled_from(MODELS),
     size=st.integers(0, 300_000),

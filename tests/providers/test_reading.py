@@ -6,7 +6,7 @@ import itertools
 import json
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from clash.providers.dialects.chat import Chat
@@ -18,6 +18,7 @@ from clash.providers.failures import Failure, from_answer, report
 from clash.providers.payload import MAX_BYTES, NotPayload, TooMuch, clean, count, decode, money
 from clash.providers.sse import Events
 
+PATIENT = settings(deadline=None, max_examples=60)  # a busy machine is no failure
 DIALECTS = {
     "openai": Chat("openai"),
     "openrouter": Chat("openrouter"),
@@ -49,6 +50,7 @@ EVENTS = st.builds(lambda event, kind: {**event, "type": kind}, OBJECTS, WORDS |
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
+@PATIENT
 @given(data=EVENTS)
 def test_any_json_is_an_answer_or_a_failure(dialect, data):
     found = DIALECTS[dialect].read(data)
@@ -61,6 +63,7 @@ def test_any_json_is_an_answer_or_a_failure(dialect, data):
         assert all(n is None or n >= 0 for n in counts)
 
 
+@PATIENT
 @given(status=st.integers(100, 999), body=OBJECTS | JSON)
 @example(status=400, body=[{"error": {"message": "a list of one", "code": 400}}])
 @example(status=500, body={"error": "a plain string"})
@@ -119,6 +122,7 @@ def test_a_flood_is_not_parsed():
         decode(b'{"a": "' + b"x" * MAX_BYTES + b'"}')
 
 
+@PATIENT
 @given(JSON)
 def test_what_is_clean_can_be_written(value):
     json.dumps(clean(value), allow_nan=False, ensure_ascii=False).encode()
@@ -156,6 +160,7 @@ STREAM = (
 )
 
 
+@PATIENT
 @given(st.lists(st.integers(1, len(STREAM) - 1), max_size=8))
 def test_events_do_not_depend_on_how_the_bytes_are_cut(cuts):
     places = [0, *sorted(set(cuts)), len(STREAM)]
@@ -186,6 +191,7 @@ def test_a_stream_without_end_is_cut_off():
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
+@PATIENT
 @given(events=st.lists(EVENTS, max_size=4))
 def test_any_events_are_an_answer_or_none(dialect, events):
     stream = DIALECTS[dialect].stream()

@@ -24,8 +24,9 @@ from clash.errors import ProviderError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
+    from typing import Self
 
-    from tenacity import AsyncRetrying, RetryCallState
+    from tenacity import AsyncRetrying, AttemptManager, RetryCallState
 
     from clash.errors import Action, ErrorClass
 
@@ -104,6 +105,9 @@ def decide(
     return Decision("again", error.retry_after + uniform(0, min(1.0, ceiling)))
 
 
+_UNIFORM = random.SystemRandom().uniform
+
+
 @dataclass
 class _Memory:
     """What one call has been through, behind tenacity's callbacks."""
@@ -134,9 +138,9 @@ def attempts(
     *,
     backoff: Backoff | None = None,
     sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
-    uniform: Callable[[float, float], float] | None = None,
-) -> AsyncRetrying:
-    """The attempts of one call, for ``async for``; make a new one for every call.
+    uniform: Callable[[float, float], float] = _UNIFORM,
+) -> Attempts:
+    """The attempts of one call, for ``async for``; make new ones for every call.
 
     Args:
         most: attempts at most, the first included. Leaving out what a model refuses is not
@@ -145,7 +149,57 @@ def attempts(
         sleep: waits; tests pass one that only writes the seconds down.
         uniform: the jitter, from [low, high].
     """
-    from tenacity import AsyncRetrying
+    return Attempts(_Memory(backoff or Backoff(most), uniform), sleep)
 
-    memory = _Memory(backoff or Backoff(most), uniform or random.SystemRandom().uniform)
-    return AsyncRetrying(retry=memory.again, wait=memory.wait, sleep=sleep, reraise=True)
+
+class Attempts:
+    """A first attempt, and where it fails tenacity's loop, as if it had made that one too.
+
+    Hardly any call fails, and the loop costs more than all else that is not the call itself.
+    """
+
+    def __init__(self, memory: _Memory, sleep: Callable[[float], Awaitable[None]]) -> None:
+        self._memory, self._sleep = memory, sleep
+        self._first: _First | None = None
+        self._loop: AsyncRetrying | None = None
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> _First | AttemptManager:
+        if self._first is None:
+            self._first = _First()
+            return self._first
+        if self._first.error is None:
+            raise StopAsyncIteration
+        if self._loop is None:
+            self._loop = await self._failed_once(self._first.error)
+        return await anext(self._loop)
+
+    async def _failed_once(self, error: ProviderError) -> AsyncRetrying:
+        from tenacity import AsyncRetrying
+
+        memory = self._memory
+        policy = AsyncRetrying(
+            retry=memory.again, wait=memory.wait, sleep=self._sleep, reraise=True
+        )
+        loop = aiter(policy)
+        first = await anext(loop)
+        first.retry_state.set_exception((type(error), error, error.__traceback__))
+        return loop
+
+
+class _First:
+    """Keeps what the first attempt failed with."""
+
+    __slots__ = ("error",)
+
+    def __init__(self) -> None:
+        self.error: ProviderError | None = None
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> bool:
+        if isinstance(error, ProviderError):
+            self.error = error
+        return self.error is not None

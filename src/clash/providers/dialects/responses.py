@@ -121,7 +121,9 @@ class ResponsesStream:
         if kind in _ENDS and isinstance(event.get("response"), dict):
             self._whole = dict(event["response"])
         elif kind == "error":
-            self._whole = {"status": "failed", "error": dict(event.get("error") or event)}
+            inner = event.get("error")
+            error = inner if isinstance(inner, dict) else event
+            self._whole = {"status": "failed", "error": dict(error)}
         return kind in ("response.output_text.delta", "response.refusal.delta")
 
     def whole(self) -> dict[str, Any] | None:
