@@ -124,8 +124,10 @@ class Blinds:
         return index
 
     def labels(self, judgment: Judgment) -> Mapping[str, str]:
-        """The labels that a judgment speaks of."""
+        """The labels that a judgment speaks of; none where it failed before it saw any."""
         own = self.own.get((judgment.item_id, judgment.presentation, judgment.judge))
+        if own is None and judgment.ranking is None:
+            return self.shared.get((judgment.item_id, judgment.presentation), {})
         return own if own is not None else self.shared[judgment.item_id, judgment.presentation]
 
 
