@@ -63,3 +63,31 @@ def test_a_run_adds_cost_length_scale_and_effects(tmp_path: Path, capsys) -> Non
         max(abs(e[name]["estimate"]) for e in found["effects"]) for name in ("half", "corrected")
     ]
     assert spread[1] > spread[0]  # ties as half wins shrink effects
+
+
+def test_known_gaps_are_made_judged_fitted_and_drawn(tmp_path: Path, capsys) -> None:
+    """The judge that counts words sees truncation and padding, and no error of fact."""
+    quickstart = Path(__file__).resolve().parents[2] / "datasets" / "quickstart.yaml"
+    arguments = ["diagnose", str(quickstart), "--calibrate-judges", "--sources", "8", "-y", "-q"]
+    arguments += ["--runs", str(tmp_path), "--plot", str(tmp_path / "plot"), "--json"]
+    assert run(arguments) == 0
+    found = json.loads(capsys.readouterr().out)
+    hits = {
+        (hit["kind"], hit["gap"]): hit
+        for judge in found["calibration"]
+        if judge["judge"] == "longest"
+        for hit in judge["hits"]
+    }
+    assert hits["truncated", 0.5]["better"]["estimate"] == 1
+    assert hits["padded", 0.5]["better"]["estimate"] == 0
+    assert hits["identical", 0.0]["tie"]["estimate"] == 1
+    assert [Path(path).suffix for path in found["written"]] == [".svg", ".png"]
+    assert all(Path(path).stat().st_size > 1000 for path in found["written"])
+
+
+def test_known_gaps_can_be_priced_without_a_call(tmp_path: Path, capsys) -> None:
+    quickstart = Path(__file__).resolve().parents[2] / "datasets" / "quickstart.yaml"
+    arguments = ["diagnose", str(quickstart), "--calibrate-judges", "--dry-run", "--json"]
+    assert run([*arguments, "--runs", str(tmp_path), "--sources", "3"]) == 0
+    assert json.loads(capsys.readouterr().out)
+    assert [path.suffix for path in tmp_path.iterdir()] == [".jsonl"]

@@ -1,15 +1,20 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from clash.cli.common import AsJson, Seed
+from clash.cli.common import AsJson, EnvFile, Quiet, Seed
 from clash.cli.voting import Judges, Presentation, Subset, VotesArgument
 
 if TYPE_CHECKING:
+    from clash.analysis.diagnosis import Diagnosis
     from clash.analysis.rundata import RunData
+    from clash.cli.known_gaps import Wanted
+
+_SEED = 42
 
 
 def diagnose(
@@ -37,37 +42,118 @@ def diagnose(
     replications: Annotated[
         int, typer.Option("--replications", min=20, help="Simulated studies for each judge.")
     ] = 400,
+    calibrate: Annotated[
+        bool,
+        typer.Option(
+            "--calibrate-judges",
+            help="Make pairs with a known gap from the responses of this run or prompts file,"
+            " judge them, and diagnose that run.",
+        ),
+    ] = False,
+    panel: Annotated[
+        str | None, typer.Option("--panel", "-p", help="Who judges them; default: the run's panel.")
+    ] = None,
+    sources: Annotated[
+        int, typer.Option("--sources", min=2, help="Responses that pairs are made from.")
+    ] = 30,
+    max_cost: Annotated[
+        float | None, typer.Option("--max-cost", min=0, help="US dollars, a hard cap.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Write the pairs and price judging them; no call.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before spending.")] = False,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", help="Folder for the psychometric curves (SVG, PNG).")
+    ] = None,
     runs: Annotated[
-        Path, typer.Option("--runs", help="Folder that run ids are looked up in.")
+        Path, typer.Option("--runs", help="Folder that runs lie in, and land in.")
     ] = Path("runs"),
+    env_file: EnvFile = None,
     seed: Seed = None,
     as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Is each judge worth its ballots: ties, agreement, biases; keep, down-weight or replace."""
+    from clash.cli.known_gaps import Wanted
+
+    number = _SEED if seed is None else seed
+    if calibrate:
+        wanted = Wanted(panel, sources, max_cost, number, dry_run, yes, quiet or as_json)
+        judged = _judged(source, runs, wanted, env_file, as_json=as_json)
+        if judged is None:
+            return
+        source = judged
+    data = _run(source, runs)
+    found = _diagnosis(
+        source, runs, data, (judges, subset, presentation), candidates, pairs,
+        replications if simulate else 0, number,
+    )  # fmt: skip
+    _tell(found, source, plot, as_json=as_json)
+
+
+def _judged(
+    source: str, runs: Path, wanted: Wanted, env_file: Path | None, *, as_json: bool
+) -> str | None:
+    """The run of calibration pairs made from ``source``; null where none was asked for."""
+    from clash.cli.known_gaps import judge_known_gaps
+    from clash.collect.resolve import load_environ
+
+    environ = load_environ(os.environ, env_file)
+    return judge_known_gaps(source, runs, wanted, environ, as_json=as_json)
+
+
+def _diagnosis(
+    source: str,
+    runs: Path,
+    data: RunData | None,
+    filters: tuple[str | None, str | None, str | None],
+    candidates: int | None,
+    pairs: Path | None,
+    replications: int,
+    seed: int,
+) -> Diagnosis:
     from clash.analysis.diagnosis import diagnose as run
+    from clash.analysis.diagnosis.calibration import calibration_curves, is_calibration
     from clash.analysis.diagnosis.run import run_facts
     from clash.analysis.diversity import read_pairs, run_texts
-    from clash.cli.common import print_json, stdout
     from clash.cli.voting import read
+
+    facts = None if data is None else run_facts(data)
+    known_gaps = data is not None and is_calibration(data)
+    texts = read_pairs(pairs) if pairs else None if data is None else run_texts(data)
+    return run(
+        read(source, runs, *filters),
+        candidates=candidates or (2 if facts is None else facts.candidates),
+        simulate=replications > 0,
+        replications=replications or 1,
+        seed=seed,
+        run=facts,
+        texts=texts,
+        calibration=calibration_curves(data, seed) if data is not None and known_gaps else (),
+    )
+
+
+def _tell(found: Diagnosis, source: str, plot: Path | None, *, as_json: bool) -> None:
+    from clash.cli.common import print_json, say, stdout
     from clash.report import diagnosis as report
+    from clash.report.plots import save
     from clash.report.terminal import show_table
 
-    data = _run(source, runs)
-    facts = None if data is None else run_facts(data)
-    found = run(
-        read(source, runs, judges, subset, presentation),
-        candidates=candidates or (2 if facts is None else facts.candidates),
-        simulate=simulate,
-        replications=replications,
-        seed=42 if seed is None else seed,
-        run=facts,
-        texts=read_pairs(pairs) if pairs else None if data is None else run_texts(data),
-    )
+    written: list[Any] = []
+    if plot is not None and found.calibration:
+        written = [
+            str(path) for path in save(report.psychometric_plot(found), plot, "psychometric")
+        ]
+    elif plot is not None:
+        say("no plot: this is no run of calibration pairs (--calibrate-judges)", style="yellow")
     if as_json:
-        print_json({**report.as_json(found), "source": source})
+        print_json({**report.as_json(found), "source": source, "written": written})
         return
     for table in report.tables(found):
         show_table(stdout(), table)
+    for path in written:
+        stdout().print(f"wrote {path}", soft_wrap=True)
 
 
 def _run(source: str, runs: Path) -> RunData | None:

@@ -19,6 +19,7 @@ from clash.stats.icc import random_intercept
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from clash.analysis.diagnosis.calibration import JudgeCurve
     from clash.analysis.diagnosis.run import RunFacts
     from clash.analysis.encode import Votes
     from clash.stats.intervals import Interval
@@ -32,6 +33,7 @@ class Diagnosis:
         icc: correlation of decisive ballots of one item, for the saving in runs.
         run: what only a run folder tells: cost, length, scores, candidates; null for votes.
         equivalence: ties against the diversity of the responses; null without these.
+        calibration: psychometric curves, where the run judged calibration pairs.
     """
 
     source: str
@@ -42,6 +44,7 @@ class Diagnosis:
     icc: Interval
     run: RunFacts | None
     equivalence: Equivalence | None
+    calibration: tuple[JudgeCurve, ...]
     notes: tuple[str, ...]
 
 
@@ -54,6 +57,7 @@ def diagnose(
     seed: int = 0,
     run: RunFacts | None = None,
     texts: Mapping[str, Texts] | None = None,
+    calibration: tuple[JudgeCurve, ...] = (),
 ) -> Diagnosis:
     """Diagnose every judge and the panel.
 
@@ -65,6 +69,7 @@ def diagnose(
         seed: of bootstraps and simulations.
         run: what a run folder adds.
         texts: responses by item id of the votes, for the split of ties.
+        calibration: psychometric curves.
 
     Raises:
         StatisticsError: scores instead of sides, or no vote at all.
@@ -93,6 +98,7 @@ def diagnose(
         icc=icc,
         run=run,
         equivalence=_equivalence(votes, texts, advice, seed, notes),
+        calibration=calibration,
         notes=tuple(notes),
     )
 

@@ -1,0 +1,116 @@
+"""Judges on pairs with a known gap: their psychometric curves."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from clash.errors import StatisticsError
+from clash.stats.intervals import Interval, wilson_clustered
+from clash.stats.psychometric import Psychometric, fit_psychometric
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from clash.analysis.rundata import RunData
+
+TAG, ORIGINAL, ALTERED = "calibration", "original", "altered"
+
+
+@dataclass(frozen=True)
+class Hit:
+    """What a judge made of the pairs of one kind and gap.
+
+    Attributes:
+        better: share of trials in which it picked the unaltered response; at a gap of 0 either
+            side would be a mistake. ``tie`` the share of ties.
+    """
+
+    kind: str
+    gap: float
+    better: Interval
+    tie: Interval
+
+
+@dataclass(frozen=True)
+class JudgeCurve:
+    """A judge.
+
+    Attributes:
+        fit: null where its trials are too few; ``why`` says so.
+    """
+
+    judge: str
+    trials: int
+    hits: tuple[Hit, ...]
+    fit: Psychometric | None
+    why: str | None = None
+
+
+@dataclass(frozen=True)
+class _Trial:
+    kind: str
+    gap: float
+    outcome: float
+    cluster: int
+
+
+def is_calibration(data: RunData) -> bool:
+    """Whether a run judged calibration pairs."""
+    return any(TAG in item.tags for item in data.items)
+
+
+def calibration_curves(data: RunData, seed: int = 0) -> tuple[JudgeCurve, ...]:
+    """The curve of every voting judge of a run of calibration pairs."""
+    trials = _trials(data)
+    return tuple(
+        _judge(panelist.id, trials.get(panelist.id, []), seed) for panelist in data.rules.voting
+    )
+
+
+def _trials(data: RunData) -> Mapping[str, list[_Trial]]:
+    tags = {item.item_id: item.tags for item in data.items if TAG in item.tags}
+    found: dict[str, list[_Trial]] = defaultdict(list)
+    for item_id, said in data.ballots.items():
+        if item_id not in tags or set(said.candidates) != {ORIGINAL, ALTERED}:
+            continue
+        gap = next(float(tag[4:]) for tag in tags[item_id] if tag.startswith("gap:"))
+        better = said.candidates.index(ORIGINAL)
+        for judge, rows in said.ranks.items():
+            for ranks in rows:
+                # Smaller is better; equal ranks are a tie.
+                outcome = (np.sign(ranks[1 - better] - ranks[better]) + 1) / 2
+                cluster = data.clusters[item_id]
+                found[judge].append(_Trial(tags[item_id][1], gap, float(outcome), cluster))
+    return found
+
+
+def _judge(judge: str, trials: list[_Trial], seed: int) -> JudgeCurve:
+    hits = tuple(_hits(trials))
+    try:
+        fit = fit_psychometric(
+            [trial.gap for trial in trials],
+            [trial.outcome for trial in trials],
+            [trial.cluster for trial in trials],
+            rng=np.random.default_rng(seed),
+        )
+    except StatisticsError as error:
+        return JudgeCurve(judge, len(trials), hits, None, str(error))
+    return JudgeCurve(judge, len(trials), hits, fit)
+
+
+def _hits(trials: list[_Trial]) -> list[Hit]:
+    """By kind and gap, rounded to a tenth."""
+    cells: dict[tuple[str, float], list[_Trial]] = defaultdict(list)
+    for trial in trials:
+        cells[trial.kind, round(trial.gap, 1)].append(trial)
+    made = []
+    for (kind, gap), found in sorted(cells.items()):
+        clusters = [trial.cluster for trial in found]
+        better = wilson_clustered([float(t.outcome == 1) for t in found], clusters)
+        tied = wilson_clustered([float(t.outcome == 0.5) for t in found], clusters)
+        made.append(Hit(kind, gap, better, tied))
+    return made

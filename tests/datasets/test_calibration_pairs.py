@@ -1,0 +1,88 @@
+"""Calibration pairs have the gap they say, keep code, and are the same for the same seed."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from clash.datasets.calibration_pairs import (
+    KINDS,
+    alter,
+    calibration_pairs,
+    gap_of,
+    to_jsonl,
+)
+from clash.errors import InputError
+from clash.records import Item
+
+TEXT = (
+    "Water boils at 100 degrees at sea level. The pressure is lower on a mountain. "
+    "Because of this, water boils before it reaches 100 degrees there. "
+    "You do not need to change the recipe much, however it takes 10 minutes more.\n\n"
+    "```python\nboil = 100\n```\n\nThe first thing to check is always the altitude of the place."
+)
+
+
+def _pairs(seed: int = 1):
+    items = [Item(item_id=f"q{i}", prompt="Why?") for i in range(5)]
+    return calibration_pairs(items, {f"q{i}": {"m": TEXT} for i in range(5)}, seed=seed, most=3)
+
+
+def test_same_seed_same_pairs_and_another_seed_others() -> None:
+    assert to_jsonl(_pairs(1)) == to_jsonl(_pairs(1))
+    assert to_jsonl(_pairs(1)) != to_jsonl(_pairs(2))
+
+
+def test_every_kind_is_there_with_its_label() -> None:
+    pairs = _pairs()
+    assert {pair.kind for pair in pairs} == set(KINDS)
+    for pair in pairs:
+        assert pair.label == ("tie" if pair.kind in ("identical", "paraphrased") else "original")
+        assert (pair.altered == pair.original) == (pair.kind == "identical")
+        assert gap_of(pair.entry()["tags"]) == pytest.approx(pair.gap, abs=1e-4)
+    assert len({pair.source for pair in pairs}) == 3
+
+
+@pytest.mark.parametrize("kept", [0.75, 0.5, 0.25])
+def test_truncation_removes_what_it_says(kept: float) -> None:
+    altered, gap = alter(TEXT, "truncated", kept, Random(0))
+    assert TEXT.startswith(altered)
+    assert len(altered.split()) == pytest.approx(kept * len(TEXT.split()), abs=1)
+    assert gap == pytest.approx(1 - kept, abs=0.02)
+
+
+def test_facts_change_numbers_or_claims_and_no_more_than_asked() -> None:
+    altered, gap = alter(TEXT, "facts", 0.2, Random(0))
+    words = set(zip(TEXT.split(), altered.split(), strict=False))
+    assert altered != TEXT
+    assert 0 < gap <= 0.4
+    assert any(a != b for a, b in words)
+    _, whole = alter(TEXT, "facts", 1.0, Random(0))
+    assert whole == 1.0
+
+
+@pytest.mark.parametrize("kind", ["facts", "disfluent", "padded", "paraphrased"])
+def test_code_is_not_touched(kind) -> None:
+    altered, _ = alter(TEXT, kind, 1.0, Random(3))
+    assert "```python\nboil = 100\n```" in altered
+
+
+def test_padding_adds_words_and_clumsiness_keeps_most_of_them() -> None:
+    padded, _ = alter(TEXT, "padded", 1.0, Random(1))
+    assert len(padded.split()) > 1.5 * len(TEXT.split())
+    clumsy, gap = alter(TEXT, "disfluent", 0.5, Random(1))
+    assert set(clumsy.replace(",", "").split()) <= set(TEXT.replace(",", "").split())
+    assert 0.3 < gap < 0.7
+
+
+def test_what_cannot_be_altered_that_way_makes_no_pair() -> None:
+    plain = "word " * 30
+    made = calibration_pairs([Item(item_id="q", prompt="?")], {"q": {"m": plain}})
+    assert "paraphrased" not in {pair.kind for pair in made}
+    assert "facts" not in {pair.kind for pair in made}
+
+
+def test_short_responses_are_no_source() -> None:
+    with pytest.raises(InputError, match="25 words"):
+        calibration_pairs([Item(item_id="q", prompt="?")], {"q": {"m": "Yes."}})
