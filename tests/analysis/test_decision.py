@@ -6,9 +6,9 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+import scipy
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 
 from analysis.made import NAMES, grouped, run_data
 from clash.analysis import leaderboard
@@ -61,7 +61,7 @@ def test_decided_means_that_every_corrected_p_is_at_most_5_percent_and_the_conve
     for leader in leaders:
         others = [c for c in range(ranks.shape[1]) if c != leader]
         wins = [int((ranks[:, leader] < ranks[:, other]).sum()) for other in others]
-        p = holm([stats.binomtest(w, len(ranks)).pvalue for w in wins])
+        p = holm([scipy.stats.binomtest(w, len(ranks)).pvalue for w in wins])
         if max(p) <= ALPHA and all(2 * w > len(ranks) for w in wins):
             sure.append((NAMES[leader], max(p)))
     if found.status == "decided":
@@ -136,7 +136,7 @@ def test_as_many_more_items_as_it_asks_for_give_the_power_it_promises(wins, loss
     more = more_items(duel)
     n, share = wins + losses + more, wins / (wins + losses)
     draws = np.random.default_rng(1).binomial(n, share, size=4000)
-    p = {int(w): stats.binomtest(int(w), n).pvalue for w in np.unique(draws)}
+    p = {int(w): scipy.stats.binomtest(int(w), n).pvalue for w in np.unique(draws)}
     power = np.mean([p[int(w)] <= ALPHA for w in draws])
     # The exact test is a little stricter than the normal approximation.
     assert 0.72 < power < 0.86

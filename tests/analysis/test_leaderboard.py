@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 
 from analysis.made import NAMES, grouped, run_data
 from clash.analysis.coverage import coverage, unanimity
@@ -103,7 +103,7 @@ def ada_and_bob(*outcomes, clusters=None):
 def test_where_every_item_is_its_own_prompt_the_test_is_the_exact_sign_test(wins, losses, ties):
     data = ada_and_bob(*[1] * wins, *[-1] * losses, *[0] * ties)
     (duel,) = duels(data, ["ada", "bob"])
-    expected = stats.binomtest(wins, wins + losses).pvalue if wins + losses else 1.0
+    expected = scipy.stats.binomtest(wins, wins + losses).pvalue if wins + losses else 1.0
     assert duel.p == pytest.approx(expected)
     assert duel.test == "sign test"
     assert duel.share.estimate == pytest.approx((wins + ties / 2) / (wins + losses + ties))

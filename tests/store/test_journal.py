@@ -1,0 +1,131 @@
+"""A journal keeps every whole record, whatever was in it and wherever the process died."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clash.errors import RunFolderError
+from clash.records import Call, Item
+from clash.store import journal
+from clash.store.journal import Journal
+
+RAW = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(st.characters(codec=None))
+    | st.sampled_from(["\ud800", "a\u2028b", "\x00", "\n", "\U0001f600", '"\\']),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text(st.characters(codec=None), max_size=5), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+"""What a provider's JSON may be made of."""
+
+
+def call(**more):
+    return Call(
+        **{
+            "call_id": "c",
+            "purpose": "judge",
+            "item_id": "q",
+            "attempt": 1,
+            "model": "m",
+            "request_hash": "h",
+            "outcome": "ok",
+            "time": "t",
+            **more,
+        }
+    )
+
+
+def sayable(value):
+    """What is left of a value that JSON in UTF-8 cannot say: '?' for lone surrogates, null for NaN."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, dict):
+        return {sayable(k): sayable(v) for k, v in value.items()}
+    return [sayable(v) for v in value] if isinstance(value, list) else value
+
+
+@given(RAW, st.text(st.characters(codec=None)))
+def test_whatever_a_provider_answered_is_one_line_of_json_that_can_be_read_again(raw, text):
+    record = call(response=raw, text=text)
+    line = journal.encode(record)
+    assert line.endswith(b"\n")
+    assert line.count(b"\n") == 1
+    found = Call.model_validate_json(line)
+    assert found.text == sayable(text)
+    assert found.response == sayable(raw)
+    # A strict reader of JSON, of which there are more than ours, reads it too.
+    json.loads(line, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+
+
+def test_a_record_is_in_the_file_when_append_returns(tmp_path):
+    with Journal(tmp_path / "items.jsonl") as opened:
+        for number in range(3):
+            opened.append(Item(item_id=str(number), prompt="?"))
+            found = list(journal.read(tmp_path / "items.jsonl", Item))
+            assert [item.item_id for item in found] == [str(n) for n in range(number + 1)]
+
+
+@pytest.mark.parametrize("text", ["plain", "zwei\u2028Zeilen", "\U0001f600" * 3])
+def test_cut_at_any_byte_of_the_last_record_all_others_stay(tmp_path, text):
+    path = tmp_path / "items.jsonl"
+    records = [Item(item_id=str(n), prompt=text, tags=["a", "b"]) for n in range(3)]
+    lines = [journal.encode(record) for record in records]
+    head, last = b"".join(lines[:-1]), lines[-1]
+    for cut in range(len(last) + 1):
+        path.write_bytes(head + last[:cut])
+        whole = cut >= len(last) - 1  # only its line feed is missing
+        lost = journal.mend(path)
+        assert lost == (0 if whole else cut)
+        assert path.read_bytes() == head + (last if whole else b"")
+        assert journal.mend(path) == 0
+
+
+def test_a_first_record_that_was_torn_leaves_an_empty_file(tmp_path):
+    path = tmp_path / "items.jsonl"
+    path.write_bytes(b'{"v":1,"item')
+    assert journal.mend(path) == 12
+    assert path.read_bytes() == b""
+    assert journal.mend(path) == 0
+    assert journal.mend(tmp_path / "none.jsonl") == 0
+
+
+@pytest.mark.parametrize("tail", [b"nul\n", b"[1]\n", b"12\n", b"\n", b"\xff\xfe\n", b'"text"\n'])
+def test_a_last_line_that_is_no_record_is_cut_though_it_ends(tmp_path, tail):
+    path = tmp_path / "items.jsonl"
+    line = journal.encode(Item(item_id="q", prompt="?"))
+    path.write_bytes(line + tail)
+    assert journal.mend(path) == len(tail)
+    assert path.read_bytes() == line
+
+
+def test_what_is_wrong_in_the_middle_is_named_by_file_and_line_and_not_mended(tmp_path):
+    path = tmp_path / "items.jsonl"
+    line = journal.encode(Item(item_id="q", prompt="?"))
+    path.write_bytes(line + b'{"item_id": 3}\n' + line)
+    assert journal.mend(path) == 0
+    with pytest.raises(RunFolderError, match=r"items\.jsonl:2: is not a item record \(item_id"):
+        list(journal.read(path, Item))
+
+
+def test_records_of_a_newer_clash_are_read_as_far_as_we_know_them(tmp_path):
+    path = tmp_path / "items.jsonl"
+    path.write_text('{"v":1,"item_id":"q","prompt":"?","mood":"new"}\n', encoding="utf-8")
+    assert next(iter(journal.read(path, Item))).item_id == "q"
+
+
+def test_a_file_that_cannot_be_written_is_said(tmp_path):
+    with pytest.raises(RunFolderError, match="cannot be written"):
+        Journal(tmp_path / "none" / "items.jsonl")
