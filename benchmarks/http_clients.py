@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterator
 
 TESTS = Path(__file__).parents[1] / "tests"
 SETTINGS = ((100, 0.1, 2000), (500, 0.5, 3000))
@@ -161,7 +161,9 @@ async def httpcore2_sharded(base: str) -> AsyncIterator[Call]:
 async def openai_default(base: str) -> AsyncIterator[Call]:
     import openai
 
-    client = openai.AsyncOpenAI(api_key=os.environ["WIRE_KEY"], base_url=base, max_retries=0, timeout=60)
+    client = openai.AsyncOpenAI(
+        api_key=os.environ["WIRE_KEY"], base_url=base, max_retries=0, timeout=60
+    )
 
     async def call() -> str:
         made = await client.chat.completions.create(**body())
@@ -270,7 +272,9 @@ def server(latency: float) -> Iterator[dict[str, str]]:
 def run(client: str, concurrency: int, latency: float, calls: int, rounds: int) -> Row:
     with server(latency) as where:
         vendor = CLIENTS[client][0]
-        base = where["GOOGLE_GEMINI_BASE_URL" if vendor == "google" else f"{vendor.upper()}_BASE_URL"]
+        base = where[
+            "GOOGLE_GEMINI_BASE_URL" if vendor == "google" else f"{vendor.upper()}_BASE_URL"
+        ]
         keys = {
             "WIRE_KEY": where["OPENAI_API_KEY"],
             "WIRE_ANTHROPIC": where["ANTHROPIC_API_KEY"],
