@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from clash.analysis.verdicts import unblinded
 from clash.errors import InputError
+from clash.records import Blinding, Judgment, Response
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from clash.analysis.rundata import RunData
-    from clash.records import Criteria, Groups, Item, Judgment, Verdict
+    from clash.records import Criteria, Groups, Item, Verdict
+
+R = TypeVar("R", Blinding, Judgment, Response)
 
 
 @dataclass(frozen=True)
@@ -82,23 +85,40 @@ def walk(data: RunData, item_id: str) -> Walk:
         raise InputError(
             f"no item {item_id!r} in {data.manifest.run}", field="--item", mend=f"such as {some}"
         )
-    pages = [b for b in data.blinds.records if b.item_id == item_id]
-    criteria = data.criteria.get(item_id)
-    return Walk(
-        item=found,
-        responses=data.texts[item_id],
-        missing={
-            r.candidate: r.error or "no text"
-            for r in data.responses
-            if r.item_id == item_id and r.text is None
-        },
-        labels=pages[0].labels if pages else {},
-        scrubbed=sorted({f"{s.candidate}: {s.text!r}" for b in pages for s in b.scrubbed}),
-        criteria=criteria,
-        said=[_said(data, j, criteria) for j in data.judgments if j.item_id == item_id],
-        verdict=next(v for v in data.verdicts if v.item_id == item_id),
-        label=data.truth.get(item_id),
-    )
+    return next(walks(data, [found]))
+
+
+def walks(data: RunData, items: Sequence[Item] | None = None) -> Iterator[Walk]:
+    """The steps of each item (default: of all), in the order of the items."""
+    wanted = data.items if items is None else items
+    names = {item.item_id for item in wanted}
+    pages, said = _by_item(data.blinds.records, names), _by_item(data.judgments, names)
+    responses = _by_item(data.responses, names)
+    verdicts = {verdict.item_id: verdict for verdict in data.verdicts}
+    for item in wanted:
+        name = item.item_id
+        criteria = data.criteria.get(name)
+        yield Walk(
+            item=item,
+            responses=data.texts[name],
+            missing={r.candidate: r.error or "no text" for r in responses[name] if r.text is None},
+            labels=pages[name][0].labels if pages[name] else {},
+            scrubbed=sorted(
+                {f"{s.candidate}: {s.text!r}" for b in pages[name] for s in b.scrubbed}
+            ),
+            criteria=criteria,
+            said=[_said(data, judgment, criteria) for judgment in said[name]],
+            verdict=verdicts[name],
+            label=data.truth.get(name),
+        )
+
+
+def _by_item(records: Iterable[R], names: set[str]) -> dict[str, list[R]]:
+    found: dict[str, list[R]] = {name: [] for name in names}
+    for record in records:
+        if record.item_id in names:
+            found[record.item_id].append(record)
+    return found
 
 
 def _said(data: RunData, judgment: Judgment, criteria: Criteria | None) -> Said:

@@ -44,7 +44,7 @@ from clash.store.manifest import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from clash.records import Criteria, Kind, Label, Verdict
+    from clash.records import Criteria, Kind, Label
 
 INTERRUPTED = "interrupted"
 
@@ -346,17 +346,21 @@ def conclude(writer: RunWriter, manifest: Manifest, collected: Collected) -> Fin
     )
     found = findings_of(replace(data, manifest=manifest))
     manifest.cost_usd, manifest.cost_is_lower_bound = found.cost_usd, found.cost_is_lower_bound
-    write_report(writer, found, list(data.verdicts))
+    write_report(writer, found, replace(data, manifest=manifest))
     sealed = writer.seal(manifest)
     return Finished(RunFolder(writer.path), sealed, found, code, collected.interrupted)
 
 
-def write_report(writer: RunWriter, found: Findings, verdicts: list[Verdict]) -> None:
+def write_report(writer: RunWriter, found: Findings, data: RunData) -> None:
     """The derived files, whole."""
+    from clash.report import html
+
+    verdicts = list(data.verdicts)
     writer.replace(layout.VERDICTS, verdicts)
     text = json.dumps(found.as_json(), indent=1, ensure_ascii=False, allow_nan=False)
     writer.replace_text(layout.REPORT_JSON, text + "\n")
     writer.replace_text(layout.REPORT_MD, markdown.document(found, verdicts))
+    writer.replace_text(layout.REPORT_HTML, html.document(found, data, writer.path))
 
 
 def _counts(data: RunData) -> dict[str, int]:
@@ -409,7 +413,7 @@ def tell(finished: Finished, *, as_json: bool, whole: bool, quiet: bool) -> None
         show(stdout(), found, whole=whole)
         stdout().print(f"\nrun: {path}", style="bold", soft_wrap=True)
         if not quiet and not whole:
-            say(f"everything: {path / layout.REPORT_MD}, or `clash report {path}`")
+            say(f"everything: {path / layout.REPORT_HTML}, or `clash report {path}`")
     for line in _afterword(finished):
         say(line, style="yellow")
 

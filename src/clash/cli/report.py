@@ -20,8 +20,17 @@ def report(
         str | None, typer.Option("--item", help="Walk through this item, from prompt to verdict.")
     ] = None,
     write: Annotated[
-        bool, typer.Option("--write/--no-write", help="Write report.json and report.md anew.")
+        bool,
+        typer.Option(
+            "--write/--no-write", help="Write report.json, report.md and report.html anew."
+        ),
     ] = True,
+    plots: Annotated[
+        Path | None, typer.Option("--plots", help="Write every picture as SVG and PNG here.")
+    ] = None,
+    browse: Annotated[
+        bool, typer.Option("--open", help="Open report.html in the browser.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show the report of a run, computed anew from its records; or one item, step by step."""
@@ -45,11 +54,44 @@ def report(
     found = findings_of(data)
     if write and data.manifest.seal is not None:
         _rewrite(folder, data, found)
+    drawn = _draw(found, data, plots) if plots is not None else []
+    page = _browse(folder) if browse else None
     if as_json:
-        print_json({**found.as_json(), "run": str(folder.path)})
+        also = {"plots": [str(path) for path in drawn]} if plots is not None else {}
+        print_json({**found.as_json(), "run": str(folder.path), **also})
         return
     show(stdout(), found)
+    if drawn:
+        stdout().print(f"\nwrote {len(drawn)} pictures to {plots}", soft_wrap=True)
+    if page is not None:
+        stdout().print(f"\nreport: {page}", soft_wrap=True)
     stdout().print(f"\nrun: {folder.path}", style="bold", soft_wrap=True)
+
+
+def _draw(found: Findings, data: RunData, folder: Path) -> list[Path]:
+    from clash.report.html import draw, page
+
+    return draw.save(page.pictures(found, data), folder)
+
+
+def _browse(folder: RunFolder) -> Path:
+    """Open the page; where there is no browser its address, which is printed, is enough.
+
+    Raises:
+        RunFolderError: the run has no page, for it has not ended.
+    """
+    import webbrowser
+
+    from clash.errors import RunFolderError
+    from clash.store import layout
+
+    path = (folder.path / layout.REPORT_HTML).resolve()
+    if not path.is_file():
+        raise RunFolderError(
+            f"{path}: is not there\n  mend: `clash resume {folder.path}`, or drop --no-write"
+        )
+    webbrowser.open(path.as_uri())
+    return path
 
 
 def _rewrite(folder: RunFolder, data: RunData, found: Findings) -> None:
@@ -59,7 +101,7 @@ def _rewrite(folder: RunFolder, data: RunData, found: Findings) -> None:
     from clash.store.manifest import seal_file
 
     with folder.write() as writer:
-        write_report(writer, found, list(data.verdicts))
+        write_report(writer, found, data)
         manifest = writer.manifest()
         files = {
             **manifest.files,

@@ -1,0 +1,215 @@
+"""The report as one HTML file: a function of the findings and the records, computing nothing."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clash.analysis.scores import scores
+from clash.report import concordance, published
+from clash.report.html import charts
+from clash.report.html.draw import style, svg
+from clash.report.html.payload import payload
+from clash.report.html.plain import plain
+from clash.report.tables import Table, percent, tables
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from jinja2 import Environment
+
+    from clash.analysis.findings import Findings
+    from clash.analysis.rundata import RunData
+    from clash.analysis.scores import Scores
+    from clash.report.html.draw import Picture
+
+_HERE = Path(__file__).parent
+_MOST_OPEN = 12
+_KEPT = ("clash", "python", "numpy", "scipy", "openai", "anthropic", "google-genai")
+_PICTURES = {
+    "Leaderboard": ("leaderboard",),
+    "Pair by pair": ("win-matrix",),
+    "Quality, cost and speed": ("pareto-cost", "pareto-latency"),
+    "Coverage and agreement": ("outcomes",),
+    "Judges": ("position",),
+    "Judges among themselves": ("judge-agreement",),
+    "Criteria": ("criteria",),
+    "Concordance": ("unanimity",),
+}
+_GROUPS = {
+    "Result": ("Leaderboard", "Pair by pair", "Quality, cost and speed"),
+    "Coverage and agreement": ("Coverage and agreement", "Control group"),
+    "Judges": ("Judges", "Judges among themselves", "Self-evaluation", "Criteria"),
+}
+
+
+@dataclass(frozen=True)
+class Block:
+    """A table with the pictures that belong to it; ``folded`` where few will want it."""
+
+    table: Table
+    pictures: tuple[Picture, ...]
+    folded: bool
+
+
+@dataclass(frozen=True)
+class Section:
+    """Blocks under one heading."""
+
+    key: str
+    title: str
+    blocks: tuple[Block, ...]
+
+
+def document(found: Findings, data: RunData, folder: Path) -> str:
+    """The whole page.
+
+    Args:
+        found: what there is to say.
+        data: the run it was computed from.
+        folder: the run folder, for the raw calls.
+    """
+    marks = scores(data)
+    css, script = stylesheet(), source("report.js")
+    return environment().get_template("report.html.j2").render(
+        found=found,
+        manifest=data.manifest,
+        versions={name: v for name, v in data.manifest.versions.items() if name in _KEPT},
+        facts=_facts(found, data),
+        sections=sections(found, marks),
+        payload=payload(data, folder),
+        css=css,
+        script=script,
+        policy=policy(css, script),
+        candidates=data.candidates,
+        tags=sorted({tag for item in data.items for tag in item.tags}),
+        labelled=bool(data.truth),
+    )  # fmt: skip
+
+
+def pictures(found: Findings, data: RunData) -> list[Picture]:
+    """Every picture of the report."""
+    return charts.pictures(found, scores(data))
+
+
+def sections(found: Findings, marks: Scores) -> list[Section]:
+    """The tables, each under the heading it belongs to, with its pictures."""
+    drawn = {picture.name: picture for picture in charts.pictures(found, marks)}
+    people = {table.title: table for table in concordance.tables(found.concordance)}
+    rest = [table for table in tables(found) if table.title not in people]
+    rest.append(_criteria(marks))
+    claims = published.claims_table(found.published).title
+    groups: dict[str, list[Table]] = {title: [] for title in _GROUPS}
+    last: list[Table] = []
+    for table in rest:
+        home = next((g for g, names in _GROUPS.items() if _named(table.title, names)), None)
+        (groups[home] if home else last).append(table)
+    made = [_section(title, held, drawn) for title, held in groups.items()]
+    with_people = _section("People and panel", list(people.values()), drawn, brief=True)
+    made.insert(0 if found.kind == "validate" else 2, with_people)
+    made.append(_section("Calls and cost", [t for t in last if t.title != claims], drawn))
+    made.append(_section("Published figures", [t for t in last if t.title == claims], drawn))
+    return [section for section in made if section.blocks]
+
+
+def _named(title: str, names: Sequence[str]) -> bool:
+    return any(title == name or title.startswith((f"{name}:", f"{name},")) for name in names)
+
+
+def _section(
+    title: str, held: Sequence[Table], drawn: dict[str, Picture], *, brief: bool = False
+) -> Section:
+    blocks = tuple(
+        Block(
+            table,
+            tuple(drawn[name] for name in _PICTURES.get(table.title, ()) if name in drawn),
+            folded=(brief and not table.brief) or len(table.rows) > _MOST_OPEN,
+        )
+        for table in held
+        if table.rows
+    )
+    return Section(title.lower().replace(" ", "-"), title, blocks)
+
+
+def _criteria(marks: Scores) -> Table:
+    means = {(c.candidate, c.criterion): c.mean for c in marks.cells}
+    rows = [
+        [candidate, criterion, f"{mean.estimate:.2f} [{mean.low:.2f}, {mean.high:.2f}]",
+         f"{mean.n:g}"]
+        for (candidate, criterion), mean in means.items()
+    ]  # fmt: skip
+    return Table(
+        "Criteria",
+        ["candidate", "criterion", "mean score, 1 to 5", "items"],
+        rows,
+        frozenset({2, 3}),
+        ["mean over items of the voting judges' mean; 95% intervals, clustered by prompt"],
+    )
+
+
+def _facts(found: Findings, data: RunData) -> Iterator[tuple[str, str]]:
+    manifest = data.manifest
+    voting = [judge for judge in found.judges if judge.role == "voting"]
+    yield "run", f"{found.run} ({found.kind}, {found.status})"
+    if manifest.parent:
+        yield "repeats", f"{manifest.parent}; `clash rerun` there tells test from retest"
+    yield "panel", f"{found.panel}: {', '.join(judge.judge for judge in voting)}"
+    yield "items", f"{found.coverage.items} from {manifest.prompts or 'the prompts'}"
+    yield "unanimous", percent(found.unanimity.rate)
+    yield "method", f"{found.method}, seed {found.seed}"
+    yield "time", f"{manifest.started} to {manifest.ended or 'now'}"
+
+
+@cache
+def source(name: str) -> str:
+    """A file that lies beside this one."""
+    return (_HERE / name).read_text(encoding="utf-8")
+
+
+@cache
+def stylesheet() -> str:
+    """Rules of the page, and the tones of its pictures in light, dark and print."""
+    dark = style("dark")
+    return (
+        source("report.css")
+        + style("light")
+        + f"@media screen and (prefers-color-scheme:dark){{{dark}}}"
+    )
+
+
+def policy(css: str, script: str) -> str:
+    """What the page may do: run its one script, use its one style sheet, load nothing."""
+    return (
+        f"default-src 'none'; script-src '{digest(script)}'; style-src '{digest(css)}';"
+        " base-uri 'none'; form-action 'none'"
+    )
+
+
+def digest(text: str) -> str:
+    """The hash of an inline element, as a content security policy names it."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+@cache
+def environment() -> Environment:
+    """Templates that escape whatever is put into them, and show hidden characters."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    made = Environment(
+        loader=FileSystemLoader(_HERE),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_finalize,
+    )
+    made.filters["svg"] = svg
+    return made
+
+
+def _finalize(value: Any) -> Any:  # noqa: ANN401 - whatever a template prints
+    return plain(value) if type(value) is str else value

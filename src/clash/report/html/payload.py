@@ -1,0 +1,167 @@
+"""The items of a run as text that a page unpacks on demand.
+
+Everything is inside the page, deflated and in base64, in chunks of a few items each: opened from
+disk, a page may not fetch a file beside it, and a script beside it would have to be trusted. A
+chunk is unpacked when one of its items is opened. Raw calls have chunks of their own.
+"""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from pydantic import BaseModel
+
+from clash.analysis.labelled import matches
+from clash.analysis.walk import walks
+from clash.report.html.plain import clipped
+from clash.store import layout
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from clash.analysis.rundata import RunData
+    from clash.analysis.walk import Walk
+    from clash.records import Label, Response
+
+_CHUNK_BYTES = 200_000
+_CHUNK_ITEMS = 25
+_SNIPPET = 110
+
+
+@dataclass(frozen=True)
+class Payload:
+    """What a page carries, each part deflated and in base64.
+
+    Attributes:
+        index: a line of each item: what the list shows and filters by.
+        texts: chunks of items, whole.
+        calls: chunks of raw calls; chunk ``i`` is of the items of ``texts[i]``.
+    """
+
+    index: str
+    texts: tuple[str, ...]
+    calls: tuple[str, ...]
+
+
+def payload(data: RunData, folder: Path) -> Payload:
+    """Pack every item of a run."""
+    index: list[dict[str, Any]] = []
+    texts: list[str] = []
+    calls: list[str] = []
+    raw = _Calls.of(folder / layout.CALLS)
+    for chunk in _chunks(_items(data)):
+        index += [{**line, "k": len(texts)} for line, _ in chunk]
+        texts.append(pack(b"[" + b",".join(body for _, body in chunk) + b"]"))
+        calls.append(pack(b"".join(raw.lines([line["id"] for line, _ in chunk]))))
+    return Payload(pack(_JSON.encode(index)), tuple(texts), tuple(calls))
+
+
+def pack(data: bytes) -> str:
+    """Deflated, in base64: nothing in it can end a script element or start another."""
+    return base64.b64encode(zlib.compress(data, 6)).decode()
+
+
+def _chunks(
+    items: Iterator[tuple[dict[str, Any], bytes]],
+) -> Iterator[list[tuple[dict[str, Any], bytes]]]:
+    chunk: list[tuple[dict[str, Any], bytes]] = []
+    size = 0
+    for line, body in items:
+        if chunk and (size + len(body) > _CHUNK_BYTES or len(chunk) >= _CHUNK_ITEMS):
+            yield chunk
+            chunk, size = [], 0
+        chunk.append((line, body))
+        size += len(body)
+    if chunk:
+        yield chunk
+
+
+def _items(data: RunData) -> Iterator[tuple[dict[str, Any], bytes]]:
+    responses: dict[str, list[Response]] = {item.item_id: [] for item in data.items}
+    people: dict[str, list[Label]] = {item.item_id: [] for item in data.items}
+    for response in data.responses:
+        responses[response.item_id].append(response)
+    for label in data.labels:
+        people.setdefault(label.item_id, []).append(label)
+    for walk in walks(data):
+        name = walk.item.item_id
+        yield _line(walk), _JSON.encode(_whole(walk, responses[name], people[name]))
+
+
+def _line(walk: Walk) -> dict[str, Any]:
+    verdict = walk.verdict
+    return {
+        "id": walk.item.item_id,
+        "p": clipped(walk.item.turns[-1].content if walk.item.turns else "", _SNIPPET),
+        "w": verdict.winner,
+        "s": verdict.split,
+        "c": verdict.confidence,
+        "u": verdict.unanimous,
+        "a": verdict.abstained,
+        "l": walk.label,
+        "m": None if walk.label is None else matches(verdict, walk.label),
+        "t": walk.item.tags,
+        "f": sum(said.ranking is None for said in walk.said) + len(walk.missing),
+    }
+
+
+def _whole(walk: Walk, responses: list[Response], people: list[Label]) -> dict[str, Any]:
+    return {
+        "item": walk.item,
+        "turns": walk.item.turns,
+        "labels": walk.labels,
+        "scrubbed": walk.scrubbed,
+        "criteria": walk.criteria,
+        "responses": sorted(responses, key=lambda response: response.candidate),
+        "said": walk.said,
+        "verdict": walk.verdict,
+        "label": walk.label,
+        "people": people,
+    }
+
+
+def _fields(value: object) -> dict[str, Any]:
+    if isinstance(value, BaseModel):
+        return value.__dict__
+    raise TypeError(f"{type(value).__name__} has no place in a page")
+
+
+_JSON = msgspec.json.Encoder(enc_hook=_fields)
+
+
+class _OfItem(msgspec.Struct):
+    item_id: str
+
+
+@dataclass(frozen=True)
+class _Calls:
+    """Where the lines of each item stand in ``calls.jsonl``, which may be too large to hold."""
+
+    path: Path
+    places: dict[str, list[tuple[int, int]]]
+
+    @classmethod
+    def of(cls, path: Path) -> _Calls:
+        places: dict[str, list[tuple[int, int]]] = {}
+        read = msgspec.json.Decoder(_OfItem).decode
+        start = 0
+        if path.exists():
+            with path.open("rb") as file:
+                for line in file:
+                    places.setdefault(read(line).item_id, []).append((start, len(line)))
+                    start += len(line)
+        return cls(path, places)
+
+    def lines(self, items: list[str]) -> Iterator[bytes]:
+        if not self.places:
+            return
+        with self.path.open("rb") as file:
+            for item in items:
+                for start, length in self.places.get(item, []):
+                    file.seek(start)
+                    yield file.read(length)

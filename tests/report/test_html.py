@@ -1,0 +1,213 @@
+"""The HTML report says what the findings say, trusts no text, and is the same every time."""
+
+import base64
+import json
+import re
+import zlib
+from html import escape
+from xml.etree import ElementTree as ET
+
+import numpy as np
+import pytest
+
+from clash.analysis.findings import findings_of
+from clash.analysis.rundata import RunData
+from clash.analysis.scores import scores
+from clash.cli.app import run
+from clash.report.html import charts, document
+from clash.report.html.draw import Dot, Line, Picture, Rect, Word, palette, png, svg
+from clash.report.html.page import digest, stylesheet
+from clash.report.html.plain import clipped, plain
+from clash.store import layout
+from review.browser import hostile
+from review.runs import judged, plain_prompts
+
+EVIL = "<b onmouseover=alert(1)>&\"'\u202e"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return judged(tmp_path_factory.mktemp("html"), plain_prompts(30))
+
+
+@pytest.fixture(scope="module")
+def page(folder):
+    return (folder.path / layout.REPORT_HTML).read_text(encoding="utf-8")
+
+
+def unpacked(page, name):
+    found = re.search(rf'<script type="text/plain" id="{name}">([^<]*)</script>', page)
+    return zlib.decompress(base64.b64decode(found[1])).decode()
+
+
+def test_the_decision_comes_first_and_every_number_of_the_tables_is_there(folder, page):
+    found = findings_of(RunData.load(folder))
+    body = page[page.index("<body>") :]
+    assert escape(found.decision.sentence) in body[: body.index("<dl")]
+    for row in found.leaderboard:
+        assert f"{row.points.estimate:.0%} [" in body
+
+
+def test_a_run_is_verified_with_its_page_and_an_edit_of_the_page_is_found(tmp_path):
+    made = judged(tmp_path, plain_prompts(3))
+    assert run(["verify", str(made.path)]) == 0
+    path = made.path / layout.REPORT_HTML
+    path.write_text(path.read_text().replace("clash", "crash", 1))
+    assert run(["verify", str(made.path)]) == 5
+
+
+def test_the_page_is_written_anew_to_the_byte_and_stays_verified(folder, page):
+    assert run(["report", str(folder.path)]) == 0
+    assert (folder.path / layout.REPORT_HTML).read_text(encoding="utf-8") == page
+    assert run(["verify", str(folder.path)]) == 0
+
+
+def test_two_runs_of_the_same_prompts_differ_only_in_ids_and_times(tmp_path):
+    first, second = (judged(tmp_path / n, plain_prompts(4), n) for n in ("run-1", "run-2"))
+    pages = [(f.path / layout.REPORT_HTML).read_text() for f in (first, second)]
+    calls = re.compile(r'(id="calls-\d+">)[^<]*')  # which hold the time of each call
+
+    def bare(page, name):
+        page = re.sub(r"\d{4}-\d\d-\d\dT[\d:.]+Z", "TIME", calls.sub(r"\1", page))
+        page = re.sub(r"\b[\d.,]+ m?s\b", "DURATION", page)
+        return page.replace(name, "RUN")
+
+    assert bare(pages[0], "run-1") == bare(pages[1], "run-2")
+    assert unpacked(pages[0], "text-0") == unpacked(pages[1], "text-0")
+
+
+def test_every_item_is_in_it_with_prompt_responses_judgments_and_raw_calls(folder, page):
+    index = json.loads(unpacked(page, "index"))
+    assert [line["id"] for line in index] == [f"q{i}" for i in range(30)]
+    for line in index:
+        (item,) = [i for i in json.loads(unpacked(page, f"text-{line['k']}"))
+                   if i["item"]["item_id"] == line["id"]]  # fmt: skip
+        assert {r["candidate"] for r in item["responses"]} == {"north", "south"}
+        assert len(item["said"]) == 4
+        assert all(sorted(said["labels"]) == ["A0", "A1"] for said in item["said"])
+    written = (folder.path / layout.CALLS).read_bytes().decode().splitlines()
+    chunks = {line["k"] for line in index}
+    carried = [line for k in sorted(chunks) for line in unpacked(page, f"calls-{k}").splitlines()]
+    assert sorted(carried) == sorted(written)
+
+
+def test_nothing_a_model_or_a_user_wrote_is_markup(tmp_path):
+    prompts = [
+        {
+            "id": f"{EVIL}{i}",
+            "prompt": f"{EVIL} {i}",
+            "tags": [EVIL],
+            "responses": {f"{EVIL}north": hostile("http://x.test"), "south": EVIL},
+            "label": "south",
+        }
+        for i in range(2)
+    ]
+    made = judged(tmp_path, prompts)
+    text = (made.path / layout.REPORT_HTML).read_text(encoding="utf-8")
+    assert "<b onmouseover" not in text
+    assert "&lt;b onmouseover=alert(1)&gt;" in text
+    assert "\u202e" not in text
+    assert "U+202E" in text
+    assert "x.test" not in text
+    assert len(re.findall(r"<script>", text)) == 1
+
+
+def test_the_policy_names_the_hashes_of_the_one_script_and_the_one_style_sheet(page):
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)[1].replace("&#39;", "'")
+    script = re.search(r"<script>(.*?)</script>", page, re.DOTALL)[1]
+    css = re.search(r"<style>(.*?)</style>", page, re.DOTALL)[1]
+    assert policy.startswith("default-src 'none';")
+    assert f"script-src '{digest(script)}'" in policy
+    assert f"style-src '{digest(css)}'" in policy
+    assert "unsafe" not in policy
+    assert 'style="' not in page  # the policy would drop it
+
+
+def test_the_page_asks_for_nothing_outside_itself(page):
+    assert not re.findall(r"""(?:src|href|url)\s*[=(]\s*["']?(?!#)[a-z/.]""", page)
+
+
+def test_a_hundred_items_stay_below_a_megabyte(tmp_path):
+    made = judged(tmp_path, plain_prompts(100))
+    assert (made.path / layout.REPORT_HTML).stat().st_size < 1_000_000
+
+
+def test_pictures_are_saved_as_svg_and_png(folder, tmp_path):
+    assert run(["report", str(folder.path), "--plots", str(tmp_path / "plots")]) == 0
+    names = {path.name for path in (tmp_path / "plots").iterdir()}
+    assert {"leaderboard.svg", "leaderboard.png", "win-matrix.svg", "judge-agreement.png"} <= names
+    for path in (tmp_path / "plots").iterdir():
+        if path.suffix == ".svg":
+            assert ET.parse(path).getroot().tag.endswith("svg")
+        else:
+            assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_picture_is_drawn_the_same_in_svg_and_png_and_escapes_words():
+    picture = Picture(
+        "p", "a < b", "c & d", 40, 20,
+        (Rect(0, 0, 20, 20, "seq-10"), Line(0, 19, 40, 19), Dot(30, 10, 4), Word(2, 8, "<&", size=6)),
+    )  # fmt: skip
+    root = ET.fromstring(svg(picture, alone=True))
+    assert [child.text for child in root if child.tag.endswith("text")] == ["a < b", "<&"]
+    assert png(picture) == png(picture)
+    import io
+
+    from matplotlib.image import imread
+
+    pixels = imread(io.BytesIO(png(picture)))
+    # The corner is at (-16, -40), a pixel is two dots wide: the middle of the rectangle.
+    seen = pixels[(40 + 14) * 2, (16 + 14) * 2, :3]
+    want = palette("light")["seq-10"]
+    assert np.allclose(seen, [int(want[i : i + 2], 16) / 255 for i in (1, 3, 5)], atol=0.01)
+
+
+def test_every_tone_of_a_picture_is_in_the_style_sheet(folder):
+    data = RunData.load(folder)
+    css = stylesheet()
+    for picture in charts.pictures(findings_of(data), scores(data)):
+        for shape in picture.shapes:
+            assert f".plot .{shape.tone}{{fill:" in css
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_numbers_on_heat_have_the_contrast_of_wcag_aa(theme):
+    tones = palette(theme)
+
+    def luminance(colour):
+        channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+        return float(np.dot(linear, [0.2126, 0.7152, 0.0722]))
+
+    for scale in ("seq", "div"):
+        for step in range(11):
+            pair = [luminance(tones[f"{scale}-{step}{end}"]) for end in ("", "-text")]
+            assert (max(pair) + 0.05) / (min(pair) + 0.05) >= 4.5
+
+
+def test_scores_are_means_over_items_of_the_voting_judges(folder):
+    data = RunData.load(folder)
+    found = scores(data)
+    cell = next(c for c in found.cells if c.candidate == "north")
+    by_item = {}
+    for judgment in data.judgments:
+        labels = data.blinds.labels(judgment)
+        for label, row in judgment.scores.items():
+            if labels[label] == "north" and cell.criterion in row:
+                by_item.setdefault(judgment.item_id, []).append(row[cell.criterion])
+    means = [sum(given) / len(given) for given in by_item.values()]
+    assert cell.mean.estimate == pytest.approx(sum(means) / len(means))
+    assert cell.mean.n == len(means) == found.items[cell.criterion]
+
+
+def test_hidden_characters_are_written_out():
+    assert plain("a\u202eb\x00\tc\n") == "a[U+202E]b[U+0000]\tc\n"
+    assert clipped("one\ntwo  three", 9) == "one two …"
+
+
+def test_a_run_where_nothing_was_judged_still_has_a_page(tmp_path):
+    lonely = [{"id": "q", "prompt": "p", "responses": {"a": "x", "b": ""}}]
+    made = judged(tmp_path, lonely)
+    data = RunData.load(made)
+    text = document(findings_of(data), data, made.path)
+    assert "text-0" in text

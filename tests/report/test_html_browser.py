@@ -1,0 +1,243 @@
+"""The report in a real browser: read by keyboard, filtered by address, hurt by nothing in it."""
+
+import itertools
+import time
+
+import pytest
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import WebDriverWait
+
+from clash.store import layout
+from review.browser import Beacon, chrome, hostile
+from review.runs import judged, plain_prompts
+
+ATTACKED = "attacked"
+
+
+@pytest.fixture(scope="module")
+def beacon():
+    made = Beacon()
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, beacon):
+    evil = hostile(beacon.url)
+    attack = {
+        "id": ATTACKED,
+        "prompt": evil,
+        "tags": ["evil"],
+        "responses": {"north": evil, "south": "A short and honest answer."},
+        "label": "south",
+    }
+    return judged(tmp_path_factory.mktemp("html"), [*plain_prompts(60), attack])
+
+
+@pytest.fixture(scope="module")
+def driver():
+    with chrome() as opened:
+        yield opened
+
+
+@pytest.fixture
+def browser(driver):
+    driver.get("about:blank")
+    driver.get_log("browser")
+    return driver
+
+
+def opened(browser, folder, hash_=""):
+    browser.get((folder.path / layout.REPORT_HTML).as_uri() + hash_)
+    WebDriverWait(browser, 10).until(
+        lambda b: b.execute_script("return document.body.dataset.ready === 'yes'")
+    )
+
+
+def bodies(browser):
+    return browser.find_elements(By.CSS_SELECTOR, ".item .body h4")
+
+
+def wait_for(browser, truth):
+    WebDriverWait(browser, 10).until(lambda _: truth())
+
+
+def keys(browser, *typed):
+    for key in typed:
+        browser.switch_to.active_element.send_keys(key)
+
+
+def ids(browser):
+    return [one.get_attribute("data-id") for one in browser.find_elements(By.CLASS_NAME, "item")]
+
+
+def test_it_opens_from_disk_without_a_complaint(browser, folder):
+    opened(browser, folder)
+    assert browser.get_log("browser") == []
+    assert browser.find_element(By.ID, "count").text == "61 of 61 items"
+    assert len(ids(browser)) == 50
+    browser.find_element(By.ID, "more").click()
+    assert len(ids(browser)) == 61
+
+
+def test_an_item_is_reached_and_read_by_keyboard_alone(browser, folder):
+    opened(browser, folder)
+    browser.find_element(By.TAG_NAME, "body").send_keys("j")
+    keys(browser, "j", "j", "k", Keys.ENTER)
+    wait_for(browser, lambda: bodies(browser))
+    titles = [title.text for title in bodies(browser)]
+    assert titles == ["Prompt", "Criteria (fallback)", "Responses", "Judgments", "Verdict"]
+    assert "item=q1" in browser.current_url
+    body = browser.find_element(By.CSS_SELECTOR, ".item .body").text
+    assert "Name 3 colours and say why." in body
+    assert body.count("blinding: A0 =") == 4
+    raw = browser.find_element(By.XPATH, "//summary[starts-with(., 'Raw calls')]")
+    raw.send_keys(Keys.ENTER)
+    wait_for(browser, lambda: len(browser.find_elements(By.CSS_SELECTOR, ".body pre.raw")) == 4)
+    keys(browser, "/")
+    assert browser.switch_to.active_element.get_attribute("name") == "q"
+
+
+def test_filters_are_in_the_address_and_come_back_from_it(browser, folder):
+    opened(browser, folder)
+    browser.find_element(By.NAME, "wrong").click()
+    wrong = ids(browser)
+    assert wrong
+    assert "wrong=on" in browser.current_url
+    address = browser.current_url
+    browser.get("about:blank")
+    browser.get(address)
+    wait_for(browser, lambda: browser.find_element(By.ID, "count").text != "")
+    assert ids(browser) == wrong
+    assert browser.find_element(By.NAME, "wrong").is_selected()
+    browser.find_element(By.CSS_SELECTOR, "button[type=reset]").click()
+    wait_for(browser, lambda: browser.find_element(By.ID, "count").text.startswith("61 of"))
+    assert "#" not in browser.current_url
+
+
+@pytest.mark.parametrize(
+    ("address", "left"),
+    [
+        ("#tag=even", 30),
+        ("#q=q59", 1),
+        ("#tag=evil&winner=south", None),
+        ("#none=on", 0),
+        ("#failed=on", 0),
+        ("#sort=unsure", 61),
+    ],
+)
+def test_each_filter_leaves_what_it_says(browser, folder, address, left):
+    opened(browser, folder, address)
+    verdicts = {v.item_id: v for v in folder.verdicts()}
+    count = int(browser.find_element(By.ID, "count").text.split()[0])
+    if left is None:
+        left = int(verdicts[ATTACKED].winner == "south")
+    assert count == left
+    if "unsure" in address:
+        sure = [verdicts[item].confidence for item in ids(browser)]
+        assert sure == sorted(sure)
+
+
+def test_low_confidence_and_split_leave_exactly_these_items(browser, folder):
+    opened(browser, folder, "#conf=0.5&split=on")
+    want = [v.item_id for v in folder.verdicts() if v.confidence <= 0.5 and not v.unanimous]
+    assert ids(browser) == want[:50]
+
+
+def test_a_hostile_response_does_nothing(browser, folder, beacon):
+    opened(browser, folder, f"#item={ATTACKED}")
+    wait_for(browser, lambda: bodies(browser))
+    raw = browser.find_element(By.XPATH, "//summary[starts-with(., 'Raw calls')]")
+    raw.click()
+    wait_for(browser, lambda: browser.find_elements(By.CSS_SELECTOR, ".body pre.raw"))
+    time.sleep(0.3)  # what could be sent would be sent by now
+    assert browser.execute_script("return window.pwned") is None
+    assert beacon.seen == []
+    assert browser.get_log("browser") == []
+    inside = ".item img, .item iframe, .item style, .item link, .item button, .item h1, .item a"
+    assert browser.find_elements(By.CSS_SELECTOR, inside) == []
+    quoted = browser.find_element(By.CSS_SELECTOR, ".said-by .quote pre")
+    assert "<script>window.pwned = 1</script>" in quoted.text
+    assert "U+202E" in quoted.text
+    assert "\u202e" not in browser.execute_script("return document.body.innerText")
+
+
+def test_a_line_of_200_kb_stays_in_its_box(browser, folder):
+    opened(browser, folder, f"#item={ATTACKED}")
+    wait_for(browser, lambda: bodies(browser))
+    wide = "return [document.documentElement.scrollWidth, document.documentElement.clientWidth]"
+    scroll, client = browser.execute_script(wide)
+    assert scroll <= client
+    for box in browser.find_elements(By.CSS_SELECTOR, ".quote"):
+        assert box.size["height"] < 600
+
+
+def test_what_got_past_the_escaping_would_still_be_stopped_by_the_policy(browser, folder, beacon):
+    opened(browser, folder)
+    browser.execute_script(
+        f"""
+        document.body.insertAdjacentHTML("beforeend", `<img src="{beacon.url}/x"
+          onerror="window.pwned=1"><iframe src="{beacon.url}/f"></iframe><form id=evil
+          action="{beacon.url}/post" method=post></form>
+          <div id=styled style="background:url({beacon.url}/css)">x</div>`);
+        const script = document.createElement("script");
+        script.textContent = "window.pwned = 2";
+        document.body.append(script);
+        document.getElementById("evil").submit();
+        """
+    )
+    time.sleep(0.4)
+    assert browser.execute_script("return window.pwned") is None
+    assert beacon.seen == []
+    assert browser.get_log("browser") != []  # the refusals
+
+
+def test_pictures_and_controls_have_names_for_a_screen_reader(browser, folder):
+    opened(browser, folder)
+    for picture in browser.find_elements(By.CSS_SELECTOR, "svg.plot"):
+        assert picture.aria_role in ("img", "image")
+        assert picture.accessible_name
+    for field in browser.find_elements(By.CSS_SELECTOR, "#filters input, #filters select"):
+        assert field.accessible_name
+    levels = [int(h.tag_name[1]) for h in browser.find_elements(By.CSS_SELECTOR, "h1, h2, h3, h4")]
+    assert levels[0] == 1
+    assert all(b - a <= 1 for a, b in itertools.pairwise(levels))
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_text_has_the_contrast_of_wcag_aa_in_light_and_dark(browser, folder, theme):
+    media = {"features": [{"name": "prefers-color-scheme", "value": theme}]}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+    opened(browser, folder, "#item=q3")
+    wait_for(browser, lambda: bodies(browser))
+    poor = browser.execute_script(
+        """
+        const light = (c) => { const v = c.match(/[\\d.]+/g).slice(0, 3).map((x) => x / 255)
+          .map((x) => x <= 0.04045 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4);
+          return 0.2126 * v[0] + 0.7152 * v[1] + 0.0722 * v[2]; };
+        const ground = (e) => { for (; e; e = e.parentElement) {
+          const c = getComputedStyle(e).backgroundColor;
+          if (!/, 0\\)$|transparent/.test(c)) return c; } return "rgb(255, 255, 255)"; };
+        const poor = [];
+        for (const e of document.querySelectorAll("h1, h2, h3, p, td, th, dt, dd, summary span, a, label")) {
+          if (!e.textContent.trim() || !e.checkVisibility()) continue;
+          const [a, b] = [light(getComputedStyle(e).color), light(ground(e))];
+          const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+          if (ratio < 4.5) poor.push([e.className, e.textContent.slice(0, 40), ratio]);
+        }
+        return poor;
+        """
+    )
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+    assert poor == []
+
+
+def test_it_prints_what_is_open_without_the_controls(browser, folder):
+    opened(browser, folder, "#item=q3")
+    wait_for(browser, lambda: bodies(browser))
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    shown = {name: browser.find_element(By.CSS_SELECTOR, name).is_displayed()
+             for name in ("nav", "#filters", "h1", ".item .body")}  # fmt: skip
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+    assert shown == {"nav": False, "#filters": False, "h1": True, ".item .body": True}
