@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import re
+import sys
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from clash.collect.spans import folded, found
@@ -54,7 +56,7 @@ class Ballot:
     """
 
     system: str
-    text: str
+    turns: tuple[Turn, ...]
     schema: Mapping[str, Any]
     task: JudgeTask
     labels: tuple[str, ...]
@@ -65,7 +67,7 @@ class Ballot:
     def question(self, options: Options, max_tokens: int) -> Request:
         """The ballot as it is put to one judge."""
         return Request(
-            turns=(Turn(role="user", content=self.text),),
+            turns=self.turns,
             system=self.system,
             max_tokens=max_tokens,
             schema=self.schema,
@@ -97,8 +99,8 @@ def ballot(
     }
     labels = tuple(presentation.texts)
     return Ballot(
-        system=templates.render("judge.system", {"ties_rule": _ties_rule(templates, ties=ties)}),
-        text=templates.render("judge.user", fields),
+        system=_system(templates, ties=ties),
+        turns=(Turn(role="user", content=templates.render("judge.user", fields)),),
         schema=answer_schema(labels, len(criteria), ties=ties),
         task=JudgeTask(_turns(item), tuple(criteria), dict(presentation.texts), ties),
         labels=labels,
@@ -106,6 +108,12 @@ def ballot(
         flags=tuple(flags),
         ties=ties,
     )
+
+
+def _system(templates: Templates, *, ties: bool) -> str:
+    rule = templates.render("ties.allowed" if ties else "ties.forbidden", {})
+    # The same for every page, of which many are held at once.
+    return sys.intern(templates.render("judge.system", {"ties_rule": rule}))
 
 
 def _turns(item: Item) -> tuple[Turn, ...]:
@@ -149,8 +157,9 @@ def conversation(turns: Sequence[Turn], system: str | None) -> str:
     return _DELIMITER.sub("‹", "\n\n".join(lines))
 
 
-def answer_schema(labels: Sequence[str], criteria: int, *, ties: bool) -> dict[str, Any]:
-    """JSON Schema of a judgment.
+@lru_cache(maxsize=64)
+def answer_schema(labels: tuple[str, ...], criteria: int, *, ties: bool) -> Mapping[str, Any]:
+    """JSON Schema of a judgment. Shared: not to be changed.
 
     Criteria go by number and not by name, so that a run has few schemas: vendors compile and
     cache each. Only the subset that every vendor accepts in strict mode.
@@ -219,7 +228,3 @@ def _answer_format(templates: Templates, criteria: Sequence[Criterion], *, ties:
     example = '[["BEST"], ["NEXT"]]' if ties else '["BEST", "NEXT"]'
     ids = ", ".join(f"C{number}" for number in range(1, len(criteria) + 1))
     return templates.render(name, {"ranking_example": example, "criterion_ids": ids})
-
-
-def _ties_rule(templates: Templates, *, ties: bool) -> str:
-    return templates.render("ties.allowed" if ties else "ties.forbidden", {})

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from clash.collect.jsontext import Unreadable, note, objects
@@ -185,7 +186,7 @@ def _scores(
     """
     if not criteria:
         return {}, {}
-    ids = _criterion_ids(criteria)
+    ids = _criterion_ids(tuple(criteria))
     scores: dict[str, dict[str, int]] = {}
     reasons: dict[str, dict[str, str]] = {}
     for label, criterion, cell in _cells(value, labels, ids, repairs):
@@ -205,7 +206,8 @@ def _scores(
     return scores, reasons
 
 
-def _criterion_ids(criteria: Sequence[str]) -> dict[str, str]:
+@lru_cache(maxsize=256)
+def _criterion_ids(criteria: tuple[str, ...]) -> Mapping[str, str]:
     """Every spelling of a criterion to its name: ``c1``, its name, ``c1. name``."""
     ids: dict[str, str] = {}
     for number, name in enumerate(criteria, start=1):
@@ -284,8 +286,8 @@ def _separate_reasons(
 
 
 def _shortened(reason: str, repairs: list[str], words: int = 15) -> str:
-    found = [match.end() for match in _WORD.finditer(reason)]
-    if len(found) <= words:
+    if len(reason.split()) <= words:
         return reason.strip()
+    found = [match.end() for match in _WORD.finditer(reason)]
     note(repairs, f"a reason of more than {words} words cut")
     return reason[: found[words - 1]].strip() + " …"

@@ -34,9 +34,6 @@ if TYPE_CHECKING:
 SYNC_S = 0.2
 """How much of the last moments a lost machine may take with it."""
 
-PAGES_KEPT = 1024
-"""The judges of a page come to it at about the same time, so it is rendered once for all."""
-
 _ASK_AGAIN = frozenset(get_args(ErrorClass)) - {"blocked", "too_long"}
 """Failures that a resumed run tries again: nothing usable was paid for."""
 
@@ -216,7 +213,8 @@ async def _judge(
     items = {item.item_id: item for item in plan.items}
     seats = partial(_seats, pages=pages, items=items, criteria=criteria, have=have)
 
-    @lru_cache(PAGES_KEPT)
+    # The judges of a page come to it at about the same time: it is rendered once for all.
+    @lru_cache(2 * plan.config.limits.concurrency)
     def page_of(shown: Presentation) -> Ballot:
         item_id = shown.blinding.item_id
         return render(items[item_id], criteria[item_id], shown, plan)
