@@ -243,10 +243,23 @@ class BlindingConfig(Strict):
 
 
 class AggregateConfig(Strict):
-    """How judgments become a verdict."""
+    """How judgments become a verdict.
+
+    Attributes:
+        calibrator: a file of ``clash calibrate``; verdicts of pairs are then by it.
+        max_risk: share of wrong verdicts among those given; the rest abstains.
+    """
 
     method: str = "borda"
     tie_break: Literal["none", "scores"] = "none"
+    calibrator: str | None = None
+    max_risk: float | None = Field(default=None, gt=0, lt=1)
+
+    @model_validator(mode="after")
+    def _risk_needs_a_calibrator(self) -> Self:
+        if self.max_risk is not None and self.calibrator is None:
+            raise ValueError("max_risk needs a calibrator")
+        return self
 
 
 class Limits(Strict):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -76,6 +76,8 @@ class Rules:
     tie_break: str
     method: str
     presentations: int = 1
+    calibrator: Mapping[str, Any] | None = None
+    max_risk: float | None = None
 
     @classmethod
     def of(cls, folder: RunFolder) -> Rules:
@@ -89,7 +91,13 @@ class Rules:
         both = config["blinding"]["both_orders"]
         aggregate = config["aggregate"]
         return cls(
-            judges, panel["quorum"], aggregate["tie_break"], aggregate["method"], 2 if both else 1
+            judges,
+            panel["quorum"],
+            aggregate["tie_break"],
+            aggregate["method"],
+            2 if both else 1,
+            manifest.calibrator,
+            aggregate.get("max_risk"),
         )
 
     @property
@@ -281,10 +289,15 @@ def decided(
 ) -> list[Verdict]:
     """:func:`verdicts` of what was read from a run."""
     reasons = _reasons(items, responses, judgments)
-    return [
+    made = [
         verdict(item.item_id, said.get(item.item_id), rules, reasons.get(item.item_id))
         for item in items
     ]
+    if rules.calibrator is None:
+        return made
+    from clash.analysis.calibration.verdicts import calibrated
+
+    return calibrated(made, said, rules.calibrator, rules.max_risk)
 
 
 def _reasons(

@@ -10,6 +10,8 @@ from clash.cli.voting import Decisive, Judges, Presentation, Subset, VotesArgume
 
 if TYPE_CHECKING:
     from clash.analysis.aggregation import Aggregation
+    from clash.analysis.calibration.votes import OnVotes
+    from clash.analysis.encode import Votes
 
 DEFAULT = "auto,majority,one-coin,dawid-skene,ising-shared,ising-class,ising-family,factor"
 
@@ -41,6 +43,14 @@ def aggregate(
     threshold: Annotated[
         float | None, typer.Option("--threshold", help="Scores from here on count as side 1.")
     ] = None,
+    calibrator: Annotated[
+        Path | None,
+        typer.Option("--calibrator", help="A file of `clash calibrate`, as a method beside them."),
+    ] = None,
+    max_risk: Annotated[
+        float | None,
+        typer.Option("--max-risk", help="Share of wrong calibrated verdicts to allow."),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="JSONL: a line for each item and method.")
     ] = None,
@@ -55,10 +65,12 @@ def aggregate(
     from clash.cli.common import print_json, stdout
     from clash.cli.voting import read
     from clash.report import aggregation as report
+    from clash.report import calibration
     from clash.report.terminal import show_table
 
     votes = read(source, runs, judges, subset, presentation, decisive=decisive)
     names = _names(method)
+    applied = _calibrated(calibrator, votes, max_risk)
     found = run(
         votes,
         names,
@@ -68,13 +80,18 @@ def aggregate(
         use_labels=use_labels,
         threshold=threshold,
     )
-    written = None if out is None else _write(out, found)
+    written = None if out is None else _write(out, found, applied)
     if as_json:
-        print_json({"source": source, **report.as_json(found), "written": written})
+        told = report.as_json(found)
+        if applied is not None:
+            told["methods"]["calibrated"] = calibration.applied_json(applied)
+        print_json({"source": source, **told, "written": written})
         return
     show_table(stdout(), report.table(found))
     stdout().print(f"\nuse {found.selected}: {found.reason}", soft_wrap=True)
-    for warning in found.warnings:
+    if applied is not None:
+        stdout().print(calibration.applied_line(applied), soft_wrap=True)
+    for warning in (*found.warnings, *(() if applied is None else applied.warnings)):
         stdout().print(f"warning: {warning}", style="yellow", soft_wrap=True)
     if written:
         stdout().print(f"wrote {written}", soft_wrap=True)
@@ -88,7 +105,27 @@ def _names(method: str) -> list[str]:
     return [name.strip() for name in method.split(",") if name.strip()]
 
 
-def _write(path: Path, found: Aggregation) -> str:
+def _calibrated(file: Path | None, votes: Votes, max_risk: float | None) -> OnVotes | None:
+    """What a calibrator makes of the votes.
+
+    Raises:
+        InputError: it is of another panel.
+    """
+    from clash.errors import ConfigError
+
+    if max_risk is not None and not 0 < max_risk < 1:
+        raise ConfigError("a risk lies between 0 and 1", field="--max-risk", mend="0.05")
+    if file is None:
+        if max_risk is not None:
+            raise ConfigError("needs --calibrator", field="--max-risk")
+        return None
+    from clash.analysis.calibration.calibrator import read_calibrator
+    from clash.analysis.calibration.votes import on_votes
+
+    return on_votes(read_calibrator(file), votes, max_risk, str(file))
+
+
+def _write(path: Path, found: Aggregation, applied: OnVotes | None) -> str:
     """A line for each item and method: ``p`` of the first side, and the winner it implies."""
     import json
 
@@ -102,6 +139,8 @@ def _write(path: Path, found: Aggregation) -> str:
                 line = {"item": item, "method": result.method, "p": round(p, 9)}
                 line["winner"] = winners[verdict]
                 file.write(json.dumps(line, ensure_ascii=False) + "\n")
+        for line in () if applied is None else applied.lines():
+            file.write(json.dumps(line, ensure_ascii=False) + "\n")
     return str(path)
 
 

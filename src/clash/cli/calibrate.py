@@ -12,6 +12,8 @@ from clash.cli.voting import Decisive, Judges, Presentation, Subset, VotesArgume
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from clash.analysis.calibration.study import Study
+    from clash.analysis.encode import Votes
     from clash.stats.selection.selector import Settings
 
 
@@ -56,6 +58,9 @@ def calibrate(
     subset: Subset = None,
     presentation: Presentation = None,
     decisive: Decisive = False,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Write the calibrator, for eval to deploy.")
+    ] = None,
     jobs: Annotated[
         int | None, typer.Option("--jobs", "-j", min=1, help="Processes; default: one a core.")
     ] = None,
@@ -95,8 +100,9 @@ def calibrate(
             jobs=jobs,
             done=done,
         )
+    written = None if out is None else _write(out, votes, found, source, runs, seed)
     if as_json:
-        print_json({"source": source, **report.as_json(found)})
+        print_json({"source": source, **report.as_json(found), "written": written})
         return
     for table in report.tables(found):
         show_table(stdout(), table)
@@ -105,6 +111,47 @@ def calibrate(
         f"\nuse {chosen.family} on {chosen.k} judges ({chosen.path}): {', '.join(found.judges)}",
         soft_wrap=True,
     )
+    if written:
+        stdout().print(f"wrote {written}", soft_wrap=True)
+
+
+def _write(out: Path, votes: Votes, found: Study, source: str, runs: Path, seed: int) -> str:
+    """Fit what is deployed, and write it."""
+    import json
+
+    from clash.analysis.calibration.calibrator import fit
+    from clash.errors import InputError
+
+    models, templates = _origin(source, runs)
+    made = fit(
+        votes,
+        found.frame,
+        found.frame.panel(votes),
+        found.settings,
+        seed=seed,
+        models=models,
+        templates=templates,
+    )
+    try:
+        out.write_text(
+            json.dumps(made.as_json(), ensure_ascii=False, allow_nan=False) + "\n",
+            encoding="utf-8",
+        )
+    except OSError as error:
+        raise InputError(f"may not be written: {error.strerror}", path=out) from None
+    return str(out)
+
+
+def _origin(source: str, runs: Path) -> tuple[dict[str, str] | None, str | None]:
+    """The models behind the judges and the hash of their prompts, where a run says so."""
+    from clash.analysis.calibration.verdicts import of_run
+    from clash.store.folder import RunFolder
+
+    path = Path(source)
+    if path.is_file() and path.name != "manifest.json":
+        return None, None
+    manifest = RunFolder.open(path, out=runs).manifest()
+    return of_run(manifest.panel), manifest.hashes.get("templates")
 
 
 def _settings(

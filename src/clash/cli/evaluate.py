@@ -41,6 +41,16 @@ def evaluate(
     method: Annotated[
         str | None, typer.Option("--method", help="How judgments become verdicts.")
     ] = None,
+    calibrator: Annotated[
+        Path | None,
+        typer.Option("--calibrator", help="A file of `clash calibrate`: verdicts by it."),
+    ] = None,
+    max_risk: Annotated[
+        float | None,
+        typer.Option(
+            "--max-risk", help="Share of wrong verdicts to allow; the rest is left for review."
+        ),
+    ] = None,
     max_cost: Annotated[
         float | None,
         typer.Option("--max-cost", envvar="CLASH_MAX_COST", min=0, help="US dollars, a hard cap."),
@@ -102,6 +112,8 @@ def evaluate(
         "candidates": [m.strip() for m in models.split(",") if m.strip()] if models else None,
         "panel": panel,
         "aggregate.method": method,
+        "aggregate.calibrator": None if calibrator is None else str(calibrator),
+        "aggregate.max_risk": max_risk,
         "limits.max_cost": max_cost,
         "limits.allow_unknown_price": allow_unknown_price or None,
         "limits.concurrency": concurrency,

@@ -42,7 +42,7 @@ from clash.store.manifest import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from clash.records import Criteria, Kind, Label
 
@@ -193,13 +193,16 @@ def begin(
     """Make the run folder, with everything in it that is known before the first call."""
     made, prompts, origin = prepared.plan, prepared.prompts, origin or Origin()
     config = made.config.model_copy(update={"panel": made.panel})
+    judges = [judge.model_dump(mode="json") for judge in made.judges]
     panel = {
         "name": made.panel.name,
         "quorum": made.quorum,
         "ties": made.panel.ties,
-        "judges": [judge.model_dump(mode="json") for judge in made.judges],
+        "judges": judges,
     }
     name = run_id or new_run_id(prompts.path.stem)
+    templates = sha256_json(dict(made.templates.texts))
+    calibrator, doubts = _calibrator(config, judges, templates)
     manifest = Manifest(
         run=name,
         kind=kind,
@@ -218,19 +221,41 @@ def begin(
             "config": sha256_json(config.model_dump(mode="json")),
             "panel": sha256_json(panel),
             "prompts": prompts.sha256,
-            "templates": sha256_json(dict(made.templates.texts)),
+            "templates": templates,
             **{f"template {n}": sha256_text(t) for n, t in made.templates.texts.items()},
         },
+        calibrator=calibrator,
         versions=versions(),
         git=git_state(),
         counts={"items": len(made.items), "injected": len(made.responses)},
         started=now(),
-        notes=[*prepared.resolved.notes, *prompts.warnings, *origin.notes],
+        notes=[*prepared.resolved.notes, *prompts.warnings, *origin.notes, *doubts],
     )
     writer = RunWriter.create(out, name, manifest)
     for record in (*made.items, *made.responses, *origin.labels):
         writer.append(record)
     return writer
+
+
+def _calibrator(
+    config: Config, judges: Sequence[Mapping[str, Any]], templates: str
+) -> tuple[dict[str, Any] | None, tuple[str, ...]]:
+    """The calibrator that the configuration names, and what speaks against it.
+
+    Raises:
+        InputError: it was fitted on another panel, or on other prompts.
+    """
+    if config.aggregate.calibrator is None:
+        return None, ()
+    from clash.analysis.calibration.calibrator import read_calibrator
+    from clash.analysis.calibration.verdicts import for_run
+
+    path = Path(config.aggregate.calibrator)
+    found = read_calibrator(path)
+    doubts = for_run(found, judges, templates, str(path))
+    for doubt in doubts:
+        say(doubt, style="yellow")
+    return found.as_json(), doubts
 
 
 def replan(

@@ -9,6 +9,7 @@ from clash.report.tables import NONE, Table
 
 if TYPE_CHECKING:
     from clash.analysis.calibration.study import Figure, Figures, Study
+    from clash.analysis.calibration.votes import OnVotes
 
 SHOWN = ("accuracy", "balanced_accuracy", "mse", "nll", "ece", "pearson", "spearman")
 
@@ -67,6 +68,45 @@ def _figures(figures: Figures) -> dict[str, Any]:
 
 def _number(value: float) -> float | None:
     return round(float(value), 6) if math.isfinite(value) else None
+
+
+def applied_json(found: OnVotes) -> dict[str, Any]:
+    """A calibrator among the methods of ``clash aggregate --json``."""
+    test, shift = found.test, found.applied.shift
+    names = {"log_loss": "nll", "brier": "mse"}
+    figures = ("accuracy", "balanced_accuracy", "log_loss", "brier", "ece")
+    return {
+        "status": "ok",
+        "converged": True,
+        **{
+            name: None if test is None else _number(getattr(test, names.get(name, name)))
+            for name in figures
+        },
+        "answered": int(found.applied.answered.sum()),
+        "rows": len(found.applied.answered),
+        "wrong_among_answered": None if found.wrong is None else _number(found.wrong),
+        "fallback": found.applied.fallback,
+        "shift": {
+            "found": shift.found,
+            "distance": _number(shift.distance),
+            "p": _number(shift.p),
+            "unseen": _number(shift.unseen),
+            "flips": _number(shift.flips),
+            "expected_flips": _number(shift.expected_flips),
+        },
+        "notes": list(found.warnings),
+    }
+
+
+def applied_line(found: OnVotes) -> str:
+    """A calibrator in a line."""
+    answered, test = found.applied.answered, found.test
+    text = f"calibrated: {int(answered.sum())} of {len(answered)} rows answered"
+    if found.wrong is not None:
+        text += f", {found.wrong:.1%} of the labelled ones among them wrong"
+    if test is not None:
+        text += f"; all rows: accuracy {test.accuracy:.1%}, NLL {test.nll:.3f}, ECE {test.ece:.3f}"
+    return text
 
 
 def tables(found: Study) -> list[Table]:

@@ -52,6 +52,7 @@ class Manifest(BaseModel):
             published figures on it.
         templates: the words put to models, so that a resumed or repeated run uses the same.
         hashes: SHA-256 of configuration, panel, prompts file and templates.
+        calibrator: the calibrator that verdicts are made by, whole; null without one.
         files: the seal of each file, at the end.
         seal: SHA-256 of this object without the seal.
     """
@@ -70,6 +71,7 @@ class Manifest(BaseModel):
     dataset: dict[str, Any] = {}
     templates: dict[str, str] = {}
     seeds: dict[str, int] = {}
+    calibrator: dict[str, Any] | None = None
     hashes: dict[str, str] = {}
     versions: dict[str, str] = {}
     git: dict[str, Any] | None = None

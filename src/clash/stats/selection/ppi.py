@@ -53,7 +53,7 @@ def powered_mean(
     the power that makes its variance least, estimated and kept in [0, 1]. However wrong the
     judges are the interval covers, if the labelled rows are a random sample of all rows and
     the judges' say was not fitted to these labels; good judges make it narrower. The variance
-    is of cluster totals, and the quantile Student's with G - 1 degrees of freedom, G the
+    is of cluster totals, and the quantile Student's with G - 2 degrees of freedom, G the
     labelled clusters. Asymptotic: below some twenty labelled clusters do not lean on it.
 
     Args:
@@ -83,7 +83,9 @@ def powered_mean(
     estimate = float(y.mean() - power * (f.mean() - rest.mean()))
     variance = _covariance(y - power * f, y - power * f, code, g)
     variance += power**2 * _covariance(rest, rest, other_code, other_g)
-    reach = t_quantile(level, g - 1) * math.sqrt(variance)
+    # The power was fitted to the same rows, which costs a degree of freedom.
+    spent = (g - 1) / max(g - 2, 1)
+    reach = t_quantile(level, max(g - 2, 1)) * math.sqrt(variance * spent)
     effective = float(y.var(ddof=1) / variance) if variance > 0 else float(len(y))
     found = Interval(
         estimate, estimate - reach, estimate + reach, level, len(y), effective, "PPI++, clustered"

@@ -21,6 +21,9 @@ FLIPS = 0.15
 UNSEEN = 0.1
 """Rise in the share of rows with a pattern nobody labelled, likewise."""
 
+FEWEST = 20
+"""New rows below which a shift cannot be told from chance, so that none is reported."""
+
 
 @dataclass(frozen=True, slots=True)
 class Shift:
@@ -79,7 +82,9 @@ def compare(cells: Cells, labelled: Floats, new: Floats, p: Floats) -> Shift:
 def _reasons(
     level: float, unseen: float, flips: float, usual: float, n: float, m: float
 ) -> list[str]:
-    reasons = []
+    reasons: list[str] = []
+    if m < FEWEST:
+        return reasons
     if level < ALPHA:
         reasons.append(f"judges vote or agree otherwise than on the labelled rows (p {level:.1g})")
     if unseen > UNSEEN + 2 * math.sqrt(0.25 / max(m, 1)):

@@ -1,0 +1,378 @@
+"""What is deployed: ``calibrator.json``, its use on new votes, and when it must not be used.
+
+The file holds the training rows as counts of vote patterns and sums of labels, and the choice of
+judges and family. The map is fitted from these anew wherever it is used, which takes milliseconds
+and gives the same numbers: there is one implementation of every family, and nothing of an item's
+text is in the file.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+import clash
+from clash.documents import read_yaml, validate
+from clash.errors import InputError
+from clash.stats.selection import blocks, shift
+from clash.stats.selection.conformal import Control
+from clash.stats.selection.families import FAMILIES, fitted
+from clash.stats.selection.metrics import expected_side, verdicts
+from clash.stats.selection.panel import Cells, Evidence, Panel
+from clash.stats.selection.scalar import mean_vote
+from clash.stats.selection.selector import Fitter, Settings, choose, final_evidence
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from clash.analysis.calibration.frame import Frame
+    from clash.analysis.encode import Votes
+
+    Floats = NDArray[np.float64]
+
+SCHEMA = "clash-calibrator/1"
+CONTROL_SHARE = 0.3
+"""Labelled sources that the map is not fitted to, so that a risk can be promised by them."""
+
+
+class Part(BaseModel):
+    """A part of a calibrator."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Pattern(Part):
+    """Training rows with the same votes.
+
+    Attributes:
+        votes: by asked judge, on [0, 1]; null where there was none.
+        n: labelled rows.
+        s: sum of their targets, by class.
+        seen: rows, labelled or not.
+    """
+
+    votes: list[float | None]
+    n: float = Field(ge=0)
+    s: list[float]
+    seen: float = Field(ge=0)
+
+
+class Held(Part):
+    """Labelled sources that were held out of the fit.
+
+    Attributes:
+        n: how many, one row of each.
+        wrong: confidence of the map in each of its verdicts on them that is wrong.
+    """
+
+    n: int = Field(ge=0)
+    wrong: list[float]
+
+
+class Training(Part):
+    """How the calibrator came about."""
+
+    source: str
+    n: int
+    sources: int
+    seed: int
+    validation_risk: float | None
+    majority_risk: float | None
+
+
+class Calibrator(Part):
+    """A fitted panel.
+
+    Attributes:
+        judges: of the panel it was fitted on, all of them.
+        asked: those the map reads, in order.
+        models: model of each judge, where a run said so.
+        templates: hash of the prompts that judges were given, where a run said so.
+        low: the score that is 0.
+        high: the score that is 1.
+        patterns: the training rows, which are also its domain of application.
+    """
+
+    schema_: Literal["clash-calibrator/1"] = Field(alias="schema")
+    clash: str
+    target: Literal["binary", "three", "scalar"]
+    path: str
+    k: int
+    family: str
+    judges: list[str]
+    asked: list[str]
+    models: dict[str, str] | None = None
+    templates: str | None = None
+    low: float = 0.0
+    high: float = 1.0
+    training: Training
+    patterns: list[Pattern]
+    control: Held
+
+    @property
+    def panel_hash(self) -> str:
+        """SHA-256 of the judges, and their models where known."""
+        from hashlib import sha256
+
+        names = sorted(f"{j}={(self.models or {}).get(j, '')}" for j in self.judges)
+        return sha256("\n".join(names).encode()).hexdigest()
+
+    def as_json(self) -> dict[str, Any]:
+        """What is written."""
+        return {**self.model_dump(by_alias=True), "panel_hash": self.panel_hash}
+
+
+def read_calibrator(path: Path) -> Calibrator:
+    """A calibrator from its file.
+
+    Raises:
+        InputError: it is none, was changed, or names a family that this version lacks.
+    """
+    return parse(read_yaml(path).value, path)
+
+
+def parse(value: Any, path: Path | str = "calibrator") -> Calibrator:  # noqa: ANN401 - parsed JSON
+    """A calibrator from plain data.
+
+    Raises:
+        InputError: as :func:`read_calibrator`.
+    """
+    from pathlib import Path
+
+    from clash.documents import Document
+
+    if not isinstance(value, dict):
+        raise InputError("is no calibrator", path=path, mend="clash calibrate VOTES --out FILE")
+    known = {key: part for key, part in value.items() if key != "panel_hash"}
+    found = validate(Calibrator, Document(Path(path), known), error=InputError)
+    if found.family not in FAMILIES or set(found.asked) - set(found.judges):
+        raise InputError(f"family or judges of {found.family!r} are unknown", path=path)
+    if value.get("panel_hash") != found.panel_hash:
+        raise InputError(
+            "the panel is not the one it was fitted on: its hash differs",
+            path=path,
+            field="panel_hash",
+            mend="fit it anew: clash calibrate",
+        )
+    return found
+
+
+def fit(
+    votes: Votes,
+    frame: Frame,
+    panel: Panel,
+    settings: Settings,
+    *,
+    seed: int,
+    models: Mapping[str, str] | None = None,
+    templates: str | None = None,
+) -> Calibrator:
+    """Choose and fit on seven tenths of the labelled sources; hold the rest for the risk.
+
+    Raises:
+        StatisticsError: too few sources.
+    """
+    rng = np.random.default_rng([seed, 3])
+    known = np.flatnonzero(panel.labelled)
+    ours, held = blocks.divide(panel.group[known], (1 - CONTROL_SHARE, CONTROL_SHARE), rng)
+    train, control = known[ours], known[held]
+    roles = blocks.deal(panel.group, train, blocks.Plan(), rng)
+    seen = panel.votes(np.setdiff1d(np.arange(panel.n_rows), control))
+    fitter = Fitter(panel, settings)
+    choice = choose(panel, roles, seen, settings, rng, fitter)
+    paths, evidence = final_evidence(panel, train, roles, seen, fitter, rng)
+    candidate = choice.candidate
+    judges = paths[candidate.path].panels[candidate.k]
+    cells = panel.cells(judges)
+    here = evidence.on(cells)
+    p = fitted(FAMILIES[candidate.family], cells, here)[cells.of_pattern]
+    return Calibrator(
+        schema=SCHEMA,
+        clash=clash.__version__,
+        target=frame.target,
+        path=candidate.path,
+        k=candidate.k,
+        family=candidate.family,
+        judges=list(frame.judges),
+        asked=[frame.judges[j] for j in judges],
+        models=None if models is None else {j: models[j] for j in frame.judges if j in models},
+        templates=templates,
+        low=frame.low,
+        high=frame.high,
+        training=Training(
+            source=votes.source.rpartition("/")[2],
+            n=len(train),
+            sources=len(np.unique(panel.group[train])),
+            seed=seed,
+            validation_risk=_finite(choice.risks[choice.chosen]),
+            majority_risk=_finite(choice.risks[0]),
+        ),
+        patterns=_patterns(cells, here),
+        control=_held(panel, control, p, rng),
+    )
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
+
+
+def _patterns(cells: Cells, seen: Evidence) -> list[Pattern]:
+    used = np.flatnonzero(seen.votes > 0)
+    return [
+        Pattern(
+            votes=[None if np.isnan(v) else float(v) for v in cells.values[cell]],
+            n=float(seen.n[cell]),
+            s=[float(s) for s in seen.s[cell]],
+            seen=float(seen.votes[cell]),
+        )
+        for cell in used
+    ]
+
+
+def _held(panel: Panel, rows: NDArray[np.intp], p: Floats, rng: np.random.Generator) -> Held:
+    """One row of each held source, at random: copies of a row are not exchangeable draws."""
+    order = rng.permutation(rows)
+    _, first = np.unique(panel.group[order], return_index=True)
+    chosen = panel.rows(order[first])
+    sure = confidence(p)[chosen.pattern]
+    wrong = chosen.credits(p) < 1
+    return Held(n=len(first), wrong=sorted(float(c) for c in sure[wrong]))
+
+
+def confidence(p: Floats) -> Floats:
+    """(n,), probability of the verdict."""
+    return np.asarray(np.maximum(p[:, 0], 1 - p[:, 0]) if p.shape[1] == 1 else p.max(axis=1))
+
+
+@dataclass(frozen=True)
+class Applied:
+    """A calibrator on new rows.
+
+    Attributes:
+        p: (N, C), calibrated; plain vote shares where the map fell back to majority.
+        answered: (N,), whether the risk allows an answer; all where none was given.
+        shift: how the rows differ from the training rows.
+        fallback: the map was not used, because the rows differ too much.
+        warnings: what a reader must know.
+    """
+
+    p: Floats
+    answered: NDArray[np.bool_]
+    shift: shift.Shift
+    fallback: bool
+    warnings: tuple[str, ...]
+
+    @property
+    def side(self) -> Floats:
+        """(N,), expected side: P(side 1), a tie counting half."""
+        return expected_side(self.p)
+
+    @property
+    def verdict(self) -> Floats:
+        """(N,), 1, 0, or 0.5 for a tie."""
+        shares = verdicts(self.p)
+        return shares[:, 1] if self.p.shape[1] == 1 else shares[:, 2] + shares[:, 1] / 2
+
+
+def check_panel(
+    found: Calibrator,
+    judges: Sequence[str],
+    *,
+    models: Mapping[str, str] | None = None,
+    templates: str | None = None,
+    where: str = "",
+) -> tuple[str, ...]:
+    """Refuse another panel or other prompts; warn where these are not known.
+
+    Raises:
+        InputError: a judge is missing or is another model, or the prompts are others.
+    """
+    missing = [judge for judge in found.asked if judge not in judges]
+    mend = "fit one on this panel: clash calibrate"
+    if missing:
+        raise InputError(
+            f"the calibrator asks {missing[0]!r}, which is not on this panel",
+            path=where or None,
+            field="calibrator",
+            mend=mend,
+        )
+    for judge in found.asked if models and found.models else ():
+        if (models or {}).get(judge) != (found.models or {}).get(judge):
+            raise InputError(
+                f"judge {judge!r} is another model than the calibrator was fitted on",
+                path=where or None,
+                field="calibrator",
+                mend=mend,
+            )
+    if templates and found.templates and templates != found.templates:
+        raise InputError(
+            "the judges' prompts are not those the calibrator was fitted on",
+            path=where or None,
+            field="calibrator",
+            mend=mend,
+        )
+    if templates and not found.templates:
+        return ("the calibrator does not say which prompts its judges were given",)
+    return ()
+
+
+def apply(found: Calibrator, votes: Floats, max_risk: float | None = None) -> Applied:
+    """Calibrated predictions of new rows.
+
+    Args:
+        found: the calibrator.
+        votes: (N, k), of the asked judges in order; NaN where there is none.
+        max_risk: the share of wrong verdicts among the answered ones to keep, see
+            :class:`clash.stats.selection.conformal.Control`; None answers everything.
+    """
+    new = np.asarray(votes, dtype=float)
+    if (found.low, found.high) != (0.0, 1.0):
+        new = np.clip((new - found.low) / (found.high - found.low), 0.0, 1.0)
+    old = np.array([[np.nan if v is None else v for v in p.votes] for p in found.patterns])
+    both = np.vstack([old, new])
+    panel = Panel.of(both, np.full(len(both), np.nan), np.arange(len(both)), found.target)
+    cells = panel.cells(range(both.shape[1]))
+    place = cells.of_pattern[panel.pattern]
+    trained, here = place[: len(old)], place[len(old) :]
+    seen = _evidence(found, trained, len(cells.values))
+    p = fitted(FAMILIES[found.family], cells, seen)
+    counts = np.bincount(here, minlength=len(cells.values)).astype(float)
+    moved = shift.compare(cells, seen.n, counts, p)
+    warnings = tuple(f"shifted domain: {reason}" for reason in moved.reasons)
+    fallback = moved.found and found.family != "majority"
+    if fallback:
+        p = _plain(cells)
+        warnings += ("the map was not used: verdicts are those of uniform majority",)
+    sure = confidence(p)[here]
+    answered = np.ones(len(new), bool)
+    if max_risk is not None:
+        control = Control(np.array(found.control.wrong), found.control.n, max_risk)
+        answered = np.zeros(len(new), bool) if moved.found else control.answers(sure)
+        if moved.found:
+            warnings += ("no risk can be promised on a shifted domain: everything abstains",)
+        elif control.n < control.fewest:
+            warnings += (f"{control.n} held sources cannot promise a risk of {max_risk:g}",)
+    return Applied(p[here], answered, moved, fallback, warnings)
+
+
+def _evidence(found: Calibrator, place: NDArray[np.intp], size: int) -> Evidence:
+    n, seen = np.zeros(size), np.zeros(size)
+    s = np.zeros((size, len(found.patterns[0].s)))
+    for cell, pattern in zip(place, found.patterns, strict=True):
+        n[cell] += pattern.n
+        seen[cell] += pattern.seen
+        s[cell] += pattern.s
+    return Evidence(n, s, seen)
+
+
+def _plain(cells: Cells) -> Floats:
+    """Vote shares after one vote for each class."""
+    share, count = mean_vote(cells), (~np.isnan(cells.values)).sum(axis=1)[:, None]
+    classes = max(share.shape[1], 2)
+    return np.asarray((share * count + 1) / (count + classes))

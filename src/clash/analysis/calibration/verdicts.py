@@ -1,0 +1,129 @@
+"""A run's verdicts by a calibrator: a probability each, and none where the risk forbids it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from clash.analysis.calibration.calibrator import apply, check_panel, confidence, parse
+from clash.stats.voting.borda import borda_points
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from clash.analysis.calibration.calibrator import Applied, Calibrator
+    from clash.analysis.verdicts import Ballots
+    from clash.records import Verdict
+    from clash.stats.selection.panel import Floats
+
+PAIR = 2
+METHOD = "calibrated"
+
+
+def calibrated(
+    verdicts: Sequence[Verdict],
+    said: Mapping[str, Ballots],
+    calibrator: Mapping[str, Any],
+    max_risk: float | None,
+) -> list[Verdict]:
+    """Verdicts of pairs by the calibrator; others, and those without one, stay as they are.
+
+    Side A is the first candidate by name, as in ``clash export --votes``. Where the votes have
+    shifted from those the calibrator was fitted on, verdicts stay as the panel gave them, and
+    with a risk to keep they all abstain.
+    """
+    found = parse(dict(calibrator))
+    pairs = [
+        place
+        for place, verdict in enumerate(verdicts)
+        if verdict.ranking is not None and len(said[verdict.item_id].candidates) == PAIR
+    ]
+    if not pairs:
+        return list(verdicts)
+    votes = np.array([_votes(said[verdicts[place].item_id], found) for place in pairs])
+    applied = apply(found, votes, max_risk)
+    made = list(verdicts)
+    for row, place in enumerate(pairs):
+        made[place] = _verdict(made[place], said[made[place].item_id], applied, row, max_risk)
+    return made
+
+
+def _votes(said: Ballots, found: Calibrator) -> list[float]:
+    """What the asked judges said of the pair: 1 for its first candidate, 0.5 a tie."""
+    return [
+        float(borda_points(said.ranks[judge]).mean(axis=0)[0]) if judge in said.ranks else np.nan
+        for judge in found.asked
+    ]
+
+
+def _verdict(
+    verdict: Verdict, said: Ballots, applied: Applied, row: int, max_risk: float | None
+) -> Verdict:
+    p = _by_candidate(said.candidates, applied.p[row])
+    sure = round(float(confidence(applied.p[row : row + 1])[0]), 9)
+    if not applied.answered[row]:
+        return verdict.model_copy(
+            update={
+                "method": METHOD,
+                "ranking": None,
+                "winner": None,
+                "unanimous": False,
+                "p": p,
+                "abstained": _why(applied, sure, max_risk),
+            }
+        )
+    if applied.fallback:
+        return verdict
+    side = float(applied.verdict[row])
+    first, second = said.candidates
+    ranking = [[first, second]] if side == 0.5 else [[first], [second]]
+    ranking = ranking if side >= 0.5 else [[second], [first]]
+    winner = ranking[0][0] if len(ranking) > 1 else None
+    return verdict.model_copy(
+        update={
+            "method": METHOD,
+            "ranking": ranking,
+            "winner": winner,
+            "confidence": sure,
+            "p": p,
+            "unanimous": verdict.unanimous and winner == verdict.winner,
+        }
+    )
+
+
+def _why(applied: Applied, sure: float, max_risk: float | None) -> str:
+    if applied.shift.found:
+        return f"for review: {applied.shift.reasons[0]}"
+    return f"for review: probability {sure:.2f} is too low for a risk of {max_risk:g}"
+
+
+def _by_candidate(candidates: Sequence[str], p: Floats) -> dict[str, float]:
+    first, second = candidates
+    if len(p) == 1:
+        return {first: round(float(p[0]), 9), second: round(float(1 - p[0]), 9)}
+    return {
+        first: round(float(p[2]), 9),
+        second: round(float(p[0]), 9),
+        "tie": round(float(p[1]), 9),
+    }
+
+
+def for_run(
+    calibrator: Calibrator,
+    judges: Sequence[Mapping[str, Any]],
+    templates: str,
+    where: str,
+) -> tuple[str, ...]:
+    """Whether the judges of a run are those of the calibrator; warnings, or an error.
+
+    Raises:
+        InputError: they are not, or the prompts are others.
+    """
+    voting = {judge["id"]: judge["model"] for judge in judges if judge["role"] == "voting"}
+    return check_panel(calibrator, list(voting), models=voting, templates=templates, where=where)
+
+
+def of_run(manifest_panel: Mapping[str, Any]) -> dict[str, str]:
+    """The model of each judge of a run."""
+    return {judge["id"]: judge["model"] for judge in manifest_panel.get("judges", [])}

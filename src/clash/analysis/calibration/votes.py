@@ -1,0 +1,96 @@
+"""A calibrator on a votes file: a probability for each row, and how it fares where there are labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from clash.analysis.calibration.calibrator import Applied, Calibrator, apply, check_panel
+from clash.errors import InputError
+from clash.stats.selection.metrics import Metrics, credits_of, measure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from clash.analysis.encode import Votes
+    from clash.stats.selection.panel import Floats
+
+WINNERS = {1.0: "A", 0.0: "B", 0.5: "tie"}
+
+
+@dataclass(frozen=True)
+class OnVotes:
+    """A calibrator applied to rows of votes.
+
+    Attributes:
+        test: over the labelled rows, whether or not they were answered; null without labels.
+        wrong: share of wrong verdicts among the labelled rows that were answered.
+        n: labelled rows.
+    """
+
+    applied: Applied
+    votes: Votes
+    test: Metrics | None
+    wrong: float | None
+    n: int
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a reader must know."""
+        return self.applied.warnings
+
+    def lines(self) -> Iterator[dict[str, Any]]:
+        """A line for each row, as ``clash aggregate --out`` writes them."""
+        side, verdict = self.applied.side, self.applied.verdict
+        for row, item in enumerate(self.votes.items):
+            where = {
+                "presentation": self.votes.presentations[row],
+                "repeat": self.votes.repeats[row],
+            }
+            answered = bool(self.applied.answered[row])
+            yield {
+                "item": item,
+                **{name: value for name, value in where.items() if value is not None},
+                "method": "calibrated",
+                "p": round(float(side[row]), 9),
+                "winner": WINNERS[float(verdict[row])] if answered else None,
+                "abstained": not answered,
+            }
+
+
+def on_votes(found: Calibrator, votes: Votes, max_risk: float | None, where: str) -> OnVotes:
+    """Apply a calibrator to the rows of a votes file or run.
+
+    Raises:
+        InputError: the votes lack a judge it asks, or are scores where it knows sides.
+    """
+    check_panel(found, votes.judges, where=where)
+    if votes.kind == "numeric" and (found.low, found.high) == (0.0, 1.0):
+        raise InputError(
+            "the calibrator was fitted on sides, and these votes are scores", path=where
+        )
+    columns = [votes.judges.index(judge) for judge in found.asked]
+    applied = apply(found, votes.matrix[:, columns], max_risk)
+    known = _labelled(found, votes)
+    if not known.any():
+        return OnVotes(applied, votes, None, None, 0)
+    y = _targets(found, votes.labels[known])
+    p, answered = applied.p[known], applied.answered[known]
+    wrong = 1 - credits_of(p, y)
+    share = float(wrong[answered].mean()) if answered.any() else None
+    return OnVotes(applied, votes, measure(p, y), share, int(known.sum()))
+
+
+def _labelled(found: Calibrator, votes: Votes) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    known = votes.labelled
+    return known & (votes.labels != 0.5) if found.target == "binary" else known
+
+
+def _targets(found: Calibrator, labels: Floats) -> Floats:
+    if found.target == "three":
+        return np.asarray((labels[:, None] == np.array([0.0, 0.5, 1.0])).astype(float))
+    if found.target == "scalar":
+        return np.clip((labels - found.low) / (found.high - found.low), 0.0, 1.0)[:, None]
+    return labels[:, None]

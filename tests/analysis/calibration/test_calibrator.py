@@ -1,0 +1,161 @@
+"""From votes to a calibrator and back: what is deployed, where it refuses and where it falls back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from clash.analysis.calibration.calibrator import apply, check_panel, fit, parse, read_calibrator
+from clash.analysis.calibration.frame import Frame
+from clash.analysis.calibration.study import sizes_for, study
+from clash.analysis.calibration.votes import on_votes
+from clash.analysis.encode import VoteRow, encode, read_votes
+from clash.errors import InputError
+from clash.stats.selection.selector import Settings
+
+DATA = Path(__file__).resolve().parents[3] / "../shared/data/votes"
+QUICK = Settings(
+    rules=("information-first",), families=("mean-isotonic", "one-coin-isotonic", "logistic")
+)
+JUDGES = ("ann", "bob", "cleo", "dan")
+
+
+def rows(n=240, skill=(0.9, 0.7, 0.6, 0.35), seed=0, labelled=True):
+    rng = np.random.default_rng(seed)
+    for item in range(n):
+        truth = int(rng.random() < 0.5)
+        for judge, right in zip(JUDGES, skill, strict=True):
+            vote = truth if rng.random() < right else 1 - truth
+            yield VoteRow(f"q{item}", judge, vote, truth if labelled else None)
+
+
+def made(votes, seed=0, settings=QUICK):
+    frame = Frame.of(votes)
+    panel = frame.panel(votes)
+    from dataclasses import replace
+
+    settings = replace(settings, sizes=sizes_for(panel.n_judges))
+    return fit(votes, frame, panel, settings, seed=seed)
+
+
+def test_a_calibrator_survives_its_file(tmp_path):
+    found = made(encode(rows()))
+    path = tmp_path / "calibrator.json"
+    path.write_text(json.dumps(found.as_json()))
+    again = read_calibrator(path)
+    assert again == found
+    new = np.array([[1, 1, 0, np.nan], [0, 0, 0, 1]])[:, : len(found.asked)]
+    assert np.array_equal(apply(again, new).p, apply(found, new).p)
+
+
+def test_a_prediction_does_not_depend_on_what_else_is_asked():
+    found = made(encode(rows()))
+    votes = np.random.default_rng(1).integers(0, 2, (15, len(found.asked))) * 1.0
+    together = apply(found, votes).p
+    apart = np.vstack([apply(found, row[None]).p for row in votes])
+    assert together == pytest.approx(apart)
+
+
+def test_on_its_own_domain_it_is_calibrated_and_better_than_majority():
+    found = made(encode(rows()))
+    new = encode(rows(2000, seed=9))
+    told = on_votes(found, new, None, "")
+    assert told.applied.fallback is False
+    assert told.test.accuracy > 0.86
+    assert told.test.ece < 0.07
+
+
+def test_another_panel_or_prompt_is_refused():
+    found = made(encode(rows()))
+    with pytest.raises(InputError, match="not on this panel"):
+        check_panel(found, ["someone"])
+    known = found.model_copy(update={"models": dict.fromkeys(JUDGES, "m/1"), "templates": "a" * 64})
+    with pytest.raises(InputError, match="another model"):
+        check_panel(known, JUDGES, models=dict.fromkeys(JUDGES, "m/2"))
+    with pytest.raises(InputError, match="prompts"):
+        check_panel(known, JUDGES, templates="b" * 64)
+    assert check_panel(found, JUDGES, templates="b" * 64)
+    assert check_panel(known, JUDGES, templates="a" * 64) == ()
+
+
+def test_a_changed_file_is_refused():
+    value = made(encode(rows())).as_json()
+    with pytest.raises(InputError, match="hash differs"):
+        parse({**value, "judges": [*value["judges"], "eve"]})
+    with pytest.raises(InputError, match="not a key that clash knows"):
+        parse({**value, "more": 1})
+    with pytest.raises(InputError, match="unknown"):
+        parse({**value, "family": "guess"})
+
+
+def test_under_a_shift_it_warns_and_falls_back_to_majority():
+    found = made(encode(rows(skill=(0.9, 0.2, 0.25, 0.3))))
+    moved = on_votes(found, encode(rows(400, skill=(0.9, 0.85, 0.85, 0.8), seed=3)), 0.1, "")
+    assert moved.applied.shift.found
+    assert moved.applied.fallback or found.family == "majority"
+    assert not moved.applied.answered.any()
+    assert any("shifted domain" in warning for warning in moved.warnings)
+
+
+def test_study_gives_every_figure_with_its_error_and_does_not_depend_on_jobs():
+    votes = encode(rows())
+    found = study(votes, settings=QUICK, splits=3, seed=1, jobs=1)
+    assert found.selected.k == len(found.judges)
+    for name in ("accuracy", "mse", "nll", "ece", "balanced_accuracy"):
+        assert np.isfinite([found.test[name].mean, found.test[name].se]).all()
+    again = study(votes, settings=QUICK, splits=3, seed=1, jobs=2)
+    assert again.test == found.test
+    assert again.selected == found.selected
+
+
+def test_too_few_labels_or_one_label_for_all_is_said():
+    with pytest.raises(InputError, match="at least 30"):
+        Frame.of(encode(rows(10)))
+    same = [VoteRow(f"q{i}", j, i % 2, 1) for i in range(40) for j in JUDGES]
+    with pytest.raises(InputError, match="all labels are the same"):
+        Frame.of(encode(same))
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="../shared/data is absent")
+def test_trained_on_adversarial_pairs_it_falls_back_on_natural_ones():
+    shared = "[CGPL]*/Metrics_Reference"
+    train = read_votes(
+        DATA / "llmbar-casestudy.votes.jsonl.gz", judges="ChatGPT/M*,GPT-4/M*,LLaMA2/M*,PaLM2/M*"
+    )
+    found = made(train)
+    new = read_votes(DATA / "llmbar-processed.votes.jsonl.gz", judges=shared)
+    told = on_votes(found, new, None, "")
+    assert told.applied.shift.found
+    assert told.test.accuracy > 0.7
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not DATA.is_dir(), reason="../shared/data is absent")
+def test_the_risk_is_kept_on_a_real_panel_over_200_repetitions():
+    votes = read_votes(DATA / "rb2-replicates.votes.jsonl.gz", judges="*#s0")
+    frame = Frame.of(votes)
+    panel = frame.panel(votes)
+    rng = np.random.default_rng(0)
+    from clash.analysis.calibration.calibrator import confidence
+    from clash.stats.selection.conformal import Control
+    from clash.stats.selection.families import FAMILIES, fitted
+
+    cells = panel.cells(range(panel.n_judges))
+    shares, covered = [], []
+    for _ in range(200):
+        order = rng.permutation(panel.n_rows)
+        train, held, batch = order[:200], order[200:300], order[300:]
+        seen = panel.rows(train).evidence(panel.n_patterns).on(cells)
+        p = fitted(FAMILIES["logistic"], cells, seen)[cells.of_pattern]
+        sure = confidence(p)
+        known = panel.rows(held)
+        control = Control(sure[known.pattern][known.credits(p) < 1], 100, 0.05)
+        answered = control.answers(sure[panel.pattern[batch]])
+        wrong = panel.rows(batch).credits(p) < 1
+        shares.append(wrong[answered].mean() if answered.any() else 0.0)
+        covered.append(answered.mean())
+    assert np.mean(shares) <= 0.05 + 2 * np.std(shares) / np.sqrt(200)
+    assert np.mean(covered) > 0.5

@@ -1,0 +1,130 @@
+"""Calibrate on labels, deploy in a run: one command line after the other, offline."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from clash.analysis.encode import VoteRow, write_votes
+from clash.cli.app import run
+from clash.store.folder import RunFolder
+
+WORDS = ("apple tree", "river stone", "green field", "old clock", "warm bread", "long road")
+
+
+@pytest.fixture
+def prompts(tmp_path):
+    """Items on which the response with a list and an end is the better one."""
+    items = []
+    for number in range(60):
+        word = WORDS[number % len(WORDS)]
+        good = (
+            f"A {word} is described well here.\n\n- It is a {word}.\n- It lasts {number} years.\n"
+        )
+        bad = f"{word} " * (2 + number % 5)
+        names = ("m1", "m2") if number % 2 else ("m2", "m1")
+        responses = dict(zip(names, (good, bad), strict=True))
+        label = names[0] if number % 7 else names[1]
+        items.append(
+            {
+                "id": f"q{number}",
+                "prompt": f"Describe {word} number {number}.",
+                "responses": responses,
+                "label": label,
+            }
+        )
+    path = tmp_path / "prompts.jsonl"
+    path.write_text("".join(json.dumps(item) + "\n" for item in items))
+    return path
+
+
+def answer(capsys, *words, code=0):
+    capsys.readouterr()
+    assert run([*map(str, words), "--json"]) == code
+    return json.loads(capsys.readouterr().out)
+
+
+def test_from_labels_to_calibrated_verdicts_that_verify(tmp_path, prompts, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    base = ("eval", prompts, "--panel", "baseline", "--criteria", "none", "--yes", "-q")
+    answer(capsys, *base, "--run-id", "first")
+    found = answer(
+        capsys, "calibrate", "first", "--splits", "2", "--jobs", "1", "--out", "cal.json",
+        "--families", "mean-isotonic,logistic", "--paths", "information-first",
+    )  # fmt: skip
+    assert found["n"] == 60
+    assert set(found["selected"]) == {"path", "k", "family", "judges"}
+    for block in ("test", "majority"):
+        assert {"accuracy", "balanced_accuracy", "mse", "nll", "ece", "se"} <= set(found[block])
+    assert set(found["diagnostics"]) == {"h_k", "cell_pressure", "unseen", "v"}
+
+    answer(capsys, *base, "--run-id", "second", "--calibrator", "cal.json")
+    verdicts = RunFolder.open("second").verdicts()
+    judged = [v for v in verdicts if v.ranking is not None]
+    assert judged
+    assert all(v.method == "calibrated" for v in judged)
+    assert all(sum(v.p.values()) == pytest.approx(1) for v in judged)
+    assert run(["verify", "second"]) == 0
+
+    answer(capsys, *base, "--run-id", "third", "--calibrator", "cal.json", "--max-risk", "0.01")
+    third = RunFolder.open("third").verdicts()
+    assert all(v.winner is None for v in third)
+    assert any("for review" in v.abstained for v in third)
+    assert run(["verify", "third"]) == 0
+
+
+def test_a_calibrator_of_another_panel_is_refused_before_the_first_call(
+    tmp_path, prompts, capsys, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    rows = [
+        VoteRow(f"q{i}", judge, (i + k) % 2, i % 2)
+        for i in range(60)
+        for k, judge in enumerate(("ann", "bob", "cleo"))
+    ]
+    write_votes(tmp_path / "votes.jsonl", rows)
+    quick = ("--splits", "2", "--jobs", "1", "--families", "logistic", "--out", "cal.json")
+    answer(capsys, "calibrate", "votes.jsonl", *quick)
+    refused = answer(
+        capsys, "eval", prompts, "--panel", "baseline", "--criteria", "none", "--yes",
+        "--calibrator", "cal.json", "--run-id", "x", code=2,
+    )  # fmt: skip
+    assert "not on this panel" in refused["error"]["message"]
+    assert not (tmp_path / "runs" / "x").exists()
+
+
+def test_aggregate_puts_a_calibrator_beside_the_methods(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = [
+        VoteRow(f"q{i}", judge, (i + (i % k == 0)) % 2, i % 2)
+        for i in range(80)
+        for k, judge in ((9, "ann"), (5, "bob"), (3, "cleo"))
+    ]
+    write_votes(tmp_path / "votes.jsonl", rows)
+    answer(capsys, "calibrate", "votes.jsonl", "--splits", "2", "--jobs", "1", "--out", "cal.json")
+    found = answer(
+        capsys, "aggregate", "votes.jsonl", "--method", "majority", "--calibrator", "cal.json",
+        "--out", "out.jsonl",
+    )  # fmt: skip
+    assert found["methods"]["calibrated"]["answered"] == 80
+    lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert sum(line["method"] == "calibrated" for line in lines) == 80
+    wrong = answer(capsys, "aggregate", "votes.jsonl", "--max-risk", "0.1", code=2)
+    assert "--calibrator" in wrong["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--families", "guess"), "--families"),
+        (("--paths", "best"), "--paths"),
+        (("--k", "a"), "--k"),
+        (("--loss", "mae"), "--loss"),
+        (("--protocol", "none"), "--protocol"),
+    ],
+)
+def test_options_that_are_none_are_named(tmp_path, capsys, words, says):
+    write_votes(tmp_path / "v.jsonl", [VoteRow("q", "a", 1, 1)])
+    found = answer(capsys, "calibrate", tmp_path / "v.jsonl", *words, code=2)
+    assert says in found["error"]["message"]

@@ -1,0 +1,107 @@
+"""Promises kept over many draws: the risk of answers, the coverage of intervals, and their limits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from clash.errors import StatisticsError
+from clash.stats.selection.conformal import Control
+from clash.stats.selection.panel import Panel
+from clash.stats.selection.ppi import powered_mean
+from clash.stats.selection.shift import compare
+
+RNG = np.random.default_rng
+
+
+def drawn(rng, n):
+    """Confidences that are overconfident, and whether the verdict is wrong."""
+    sure = rng.uniform(0.5, 1, n)
+    return sure, rng.random(n) > 0.5 + 0.8 * (sure - 0.5)
+
+
+@pytest.mark.parametrize(("risk", "n"), [(0.05, 60), (0.1, 30), (0.2, 200)])
+def test_the_share_of_wrong_answers_is_kept_over_400_batches(risk, n):
+    rng = RNG(1)
+    shares = []
+    for _ in range(400):
+        sure, wrong = drawn(rng, n)
+        new, new_wrong = drawn(rng, 150)
+        answered = Control(sure[wrong], n, risk).answers(new)
+        shares.append(new_wrong[answered].mean() if answered.any() else 0.0)
+    mean, se = np.mean(shares), np.std(shares) / 20
+    assert mean <= risk + 2 * se
+
+
+def test_answers_are_given_where_the_risk_allows_them():
+    rng = RNG(2)
+    sure, wrong = drawn(rng, 500)
+    new, _ = drawn(rng, 500)
+    answered = [Control(sure[wrong], 500, risk).answers(new).mean() for risk in (0.1, 0.2, 0.4)]
+    assert 0.1 < answered[0] < answered[1] < answered[2] == 1.0
+
+
+def test_too_few_held_rows_answer_nothing():
+    control = Control(np.zeros(0), 18, 0.05)
+    assert control.fewest == 19
+    assert not control.answers(np.ones(50)).any()
+    assert Control(np.zeros(0), 19, 0.05).answers(np.ones(50)).all()
+
+
+def test_p_values_by_hand():
+    control = Control(np.array([0.6, 0.9]), 9, 0.2)
+    assert control.p_values([0.95, 0.9, 0.7, 0.5]) == pytest.approx([0.1, 0.2, 0.2, 0.3])
+
+
+@pytest.mark.parametrize("bad", [0.0, 1.0, 2.0])
+def test_a_risk_that_is_none_is_refused(bad):
+    with pytest.raises(StatisticsError, match="between 0 and 1"):
+        Control(np.zeros(0), 10, bad)
+
+
+def test_ppi_covers_with_biased_judges_and_is_narrower_than_labels_alone():
+    rng = RNG(3)
+    covered, widths = [], []
+    for _ in range(300):
+        y = (rng.random(1060) < 0.6).astype(float)
+        judge = np.where(rng.random(1060) < 0.85, y, 1.0)
+        found = powered_mean(y[:120], judge[:120], judge[120:])
+        covered.append(not found.interval.excludes(0.6))
+        widths.append(found.interval.half_width / found.labels_only.half_width)
+        assert found.judges_only > 0.55
+    assert np.mean(covered) > 0.92
+    assert np.mean(widths) < 0.8
+
+
+def test_ppi_with_useless_judges_is_labels_alone_and_with_perfect_ones_the_whole():
+    rng = RNG(4)
+    y = rng.random(400)
+    noise = powered_mean(y[:100], rng.random(100), rng.random(10_000))
+    assert noise.interval.half_width == pytest.approx(noise.labels_only.half_width, rel=0.05)
+    perfect = powered_mean(y[:100], y[:100], y[100:])
+    assert perfect.power == pytest.approx(0.75, abs=0.05)
+    assert perfect.interval.half_width < 0.6 * perfect.labels_only.half_width
+
+
+def test_ppi_without_further_rows_is_the_mean_of_the_labels():
+    found = powered_mean([1, 0, 1], [1, 1, 1], [])
+    assert found.interval == found.labels_only
+    assert found.power == 0
+
+
+def shifted(first, second, seed=0, n=400):
+    rng = RNG(seed)
+    skills = [np.broadcast_to(skill, n) for skill in (first, second)]
+    y = rng.random(2 * n) < 0.5
+    right = rng.random((2 * n, 4)) < np.concatenate(skills)[:, None]
+    votes = np.where(right, y[:, None], ~y[:, None]).astype(float)
+    panel = Panel.of(votes, y * 1.0, np.arange(2 * n), "binary")
+    cells = panel.cells(range(4))
+    counts = [panel.votes(np.arange(n)), panel.votes(np.arange(n, 2 * n))]
+    p = cells.values.mean(axis=1, keepdims=True)
+    return compare(cells, *(np.bincount(cells.of_pattern, c) for c in counts), p)
+
+
+def test_a_shift_is_seen_and_none_is_not_imagined():
+    assert shifted(0.6, 0.9).found
+    assert sum(shifted(0.7, 0.7, seed).found for seed in range(100)) <= 2
