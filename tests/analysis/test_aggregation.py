@@ -81,7 +81,7 @@ def test_an_item_seen_in_both_orders_is_one_item_in_which_a_flip_is_a_tie():
 
 
 def test_where_judges_say_equal_and_the_sides_are_level_the_verdict_is_a_tie():
-    rows = list(simulated(300, seed=3))
+    rows = list(simulated(300, (0.8, 0.8, 0.8, 0.8, 0.8), seed=3))
     rows += [
         VoteRow("t1", f"j{j}", vote, label="tie")
         for j, vote in enumerate("A tie tie tie B".split())

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 __all__ = ["Aggregation", "MethodResult", "Score", "Table", "aggregate", "known_methods"]
 
 FOLDS = 5
+SURE = 0.1
+"""How far from one half a posterior makes a winner where judges said equal and the sides are
+level: a convention, chosen on public panels with ties among their labels."""
 CLIP = 1e-3
 """Probabilities are kept this far from 0 and 1 in the log-loss: one sure error costs 6.9."""
 
@@ -204,11 +207,11 @@ def _share(table: Table) -> Floats:
 def _verdict(p: Floats, table: Table) -> Floats:
     """1, 0, or 0.5 for a tie, shape (N,).
 
-    Where judges said that the responses are equal and the sides come out level, the verdict is a
-    tie whatever a model of two sides makes of it: it knows no third outcome, the judges did.
+    Where judges said that the responses are equal and the sides come out level, a model of two
+    sides has to be :data:`SURE` to make a winner of it: it knows no third outcome, the judges did.
     """
     said = np.where(np.isclose(p, 0.5, atol=1e-9), 0.5, (p > 0.5).astype(float))
-    level = np.isclose(_share(table), 0.5) & table.tied
+    level = np.isclose(_share(table), 0.5) & table.tied & (np.abs(p - 0.5) <= SURE)
     return np.where(level, 0.5, said)
 
 

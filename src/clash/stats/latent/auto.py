@@ -50,6 +50,9 @@ AGREEING = 0.5
 judges, 85% right each."""
 EVIDENT, BEYOND_DOUBT = 1.0, 3.0
 """Standard errors by which classes must beat traits: where judges agree, and where they do not."""
+CROSSED = 0.5
+"""Share of the items with three votes or more below which a model is known from a minority of the
+items, and what it says of the others rests on who happened to judge those."""
 NEAR_CHANCE = 0.15
 """Mean correlation between judges below which a panel says little of anything."""
 MOST_COUPLED = 10
@@ -232,6 +235,13 @@ def _by_votes(
     patterns: Patterns, families: Sequence[object] | None, fold: npt.NDArray[np.intp]
 ) -> Selection:
     correlation = mean_correlation(patterns)
+    crossed = float(patterns.counts @ (patterns.observed.sum(axis=1) >= 3)) / patterns.weight
+    if crossed < CROSSED:
+        reason = (
+            f"only {crossed:.0%} of the items have three votes or more, and a model of the rest"
+            " would rest on these few"
+        )
+        return _majority(patterns, reason, (), correlation)
     models = contenders(patterns, families)
     scores = {
         name: votes_held_out(name, _loosely(model.fit), patterns, fold)
