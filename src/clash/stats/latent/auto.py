@@ -236,7 +236,7 @@ def _by_votes(
 ) -> Selection:
     correlation = mean_correlation(patterns)
     crossed = float(patterns.counts @ (patterns.observed.sum(axis=1) >= 3)) / patterns.weight
-    if crossed < CROSSED:
+    if patterns.n_judges >= 3 and crossed < CROSSED:
         reason = (
             f"only {crossed:.0%} of the items have three votes or more, and a model of the rest"
             " would rest on these few"
