@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     Statistic = Callable[[Floats], Floats]
 
 Method = Literal["percentile", "bca"]
-_CHUNK = 2_000_000  # weights held at once: 16 MB
+_CHUNK = 125_000  # weights held at once: 1 MB, which also fits a cache
 _MOST_DELETIONS = 1000
 
 
