@@ -114,9 +114,10 @@ def _blocs(found: Dependence) -> Table:
         for bloc in found.blocs
     ]
     notes = [
-        "judges whose errors correlate more with each other than with the rest, beyond doubt;"
-        " near-copies also have the same rates and the same correlations with everybody else, and"
-        " each beyond the first is worth less than a quarter of a judge"
+        "judges whose errors correlate more with each other than with the rest, by more than a search"
+        " among equally correlated judges finds one time in twenty; near-copies also have the same"
+        " rates and the same correlations with everybody else, and each beyond the first is worth"
+        " less than a quarter of a judge"
     ]
     columns = ["err together", "within", "with others", "judges", "worth", ""]
     return Table("Blocs", columns, rows, frozenset({1, 2, 3, 4}), notes)

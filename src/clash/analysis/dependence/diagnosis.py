@@ -132,6 +132,7 @@ class _Work:
             panel=self.panel,
             truth=self.estimated.about,
             effective=measure.effective(self.estimated, measured),
+            alternatives=measure.alternatives(self.estimated),
             correlations=measured.correlations.pooled,
             couplings=None if fitted is None else fitted.matrix,
             couplings_by_class=None if fitted is None else fitted.by_class,

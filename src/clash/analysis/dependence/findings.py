@@ -89,6 +89,15 @@ class EffectiveNumber:
 
 
 @dataclass(frozen=True)
+class Alternative:
+    """What the panel would be worth by another estimate of the truth."""
+
+    method: str
+    by_mean: float
+    mean_correlation: float
+
+
+@dataclass(frozen=True)
 class PairFinding:
     """Two judges.
 
@@ -189,6 +198,7 @@ class Dependence:
     """A diagnosis.
 
     Attributes:
+        alternatives: the effective number by other estimates of the truth; none with labels.
         correlations: pooled residual correlations, shape (K, K), NaN where undefined.
         couplings: W, shape (K, K); null beyond 15 judges (``no_couplings`` says why).
         couplings_by_class: W0 and W1, shape (2, K, K).
@@ -201,6 +211,7 @@ class Dependence:
     panel: Panel
     truth: Truth
     effective: EffectiveNumber
+    alternatives: tuple[Alternative, ...]
     correlations: Floats
     couplings: Floats | None
     couplings_by_class: Floats | None

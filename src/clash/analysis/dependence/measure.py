@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.analysis.dependence.findings import (
+    Alternative,
     BlocFinding,
     EffectiveNumber,
     FamilyFinding,
     PairFinding,
 )
+from clash.analysis.dependence.truth import others
 from clash.stats.dependence import (
     Couplings,
     Effective,
@@ -86,6 +88,19 @@ def effective(estimated: Estimated, measured: Measured) -> EffectiveNumber:
         float(np.nanmean(whole.judges)),
         whole.majority,
     )
+
+
+def alternatives(estimated: Estimated) -> tuple[Alternative, ...]:
+    """What the panel would be worth by other estimates; nothing where labels are the truth."""
+    if estimated.about.known:
+        return ()
+    found = []
+    for method, p in others(estimated).items():
+        matrix = residual_correlations(estimated.patterns, p).pooled
+        number = effective_number(matrix, np.nan, np.nan)
+        if np.isfinite(number.by_mean):
+            found.append(Alternative(method, number.by_mean, number.mean_correlation))
+    return tuple(found)
 
 
 def _effective(estimated: Estimated, matrix: Floats, counts: Floats | None) -> Effective:

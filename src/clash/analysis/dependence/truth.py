@@ -149,6 +149,19 @@ def estimate(rows: Rows, method: str) -> Estimated:
     return Estimated(rows, patterns, fit.pattern_posterior, fit, about)
 
 
+def others(estimated: Estimated) -> dict[str, Floats]:
+    """P(truth = 1) by other methods, shape (n_patterns,) each; without those that are refused."""
+    found: dict[str, Floats] = {}
+    for method in ("one-coin", "dawid-skene", "factor", "factor-family"):
+        try:
+            fit = _named(method, estimated.rows.families)(estimated.patterns)
+        except StatisticsError:
+            continue
+        if fit.name != estimated.about.method:
+            found[method] = fit.pattern_posterior
+    return found
+
+
 def _require_judges(rows: Rows) -> None:
     voting = int((rows.codes != MISSING).any(axis=0).sum())
     if voting < 2:

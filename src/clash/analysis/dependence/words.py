@@ -86,6 +86,11 @@ def _blocs(found: Dependence) -> Iterator[str]:
                 "between them, or keep fewer and put other judges in their place."
             )
         yield text
+    if found.blocs and not found.truth.known:
+        yield (
+            "Without labels a split is seen, not who is right: either those named err together, or "
+            "they agree on the truth and it is the others' errors that were taken for it."
+        )
 
 
 def _families(found: Dependence) -> Iterator[str]:
@@ -145,6 +150,12 @@ def _unlabelled(found: Dependence) -> Iterator[str]:
         "together looks like truth to it: residual correlations are more likely too small than too "
         "large, and the panel is worth what is said here or less."
     )
+    if found.alternatives:
+        yield (
+            "By other estimates of the truth it is worth "
+            + ", ".join(f"{other.by_mean:.1f} ({other.method})" for other in found.alternatives)
+            + " judges."
+        )
     if found.truth.available and not found.truth.labelled:
         yield f"{found.truth.available} rows have a label: --use-labels measures instead of inferring."
     elif not found.truth.available:

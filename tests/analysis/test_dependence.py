@@ -1,0 +1,269 @@
+"""From votes to what the panel is worth: what was planted is named, and what is not known said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from clash.analysis.dependence import METHODS, Dependence, Options, diagnose
+from clash.analysis.encode import VoteRow, Votes, encode, read_votes
+from clash.errors import ConfigError, NotIdentifiedError, StatisticsError
+from clash.stats.simulate import IndependentPanel
+
+SHARED = Path(__file__).resolve().parents[2] / "../shared/data/votes"
+COPIES = ["nano#1", "nano#2", "nano#3"]
+OTHERS = ["alpha", "beta", "delta", "epsilon", "gamma"]
+
+
+def votes_of(matrix: np.ndarray, names: list[str], **columns: list) -> Votes:
+    rows = [
+        VoteRow(
+            f"q{i}",
+            judge,
+            None if value < 0 else "tie" if value == 2 else float(value),
+            **{key: values[i] for key, values in columns.items() if key != "family"},
+            family=columns["family"][j] if "family" in columns else None,
+        )
+        for i, row in enumerate(matrix)
+        for j, (judge, value) in enumerate(zip(names, row, strict=True))
+    ]
+    return encode(rows)
+
+
+def copied_panel(n: int = 700, seed: int = 0, *, small: bool = False) -> Votes:
+    """Three noisy copies of one judge and five judges of their own; some votes failed or tied.
+
+    The small panel has two of the copies and three of the others.
+    """
+    rng = np.random.default_rng(seed)
+    labels = (rng.random(n) < 0.5).astype(int)
+    original = np.where(rng.random(n) < 0.75, labels, 1 - labels)
+    near = [np.where(rng.random(n) < 0.93, original, 1 - original) for _ in COPIES]
+    own = [np.where(rng.random(n) < 0.8, labels, 1 - labels) for _ in OTHERS]
+    matrix = np.array([*near, *own]).T
+    spoiled = rng.random(matrix.shape)
+    matrix = np.where(spoiled < 0.02, -1, np.where(spoiled < 0.04, 2, matrix))
+    keep = [0, 1, 3, 4, 5] if small else list(range(8))
+    names = [(COPIES + OTHERS)[j] for j in keep]
+    family = [("x", "x", "x", "y", "y", "z", "u", "v")[j] for j in keep]
+    return votes_of(matrix[:, keep], names, label=labels.astype(float).tolist(), family=family)
+
+
+@pytest.fixture(scope="module")
+def labelled() -> Dependence:
+    return diagnose(copied_panel(), Options(use_labels=True, bootstrap=100))
+
+
+@pytest.fixture(scope="module")
+def inferred() -> Dependence:
+    return diagnose(copied_panel(), Options(bootstrap=100))
+
+
+def test_near_copies_are_named(labelled: Dependence) -> None:
+    assert tuple(COPIES) in {bloc.judges for bloc in labelled.blocs if bloc.near_copies}
+    assert any("nano#1, nano#2, nano#3 (3) err together" in line for line in labelled.conclusions)
+
+
+def test_without_labels_the_split_is_seen_but_not_who_is_right(inferred: Dependence) -> None:
+    """Every bloc lies on one side of the split, and the report says that it may be the other."""
+    assert inferred.blocs
+    for bloc in inferred.blocs:
+        assert set(bloc.judges) <= set(COPIES) or set(bloc.judges) <= set(OTHERS)
+    assert any("a split is seen, not who is right" in line for line in inferred.conclusions)
+
+
+def test_the_panel_is_worth_what_was_planted(labelled: Dependence) -> None:
+    """Five independent judges and three copies of one: K_eff by its definition."""
+    truth_in_original = 4 * 0.75 * 0.25
+    fidelity = 0.93 * 2 - 1
+    covariance = fidelity**2 * truth_in_original
+    rate = 0.93 * 0.75 + 0.07 * 0.25
+    r = covariance / (4 * rate * (1 - rate))
+    planted = 8 / (1 + 7 * (3 * r / 28))
+    found = labelled.effective.by_mean
+    assert found.low <= planted <= found.high
+    assert labelled.truth.known
+    assert "worth at most" not in labelled.conclusions[0]
+    assert labelled.alternatives == ()
+
+
+def test_without_labels_the_number_is_an_upper_bound_and_says_so(
+    inferred: Dependence,
+) -> None:
+    assert "worth at most" in inferred.conclusions[0]
+    assert any("--use-labels" in caveat for caveat in inferred.caveats)
+    assert not inferred.truth.known
+    assert {other.method for other in inferred.alternatives} >= {"one-coin", "dawid-skene"}
+    assert any("By other estimates of the truth" in caveat for caveat in inferred.caveats)
+
+
+def test_pairs_carry_every_figure(labelled: Dependence) -> None:
+    """Copies are coupled and rejected; judges of their own are neither."""
+    pairs = {(pair.first, pair.second): pair for pair in labelled.pairs}
+    assert len(pairs) == 28
+    copies, apart = pairs["nano#1", "nano#2"], pairs["alpha", "gamma"]
+    assert copies.p_holm < 1e-6
+    assert copies.p_ratio_holm < 0.01
+    assert copies.coupling.low > 0
+    assert copies.coupling_error > 0
+    assert copies.same_family
+    assert apart.p_holm > 0.05
+    assert apart.coupling.low < 0 < apart.coupling.high
+    assert not apart.same_family
+    assert copies.together < 700
+
+
+def test_matrices_are_symmetric_and_agree_with_the_pairs(labelled: Dependence) -> None:
+    names = labelled.panel.judges
+    np.testing.assert_allclose(labelled.correlations, labelled.correlations.T)
+    np.testing.assert_allclose(labelled.couplings, labelled.couplings.T)
+    for pair in labelled.pairs:
+        j, k = names.index(pair.first), names.index(pair.second)
+        assert labelled.correlations[j, k] == pytest.approx(pair.correlation.estimate)
+        assert labelled.couplings[j, k] == pytest.approx(pair.coupling.estimate)
+
+
+def test_families_are_tabulated(labelled: Dependence) -> None:
+    """Families of two judges or more, within, across; the ratio is the paper's."""
+    rows = {row.name: row for row in labelled.families}
+    assert [rows[name].pairs for name in ("x", "y")] == [3, 1]
+    assert rows["within families"].pairs == 4
+    assert rows["across families"].pairs == 24
+    assert rows["x"].correlation.estimate > 0.5
+    assert rows["across families"].correlation.low < 0.05
+
+
+def test_hypotheses_are_tested_or_refused_with_the_reason(labelled: Dependence) -> None:
+    tests = {test.name: test for test in labelled.tests}
+    assert tests["independence"].p < 1e-6
+    assert tests["family independence"].p > 0.01
+    assert tests["exchangeability within family"].p > 0.01
+    assert tests["class-independent couplings"].p > 0.01
+    assert all((test.p is None) == bool(test.refusal) for test in labelled.tests)
+
+
+def test_judges_that_add_nothing_are_named(labelled: Dependence) -> None:
+    adds = {judge.judge: judge.adds for judge in labelled.judges}
+    assert all(adds[name] for name in OTHERS)
+    assert not all(adds[name] for name in COPIES)
+    assert labelled.judges[0].log_loss is not None
+
+
+def test_a_model_of_dependence_beats_independence(labelled: Dependence) -> None:
+    scores = {model.name: model for model in labelled.models}
+    assert scores["Ising within families"].gain.low > 0
+    assert (
+        min((m for m in scores.values() if m.bic), key=lambda m: m.bic).name != "independent (CI)"
+    )
+
+
+def test_independent_judges_get_a_clean_bill() -> None:
+    sample = IndependentPanel.of([0.8] * 5, [0.75] * 5).sample(500, np.random.default_rng(1))
+    votes = votes_of(sample.votes, list("abcde"), label=sample.labels.astype(float).tolist())
+    found = diagnose(votes, Options(use_labels=True, bootstrap=60))
+    assert found.blocs == ()
+    assert found.families == ()
+    assert found.effective.by_mean.low <= 5 <= found.effective.by_mean.high
+    assert any("is not rejected for any of 10 pairs" in line for line in found.conclusions)
+    assert found.tests[1].refusal.startswith("no family") or found.tests[1].p is not None
+
+
+def test_three_judges_without_labels_say_what_cannot_be_known() -> None:
+    sample = IndependentPanel.of([0.8] * 3, [0.75] * 3).sample(300, np.random.default_rng(2))
+    found = diagnose(votes_of(sample.votes, list("abc")), Options(bootstrap=40))
+    assert all(pair.p is None for pair in found.pairs)
+    assert any("cannot be tested" in line for line in found.conclusions)
+    assert {test.p for test in found.tests} == {None}
+    assert any("labelled items would settle it" in caveat for caveat in found.caveats)
+
+
+def test_few_labels_enter_the_fit_and_many_replace_it() -> None:
+    votes = copied_panel(250, small=True)
+    few = votes.take(np.arange(250))
+    labels = few.labels.copy()
+    labels[40:] = np.nan
+    object.__setattr__(few, "labels", labels)
+    assert diagnose(few, Options(use_labels=True, bootstrap=20)).truth.method == "factor"
+    found = diagnose(votes, Options(use_labels=True, bootstrap=20))
+    assert found.truth.method == "labels"
+
+
+def test_rows_of_one_group_widen_the_intervals() -> None:
+    """Every item twice in one group: intervals as of half the rows."""
+    votes = copied_panel(300, small=True)
+    index = np.repeat(np.arange(300), 2)
+    twice = votes.take(index)
+    object.__setattr__(twice, "groups", np.repeat(np.arange(300), 2))
+    object.__setattr__(twice, "repeats", tuple(str(i % 2) for i in range(600)))
+    object.__setattr__(twice, "items", tuple(f"r{i}" for i in range(600)))
+    once, doubled = (diagnose(v, Options(use_labels=True, bootstrap=200)) for v in (votes, twice))
+    assert doubled.panel.clusters == 300
+    widths = [found.effective.by_mean.half_width for found in (once, doubled)]
+    assert widths[1] == pytest.approx(widths[0], rel=0.25)
+
+
+@pytest.mark.parametrize("method", [name for name in METHODS if name != "auto"])
+def test_every_method_of_estimating_the_truth_runs(method: str) -> None:
+    found = diagnose(copied_panel(300, small=True), Options(method, bootstrap=20))
+    assert found.truth.method == method
+    assert np.isfinite(found.effective.by_mean.estimate)
+
+
+def test_more_than_fifteen_judges_do_without_couplings() -> None:
+    sample = IndependentPanel.of([0.7] * 16, [0.7] * 16).sample(200, np.random.default_rng(3))
+    names = [f"j{i:02d}" for i in range(16)]
+    found = diagnose(votes_of(sample.votes, names), Options(bootstrap=20))
+    assert found.couplings is None
+    assert "15 judges" in found.no_couplings
+    assert found.truth.method == "dawid-skene"
+    assert all(test.refusal for test in found.tests[1:])
+
+
+def test_what_cannot_be_done_is_refused() -> None:
+    sample = IndependentPanel.of([0.8] * 2, [0.8] * 2).sample(200, np.random.default_rng(4))
+    pair = votes_of(sample.votes, ["a", "b"])
+    with pytest.raises(NotIdentifiedError, match="third judge"):
+        diagnose(pair)
+    with pytest.raises(StatisticsError, match="at least two"):
+        diagnose(votes_of(sample.votes[:, :1], ["a"]))
+    with pytest.raises(ConfigError, match="no method"):
+        diagnose(copied_panel(50, small=True), Options("nonsense"))
+    with pytest.raises(StatisticsError, match="family"):
+        diagnose(pair_of_three(), Options("factor-family"))
+
+
+def pair_of_three() -> Votes:
+    sample = IndependentPanel.of([0.8] * 3, [0.8] * 3).sample(100, np.random.default_rng(5))
+    return votes_of(sample.votes, list("abc"))
+
+
+def test_two_judges_with_labels_are_enough() -> None:
+    sample = IndependentPanel.of([0.8] * 2, [0.8] * 2).sample(300, np.random.default_rng(6))
+    votes = votes_of(sample.votes, ["a", "b"], label=sample.labels.astype(float).tolist())
+    found = diagnose(votes, Options(use_labels=True, bootstrap=50))
+    assert found.effective.by_mean.low <= 2 <= found.effective.by_mean.high
+
+
+def test_the_same_seed_gives_the_same_diagnosis() -> None:
+    one, other = (
+        diagnose(copied_panel(200, small=True), Options(bootstrap=30, seed=3)) for _ in range(2)
+    )
+    assert one.conclusions == other.conclusions
+    assert one.pairs == other.pairs
+    assert one.judges == other.judges
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not SHARED.exists(), reason="../shared/data is not here")
+def test_near_copies_of_a_real_panel() -> None:
+    """Eight samples of one model among four others: found without labels, worth about two."""
+    votes = read_votes(SHARED / "rb2-replicates.votes.jsonl.gz", judges="gpt-5.4-nano#*,*#s0")
+    found = diagnose(votes, Options(bootstrap=200))
+    copies = [bloc for bloc in found.blocs if bloc.near_copies]
+    assert [len(bloc.judges) for bloc in copies] == [8]
+    assert all(judge.startswith("gpt-5.4-nano#") for judge in copies[0].judges)
+    assert 1.8 < copies[0].worth < 2.2
+    assert 2.2 < found.effective.by_mean.estimate < 2.7
+    assert not any(judge.adds for judge in found.judges if "nano" in judge.judge)
