@@ -1,0 +1,200 @@
+"""Looking at data while they come, and what each look costs.
+
+Two ways. *Alpha spending*: a plan of looks, at each of which a part of alpha may be used up (Lan,
+DeMets 1983); narrower, but only for looks at the planned shares of the planned sample. *Always
+valid*: a confidence sequence, whose intervals hold together at every sample size at once, so that
+one may look whenever one likes and stop for any reason.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from clash.errors import StatisticsError
+from clash.stats.intervals import Interval, clustered, normal_quantile
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+    Floats = NDArray[np.float64]
+
+Spending = Literal["obrien-fleming", "pocock"]
+_GRID = 801
+_REACH = 8.0
+_FEWEST = 10
+
+
+def spent(share: float, alpha: float = 0.05, spending: Spending = "obrien-fleming") -> float:
+    """Two-sided alpha used up when ``share`` of the planned sample has been seen.
+
+    O'Brien and Fleming's: 4 (1 - Phi(z_{alpha/4} / sqrt(share))), one half on each side; almost
+    nothing early. Pocock's: alpha log(1 + (e - 1) share).
+
+    Raises:
+        StatisticsError: a share outside [0, 1].
+    """
+    if not 0 <= share <= 1:
+        raise StatisticsError(f"a share of the planned sample lies in [0, 1], not {share}")
+    if share == 0:
+        return 0.0
+    if spending == "pocock":
+        return alpha * math.log(1 + (math.e - 1) * share)
+    normal = NormalDist()
+    return 4 * (1 - normal.cdf(normal.inv_cdf(1 - alpha / 4) / math.sqrt(share)))
+
+
+def boundaries(
+    shares: Sequence[float], alpha: float = 0.05, spending: Spending = "obrien-fleming"
+) -> Floats:
+    """(L,), critical |z| of each look, by numerical integration of the score process.
+
+    Args:
+        shares: of the planned sample at each look, rising, the last at most 1.
+        alpha: two-sided error rate over all looks.
+        spending: how it is spent.
+
+    Raises:
+        StatisticsError: shares that do not rise within (0, 1].
+    """
+    t = np.asarray(shares, dtype=float)
+    if not len(t) or t[0] <= 0 or t[-1] > 1 + 1e-12 or np.any(np.diff(t) <= 0):
+        raise StatisticsError("looks rise from above 0 to at most 1 of the planned sample")
+    used = [0.0, *(spent(min(1.0, float(share)), alpha, spending) for share in t)]
+    found: list[float] = []
+    grid, density = np.zeros(1), np.ones(1)
+    for look, share in enumerate(t):
+        step = share - (t[look - 1] if look else 0.0)
+        now, after = _advanced(grid, density, float(step), math.sqrt(share))
+        bound = _bound(now, after, used[look + 1] - used[look])
+        found.append(bound / math.sqrt(share))
+        inside = np.abs(now) <= bound
+        grid, density = now[inside], after[inside]
+    return np.array(found)
+
+
+def _advanced(grid: Floats, density: Floats, step: float, spread: float) -> tuple[Floats, Floats]:
+    """The score after ``step`` more information; what left before is in it no more."""
+    now = np.linspace(-_REACH * spread, _REACH * spread, _GRID)
+    kernel = np.exp(-((now[:, None] - grid[None, :]) ** 2) / (2 * step))
+    kernel /= math.sqrt(2 * math.pi * step)
+    width = grid[1] - grid[0] if len(grid) > 1 else 1.0
+    after: Floats = kernel @ density * width
+    return now, after
+
+
+def _bound(grid: Floats, density: Floats, mass: float) -> float:
+    """The |score| beyond which ``mass`` lies, interpolated on the grid."""
+    width = grid[1] - grid[0]
+    upper = grid >= 0
+    # Trapezoids: the ends of a cell count half.
+    tail = np.cumsum((density[upper] * width)[::-1])[::-1] - density[upper] * width / 2
+    return float(np.interp(-mass / 2, -tail, grid[upper]))
+
+
+def always_valid(
+    values: ArrayLike,
+    clusters: ArrayLike | None = None,
+    level: float = 0.95,
+    *,
+    planned: int = 100,
+) -> Interval:
+    """A confidence sequence for a mean: valid at every n at once, asymptotically.
+
+    With n clusters, spread s of their contributions and rho tuned to be narrowest at ``planned``
+    clusters, the half-width is s sqrt(2 (n rho^2 + 1) / (n^2 rho^2) log(sqrt(n rho^2 + 1) / alpha))
+    (Waudby-Smith, Arbour, Sinha, Kennedy, Ramdas 2024). Below 10 clusters it is unbounded: the
+    guarantee is for large n.
+
+    Args:
+        values: (n_obs,).
+        clusters: (n_obs,), codes; None makes every observation its own.
+        level: of all intervals together.
+        planned: where it should be narrowest; it may not depend on the data.
+
+    Raises:
+        StatisticsError: NaN, shapes that differ, or a plan that is not positive.
+    """
+    normal_quantile(level)
+    if planned < 1:
+        raise StatisticsError(f"a plan of {planned} clusters is none")
+    x, codes, n = clustered(values, clusters)
+    mean = float(x.mean()) if len(x) else math.nan
+    name = "always valid"
+    if n < _FEWEST:
+        return Interval(mean, -math.inf, math.inf, level, len(x), n, name)
+    # The mean over observations as a mean over clusters of their influence.
+    totals = np.bincount(codes, weights=x - mean, minlength=n) * n / len(x)
+    spread = math.sqrt(float(np.sum(totals**2)) / (n - 1))
+    reach = spread * boundary(n, 1 - level, planned)
+    return Interval(mean, mean - reach, mean + reach, level, len(x), n, name)
+
+
+def boundary(n: int, alpha: float, planned: int) -> float:
+    """Half-width of the confidence sequence for a spread of 1."""
+    # The root that makes it narrowest at `planned` (there, equation 10), to first order.
+    log = -2 * math.log(alpha)
+    rho2 = (log + math.log(log + 1)) / planned
+    part = n * rho2 + 1
+    return math.sqrt(2 * part / (n * n * rho2) * math.log(math.sqrt(part) / alpha))
+
+
+def group_sequential(
+    values: ArrayLike,
+    clusters: ArrayLike | None,
+    look: int,
+    shares: Sequence[float],
+    level: float = 0.95,
+    spending: Spending = "obrien-fleming",
+) -> Interval:
+    """The interval of one of the planned looks, all of which hold together at ``level``.
+
+    Args:
+        values: (n_obs,), what has been seen so far.
+        clusters: (n_obs,), codes.
+        look: which look, from 0.
+        shares: of the planned sample at all looks.
+        level: of all looks together.
+        spending: how alpha is spent.
+
+    Raises:
+        StatisticsError: as :func:`boundaries`, or no such look.
+    """
+    if not 0 <= look < len(shares):
+        raise StatisticsError(f"look {look + 1} of a plan of {len(shares)}")
+    x, codes, n = clustered(values, clusters)
+    mean = float(x.mean()) if len(x) else math.nan
+    name = f"group sequential, {spending}"
+    if n < 2:
+        return Interval(mean, -math.inf, math.inf, level, len(x), n, name)
+    totals = np.bincount(codes, weights=x - mean, minlength=n)
+    error = math.sqrt(n / (n - 1) * float(np.sum(totals**2))) / len(x)
+    reach = float(boundaries(shares[: look + 1], 1 - level, spending)[-1]) * error
+    return Interval(mean, mean - reach, mean + reach, level, len(x), n, name)
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What peeking costs.
+
+    Attributes:
+        width: of this interval over that of one look at the same data.
+        items: how many times the data one look would need for the same width.
+    """
+
+    width: float
+    items: float
+
+
+def price(interval: Interval, naive: Interval) -> Price:
+    """How much wider an interval is than one that was looked at once; NaN where neither ends."""
+    if not (math.isfinite(interval.half_width) and naive.half_width > 0):
+        return Price(math.nan, math.nan)
+    ratio = interval.half_width / naive.half_width
+    return Price(ratio, ratio**2)

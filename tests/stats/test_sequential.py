@@ -1,0 +1,102 @@
+"""Boundaries against published tables, and error rates under peeking by simulation."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from clash.errors import StatisticsError
+from clash.stats.intervals import Interval, mean_clustered
+from clash.stats.sequential import (
+    always_valid,
+    boundaries,
+    boundary,
+    group_sequential,
+    price,
+    spent,
+)
+
+FIFTHS = [0.2, 0.4, 0.6, 0.8, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("spending", "bounds"),
+    [
+        # R gsDesign (sfLDOF, sfLDPocock) and ldbounds, two-sided 0.05, five equal looks.
+        ("obrien-fleming", [4.877, 3.357, 2.680, 2.290, 2.031]),
+        ("pocock", [2.438, 2.427, 2.410, 2.397, 2.386]),
+    ],
+)
+def test_boundaries_are_the_published_ones(spending, bounds) -> None:
+    assert boundaries(FIFTHS, 0.05, spending) == pytest.approx(bounds, abs=0.012)
+
+
+def test_one_look_costs_nothing_and_all_alpha_is_spent() -> None:
+    assert boundaries([1.0]) == pytest.approx([1.95996], abs=2e-3)
+    for kind in ("obrien-fleming", "pocock"):
+        assert spent(1.0, 0.05, kind) == pytest.approx(0.05)
+        assert spent(0.0, 0.05, kind) == 0
+
+
+@pytest.mark.slow
+def test_peeking_is_paid_for() -> None:
+    """Ten looks at nothing: naive intervals exclude the truth often, these as seldom as they say."""
+    rng = np.random.default_rng(1)
+    looks = [50 * k for k in range(1, 11)]
+    shares = [n / 500 for n in looks]
+    bounds = boundaries(shares)
+    missed = {"naive": 0, "always": 0, "spending": 0}
+    for _ in range(500):
+        x = rng.exponential(size=500) - 1
+        mean = [float(x[:n].mean()) for n in looks]
+        error = [float(x[:n].std(ddof=1)) / math.sqrt(n) for n in looks]
+        z = np.abs(np.array(mean) / np.array(error))
+        missed["naive"] += bool(np.any(z > 1.96))
+        missed["spending"] += bool(np.any(z > bounds))
+        missed["always"] += any(always_valid(x[:n], planned=250).excludes(0) for n in looks)
+    assert missed["naive"] / 500 > 0.12
+    assert missed["spending"] / 500 < 0.085
+    assert missed["always"] / 500 < 0.05
+
+
+def test_confidence_sequence_is_narrowest_for_its_plan() -> None:
+    """At n = 100 a sequence planned for 100 beats those planned for 5 and 5000."""
+    best = boundary(100, 0.05, 100)
+    assert best < boundary(100, 0.05, 5)
+    assert best < boundary(100, 0.05, 5000)
+    assert 1.2 < best / (1.96 / 10) < 1.7
+
+
+def test_clusters_widen_it_as_they_widen_a_mean() -> None:
+    rng = np.random.default_rng(2)
+    x = np.repeat(rng.normal(size=40), 5)
+    codes = np.repeat(np.arange(40), 5)
+    together, alone = always_valid(x, codes), always_valid(x)
+    naive = mean_clustered(x, codes)
+    assert together.half_width > 1.5 * alone.half_width
+    assert 1.2 < price(together, naive).width < 1.7
+
+
+def test_last_look_is_hardly_wider_than_one_look() -> None:
+    x = np.random.default_rng(3).normal(size=500)
+    last = group_sequential(x, None, 4, FIFTHS)
+    assert 1.0 < price(last, mean_clustered(x)).width < 1.06
+    first = group_sequential(x[:100], None, 0, FIFTHS)
+    assert price(first, mean_clustered(x[:100])).width > 2
+
+
+def test_little_data_is_endless_and_a_wrong_plan_refused() -> None:
+    assert math.isinf(always_valid([1.0, 0.0]).half_width)
+    assert math.isnan(price(always_valid([1.0]), Interval(0, 0, 0, 0.95, 1, 1, "x")).width)
+    assert math.isinf(group_sequential([1.0], None, 0, FIFTHS).half_width)
+    for wrong in ([], [0.5, 0.5], [0.0, 1.0], [0.5, 1.2]):
+        with pytest.raises(StatisticsError):
+            boundaries(wrong)
+    with pytest.raises(StatisticsError):
+        spent(1.5)
+    with pytest.raises(StatisticsError):
+        group_sequential([1.0, 2.0], None, 7, FIFTHS)
+    with pytest.raises(StatisticsError):
+        always_valid([1.0], planned=0)
