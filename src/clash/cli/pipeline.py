@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from clash.analysis.findings import Findings, findings_of
-from clash.analysis.rundata import RunData
 from clash.cli import estimate
 from clash.cli.common import print_json, say, stdout
 from clash.cli.progress import watcher
@@ -28,7 +26,6 @@ from clash.config import Config, Panel
 from clash.errors import ClashError, ConfigError, RunFolderError
 from clash.providers import require
 from clash.providers.prices import known
-from clash.report import markdown
 from clash.report.terminal import show
 from clash.store import layout
 from clash.store.folder import RunFolder, RunWriter, new_run_id
@@ -44,6 +41,8 @@ from clash.store.manifest import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from clash.analysis.findings import Findings
+    from clash.analysis.rundata import RunData
     from clash.records import Criteria, Kind, Label
 
 INTERRUPTED = "interrupted"
@@ -358,6 +357,10 @@ async def _listen(stop: Stop, scope: anyio.CancelScope) -> None:
 
 def conclude(writer: RunWriter, manifest: Manifest, collected: Collected) -> Finished:
     """Verdicts, report and seal."""
+    # Only now: while a run judges, numpy and what stands on it would only take memory.
+    from clash.analysis.findings import findings_of
+    from clash.analysis.rundata import RunData
+
     data = RunData.load(writer)
     covered = _counts(data)
     code = _exit_code(data, covered, collected)
@@ -378,7 +381,7 @@ def conclude(writer: RunWriter, manifest: Manifest, collected: Collected) -> Fin
 
 def write_report(writer: RunWriter, found: Findings, data: RunData) -> None:
     """The derived files, whole."""
-    from clash.report import html
+    from clash.report import html, markdown
 
     verdicts = list(data.verdicts)
     writer.replace(layout.VERDICTS, verdicts)
