@@ -251,3 +251,23 @@ def test_other_failures_are_no_refusals(status, text):
 def test_a_request_for_text_has_no_rung():
     request = Request(turns=(Turn(role="user", content="x"),), max_tokens=1)
     assert Ladder().level(request) is None
+
+
+GONE = "models/x is not found for API version v1, or is not supported for generateContent"
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        faults.raw(
+            404, json.dumps({"error": {"code": 404, "message": GONE, "status": "NOT_FOUND"}})
+        ),
+        faults.raw(404, "Not Found", "text/plain"),
+    ],
+    ids=["a preview", "a server without the stable path"],
+)
+def test_what_googles_stable_api_does_not_have_is_asked_of_the_beta(asker, fault):
+    model = asker("google")
+    model.server.misbehave(fault, model=model.model, times=1)
+    assert outcomes(model.ask(2)) == ["degrade", "ok"]
+    assert ["v1beta" in call.path for call in model.seen] == [False, True]

@@ -101,7 +101,7 @@ class Google(SdkProvider):
 def _config(sent: Sent, request: Request) -> types.GenerateContentConfig:
     options = request.options
     http = types.HttpOptions(
-        api_version=options.api_version,
+        api_version=sent.body["api_version"],
         headers=dict(options.headers) or None,
         extra_body=dict(options.extra) or None,
     )

@@ -31,6 +31,7 @@ Feature = Literal[
     "stream_usage",
     "require_parameters",
     "chat",
+    "stable_api",
 ]
 Level = Literal["schema", "json", "text"]
 _LEVELS: tuple[Level, ...] = ("schema", "json", "text")
@@ -86,6 +87,10 @@ class Ladder:
         """
         if failure.status not in _REFUSALS or failure.error_class not in _CANDIDATES:
             return None
+        if failure.status == 404 and not said.codes and "stable_api" in sent.features:
+            # A server that does not even answer in the vendor's form does not know the path.
+            self.refuse("stable_api")
+            return "stable_api"
         # The longest name first: output_config.effort is not output_config.
         names = [(name, feature) for feature, all_ in sent.features.items() for name in all_]
         for name, feature in sorted(names, key=lambda pair: -len(pair[0])):

@@ -49,7 +49,18 @@ class Gemini:
         elif level == "json":
             features["json"] = _JSON_NAMES
         self._options(config, features, request, ladder)
-        body = {"model": model, "contents": _contents(request), "config": config}
+        version = request.options.api_version
+        if version is None and ladder.takes("stable_api"):
+            # Previews, and most servers that only speak like Google's, know v1beta alone.
+            features["stable_api"] = ("API version v1", "v1")
+        elif version is None:
+            version = "v1beta"
+        body = {
+            "model": model,
+            "contents": _contents(request),
+            "config": config,
+            "api_version": version,
+        }
         return Sent(body, features, left_out(ladder, request))
 
     def _options(
