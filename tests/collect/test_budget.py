@@ -1,0 +1,97 @@
+"""Money is reserved before it is spent, so that no order of events can pass the limit."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import anyio
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clash.collect.budget import Budget, BudgetSpent
+
+CENTS = st.integers(0, 100).map(lambda cents: Decimal(cents) / 100)
+
+
+def test_without_a_limit_everything_fits_and_is_counted():
+    async def spend():
+        budget = Budget()
+        held = await budget.reserve(Decimal("1e6"))
+        budget.settle(held, Decimal(3))
+        return budget
+
+    budget = anyio.run(spend)
+    assert (budget.spent, budget.reserved, budget.exact) == (3, 0, True)
+
+
+@given(CENTS, st.lists(st.tuples(CENTS, CENTS, st.booleans()), max_size=12), st.integers(1, 5))
+def test_no_order_of_calls_passes_the_limit(limit, calls, workers):
+    """Each call costs at most what was reserved for it; some never tell what they cost."""
+
+    async def spend():
+        budget, pending, highest = Budget(limit), iter(calls), Decimal(0)
+
+        async def worker():
+            nonlocal highest
+            for worst, share, told in pending:
+                try:
+                    held = await budget.reserve(worst)
+                except BudgetSpent:
+                    return
+                highest = max(highest, budget.spent + budget.reserved)
+                await anyio.lowlevel.checkpoint()
+                budget.settle(held, worst * share if told else None)
+
+        async with anyio.create_task_group() as tasks:
+            for _ in range(workers):
+                tasks.start_soon(worker)
+        return budget, highest
+
+    budget, highest = anyio.run(spend)
+    assert budget.spent <= highest <= limit
+    assert budget.reserved == 0
+
+
+def test_a_call_waits_for_those_in_flight_where_they_may_leave_enough():
+    async def spend():
+        budget, told = Budget(Decimal("1.00")), []
+
+        async def second():
+            await budget.reserve(Decimal("0.60"))
+            told.append("second")
+
+        held = await budget.reserve(Decimal("0.80"))
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(second)
+            await anyio.wait_all_tasks_blocked()
+            assert told == []
+            budget.settle(held, Decimal("0.10"))
+        return told
+
+    assert anyio.run(spend) == ["second"]
+
+
+def test_a_call_that_could_never_fit_is_refused_at_once():
+    async def spend():
+        budget = Budget(Decimal("1.00"))
+        budget.book(Decimal("0.70"), exact=True)
+        await budget.reserve(Decimal("0.20"))  # in flight: whatever it leaves, 0.40 cannot fit
+        with pytest.raises(BudgetSpent, match=r"budget of \$1.00 .* the next may cost \$0.4000"):
+            await budget.reserve(Decimal("0.40"))
+
+    anyio.run(spend)
+
+
+def test_what_nobody_told_is_booked_as_reserved_and_makes_the_sum_inexact():
+    async def spend():
+        budget = Budget(Decimal(1))
+        budget.settle(await budget.reserve(Decimal("0.25")), None)
+        return budget
+
+    budget = anyio.run(spend)
+    assert budget.spent == Decimal("0.25")
+    assert not budget.exact
+    earlier = Budget()
+    earlier.book(Decimal("0.5"), exact=False)
+    assert (earlier.spent, earlier.exact) == (Decimal("0.5"), False)

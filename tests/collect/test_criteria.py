@@ -1,0 +1,138 @@
+"""Criteria: strictly read, from the prompt alone, and from where they were asked for first."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clash.collect.criteria import FALLBACK, parse, question, settled
+from clash.collect.jsontext import Unreadable
+from clash.collect.load import Prompts
+from clash.collect.plan import plan
+from clash.collect.templates import Templates
+from clash.config import Config, ModelRef, Panel
+from clash.records import Criteria, Criterion, Item, Response
+
+ROWS = [
+    {"name": "Accuracy", "weight": 50, "description": "is it true?"},
+    {"name": "Clarity", "weight": 30, "description": ""},
+    {"name": "Wit", "weight": 20, "description": "does it amuse?"},
+]
+WRITER = ModelRef(model="compatible/writer")
+
+
+def said(rows, **more):
+    return json.dumps({"criteria": rows, **more})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        said(ROWS),
+        f"```json\n{said(ROWS)}\n```",
+        f"Here you are: {said(ROWS)} Enjoy!",
+        json.dumps(ROWS),
+        said(ROWS, comment="three of them"),
+    ],
+    ids=["plain", "fenced", "in prose", "a bare list", "with more"],
+)
+def test_what_can_be_read_is_read_and_weights_add_up_to_one(text):
+    found = parse(text)
+    assert [c.name for c in found] == ["Accuracy", "Clarity", "Wit"]
+    assert [c.weight for c in found] == [0.5, 0.3, 0.2]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (said(ROWS[:2]), "found 2"),
+        (said(ROWS * 2), "found 6"),
+        (said([ROWS[0], ROWS[1], {**ROWS[2], "name": "accuracy "}]), "two have the same"),
+        (said([ROWS[0], ROWS[1], {**ROWS[2], "name": "  "}]), "has no name"),
+        (said([ROWS[0], ROWS[1], {**ROWS[2], "weight": 0}]), "weight"),
+        (said([ROWS[0], ROWS[1], {**ROWS[2], "weight": -1}]), "weight"),
+        (said([ROWS[0], ROWS[1], {"weight": 1}]), "name"),
+        (said("Accuracy"), "no list of criteria"),
+        (said(ROWS)[:60], "JSON|breaks off"),
+        ("", "empty"),
+        ("I cannot help with that.", "JSON"),
+    ],
+    ids=str,
+)
+def test_what_cannot_is_refused_with_the_reason(text, reason):
+    with pytest.raises(Unreadable, match=reason):
+        parse(text)
+
+
+@given(st.text() | st.recursive(st.none() | st.integers() | st.text(), st.lists).map(json.dumps))
+def test_no_answer_makes_it_raise_anything_else(text):
+    try:
+        found = parse(text)
+    except Unreadable:
+        return
+    assert 3 <= len(found) <= 5
+
+
+def made(mode="dynamic", *, item=None, ref=WRITER, reused=None, items=()):
+    item = item or Item(item_id="q", prompt="Say it.")
+    responses = tuple(
+        Response(item_id="q", candidate=name, text=f"{name} says so", source="injected")
+        for name in ("ada", "bob")
+    )
+    config = Config.model_validate({"criteria": {"mode": mode, "items": list(items)}})
+    panel = Panel.model_validate({"name": "p", "judges": [{"model": "baseline/longest"}]})
+    prompts = Prompts("prompts.yaml", (item,), responses, "")
+    return plan(
+        config,
+        panel,
+        prompts,
+        Templates.load(),
+        criteria_ref=ref,
+        criteria_why=None if ref else "no model is named",
+        reused=reused,
+    ), item
+
+
+def test_an_items_own_criteria_come_before_the_configurations_and_a_reused_run_before_both():
+    own = [Criterion(name="Rhyme", weight=1)]
+    item = Item(item_id="q", prompt="Say it.", criteria=own)
+    earlier = Criteria(item_id="q", source="dynamic", criteria=list(FALLBACK), call_id="old")
+    for mode in ("dynamic", "none", "fixed"):
+        found = settled(item, made(mode, item=item)[0])
+        assert (found.source, found.criteria) == ("fixed", own)
+    found = settled(item, made(item=item, reused={"q": earlier})[0])
+    assert (found.source, found.criteria, found.call_id) == ("dynamic", list(FALLBACK), None)
+
+
+@pytest.mark.parametrize(
+    ("mode", "items", "source", "names"),
+    [
+        ("none", (), "none", []),
+        ("fixed", ({"name": "Wit", "weight": 1},), "fixed", ["Wit"]),
+        ("fixed", (), "fixed", [c.name for c in FALLBACK]),
+    ],
+)
+def test_what_needs_no_model_is_settled_at_once(mode, items, source, names):
+    found = settled(*reversed(made(mode, items=items)))
+    assert (found.source, [c.name for c in found.criteria]) == (source, names)
+    assert found.error is None
+
+
+def test_without_a_model_the_generic_four_stand_in_and_say_why():
+    found = settled(*reversed(made(ref=None)))
+    assert (found.source, found.error) == ("fallback", "no model is named")
+    assert settled(*reversed(made())) is None
+
+
+def test_the_writer_sees_the_prompt_and_no_response():
+    planned, item = made()
+    asked = question(item, planned, WRITER)
+    page = f"{asked.system}\n{asked.turns[0].content}"
+    assert "Say it." in page
+    assert "ada" not in page
+    assert "says so" not in page
+    assert asked.max_tokens == 150
+    assert asked.schema["properties"]["criteria"]["type"] == "array"

@@ -1,0 +1,129 @@
+"""Some workers, one iterator: none too many at once, none lost, none begun after a stop."""
+
+from __future__ import annotations
+
+import anyio
+import pytest
+
+from clash.collect.budget import BudgetSpent
+from clash.collect.schedule import Interrupted, Pool, Stop, drain
+
+
+def test_each_piece_is_done_once_by_at_most_so_many_workers():
+    done, at_once = [], []
+
+    async def work(piece):
+        at_once.append(piece)
+        assert len(at_once) <= 3
+        await anyio.lowlevel.checkpoint()
+        at_once.remove(piece)
+        done.append(piece)
+
+    anyio.run(drain, [Pool(range(20), work, 3)], Stop())
+    assert sorted(done) == list(range(20))
+
+
+def test_a_slow_model_holds_up_no_other():
+    told = []
+
+    async def main():
+        released = anyio.Event()
+
+        async def slow(_):
+            await released.wait()
+            told.append("slow")
+
+        async def quick(piece):
+            told.append(piece)
+            if piece == 4:
+                released.set()
+
+        await drain([Pool([0], slow, 1), Pool(range(5), quick, 1)], Stop())
+
+    anyio.run(main)
+    assert told == [0, 1, 2, 3, 4, "slow"]
+
+
+def test_pieces_are_pulled_when_there_is_a_worker_for_them_and_not_before():
+    pulled = []
+
+    def pieces():
+        for piece in range(1000):
+            pulled.append(piece)
+            yield piece
+
+    async def main():
+        stop = Stop()
+
+        async def work(piece):
+            await anyio.lowlevel.checkpoint()
+            if piece == 5:
+                stop.now("enough")
+
+        await drain([Pool(pieces(), work, 2)], stop)
+
+    anyio.run(main)
+    assert len(pulled) <= 8
+
+
+@pytest.mark.parametrize("end", ["now", "budget", "interrupted"])
+def test_after_a_stop_what_was_begun_is_finished_and_nothing_begins(end):
+    begun, done = [], []
+    stop = Stop()
+
+    async def work(piece):
+        begun.append(piece)
+        await anyio.lowlevel.checkpoint()
+        if piece == 3:
+            if end == "now":
+                stop.now("a person")
+            elif end == "budget":
+                raise BudgetSpent("no money")
+            else:
+                stop.now("a person")
+                raise Interrupted("a person")
+        await anyio.lowlevel.checkpoint()
+        done.append(piece)
+
+    anyio.run(drain, [Pool(range(10), work, 2)], stop)
+    assert stop.reason == ("no money" if end == "budget" else "a person")
+    assert len(begun) < 10
+    assert set(begun) - set(done) == (set() if end == "now" else {3})
+
+
+def test_the_first_reason_stands():
+    stop = Stop()
+    assert not stop
+    stop.now("one")
+    stop.now("two")
+    assert stop
+    assert stop.reason == "one"
+
+
+def test_a_stop_wakes_those_who_only_wait():
+    async def main():
+        stop, woken = Stop(), []
+
+        async def wait():
+            with stop.wakes():
+                await anyio.sleep_forever()
+            woken.append(bool(stop))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(wait)
+            await anyio.wait_all_tasks_blocked()
+            stop.now("enough")
+        with stop.wakes():
+            await anyio.sleep_forever()  # and those who come later need not wait at all
+        return woken
+
+    assert anyio.run(main) == [True]
+
+
+def test_a_bug_ends_the_run_and_is_not_hidden():
+    async def work(piece):
+        raise ZeroDivisionError
+
+    with pytest.raises(ExceptionGroup) as caught:
+        anyio.run(drain, [Pool([1, 2], work, 1)], Stop())
+    assert caught.group_contains(ZeroDivisionError)
