@@ -1,0 +1,264 @@
+"""Fit and predict of clash's models of an unknown truth beside crowd-kit, and of Bradley-Terry
+beside evalica and choix, in one run.
+
+    python benchmarks/aggregation.py                       # n to 10^5, some minutes
+    python benchmarks/aggregation.py --quick               # n to 10^4, under a minute
+    python benchmarks/aggregation.py --largest 1000000     # what the targets speak of
+    python benchmarks/aggregation.py --votes FILE          # a real panel as well
+
+CPU seconds (user and system, least of several runs) from a vote matrix (crowd-kit: from its data
+frame, whose making is not counted) to a posterior for every item. ``x`` is a peer's time over that
+of the method of clash it is beside: the same model where there is one, else Dawid-Skene. A peer
+that would take longer than --limit, by its time on a tenth of the items, is not run. ``agree`` is
+the share of items on which it decides as that method does. Run with OMP_NUM_THREADS=1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+import warnings
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from clash.errors import StatisticsError
+from clash.stats.latent.dawid_skene import dawid_skene, one_coin
+from clash.stats.latent.factor import factor
+from clash.stats.latent.ising import ising_class, ising_shared
+from clash.stats.latent.majority import majority
+from clash.stats.latent.patterns import MISSING, TIE, collapse
+from clash.stats.simulate import IndependentPanel
+
+OURS = {
+    "majority": majority,
+    "one-coin": one_coin,
+    "dawid-skene": dawid_skene,
+    "factor": factor,
+    "ising-shared": ising_shared,
+    "ising-class": ising_class,
+}
+PEERS = {
+    "crowd-kit MajorityVote": "majority",
+    "crowd-kit OneCoinDawidSkene": "one-coin",
+    "crowd-kit DawidSkene": "dawid-skene",
+    "crowd-kit GLAD": "dawid-skene",
+    "crowd-kit MACE": "dawid-skene",
+}
+MOST_BY_CLASS = 10
+"""Judges up to which couplings by class are timed; 15 take minutes."""
+
+
+@dataclass
+class Line:
+    """One timing.
+
+    Attributes:
+        seconds: CPU; null where it was not run.
+        ratio: of a peer's time to that of the method it is beside.
+    """
+
+    data: str
+    n: int
+    judges: int
+    method: str
+    seconds: float | None
+    beside: str = ""
+    ratio: float | None = None
+    agree: float | None = None
+    accuracy: float | None = None
+    note: str = ""
+
+
+def synthetic(n, k, rng):
+    """Independent judges of different skill, and the truth."""
+    rates = np.linspace(0.6, 0.9, k)
+    sample = IndependentPanel.of(rates, rates[::-1], 0.5).sample(n, rng)
+    return sample.votes, sample.labels
+
+
+def real(path, judges):
+    """Votes of a file as codes, ties kept, and labels where they are a side."""
+    from clash.analysis.encode import read_votes
+
+    votes = read_votes(path, judges=judges)
+    matrix = np.nan_to_num(votes.matrix, nan=-1.0)
+    codes = np.where(matrix == 0.5, TIE, matrix).astype(np.int8)
+    labels = np.where(np.isin(votes.labels, (0.0, 1.0)), votes.labels, -1)
+    return codes, np.nan_to_num(labels, nan=-1).astype(np.int8)
+
+
+def timed(run, runs):
+    """Least CPU seconds of several runs, and the result; one run where the first takes long."""
+    least, result = np.inf, None
+    for _ in range(runs):
+        start = time.process_time()
+        result = run()
+        least = min(least, time.process_time() - start)
+        if least > 1:
+            break
+    return least, result
+
+
+def ours(votes):
+    """Every method of clash: seconds from the matrix to item posteriors, and the decisions."""
+    found = {}
+    for name, fit in OURS.items():
+        if name == "ising-class" and votes.shape[1] > MOST_BY_CLASS:
+            continue
+        try:
+            seconds, p = timed(lambda fit=fit: fit(collapse(votes)).item_posterior, 3)
+        except StatisticsError as refusal:
+            found[name] = (None, None, f"refused: {str(refusal)[:60]}")
+            continue
+        found[name] = (seconds, p >= 0.5, "")
+    return found
+
+
+def frame(votes):
+    """The votes as crowd-kit wants them; ties and gaps are left out."""
+    import pandas as pd
+
+    item, judge = np.nonzero((votes != MISSING) & (votes != TIE))
+    return pd.DataFrame({"task": item, "worker": judge, "label": votes[item, judge].astype(int)})
+
+
+def peer(name, data, n):
+    """A peer's seconds and decisions (NaN where it has none)."""
+    from crowdkit.aggregation import GLAD, MACE, DawidSkene, MajorityVote, OneCoinDawidSkene
+
+    make = {
+        "crowd-kit MajorityVote": MajorityVote,
+        "crowd-kit OneCoinDawidSkene": lambda: OneCoinDawidSkene(n_iter=100),
+        "crowd-kit DawidSkene": lambda: DawidSkene(n_iter=100),
+        "crowd-kit GLAD": lambda: GLAD(n_iter=100, silent=True),
+        "crowd-kit MACE": lambda: MACE(n_restarts=1, n_iter=50, random_state=0),
+    }[name]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        seconds, labels = timed(lambda: make().fit_predict(data), 2)
+    return seconds, labels.reindex(range(n)).to_numpy(dtype=float)
+
+
+def warmed_up():
+    """Load the peers, so that the first timing is not that of an import."""
+    few = np.random.default_rng(0).integers(0, 2, (20, 3)).astype(np.int8)
+    for name in PEERS:
+        peer(name, frame(few), len(few))
+
+
+def aggregation(data, votes, labels, seconds_before, limit, *, peers):
+    """All methods on one vote matrix; yields lines."""
+    n, k = votes.shape
+    mine = ours(votes)
+    for name, (seconds, decided, note) in mine.items():
+        right = None if decided is None else accuracy(decided, labels)
+        yield Line(data, n, k, name, seconds, accuracy=right, note=note)
+    if not peers:
+        return
+    made = frame(votes)
+    for name, beside in PEERS.items():
+        base, decided, _ = mine[beside]
+        size, before = seconds_before.get((name, k), (n, 0.0))
+        if before * n / size > limit:
+            note = f"about {before * n / size:.0f} s by its time at n = {size}"
+            yield Line(data, n, k, name, None, beside, note=note)
+            continue
+        seconds, said = peer(name, made, n)
+        seconds_before[name, k] = (n, seconds)
+        known = ~np.isnan(said)
+        agree = float((said[known] == decided[known]).mean())
+        right = accuracy(said == 1, np.where(known, labels, -1))
+        yield Line(data, n, k, name, seconds, beside, seconds / base, agree, right)
+
+
+def accuracy(decided, labels):
+    """Share of labelled items decided right; null without labels."""
+    known = labels >= 0
+    return float((decided[known] == labels[known]).mean()) if known.any() else None
+
+
+def ranking(n, models, limit):
+    """Bradley-Terry on n comparisons; yields lines."""
+    import bradley_terry as bt
+
+    winner, loser = bt.comparisons(n, models, np.random.default_rng(0))
+    base, theta = timed(lambda: bt.ours_without_prior(winner, loser, models), 3)
+    yield Line("comparisons", n, models, "bradley-terry", base)
+    for name, fit in (("evalica", bt.by_evalica), ("choix ilsr", bt.by_choix)):
+        if name == "choix ilsr" and n > 10**5 and limit < 60:
+            yield Line("comparisons", n, models, name, None, "bradley-terry", note="minutes")
+            continue
+        seconds, other = timed(lambda fit=fit: np.asarray(fit(winner, loser, models)), 2)
+        same = float(np.corrcoef(theta, other)[0, 1])
+        yield Line(
+            "comparisons",
+            n,
+            models,
+            name,
+            seconds,
+            "bradley-terry",
+            seconds / base,
+            same,
+            note="agree: correlation of strengths",
+        )
+
+
+def show(line):
+    seconds = "-" if line.seconds is None else f"{line.seconds:.4f}"
+    ratio = "" if line.ratio is None else f"{line.ratio:.0f}x {line.beside}"
+    agree = "" if line.agree is None else f"{line.agree:.3f}"
+    right = "" if line.accuracy is None else f"{line.accuracy:.3f}"
+    head = f"{line.data:12.12} {line.n:>8} {line.judges:>4}  {line.method:27}"
+    print(f"{head} {seconds:>9} {ratio:>18} {agree:>6} {right:>6}  {line.note}", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="n to 10^4, K = 3 and 6")
+    parser.add_argument("--largest", type=int, default=10**5, help="items, a power of ten")
+    parser.add_argument("--judges", default="3,6,10,15", help="panel sizes")
+    parser.add_argument("--limit", type=float, default=20.0, help="seconds a peer may take")
+    parser.add_argument("--no-peers", action="store_true", help="clash alone")
+    parser.add_argument("--votes", type=Path, help="a votes file to time as well")
+    parser.add_argument("--select", help="judges of --votes, with wildcards")
+    parser.add_argument("--json", type=Path, help="write every line there")
+    options = parser.parse_args()
+    largest = 10**4 if options.quick else options.largest
+    panels = [3, 6] if options.quick else [int(k) for k in options.judges.split(",")]
+    limit = 5.0 if options.quick else options.limit
+    lines, before = [], {}
+    if not options.no_peers:
+        warmed_up()
+
+    def record(found):
+        for line in found:
+            show(line)
+            lines.append(line)
+
+    print(
+        f"{'data':12} {'n':>8} {'K':>4}  {'method':27} {'CPU s':>9} {'x':>18} {'agree':>6} {'right':>6}"
+    )
+    sizes = [10**e for e in range(3, 7) if 10**e <= largest]
+    for n in sizes:
+        for k in panels:
+            votes, labels = synthetic(n, k, np.random.default_rng(k))
+            peers = not options.no_peers
+            record(aggregation("independent", votes, labels, before, limit, peers=peers))
+    if options.votes:
+        votes, labels = real(options.votes, options.select)
+        record(
+            aggregation(options.votes.name, votes, labels, {}, limit, peers=not options.no_peers)
+        )
+    if not options.no_peers:
+        for n in sizes[1:]:
+            record(ranking(n, 50, limit))
+    if options.json:
+        options.json.write_text(json.dumps([asdict(line) for line in lines], indent=1) + "\n")
+        print(f"wrote {options.json}")
+
+
+if __name__ == "__main__":
+    main()
