@@ -25,6 +25,7 @@ from clash.analysis.judges import (
 from clash.analysis.labelled import Labelled, labelled
 from clash.analysis.leaderboard import Duel, Standing, duels, standings
 from clash.analysis.pareto import Economy, Trade, economies, trades
+from clash.analysis.prereg import Conformity, conformity
 from clash.analysis.rundata import RunData
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ class Findings:
     published: list[Claim]
     economies: list[Economy]
     trades: list[Trade]
+    preregistration: Conformity | None
     cost_usd: float
     cost_is_lower_bound: bool
 
@@ -116,6 +118,7 @@ def findings_of(data: RunData) -> Findings:
         published=[],
         economies=spent,
         trades=trades(data, board),
+        preregistration=conformity(data),
         cost_usd=round(math.fsum(line.cost_usd or 0.0 for line in spent), 10),
         cost_is_lower_bound=data.lost > 0 or not all(line.exact for line in spent),
     )

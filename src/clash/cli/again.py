@@ -21,6 +21,7 @@ from clash.store.manifest import sha256_json
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from clash.analysis.prereg import Frozen
     from clash.records import Response
     from clash.store.manifest import Manifest
 
@@ -79,6 +80,7 @@ def again(
     panel: str | None = None,
     limits: Mapping[str, Any] | None = None,
     notes: tuple[str, ...] = (),
+    registration: Frozen | None = None,
 ) -> Again:
     """Plan rerun ``number`` of a run.
 
@@ -91,6 +93,7 @@ def again(
         panel: the panel to seat, for runs of other tools, whose judges clash cannot call.
         limits: replace some of the run's limits.
         notes: for the manifest.
+        registration: the plan that the rerun is held to.
 
     Raises:
         InputError: there is nothing to judge again, or nothing to generate again.
@@ -117,6 +120,7 @@ def again(
         parent=manifest.run,
         seeds={"parent_seed": seed, "number": number},
         notes=notes,
+        registration=registration,
     )
     return Again(prepared, origin, f"{manifest.run}-r{number}")
 

@@ -17,6 +17,7 @@ from clash.cli import (
     compare,
     datasets,
     demo,
+    dependence,
     diagnose,
     doctor,
     evaluate,
@@ -24,6 +25,7 @@ from clash.cli import (
     gate,
     init,
     power,
+    prereg,
     report,
     rerun,
     resume,
@@ -78,7 +80,9 @@ app.command("runs", rich_help_panel=_RUNS)(runs.runs)
 app.command("verify", rich_help_panel=_RUNS)(verify.verify)
 app.command("export", rich_help_panel=_RUNS)(export.export)
 app.command("aggregate", rich_help_panel=_STATISTICS)(aggregate.aggregate)
+app.command("dependence", rich_help_panel=_STATISTICS)(dependence.dependence)
 app.command("diagnose", rich_help_panel=_STATISTICS)(diagnose.diagnose)
+app.command("prereg", rich_help_panel=_STATISTICS)(prereg.prereg)
 app.command("power", rich_help_panel=_STATISTICS)(power.power)
 app.command("calibrate", rich_help_panel=_STATISTICS)(calibrate.calibrate)
 app.command("simulate", rich_help_panel=_STATISTICS)(simulate.simulate)

@@ -33,6 +33,10 @@ Out = Annotated[
 EnvFile = Annotated[
     Path | None, typer.Option("--env-file", help="File of NAME=value lines; .env by itself.")
 ]
+Prereg = Annotated[
+    Path | None,
+    typer.Option("--prereg", help="A plan of `clash prereg`: the report lists every deviation."),
+]
 RunArgument = Annotated[
     str, typer.Argument(help="A run folder, a run id under --out, or `latest`.", metavar="RUN")
 ]

@@ -10,6 +10,7 @@ from clash.cli.common import (
     AsJson,
     ConfigFile,
     EnvFile,
+    Prereg,
     Quiet,
     Seed,
     Verbose,
@@ -92,6 +93,20 @@ def evaluate(
         bool, typer.Option("--dry-run", help="Plan and price; make no call.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before spending.")] = False,
+    prereg: Prereg = None,
+    until: Annotated[
+        str | None,
+        typer.Option("--until", help='Judge in batches until this holds, as "ci<0.1".'),
+    ] = None,
+    sequential: Annotated[
+        str,
+        typer.Option(
+            "--sequential", help="How looks are paid for: always-valid, obrien-fleming, pocock."
+        ),
+    ] = "always-valid",
+    looks: Annotated[
+        int, typer.Option("--looks", min=1, max=50, help="Looks of --until, evenly spaced.")
+    ] = 5,
     config: ConfigFile = None,
     env_file: EnvFile = None,
     seed: Seed = None,
@@ -104,6 +119,8 @@ def evaluate(
     `clash eval prompts.yaml --models openai/a,anthropic/b --panel supreme-court`
     """
     from clash.cli import pipeline
+    from clash.cli.prereg import registered
+    from clash.cli.until import judge_until, rule_of
     from clash.collect.resolve import load_environ
     from clash.store.folder import RunFolder
 
@@ -130,10 +147,28 @@ def evaluate(
     made = pipeline.prepare(
         config, overrides, environ, prompts=prompts, limit=limit, replay=earlier
     )
+    origin = pipeline.Origin(registration=registered(prereg))
+    if until is not None and not dry_run:
+        raise typer.Exit(
+            judge_until(
+                made,
+                rule_of(until, sequential, looks),
+                environ,
+                kind="eval",
+                out=Path(made.plan.config.out),
+                run_id=run_id,
+                origin=origin,
+                yes=yes,
+                as_json=as_json,
+                quiet=quiet,
+                whole=verbose,
+            )
+        )
     raise typer.Exit(
         pipeline.launch(
             made,
             environ,
+            origin=origin,
             kind="eval",
             out=Path(made.plan.config.out),
             run_id=run_id,

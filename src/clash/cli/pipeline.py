@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from clash.analysis.findings import Findings
+    from clash.analysis.prereg import Frozen
     from clash.analysis.rundata import RunData
     from clash.records import Criteria, Kind, Label
 
@@ -82,6 +83,7 @@ class Origin:
         candidates: what is known of injected candidates.
         parent: the run that this one repeats.
         seeds: beside the run's own.
+        registration: the plan that the run is held to.
     """
 
     labels: tuple[Label, ...] = ()
@@ -90,6 +92,7 @@ class Origin:
     parent: str | None = None
     seeds: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    registration: Frozen | None = None
 
 
 def prepare(
@@ -224,6 +227,8 @@ def begin(
             **{f"template {n}": sha256_text(t) for n, t in made.templates.texts.items()},
         },
         calibrator=calibrator,
+        preregistration=origin.registration.sha256 if origin.registration else None,
+        registration=origin.registration.as_json() if origin.registration else None,
         versions=versions(),
         git=git_state(),
         counts={"items": len(made.items), "injected": len(made.responses)},

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from clash.cli.common import AsJson, EnvFile, Out, Quiet, Verbose
+from clash.cli.common import AsJson, EnvFile, Out, Prereg, Quiet, Verbose
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -67,6 +67,7 @@ def rerun(
     to: Annotated[
         Path | None, typer.Option("--to", help="Write the report here: .md or .json.")
     ] = None,
+    prereg: Prereg = None,
     env_file: EnvFile = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -77,6 +78,7 @@ def rerun(
     `clash rerun RUN --times 2` · `clash rerun RUN --targeted` · `clash rerun --compare A B C`
     """
     from clash.cli.again import reruns
+    from clash.cli.prereg import registered
     from clash.collect.resolve import load_environ
     from clash.errors import ConfigError
     from clash.store.folder import RunFolder
@@ -94,6 +96,7 @@ def rerun(
     about: dict[str, Any] = {
         "regenerate": regenerate,
         "panel": panel,
+        "registration": registered(prereg),
         "limits": {name: value for name, value in given.items() if value is not None},
     }
     if targeted:

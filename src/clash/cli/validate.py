@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from clash.cli.common import AsJson, ConfigFile, EnvFile, Quiet, Seed, Verbose
+from clash.cli.common import AsJson, ConfigFile, EnvFile, Prereg, Quiet, Seed, Verbose
 from clash.cli.datasets import Cache, RuleSet, Stratify
 
 if TYPE_CHECKING:
@@ -97,6 +97,7 @@ def validate(
         bool, typer.Option("--dry-run", help="Plan and price; make no call.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before spending.")] = False,
+    prereg: Prereg = None,
     cache: Cache = None,
     config: ConfigFile = None,
     env_file: EnvFile = None,
@@ -110,6 +111,7 @@ def validate(
     `clash validate mt-bench --n 100 --panel supreme-court`
     """
     from clash.cli import pipeline
+    from clash.cli.prereg import registered
     from clash.collect.resolve import load_environ, read_config
     from clash.store.folder import RunFolder
 
@@ -139,7 +141,7 @@ def validate(
             kind="validate",
             out=Path(made.plan.config.out),
             run_id=run_id,
-            origin=_origin(drawn, tiers),
+            origin=replace(_origin(drawn, tiers), registration=registered(prereg)),
             dry_run=dry_run,
             yes=yes,
             as_json=as_json,
@@ -179,8 +181,6 @@ def _drawn(
     Raises:
         InputError: there is no such data set, it holds no label, or too few items.
     """
-    from dataclasses import replace
-
     import numpy as np
 
     from clash.datasets.pairs import Exclusion

@@ -35,12 +35,14 @@ class Table:
 
 def tables(found: Findings) -> list[Table]:
     """Everything worth a table, in the order of interest; empty ones are left out."""
-    from clash.report import concordance, published  # their tables are made of these
+    # Their tables are made of these.
+    from clash.report import concordance, preregistration, published
 
     with_people = concordance.tables(found.concordance)
     first = found.kind == "validate"
     made = [
         *(with_people if first else []),
+        preregistration.table(found.preregistration),
         _leaderboard(found),
         _duels(found),
         _coverage(found),

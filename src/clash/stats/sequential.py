@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from clash.errors import StatisticsError
-from clash.stats.intervals import Interval, clustered, normal_quantile
+from clash.stats.intervals import Interval, clustered, normal_quantile, t_quantile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -175,7 +175,9 @@ def group_sequential(
         return Interval(mean, -math.inf, math.inf, level, len(x), n, name)
     totals = np.bincount(codes, weights=x - mean, minlength=n)
     error = math.sqrt(n / (n - 1) * float(np.sum(totals**2))) / len(x)
-    reach = float(boundaries(shares[: look + 1], 1 - level, spending)[-1]) * error
+    z = float(boundaries(shares[: look + 1], 1 - level, spending)[-1])
+    # The boundary is of normal scores; few clusters take the same tail of Student's t.
+    reach = t_quantile(1 - math.erfc(z / math.sqrt(2)), n - 1) * error
     return Interval(mean, mean - reach, mean + reach, level, len(x), n, name)
 
 

@@ -53,6 +53,8 @@ class Manifest(BaseModel):
         templates: the words put to models, so that a resumed or repeated run uses the same.
         hashes: SHA-256 of configuration, panel, prompts file and templates.
         calibrator: the calibrator that verdicts are made by, whole; null without one.
+        preregistration: hash of the plan that the run is held to; ``registration`` is that plan.
+        stopping: the rule of ``--until`` and what each look saw; null where all was judged once.
         files: the seal of each file, at the end.
         seal: SHA-256 of this object without the seal.
     """
@@ -84,6 +86,8 @@ class Manifest(BaseModel):
     stopped: dict[str, str] = {}
     notes: list[str] = []
     preregistration: str | None = None
+    registration: dict[str, Any] | None = None
+    stopping: dict[str, Any] | None = None
     files: dict[str, FileSeal] = {}
     seal: str | None = None
 

@@ -1,0 +1,248 @@
+"""A plan written down before the data, frozen by its hash, and what a run made of it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from clash.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from clash.analysis.rundata import RunData
+
+Outcome = Literal["points", "wins", "concordance"]
+OUTCOMES: tuple[Outcome, ...] = ("points", "wins", "concordance")
+
+
+class Seat(BaseModel):
+    """A judge of the registered panel."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    id: str
+    model: str
+    role: str
+    weight: float
+
+
+class Registration(BaseModel):
+    """What was decided before the data.
+
+    Attributes:
+        outcome: mean share of points, win rate, or concordance with labels.
+        primary: the candidate that the outcome is of; null for concordance.
+        clustering: the unit that intervals are clustered by.
+        effect: smallest difference of interest; ``alpha`` two-sided; ``power`` planned.
+        items: prompts planned.
+        stopping: ``fixed`` (all items, one look), or a rule as ``ci<0.1`` with ``sequential``.
+        prompts: SHA-256 of the prompts file; null where it is not settled.
+        order: both orders shown, a shuffle for each judge, as configured.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    v: int = 1
+    panel: list[Seat] = Field(min_length=1)
+    quorum: float | None = None
+    method: str
+    tie_break: str
+    outcome: Outcome
+    primary: str | None = None
+    candidates: list[str] = []
+    clustering: Literal["prompt"] = "prompt"
+    effect: float = Field(gt=0, lt=1)
+    alpha: float = Field(gt=0, lt=1)
+    power: float = Field(gt=0, lt=1)
+    items: int = Field(gt=0)
+    stopping: str = "fixed"
+    sequential: str | None = None
+    prompts: str | None = None
+    criteria: str
+    both_orders: bool
+    per_judge: bool
+    seed: int | None = None
+    note: str | None = None
+
+
+@dataclass(frozen=True)
+class Frozen:
+    """A registration with its time and seal.
+
+    Attributes:
+        frozen: when, in UTC.
+        sha256: of time and plan; what a run records.
+    """
+
+    plan: Registration
+    frozen: str
+    sha256: str
+
+    def as_json(self) -> dict[str, Any]:
+        """The content of the file."""
+        return {"plan": self.plan.model_dump(), "frozen": self.frozen, "sha256": self.sha256}
+
+
+def freeze(plan: Registration, when: str) -> Frozen:
+    """Seal a plan; the same plan at the same time has the same hash."""
+    return Frozen(plan, when, _hash(plan, when))
+
+
+def _hash(plan: Registration, when: str) -> str:
+    content = {"plan": plan.model_dump(), "frozen": when}
+    text = json.dumps(content, sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def parse(content: Mapping[str, Any], path: Path | None = None) -> Frozen:
+    """A frozen registration from the content of its file.
+
+    Raises:
+        InputError: it is none, or was changed after it was frozen.
+    """
+    try:
+        plan = Registration.model_validate(content["plan"])
+        when, seal = str(content["frozen"]), str(content["sha256"])
+    except (KeyError, TypeError, ValidationError) as error:
+        raise InputError(
+            f"is no registration: {str(error).splitlines()[0]}", path=path, mend="clash prereg"
+        ) from None
+    if _hash(plan, when) != seal:
+        raise InputError(
+            "was changed after it was frozen: its hash is not that of its content",
+            path=path,
+            field="sha256",
+            mend="register anew (clash prereg) before you collect",
+        )
+    return Frozen(plan, when, seal)
+
+
+def read(path: Path) -> Frozen:
+    """A frozen registration from its file.
+
+    Raises:
+        InputError: as :func:`parse`, or it cannot be read.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"is no registration: {error}", path=path, mend="clash prereg") from None
+    if not isinstance(content, dict):
+        raise InputError("is no registration", path=path, mend="clash prereg")
+    return parse(content, path)
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """Something that is not as registered."""
+
+    what: str
+    planned: str
+    done: str
+
+
+@dataclass(frozen=True)
+class Conformity:
+    """A run against its registration."""
+
+    sha256: str
+    frozen: str
+    plan: dict[str, Any]
+    deviations: tuple[Deviation, ...]
+
+
+def conformity(data: RunData) -> Conformity | None:
+    """Every deviation of a run from its registration; null where it has none.
+
+    The registration is in the manifest, whole, so that a report needs no other file.
+    """
+    content = data.manifest.registration
+    if content is None:
+        return None
+    found = parse(content)
+    return Conformity(
+        found.sha256, found.frozen, found.plan.model_dump(), tuple(_deviations(found, data))
+    )
+
+
+def _deviations(found: Frozen, data: RunData) -> Iterator[Deviation]:
+    plan, manifest = found.plan, data.manifest
+    if manifest.preregistration != found.sha256:
+        yield Deviation("registration", found.sha256, str(manifest.preregistration))
+    if manifest.started and manifest.started < found.frozen:
+        yield Deviation("time", f"frozen {found.frozen}", f"the run began {manifest.started}")
+    yield from _panel(plan, data)
+    yield from _settings(plan, data)
+    yield from _extent(plan, data)
+
+
+def _panel(plan: Registration, data: RunData) -> Iterator[Deviation]:
+    planned = {seat.id: seat for seat in plan.panel}
+    seated = {p.id: p for p in data.rules.panelists}
+    for name, seat in planned.items():
+        if name not in seated:
+            yield Deviation(f"judge {name}", seat.role, "does not sit")
+            continue
+        there = seated[name]
+        for what in ("model", "role", "weight"):
+            if getattr(seat, what) != getattr(there, what):
+                old, new = str(getattr(seat, what)), str(getattr(there, what))
+                yield Deviation(f"{what} of judge {name}", old, new)
+    for name, judge in seated.items():
+        if name not in planned and judge.role == "voting":
+            yield Deviation(f"judge {name}", "does not sit", judge.role)
+    if plan.quorum != data.rules.quorum:
+        yield Deviation("quorum", str(plan.quorum), str(data.rules.quorum))
+
+
+def _settings(plan: Registration, data: RunData) -> Iterator[Deviation]:
+    config = data.manifest.config
+    pairs: list[tuple[str, Any, Any]] = [
+        ("aggregation", plan.method, data.rules.method),
+        ("tie break", plan.tie_break, data.rules.tie_break),
+        ("both orders", plan.both_orders, config["blinding"]["both_orders"]),
+        ("shuffle for each judge", plan.per_judge, config["blinding"]["per_judge"]),
+        ("criteria", plan.criteria, config["criteria"]["mode"]),
+    ]
+    if plan.seed is not None:
+        pairs.append(("seed", plan.seed, config["seed"]))
+    if plan.candidates:
+        pairs.append(("candidates", sorted(plan.candidates), data.candidates))
+    if plan.prompts is not None:
+        pairs.append(("prompts", plan.prompts[:12], str(data.manifest.hashes.get("prompts"))[:12]))
+    # Reports give 95% intervals; a registered alpha of another size is not what they show.
+    pairs.append(("alpha of the intervals", plan.alpha, 0.05))
+    for what, planned, done in pairs:
+        if planned != done:
+            yield Deviation(what, _words(planned), _words(done))
+
+
+def _words(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _extent(plan: Registration, data: RunData) -> Iterator[Deviation]:
+    """How much was judged, and how it came to an end."""
+    manifest, judged = data.manifest, len(data.items)
+    rule = manifest.stopping or {}
+    done = str(rule.get("rule", "fixed"))
+    if done != plan.stopping:
+        yield Deviation("stopping rule", plan.stopping, done)
+    if done != "fixed" and rule.get("sequential") != plan.sequential:
+        yield Deviation("price of peeking", str(plan.sequential), str(rule.get("sequential")))
+    early = done != "fixed" and bool(rule.get("met")) and judged <= plan.items
+    if judged != plan.items and not early:
+        yield Deviation("prompts judged", str(plan.items), str(judged))
+    missing = sum(verdict.ranking is None for verdict in data.verdicts)
+    if missing:
+        yield Deviation("verdicts", f"{judged} of {judged}", f"{judged - missing} of {judged}")
+    if plan.outcome == "concordance" and not data.truth:
+        yield Deviation("primary outcome", "concordance", "there are no labels")
+    if plan.primary is not None and plan.primary not in data.candidates:
+        yield Deviation("primary outcome", f"of {plan.primary}", "is no candidate of this run")

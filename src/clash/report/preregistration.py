@@ -1,0 +1,33 @@
+"""A run against its registration, as a table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from clash.report.tables import Table
+
+if TYPE_CHECKING:
+    from clash.analysis.prereg import Conformity
+
+
+def table(found: Conformity | None) -> Table | None:
+    """Every deviation; one row that says so where there is none."""
+    if found is None:
+        return None
+    rows = [[d.what, d.planned, d.done] for d in found.deviations]
+    plan = found.plan
+    notes = [
+        f"registered {found.frozen}, sha256 {found.sha256[:16]}…: {plan['outcome']}"
+        f"{' of ' + plan['primary'] if plan['primary'] else ''}, {100 * plan['effect']:g} points,"
+        f" alpha {plan['alpha']:g}, power {plan['power']:.0%}, {plan['items']} prompts, clustered by"
+        f" {plan['clustering']}, stopping: {plan['stopping']}"
+    ]
+    n = len(rows)
+    title = f"Registration: {n} deviation{'s' if n != 1 else ''}" if n else "Registration: kept"
+    return Table(
+        title,
+        ["what", "registered", "done"],
+        rows or [["everything", "as registered", "as registered"]],
+        notes=notes,
+        brief=True,
+    )

@@ -1,0 +1,121 @@
+"""A plan is frozen, a run is held to it, and the report names every deviation; looks are paid."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from clash.cli.app import run
+
+QUICKSTART = str(Path(__file__).resolve().parents[2] / "datasets" / "quickstart.yaml")
+
+
+@pytest.fixture
+def plan(tmp_path: Path, capsys) -> Path:
+    path = tmp_path / "plan.json"
+    assert run(["prereg", QUICKSTART, "--primary", "birch", "--out", str(path)]) == 0
+    capsys.readouterr()
+    return path
+
+
+def _report(folder: Path) -> dict:
+    return json.loads((folder / "report.json").read_text())["preregistration"]
+
+
+def test_a_run_that_keeps_the_plan_has_no_deviation(plan: Path, tmp_path: Path, capsys) -> None:
+    base = ["--out", str(tmp_path), "--prereg", str(plan), "-q"]
+    assert run(["eval", QUICKSTART, "--run-id", "kept", *base]) == 0
+    assert "Registration: kept" in capsys.readouterr().out
+    found = _report(tmp_path / "kept")
+    assert found["deviations"] == []
+    manifest = json.loads((tmp_path / "kept" / "manifest.json").read_text())
+    assert manifest["preregistration"] == found["sha256"] == json.loads(plan.read_text())["sha256"]
+    assert run(["verify", str(tmp_path / "kept")]) == 0
+
+
+def test_every_deviation_is_named(plan: Path, tmp_path: Path, capsys) -> None:
+    base = ["--out", str(tmp_path), "--prereg", str(plan), "-q", "--seed", "7"]
+    assert run(["eval", QUICKSTART, "--run-id", "other", "-n", "20", "--both-orders", *base]) == 0
+    assert "Registration: 3 deviations" in capsys.readouterr().out
+    found = {
+        d["what"]: (d["planned"], d["done"]) for d in _report(tmp_path / "other")["deviations"]
+    }
+    assert found == {
+        "both orders": ("False", "True"),
+        "seed": ("42", "7"),
+        "prompts judged": ("32", "20"),
+    }
+    assert "seed | 42 | 7" in (tmp_path / "other" / "report.md").read_text()
+
+
+def test_reruns_are_held_to_it_too(plan: Path, tmp_path: Path, capsys) -> None:
+    assert run(["eval", QUICKSTART, "--out", str(tmp_path), "--run-id", "a", "-q"]) == 0
+    assert run(["rerun", "a", "--out", str(tmp_path), "--prereg", str(plan), "-q", "-y"]) == 0
+    found = {d["what"] for d in _report(tmp_path / "a-r1")["deviations"]}
+    assert "seed" in found
+    assert _report(tmp_path / "a") is None
+
+
+def test_a_changed_plan_is_refused(plan: Path, tmp_path: Path, capsys) -> None:
+    content = json.loads(plan.read_text())
+    content["plan"]["effect"] = 0.2
+    plan.write_text(json.dumps(content))
+    assert run(["eval", QUICKSTART, "--out", str(tmp_path), "--prereg", str(plan), "-q"]) == 2
+    assert "was changed after it was frozen" in capsys.readouterr().err
+    assert run(["prereg", "--check", str(plan)]) == 2
+
+
+def test_a_plan_is_checked_and_not_overwritten(plan: Path, capsys) -> None:
+    assert run(["prereg", "--check", str(plan), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["plan"]["primary"] == "birch"
+    assert run(["prereg", QUICKSTART, "--out", str(plan)]) == 2
+
+
+@pytest.mark.parametrize(
+    "wrong", [["--primary", "nobody"], ["--outcome", "luck"], ["--until", "soon"]], ids=str
+)
+def test_a_plan_that_binds_nothing_is_refused(wrong: list[str], tmp_path: Path, capsys) -> None:
+    assert run(["prereg", QUICKSTART, "--out", str(tmp_path / "p.json"), *wrong]) == 2
+    assert wrong[0] in capsys.readouterr().err
+
+
+def _stopping(folder: Path) -> dict:
+    return json.loads((folder / "manifest.json").read_text())["stopping"]
+
+
+@pytest.mark.parametrize("sequential", ["always-valid", "obrien-fleming", "pocock"])
+def test_judging_ends_when_the_interval_is_narrow(sequential: str, tmp_path: Path, capsys) -> None:
+    arguments = ["eval", QUICKSTART, "--out", str(tmp_path), "--run-id", "u", "-q"]
+    assert run([*arguments, "--until", "ci<0.5", "--looks", "4", "--sequential", sequential]) == 0
+    found = _stopping(tmp_path / "u")
+    assert found["met"]
+    assert found["looks"][-1]["width"] < 0.5
+    assert all(look["width"] >= 0.5 for look in found["looks"][:-1])
+    assert all(look["width"] > look["width_looked_at_once"] for look in found["looks"])
+    items = (tmp_path / "u" / "items.jsonl").read_text().splitlines()
+    assert len(items) == found["looks"][-1]["prompts"] < 32
+    assert run(["verify", str(tmp_path / "u")]) == 0
+
+
+def test_a_rule_that_is_never_met_ends_with_the_prompts(tmp_path: Path, capsys) -> None:
+    arguments = ["eval", QUICKSTART, "--out", str(tmp_path), "--run-id", "u", "-q"]
+    assert run([*arguments, "--until", "ci<0.001", "--looks", "2"]) == 0
+    found = _stopping(tmp_path / "u")
+    assert not found["met"]
+    assert [look["prompts"] for look in found["looks"]] == [16, 32]
+
+
+def test_a_registered_rule_that_is_kept_is_no_deviation(tmp_path: Path, capsys) -> None:
+    plan = tmp_path / "p.json"
+    rule = ["--until", "ci<0.5", "--sequential", "pocock"]
+    assert run(["prereg", QUICKSTART, "--primary", "birch", "--out", str(plan), *rule]) == 0
+    arguments = ["eval", QUICKSTART, "--out", str(tmp_path), "--run-id", "u", "-q"]
+    assert run([*arguments, *rule, "--prereg", str(plan)]) == 0
+    assert _report(tmp_path / "u")["deviations"] == []
+    assert _stopping(tmp_path / "u")["looks"][0]["candidate"] == "birch"
+    arguments = ["eval", QUICKSTART, "--out", str(tmp_path), "--run-id", "v", "-q"]
+    assert run([*arguments, "--until", "ci<0.6", "--prereg", str(plan)]) == 0
+    found = {d["what"] for d in _report(tmp_path / "v")["deviations"]}
+    assert {"stopping rule", "price of peeking"} <= found
