@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from clash.stats.intervals import Interval
 
 POWER = 0.8
+_EXACT_UP_TO = 1000
 ALPHA = 0.05
 _Z_POWER = 0.8416212335729143  # the 80% point of the normal distribution
 
@@ -64,7 +65,7 @@ def decide(board: Sequence[Standing], duels: Sequence[Duel], covered: Coverage) 
         sentence = f"Not decided: {lead.name} has most points.{lead.gap} {_failures(covered)}"
         return Decision("leading", lead.name, None, None, None, None, sentence.strip())
     duel, p = lead.closest, max(lead.p_values)
-    more = more_items(duel)
+    more = more_items(duel, ALPHA * min(1.0, duel.p / p))
     sentence = _leading(duel, p, more, lead.gap, covered)
     return Decision("leading", lead.name, duel.second, duel.share, p, more, sentence)
 
@@ -170,21 +171,37 @@ def _holm(p_values: Sequence[float]) -> list[float]:
     return [float(p) for p in holm(p_values)]
 
 
-def more_items(duel: Duel) -> int | None:
-    """Further items for 80% power at 5%, two-sided, if the decisive share stays what it is.
+def more_items(duel: Duel, alpha: float = ALPHA) -> int | None:
+    """Further items for 80% power, two-sided, if the decisive share stays what it is.
 
-    Normal approximation of the sign test, with the share of items that are decisive and the
-    design effect of the items at hand. Null where the two are level.
+    For the exact sign test, with the share of items that are decisive and the design effect of
+    the items at hand. Null where the two are level.
+
+    Args:
+        duel: the duel to be settled.
+        alpha: what its p must come down to: less than 5% where others are corrected for.
     """
     decisive = duel.wins + duel.losses
     n = decisive + duel.ties
     if decisive == 0 or duel.wins == duel.losses:
         return None
-    share = duel.wins / decisive
-    z = normal_quantile(1 - ALPHA)
-    need = ((z * 0.5 + _Z_POWER * math.sqrt(share * (1 - share))) / (share - 0.5)) ** 2
+    need = _decisive_needed(max(duel.wins, duel.losses) / decisive, alpha)
     effect = duel.share.n / duel.share.n_effective if duel.share.n_effective else 1.0
     return max(1, math.ceil(need * max(effect, 1.0) * n / decisive) - n)
+
+
+def _decisive_needed(share: float, alpha: float) -> float:
+    """Decisive items with which the sign test sees a true ``share`` above one half."""
+    from scipy.special import betainc
+
+    enough = 1  # wins that are significant; it grows with n
+    for n in range(1, _EXACT_UP_TO + 1):
+        while enough <= n and 2 * betainc(enough, n - enough + 1, 0.5) > alpha:
+            enough += 1
+        if enough <= n and betainc(enough, n - enough + 1, share) >= POWER:
+            return n
+    z = normal_quantile(1 - alpha)
+    return ((z * 0.5 + _Z_POWER * math.sqrt(share * (1 - share))) / (share - 0.5)) ** 2
 
 
 def _decided(duel: Duel, p: float, others: int, covered: Coverage) -> str:
