@@ -47,6 +47,8 @@ PEERS = {
     "crowd-kit GLAD": "dawid-skene",
     "crowd-kit MACE": "dawid-skene",
 }
+SMALL = 1000
+"""Items up to which a peer's time is mostly overhead, and grows more slowly than they do."""
 MOST_BY_CLASS = 10
 """Judges up to which couplings by class are timed; 15 take minutes."""
 
@@ -162,8 +164,9 @@ def aggregation(data, votes, labels, seconds_before, limit, *, peers):
     for name, beside in PEERS.items():
         base, decided, _ = mine[beside]
         size, before = seconds_before.get((name, k), (n, 0.0))
-        if before * n / size > limit:
-            note = f"about {before * n / size:.0f} s by its time at n = {size}"
+        expected = before * (n / size if size > SMALL else (n / size) ** 0.5)
+        if expected > limit:
+            note = f"about {expected:.0f} s by its time at n = {size}"
             yield Line(data, n, k, name, None, beside, note=note)
             continue
         seconds, said = peer(name, made, n)
