@@ -29,6 +29,7 @@ from clash.cli import (
     report,
     rerun,
     resume,
+    review,
     runs,
     simulate,
     validate,
@@ -74,6 +75,7 @@ app.command("validate", rich_help_panel=_RUNS)(validate.validate)
 app.command("rerun", rich_help_panel=_RUNS)(rerun.rerun)
 app.command("resume", rich_help_panel=_RUNS)(resume.resume)
 app.command("report", rich_help_panel=_RUNS)(report.report)
+app.command("review", rich_help_panel=_RUNS)(review.review)
 app.command("compare", rich_help_panel=_RUNS)(compare.compare)
 app.command("gate", rich_help_panel=_RUNS)(gate.gate)
 app.command("runs", rich_help_panel=_RUNS)(runs.runs)
