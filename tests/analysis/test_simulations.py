@@ -8,6 +8,7 @@ from clash.analysis.simulations import EXPERIMENTS, Row, Simulation
 from clash.analysis.simulations.findings import Mean
 
 FEW = {"three-judges": 2, "independent": 8, "curie-weiss": 2, "latent-factor": 2, "weak-factor": 2}
+FEW |= {"calibration-growth": 2, "aggregator-regimes": 2, "interaction-strength": 2}
 
 
 @pytest.fixture(scope="module")
@@ -88,3 +89,17 @@ def test_standard_error_of_a_mean() -> None:
     mean = Mean.of([1.0, 2.0, 3.0, 4.0])
     assert mean.value == 2.5
     assert mean.se == pytest.approx((5 / 3) ** 0.5 / 2)
+
+
+def test_winners_of_the_finite_calibration_tables(results: dict[str, Simulation]) -> None:
+    """Table 22: the table wins in every mixed and parity cell from 64 labels on; table 24's six."""
+    growth = {row.quantity: row.ours for row in results["calibration-growth"].rows}
+    for regime in ("mixed", "parity"):
+        assert all(growth[f"{regime}, {n} labels"] > 0 for n in (256, 1024, 2048))
+    assert growth["additive, 256 labels"] < 0
+    risk = {row.quantity: row.ours for row in results["aggregator-regimes"].rows}
+    for budget in (50, 3000):
+        additive = {f: risk[f"additive, {budget} labels, {f}"] for f in ("joint-table", "logistic")}
+        assert additive["logistic"] < additive["joint-table"]
+        xor = {f: risk[f"xor, {budget} labels, {f}"] for f in ("joint-table", "logistic")}
+        assert xor["joint-table"] < xor["logistic"]

@@ -61,6 +61,10 @@ def calibrate(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Write the calibrator, for eval to deploy.")
     ] = None,
+    plan_labels: Annotated[
+        int | None,
+        typer.Option("--plan", min=1, help="Say which so many items to label next, and stop."),
+    ] = None,
     jobs: Annotated[
         int | None, typer.Option("--jobs", "-j", min=1, help="Processes; default: one a core.")
     ] = None,
@@ -89,6 +93,9 @@ def calibrate(
     plan = Plan(labels=labels, rotations=1 if protocol == "blocks" else 5)
     votes = read(source, runs, judges, subset, presentation, decisive=decisive)
     seed = 42 if seed is None else seed
+    if plan_labels is not None:
+        _plan(source, votes, plan_labels, seed, as_json=as_json)
+        return
     with _progress(quiet=quiet or as_json) as done:
         found = study(
             votes,
@@ -113,6 +120,21 @@ def calibrate(
     )
     if written:
         stdout().print(f"wrote {written}", soft_wrap=True)
+
+
+def _plan(source: str, votes: Votes, n: int, seed: int, *, as_json: bool) -> None:
+    """Tell which items to label next."""
+    from clash.analysis.calibration.planning import label_plan
+    from clash.cli.common import print_json, stdout
+    from clash.report import calibration as report
+    from clash.report.terminal import show_table
+
+    found = label_plan(votes, n, seed)
+    if as_json:
+        print_json({"source": source, "plan": report.plan_json(found)})
+        return
+    for table in report.plan_tables(found):
+        show_table(stdout(), table)
 
 
 def _write(out: Path, votes: Votes, found: Study, source: str, runs: Path, seed: int) -> str:

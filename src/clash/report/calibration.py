@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from clash.report.tables import NONE, Table
+from clash.report.tables import NONE, Table, percent
 
 if TYPE_CHECKING:
+    from clash.analysis.calibration.planning import LabelPlan
     from clash.analysis.calibration.study import Figure, Figures, Study
     from clash.analysis.calibration.votes import OnVotes
 
@@ -107,6 +108,79 @@ def applied_line(found: OnVotes) -> str:
     if test is not None:
         text += f"; all rows: accuracy {test.accuracy:.1%}, NLL {test.nll:.3f}, ECE {test.ece:.3f}"
     return text
+
+
+def plan_json(found: LabelPlan) -> dict[str, Any]:
+    """What ``clash calibrate --plan --json`` says."""
+    rate = found.win_rate
+    return {
+        "items": list(found.items),
+        "labelled": found.labelled,
+        "curve": [
+            {
+                "labels": step.labels,
+                "mse_active": _number(step.active),
+                "mse_random": _number(step.random),
+                "saved": _number(step.saved.estimate),
+                "saved_low": _number(step.saved.low),
+                "saved_high": _number(step.saved.high),
+            }
+            for step in found.curve
+        ],
+        "win_rate": None
+        if rate is None
+        else {
+            "estimate": _number(rate.interval.estimate),
+            "low": _number(rate.interval.low),
+            "high": _number(rate.interval.high),
+            "labels_only": [_number(rate.labels_only.low), _number(rate.labels_only.high)],
+            "judges_only": _number(rate.judges_only),
+            "power": _number(rate.power),
+        },
+    }
+
+
+def plan_tables(found: LabelPlan) -> list[Table]:
+    """The items to label next, what labels bought so far, and the win rate that they give."""
+    items = Table(
+        f"Label these {len(found.items)} next",
+        ["", "item"],
+        [[str(place), item] for place, item in enumerate(found.items, start=1)],
+        frozenset({0}),
+        [
+            "most useful first: judges disagree, the map is unsure, the pattern has few labels",
+            "labels chosen so are no random sample: they fit a map, but promise no risk and no"
+            " win rate",
+        ],
+    )
+    curve = Table(
+        "What labels buy (test squared error, replayed on the labelled rows)",
+        ["labels", "active", "random", "saved by active"],
+        [
+            [
+                str(step.labels),
+                f"{step.active:.4f}",
+                f"{step.random:.4f}",
+                f"{step.saved.estimate:+.4f} [{step.saved.low:+.4f}, {step.saved.high:+.4f}]",
+            ]
+            for step in found.curve
+        ],
+        frozenset(range(4)),
+    )
+    return [table for table in (items, curve, *_win_rate(found)) if table.rows]
+
+
+def _win_rate(found: LabelPlan) -> list[Table]:
+    rate = found.win_rate
+    if rate is None:
+        return []
+    rows = [
+        ["labels and judges (PPI++)", percent(rate.interval, digits=1)],
+        ["labels alone", percent(rate.labels_only, digits=1)],
+        ["judges alone, uncorrected", f"{rate.judges_only:.1%}"],
+    ]
+    notes = ["valid where the labelled rows are a random sample of all"]
+    return [Table("Win rate of side A", ["from", "rate"], rows, frozenset({1}), notes)]
 
 
 def tables(found: Study) -> list[Table]:

@@ -93,3 +93,12 @@ def _range(votes: Votes, known: Floats) -> tuple[float, float]:
     if votes.kind == "numeric":
         return float(np.nanmin(votes.matrix)), float(np.nanmax(votes.matrix))
     return 0.0, 1.0
+
+
+def unlabelled_frame(votes: Votes) -> Frame:
+    """The frame of votes that have few labels or none: sides unless votes or labels are scores."""
+    if votes.kind == "numeric" or votes.label_kind == "numeric":
+        known = votes.matrix[~np.isnan(votes.matrix)]
+        known = np.concatenate([known, votes.labels[votes.labelled]])
+        return Frame(votes.judges, "scalar", float(known.min()), float(known.max()))
+    return Frame(votes.judges, "three" if votes.label_kind == "ternary" else "binary")

@@ -7,6 +7,11 @@ from typing import TYPE_CHECKING
 
 from clash.analysis.simulations.curie_weiss import curie_weiss
 from clash.analysis.simulations.findings import Line, Plot, Row, Simulation
+from clash.analysis.simulations.finite_calibration import (
+    aggregator_regimes,
+    calibration_growth,
+    interaction_strength,
+)
 from clash.analysis.simulations.independent import independent
 from clash.analysis.simulations.latent_factor import latent_factor, weak_factor
 from clash.analysis.simulations.three_judges import three_judges
@@ -51,6 +56,24 @@ EXPERIMENTS = {
     ),
     "latent-factor": Experiment(
         "judges that share a latent factor of the item", "theorem 3, figure 5", latent_factor, 20
+    ),
+    "calibration-growth": Experiment(
+        "joint tables against stackers as labels grow",
+        "finite calibration, table 22",
+        calibration_growth,
+        10,
+    ),
+    "aggregator-regimes": Experiment(
+        "which map from votes to labels wins in which regime",
+        "finite calibration, table 24",
+        aggregator_regimes,
+        10,
+    ),
+    "interaction-strength": Experiment(
+        "joint tables against stackers as two judges interact more",
+        "finite calibration, table 25",
+        interaction_strength,
+        10,
     ),
     "weak-factor": Experiment(
         "a weak factor looks like couplings of rank one", "proposition 1", weak_factor, 1

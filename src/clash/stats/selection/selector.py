@@ -218,13 +218,21 @@ def choose(
 
 
 def _guarded(losses: Floats, earned: Floats, groups: Index, errors: float) -> int:
-    """The least risk among those that are right as often as majority, if the gain is no noise."""
-    able = earned.mean(axis=1) >= earned[0].mean() - 1e-12
-    risks = np.where(able, losses.mean(axis=1), np.inf)
-    risks = np.where(np.isnan(risks), np.inf, risks)
-    first = int(np.argmin(risks))
+    """The least risk, if its gain over majority is no noise; else majority.
+
+    An easy guard looks among those that are right as often as majority. A firm one tests the
+    winner alone, for its verdicts too, by one standard error: of hundreds of candidates some
+    are right more often by luck, and a better probability is no reason to overturn verdicts.
+    """
+    firm = errors > EASY
+    usable = ~np.isnan(losses).any(axis=1)
+    if not firm:
+        usable &= earned.mean(axis=1) >= earned[0].mean() - 1e-12
+    first = int(np.argmin(np.where(usable, losses.mean(axis=1), np.inf)))
     gain, error = paired_gain(losses[0] - losses[first], groups)
-    return first if gain > errors * error else 0
+    more, noise = paired_gain(earned[first] - earned[0], groups)
+    trusted = gain > errors * error and (not firm or more >= noise)
+    return first if trusted else 0
 
 
 def _rotation(
