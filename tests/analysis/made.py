@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from clash.analysis.rundata import RunData
 from clash.analysis.verdicts import Blinds, Panelist, Rules, ballots, verdict
+from clash.config import Config
 from clash.records import Blinding, Item, Judgment, Response
 from clash.store.manifest import Manifest
 
@@ -130,7 +131,13 @@ def run_data(
     said = ballots(judgments, blinds)
     lost = {(ids[i], name) for i, name in missing}
     return RunData(
-        manifest=Manifest(run="made", kind="eval", panel={"name": "made"}, seeds={"seed": seed}),
+        manifest=Manifest(
+            run="made",
+            kind="eval",
+            config=Config().model_dump(mode="json"),
+            panel={"name": "made"},
+            seeds={"seed": seed},
+        ),
         rules=by,
         items=tuple(
             Item(item_id=name, prompt="?", group=g) for name, g in zip(ids, group, strict=True)

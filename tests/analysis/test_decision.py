@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
@@ -15,6 +16,7 @@ from clash.analysis import leaderboard
 from clash.analysis.coverage import coverage
 from clash.analysis.decision import ALPHA, decide, more_items
 from clash.analysis.leaderboard import duels, standings
+from clash.records import Verdict
 
 
 def decision(data):
@@ -129,17 +131,37 @@ def test_nothing_judged_decides_nothing_and_says_why():
     )
 
 
-@pytest.mark.parametrize(("wins", "losses"), [(6, 4), (13, 7), (60, 50)])
-def test_as_many_more_items_as_it_asks_for_give_the_power_it_promises(wins, losses):
+@pytest.mark.parametrize(
+    ("wins", "losses", "alpha"),
+    [(6, 4, 0.05), (13, 7, 0.05), (30, 20, 0.05), (3, 0, 0.05), (3, 0, 0.05 / 3), (8, 2, 0.025)],
+)
+def test_as_many_more_items_as_it_asks_for_give_the_power_it_promises(wins, losses, alpha):
     data = of_ranks([[0, 1]] * wins + [[1, 0]] * losses)
     (duel,) = duels(data, ["ada", "bob"])
-    more = more_items(duel)
-    n, share = wins + losses + more, wins / (wins + losses)
-    draws = np.random.default_rng(1).binomial(n, share, size=4000)
-    p = {int(w): scipy.stats.binomtest(int(w), n).pvalue for w in np.unique(draws)}
-    power = np.mean([p[int(w)] <= ALPHA for w in draws])
-    # The exact test is a little stricter than the normal approximation.
-    assert 0.72 < power < 0.86
+    n, share = wins + losses + more_items(duel, alpha), wins / (wins + losses)
+
+    def power(n):
+        outcomes = scipy.stats.binom(n, share)
+        p = [scipy.stats.binomtest(w, n).pvalue for w in range(n + 1)]
+        return sum(outcomes.pmf(w) for w in range(n + 1) if p[w] <= alpha)
+
+    assert power(n) >= 0.8
+    assert power(n - 1) < 0.8
+
+
+def test_far_more_items_than_can_be_counted_out_are_estimated():
+    data = of_ranks([[0, 1]] * 51 + [[1, 0]] * 49)
+    (duel,) = duels(data, ["ada", "bob"])
+    # The textbook's n for 0.51 against 0.50 at 5% and 80%.
+    assert more_items(duel) + 100 == pytest.approx(19_600, rel=0.01)
+
+
+def test_ties_and_repeats_ask_for_more():
+    (plain,) = duels(of_ranks([[0, 1]] * 8 + [[1, 0]] * 4), ["ada", "bob"])
+    (tied,) = duels(of_ranks([[0, 1]] * 8 + [[1, 0]] * 4 + [[0, 0]] * 12), ["ada", "bob"])
+    assert more_items(tied) + 24 == pytest.approx(2 * (more_items(plain) + 12), abs=2)
+    level = duels(of_ranks([[0, 1], [1, 0]]), ["ada", "bob"])[0]
+    assert more_items(level) is None
 
 
 # -- how often it decides where nothing is to be decided ---------------------------------------------
@@ -149,13 +171,25 @@ RUNS = 400
 
 def false_decisions(k, n, repeats, rng):
     """Share of null runs that are decided: all candidates are alike, prompts have favourites."""
+    rows = [list(range(k))] * (n * repeats)
+    clusters = [f"p{i // repeats}" for i in range(n * repeats)]
+    frame = of_ranks(rows, clusters=clusters if repeats > 1 else None)
     decided = 0
     for _ in range(RUNS):
         quality = rng.normal(size=(n, k)).repeat(repeats, axis=0)
         quality += 0.5 * rng.normal(size=quality.shape)
-        table = (-quality).argsort(axis=1).argsort(axis=1).tolist()
-        clusters = [f"p{i // repeats}" for i in range(n * repeats)] if repeats > 1 else None
-        decided += decision(of_ranks(table, clusters=clusters)).status == "decided"
+        points = quality.argsort(axis=1).argsort(axis=1).tolist()
+        verdicts = tuple(
+            Verdict(
+                item_id=item.item_id,
+                method="borda",
+                ranking=grouped([-point for point in row], NAMES[:k]),
+                winner=NAMES[row.index(k - 1)],
+                scores=dict(zip(NAMES, map(float, row), strict=False)),
+            )
+            for item, row in zip(frame.items, points, strict=True)
+        )
+        decided += decision(replace(frame, verdicts=verdicts)).status == "decided"
     return decided / RUNS
 
 

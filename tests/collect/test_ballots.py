@@ -64,7 +64,7 @@ def test_whatever_a_response_says_the_page_holds_each_response_once_and_closed(r
     assert OPEN.findall(found) == [f"A{i}" for i in range(len(responses))]
     assert len(CLOSE.findall(found)) == len(responses)
     # The nonce stands in the delimiters and nowhere else but in the words about them.
-    inside = [part for part in re.split(OPEN, found)[2::2]]
+    inside = re.split(OPEN, found)[2::2]
     assert all(NONCE not in CLOSE.split(part)[0] for part in inside)
 
 
@@ -210,8 +210,8 @@ def test_the_templates_of_a_user_take_the_place_of_ours(tmp_path):
     own = Templates.load(str(tmp_path))
     assert own.texts["judge.system"].startswith("Judge.")
     assert own.texts["judge.user"] == TEMPLATES.texts["judge.user"]
+    (tmp_path / "juge.md").write_text("x", encoding="utf-8")
     with pytest.raises(Exception, match="is not the name of a template"):
-        (tmp_path / "juge.md").write_text("x", encoding="utf-8")
         Templates.load(str(tmp_path))
 
 

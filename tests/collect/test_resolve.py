@@ -131,7 +131,7 @@ def test_the_configurations_model_comes_before_the_panels_and_that_before_the_de
     default = criteria({}, NATIVE).criteria_ref
     assert default.options.temperature == 0.3
     assert default.options.max_tokens == 150
-    assert mine["criteria"] and criteria(mine).criteria_ref.options.temperature == 0.3
+    assert criteria(mine).criteria_ref.options.temperature == 0.3
 
 
 @pytest.mark.parametrize("mode", ["none", "fixed"])

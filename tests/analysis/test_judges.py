@@ -1,0 +1,190 @@
+"""How each judge sat, by hand: agreement, places on the page, failures, the control group."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from scipy.stats import norm
+
+from analysis.made import rules, run_data
+from clash import baselines
+from clash.analysis.coverage import cause
+from clash.analysis.judges import baseline_reports, judge_reports, pairs, position, self_reports
+from clash.records import Item, Label, Response
+
+ADA, BOB, TIE = [["ada"], ["bob"]], [["bob"], ["ada"]], [["ada", "bob"]]
+
+
+@pytest.fixture
+def data():
+    """Three judges on five items: x leads the panel, y ties and fails, z contradicts."""
+    return run_data(
+        [
+            {"x": ADA, "y": ADA, "z": BOB},
+            {"x": ADA, "y": ADA, "z": ADA},
+            {"x": BOB, "y": TIE, "z": BOB},
+            {"x": ADA, "y": None, "z": ADA},
+            {"x": BOB, "y": None, "z": ADA},  # a tie of the two that judged
+        ],
+        ["ada", "bob"],
+    )
+
+
+def by_judge(data):
+    return {row.judge: row for row in judge_reports(data)}
+
+
+def test_agreement_is_over_items_with_a_winner_and_a_judgment_of_the_judge(data):
+    winners = [verdict.winner for verdict in data.verdicts]
+    assert winners == ["ada", "ada", "bob", "ada", None]
+    found = by_judge(data)
+    assert (found["x"].agreement.estimate, found["x"].agreement.n) == (1, 4)
+    assert (found["z"].agreement.estimate, found["z"].agreement.n) == (0.75, 4)
+    # A tied first place is no match, a failure no say.
+    assert (found["y"].agreement.estimate, found["y"].agreement.n) == (pytest.approx(2 / 3), 3)
+
+
+def test_failures_and_ties_are_counted_and_not_mixed_up(data):
+    found = by_judge(data)
+    assert (found["y"].judged, found["y"].failed) == (3, {"refusal": 2})
+    assert found["y"].ties.estimate == pytest.approx(1 / 3)
+    assert (found["x"].failed, found["x"].ties.estimate) == ({}, 0)
+    assert found["x"].flips is None  # one order only
+
+
+def test_the_first_place_on_the_page_is_counted_among_sole_winners(data):
+    found = by_judge(data)
+    for judge in "xyz":
+        sole = [
+            j
+            for j in data.judgments
+            if j.judge == judge and j.ranking is not None and len(j.ranking[0]) == 1
+        ]
+        first = sum(j.ranking[0] == ["A0"] for j in sole)
+        assert found[judge].first_shown.estimate == pytest.approx(first / len(sole))
+        assert found[judge].first_expected == 0.5
+    rate, expected = position(data)
+    assert expected == 0.5
+    assert rate.n == 12
+
+
+def test_two_judges_agree_as_often_as_their_first_places_are_the_same(data):
+    found = {(p.first, p.second): p.agreement for p in pairs(data)}
+    assert found["x", "y"].estimate == pytest.approx(2 / 3)
+    assert found["x", "z"].estimate == pytest.approx(3 / 5)
+    assert found["y", "z"].estimate == pytest.approx(1 / 3)
+    assert {pair: rate.n for pair, rate in found.items()} == {
+        ("x", "y"): 3,
+        ("x", "z"): 5,
+        ("y", "z"): 3,
+    }
+
+
+def test_an_interval_of_a_judge_is_wilsons_where_no_prompt_repeats(data):
+    rate, z = by_judge(data)["z"].agreement, norm.ppf(0.975)
+    n, p = rate.n, rate.estimate
+    middle, reach = p + z * z / 2 / n, z * ((p * (1 - p) + z * z / 4 / n) / n) ** 0.5
+    assert rate.low == pytest.approx((middle - reach) / (1 + z * z / n))
+    assert rate.high == pytest.approx((middle + reach) / (1 + z * z / n))
+
+
+def test_a_judge_that_never_sat_is_a_row_of_nothing(data):
+    by = rules({"x": 1.0, "y": 1.0, "z": 1.0, "ghost": 1.0})
+    found = by_judge(replace(data, rules=by))["ghost"]
+    assert (found.judged, found.failed, found.agreement, found.ties) == (0, {}, None, None)
+    assert (found.first_shown, found.first_expected) == (None, None)
+
+
+def test_candidates_that_watched_themselves_are_set_beside_the_panel():
+    data = run_data(
+        [{"x": ADA, "self:bob": BOB}, {"x": BOB, "self:bob": BOB}, {"x": ADA, "self:bob": None}],
+        ["ada", "bob"],
+        weights={"x": 1.0},
+    )
+    data = replace(data, rules=rules({"x": 1.0}, observers=["self:bob", "self:ada"]))
+    (found,) = self_reports(data, "self:")
+    assert found.candidate == "bob"
+    assert (found.own_first.estimate, found.own_first.n) == (1, 2)
+    assert found.panel_first.estimate == 0.5
+
+
+# -- the control group ------------------------------------------------------------------------------
+
+
+def with_texts(data, texts):
+    """The run, with these texts as responses: a pair for each item."""
+    responses = tuple(
+        Response(item_id=f"q{i}", candidate=name, text=text, source="injected")
+        for i, pair in enumerate(texts)
+        for name, text in zip(("ada", "bob"), pair, strict=True)
+    )
+    return replace(data, responses=responses)
+
+
+def test_the_longest_answer_is_held_against_the_verdict_and_against_people():
+    data = run_data([{"x": ADA}, {"x": ADA}, {"x": BOB}, {"x": TIE}], ["ada", "bob"])
+    long, short = "many more words than the other one has", "few words"
+    data = with_texts(data, [(long, short), (short, long), (short, long), (long, short)])
+    items = [
+        Item(item_id=f"q{i}", prompt="?", label=label)
+        for i, label in enumerate(("ada", "bob", None, "tie"))
+    ]
+    found = {row.baseline: row for row in baseline_reports(replace(data, items=tuple(items)))}
+    assert set(found) == set(baselines.BASELINES)
+    longest = found["longest"]
+    assert "not a language model" in longest.statement
+    # It names ada, bob, bob: two of the three verdicts that have a winner.
+    assert (longest.agreement.estimate, longest.agreement.n) == (pytest.approx(2 / 3), 3)
+    # Of the labels ada, bob and tie it names two.
+    assert (longest.concordance.estimate, longest.concordance.n) == (pytest.approx(2 / 3), 3)
+
+
+def test_a_baseline_that_cannot_tell_earns_its_share_of_chance():
+    data = run_data([{"x": ADA}] * 4, ["ada", "bob"])
+    data = with_texts(data, [("the same", "the same")] * 4)
+    assert {row.agreement.estimate for row in baseline_reports(data)} == {0.5}
+
+
+# -- people -----------------------------------------------------------------------------------------
+
+
+def said(winner, who):
+    return Label(item_id="q0", annotator=who, winner=winner)
+
+
+@pytest.mark.parametrize(
+    ("labels", "truth"),
+    [
+        ([], "ada"),
+        ([("bob", "me")], "bob"),
+        ([("bob", "me"), ("bob", "you"), ("ada", "they")], "bob"),
+        ([("bob", "me"), ("ada", "you")], "tie"),
+        ([("tie", "me")], "tie"),
+        ([(None, "me")], "ada"),
+    ],
+    ids=["file", "one", "most", "split", "tie", "no word"],
+)
+def test_people_come_before_the_file_and_the_most_of_them_decide(labels, truth):
+    data = run_data([{"x": ADA}], ["ada", "bob"])
+    data = replace(
+        data,
+        items=(Item(item_id="q0", prompt="?", label="ada"),),
+        labels=tuple(said(winner, who) for winner, who in labels),
+    )
+    assert data.truth == {"q0": truth}
+
+
+@pytest.mark.parametrize(
+    ("error", "word"),
+    [
+        ("timeout: no whole answer within 120 s", "timeout"),
+        ("rate_limit: slow down", "rate_limit"),
+        ("the ranking leaves out A1", "unreadable"),
+        ("expected: something", "expected"),
+        (None, "unknown"),
+    ],
+)
+def test_a_cause_is_a_word(error, word):
+    data = run_data([{"x": None}], ["ada", "bob"])
+    assert cause(data.judgments[0].model_copy(update={"error": error})) == word

@@ -1,0 +1,133 @@
+"""Quality, cost and speed: who is dominated, and what a model cost in calls, money and time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analysis.made import run_data
+from clash.analysis.leaderboard import standings
+from clash.analysis.pareto import economies, trades
+from clash.analysis.rundata import Usage
+from clash.records import Call, Response, Tokens
+
+NAMES = ["ada", "bob", "cyd"]
+ORDER = [["ada"], ["bob"], ["cyd"]]
+
+
+def measured(costs, times):
+    """Three candidates, ranked ada, bob, cyd; cost and latency of each, null where unknown."""
+    data = run_data([{"x": ORDER}] * 2, NAMES)
+    return replace(
+        data,
+        responses=tuple(
+            Response(
+                item_id=f"q{i}",
+                candidate=name,
+                text="x",
+                source="generated",
+                cost_usd=cost,
+                latency_s=time,
+            )
+            for i in range(2)
+            for name, cost, time in zip(NAMES, costs, times, strict=True)
+        ),
+    )
+
+
+def dominated(costs, times):
+    data = measured(costs, times)
+    return {trade.candidate: trade.dominated_by for trade in trades(data, standings(data))}
+
+
+def test_who_is_better_on_one_scale_and_no_worse_on_any_dominates():
+    assert dominated([3, 2, 1], [1, 1, 1]) == {"ada": [], "bob": [], "cyd": []}
+    assert dominated([1, 2, 2], [1, 1, 1]) == {"ada": [], "bob": ["ada"], "cyd": ["ada", "bob"]}
+    assert dominated([2, 1, 3], [2, 3, 1]) == {"ada": [], "bob": [], "cyd": []}
+
+
+def test_a_scale_that_one_of_two_lacks_does_not_compare_them():
+    assert dominated([1, None, 2], [1, 2, None]) == {"ada": [], "bob": ["ada"], "cyd": ["ada"]}
+
+
+def test_quality_alone_is_a_ranking_and_no_trade_off():
+    assert dominated([None] * 3, [None] * 3) == {"ada": [], "bob": [], "cyd": []}
+
+
+@given(*[st.lists(st.integers(0, 3), min_size=3, max_size=3)] * 2)
+def test_somebody_is_always_undominated_and_nobody_dominates_itself(costs, times):
+    found = dominated(costs, times)
+    assert any(not by for by in found.values())
+    for name, by in found.items():
+        assert name not in by
+        for other in by:
+            assert name not in found[other]
+            # Whoever dominates my dominator dominates me.
+            assert set(found[other]) <= set(by)
+
+
+# -- usage ------------------------------------------------------------------------------------------
+
+
+def call(**more):
+    return Call(
+        **{
+            "call_id": "c",
+            "purpose": "judge",
+            "item_id": "q",
+            "attempt": 1,
+            "model": "m",
+            "request_hash": "h",
+            "outcome": "ok",
+            "time": "t",
+            "cost_usd": 0.5,
+            "latency_s": 1.0,
+            "tokens": Tokens(input=10, output=5),
+            **more,
+        }
+    )
+
+
+LOST = {"outcome": "error", "error_class": "timeout", "cost_usd": None, "cost_bound_usd": 0.9}
+REFUSED = {"outcome": "error", "error_class": "rate_limit", "cost_usd": 0.0}
+
+
+def economy(*calls):
+    use = Usage()
+    for made in calls:
+        use.add(made)
+    data = run_data([{"x": ORDER}], NAMES)
+    (found,) = economies(replace(data, usage={("judge", "x"): use}))
+    return found
+
+
+def test_attempts_are_counted_apart_from_answered_calls_and_failures_by_class():
+    found = economy(call(), call(**REFUSED), call(**REFUSED), call(**LOST))
+    assert (found.calls, found.attempts) == (1, 4)
+    assert found.errors == {"rate_limit": 2, "timeout": 1}
+    assert (found.tokens_in, found.tokens_out) == (10, 5)
+    assert found.cost_usd == 0.5
+    assert not found.exact  # the lost one may have been billed
+
+
+def test_a_cost_is_exact_unknown_or_a_lower_bound_and_never_zero_for_unknown():
+    assert (economy(call(), call()).cost_usd, economy(call(), call()).exact) == (1.0, True)
+    unknown = economy(call(cost_usd=None))
+    assert (unknown.cost_usd, unknown.exact) == (None, False)
+    partly = economy(call(), call(cost_usd=None))
+    assert (partly.cost_usd, partly.exact) == (0.5, False)
+    free = economy(call(cost_usd=0.0))
+    assert (free.cost_usd, free.exact) == (0.0, True)
+
+
+def test_latencies_are_those_of_answered_attempts():
+    calls = [call(latency_s=float(n)) for n in range(1, 11)]
+    found = economy(*calls, call(**LOST, latency_s=120.0))
+    assert found.latency_median_s == pytest.approx(5.5)
+    assert found.latency_p90_s == 10.0
+    assert found.ttft_median_s is None
+    nothing = economy(call(**REFUSED))
+    assert (nothing.latency_median_s, nothing.latency_p90_s) == (None, None)
