@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from statistics import NormalDist
 
 import pytest
-from scipy.stats import norm
 
 from analysis.made import rules, run_data
 from clash import baselines
@@ -82,7 +82,7 @@ def test_two_judges_agree_as_often_as_their_first_places_are_the_same(data):
 
 
 def test_an_interval_of_a_judge_is_wilsons_where_no_prompt_repeats(data):
-    rate, z = by_judge(data)["z"].agreement, norm.ppf(0.975)
+    rate, z = by_judge(data)["z"].agreement, NormalDist().inv_cdf(0.975)
     n, p = rate.n, rate.estimate
     middle, reach = p + z * z / 2 / n, z * ((p * (1 - p) + z * z / 4 / n) / n) ** 0.5
     assert rate.low == pytest.approx((middle - reach) / (1 + z * z / n))
