@@ -1,6 +1,6 @@
 """Writes docs/tables/aggregation.md: every aggregation method against labels on public panels.
 
-    python docs/tables/aggregation.py --votes ../shared/data/votes [--only rb2] [--out FILE]
+    python docs/tables/aggregation.py [--votes FOLDER] [--only rb2] [--out FILE]
 
 Files that are absent are left out, and said to be.
 """
@@ -74,7 +74,9 @@ def main() -> None:
     """Read the panels that are there, run the methods, write the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--votes", type=Path, default=ROOT.parent / "shared/data/votes")
-    parser.add_argument("--only", default="", help="panels whose name contains this")
+    parser.add_argument(
+        "--only", default="", help="panels whose name contains this; other rows stay as they are"
+    )
     parser.add_argument("--out", type=Path, default=ROOT / "docs/tables/aggregation.md")
     options = parser.parse_args()
     whole, parts, chosen, absent = [], [], [], []
@@ -97,10 +99,30 @@ def main() -> None:
                 absent.append(f"{panel.name} / {subset} ({refusal})")
                 continue
             parts += rows(f"{panel.name} / {subset}", part, result)
-        options.out.write_text(document(whole, parts, chosen, absent), encoding="utf-8")
+    if options.only:
+        whole, parts, chosen = (
+            kept(options.out.read_text(encoding="utf-8"), heading, new)
+            for heading, new in (("Panels", whole), ("Subsets", parts), ("What auto chose", chosen))
+        )
+    options.out.write_text(document(whole, parts, chosen, absent), encoding="utf-8")
     print(f"wrote {options.out}")
-    if not options.only:
-        into_statistics(whole)
+    into_statistics(whole)
+
+
+def kept(page: str, heading: str, new: list[str]) -> list[str]:
+    """The rows of a section of an earlier page, those that were measured again replaced."""
+    section = page.partition(f"## {heading}")[2].partition("\n## ")[0]
+    old = [row for row in section.splitlines() if row.startswith(("| ", "- **"))]
+    old = [row for row in old if not row.startswith(("| panel", "| ---"))]
+    fresh = {_panel(row) for row in new}
+    first = next((i for i, row in enumerate(old) if _panel(row) in fresh), len(old))
+    rest = [row for row in old if _panel(row) not in fresh]
+    return [*rest[:first], *new, *rest[first:]]
+
+
+def _panel(row: str) -> str:
+    """The panel that a row or a reason is about."""
+    return row.removeprefix("- **").partition("**:")[0].strip("| ").partition(" | ")[0]
 
 
 def into_statistics(whole: list[str]) -> None:
