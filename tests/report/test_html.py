@@ -14,10 +14,10 @@ from clash.analysis.findings import findings_of
 from clash.analysis.rundata import RunData
 from clash.analysis.scores import scores
 from clash.cli.app import run
+from clash.pages import clipped, digest, plain
 from clash.report.html import charts, document
 from clash.report.html.draw import Dot, Line, Picture, Rect, Word, palette, png, svg
-from clash.report.html.page import digest, stylesheet
-from clash.report.html.plain import clipped, plain
+from clash.report.html.page import stylesheet
 from clash.store import layout
 from review.browser import hostile
 from review.runs import judged, plain_prompts

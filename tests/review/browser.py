@@ -52,7 +52,9 @@ class Beacon:
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self):
                 seen.append(self.path)
-                self.send_response(204)
+                self.send_response(200)
+                self.send_header("Content-Type", "text/html")
+                self.send_header("Content-Length", "0")
                 self.end_headers()
 
             do_POST = do_GET  # noqa: N815 - the name that http.server calls

@@ -53,7 +53,7 @@ def report(
         return
     found = findings_of(data)
     if write and data.manifest.seal is not None:
-        _rewrite(folder, data, found)
+        rewrite(folder, data, found)
     drawn = _draw(found, data, plots) if plots is not None else []
     page = _browse(folder) if browse else None
     if as_json:
@@ -94,7 +94,7 @@ def _browse(folder: RunFolder) -> Path:
     return path
 
 
-def _rewrite(folder: RunFolder, data: RunData, found: Findings) -> None:
+def rewrite(folder: RunFolder, data: RunData, found: Findings) -> None:
     """The derived files anew, sealed; the collected ones are not touched, nor their seals."""
     from clash.cli.pipeline import write_report
     from clash.store import layout

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from clash.pages import clipped
 from clash.report.html.draw import Dot, Line, Picture, Rect, Word, heat
-from clash.report.html.plain import clipped
 from clash.report.tables import money, percent, seconds
 
 if TYPE_CHECKING:

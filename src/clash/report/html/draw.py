@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Literal
 
-from clash.report.html.plain import plain
+from clash.pages import plain
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from clash.analysis.scores import scores
+from clash.pages import environment, policy
 from clash.report import concordance, published
 from clash.report.html import charts
 from clash.report.html.draw import style, svg
 from clash.report.html.payload import payload
-from clash.report.html.plain import plain
 from clash.report.tables import Table, percent, tables
 
 if TYPE_CHECKING:
@@ -75,7 +73,7 @@ def document(found: Findings, data: RunData, folder: Path) -> str:
     """
     marks = scores(data)
     css, script = stylesheet(), source("report.js")
-    return environment().get_template("report.html.j2").render(
+    return _templates().get_template("report.html.j2").render(
         found=found,
         manifest=data.manifest,
         versions={name: v for name, v in data.manifest.versions.items() if name in _KEPT},
@@ -181,35 +179,8 @@ def stylesheet() -> str:
     )
 
 
-def policy(css: str, script: str) -> str:
-    """What the page may do: run its one script, use its one style sheet, load nothing."""
-    return (
-        f"default-src 'none'; script-src '{digest(script)}'; style-src '{digest(css)}';"
-        " base-uri 'none'; form-action 'none'"
-    )
-
-
-def digest(text: str) -> str:
-    """The hash of an inline element, as a content security policy names it."""
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-
 @cache
-def environment() -> Environment:
-    """Templates that escape whatever is put into them, and show hidden characters."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    made = Environment(
-        loader=FileSystemLoader(_HERE),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=_finalize,
-    )
+def _templates() -> Environment:
+    made = environment(_HERE)
     made.filters["svg"] = svg
     return made
-
-
-def _finalize(value: Any) -> Any:  # noqa: ANN401 - whatever a template prints
-    return plain(value) if type(value) is str else value

@@ -7,8 +7,6 @@ chunk is unpacked when one of its items is opened. Raw calls have chunks of thei
 
 from __future__ import annotations
 
-import base64
-import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +15,7 @@ from pydantic import BaseModel
 
 from clash.analysis.labelled import matches
 from clash.analysis.walk import walks
-from clash.report.html.plain import clipped
+from clash.pages import clipped, pack
 from clash.store import layout
 
 if TYPE_CHECKING:
@@ -31,6 +29,8 @@ if TYPE_CHECKING:
 _CHUNK_BYTES = 200_000
 _CHUNK_ITEMS = 25
 _SNIPPET = 110
+_MOST_CALLS = 64_000_000
+"""Raw calls that pack to more than this stay outside: browsers do not hold any length of text."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,8 @@ class Payload:
     Attributes:
         index: a line of each item: what the list shows and filters by.
         texts: chunks of items, whole.
-        calls: chunks of raw calls; chunk ``i`` is of the items of ``texts[i]``.
+        calls: chunks of raw calls; chunk ``i`` is of the items of ``texts[i]``, and empty where
+            all that came before is as much as a page should hold.
     """
 
     index: str
@@ -53,17 +54,14 @@ def payload(data: RunData, folder: Path) -> Payload:
     index: list[dict[str, Any]] = []
     texts: list[str] = []
     calls: list[str] = []
-    raw = _Calls.of(folder / layout.CALLS)
+    raw, room = _Calls.of(folder / layout.CALLS), _MOST_CALLS
     for chunk in _chunks(_items(data)):
         index += [{**line, "k": len(texts)} for line, _ in chunk]
         texts.append(pack(b"[" + b",".join(body for _, body in chunk) + b"]"))
-        calls.append(pack(b"".join(raw.lines([line["id"] for line, _ in chunk]))))
+        packed = pack(b"".join(raw.lines([line["id"] for line, _ in chunk]))) if room > 0 else ""
+        room -= len(packed)
+        calls.append(packed if room > 0 else "")
     return Payload(pack(_JSON.encode(index)), tuple(texts), tuple(calls))
-
-
-def pack(data: bytes) -> str:
-    """Deflated, in base64: nothing in it can end a script element or start another."""
-    return base64.b64encode(zlib.compress(data, 6)).decode()
 
 
 def _chunks(

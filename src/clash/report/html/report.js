@@ -201,6 +201,10 @@
     const holder = el("details", {}, el("summary", {}, "Raw calls, as they were sent and answered"));
     holder.addEventListener("toggle", async () => {
       if (!holder.open || holder.children.length > 1) return;
+      if (!$(`calls-${line.k}`).textContent) {
+        holder.append(el("p", { class: "muted" }, "left out, for this page would be too large: they are in calls.jsonl in the run folder"));
+        return;
+      }
       const lines = (await unpack(`calls-${line.k}`)).split("\n").filter(Boolean).map((l) => JSON.parse(l));
       const mine = lines.filter((call) => call.item_id === line.id);
       if (!mine.length) holder.append(el("p", { class: "muted" }, "none"));

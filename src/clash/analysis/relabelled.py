@@ -1,0 +1,73 @@
+"""What new labels changed: the concordance before and after, and how many more would matter."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from clash.stats.intervals import normal_quantile
+
+if TYPE_CHECKING:
+    from clash.analysis.findings import Findings
+    from clash.analysis.labelled import Labelled
+    from clash.stats.intervals import Interval
+
+WANTED = 0.05
+"""Half the width of the interval that is worth having: five percentage points."""
+LEAST_TO_CALIBRATE = 20
+
+
+@dataclass(frozen=True)
+class Changed:
+    """A session and its consequences.
+
+    Attributes:
+        written: decisions written, those taken back included.
+        before, after: concordance with the labels; null without any.
+        people: annotators, and how often two of them say the same; null with fewer than two.
+        more: further labels after which the interval would reach 5 points to each side, if the
+            concordance stays what it is; 0 where it does already.
+        calibrates: whether there are labels enough to fit a calibrator.
+    """
+
+    written: int
+    before: Labelled | None
+    after: Labelled | None
+    people: Interval | None
+    more: int | None
+    calibrates: bool
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data."""
+        found: dict[str, Any] = asdict(self)
+        return found
+
+
+def changed(before: Findings, after: Findings, written: int) -> Changed:
+    """Hold the report on the new labels beside the one before."""
+    known = after.labelled
+    people = after.concordance.people if after.concordance is not None else None
+    return Changed(
+        written=written,
+        before=before.labelled,
+        after=known,
+        people=people.agreement if people is not None and people.items else None,
+        more=None if known is None else more_labels(known),
+        calibrates=known is not None and known.n >= LEAST_TO_CALIBRATE,
+    )
+
+
+def more_labels(known: Labelled) -> int:
+    """Further labelled items for an interval of 5 points to each side.
+
+    From the half width of Wilson's interval, with the design effect of the items at hand; the
+    share is drawn towards one half as Wilson's centre is, so that 100% of three labels does not
+    promise that no more are needed.
+    """
+    rate, z = known.concordance, normal_quantile(0.95)
+    n = rate.n_effective or rate.n
+    share = (rate.estimate * n + z**2 / 2) / (n + z**2)
+    effect = rate.n / n if n else 1.0
+    need = share * (1 - share) * (z / WANTED) ** 2 - z**2
+    return max(0, math.ceil(need * max(effect, 1.0)) - known.n)

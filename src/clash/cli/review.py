@@ -1,0 +1,203 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from clash.cli.common import AsJson, Out, Quiet, RunArgument, Seed
+
+if TYPE_CHECKING:
+    from clash.analysis.findings import Findings
+    from clash.analysis.rundata import RunData
+    from clash.review.queue import Task
+    from clash.store.folder import RunFolder
+
+_SEED = 42
+
+
+def review(
+    run: RunArgument,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Every item, those that need a person first.")
+    ] = False,
+    sample: Annotated[
+        int | None,
+        typer.Option("--sample", min=1, help="So many items drawn from all, sure ones too."),
+    ] = None,
+    annotator: Annotated[
+        str, typer.Option("--annotator", help="Name to write decisions under; the page asks.")
+    ] = "",
+    reveal: Annotated[
+        bool,
+        typer.Option(
+            "--reveal/--no-reveal",
+            help="Tell authors and the panel's verdict after each decision, or never.",
+        ),
+    ] = True,
+    browse: Annotated[bool, typer.Option("--open/--no-open", help="Open the browser.")] = True,
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0: any free one.")] = 0,
+    export: Annotated[
+        Path | None,
+        typer.Option(
+            "--export-static", help="Write a page that works from disk and hands back a file."
+        ),
+    ] = None,
+    back: Annotated[
+        Path | None, typer.Option("--import", help="Take in the file that such a page gave back.")
+    ] = None,
+    out: Out = Path("runs"),
+    seed: Seed = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Let people decide, blinded and side by side, what the panel was split on or unsure of.
+
+    Decisions land in labels.jsonl at once; the report is rebuilt when the session ends.
+    """
+    import numpy as np
+
+    from clash.analysis.findings import findings_of
+    from clash.analysis.rundata import RunData
+    from clash.errors import ConfigError, RunFolderError
+    from clash.review.queue import queue
+    from clash.store.folder import RunFolder
+
+    if everything and sample is not None:
+        raise ConfigError("all, or a sample", field="--sample", mend="drop --all or --sample")
+    folder = RunFolder.open(run, out=out)
+    data = RunData.load(folder)
+    if data.manifest.seal is None:
+        raise RunFolderError(
+            f"{folder.path}: the run has not ended\n  mend: `clash resume {folder.path}`"
+        )
+    rng = np.random.default_rng(_SEED if seed is None else seed)
+    tasks = queue(data, everything=everything, sample=sample, rng=rng)
+    if export is not None:
+        _export(folder, tasks, export, annotator, as_json=as_json)
+        return
+    before = findings_of(data)
+    if back is not None:
+        written = _take_in(folder, data, back)
+    else:
+        written = _hold(
+            folder, data, tasks, annotator, reveal=reveal, browse=browse, port=port, quiet=quiet
+        )
+    _conclude(folder, before, written, as_json=as_json)
+
+
+def _export(
+    folder: RunFolder, tasks: list[Task], to: Path, annotator: str, *, as_json: bool
+) -> None:
+    from clash.cli.common import print_json, stdout
+    from clash.errors import InputError
+    from clash.review.page import static
+
+    try:
+        to.write_text(static(folder.path.name, tasks, annotator).text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"may not be written: {error.strerror}", path=to) from None
+    if as_json:
+        print_json({"run": str(folder.path), "written": str(to), "items": len(tasks)})
+        return
+    stdout().print(f"wrote {to} ({len(tasks)} items, no names in it)", soft_wrap=True)
+    stdout().print(f"then: clash review {folder.path} --import FILE", soft_wrap=True)
+
+
+def _take_in(folder: RunFolder, data: RunData, back: Path) -> int:
+    """Write the decisions of a page from disk.
+
+    Raises:
+        InputError: the file is none of ours, or of another run.
+    """
+    from clash.errors import InputError
+    from clash.review.page import returned
+    from clash.review.queue import queue
+    from clash.review.session import label, name_of
+    from clash.store import layout
+    from clash.store.journal import Journal, mend
+
+    try:
+        found = returned(back.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot be read: {error}", path=back) from None
+    if found is None or found.get("run") != folder.path.name:
+        raise InputError(
+            f"is no file of a review of {folder.path.name}", path=back, mend="see --export-static"
+        )
+    tasks = {task.item.item_id: task for task in queue(data, everything=True)}
+    who = name_of(found.get("annotator"))
+    records = []
+    for said in found["decisions"]:
+        name = said.get("item") if isinstance(said, dict) else None
+        if not isinstance(name, str) or name not in tasks:
+            raise InputError(f"decides on {name!r}, which is no item of the run", path=back)
+        records.append(label(tasks[name], found["key"], who, said))
+    mend(folder.path / layout.LABELS)
+    with Journal(folder.path / layout.LABELS) as journal:
+        for record in records:
+            journal.append(record)
+    return len(records)
+
+
+def _hold(
+    folder: RunFolder,
+    data: RunData,
+    tasks: list[Task],
+    annotator: str,
+    *,
+    reveal: bool,
+    browse: bool,
+    port: int,
+    quiet: bool,
+) -> int:
+    """Serve the page until someone finishes, here or there; how many decisions were written."""
+    import webbrowser
+
+    from clash.cli.common import say
+    from clash.errors import InputError
+    from clash.review.page import live
+    from clash.review.server import ReviewServer
+    from clash.review.session import Session
+
+    if not tasks:
+        say("the panel was unanimous and sure on every item; --all or --sample N review them")
+        return 0
+    session = Session(folder, data, tasks, reveal=reveal)
+    try:
+        server = ReviewServer(session, live(folder.path.name, annotator), port)
+    except OSError as error:
+        raise InputError(f"cannot be listened on: {error.strerror}", field="--port") from None
+    with server:
+        say(f"{len(tasks)} items to decide: {server.url}", style="bold")
+        if not quiet:
+            say("Finish on the page or Ctrl-C here ends it and rebuilds the report")
+        if browse:
+            webbrowser.open(server.url)
+        try:
+            server.ended.wait()
+        except KeyboardInterrupt:
+            say("ending")
+    session.close()
+    return session.written
+
+
+def _conclude(folder: RunFolder, before: Findings, written: int, *, as_json: bool) -> None:
+    """Rebuild the report on the new labels, and tell what they changed."""
+    from clash.analysis.findings import findings_of
+    from clash.analysis.relabelled import changed
+    from clash.analysis.rundata import RunData
+    from clash.cli.common import print_json, stdout
+    from clash.cli.report import rewrite
+    from clash.report.relabelled import table
+    from clash.report.terminal import show_table
+
+    data = RunData.load(folder)
+    found = findings_of(data)
+    rewrite(folder, data, found)
+    change = changed(before, found, written)
+    if as_json:
+        print_json({"run": str(folder.path), **change.as_json()})
+        return
+    show_table(stdout(), table(change, str(folder.path)))
+    stdout().print(f"\nrun: {folder.path}", style="bold", soft_wrap=True)

@@ -1,0 +1,89 @@
+"""How far a person agrees with the other people and with the panel, so far."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from clash.stats.agreement import cohen_kappa, krippendorff_alpha
+from clash.stats.intervals import wilson_clustered
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from clash.analysis.rundata import RunData
+    from clash.records import Label
+
+PANEL = "the panel"
+
+
+@dataclass(frozen=True)
+class Said:
+    """What everyone chose, by rater and item; ``tie`` stands for both bad too."""
+
+    by_rater: Mapping[str, Mapping[str, str]]
+
+    @classmethod
+    def of(cls, data: RunData, labels: Sequence[Label]) -> Said:
+        """People and the panel; a panel without a verdict on an item has not spoken of it."""
+        found: dict[str, dict[str, str]] = {}
+        for label in labels:
+            if label.winner is not None:
+                winner = "tie" if label.winner == "both bad" else label.winner
+                found.setdefault(label.annotator, {})[label.item_id] = winner
+        panel = {v.item_id: v.winner or "tie" for v in data.verdicts if v.ranking is not None}
+        return cls({**found, PANEL: panel})
+
+    def codes(self, raters: Sequence[str], items: Sequence[str]) -> np.ndarray:
+        """Choices as numbers, (N, J), NaN where a rater did not speak."""
+        names = sorted({choice for row in self.by_rater.values() for choice in row.values()})
+        table = [
+            [
+                names.index(self.by_rater[r][i]) if i in self.by_rater[r] else math.nan
+                for r in raters
+            ]
+            for i in items
+        ]
+        return np.array(table, dtype=float).reshape(len(items), len(raters))
+
+
+def agreement(data: RunData, labels: Sequence[Label], annotator: str) -> list[dict[str, Any]]:
+    """A line for everyone whom this person shares an item with, and alpha over all people.
+
+    Each line has ``with``, ``n``, ``same`` (share, low, high) and ``kappa`` (null where it is
+    undefined); the last one is Krippendorff's alpha where three people share items.
+    """
+    said = Said.of(data, labels)
+    mine = said.by_rater.get(annotator, {})
+    lines = [
+        _pair(data, said, annotator, other)
+        for other in (*sorted(r for r in said.by_rater if r != PANEL), PANEL)
+        if other != annotator and mine.keys() & said.by_rater[other].keys()
+    ]
+    people = sorted(rater for rater in said.by_rater if rater != PANEL)
+    if len(people) > 2:
+        items = sorted({item for person in people for item in said.by_rater[person]})
+        alpha = krippendorff_alpha(said.codes(people, items), "nominal").estimate
+        lines.append({"with": "everyone", "n": len(items), "alpha": _finite(alpha)})
+    return lines
+
+
+def _pair(data: RunData, said: Said, one: str, other: str) -> dict[str, Any]:
+    shared = sorted(said.by_rater[one].keys() & said.by_rater[other].keys())
+    codes = said.codes([one, other], shared).astype(np.intp)
+    clusters = [data.clusters[item] for item in shared]
+    same = wilson_clustered((codes[:, 0] == codes[:, 1]).astype(float), clusters)
+    kappa = cohen_kappa(codes[:, 0], codes[:, 1], int(codes.max()) + 1)
+    return {
+        "with": other,
+        "n": len(shared),
+        "same": [same.estimate, same.low, same.high],
+        "kappa": _finite(kappa.estimate),
+    }
+
+
+def _finite(value: float) -> float | None:
+    return round(float(value), 6) if math.isfinite(value) else None

@@ -1,0 +1,82 @@
+"""The review page: the same for the local server and, with its items inside, from disk."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clash.pages import environment, pack, policy
+from clash.review.session import name_of, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from clash.review.queue import Task
+
+_HERE = Path(__file__).parent
+FORMAT = "clash-review-1"
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page and the policy it is served under."""
+
+    text: str
+    policy: str
+
+
+def live(run: str, annotator: str = "") -> Page:
+    """The page that asks the server for everything; it holds nothing of the run."""
+    return _page(run, annotator, "", connect="'self'")
+
+
+def static(run: str, tasks: Sequence[Task], annotator: str = "") -> Page:
+    """The page that holds its items, and no name in any of them, and hands back a file.
+
+    The order of the sides follows from a key that the file repeats, so that the run alone can
+    tell who was meant.
+    """
+    key = secrets.token_hex(16)
+    held = {
+        "format": FORMAT,
+        "run": run,
+        "key": key,
+        "items": [shown(task, key) for task in tasks],
+    }
+    return _page(run, annotator, pack(json.dumps(held).encode()), connect="'none'")
+
+
+def _page(run: str, annotator: str, held: str, *, connect: str) -> Page:
+    css, script = _source("review.css"), _source("review.js")
+    rules = policy(css, script, connect=connect)
+    template = environment(_HERE).get_template("review.html.j2")
+    text = template.render(
+        run=run,
+        annotator=name_of(annotator) if annotator else "",
+        held=held,
+        css=css,
+        script=script,
+        policy=rules,
+    )
+    return Page(text, f"{rules}; frame-ancestors 'none'")
+
+
+@cache
+def _source(name: str) -> str:
+    return (_HERE / name).read_text(encoding="utf-8")
+
+
+def returned(text: str) -> dict[str, Any] | None:
+    """The file that a page from disk handed back; null where it is none."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return None
+    if not isinstance(found, dict) or found.get("format") != FORMAT:
+        return None
+    whole = isinstance(found.get("key"), str) and isinstance(found.get("decisions"), list)
+    return found if whole else None

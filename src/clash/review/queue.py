@@ -1,0 +1,105 @@
+"""Which items a person should see, in which order, and which response stands where."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from clash.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from clash.analysis.rundata import RunData
+    from clash.records import Criterion, Item, Verdict
+
+UNSURE = 0.5
+"""A confidence up to here asks for a person: with three judges, whatever is not unanimous."""
+SIDES = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+@dataclass(frozen=True)
+class Task:
+    """An item to decide, with everything a person may see before deciding.
+
+    Attributes:
+        candidates: who wrote a response, sorted; the page never holds these names.
+    """
+
+    item: Item
+    candidates: tuple[str, ...]
+    texts: tuple[str, ...]
+    criteria: tuple[Criterion, ...]
+
+    def sides(self, key: str) -> dict[str, str]:
+        """Who stands where, as ``{"A": candidate}``: an order that ``key`` alone decides.
+
+        A hash of key, item and candidate sorts them, so that a page without any name and the
+        run together tell who was meant, with nothing stored in between.
+        """
+
+        def place(candidate: str) -> bytes:
+            return hashlib.sha256(f"{key}\0{self.item.item_id}\0{candidate}".encode()).digest()
+
+        return dict(zip(SIDES, sorted(self.candidates, key=place), strict=False))
+
+    def text(self, candidate: str) -> str:
+        """What a candidate wrote."""
+        return self.texts[self.candidates.index(candidate)]
+
+
+def needs_person(verdict: Verdict) -> bool:
+    """Whether the panel was split, unsure or silent."""
+    if verdict.ranking is None or verdict.winner is None or not verdict.unanimous:
+        return True
+    return verdict.confidence is not None and verdict.confidence <= UNSURE
+
+
+def queue(
+    data: RunData,
+    *,
+    everything: bool = False,
+    sample: int | None = None,
+    rng: np.random.Generator | None = None,
+) -> list[Task]:
+    """The items to decide, those that need a person most first.
+
+    Args:
+        data: the run.
+        everything: the others too, after them.
+        sample: so many items drawn from all, in place of those that need a person; shows how
+            often the panel is right where it is sure, too.
+        rng: draws the sample.
+
+    Raises:
+        InputError: no item has two responses to choose from.
+    """
+    tasks = {item.item_id: task for item in data.items if (task := _task(data, item))}
+    if not tasks:
+        raise InputError(f"{data.manifest.run}: no item has two responses to choose from")
+    ranked = sorted(
+        (v for v in data.verdicts if v.item_id in tasks),
+        key=lambda v: (not needs_person(v), _sure(v)),
+    )
+    chosen = ranked if everything else [v for v in ranked if needs_person(v)]
+    if sample is not None:
+        assert rng is not None  # noqa: S101 - a sample is drawn by someone
+        drawn = set(rng.permutation(len(ranked))[:sample].tolist())
+        chosen = [verdict for place, verdict in enumerate(ranked) if place in drawn]
+    return [tasks[verdict.item_id] for verdict in chosen]
+
+
+def _sure(verdict: Verdict) -> float:
+    return -1.0 if verdict.confidence is None else verdict.confidence
+
+
+def _task(data: RunData, item: Item) -> Task | None:
+    texts = data.texts[item.item_id]
+    if not 2 <= len(texts) <= len(SIDES):
+        return None
+    known = data.criteria.get(item.item_id)
+    names = tuple(sorted(texts))
+    return Task(
+        item, names, tuple(texts[name] for name in names), tuple(known.criteria) if known else ()
+    )

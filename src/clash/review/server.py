@@ -1,0 +1,170 @@
+"""The review page on this machine alone: who does not hold the token gets nothing.
+
+A page of another origin cannot post a decision: it does not know the token, may not send the
+header that carries it, and its ``Origin`` is refused. A name that someone points at 127.0.0.1
+is refused by ``Host``.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import threading
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from clash.errors import ClashError, InputError
+
+if TYPE_CHECKING:
+    from clash.review.page import Page
+    from clash.review.session import Session
+
+_LONGEST = 100_000
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "X-Frame-Options": "DENY",
+}
+
+
+class ReviewServer:
+    """Serves one session until someone ends it.
+
+    Args:
+        session: what is decided.
+        page: the page and its policy.
+        port: 0 is any free one.
+    """
+
+    def __init__(self, session: Session, page: Page, port: int = 0) -> None:
+        self.session, self.page = session, page
+        self.token = secrets.token_urlsafe(24)
+        self.ended = threading.Event()
+        self._server = ThreadingHTTPServer(("127.0.0.1", port), _handler(self))
+        self._server.daemon_threads = True
+        self.port: int = self._server.server_address[1]
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+
+    @property
+    def origins(self) -> tuple[str, ...]:
+        """The addresses that it answers to."""
+        return (f"http://127.0.0.1:{self.port}", f"http://localhost:{self.port}")
+
+    @property
+    def url(self) -> str:
+        """Where a person goes; what follows the # is never sent to any server."""
+        return f"{self.origins[0]}/#{self.token}"
+
+    def __enter__(self) -> ReviewServer:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def answer(self, path: str, said: dict[str, Any]) -> dict[str, Any]:
+        """What the page asks for.
+
+        Raises:
+            InputError: it asks for what there is not.
+        """
+        who = said.get("annotator")
+        match path:
+            case "/api/state":
+                return self.session.state(who)
+            case "/api/decide":
+                return self.session.decide(who, said)
+            case "/api/undo":
+                return self.session.undo(who)
+            case "/api/finish":
+                self.ended.set()
+                return {"ended": True}
+            case _:
+                raise InputError(f"no {path}")
+
+
+def _handler(server: ReviewServer) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        timeout: ClassVar[float | None] = 30
+        server_version, sys_version = "clash", ""
+
+        def do_GET(self) -> None:
+            if self.path != "/":
+                self._send(HTTPStatus.NOT_FOUND, b"not found", "text/plain")
+            elif (why := self._foreign()) is not None:
+                self._refuse(why)
+            else:
+                page = server.page
+                self._send(HTTPStatus.OK, page.text.encode(), "text/html", page.policy)
+
+        def do_POST(self) -> None:
+            body = self._body()
+            why = self._foreign() or self._stranger()
+            if why is not None or body is None:
+                self._refuse(why or "the request is too long")
+                return
+            try:
+                said = json.loads(body)
+                if not isinstance(said, dict):
+                    raise InputError("expected an object")
+                self._json(HTTPStatus.OK, server.answer(self.path, said))
+            except (ClashError, ValueError, RecursionError) as error:
+                self._json(HTTPStatus.BAD_REQUEST, {"error": str(error)})
+
+        def _foreign(self) -> str | None:
+            """Why a request does not come from our own page, or null."""
+            own = {origin.removeprefix("http://") for origin in server.origins}
+            if self.headers.get("Host") not in own:
+                return "wrong Host"
+            origin = self.headers.get("Origin")
+            if origin is not None and origin not in server.origins:
+                return "wrong Origin"
+            if self.headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
+                return "from another site"
+            return None
+
+        def _stranger(self) -> str | None:
+            token = self.headers.get("X-Clash-Token", "")
+            if not secrets.compare_digest(token.encode(), server.token.encode()):
+                return "wrong token"
+            if self.headers.get_content_type() != "application/json":
+                return "not JSON"
+            return None
+
+        def _body(self) -> bytes | None:
+            length = self.headers.get("Content-Length", "0")
+            if not length.isdecimal() or int(length) > _LONGEST:
+                self.close_connection = True
+                return None
+            return self.rfile.read(int(length))
+
+        def _refuse(self, why: str) -> None:
+            self._json(HTTPStatus.FORBIDDEN, {"error": why})
+
+        def _json(self, status: HTTPStatus, value: dict[str, Any]) -> None:
+            text = json.dumps(value, ensure_ascii=True)
+            self._send(status, text.encode(), "application/json")
+
+        def _send(
+            self, status: HTTPStatus, body: bytes, kind: str, policy: str = "default-src 'none'"
+        ) -> None:
+            self.send_response(status)
+            self.send_header("Content-Type", f"{kind}; charset=utf-8")
+            self.send_header("Content-Length", str(len(body)))
+            headers = {**_HEADERS, "Content-Security-Policy": policy}
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Nothing: the terminal belongs to the person."""
+
+    return Handler

@@ -1,0 +1,360 @@
+"""A review session: blinded, at once on disk, together with others, and closed to strangers."""
+
+import base64
+import contextlib
+import http.client
+import json
+import re
+import shutil
+import threading
+import zlib
+
+import numpy as np
+import pytest
+
+from clash.analysis.findings import findings_of
+from clash.analysis.labelled import Labelled
+from clash.analysis.relabelled import changed, more_labels
+from clash.analysis.rundata import RunData
+from clash.cli.app import run
+from clash.errors import InputError
+from clash.review.page import live, returned
+from clash.review.queue import needs_person, queue
+from clash.review.server import ReviewServer
+from clash.review.session import Session
+from clash.stats.intervals import wilson
+from clash.store.folder import RunFolder
+from review.runs import judged, plain_prompts
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory):
+    return judged(tmp_path_factory.mktemp("review"), plain_prompts(24))
+
+
+@pytest.fixture
+def folder(original, tmp_path):
+    shutil.copytree(original.path, tmp_path / "run")
+    return RunFolder(tmp_path / "run")
+
+
+@contextlib.contextmanager
+def session(folder, **options):
+    data = RunData.load(folder)
+    made = Session(folder, data, queue(data, everything=True), **options)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def decide(made, who, choice, **more):
+    return made.decide(who, {"item": made.state(who)["item"]["item"], "choice": choice, **more})
+
+
+def test_those_that_need_a_person_come_first_least_sure_first(folder):
+    data = RunData.load(folder)
+    verdicts = {v.item_id: v for v in data.verdicts}
+    default = [verdicts[task.item.item_id] for task in queue(data)]
+    assert default
+    assert all(map(needs_person, default))
+    assert [v.confidence for v in default] == sorted(v.confidence for v in default)
+    assert len(queue(data, everything=True)) == 24
+    assert queue(data, everything=True)[: len(default)] == queue(data)
+
+
+def test_a_sample_is_of_all_items_and_of_its_seed(folder):
+    data = RunData.load(folder)
+    first, again, other = (
+        [t.item.item_id for t in queue(data, sample=10, rng=np.random.default_rng(seed))]
+        for seed in (1, 1, 2)
+    )
+    assert len(set(first)) == 10
+    assert first == again != other
+
+
+def test_nobody_sees_a_name_or_a_verdict_before_deciding(folder):
+    with session(folder) as made:
+        seen = json.dumps(made.state("ann"))
+        for secret in ("north", "south", "coverage", "winner", "label"):
+            assert secret not in seen
+
+
+def test_sides_are_shuffled_anew_for_everyone_and_stay_through_a_reload(folder):
+    with session(folder) as made:
+        first = made.state("ann")["item"]
+        assert made.state("ann")["item"] == first
+    tasks = queue(RunData.load(folder), everything=True)
+    left = [task.sides(key)["A"] == "north" for key in map(str, range(50)) for task in tasks]
+    # 1200 tosses: 5 standard errors are 7 points.
+    assert abs(np.mean(left) - 0.5) < 0.07
+
+
+@pytest.mark.parametrize("choice", ["A", "B", "tie", "both bad"])
+def test_a_decision_is_on_disk_at_once_and_means_whom_the_person_saw(folder, choice):
+    with session(folder) as made:
+        item = made.state("ann")["item"]
+        decide(made, "ann", choice, note="because")
+        (written,) = folder.labels()
+        data = RunData.load(folder)
+        if choice in "AB":
+            assert data.texts[item["item"]][written.winner] == item["responses"][choice]
+        else:
+            assert written.winner == choice
+        assert (written.annotator, written.note) == ("ann", "because")
+
+
+def test_scores_are_kept_by_candidate(folder):
+    with session(folder) as made:
+        item = made.state("ann")["item"]
+        name = item["criteria"][0]["name"]
+        decide(made, "ann", "A", scores={"A": {name: 5}, "B": {name: 2}})
+        (written,) = folder.labels()
+        assert written.scores[written.winner] == {name: 5}
+
+
+def test_undo_takes_back_and_shows_the_same_item_again(folder):
+    with session(folder) as made:
+        first = made.state("ann")["item"]
+        decide(made, "ann", "A")
+        assert made.state("ann")["done"] == 1
+        state = made.undo("ann")
+        assert state["item"] == first
+        assert state["done"] == 0
+    data = RunData.load(folder)
+    assert first["item"] not in {k for k in data.truth if data.truth[k] != "north"}
+    assert all(label.winner is None for label in data.labels)
+    assert run(["aggregate", str(folder.path)]) == 0
+
+
+def test_skipped_items_come_back_at_the_end_and_nothing_is_written(folder):
+    with session(folder) as made:
+        first = made.state("ann")["item"]["item"]
+        decide(made, "ann", "skip")
+        assert made.state("ann")["item"]["item"] != first
+        while (state := made.state("ann"))["item"]["item"] != first:
+            decide(made, "ann", "tie")
+        assert (state["done"], state["skipped"]) == (23, 1)
+        assert first not in {label.item_id for label in folder.labels()}
+
+
+def test_another_session_goes_on_where_the_last_ended(folder):
+    with session(folder) as made:
+        decide(made, "ann", "A")
+        left = made.state("ann")["item"]["item"]
+    with session(folder) as made:
+        state = made.state("ann")
+        assert (state["done"], state["item"]["item"]) == (1, left)
+        assert made.state("bob")["done"] == 0
+
+
+def test_two_sessions_write_at_once_and_no_line_is_lost_or_mixed(folder):
+    def work(who):
+        with session(folder) as made:
+            for _ in range(24):
+                decide(made, who, "A", note=who * 300)
+
+    threads = [threading.Thread(target=work, args=(who,)) for who in ("ann", "bob", "cho")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    labels = folder.labels()
+    assert len(labels) == 72
+    assert all(label.note == label.annotator * 300 for label in labels)
+
+
+def test_people_are_told_their_agreement_with_each_other_and_the_panel(folder):
+    with session(folder) as made:
+        for who in ("ann", "bob"):
+            for task in made.tasks.values():
+                side = {c: s for s, c in task.sides(made._people[who].key).items()}["north"]
+                made.decide(who, {"item": task.item.item_id, "choice": side})
+        lines = {line["with"]: line for line in made.state("bob")["agreement"]}
+    assert lines["ann"]["same"][0] == 1.0
+    assert lines["ann"]["kappa"] is None  # everyone chose the same one: nothing to compare
+    panel = [v.winner == "north" for v in RunData.load(folder).verdicts]
+    assert lines["the panel"]["same"][0] == pytest.approx(np.mean(panel))
+
+
+def test_without_reveal_nothing_is_told_afterwards_either(folder):
+    with session(folder, reveal=False) as made:
+        state = decide(made, "ann", "A")
+        assert state["last"] is None
+        assert state["agreement"] == []
+        assert "north" not in json.dumps(state)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"choice": "C"},
+        {"choice": None},
+        {"choice": "north"},
+        {"choice": "A", "item": "nowhere"},
+        {"choice": "A", "note": "x" * 2001},
+        {"choice": "A", "scores": {"A": {"Accuracy": 6}}},
+        {"choice": "A", "scores": {"A": {"Accuracy": True}}},
+        {"choice": "A", "scores": {"A": {"Beauty": 3}}},
+        {"choice": "A", "scores": {"Z": {"Accuracy": 3}}},
+        {"choice": "A", "scores": "5"},
+    ],
+)
+def test_what_is_no_decision_is_refused_and_not_written(folder, said):
+    with session(folder) as made:
+        item = made.state("ann")["item"]["item"]
+        with pytest.raises(InputError):
+            made.decide("ann", {"item": item, **said})
+    assert folder.labels() == []
+
+
+@pytest.mark.parametrize("name", ["", "  ", "x" * 61, "a\u202eb", None, 7])
+def test_a_name_is_something_that_can_be_seen(folder, name):
+    with session(folder) as made, pytest.raises(InputError):
+        made.state(name)
+
+
+@contextlib.contextmanager
+def served(folder):
+    with session(folder) as made, ReviewServer(made, live("run")) as server:
+        yield server
+
+
+def post(server, path="/api/decide", *, body=None, **changed):
+    said = {"annotator": "eve", "item": next(iter(server.session.tasks)), "choice": "tie"}
+    headers = {
+        "Host": f"127.0.0.1:{server.port}",
+        "Origin": server.origins[0],
+        "Content-Type": "application/json",
+        "X-Clash-Token": server.token,
+    }
+    headers |= {name.replace("_", "-"): value for name, value in changed.items()}
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+    data = json.dumps(said).encode() if body is None else body
+    connection.putrequest("POST", path, skip_host=True, skip_accept_encoding=True)
+    for name, value in headers.items():
+        if value is not None:
+            connection.putheader(name, value)
+    connection.putheader("Content-Length", str(len(data)))
+    connection.endheaders(data)
+    answer = connection.getresponse()
+    found = answer.status, json.loads(answer.read())
+    connection.close()
+    return found
+
+
+def test_the_page_itself_may_decide(folder):
+    with served(folder) as server:
+        assert post(server)[0] == 200
+        assert post(server, Origin=None)[0] == 200
+        assert len(folder.labels()) == 1
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"X_Clash_Token": "wrong"},
+        {"X_Clash_Token": None},
+        {"X_Clash_Token": "n\u00e4he"},
+        {"Host": "evil.test"},
+        {"Host": "127.0.0.1:1"},
+        {"Host": None},
+        {"Origin": "http://evil.test"},
+        {"Origin": "null"},
+        {"Sec_Fetch_Site": "cross-site"},
+        {"Sec_Fetch_Site": "same-site"},
+        {"Content_Type": "text/plain"},
+        {"Content_Type": "application/x-www-form-urlencoded"},
+    ],
+)
+def test_a_stranger_is_refused_and_writes_nothing(folder, changed):
+    with served(folder) as server:
+        assert post(server, **changed)[0] == 403
+    assert folder.labels() == []
+
+
+@pytest.mark.parametrize("body", [b"[]", b"{", b"\xff", b"[" * 50_000, b'{"annotator": 1}'])
+def test_nonsense_is_answered_in_one_line(folder, body):
+    with served(folder) as server:
+        status, said = post(server, body=body)
+        assert status == 400
+        assert said["error"]
+        assert post(server, "/api/nothing")[0] == 400
+        assert post(server, body=b"x" * 200_000)[0] == 403
+        assert post(server)[0] == 200
+
+
+def test_the_page_holds_nothing_of_the_run_and_may_not_be_framed(folder):
+    with served(folder) as server:
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+        connection.request("GET", "/")
+        answer = connection.getresponse()
+        text = answer.read().decode()
+        assert "frame-ancestors 'none'" in answer.headers["Content-Security-Policy"]
+        assert answer.headers["Cache-Control"] == "no-store"
+        connection.request("GET", "/items.jsonl")
+        assert connection.getresponse().status == 404
+        connection.close()
+    assert server.token not in text
+    assert "colours" not in text
+
+
+def test_a_page_from_disk_holds_no_name_and_its_file_is_read_back(folder, tmp_path):
+    page, file = tmp_path / "page.html", tmp_path / "labels.json"
+    words = ["review", str(folder.path), "--all", "--export-static", str(page)]
+    assert run(words) == 0
+    data = RunData.load(folder)
+    text = page.read_text()
+    assert "north" not in text
+    packed = re.search(r'id="held">([^<]*)<', text)[1]
+    held = json.loads(zlib.decompress(base64.b64decode(packed)))
+    assert "north" not in json.dumps(held)
+    decisions = [
+        {"item": one["item"], "choice": side}
+        for one in held["items"]
+        for side, said in one["responses"].items()
+        if said == data.texts[one["item"]]["south"]
+    ]
+    given = {**held, "annotator": "Dee", "decisions": decisions}
+    file.write_text(json.dumps(given))
+    assert run(["review", str(folder.path), "--import", str(file)]) == 0
+    labels = folder.labels()
+    assert len(labels) == 24
+    assert {(label.winner, label.annotator) for label in labels} == {("south", "Dee")}
+    assert run(["verify", str(folder.path)]) == 0
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"format": "clash-review-1", "key": 1}'])
+def test_a_file_that_no_page_gave_back_is_refused(folder, tmp_path, text):
+    assert returned(text) is None
+    file = tmp_path / "labels.json"
+    file.write_text(text)
+    assert run(["review", str(folder.path), "--import", str(file)]) == 2
+
+
+def test_new_labels_change_the_concordance_and_the_page_says_how_many_more(folder):
+    before = findings_of(RunData.load(folder))
+    with session(folder) as made:
+        for _ in range(20):
+            decide(made, "ann", "tie")
+    after = findings_of(RunData.load(folder))
+    change = changed(before, after, 20)
+    assert before.labelled.n == 8
+    assert after.labelled.n > 20
+    assert after.labelled.concordance.estimate < before.labelled.concordance.estimate or (
+        before.labelled.concordance.estimate == 0
+    )
+    assert change.calibrates
+    assert change.more == more_labels(after.labelled)
+
+
+def test_so_many_more_labels_do_make_the_interval_that_narrow():
+    for right, n in ((40, 50), (3, 3), (25, 50), (300, 300)):
+        known = Labelled(n, wilson(right, n), 0, None, None)
+        more = more_labels(known)
+        centre = (right + 1.92) / (n + 3.84)
+        then = wilson(centre * (n + more), n + more)
+        assert (then.high - then.low) / 2 <= 0.0502
+        if more:
+            less = wilson(centre * (n + more - 10), n + more - 10)
+            assert (less.high - less.low) / 2 > 0.05

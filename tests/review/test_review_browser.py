@@ -1,0 +1,241 @@
+"""The review page in a real browser: by keyboard, reloaded, attacked, and from disk."""
+
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import WebDriverWait
+
+from clash.analysis.rundata import RunData
+from clash.cli.app import run
+from review.browser import Beacon, chrome, hostile
+from review.runs import judged, plain_prompts
+
+
+@pytest.fixture(scope="module")
+def beacon():
+    made = Beacon()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def folder(tmp_path, beacon):
+    evil = hostile(beacon.url)
+    attack = {"id": "attacked", "prompt": evil, "responses": {"north": evil, "south": "Blue."}}
+    return judged(tmp_path, [*plain_prompts(12), attack])
+
+
+@pytest.fixture(scope="module")
+def browsers():
+    with chrome() as first, chrome() as second:
+        yield first, second
+
+
+@pytest.fixture
+def browser(browsers):
+    browsers[0].get("about:blank")
+    browsers[0].get_log("browser")
+    return browsers[0]
+
+
+@contextlib.contextmanager
+def reviewing(folder, *words):
+    """``clash review`` in a process of its own; its address, then it ends as with Ctrl-C."""
+    command = [sys.executable, "-m", "clash", "review", str(folder.path), "--all", "--no-open"]
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    process = subprocess.Popen(
+        [*command, *words],
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "COLUMNS": "200"},
+    )
+    try:
+        yield re.search(r"http://\S+", process.stderr.readline())[0], process
+        if process.poll() is None:
+            process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        assert process.returncode == 0, out + err
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def wait_for(browser, truth):
+    WebDriverWait(browser, 10).until(lambda _: truth())
+
+
+def item(browser):
+    return browser.execute_script("return document.body.dataset.item")
+
+
+def start(browser, url, name):
+    browser.get(url)
+    wait_for(browser, lambda: browser.execute_script("return document.body.dataset.ready"))
+    browser.switch_to.active_element.send_keys(name, Keys.ENTER)
+    wait_for(browser, lambda: item(browser))
+
+
+def press(browser, key):
+    """A key, and the next item."""
+    before = item(browser)
+    browser.find_element(By.TAG_NAME, "body").send_keys(key)
+    wait_for(browser, lambda: item(browser) != before)
+
+
+def progress(browser):
+    return browser.find_element(By.ID, "progress").text
+
+
+def test_a_session_by_keyboard_with_a_reload_in_the_middle(browser, folder):
+    with reviewing(folder) as (url, process):
+        start(browser, url, "Ann")
+        assert "#" not in browser.current_url  # the token does not stay in the address bar
+        first = item(browser)
+        press(browser, "a")
+        assert [one.item_id for one in folder.labels()] == [first]
+        assert browser.find_element(By.ID, "last").text.startswith(f"{first}: A was ")
+        press(browser, "t")
+        press(browser, "x")
+        press(browser, "s")
+        assert progress(browser) == "3 of 13 decided, 1 skipped"
+        here = item(browser)
+        shown = [one.text for one in browser.find_elements(By.CSS_SELECTOR, "#responses pre")]
+        browser.refresh()
+        wait_for(browser, lambda: item(browser) == here)
+        again = [one.text for one in browser.find_elements(By.CSS_SELECTOR, "#responses pre")]
+        assert again == shown
+        press(browser, "u")
+        assert progress(browser).startswith("2 of 13")
+        press(browser, "b")
+        while item(browser):
+            press(browser, "b")
+        assert progress(browser) == "13 of 13 decided"
+        browser.find_element(By.ID, "finish").send_keys(Keys.ENTER)
+        wait_for(browser, lambda: "has ended" in browser.find_element(By.ID, "after").text)
+        process.wait(timeout=60)
+    assert {one.item_id for one in folder.labels()} == {i.item_id for i in folder.items()}
+    report = json.loads((folder.path / "report.json").read_text())
+    assert report["labelled"]["n"] == 13
+    assert run(["verify", str(folder.path)]) == 0
+
+
+def test_a_note_and_scores_by_keyboard_are_not_taken_for_choices(browser, folder):
+    with reviewing(folder) as (url, _):
+        start(browser, url, "Ann")
+        first = item(browser)
+        body = browser.find_element(By.TAG_NAME, "body")
+        body.send_keys("n")
+        browser.switch_to.active_element.send_keys("a better tie than both")
+        assert item(browser) == first
+        browser.find_element(By.CSS_SELECTOR, "#scores select").send_keys("4")
+        browser.switch_to.active_element.send_keys(Keys.ESCAPE)
+        press(browser, "a")
+    (written,) = folder.labels()
+    assert written.note == "a better tie than both"
+    assert list(written.scores[written.winner].values()) == [4]
+
+
+def test_two_people_at_once_and_their_agreement(browsers, folder):
+    with reviewing(folder) as (url, _):
+        for who, browser in zip(("Ann", "Bob"), browsers, strict=True):
+            start(browser, url, who)
+        for _ in range(4):
+            for browser in browsers:
+                press(browser, "t")
+        assert [progress(browser) for browser in browsers] == ["4 of 13 decided"] * 2
+        table = browsers[1].find_element(By.ID, "agreement")
+        table.find_element(By.TAG_NAME, "summary").click()
+        assert "Ann" in table.text
+        assert "100%" in table.text
+    labels = folder.labels()
+    assert {(who, sum(one.annotator == who for one in labels)) for who in ("Ann", "Bob")} == {
+        ("Ann", 4),
+        ("Bob", 4),
+    }
+
+
+def test_a_hostile_response_does_nothing_to_the_page_and_decides_nothing(browser, folder, beacon):
+    beacon.seen.clear()
+    with reviewing(folder) as (url, _):
+        start(browser, url, "Ann")
+        while item(browser) != "attacked":
+            press(browser, "s")
+        time.sleep(0.3)
+        assert browser.execute_script("return window.pwned") is None
+        assert beacon.seen == []
+        assert browser.get_log("browser") == []
+        inside = "#responses img, #responses button, #responses style, #responses a, iframe"
+        assert browser.find_elements(By.CSS_SELECTOR, inside) == []
+        assert "U+202E" in browser.find_element(By.ID, "responses").text
+        wide = "return document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+        assert browser.execute_script(wide)
+        choices = browser.find_element(By.ID, "choices").rect
+        top = browser.execute_script(
+            "return document.elementFromPoint(arguments[0], arguments[1]).closest('#choices') !== null",
+            choices["x"] + 20,
+            choices["y"] + choices["height"] / 2 - browser.execute_script("return scrollY"),
+        )
+        assert top  # nothing lies over the buttons
+    assert folder.labels() == []
+
+
+def test_a_foreign_page_cannot_post_a_decision(browser, folder, beacon):
+    with reviewing(folder) as (url, _):
+        address = url.partition("#")[0]
+        browser.get(f"{beacon.url}/foreign")
+        tried = browser.execute_async_script(
+            """
+            const [address, done] = arguments;
+            const body = JSON.stringify({annotator: "eve", item: "q1", choice: "tie"});
+            Promise.allSettled([
+              fetch(address + "api/decide", {method: "POST", body}),
+              fetch(address + "api/decide", {method: "POST", body, mode: "no-cors"}),
+              fetch(address + "api/decide", {method: "POST", body,
+                headers: {"Content-Type": "application/json", "X-Clash-Token": "guess"}}),
+            ]).then((all) => done(all.map((one) => one.status === "fulfilled" ? one.value.type : "failed")));
+            """,
+            address,
+        )
+        assert browser.current_url == f"{beacon.url}/foreign"
+        assert tried == ["failed"] * 3
+        browser.get(address)  # without the token
+        browser.switch_to.active_element.send_keys("eve", Keys.ENTER)
+        wait_for(browser, lambda: "wrong token" in browser.find_element(By.ID, "error").text)
+    assert folder.labels() == []
+
+
+def test_a_page_from_disk_is_decided_by_keyboard_and_gives_back_a_file(browser, folder, tmp_path):
+    page, downloads = tmp_path / "page.html", tmp_path / "downloads"
+    downloads.mkdir()
+    words = ["review", str(folder.path), "--all", "--export-static", str(page)]
+    assert run(words) == 0
+    browser.execute_cdp_cmd(
+        "Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(downloads)}
+    )
+    start(browser, page.as_uri(), "Dee")
+    choices = {}
+    while here := item(browser):
+        choices[here] = browser.find_element(By.CSS_SELECTOR, "#responses pre").text
+        press(browser, "a")
+    assert browser.get_log("browser") == []
+    browser.find_element(By.ID, "finish").click()
+    wait_for(browser, lambda: list(downloads.glob("*.json")))
+    (file,) = downloads.glob("*.json")
+    assert run(["review", str(folder.path), "--import", str(file)]) == 0
+    texts = RunData.load(folder).texts
+    labels = folder.labels()
+    assert len(labels) == 13
+    for label in labels:
+        if label.item_id != "attacked":
+            assert texts[label.item_id][label.winner].strip() == choices[label.item_id].strip()
+    assert run(["verify", str(folder.path)]) == 0
