@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.analysis.calibration.frame import Frame
-from clash.stats.intervals import Interval, mean_clustered
+from clash.stats.intervals import Interval, mean_clustered, normal_quantile
 from clash.stats.selection import blocks
 from clash.stats.selection.diagnostics import selection_penalty
 from clash.stats.selection.families import FAMILIES
@@ -330,13 +331,24 @@ def _chance(p: Floats, rows: NDArray[np.intp]) -> float:
 
 
 def _gain(panel: Panel, outcomes: Sequence[Outcome]) -> Interval:
-    """Over rows that were tested at least once, each by its mean over splits."""
+    """Mean over rows that were tested, each by its mean over splits.
+
+    Its variance is that over sources, with the splits as they are, plus that over splits: other
+    rows and other labels to learn from would both have given another figure.
+    """
     rows = np.concatenate([o.test_rows for o in outcomes])
     gains = np.concatenate([o.gains for o in outcomes])
     times = np.bincount(rows, minlength=panel.n_rows)
     mean = np.bincount(rows, gains, panel.n_rows) / np.maximum(times, 1)
     tested = times > 0
-    return mean_clustered(mean[tested], panel.group[tested])
+    found = mean_clustered(mean[tested], panel.group[tested])
+    between = Figure.of([float(o.gains.mean()) for o in outcomes])
+    # Folds of a cross-validation share no row, so their spread is that over sources already.
+    shared = len(rows) > int(tested.sum())
+    spread = normal_quantile(found.level) * between.se if shared else 0.0
+    reach = math.hypot(found.half_width, spread)
+    low, high = found.estimate - reach, found.estimate + reach
+    return replace(found, low=low, high=high, method="over rows and splits")
 
 
 def _family_lines(settings: Settings, outcomes: Sequence[Outcome]) -> Iterator[FamilyLine]:
