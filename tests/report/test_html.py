@@ -4,6 +4,7 @@ import base64
 import json
 import re
 import zlib
+from dataclasses import replace
 from html import escape
 from xml.etree import ElementTree as ET
 
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 from clash.analysis.findings import findings_of
+from clash.analysis.pareto import Trade
 from clash.analysis.rundata import RunData
 from clash.analysis.scores import scores
 from clash.cli.app import run
@@ -211,3 +213,28 @@ def test_a_run_where_nothing_was_judged_still_has_a_page(tmp_path):
     data = RunData.load(made)
     text = document(findings_of(data), data, made.path)
     assert "text-0" in text
+
+
+def test_every_picture_stands_beside_its_table(folder, page):
+    data = RunData.load(folder)
+    made = charts.pictures(findings_of(data), scores(data))
+    assert len(made) >= 7
+    for picture in made:
+        assert svg(picture) in page
+
+
+def test_the_front_is_marked_where_quality_has_a_price(folder):
+    found = findings_of(RunData.load(folder))
+    trades = [
+        Trade("dear", 0.9, 0.02, 3.0, None, []),
+        Trade("cheap", 0.6, 0.001, 1.0, None, []),
+        Trade("neither", 0.5, 0.01, 2.0, None, ["cheap"]),
+    ]
+    picture = charts.pareto(replace(found, trades=trades), "cost")
+    places = {w.text: (w.x, w.y, w.tone) for w in picture.shapes if isinstance(w, Word)}
+    assert places["neither"][2] == "muted"
+    assert places["dear"][2] == places["cheap"][2] == "ink"
+    assert places["cheap"][0] < places["neither"][0] < places["dear"][0]
+    assert places["dear"][1] < places["cheap"][1] < places["neither"][1]
+    assert "neither: 50% of the points, $0.0100, dominated by cheap" in picture.about
+    assert charts.pareto(replace(found, trades=trades[:1]), "cost") is None

@@ -222,8 +222,9 @@ def png(picture: Picture) -> bytes:
         axes.set_ylim(y + height, y)
         axes.set_axis_off()
         colours = palette("light")
-        for shape in (_heading(picture), *picture.shapes):
-            axes.add_artist(_artist(shape, colours[shape.tone]))
+        for place, shape in enumerate((_heading(picture), *picture.shapes)):
+            # In the order given, as in SVG: left to itself, lines lie over dots.
+            axes.add_artist(_artist(shape, colours[shape.tone])).set_zorder(place)
         buffer = BytesIO()
         figure.savefig(buffer, format="png", metadata={"Software": None})
     return buffer.getvalue()

@@ -36,7 +36,7 @@ _PICTURES = {
     "Judges": ("position",),
     "Judges among themselves": ("judge-agreement",),
     "Criteria": ("criteria",),
-    "Concordance": ("unanimity",),
+    "Concordance with people": ("unanimity",),
 }
 _GROUPS = {
     "Result": ("Leaderboard", "Pair by pair", "Quality, cost and speed"),
