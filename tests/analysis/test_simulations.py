@@ -6,6 +6,8 @@ import pytest
 
 from clash.analysis.simulations import EXPERIMENTS, Row, Simulation
 from clash.analysis.simulations.findings import Mean
+from clash.analysis.simulations.independent import SETUPS, Setup
+from clash.stats.simulate import IndependentPanel
 
 FEW = {"three-judges": 2, "independent": 8, "curie-weiss": 2, "latent-factor": 2, "weak-factor": 2}
 FEW |= {"calibration-growth": 2, "aggregator-regimes": 2, "interaction-strength": 2}
@@ -32,6 +34,24 @@ def test_independent_judges_meet_table_4_but_for_setup_3(results: dict[str, Simu
         assert rows[f"setup {setup}: EM, priors at the true rates"].standing == "agrees"
     weak = rows["setup 3: EM, one weak prior for all judges"]
     assert weak.ours < weak.paper - 0.03
+
+
+def test_only_one_reading_of_table_4_gives_its_uniform_majority() -> None:
+    """Of five prevalences and three tie rules, balanced classes with ties to class 1 alone."""
+    fitting = [
+        (prevalence, tied)
+        for prevalence in (0.3, 0.4, 0.5, 0.6, 0.7)
+        for tied in (0.0, 0.5, 1.0)
+        if all(_within(setup, prevalence, tied) for setup in SETUPS)
+    ]
+    assert fitting == [(0.5, 1.0)]
+
+
+def _within(setup: Setup, prevalence: float, tied: float) -> bool:
+    panel = IndependentPanel.of(setup.sensitivity, setup.specificity, prevalence)
+    ours = panel.majority_accuracy(tied)
+    error = (ours * (1 - ours) / 4000) ** 0.5
+    return abs(ours - setup.uniform) < 3 * error + 5e-4
 
 
 def test_curie_weiss_meets_theorem_2_and_glauber_does_not(results: dict[str, Simulation]) -> None:

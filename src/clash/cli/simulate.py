@@ -1,14 +1,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from clash.cli.common import AsJson, Seed
+
+if TYPE_CHECKING:
+    from clash.analysis.simulations import Simulation
 
 
 def simulate(
     name: Annotated[
-        str | None, typer.Argument(help="Which simulation; 'all' for every one. See --list.")
+        str | None, typer.Argument(help="Which simulation; `all` for every one. See --list.")
     ] = None,
     show_list: Annotated[
         bool, typer.Option("--list", help="List the simulations and stop.")
@@ -17,40 +22,33 @@ def simulate(
         int | None,
         typer.Option(min=2, help="Monte Carlo replications; default: enough for a first look."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the random numbers.")] = 0,
     out: Annotated[
-        Path | None, typer.Option(help="Folder for figures (SVG and PNG) and simulations.json.")
+        Path | None,
+        typer.Option("--out", "-o", help="Folder for figures (SVG, PNG) and simulations.json."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    seed: Seed = None,
+    as_json: AsJson = False,
 ) -> None:
     """Rerun the published simulations and print them beside their figures."""
-    from rich.console import Console
-
     from clash.analysis.simulations import EXPERIMENTS
+    from clash.cli.common import print_json, stdout
     from clash.report import simulations as report
+    from clash.report.terminal import show_table
 
+    if show_list and as_json:
+        print_json({"simulations": {key: e.shows for key, e in EXPERIMENTS.items()}})
+        return
     if show_list:
-        if as_json:
-            _print_json({"simulations": {key: e.shows for key, e in EXPERIMENTS.items()}})
-        else:
-            report.listing(EXPERIMENTS, Console())
+        show_table(stdout(), report.listing(EXPERIMENTS))
         return
-    results = [
-        experiment.run(seed, replications or experiment.replications)
-        for experiment in (EXPERIMENTS[key] for key in _chosen(name, list(EXPERIMENTS)))
-    ]
+    chosen = [EXPERIMENTS[key] for key in _chosen(name, list(EXPERIMENTS))]
+    results = [e.run(seed or 0, replications or e.replications) for e in chosen]
     record = {"simulations": [report.as_json(result) for result in results]}
-    written = [] if out is None else _write(out, record)
-    if out is not None:
-        written += [path for result in results for path in report.write_plots(result, out)]
+    written = [] if out is None else _write(out, record, results)
     if as_json:
-        _print_json({**record, "written": [str(path) for path in written]})
+        print_json({**record, "written": written})
         return
-    console = Console()
-    for result in results:
-        report.show(result, console)
-    for path in written:
-        typer.echo(f"wrote {path}")
+    _print(results, written)
 
 
 def _chosen(name: str | None, known: list[str]) -> list[str]:
@@ -67,18 +65,31 @@ def _chosen(name: str | None, known: list[str]) -> list[str]:
     return [name]
 
 
-def _print_json(record: dict[str, Any]) -> None:
+def _write(out: Path, record: dict[str, Any], results: list[Simulation]) -> list[str]:
     import json
 
-    from clash import __version__
-
-    typer.echo(json.dumps({"clash": __version__, **record}))
-
-
-def _write(out: Path, record: dict[str, Any]) -> list[Path]:
-    import json
+    from clash.report import simulations as report
 
     out.mkdir(parents=True, exist_ok=True)
     path = out / "simulations.json"
     path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-    return [path]
+    figures = [figure for result in results for figure in report.write_plots(result, out)]
+    return [str(path), *map(str, figures)]
+
+
+def _print(results: list[Simulation], written: list[str]) -> None:
+    from rich.padding import Padding
+    from rich.text import Text
+
+    from clash.cli.common import stdout
+    from clash.report import simulations as report
+    from clash.report.terminal import show_table
+
+    console = stdout()
+    for result in results:
+        show_table(console, report.table(result))
+        console.print(Padding(Text(report.setting(result), style="dim"), (0, 0, 1, 2)))
+        for finding in result.findings:
+            console.print(Padding(Text(f"• {finding}"), (0, 0, 0, 1)))
+    for path in written:
+        console.print(f"wrote {path}", soft_wrap=True, markup=False)
