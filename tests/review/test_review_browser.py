@@ -122,6 +122,9 @@ def test_a_session_by_keyboard_with_a_reload_in_the_middle(browser, folder):
         assert progress(browser) == "13 of 13 decided"
         browser.find_element(By.ID, "finish").send_keys(Keys.ENTER)
         wait_for(browser, lambda: "has ended" in browser.find_element(By.ID, "after").text)
+        told = browser.find_element(By.ID, "after").text
+        assert "labelled items: 13 (before: 4)" in told
+        assert "concordance with the labels: " in told
         process.wait(timeout=60)
     assert {one.item_id for one in folder.labels()} == {i.item_id for i in folder.items()}
     report = json.loads((folder.path / "report.json").read_text())

@@ -8,9 +8,14 @@ import typer
 from clash.cli.common import AsJson, Out, Quiet, RunArgument, Seed
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from clash.analysis.findings import Findings
     from clash.analysis.rundata import RunData
+    from clash.review.page import Page
     from clash.review.queue import Task
+    from clash.review.server import ReviewServer
+    from clash.review.session import Session
     from clash.store.folder import RunFolder
 
 _SEED = 42
@@ -59,8 +64,11 @@ def review(
 
     from clash.analysis.findings import findings_of
     from clash.analysis.rundata import RunData
+    from clash.cli.common import say
     from clash.errors import ConfigError, RunFolderError
+    from clash.review.page import live
     from clash.review.queue import queue
+    from clash.review.session import Session
     from clash.store.folder import RunFolder
 
     if everything and sample is not None:
@@ -80,9 +88,14 @@ def review(
     if back is not None:
         written = _take_in(folder, data, back)
     else:
-        written = _hold(
-            folder, data, tasks, annotator, reveal=reveal, browse=browse, port=port, quiet=quiet
-        )
+        page = live(folder.path.name, annotator)
+        with Session(folder, data, tasks, reveal=reveal) as session:
+            if tasks:
+                summary = _summary(folder, before, session)
+                _hold(_server(session, page, port, summary), browse=browse, quiet=quiet)
+            else:
+                say("the panel was unanimous and sure everywhere: --all or --sample N review that")
+            written = session.written
     _conclude(folder, before, written, as_json=as_json)
 
 
@@ -140,36 +153,31 @@ def _take_in(folder: RunFolder, data: RunData, back: Path) -> int:
     return len(records)
 
 
-def _hold(
-    folder: RunFolder,
-    data: RunData,
-    tasks: list[Task],
-    annotator: str,
-    *,
-    reveal: bool,
-    browse: bool,
-    port: int,
-    quiet: bool,
-) -> int:
-    """Serve the page until someone finishes, here or there; how many decisions were written."""
+def _server(
+    session: Session, page: Page, port: int, summary: Callable[[], list[str]]
+) -> ReviewServer:
+    """A server that has its port.
+
+    Raises:
+        InputError: the port is taken, or not ours to take.
+    """
+    from clash.errors import InputError
+    from clash.review.server import ReviewServer
+
+    try:
+        return ReviewServer(session, page, port, summary)
+    except OSError as error:
+        raise InputError(f"cannot be listened on: {error.strerror}", field="--port") from None
+
+
+def _hold(server: ReviewServer, *, browse: bool, quiet: bool) -> None:
+    """Serve the page until someone finishes, here or there."""
     import webbrowser
 
     from clash.cli.common import say
-    from clash.errors import InputError
-    from clash.review.page import live
-    from clash.review.server import ReviewServer
-    from clash.review.session import Session
 
-    if not tasks:
-        say("the panel was unanimous and sure on every item; --all or --sample N review them")
-        return 0
-    session = Session(folder, data, tasks, reveal=reveal)
-    try:
-        server = ReviewServer(session, live(folder.path.name, annotator), port)
-    except OSError as error:
-        raise InputError(f"cannot be listened on: {error.strerror}", field="--port") from None
     with server:
-        say(f"{len(tasks)} items to decide: {server.url}", style="bold")
+        say(f"{len(server.session.tasks)} items to decide: {server.url}", style="bold")
         if not quiet:
             say("Finish on the page or Ctrl-C here ends it and rebuilds the report")
         if browse:
@@ -178,8 +186,20 @@ def _hold(
             server.ended.wait()
         except KeyboardInterrupt:
             say("ending")
-    session.close()
-    return session.written
+
+
+def _summary(folder: RunFolder, before: Findings, session: Session) -> Callable[[], list[str]]:
+    """What the page tells at the end: the report on the labels there are by then."""
+
+    def told() -> list[str]:
+        from clash.analysis.findings import findings
+        from clash.analysis.relabelled import changed
+        from clash.report.relabelled import lines
+
+        change = changed(before, findings(folder), session.written)
+        return lines(change, str(folder.path))
+
+    return told
 
 
 def _conclude(folder: RunFolder, before: Findings, written: int, *, as_json: bool) -> None:

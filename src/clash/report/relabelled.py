@@ -38,6 +38,13 @@ def table(found: Changed, run: str) -> Table:
     )
 
 
+def lines(found: Changed, run: str) -> list[str]:
+    """The same in words, for the page."""
+    made = table(found, run)
+    rows = [f"{row[0].strip()}: {row[2]} (before: {row[1] or NONE})" for row in made.rows]
+    return [made.title, *rows, *made.notes]
+
+
 def _next(found: Changed, run: str) -> list[str]:
     notes = []
     if found.more:

@@ -42,7 +42,7 @@
     };
     return {
       state: () => ask("state"), decide: (said) => ask("decide", said), undo: () => ask("undo"),
-      finish: async () => { await ask("finish"); return "The session has ended; the report is being rebuilt. You can close this page."; },
+      finish: async () => ["The session has ended; the report is being rebuilt. You can close this page.", "", ...(await ask("finish")).told].join("\n"),
       after: "Finish ends the session for everyone and rebuilds the report.",
     };
   };
@@ -185,7 +185,7 @@
       const words = await where.finish();
       if (!$("held").textContent) { $("task").hidden = true; $("finish").hidden = true; state = null; }
       $("end").hidden = false;
-      $("after").textContent = words;
+      $("after").replaceChildren(text(words));
     } catch (error) { $("error").textContent = error.message; }
   });
   addEventListener("keydown", (event) => {

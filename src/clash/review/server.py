@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from clash.errors import ClashError, InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from clash.review.page import Page
     from clash.review.session import Session
 
@@ -38,10 +40,17 @@ class ReviewServer:
         session: what is decided.
         page: the page and its policy.
         port: 0 is any free one.
+        summary: what to tell when someone finishes, in lines.
     """
 
-    def __init__(self, session: Session, page: Page, port: int = 0) -> None:
-        self.session, self.page = session, page
+    def __init__(
+        self,
+        session: Session,
+        page: Page,
+        port: int = 0,
+        summary: Callable[[], list[str]] = list,
+    ) -> None:
+        self.session, self.page, self._summary = session, page, summary
         self.token = secrets.token_urlsafe(24)
         self.ended = threading.Event()
         self._server = ThreadingHTTPServer(("127.0.0.1", port), _handler(self))
@@ -83,8 +92,9 @@ class ReviewServer:
             case "/api/undo":
                 return self.session.undo(who)
             case "/api/finish":
+                told = self._summary()
                 self.ended.set()
-                return {"ended": True}
+                return {"told": told}
             case _:
                 raise InputError(f"no {path}")
 

@@ -7,7 +7,7 @@ import threading
 import unicodedata
 from collections import defaultdict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from clash.analysis.labelled import matches
 from clash.errors import InputError
@@ -66,6 +66,12 @@ class Session:
         mend(path)
         self._journal = Journal(path)
         self.written = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """Sync and close the labels."""
