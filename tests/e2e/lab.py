@@ -116,6 +116,12 @@ class Lab:
         assert done.code == code, (done.code, done.out, done.err)
         return self.folder(run)
 
+    def resumed(self, *words: object, code: int = 0, **environ: str) -> Folder:
+        """``clash resume runs/run`` in this process."""
+        done = self.here("resume", "runs/run", *words, **environ)
+        assert done.code == code, (done.code, done.out, done.err)
+        return self.folder()
+
     def start(self, *words: object, **environ: str) -> subprocess.Popen[str]:
         """``clash WORDS``, begun."""
         return subprocess.Popen(

@@ -268,7 +268,7 @@ def test_models_that_refused_for_good_are_named_and_the_exit_code_is_4(storm):
 
 
 def test_the_storm_passes_the_audit(storm):
-    done = storm.lab("verify", "runs/run")
+    done = storm.lab.here("verify", "runs/run")
     assert done.code == 0, done.out
 
 
@@ -276,7 +276,7 @@ def test_a_resumed_run_asks_again_what_may_be_mended_and_nothing_else(storm):
     lab, server = storm.lab, storm.lab.server
     before = storm.run.answered()
     server.clear()  # the weather is fine now
-    run = lab.resume()  # what was refused, blocked or unreadable stays so, within max_failed
+    run = lab.resumed()  # what was refused, blocked or unreadable stays so, within max_failed
     asked = Counter(seen.model for seen in server.calls)
     again = {row.id: row.failed for row in ROWS if row.errors not in (None, "too_long", "blocked")}
     refused = {name: times for name, (_, times, _) in LADDER.items()}
@@ -288,4 +288,4 @@ def test_a_resumed_run_asks_again_what_may_be_mended_and_nothing_else(storm):
     left = {j["judge"] for j in run.judgments() if j["ranking"] is None}
     assert left == {row.id for row in ROWS if row.failed and row.id not in again}
     assert run.manifest["stopped"] == {}
-    assert lab("verify", "runs/run").code == 0
+    assert lab.here("verify", "runs/run").code == 0

@@ -36,7 +36,7 @@ def lay(lab: Lab) -> None:
 def undisturbed(tmp_path_factory: pytest.TempPathFactory, server: WireServer) -> Folder:
     lab = Lab(tmp_path_factory.mktemp("undisturbed"), server, server.environ("compatible"))
     lay(lab)
-    run = lab.eval(*WORDS)
+    run = lab.judged(*WORDS)
     assert len(run.lines("calls")) == CALLS
     return run
 
@@ -65,13 +65,13 @@ def test_killed_at_any_moment_a_run_comes_to_the_same_verdicts(lab, undisturbed,
         assert process.returncode == -signal.SIGKILL
         words = ("resume", "runs/run", "--concurrency", 6)
     lab.server.latency_s = 0.0
-    run = lab.resume()
+    run = lab.resumed()
     assert verdicts(run) == verdicts(undisturbed)
     assert len(run.answered()) == len(set(run.answered())) == CALLS
     # What was in flight at a kill is lost, and only that.
     assert CALLS <= lab.server.count(paid=True) <= CALLS + 2 * 6
     assert run.manifest["status"] == "complete"
-    assert lab("verify", "runs/run").code == 0
+    assert lab.here("verify", "runs/run").code == 0
 
 
 def test_killed_while_the_folder_is_made_a_run_is_whole_or_refused(lab):
@@ -97,7 +97,7 @@ def test_killed_while_the_folder_is_made_a_run_is_whole_or_refused(lab):
 def offline(tmp_path_factory: pytest.TempPathFactory, server: WireServer) -> Folder:
     """A complete run of the baseline judges, which needs no server."""
     lab = Lab(tmp_path_factory.mktemp("offline"), server)
-    return lab.eval(assets.path("datasets", "quickstart.yaml"), "--limit", 4)
+    return lab.judged(assets.path("datasets", "quickstart.yaml"), "--limit", 4)
 
 
 def shortened(run: Folder, name: str, by: int) -> None:
@@ -170,10 +170,10 @@ def test_ctrl_c_once_finishes_what_is_in_flight_and_begins_nothing_more(lab, und
     assert len(server.calls) <= begun + 4
     assert len(run.answered()) == server.count(paid=True) == len(server.calls) < CALLS
     assert run.manifest["status"] == "partial"
-    assert lab("verify", "runs/run").code == 0
+    assert lab.here("verify", "runs/run").code == 0
 
     server.latency_s = 0.0
-    run = lab.resume()
+    run = lab.resumed()
     assert verdicts(run) == verdicts(undisturbed)
     assert server.count(paid=True) == len(run.answered()) == CALLS
     assert server.paid_twice() == []
@@ -192,7 +192,7 @@ def test_ctrl_c_does_not_wait_for_a_retry(lab):
     assert process.returncode == 130, err
     assert [a["error_class"] for a in lab.folder().attempts("a")] == ["rate_limit"]
     assert lab.folder().lines("judgments") == []
-    run = lab.resume()
+    run = lab.resumed()
     assert [a["attempt"] for a in run.attempts("a")] == [1, 2]
 
 
@@ -211,7 +211,7 @@ def test_ctrl_c_twice_stops_at_once_and_the_run_can_be_resumed(lab, undisturbed)
     assert process.returncode == 130
     assert lab.folder().lines("calls") == []
     lab.server.latency_s = 0.0
-    assert verdicts(lab.resume()) == verdicts(undisturbed)
+    assert verdicts(lab.resumed()) == verdicts(undisturbed)
 
 
 def test_a_lock_on_a_removed_file_is_no_lock(offline, tmp_path):

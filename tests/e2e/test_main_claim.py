@@ -174,7 +174,7 @@ def test_the_sums_of_the_report_are_those_of_the_records(whole):
 
 def test_the_audit_passes(whole):
     lab, run, _ = whole
-    done = lab("verify", run.path, "--json")
+    done = lab.here("verify", run.path, "--json")
     assert done.code == 0, done.out
     assert done.json["ok"] is True
 
@@ -212,7 +212,7 @@ def flipped(data: bytes, where: int, mask: int) -> bytes:
 
 
 @pytest.mark.parametrize("name", FILES)
-@pytest.mark.parametrize("draw", range(4))
+@pytest.mark.parametrize("draw", range(3))
 def test_one_flipped_bit_anywhere_fails_the_audit_which_names_the_file(altered, name, draw):
     rng = random.Random(f"{name} {draw}")
 

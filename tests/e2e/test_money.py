@@ -45,7 +45,7 @@ def whole_cost(server, tmp_path_factory) -> float:
     lab = Lab(tmp_path_factory.mktemp("whole"), server, server.environ("compatible"))
     server.clear()
     lay(lab)
-    run = lab.eval(*WORDS)
+    run = lab.judged(*WORDS)
     assert run.manifest["cost_usd"] == pytest.approx(billed(lab))
     assert run.manifest["cost_is_lower_bound"] is False
     return billed(lab)
@@ -58,22 +58,22 @@ def test_with_64_calls_in_flight_the_cap_holds_and_the_rest_can_be_bought_later(
     lay(lab)
     lab.server.latency_s = 0.02
     cap = round(whole_cost * share, 6)
-    done = lab("eval", *WORDS, "--run-id", "run", "--max-cost", cap, "--concurrency", 64)
+    done = lab.here("eval", *WORDS, "--run-id", "run", "--max-cost", cap, "--concurrency", 64)
     assert done.code == 3, done.err
     assert 0 < billed(lab) <= cap
     run = lab.folder()
     assert run.manifest["cost_usd"] == pytest.approx(billed(lab))
     assert run.manifest["status"] == "partial"
     assert f"the budget of ${cap} does not pay for another call" in done.err
-    assert lab("verify", "runs/run").code == 0
+    assert lab.here("verify", "runs/run").code == 0
     # The cap was put to use: not even the dearest call would have fitted into what is left.
     worst = max(held["usd"] for held in run.lines("reservations"))
     assert billed(lab) + worst > cap
 
-    again = lab("resume", "runs/run")
+    again = lab.here("resume", "runs/run")
     assert again.code == 3
     assert billed(lab) <= cap
-    run = lab.resume("--max-cost", 10)
+    run = lab.resumed("--max-cost", 10)
     assert run.manifest["status"] == "complete"
     assert billed(lab) == pytest.approx(whole_cost)
     assert run.manifest["cost_usd"] == pytest.approx(whole_cost)
@@ -92,13 +92,13 @@ def test_the_cap_holds_over_kills_and_resumes(lab, whole_cost):
         process.communicate()
         words = ("resume", "runs/run")
     lab.server.latency_s = 0.0
-    run = lab.resume(code=3)
+    run = lab.resumed(code=3)
     # What was in flight at a kill may have been billed, and nobody can know.
     bill = billed(lab, lost=CAPPED["max_tokens"])
-    assert run.manifest["cost_usd"] == pytest.approx(billed(lab))
+    assert run.manifest["cost_usd"] <= billed(lab) + 1e-9
     assert run.manifest["cost_usd"] < bill <= cap
     assert run.manifest["cost_is_lower_bound"] is True
-    assert lab("verify", "runs/run").code == 0
+    assert lab.here("verify", "runs/run").code == 0
 
 
 def test_the_cap_holds_where_answers_are_billed_and_lost(lab, whole_cost):
@@ -107,7 +107,7 @@ def test_the_cap_holds_where_answers_are_billed_and_lost(lab, whole_cost):
     lab.server.misbehave(faults.truncated(), every=5)
     cap = round(whole_cost / 3, 6)
     lab.write("clash.yaml", {"limits": {"max_cost": cap}})
-    run = lab.eval(*WORDS, code=3)
+    run = lab.judged(*WORDS, code=3)
     assert 0 < billed(lab) <= cap
     lost = [c for c in run.lines("calls") if c["error_class"] == "connection"]
     assert lost
@@ -118,14 +118,14 @@ def test_the_cap_holds_where_answers_are_billed_and_lost(lab, whole_cost):
 def test_a_cap_that_cannot_hold_is_refused_before_anything_is_asked(lab):
     lab.prompts(2)
     lab.panel("compatible/a", {"model": "compatible/b", "price": PRICE})
-    refused = lab("eval", *WORDS, "--run-id", "run", "--max-cost", 1)
+    refused = lab.here("eval", *WORDS, "--run-id", "run", "--max-cost", 1)
     assert refused.code == 2
     assert "the price of compatible/a is unknown" in refused.err
     assert "--allow-unknown-price" in refused.err
     assert not (lab.path / "runs").exists()
     assert lab.server.count() == 0
 
-    run = lab.eval(*WORDS, "--max-cost", 1, "--allow-unknown-price", code=0)
+    run = lab.judged(*WORDS, "--max-cost", 1, "--allow-unknown-price")
     assert lab.server.count() == 4
     assert run.manifest["cost_is_lower_bound"] is True
     assert [a["cost_usd"] for a in run.attempts("a")] == [None, None]
@@ -136,8 +136,8 @@ def test_nor_can_a_cap_be_put_on_a_run_that_is_resumed(lab):
     lab.panel("compatible/a")
     lab.server.misbehave(faults.server_error(), times=math.inf)
     lab.write("clash.yaml", {"limits": {"max_attempts": 1}})
-    sealed = lab.eval(*WORDS, code=3).manifest
-    refused = lab("resume", "runs/run", "--max-cost", 1)
+    sealed = lab.judged(*WORDS, code=3).manifest
+    refused = lab.here("resume", "runs/run", "--max-cost", 1)
     assert refused.code == 2
     assert "the price of compatible/a is unknown" in refused.err
     assert lab.folder().manifest == sealed  # it was not even touched
@@ -146,7 +146,7 @@ def test_nor_can_a_cap_be_put_on_a_run_that_is_resumed(lab):
 def test_an_unknown_price_is_said_loudly(lab):
     lab.prompts(1)
     lab.panel("compatible/a")
-    done = lab("eval", *WORDS)
+    done = lab.here("eval", *WORDS)
     assert "price unknown: compatible/a; costs are lower bounds" in done.err
 
 
@@ -156,7 +156,7 @@ def test_an_unknown_price_is_said_loudly(lab):
 def test_a_dry_run_makes_no_call_and_no_folder_and_needs_no_key(lab):
     lab.prompts(3, candidates=())
     lab.panel("openai/gpt-5.2", {"model": "compatible/b", "price": PRICE})
-    done = lab(
+    done = lab.here(
         *("eval", "prompts.yaml", "--panel", "panel.yaml", "--models", "openai/gpt-5.2-pro"),
         *("--models", "openai/gpt-5.2,anthropic/claude-opus-4-5", "--dry-run"),
         OPENAI_API_KEY="",
@@ -184,8 +184,8 @@ def test_what_a_dry_run_foretells_comes_true(lab):
             "repeat": 2,
         },
     )
-    told = lab("eval", "prompts.yaml", "--dry-run", "--json").json
-    run = lab.eval("prompts.yaml")
+    told = lab.here("eval", "prompts.yaml", "--dry-run", "--json").json
+    run = lab.judged("prompts.yaml")
     purposes = {"generate": 6, "criteria": 6, "judge": (2 + 1) * 6 * 2}
     assert {
         purpose: sum(line["calls"] for line in told["plan"] if line["purpose"] == purpose)

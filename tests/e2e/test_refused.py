@@ -25,7 +25,7 @@ def test_a_wrong_key_stops_its_judge_alone_and_the_right_one_completes_the_run(l
     wrong = {"model": "openrouter/vendor/c", "api_key_env": "MINE", "concurrency": 1}
     lab.panel(*judges("a", "b"), {**wrong, "id": "c"})
     words = ("prompts.yaml", "--panel", "panel.yaml", "--criteria", "none")
-    run = lab.eval(*words, code=4, MINE="sk-or-v1-wrong0wrong0wrong0")
+    run = lab.judged(*words, code=4, MINE="sk-or-v1-wrong0wrong0wrong0")
 
     assert all(j["ranking"] for j in run.judgments("a") + run.judgments("b"))
     failed = run.judgments("c")
@@ -39,12 +39,12 @@ def test_a_wrong_key_stops_its_judge_alone_and_the_right_one_completes_the_run(l
     assert "wrong0wrong0" not in text
 
     lab.server.clear()
-    run = lab.resume(MINE=lab.server.keys["openrouter"])
+    run = lab.resumed(MINE=lab.server.keys["openrouter"])
     assert Counter(seen.model for seen in lab.server.calls) == {"vendor/c": 3}
     assert all(j["ranking"] for j in run.judgments())
     assert run.manifest["stopped"] == {}
     assert run.manifest["status"] == "complete"
-    assert lab("verify", "runs/run").code == 0
+    assert lab.here("verify", "runs/run").code == 0
 
 
 def test_below_the_quorum_there_is_no_verdict_and_the_reason_is_told(lab):
@@ -52,7 +52,7 @@ def test_below_the_quorum_there_is_no_verdict_and_the_reason_is_told(lab):
     lab.server.misbehave(faults.refusal(), model="a", times=ALWAYS)
     lab.server.misbehave(faults.refusal(), model="b", nth=1)
     lab.panel(*judges("a", "b", "c"))
-    run = lab.eval("prompts.yaml", "--panel", "panel.yaml", "--criteria", "none", code=3)
+    run = lab.judged("prompts.yaml", "--panel", "panel.yaml", "--criteria", "none", code=3)
     failed = Counter(j["item_id"] for j in run.judgments() if j["ranking"] is None)
     for verdict in run.lines("verdicts"):
         if failed[verdict["item_id"]] == 1:
@@ -75,7 +75,7 @@ def test_more_failures_than_max_failed_make_a_run_incomplete(lab, allowed, code)
     lab.server.misbehave(faults.refusal(), model="a", times=ALWAYS)
     lab.panel(*judges("a", "b", "c"))
     lab.write("clash.yaml", {"limits": {"max_failed": allowed}, "criteria": {"mode": "none"}})
-    run = lab.eval("prompts.yaml", "--panel", "panel.yaml", code=code)
+    run = lab.judged("prompts.yaml", "--panel", "panel.yaml", code=code)
     assert run.manifest["status"] == ("complete" if code == 0 else "partial")
 
 
@@ -83,7 +83,7 @@ def test_a_run_that_no_judge_could_judge_has_failed(lab):
     lab.prompts(2)
     lab.server.misbehave(faults.not_found(), vendor="compatible", times=ALWAYS)
     lab.panel(*judges("a", "b"))
-    run = lab.eval("prompts.yaml", "--panel", "panel.yaml", "--criteria", "none", code=4)
+    run = lab.judged("prompts.yaml", "--panel", "panel.yaml", "--criteria", "none", code=4)
     assert run.manifest["status"] == "failed"
     assert {v["abstained"].partition(":")[0] for v in run.lines("verdicts")} == {
         "every judge failed"
@@ -104,7 +104,7 @@ def test_what_a_candidate_says_is_its_response_even_a_refusal_and_silence_is_non
     lab.server.misbehave(faults.empty(), model="ada")
     lab.server.misbehave(faults.too_long(), model="ada")
     lab.write("clash.yaml", {"limits": {"concurrency": 1}, "observers": []})
-    run = lab.eval(
+    run = lab.judged(
         *("prompts.yaml", "--models", "compatible/ada", "--panel", "panel.yaml"),
         *("--criteria", "none"),
         code=3,
@@ -133,7 +133,7 @@ def test_two_of_three_responses_are_judged_and_the_third_candidate_was_not_judge
     lab.prompts(1, candidates=("x", "y"))
     lab.server.misbehave(faults.safety(), model="ada", times=ALWAYS)
     lab.panel(*judges("a"))
-    run = lab.eval(
+    run = lab.judged(
         *("prompts.yaml", "--models", "compatible/ada", "--panel", "panel.yaml"),
         *("--criteria", "none", "--observers", "none"),
     )
@@ -165,7 +165,7 @@ def test_a_criteria_model_that_fails_leaves_the_generic_four_and_the_reason(lab)
     for fault, _ in NO_CRITERIA:
         lab.server.misbehave(fault, model="writer")
     lab.panel(*judges("a"), criteria={"model": "compatible/writer", "concurrency": 1})
-    run = lab.eval("prompts.yaml", "--panel", "panel.yaml")
+    run = lab.judged("prompts.yaml", "--panel", "panel.yaml")
     found = run.lines("criteria")
     assert [record["source"] for record in found] == ["fallback"] * n + ["dynamic"]
     for record, (_, reason) in zip(found, NO_CRITERIA, strict=False):
@@ -179,7 +179,7 @@ def test_a_criteria_model_that_does_not_exist_stops_no_judge(lab):
     lab.prompts(2)
     lab.server.misbehave(faults.not_found(), model="writer", times=ALWAYS)
     lab.panel(*judges("a"), criteria={"model": "compatible/writer", "concurrency": 1})
-    run = lab.eval("prompts.yaml", "--panel", "panel.yaml", code=4)
+    run = lab.judged("prompts.yaml", "--panel", "panel.yaml", code=4)
     assert lab.server.count(model="writer") == 1
     assert [r["error"].partition(":")[0] for r in run.lines("criteria")] == ["not_found"] * 2
     assert all(v["ranking"] for v in run.lines("verdicts"))
@@ -211,7 +211,7 @@ def test_the_sdks_failures_come_to_the_same_causes(lab):
             panel.append({"model": f"{vendor}/{name}", "price": PRICE})
         panel.append({"model": f"{vendor}/keyless-{vendor}", "api_key_env": "WRONG"})
     lab.panel(*panel, *judges(*"abcdefghijklmnopqrstuvwxyz"))
-    run = lab.eval(
+    run = lab.judged(
         *("prompts.yaml", "--panel", "panel.yaml", "--criteria", "none"), code=4, WRONG="k" * 20
     )
     found = {
