@@ -72,11 +72,13 @@ def line(panel: Panel, votes: Votes) -> str:
         measure.effective(e, m) for e, m in ((known, measured), (inferred, blind))
     )
     pairs = [off_diagonal(m.correlations.pooled) for m in (measured, blind)]
+    if pairs[0].shape != pairs[1].shape:
+        raise ValueError(f"{panel.name}: a judge voted on no labelled row")
     both = ~np.isnan(pairs).any(axis=0)
     alike = np.corrcoef(pairs[0][both], pairs[1][both])[0, 1] if both.sum() > 2 else np.nan
     blocs = [
         f"**{len(bloc.judges)}**" if bloc.near_copies else str(len(bloc.judges))
-        for bloc in measure.blocs(known, measured, votes.judges)
+        for bloc in measure.blocs(known, measured, [votes.judges[k] for k in known.rows.judges])
     ]
     cells = [
         panel.name,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from clash.analysis.dependence import METHODS, Dependence, Options, diagnose
 from clash.analysis.encode import VoteRow, Votes, encode, read_votes
 from clash.errors import ConfigError, NotIdentifiedError, StatisticsError
+from clash.report.dependence import as_json
 from clash.stats.simulate import IndependentPanel
 
 SHARED = Path(__file__).resolve().parents[2] / "../shared/data/votes"
@@ -237,6 +239,63 @@ def test_what_cannot_be_done_is_refused() -> None:
 def pair_of_three() -> Votes:
     sample = IndependentPanel.of([0.8] * 3, [0.8] * 3).sample(100, np.random.default_rng(5))
     return votes_of(sample.votes, list("abc"))
+
+
+def test_a_judge_that_never_voted_is_left_out_and_named() -> None:
+    sample = IndependentPanel.of([0.8] * 4, [0.8] * 4).sample(150, np.random.default_rng(7))
+    matrix = sample.votes.astype(int)
+    matrix[:, 1] = -1
+    found = diagnose(votes_of(matrix, list("abcd")), Options(bootstrap=20))
+    assert found.panel.judges == ("a", "c", "d")
+    assert "left out, for they never voted: b" in found.caveats
+    assert found.effective.judges == 3
+
+
+def test_pairs_that_hardly_met_are_not_correlated() -> None:
+    sample = IndependentPanel.of([0.8] * 4, [0.8] * 4).sample(150, np.random.default_rng(8))
+    matrix = sample.votes.astype(int)
+    matrix[9:, 0] = -1
+    found = diagnose(votes_of(matrix, list("abcd")), Options(bootstrap=20))
+    pairs = {(pair.first, pair.second): pair for pair in found.pairs}
+    assert pairs["a", "b"].together == 9
+    assert pairs["a", "b"].correlation is None
+    assert pairs["b", "c"].correlation is not None
+
+
+DEGENERATE = {
+    "all say one": lambda votes, truth: np.ones_like(votes),
+    "all are right": lambda votes, truth: np.repeat(truth[:, None], 4, axis=1),
+    "all are wrong": lambda votes, truth: 1 - np.repeat(truth[:, None], 4, axis=1),
+    "all tie": lambda votes, truth: np.full_like(votes, 2),
+    "one is constant": lambda votes, truth: np.where(np.arange(4) == 0, 1, votes),
+    "one is a copy": lambda votes, truth: votes[:, [0, 0, 2, 3]],
+    "two halves never meet": lambda votes, truth: np.where(
+        (np.arange(len(votes)) < len(votes) / 2)[:, None] == (np.arange(4) < 2), -1, votes
+    ),
+    "three items": lambda votes, truth: votes[:3],
+}
+
+
+NOTHING_TO_ESTIMATE = {"all say one", "all are right", "all are wrong", "all tie", "three items"}
+
+
+@pytest.mark.parametrize("name", DEGENERATE)
+@pytest.mark.parametrize("use_labels", [True, False])
+def test_degenerate_votes_are_diagnosed_or_refused(name: str, use_labels: bool) -> None:
+    """Never a traceback, a warning or a NaN in the JSON: a diagnosis, or an error that says why."""
+    sample = IndependentPanel.of([0.8] * 4, [0.7] * 4).sample(90, np.random.default_rng(9))
+    truth = sample.labels.astype(int)
+    matrix = DEGENERATE[name](sample.votes.astype(int), truth)
+    labels = truth[: len(matrix)].astype(float).tolist()
+    votes = votes_of(matrix, list("abcd"), label=labels)
+    options = Options(use_labels=use_labels, bootstrap=20)
+    if name in NOTHING_TO_ESTIMATE and not use_labels:
+        with pytest.raises(NotIdentifiedError, match="needs 3 judges"):
+            diagnose(votes, options)
+        return
+    found = diagnose(votes, options)
+    assert json.dumps(as_json(found), allow_nan=False)
+    assert found.conclusions
 
 
 def test_two_judges_with_labels_are_enough() -> None:

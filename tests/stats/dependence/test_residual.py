@@ -64,6 +64,17 @@ def test_missing_votes_drop_out_of_their_pairs_only() -> None:
     assert found.pooled[0, 2] == pytest.approx((x @ y) / np.sqrt((x @ x) * (y @ y)))
 
 
+def test_pairs_with_too_little_in_common_are_undefined() -> None:
+    votes = np.array([[0, 0, 1], [1, 1, 0], [0, 0, MISSING], [1, 1, MISSING], [0, 1, 1]])
+    patterns = collapse(votes)
+    p = np.ones(len(patterns.counts))
+    found = residual_correlations(patterns, p, least=4)
+    assert np.isfinite(found.pooled[0, 1])
+    assert np.isnan(found.pooled[0, 2])
+    drawn = pooled_replicates(patterns, p, patterns.counts[None], least=4)
+    np.testing.assert_array_equal(drawn[0], found.pooled)
+
+
 def test_ties_are_half_votes() -> None:
     patterns = collapse(np.array([[0, 0], [1, 1], [TIE, TIE], [TIE, 1]]))
     found = residual_correlations(patterns, np.ones(len(patterns.counts)))

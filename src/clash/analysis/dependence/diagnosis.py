@@ -223,17 +223,22 @@ NAMES = (
 
 
 def _panel(votes: Votes, estimated: Estimated) -> Panel:
-    codes = estimated.rows.codes
-    cast = codes != MISSING
+    rows = estimated.rows
+    cast = rows.codes != MISSING
+    heard = [votes.judges[k] for k in rows.judges]
+    silent = [judge for judge in votes.judges if judge not in set(heard)]
+    notes = [note for note in rows.notes if "ties" not in note]
+    if silent:
+        notes.append(f"left out, for they never voted: {', '.join(silent)}")
     return Panel(
         votes.source,
-        votes.judges,
-        tuple(f or judge for f, judge in zip(votes.families, votes.judges, strict=True)),
-        len(codes),
-        int(estimated.rows.groups.max()) + 1,
+        tuple(heard),
+        tuple(votes.families[k] or votes.judges[k] for k in rows.judges),
+        len(rows.codes),
+        int(rows.groups.max()) + 1,
         float(1 - cast.mean()),
-        float((codes == TIE).sum() / max(1, cast.sum())),
-        tuple(note for note in estimated.rows.notes if "ties" not in note),
+        float((rows.codes == TIE).sum() / max(1, cast.sum())),
+        tuple(notes),
     )
 
 

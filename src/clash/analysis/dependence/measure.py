@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from clash.analysis.dependence.truth import Estimated
 
 LEVEL = 0.95
+TOGETHER = 10
+"""Rows on which two judges must both have voted to be correlated."""
 METHOD = "bootstrap over clusters"
 
 
@@ -62,7 +64,9 @@ def measure(estimated: Estimated, replicates: int, rng: np.random.Generator) -> 
     patterns, p = estimated.patterns, estimated.p
     counts = resampled_counts(patterns, estimated.rows.groups, replicates, rng)
     return Measured(
-        residual_correlations(patterns, p), pooled_replicates(patterns, p, counts), counts
+        residual_correlations(patterns, p, least=TOGETHER),
+        pooled_replicates(patterns, p, counts, least=TOGETHER),
+        counts,
     )
 
 
@@ -96,7 +100,7 @@ def alternatives(estimated: Estimated) -> tuple[Alternative, ...]:
         return ()
     found = []
     for method, p in others(estimated).items():
-        matrix = residual_correlations(estimated.patterns, p).pooled
+        matrix = residual_correlations(estimated.patterns, p, least=TOGETHER).pooled
         number = effective_number(matrix, np.nan, np.nan)
         if np.isfinite(number.by_mean):
             found.append(Alternative(method, number.by_mean, number.mean_correlation))

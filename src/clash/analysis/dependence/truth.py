@@ -52,6 +52,7 @@ class Rows:
         codes: int8 (N, K): 0, 1, -1 missing, 2 a tie.
         truth: (N,), 1 or 0; NaN where there is no label, or none that is a side.
         groups: (N,), codes 0..G-1 of what errors are shared in.
+        judges: columns of the votes that these are, in order.
         families: the family of each judge; null where none is known.
         given: labels are to be used.
         notes: how the votes were read.
@@ -60,6 +61,7 @@ class Rows:
     codes: Codes
     truth: Floats
     groups: Index
+    judges: Index
     families: tuple[str, ...] | None
     given: bool
     notes: tuple[str, ...]
@@ -71,6 +73,7 @@ class Rows:
             table.codes,
             np.where(table.decisive, table.truth, np.nan),
             np.unique(table.groups, return_inverse=True)[1].astype(np.intp),
+            np.arange(table.codes.shape[1]),
             table.families,
             table.given,
             table.notes,
@@ -86,6 +89,12 @@ class Rows:
         keep = self.labelled
         groups = np.unique(self.groups[keep], return_inverse=True)[1].astype(np.intp)
         return replace(self, codes=self.codes[keep], truth=self.truth[keep], groups=groups)
+
+    def only_heard(self) -> Rows:
+        """The judges that voted at all."""
+        keep = np.flatnonzero((self.codes != MISSING).any(axis=0))
+        families = None if self.families is None else tuple(self.families[k] for k in keep)
+        return replace(self, codes=self.codes[:, keep], judges=self.judges[keep], families=families)
 
     def patterns(self) -> Patterns:
         """Collapsed, with the labels if they are to be used."""
@@ -137,6 +146,7 @@ def estimate(rows: Rows, method: str) -> Estimated:
     available, read = int(rows.labelled.sum()), len(rows.truth)
     if rows.given and available >= ENOUGH:
         rows = rows.only_labelled()
+    rows = rows.only_heard()
     patterns = rows.patterns()
     fit, reason = _fit(patterns, method, rows.families)
     used = int((patterns.labels[patterns.inverse] != MISSING).sum())

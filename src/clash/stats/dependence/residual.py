@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 if TYPE_CHECKING:
     from clash.stats.latent.patterns import Floats, Index, Patterns
@@ -30,7 +31,9 @@ class ResidualCorrelations:
     together: Floats
 
 
-def residual_correlations(patterns: Patterns, p: Floats) -> ResidualCorrelations:
+def residual_correlations(
+    patterns: Patterns, p: Floats, *, least: float = 0.0
+) -> ResidualCorrelations:
     """Posterior-weighted within-class correlations of the votes.
 
     A vote's residual is its distance from what the judge votes on average in that class; every
@@ -43,31 +46,36 @@ def residual_correlations(patterns: Patterns, p: Floats) -> ResidualCorrelations
         patterns: the votes; a tie is half a vote, a pair with a missing vote is left out of
             that pair.
         p: shape (n_patterns,): P(truth = 1), or the label.
+        least: items (or weight) that a pair must have together; below, it is undefined.
 
     Source: Balasubramanian et al. (2026), sections 3.2 and 5.
     """
     both = np.stack([1 - p, p])
     sums = [_products(patterns, patterns.counts * share) for share in both]
-    by_class = np.stack([_correlation(covariance, variance) for covariance, variance in sums])
-    covariance, variance = np.sum(sums, axis=0)
     seen = patterns.observed.astype(np.float64)
     together = (patterns.counts[:, None] * seen).T @ seen
-    return ResidualCorrelations(_correlation(covariance, variance), by_class, together)
+    enough = together >= least
+    by_class = np.stack([_correlation(products, enough) for products in sums])
+    return ResidualCorrelations(_correlation(np.sum(sums, axis=0), enough), by_class, together)
 
 
-def pooled_replicates(patterns: Patterns, p: Floats, counts: Floats) -> Floats:
+def pooled_replicates(
+    patterns: Patterns, p: Floats, counts: Floats, *, least: float = 0.0
+) -> Floats:
     """Pooled correlations under other counts, shape (B, K, K): a bootstrap given p.
 
     Args:
         patterns: the votes.
         p: shape (n_patterns,).
         counts: shape (B, n_patterns).
+        least: as in :func:`residual_correlations`, of the data, not of a replicate.
     """
+    seen = patterns.observed.astype(np.float64)
+    enough = (patterns.counts[:, None] * seen).T @ seen >= least
     out = np.empty((len(counts), patterns.n_judges, patterns.n_judges))
     for replicate, weight in enumerate(counts):
         sums = [_products(patterns, weight * share) for share in (1 - p, p)]
-        covariance, variance = np.sum(sums, axis=0)
-        out[replicate] = _correlation(covariance, variance)
+        out[replicate] = _correlation(np.sum(sums, axis=0), enough)
     return out
 
 
@@ -103,13 +111,14 @@ def _products(patterns: Patterns, weight: Floats) -> Floats:
     return np.stack([weighted.T @ residual, (weighted * residual).T @ seen])
 
 
-def _correlation(covariance: Floats, variance: Floats) -> Floats:
+def _correlation(products: Floats, enough: npt.NDArray[np.bool_]) -> Floats:
+    covariance, variance = products
     scale = variance * variance.T
-    defined = scale > LEAST_VARIANCE
+    defined = enough & (scale > LEAST_VARIANCE)
     r = np.full_like(covariance, np.nan)
     np.divide(covariance, np.sqrt(np.where(defined, scale, 1.0)), out=r, where=defined)
     np.fill_diagonal(r, 1.0)
-    return r
+    return np.asarray(r)
 
 
 def off_diagonal(matrix: Floats) -> Floats:
