@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from types import SimpleNamespace
 
 import anyio
 import pytest
@@ -10,6 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clash.collect.budget import Budget, BudgetSpent
+from clash.collect.run import _past
+from clash.config import Config
+from clash.records import Call, Reservation
+from clash.store.folder import RunWriter
+from clash.store.manifest import Manifest
 
 CENTS = st.integers(0, 100).map(lambda cents: Decimal(cents) / 100)
 
@@ -95,3 +101,31 @@ def test_what_nobody_told_is_booked_as_reserved_and_makes_the_sum_inexact():
     earlier = Budget()
     earlier.book(Decimal("0.5"), exact=False)
     assert (earlier.spent, earlier.exact) == (Decimal("0.5"), False)
+
+
+def test_every_attempt_that_a_kill_cut_short_counts_as_spent_and_keeps_its_number(tmp_path):
+    """Two lost attempts of one call, then an answered third: all three may have been billed."""
+    with RunWriter.create(tmp_path, "run", Manifest(run="run", kind="eval")) as writer:
+        for attempt in (1, 2, 3):
+            writer.append(Reservation(call_id="c", attempt=attempt, usd=0.25))
+        writer.append(
+            Call(
+                call_id="c",
+                purpose="judge",
+                item_id="q",
+                attempt=3,
+                model="m",
+                request_hash="h",
+                outcome="ok",
+                cost_usd=0.125,
+                time="t",
+            )
+        )
+        writer.append(Reservation(call_id="d", attempt=1, usd=0.5))
+        plan = SimpleNamespace(config=Config.model_validate({"limits": {"max_cost": 2}}))
+        past = _past(plan, writer)
+    assert past.budget.limit == 2
+    assert past.budget.spent == Decimal("0.25") * 2 + Decimal("0.125") + Decimal("0.5")
+    assert not past.budget.exact
+    assert past.tried == {"c": 3, "d": 1}
+    assert list(past.calls) == ["c"]

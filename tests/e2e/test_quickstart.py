@@ -48,22 +48,7 @@ def text(folder: Folder, name: str) -> str:
         return "\n".join(json.dumps(still(json.loads(line))) for line in raw.splitlines())
     if name.endswith(".json"):
         return json.dumps(still(json.loads(raw)), indent=1)
-    raw = PACKED.sub(unpacked, raw)
-    return words(_PACKED.sub(unpacked, raw), folder)
-
-
-_PACKED = re.compile(r"[A-Za-z0-9+/]{200,}={0,2}")
-"""What a page carries of the run, deflated and in base64."""
-
-
-def unpacked(found: re.Match[str]) -> str:
-    """What is packed there; what is no such pack stays as it is."""
-    for form in (zlib.MAX_WBITS | 32, -zlib.MAX_WBITS):
-        try:
-            return zlib.decompress(base64.b64decode(found[0]), form).decode()
-        except (ValueError, zlib.error):
-            continue
-    return found[0]
+    return words(PACKED.sub(unpacked, raw), folder)
 
 
 def words(raw: str, folder: Folder) -> str:
