@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from clash.collect.budget import BudgetSpent
-from clash.collect.schedule import Interrupted, Pool, Stop, drain
+from clash.collect.schedule import Interrupted, Pool, Stop, begun, drain
 
 
 def test_each_piece_is_done_once_by_at_most_so_many_workers():
@@ -127,3 +127,43 @@ def test_a_bug_ends_the_run_and_is_not_hidden():
     with pytest.raises(ExceptionGroup) as caught:
         anyio.run(drain, [Pool([1, 2], work, 1)], Stop())
     assert caught.group_contains(ZeroDivisionError)
+
+
+@pytest.mark.parametrize("room", [1, 4, 50])
+def test_where_work_queues_one_piece_waits_and_as_many_run_as_there_is_room_for(room):
+    pulled, running, peaks, done = [], [], [], []
+
+    def pieces():
+        for piece in range(100):
+            pulled.append(piece)
+            yield piece
+
+    async def main():
+        tokens = anyio.CapacityLimiter(room)
+
+        async def work(piece):
+            async with tokens:
+                begun()
+                running.append(piece)
+                for _ in range(20):
+                    await anyio.lowlevel.checkpoint()
+                    peaks.append((len(running), len(pulled) - len(done)))
+                running.remove(piece)
+                done.append(piece)
+
+        await drain([Pool(pieces(), work, 30, queues=True)], Stop())
+
+    anyio.run(main)
+    assert sorted(done) == list(range(100))
+    assert max(at_once for at_once, _ in peaks) == min(room, 30)
+    assert max(held for _, held in peaks) <= min(room + 1, 30)
+
+
+def test_work_that_queues_but_never_says_so_is_done_all_the_same():
+    done = []
+
+    async def work(piece):
+        done.append(piece)
+
+    anyio.run(drain, [Pool(range(20), work, 3, queues=True)], Stop())
+    assert sorted(done) == list(range(20))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
 
-from clash.collect.schedule import Interrupted
+from clash.collect.schedule import Interrupted, begun
 from clash.errors import ClashError, ProviderError
 from clash.providers import open_provider, prices
 from clash.providers.limits import Limiters
@@ -206,6 +206,7 @@ class Caller:
                 if line.room is not None:
                     await held.enter_async_context(line.room)
                 await held.enter_async_context(line.limiter.slot())
+            begun()
             # The world may have changed while this waited for its turn.
             if self._stop:
                 raise Interrupted(str(self._stop.reason))

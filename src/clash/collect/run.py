@@ -185,7 +185,7 @@ async def _prepare(
         candidate.id: [piece for piece in todo if piece[1].id == candidate.id]
         for candidate in plan.candidates
     }
-    pools = [Pool(pieces, generate, workers) for pieces in by_candidate.values()]
+    pools = [Pool(pieces, generate, workers, queues=True) for pieces in by_candidate.values()]
     totals = {name: len(pieces) for name, pieces in by_candidate.items() if pieces}
     if unsettled:
         totals["criteria"] = len(unsettled)
@@ -193,7 +193,7 @@ async def _prepare(
         progress.stage("responses and criteria" if todo else "criteria", totals)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(drain, pools, stop)
-        tasks.start_soon(drain, [Pool(unsettled, write_criteria, workers)], stop)
+        tasks.start_soon(drain, [Pool(unsettled, write_criteria, workers, queues=True)], stop)
 
 
 def _again(error: str | None) -> bool:
@@ -214,7 +214,7 @@ async def _judge(
     seats = partial(_seats, pages=pages, items=items, criteria=criteria, have=have)
 
     # The judges of a page come to it at about the same time: it is rendered once for all.
-    @lru_cache(2 * plan.config.limits.concurrency)
+    @lru_cache(plan.config.limits.concurrency)
     def page_of(shown: Presentation) -> Ballot:
         item_id = shown.blinding.item_id
         return render(items[item_id], criteria[item_id], shown, plan)
@@ -227,10 +227,7 @@ async def _judge(
     totals = {j.id: sum(1 for _ in seats(j)) for j in plan.judges}
     progress.stage("judgments", totals)
     await drain(
-        [
-            Pool(seats(j), sit, min(plan.config.limits.concurrency, totals[j.id]))
-            for j in plan.judges
-        ],
+        [Pool(seats(j), sit, plan.config.limits.concurrency, queues=True) for j in plan.judges],
         stop,
     )
 

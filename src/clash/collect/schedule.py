@@ -6,6 +6,7 @@ A slow vendor never holds up the others, and ten thousand calls are not ten thou
 from __future__ import annotations
 
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -16,6 +17,8 @@ from clash.errors import ClashError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator
+
+    from anyio.abc import TaskGroup
 
 T = TypeVar("T")
 
@@ -61,11 +64,27 @@ class Stop:
 
 @dataclass(frozen=True)
 class Pool(Generic[T]):
-    """Work for one model: ``todo`` is pulled by at most ``workers`` at a time."""
+    """Work for one model: ``todo`` is pulled by at most ``workers`` at a time.
+
+    Attributes:
+        queues: work waits for its turn before it begins, and says :func:`begun` then. One piece
+            is enough to wait for the model; a worker for each would only take memory.
+    """
 
     todo: Iterable[T]
     work: Callable[[T], Awaitable[None]]
     workers: int
+    queues: bool = False
+
+
+_begun: ContextVar[Callable[[], None]] = ContextVar("clash_begun")
+
+
+def begun() -> None:
+    """Said by work whose turn has come: its pool may now take up the next piece."""
+    said = _begun.get(None)
+    if said is not None:
+        said()
 
 
 async def drain(pools: Iterable[Pool[T]], stop: Stop) -> None:
@@ -76,21 +95,56 @@ async def drain(pools: Iterable[Pool[T]], stop: Stop) -> None:
     """
     async with anyio.create_task_group() as tasks:
         for pool in pools:
-            pending = iter(pool.todo)
-            for _ in range(pool.workers):
-                tasks.start_soon(_worker, pending, pool.work, stop)
+            _Crew(pool, stop, tasks).hire(1 if pool.queues else pool.workers)
 
 
-async def _worker(pending: Iterator[T], work: Callable[[T], Awaitable[None]], stop: Stop) -> None:
-    while not stop:
-        # next() and not `for`: a worker that is told to stop must not take a piece with it.
+class _Crew(Generic[T]):
+    """The workers of one pool."""
+
+    def __init__(self, pool: Pool[T], stop: Stop, tasks: TaskGroup) -> None:
+        self._pool, self._stop, self._tasks = pool, stop, tasks
+        self._pending = iter(pool.todo)
+        self._hired = 0
+        self._waiting = 0
+
+    def hire(self, wanted: int = 1) -> None:
+        """More workers, as far as the pool allows."""
+        for _ in range(min(wanted, self._pool.workers - self._hired)):
+            self._hired += 1
+            self._tasks.start_soon(self._work)
+
+    async def _work(self) -> None:
+        while not self._stop:
+            # next() and not `for`: a worker that is told to stop must not take a piece with it.
+            try:
+                piece = next(self._pending)
+            except StopIteration:
+                return
+            with self._waits():
+                try:
+                    await self._pool.work(piece)
+                except BudgetSpent as spent:
+                    self._stop.now(str(spent))
+                except Interrupted:
+                    return
+
+    @contextmanager
+    def _waits(self) -> Iterator[None]:
+        """A piece of work that waits until it says :func:`begun`, or has ended."""
+        waiting = True
+
+        def begins() -> None:
+            nonlocal waiting
+            if waiting:
+                waiting = False
+                self._waiting -= 1
+                if not self._waiting:
+                    self.hire()
+
+        self._waiting += 1
+        token = _begun.set(begins)
         try:
-            piece = next(pending)
-        except StopIteration:
-            return
-        try:
-            await work(piece)
-        except BudgetSpent as spent:
-            stop.now(str(spent))
-        except Interrupted:
-            return
+            yield
+        finally:
+            begins()
+            _begun.reset(token)
