@@ -156,7 +156,7 @@ def storm(tmp_path_factory: pytest.TempPathFactory, server: WireServer) -> Storm
         {
             "panel": "panel.yaml",
             "criteria": {"mode": "none"},
-            "limits": {"timeout_s": 4, "max_attempts": ATTEMPTS},
+            "limits": {"timeout_s": 6, "max_attempts": ATTEMPTS},
         },
     )
     done = lab("eval", "prompts.yaml", "--run-id", "run", "--yes")
