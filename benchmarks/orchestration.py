@@ -27,16 +27,33 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
+
 from harness import CLASH, ROOT, Used, run, server, start, terminal
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
-    from harness import Server
 
 JUDGES = 3
 PANELS = ("http", "sdk")
-_WORDS = "the a merge sorted lists of numbers which keeps order where both are empty or long".split()
+_WORDS = [
+    "the",
+    "a",
+    "merge",
+    "sorted",
+    "lists",
+    "of",
+    "numbers",
+    "which",
+    "keeps",
+    "order",
+    "where",
+    "both",
+    "are",
+    "empty",
+    "or",
+    "long",
+]
 
 
 @dataclass(frozen=True)
@@ -323,7 +340,9 @@ def faults(folder: Path, setting: Setting) -> None:
 
 def resume(folder: Path, setting: Setting) -> None:
     """A run that is killed half-way, and resumed."""
-    heading(("calls", "recorded at kill -9", "in flight, lost", "asked again", "verdicts that differ"))
+    heading(
+        ("calls", "recorded at kill -9", "in flight, lost", "asked again", "verdicts that differ")
+    )
     undisturbed = evaluate(folder, "http", setting)
     run_id = f"killed-{time.time_ns()}"
     killed = folder / "runs" / run_id
@@ -384,7 +403,8 @@ def main() -> None:
     options = parser.parse_args()
     if options.raw:
         client, url, key, concurrency, calls, bodies = options.raw
-        lines = [json.loads(line) for line in Path(bodies).read_text().splitlines()]
+        with Path(bodies).open(encoding="utf-8") as file:
+            lines = [json.loads(line) for line in itertools.islice(file, 50)]
         some = list(itertools.islice(itertools.cycle(lines), int(calls)))
         asyncio.run(drive(client, url, key, int(concurrency), some))
         return

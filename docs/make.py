@@ -6,6 +6,7 @@ python docs/make.py --check    # exits with 1 where docs/cli.md is not current
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import subprocess
@@ -84,9 +85,7 @@ def pictures() -> None:
             text=True,
             check=True,
         )
-    console = Console(
-        record=True, width=WIDTH, file=open(os.devnull, "w"), color_system="truecolor"
-    )
+    console = Console(record=True, width=WIDTH, file=io.StringIO(), color_system="truecolor")
     console.print(Text("$ clash demo", style="bold"))
     console.print(Text.from_ansi(done.stdout))
     (HERE / "images").mkdir(exist_ok=True)

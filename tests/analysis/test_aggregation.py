@@ -84,7 +84,7 @@ def test_where_judges_say_equal_and_the_sides_are_level_the_verdict_is_a_tie():
     rows = list(simulated(300, (0.8, 0.8, 0.8, 0.8, 0.8), seed=3))
     rows += [
         VoteRow("t1", f"j{j}", vote, label="tie")
-        for j, vote in enumerate("A tie tie tie B".split())
+        for j, vote in enumerate(["A", "tie", "tie", "tie", "B"])
     ]
     rows += [
         VoteRow("t2", f"j{j}", vote, label=1) for j, vote in enumerate(["A", "B", "A", "B", None])
