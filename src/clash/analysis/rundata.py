@@ -86,7 +86,8 @@ class RunData:
         items, responses = tuple(folder.items()), tuple(folder.responses())
         judgments = tuple(folder.judgments())
         blinds = Blinds.of(folder.blinding())
-        said = ballots(judgments, blinds, rules.presentations)
+        criteria = {record.item_id: record for record in folder.criteria()}
+        said = ballots(judgments, blinds, rules.presentations, criteria.values())
         usage: dict[tuple[str, str], Usage] = defaultdict(Usage)
         begun = {(held.call_id, held.attempt) for held in folder.reservations()}
         for call in folder.calls():
@@ -97,7 +98,7 @@ class RunData:
             rules=rules,
             items=items,
             responses=responses,
-            criteria={record.item_id: record for record in folder.criteria()},
+            criteria=criteria,
             judgments=judgments,
             blinds=blinds,
             ballots=said,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from clash.records import Blinding, Item, Judgment, Response
+    from clash.records import Blinding, Criteria, Item, Judgment, Response
     from clash.store.folder import RunFolder
 
     Floats = NDArray[np.float64]
@@ -42,7 +42,7 @@ class Ballots:
         candidates: those whose responses were shown, sorted.
         ranks: by judge, a row (K,) for each presentation it ranked; smaller is better.
         share: of its presentations, how many a judge answered.
-        scores: mean criteria score by judge; (K,) each, NaN without scores.
+        scores: mean criteria score by judge, as the rubric weighs them; (K,) each, NaN without.
     """
 
     item_id: str
@@ -147,7 +147,10 @@ def unblinded(judgment: Judgment, labels: Mapping[str, str]) -> list[list[str]] 
 
 
 def ballots(
-    judgments: Iterable[Judgment], blinds: Blinds, presentations: int = 1
+    judgments: Iterable[Judgment],
+    blinds: Blinds,
+    presentations: int = 1,
+    criteria: Iterable[Criteria] = (),
 ) -> dict[str, Ballots]:
     """The judgments of each item, unblinded; those that failed leave no trace here.
 
@@ -158,20 +161,26 @@ def ballots(
     for judgment in judgments:
         if judgment.ranking is not None:
             by_item[judgment.item_id][judgment.judge].append(judgment)
+    rubrics = {r.item_id: {c.name: c.weight for c in r.criteria} for r in criteria}
     return {
-        item: _ballots(item, by_judge, blinds, presentations) for item, by_judge in by_item.items()
+        item: _ballots(item, by_judge, blinds, presentations, rubrics.get(item, {}))
+        for item, by_judge in by_item.items()
     }
 
 
 def _ballots(
-    item: str, by_judge: Mapping[str, list[Judgment]], blinds: Blinds, presentations: int
+    item: str,
+    by_judge: Mapping[str, list[Judgment]],
+    blinds: Blinds,
+    presentations: int,
+    rubric: Mapping[str, float],
 ) -> Ballots:
     first = next(iter(by_judge.values()))[0]
     candidates = tuple(sorted(blinds.labels(first).values()))
     ranks, scores, share = {}, {}, {}
     for judge, said in by_judge.items():
         ranks[judge] = np.array([_ranks(j, blinds.labels(j), candidates) for j in said])
-        scores[judge] = _mean_scores(said, blinds, candidates)
+        scores[judge] = _mean_scores(said, blinds, candidates, rubric)
         share[judge] = min(1.0, len(said) / presentations)
     return Ballots(item, candidates, ranks, share, scores)
 
@@ -185,14 +194,27 @@ def _ranks(judgment: Judgment, labels: Mapping[str, str], candidates: Sequence[s
     return [place[candidate] for candidate in candidates]
 
 
-def _mean_scores(said: Sequence[Judgment], blinds: Blinds, candidates: Sequence[str]) -> Floats:
+def _mean_scores(
+    said: Sequence[Judgment],
+    blinds: Blinds,
+    candidates: Sequence[str],
+    rubric: Mapping[str, float],
+) -> Floats:
     """Mean score by candidate over criteria and presentations; NaN where there is none."""
-    cells: dict[str, list[int]] = {candidate: [] for candidate in candidates}
+    cells: dict[str, list[float]] = {candidate: [] for candidate in candidates}
     for judgment in said:
         labels = blinds.labels(judgment)
         for label, by_criterion in judgment.scores.items():
-            cells[labels[label]] += by_criterion.values()
+            cells[labels[label]].append(weighed(by_criterion, rubric))
     return np.array([sum(found) / len(found) if found else np.nan for found in cells.values()])
+
+
+def weighed(scores: Mapping[str, int], rubric: Mapping[str, float]) -> float:
+    """The mean of some scores by the weights of their criteria; plain where none has one."""
+    total = sum(rubric.get(name, 0.0) for name in scores)
+    if total == 0:
+        return sum(scores.values()) / len(scores)
+    return sum(score * rubric.get(name, 0.0) for name, score in scores.items()) / total
 
 
 def verdict(item_id: str, said: Ballots | None, rules: Rules, why: str | None = None) -> Verdict:
@@ -276,7 +298,8 @@ def verdicts(folder: RunFolder) -> list[Verdict]:
     """A verdict, or the reason for none, for every item of a run, in the order of its items."""
     rules = Rules.of(folder)
     judgments = folder.judgments()
-    said = ballots(judgments, Blinds.of(folder.blinding()), rules.presentations)
+    blinds = Blinds.of(folder.blinding())
+    said = ballots(judgments, blinds, rules.presentations, folder.criteria())
     return decided(rules, folder.items(), folder.responses(), judgments, said)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from clash.analysis.verdicts import unblinded
+from clash.analysis.verdicts import unblinded, weighed
 from clash.errors import InputError
 from clash.records import Blinding, Judgment, Response
 
@@ -135,7 +135,7 @@ def _said(data: RunData, judgment: Judgment, criteria: Criteria | None) -> Said:
         points=_points(judgment.ranking or []),
         scores=judgment.scores,
         reasons=judgment.reasons,
-        mean_scores={label: _mean(row, weights) for label, row in judgment.scores.items()},
+        mean_scores={label: weighed(row, weights) for label, row in judgment.scores.items()},
         parse=judgment.parse,
         repairs=judgment.repairs,
         flags=judgment.flags,
@@ -152,10 +152,3 @@ def _points(ranking: Groups) -> dict[str, float]:
         for label in group:
             points[label] = below + (len(group) - 1) / 2
     return dict(sorted(points.items()))
-
-
-def _mean(row: Mapping[str, int], weights: Mapping[str, float]) -> float:
-    total = sum(weights.get(name, 0.0) for name in row)
-    if total == 0:
-        return sum(row.values()) / len(row)
-    return sum(score * weights.get(name, 0.0) for name, score in row.items()) / total
