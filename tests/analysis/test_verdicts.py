@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.made import NAMES, decided, grouped, rules
+from analysis.made import NAMES, decided, grouped, records, rules
+from clash.analysis.verdicts import Blinds, ballots, verdict
+from clash.records import Criteria, Criterion
 from clash.stats.voting.borda import borda
 
 WEIGHTS = (0.5, 1.0, 2.0, 3.0)
@@ -290,3 +292,22 @@ def test_every_tie_of_a_long_random_run_is_reported_as_one():
         assert found.winner is None
         assert found.ranking == [sorted(order)]
         assert found.split.startswith("1-1")
+
+
+def test_scores_that_break_a_tie_are_weighed_as_the_rubric_weighs_them():
+    judgments, pages = records("q", {"a": FOR, "b": AGAINST})
+    marks = {"ada": {"Truth": 5, "Wit": 1}, "bob": {"Truth": 2, "Wit": 5}}
+    labels = {name: label for label, name in pages[0].labels.items()}
+    judgments = [
+        j.model_copy(update={"scores": {labels[name]: row for name, row in marks.items()}})
+        for j in judgments
+    ]
+    by = rules({"a": 1.0, "b": 1.0}, tie_break="scores")
+    for weights, winner in (((3, 1), "ada"), ((1, 3), "bob"), ((4, 3), None)):
+        rubric = [
+            Criterion(name=name, weight=weight)
+            for name, weight in zip(("Truth", "Wit"), weights, strict=True)
+        ]
+        criteria = [Criteria(item_id="q", source="fixed", criteria=rubric)]
+        said = ballots(judgments, Blinds.of(pages), 1, criteria)["q"]
+        assert verdict("q", said, by).winner == winner
