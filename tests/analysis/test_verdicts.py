@@ -41,8 +41,10 @@ def renamed(groups, new):
     return None if groups is None else [sorted(new[name] for name in group) for group in groups]
 
 
-def places(verdict):
-    return {name: place for place, group in enumerate(verdict.ranking) for name in group}
+def ahead(verdict, name):
+    """How many are placed before ``name``."""
+    place = next(i for i, group in enumerate(verdict.ranking) if name in group)
+    return sum(len(group) for group in verdict.ranking[:place])
 
 
 # -- fairness ---------------------------------------------------------------------------------------
@@ -96,7 +98,7 @@ def test_monotone_to_raise_a_candidate_on_one_ballot_never_hurts_it(panel, data)
     raised = {**said, judge: [group for group in groups if group]}
     before, after = decided(said, by), decided(raised, by)
     assert after.scores[favoured] >= before.scores[favoured]
-    assert places(after)[favoured] <= places(before)[favoured]
+    assert ahead(after, favoured) <= ahead(before, favoured)
     assert before.winner != favoured or after.winner == favoured
 
 
