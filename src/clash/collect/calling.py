@@ -233,6 +233,9 @@ class Caller:
         """Set the worst case aside, and write that down before any money can flow."""
         worst = prices.worst_case(ask.ref, ask.request)
         reserved = await self._budget.reserve(worst.usd if worst else Decimal(0))
+        if self._stop:
+            self._budget.settle(reserved, Decimal(0))
+            raise Interrupted(str(self._stop.reason))
         if reserved:
             self._write(Reservation(call_id=ask.call_id, attempt=number, usd=float(reserved)))
         return reserved
