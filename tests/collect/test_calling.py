@@ -219,6 +219,22 @@ def test_after_a_stop_no_attempt_begins_and_nothing_is_written_for_it():
     assert desk.budget.reserved == 0
 
 
+def test_after_a_stop_what_waited_for_money_is_not_sent():
+    from decimal import Decimal
+
+    stop = Stop()
+    plain = Desk()
+    plain.run(ask())
+    worst = Decimal(repr(plain.written[0].usd))
+    desk = Desk(lambda: stop.now("a person"), stop=stop, budget=Budget(worst * Decimal("1.5")))
+    first, second = desk.run(ask("a"), ask("b"))
+    assert first.outcome == "ok"
+    assert isinstance(second, Interrupted)
+    assert desk.provider.asked == 1
+    assert [r.call_id for r in desk.written if isinstance(r, Reservation)] == ["a"]
+    assert desk.budget.reserved == 0
+
+
 def test_a_stop_ends_the_retries_of_a_call():
     stop = Stop()
 

@@ -143,6 +143,41 @@ def test_two_of_three_responses_are_judged_and_the_third_candidate_was_not_judge
     assert (row["items"], row["judged"], row["losses"], row["points"]) == (1, 0, 0, None)
 
 
+def test_a_candidate_with_a_wrong_key_is_completed_once_it_has_the_right_one(lab):
+    lab.prompts(3, candidates=("ready",))
+    lab.panel(*judges("a"))
+    model = {"id": "ada", "model": "openrouter/vendor/ada", "api_key_env": "MINE", "price": PRICE}
+    lab.write("clash.yaml", {"candidates": [model], "observers": [], "criteria": {"mode": "none"}})
+    words = ("prompts.yaml", "--panel", "panel.yaml")
+    run = lab.judged(*words, code=4, MINE="sk-or-v1-wrong0wrong0wrong0")
+    assert run.manifest["status"] == "failed"
+    assert {r["error"].partition(":")[0] for r in run.lines("responses") if r["error"]} == {"auth"}
+    assert run.lines("blinding") == run.lines("judgments") == []
+    run = lab.resumed(MINE=lab.server.keys["openrouter"])
+    assert run.manifest["status"] == "complete"
+    assert all(v["ranking"] for v in run.lines("verdicts"))
+    assert lab.here("verify", "runs/run").code == 0
+
+
+def test_what_was_sealed_with_two_responses_is_not_shown_a_third_later(lab):
+    """Judges have seen the page: a response that comes later would make it another one."""
+    lab.prompts(2, candidates=("x", "y"))
+    lab.server.misbehave(faults.server_error(), model="ada", times=ALWAYS)
+    lab.server.misbehave(faults.refusal(), model="a", nth=1)
+    lab.panel(*judges("a", "b", "c"))
+    limits = {"max_attempts": 1, "max_failed": 0}
+    lab.write("clash.yaml", {"limits": limits, "criteria": {"mode": "none"}, "observers": []})
+    words = ("prompts.yaml", "--panel", "panel.yaml", "--models", "compatible/ada")
+    run = lab.judged(*words, code=3)
+    pages = run.lines("blinding")
+    lab.server.clear()
+    run = lab.resumed(code=3)
+    assert lab.server.count(model="ada") == 0
+    assert run.lines("blinding") == pages
+    assert run.report["coverage"]["responses_failed"] == {"compatible/ada": 2}
+    assert lab.here("verify", "runs/run").code == 0
+
+
 # -- the criteria model -----------------------------------------------------------------------------
 
 GENERIC = ["Accuracy", "Clarity", "Helpfulness", "Completeness"]
