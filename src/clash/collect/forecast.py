@@ -11,16 +11,16 @@ from clash.collect import respond
 from clash.collect.blind import Presentation
 from clash.collect.judge import question, render
 from clash.providers import prices
-from clash.records import Blinding, Criteria, Response
+from clash.records import Blinding, Response
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from clash.collect.ballots import Ballot
     from clash.collect.plan import Plan
     from clash.config import ModelRef
     from clash.providers.base import Request
-    from clash.records import Item, Purpose
+    from clash.records import Criterion, Item, Purpose
 
 RESPONSE_CHARS = 1600
 """Characters assumed of a response that does not exist yet, for the expected cost."""
@@ -160,9 +160,10 @@ def _pages(plan: Plan) -> Iterator[Ballot]:
     for item in plan.items:
         labels = {f"A{number}": name for number, name in enumerate(texts[item.item_id])}
         shown = {label: texts[item.item_id][name] for label, name in labels.items()}
+        criteria = _criteria(item, plan)
         for number in range(plan.presentations):
             blinding = Blinding(item_id=item.item_id, presentation=number, labels=labels)
-            yield render(item, _criteria(item, plan), Presentation(blinding, shown), plan)
+            yield render(item, criteria, Presentation(blinding, shown), plan)
 
 
 def _imagined(plan: Plan) -> Iterator[Response]:
@@ -175,8 +176,6 @@ def _imagined(plan: Plan) -> Iterator[Response]:
         )
 
 
-def _criteria(item: Item, plan: Plan) -> Criteria:
+def _criteria(item: Item, plan: Plan) -> Sequence[Criterion]:
     known = criteria_stage.settled(item, plan)
-    if known is not None:
-        return known
-    return Criteria(item_id=item.item_id, source="dynamic", criteria=list(criteria_stage.FALLBACK))
+    return criteria_stage.FALLBACK if known is None else known.criteria

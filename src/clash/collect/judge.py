@@ -12,13 +12,15 @@ from clash.collect.plan import JUDGE_TOKENS
 from clash.records import Judgment
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from clash.collect.ballots import Ballot
     from clash.collect.blind import Presentation
     from clash.collect.calling import Caller
     from clash.collect.plan import Plan
     from clash.config import Judge
     from clash.providers.base import Request
-    from clash.records import Call, Criteria, Item
+    from clash.records import Call, Criterion, Item
 
 Step = Literal["accept", "longer", "reask", "fail"]
 
@@ -29,7 +31,6 @@ class Seat:
 
     judge: Judge
     item: Item
-    criteria: Criteria
     presentation: Presentation
 
     @property
@@ -60,12 +61,14 @@ async def judge(seat: Seat, page: Ballot, plan: Plan, caller: Caller) -> Judgmen
             suffix += "+reask"
 
 
-def render(item: Item, criteria: Criteria, presentation: Presentation, plan: Plan) -> Ballot:
+def render(
+    item: Item, criteria: Sequence[Criterion], presentation: Presentation, plan: Plan
+) -> Ballot:
     """The page in front of the judges."""
     blinding = presentation.blinding
     return ballots.ballot(
         item,
-        criteria.criteria,
+        criteria,
         presentation,
         plan.templates,
         ties=plan.panel.ties,

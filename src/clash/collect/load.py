@@ -56,29 +56,25 @@ def load(path: Path) -> Prompts:
     Raises:
         InputError: it cannot be used; names file, line, field and the mend.
     """
-    documents = list(_documents(path))
-    if not documents:
-        raise InputError("holds no prompt", path=path, mend="one prompt at least")
     items: list[Item] = []
     responses: list[Response] = []
     warnings: list[str] = []
-    seen: dict[str, Document] = {}
+    seen: dict[str, int | None] = {}
     contents: dict[tuple[Any, ...], str] = {}
     groups: dict[str, str] = {}
-    for number, document in enumerate(documents, start=1):
+    for number, document in enumerate(_documents(path), start=1):
         document, cleaned = _clean(document)
         entry = validate(PromptEntry, document, error=InputError)
         item_id = entry.id or f"q{number}"
         if cleaned:
             warnings.append(f"{item_id}: characters that are not Unicode text were replaced")
         if item_id in seen:
-            first = seen[item_id].line(())
             raise document.error(
-                f"the id {item_id!r} stands twice (first in line {first})",
+                f"the id {item_id!r} stands twice (first in line {seen[item_id]})",
                 "id",
                 mend="give each item an id of its own",
             )
-        seen[item_id] = document
+        seen[item_id] = document.line(())
         asked = entry.prompt or repr([(t.role, t.content) for t in entry.messages or []])
         content = (asked, entry.system, tuple(sorted(entry.responses.items())))
         if content in contents:
@@ -90,6 +86,8 @@ def load(path: Path) -> Prompts:
         group = entry.group or groups.setdefault(asked, item_id)
         items.append(_item(entry, item_id, group))
         responses += _responses(entry, item_id)
+    if not items:
+        raise InputError("holds no prompt", path=path, mend="one prompt at least")
     shared = sum(item.group is not None for item in items)
     if shared:
         warnings.append(

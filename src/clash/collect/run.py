@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from clash.collect.ballots import Ballot
     from clash.collect.plan import Plan
     from clash.config import Candidate, Judge
-    from clash.records import Blinding, Call, Criteria, Item, Judgment, Response
+    from clash.records import Blinding, Call, Criterion, Item, Judgment, Response
     from clash.store.folder import RunWriter
 
 SYNC_S = 0.2
@@ -208,16 +208,16 @@ async def _judge(
     plan: Plan, folder: RunWriter, caller: Caller, progress: Progress, stop: Stop, past: _Past
 ) -> None:
     pages = _pages(plan, folder)
-    criteria = {record.item_id: record for record in folder.criteria()}
+    rubrics = _rubrics(folder)
     have = {(j.item_id, j.presentation, j.judge) for j in folder.judgments() if past.backs(j)}
     items = {item.item_id: item for item in plan.items}
-    seats = partial(_seats, pages=pages, items=items, criteria=criteria, have=have)
+    seats = partial(_seats, pages=pages, items=items, have=have)
 
     # The judges of a page come to it at about the same time: it is rendered once for all.
     @lru_cache(plan.config.limits.concurrency)
     def page_of(shown: Presentation) -> Ballot:
         item_id = shown.blinding.item_id
-        return render(items[item_id], criteria[item_id], shown, plan)
+        return render(items[item_id], rubrics[item_id], shown, plan)
 
     async def sit(seat: Seat) -> None:
         judgment = await judge(seat, page_of(seat.presentation), plan, caller)
@@ -230,6 +230,16 @@ async def _judge(
         [Pool(seats(j), sit, plan.config.limits.concurrency, queues=True) for j in plan.judges],
         stop,
     )
+
+
+def _rubrics(folder: RunWriter) -> dict[str, tuple[Criterion, ...]]:
+    """What each item is judged by. Many items share their criteria, so each set is kept once."""
+    known: dict[tuple[Criterion, ...], tuple[Criterion, ...]] = {}
+    return {
+        record.item_id: known.setdefault(rubric, rubric)
+        for record in folder.criteria()
+        for rubric in [tuple(record.criteria)]
+    }
 
 
 def _pages(plan: Plan, folder: RunWriter) -> list[Presentation]:
@@ -274,7 +284,6 @@ def _seats(
     *,
     pages: list[Presentation],
     items: Mapping[str, Item],
-    criteria: Mapping[str, Criteria],
     have: set[tuple[str, int, str]],
 ) -> Iterator[Seat]:
     """The pages that ``judge`` has not judged yet."""
@@ -284,4 +293,4 @@ def _seats(
             continue
         if (blinding.item_id, blinding.presentation, judge.id) in have:
             continue
-        yield Seat(judge, items[blinding.item_id], criteria[blinding.item_id], page)
+        yield Seat(judge, items[blinding.item_id], page)
