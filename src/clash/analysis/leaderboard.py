@@ -127,8 +127,12 @@ def _points(
         return intervals, best  # one prompt only: a mean exists, its spread does not
     share = _chances(boot.replicates)
     for place, k in enumerate(known):
-        intervals[k] = boot.interval(place)
+        mine = ~np.isnan(table[:, k])
+        seen_on = len(np.unique(clusters[mine]))
         best[k] = None if share is None else float(share[place])
+        if seen_on > 1:
+            found = boot.interval(place)
+            intervals[k] = replace(found, n=int(mine.sum()), n_effective=float(seen_on))
     return intervals, best
 
 
