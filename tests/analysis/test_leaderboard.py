@@ -45,7 +45,9 @@ def test_won_tied_and_lost_are_what_was_judged_and_no_item_is_forgotten(data):
         assert row.win_rate.estimate == pytest.approx(row.wins / len(data.items))
         assert (row.points is None) == (row.judged == 0)
         if row.points is not None:
-            assert 0 <= row.points.low <= row.points.estimate <= row.points.high <= 1
+            assert row.points.n == row.judged
+            low, high = row.points.low - 1e-9, row.points.high + 1e-9
+            assert -1e-9 <= low <= row.points.estimate <= high <= 1 + 1e-8
     covered = coverage(data)
     assert sum(row.wins for row in board) == covered.decided
     assert covered.decided + covered.tied + sum(covered.abstained.values()) == covered.items
@@ -125,6 +127,18 @@ def test_one_prompt_alone_decides_nothing():
     (first, _) = standings(data)
     assert (first.points.low, first.points.high) == (0, 1)
     assert first.best is None
+
+
+def test_a_candidate_seen_on_one_prompt_has_no_interval_though_others_have():
+    """Its mean never varies over the prompts that are drawn, which is not to say that it is sure."""
+    rows = [[["ada"], ["bob"], ["cyd"]], [["ada"], ["bob"]], [["bob"], ["ada"]]]
+    data = run_data(
+        [{"x": row} for row in rows], ["ada", "bob", "cyd"], missing=[(1, "cyd"), (2, "cyd")]
+    )
+    found = {row.candidate: row.points for row in standings(data)}
+    assert (found["cyd"].estimate, found["cyd"].low, found["cyd"].high) == (0, 0, 1)
+    assert (found["cyd"].n, found["ada"].n) == (1, 3)
+    assert found["ada"].high < 1 or found["ada"].low > 0
 
 
 def test_nothing_judged_is_said_as_nothing():
