@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from clash.analysis.aggregation import aggregate, known_methods
+from clash.analysis.aggregation import aggregate, aggregate_outcomes, known_methods
 from clash.analysis.encode import VoteRow, encode, write_votes
 from clash.errors import ConfigError
 from clash.report.aggregation import as_json
@@ -149,3 +149,21 @@ def test_the_command_line_writes_a_line_for_each_item_and_method(tmp_path):
     assert len(lines) == 120
     assert {*lines[0]} == {"item", "method", "p", "winner"}
     assert all((line["winner"] == "A") == (line["p"] > 0.5) for line in lines)
+
+
+def test_a_tie_may_be_an_outcome_of_its_own():
+    rng = np.random.default_rng(5)
+    sides = ["A", "B", "tie"]
+    rows = []
+    for i in range(400):
+        label = sides[rng.integers(3)]
+        for j, skill in enumerate((0.9, 0.7, 0.6, 0.5)):
+            other = [side for side in sides if side != label]
+            vote = label if rng.random() < skill else other[rng.integers(2)]
+            rows.append(VoteRow(f"q{i}", f"j{j}", vote, label=label))
+    found = aggregate_outcomes(encode(rows), ["auto", "dawid-skene", "factor"])
+    better, plurality = found.result("dawid-skene").score, found.result("majority").score
+    assert better.gain.low > 0
+    assert better.log_loss < plurality.log_loss
+    assert set(found.result("dawid-skene").verdict) == {0.0, 0.5, 1.0}
+    assert "two sides" in found.result("factor").notes[0]

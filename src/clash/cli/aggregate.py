@@ -22,8 +22,7 @@ def aggregate(
         str,
         typer.Option(
             "--method",
-            help="Methods, comma separated, or `all`. Rankings of a run:"
-            " borda,copeland,schulze,kemeny,bradley-terry,plackett-luce.",
+            help="Methods, comma separated, or `all`.",
         ),
     ] = DEFAULT,
     judges: Judges = None,
@@ -34,7 +33,10 @@ def aggregate(
         bool, typer.Option("--use-labels", help="Labels enter the fits; scores are cross-fitted.")
     ] = False,
     ties: Annotated[
-        str, typer.Option("--ties", help="A tied vote is `half` a vote each, or `missing`.")
+        str,
+        typer.Option(
+            "--ties", help="A tied vote is `half` a vote each, `missing`, or an `outcome`."
+        ),
     ] = "half",
     copies: Annotated[
         str,
@@ -62,6 +64,7 @@ def aggregate(
 ) -> None:
     """Aggregate votes or a run again, offline, by several methods side by side."""
     from clash.analysis.aggregation import aggregate as run
+    from clash.analysis.aggregation import aggregate_outcomes
     from clash.cli.common import print_json, stdout
     from clash.cli.voting import read
     from clash.report import aggregation as report
@@ -71,15 +74,19 @@ def aggregate(
     votes = read(source, runs, judges, subset, presentation, decisive=decisive)
     names = _names(method)
     applied = _calibrated(calibrator, votes, max_risk)
-    found = run(
-        votes,
-        names,
-        seed=42 if seed is None else seed,
-        ties=_choice(ties, "--ties", "half", "missing"),
-        copies=_choice(copies, "--copies", "merge", "separate"),
-        use_labels=use_labels,
-        threshold=threshold,
-    )
+    rows = _choice(copies, "--copies", "merge", "separate")
+    if _choice(ties, "--ties", "half", "missing", "outcome") == "outcome":
+        found = aggregate_outcomes(votes, names, copies=rows)
+    else:
+        found = run(
+            votes,
+            names,
+            seed=42 if seed is None else seed,
+            ties=_choice(ties, "--ties", "half", "missing"),
+            copies=rows,
+            use_labels=use_labels,
+            threshold=threshold,
+        )
     written = None if out is None else _write(out, found, applied)
     if as_json:
         told = report.as_json(found)

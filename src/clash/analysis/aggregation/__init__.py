@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from clash.analysis.aggregation import outcomes
 from clash.analysis.aggregation.methods import Fitted, Rule, attempt, known_methods, rule
 from clash.analysis.aggregation.table import Copies, Table
-from clash.errors import ConfigError
+from clash.errors import ConfigError, StatisticsError
 from clash.stats import scoring
 from clash.stats.latent.fit import vote_share
 from clash.stats.tests import paired_difference
@@ -26,7 +27,15 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-__all__ = ["Aggregation", "MethodResult", "Score", "Table", "aggregate", "known_methods"]
+__all__ = [
+    "Aggregation",
+    "MethodResult",
+    "Score",
+    "Table",
+    "aggregate",
+    "aggregate_outcomes",
+    "known_methods",
+]
 
 FOLDS = 5
 SURE = 0.1
@@ -139,10 +148,7 @@ def aggregate(
         StatisticsError: no votes at all.
     """
     names = list(dict.fromkeys([*methods, "majority"]))
-    unknown = [name for name in names if name not in known_methods()]
-    if unknown:
-        mend = f"one of {', '.join(known_methods())}"
-        raise ConfigError(f"no method {unknown[0]!r}", field="--method", mend=mend)
+    _known(names)
     table = Table.of(votes, threshold, ties, use_labels=use_labels, copies=copies)
     rules = {name: rule(name, table, seed) for name in names}
     fits = {name: attempt(name, rules[name], table.patterns()) for name in names}
@@ -160,6 +166,66 @@ def aggregate(
         warnings=chosen.warnings,
         notes=table.notes,
     )
+
+
+def aggregate_outcomes(
+    votes: Votes, methods: Sequence[str], *, copies: Copies = "merge"
+) -> Aggregation:
+    """The same with a tie as a third outcome, for the methods that know more than two sides.
+
+    ``p`` is P(side 1); accuracy counts a tie as a label like the others.
+
+    Raises:
+        ConfigError: an unknown method.
+        StatisticsError: no votes at all.
+    """
+    names = [name for name in dict.fromkeys([*methods, "majority"]) if name != "auto"]
+    _known(names)
+    table = Table.of(votes, copies=copies)
+    anchor = outcomes.fit("majority", table)
+    share = outcomes.verdicts(anchor)
+    results = []
+    for name in names:
+        try:
+            found = anchor if name == "majority" else outcomes.fit(name, table)
+        except StatisticsError as refusal:
+            results.append(MethodResult(name, "refused", notes=(str(refusal),)))
+            continue
+        known, said = table.labelled, outcomes.verdicts(found)
+        figures: dict[str, Any] = outcomes.figures(found, anchor, table) if known.any() else {}
+        results.append(
+            MethodResult(
+                method=name,
+                status="ok",
+                converged=found.converged,
+                p=found.tempered[:, outcomes.SIDE_1],
+                verdict=said,
+                log_likelihood=found.log_likelihood,
+                temperature=found.temperature,
+                disagrees=int((said != share).sum()),
+                score=Score(int(known.sum()), int(table.decisive.sum()), **figures)
+                if figures
+                else None,
+                notes=found.warnings,
+            )
+        )
+    reason = "auto chooses among models of two sides; plurality is the anchor with a third outcome"
+    return Aggregation(
+        items=table.items,
+        n_judges=len(votes.judges),
+        n_labelled=int(table.labelled.sum()),
+        selected="majority",
+        reason=reason,
+        methods=tuple(results),
+        notes=("a tie is an outcome of its own; log-loss, Brier and ECE are over three classes",),
+    )
+
+
+def _known(names: Sequence[str]) -> None:
+    unknown = [name for name in names if name not in known_methods()]
+    if unknown:
+        mend = f"one of {', '.join(known_methods())}"
+        raise ConfigError(f"no method {unknown[0]!r}", field="--method", mend=mend)
 
 
 def _cross_fitted(method: Rule, table: Table, whole: Fitted, seed: int) -> Floats | None:

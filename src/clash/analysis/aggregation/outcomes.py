@@ -1,0 +1,85 @@
+"""A tie as an outcome of its own: three classes, for the methods that know more than two."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from clash.errors import StatisticsError
+from clash.stats import scoring
+from clash.stats.latent.multiclass import (
+    collapse_classes,
+    dawid_skene_classes,
+    majority_classes,
+)
+from clash.stats.latent.patterns import MISSING
+from clash.stats.tests import paired_difference
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from clash.analysis.aggregation.table import Table
+    from clash.stats.intervals import Interval
+    from clash.stats.latent.multiclass import ClassFit, ClassPatterns
+
+    Floats = NDArray[np.float64]
+
+SIDE_0, SIDE_1, LEVEL = 0, 1, 2
+METHODS: dict[str, Callable[[ClassPatterns], ClassFit]] = {
+    "majority": majority_classes,
+    "dawid-skene": dawid_skene_classes,
+}
+
+
+def fit(name: str, table: Table) -> ClassFit:
+    """A method on three outcomes.
+
+    Raises:
+        StatisticsError: it knows two sides only, or is not identified from these votes.
+    """
+    if name not in METHODS:
+        known = ", ".join(METHODS)
+        raise StatisticsError(f"a model of two sides: with a tie as an outcome there are {known}")
+    return METHODS[name](collapse_classes(table.codes))
+
+
+def verdicts(found: ClassFit) -> Floats:
+    """1, 0, or 0.5 for a tie, shape (N,): the likeliest class; level ones are a tie."""
+    p = found.tempered
+    best = np.isclose(p, p.max(axis=1, keepdims=True), atol=1e-9)
+    likeliest = np.where(best.sum(axis=1) > 1, LEVEL, p.argmax(axis=1))
+    return np.array([0.0, 1.0, 0.5])[likeliest]
+
+
+def classes(truth: Floats) -> NDArray[np.int8]:
+    """Labels as class codes, shape (N,); -1 where there is none."""
+    codes = np.full(len(truth), MISSING, np.int8)
+    for value, code in ((0.0, SIDE_0), (1.0, SIDE_1), (0.5, LEVEL)):
+        codes[truth == value] = code
+    return codes
+
+
+def figures(found: ClassFit, anchor: ClassFit, table: Table) -> dict[str, float | Interval | None]:
+    """The figures of a method over the labelled rows, a tie being a label like the others.
+
+    The calibration error is that of the likeliest class.
+    """
+    label = classes(table.truth)
+    known = label != MISSING
+    p, truth = found.tempered[known], table.truth[known]
+    right = (verdicts(found)[known] == truth).astype(float)
+    other = (verdicts(anchor)[known] == truth).astype(float)
+    recalls = [right[truth == value].mean() for value in np.unique(truth)]
+    gain = paired_difference(right, other, table.groups[known]) if found is not anchor else None
+    return {
+        "accuracy": float(right.mean()),
+        "balanced_accuracy": float(np.mean(recalls)),
+        "log_loss": scoring.log_loss(p, label[known], clip=1e-3),
+        "brier": scoring.brier(p, label[known]),
+        "ece": scoring.ece(p.max(axis=1), right),
+        "gain": gain.difference if gain else None,
+        "p_gain": gain.test.p if gain else None,
+    }
