@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clash.errors import StatisticsError
 from clash.stats import tests
 from clash.stats.intervals import Interval, mean_clustered, wilson_clustered
-from clash.stats.resample import cluster_bootstrap
+from clash.stats.resample import cluster_weights
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 REPLICATES = 2000
+LEVEL = 0.95
 
 
 @dataclass(frozen=True)
@@ -107,39 +107,50 @@ def _points(
 ) -> tuple[list[Interval | None], list[float | None]]:
     """Mean points with bootstrap intervals, and how often each is best."""
     n_candidates = table.shape[1]
-    known = np.flatnonzero((~np.isnan(table)).any(axis=0))
     intervals = [_unsure(table[:, k]) for k in range(n_candidates)]
     best: list[float | None] = [None] * n_candidates
-    seen, judged = np.nan_to_num(table[:, known]), (~np.isnan(table[:, known])).astype(float)
-
-    def means(weights: Floats) -> Floats:
-        total = weights @ judged
-        mean: Floats = np.divide(
-            weights @ seen, total, out=np.full(total.shape, np.nan), where=total > 0
-        )
-        return mean
-
-    if not len(known):
-        return intervals, best
-    try:
-        boot = cluster_bootstrap(means, clusters, np.random.default_rng(seed), REPLICATES)
-    except StatisticsError:
-        return intervals, best  # one prompt only: a mean exists, its spread does not
-    share = _chances(boot.replicates)
+    known = np.flatnonzero((~np.isnan(table)).any(axis=0))
+    if len(known) == 0 or len(np.unique(clusters)) < 2:
+        return intervals, best  # of one prompt a mean exists, its spread does not
+    replicates = _replicates(table[:, known], clusters, seed)
+    share = _chances(replicates)
     for place, k in enumerate(known):
-        mine = ~np.isnan(table[:, k])
-        seen_on = len(np.unique(clusters[mine]))
         best[k] = None if share is None else float(share[place])
-        if seen_on > 1:
-            found = boot.interval(place)
-            intervals[k] = replace(found, n=int(mine.sum()), n_effective=float(seen_on))
+        if len(np.unique(clusters[~np.isnan(table[:, k])])) > 1:
+            intervals[k] = _spread(table[:, k], clusters, replicates[:, place])
     return intervals, best
 
 
+def _replicates(table: Floats, clusters: NDArray[np.intp], seed: int) -> Floats:
+    """Mean points, shape (B, K), when prompts are drawn anew; NaN where none of them was judged."""
+    seen, judged = np.nan_to_num(table), (~np.isnan(table)).astype(float)
+    found = []
+    for weights in cluster_weights(clusters, np.random.default_rng(seed), REPLICATES):
+        total = weights @ judged
+        blank = np.full(total.shape, np.nan)
+        found.append(np.divide(weights @ seen, total, out=blank, where=total > 0))
+    return np.concatenate(found)
+
+
+def _spread(column: Floats, clusters: NDArray[np.intp], replicates: Floats) -> Interval:
+    """The interval of one candidate, over the replicates in which it was judged."""
+    mine = ~np.isnan(column)
+    low, high = np.quantile(replicates[~np.isnan(replicates)], [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return Interval(
+        float(column[mine].mean()),
+        float(low),
+        float(high),
+        LEVEL,
+        int(mine.sum()),
+        float(len(np.unique(clusters[mine]))),
+        "bootstrap over clusters, percentile",
+    )
+
+
 def _chances(replicates: Floats) -> Floats | None:
-    """How often each is best, ties shared, among the replicates in which all were judged."""
+    """How often each is best, ties shared, where all were judged in most replicates."""
     whole = replicates[~np.isnan(replicates).any(axis=1)]
-    if not len(whole):
+    if len(whole) < len(replicates) / 2:
         return None
     top = np.isclose(whole, whole.max(axis=1, keepdims=True), rtol=0, atol=1e-12)
     share: Floats = (top / top.sum(axis=1, keepdims=True)).mean(axis=0)
