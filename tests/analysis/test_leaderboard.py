@@ -141,6 +141,24 @@ def test_a_candidate_seen_on_one_prompt_has_no_interval_though_others_have():
     assert found["ada"].high < 1 or found["ada"].low > 0
 
 
+def test_candidates_that_answered_little_take_no_interval_from_the_others():
+    """Two guests on a prompt each are missing in most replicates."""
+    both, table, missing = [["ada"], ["bob"]], [], []
+    for i in range(24):
+        order = both if i % 3 else both[::-1]
+        guest = {0: "cyd", 1: "dan"}.get(i)
+        table.append({"x": [*order, [guest]] if guest else order})
+        missing += [(i, name) for name in ("cyd", "dan") if name != guest]
+    found = {row.candidate: row for row in standings(run_data(table, NAMES[:4], missing=missing))}
+    alone = standings(run_data([{"x": row["x"][:2]} for row in table], NAMES[:2]))
+    for row in alone:
+        points = found[row.candidate].points
+        assert 0.2 < points.low < points.estimate < points.high < 0.95
+        assert points.high - points.low == pytest.approx(row.points.high - row.points.low, abs=0.1)
+    assert {(found[n].points.low, found[n].points.high) for n in ("cyd", "dan")} == {(0, 1)}
+    assert {row.best for row in found.values()} == {None}
+
+
 def test_nothing_judged_is_said_as_nothing():
     data = run_data([{"x": None}, {"x": None}], ["ada", "bob"])
     for row in standings(data):
