@@ -75,13 +75,13 @@ class Google(SdkProvider):
     ) -> None:
         models: Any = self._client().aio.models
         config = _config(sent, request)
-        call = {"model": sent.body["model"], "contents": sent.body["contents"]}
+        call = {"model": sent.body["model"], "contents": sent.body["contents"], "config": config}
         if not request.stream:
-            config.should_return_http_response = True
-            await models.generate_content(**call, config=config)
+            config["should_return_http_response"] = True
+            await models.generate_content(**call)
             return
         stream = dialect.stream()
-        async for event in await models.generate_content_stream(**call, config=config):
+        async for event in await models.generate_content_stream(**call):
             chunk = event.model_dump(mode="json", by_alias=True, exclude_none=True)
             chunk.pop("sdkHttpResponse", None)
             exchange.feed(stream, chunk)
@@ -98,19 +98,20 @@ class Google(SdkProvider):
         await super().aclose()
 
 
-def _config(sent: Sent, request: Request) -> types.GenerateContentConfig:
+def _config(sent: Sent, request: Request) -> dict[str, Any]:
+    """What the SDK makes a model of. One that is made already it would first copy, deeply."""
     options = request.options
     http = types.HttpOptions(
         api_version=sent.body["api_version"],
         headers=dict(options.headers) or None,
         extra_body=dict(options.extra) or None,
     )
-    return types.GenerateContentConfig(
+    return {
         **sent.body["config"],
-        http_options=http,
+        "http_options": http,
         # On by default it would send further, billed, requests of itself.
-        automatic_continuation=False,
-    )
+        "automatic_continuation": False,
+    }
 
 
 _GEMINI = Gemini()

@@ -8,7 +8,6 @@ it: some return a string, or nothing, where the wire said something worth keepin
 from __future__ import annotations
 
 import itertools
-import json
 import logging
 import time
 from abc import abstractmethod
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 import httpx2
+import msgspec
 
 from clash.providers.failures import Failure, causes, from_answer, from_line
 from clash.providers.network import Broken, Exchange, NetworkProvider
@@ -133,7 +133,7 @@ async def _see_request(request: httpx2.Request) -> None:
         # Not before: an SDK imports and builds things at its first call.
         exchange.began = time.perf_counter()
         exchange.url = str(request.url)
-        exchange.body = json.loads(request.content)
+        exchange.body = msgspec.json.decode(request.content)
 
 
 async def _see_answer(answer: httpx2.Response) -> None:
