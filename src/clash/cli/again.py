@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clash.cli import pipeline
-from clash.cli.pipeline import Origin, Prepared
+from clash.cli import beginning
+from clash.cli.beginning import Origin, Prepared
 from clash.collect.load import Prompts
 from clash.collect.plan import observing
 from clash.collect.resolve import read_panel
@@ -110,7 +110,7 @@ def again(
     given = tuple(r for r in given if r.item_id in kept)
     prompts = Prompts(Path(manifest.prompts or "items.jsonl"), items, given, _hash(items, given))
     templates = Templates(manifest.templates) if manifest.templates else None
-    prepared = pipeline.assemble(config, prompts, environ, templates=templates)
+    prepared = beginning.assemble(config, prompts, environ, templates=templates)
     generated = {candidate.id for candidate in prepared.plan.candidates}
     known = manifest.candidates or manifest.config["candidates"]
     origin = Origin(

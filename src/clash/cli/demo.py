@@ -18,12 +18,12 @@ def demo(
 ) -> None:
     """The quickstart: 32 prompts with ready responses, judged offline, no key, in seconds."""
     from clash import assets
-    from clash.cli import pipeline
+    from clash.cli import beginning, pipeline
     from clash.collect.resolve import KEYLESS_PANEL
 
     overrides = {"panel": KEYLESS_PANEL, "prompts": str(assets.path("datasets", "quickstart.yaml"))}
     # A clash.yaml that happens to lie here is not part of the demonstration.
-    made = pipeline.prepare(None, overrides, {}, ignore_config=True)
+    made = beginning.prepare(None, overrides, {}, ignore_config=True)
     raise typer.Exit(
         pipeline.launch(
             made,

@@ -118,7 +118,7 @@ def evaluate(
 
     `clash eval prompts.yaml --models openai/a,anthropic/b --panel supreme-court`
     """
-    from clash.cli import pipeline
+    from clash.cli import beginning, pipeline
     from clash.cli.prereg import registered
     from clash.cli.until import judge_until, rule_of
     from clash.collect.resolve import load_environ
@@ -144,10 +144,10 @@ def evaluate(
         "out": str(out) if out is not None else None,
     }
     earlier = RunFolder.open(replay, out=out or "runs") if replay else None
-    made = pipeline.prepare(
+    made = beginning.prepare(
         config, overrides, environ, prompts=prompts, limit=limit, replay=earlier
     )
-    origin = pipeline.Origin(registration=registered(prereg))
+    origin = beginning.Origin(registration=registered(prereg))
     if until is not None and not dry_run:
         raise typer.Exit(
             judge_until(

@@ -37,7 +37,7 @@ def judge_known_gaps(
         InputError: there are no responses long enough.
         IncompleteRun: the run was interrupted or lost too many judgments.
     """
-    from clash.cli import estimate, pipeline
+    from clash.cli import beginning, estimate, pipeline
     from clash.cli.common import say
     from clash.collect.forecast import price
     from clash.collect.load import load
@@ -45,13 +45,13 @@ def judge_known_gaps(
 
     file, config = _written(source, runs, wanted)
     say(f"pairs with known gaps: {file}")
-    made = pipeline.assemble(config, load(file), environ)
+    made = beginning.assemble(config, load(file), environ)
     forecast = price(made.plan)
     if wanted.dry_run:
         estimate.tell(forecast, made.plan, as_json=as_json)
         return None
     estimate.check(forecast, made.plan, yes=wanted.yes, quiet=wanted.quiet)
-    with pipeline.begin(made, kind="eval", out=runs) as writer:
+    with beginning.begin(made, kind="eval", out=runs) as writer:
         finished = pipeline.carry_on(writer, made.plan, environ, quiet=wanted.quiet)
     if finished.exit_code not in (0, 3):
         raise IncompleteRun(

@@ -119,7 +119,7 @@ def _registration(
     n: int | None,
 ) -> Registration:
     from clash.analysis.prereg import OUTCOMES, Registration, Seat
-    from clash.cli import pipeline
+    from clash.cli import beginning
     from clash.cli.until import rule_of
     from clash.collect.resolve import load_environ
     from clash.errors import ConfigError
@@ -130,7 +130,7 @@ def _registration(
         )
     if about["stopping"] != "fixed":
         rule_of(about["stopping"], cast("str", about["sequential"]))
-    made = pipeline.prepare(config, overrides, load_environ(os.environ, env_file), prompts=prompts)
+    made = beginning.prepare(config, overrides, load_environ(os.environ, env_file), prompts=prompts)
     plan, blinding = made.plan, made.plan.config.blinding
     candidates = {*(c.id for c in plan.candidates), *made.prompts.candidates}
     if about["primary"] is not None and about["primary"] not in candidates:

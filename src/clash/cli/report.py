@@ -96,7 +96,7 @@ def _browse(folder: RunFolder) -> Path:
 
 def rewrite(folder: RunFolder, data: RunData, found: Findings) -> None:
     """The derived files anew, sealed; the collected ones are not touched, nor their seals."""
-    from clash.cli.pipeline import write_report
+    from clash.cli.ending import write_report
     from clash.store import layout
     from clash.store.manifest import seal_file
 

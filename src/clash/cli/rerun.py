@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from clash.analysis.retest import Retest
     from clash.cli.again import Again
-    from clash.cli.pipeline import Finished
+    from clash.cli.ending import Finished
     from clash.report.tables import Table
     from clash.store.folder import RunFolder
 
@@ -200,9 +200,9 @@ def _repeat(
 
 
 def _run(made: Again, out: Path, environ: Mapping[str, str], *, quiet: bool) -> Finished:
-    from clash.cli import pipeline
+    from clash.cli import beginning, pipeline
 
-    with pipeline.begin(
+    with beginning.begin(
         made.prepared, kind="rerun", out=out, run_id=made.name, origin=made.origin
     ) as writer:
         return pipeline.carry_on(writer, made.prepared.plan, environ, quiet=quiet)

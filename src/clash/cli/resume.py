@@ -24,7 +24,7 @@ def resume(
     verbose: Verbose = False,
 ) -> None:
     """Finish an interrupted run: answered calls are not made again, failed ones are."""
-    from clash.cli import pipeline
+    from clash.cli import beginning, ending, pipeline
     from clash.collect.resolve import load_environ
     from clash.store.folder import RunFolder
 
@@ -33,7 +33,7 @@ def resume(
     given = {"max_cost": max_cost, "concurrency": concurrency}
     limits = {name: value for name, value in given.items() if value is not None}
     with folder.write() as writer:
-        made = pipeline.replan(writer, environ, limits)
+        made = beginning.replan(writer, environ, limits)
         finished = pipeline.carry_on(writer, made, environ, quiet=quiet)
-    pipeline.tell(finished, as_json=as_json, whole=verbose, quiet=quiet)
+    ending.tell(finished, as_json=as_json, whole=verbose, quiet=quiet)
     raise typer.Exit(finished.exit_code)

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from clash.analysis.rundata import RunData
-    from clash.cli.pipeline import Finished, Origin, Prepared
+    from clash.cli.beginning import Origin, Prepared
+    from clash.cli.ending import Finished
     from clash.records import Kind
     from clash.stats.intervals import Interval
 
@@ -100,7 +101,7 @@ def judge_until(
 
     What it may cost is what all prompts may cost, and ``--max-cost`` holds for the whole.
     """
-    from clash.cli import estimate, pipeline
+    from clash.cli import beginning, ending, estimate, pipeline
     from clash.cli.common import say
     from clash.collect.forecast import price
 
@@ -111,7 +112,7 @@ def judge_until(
     estimate.check(price(made.plan), made.plan, yes=yes, quiet=quiet or as_json)
     first = _first(shuffled, sizes[0], environ)
     looks: list[Look] = []
-    with pipeline.begin(first, kind=kind, out=out, run_id=run_id, origin=origin) as writer:
+    with beginning.begin(first, kind=kind, out=out, run_id=run_id, origin=origin) as writer:
         writer.save(_with_rule(writer.manifest(), rule, looks))
         finished = pipeline.carry_on(writer, first.plan, environ, quiet=quiet or as_json)
         for at, size in enumerate(sizes):
@@ -126,7 +127,7 @@ def judge_until(
             _append(writer, more)
             finished = pipeline.carry_on(writer, more.plan, environ, quiet=quiet or as_json)
         finished = _concluded(writer, finished, rule, looks)
-    pipeline.tell(finished, as_json=as_json, whole=whole, quiet=quiet)
+    ending.tell(finished, as_json=as_json, whole=whole, quiet=quiet)
     return finished.exit_code
 
 
@@ -147,11 +148,11 @@ def _sizes(clusters: int, looks: int) -> list[int]:
 
 def _first(made: Prepared, clusters: int, environ: Mapping[str, str]) -> Prepared:
     """A run of the first clusters only."""
-    from clash.cli import pipeline
+    from clash.cli import beginning
 
     names = list(dict.fromkeys(item.cluster for item in made.prompts.items))[:clusters]
     count = sum(item.cluster in names for item in made.prompts.items)
-    return pipeline.assemble(made.plan.config, made.prompts.first(count), environ)
+    return beginning.assemble(made.plan.config, made.prompts.first(count), environ)
 
 
 def _append(writer: Any, more: Prepared) -> None:  # noqa: ANN401 - a RunWriter
@@ -229,7 +230,7 @@ def _concluded(writer: Any, finished: Finished, rule: Rule, looks: list[Look]) -
     """The report anew, now that the last look is in the manifest, and the seal on both."""
     from clash.analysis.findings import findings_of
     from clash.analysis.rundata import RunData
-    from clash.cli.pipeline import write_report
+    from clash.cli.ending import write_report
 
     manifest = _with_rule(writer.manifest(), rule, looks)
     if looks:

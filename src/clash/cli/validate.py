@@ -14,7 +14,7 @@ from clash.cli.datasets import Cache, RuleSet, Stratify
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from clash.cli.pipeline import Origin
+    from clash.cli.beginning import Origin
     from clash.collect.load import Prompts
     from clash.config import Config
     from clash.datasets.pairs import Dataset
@@ -110,7 +110,7 @@ def validate(
 
     `clash validate mt-bench --n 100 --panel supreme-court`
     """
-    from clash.cli import pipeline
+    from clash.cli import beginning, pipeline
     from clash.cli.prereg import registered
     from clash.collect.resolve import load_environ, read_config
     from clash.store.folder import RunFolder
@@ -131,7 +131,7 @@ def validate(
     }
     drawn = _drawn(dataset, cache, rules, n=n, seed=sample_seed, stratify=stratify)
     earlier = RunFolder.open(replay, out=out or "runs") if replay else None
-    made = pipeline.assemble(
+    made = beginning.assemble(
         _injected_only(read_config(config, overrides)), _prompts(drawn), environ, replay=earlier
     )
     raise typer.Exit(
@@ -258,7 +258,7 @@ def _prompts(drawn: Sample) -> Prompts:
 
 
 def _origin(drawn: Sample, tiers: Path | None) -> Origin:
-    from clash.cli.pipeline import Origin
+    from clash.cli.beginning import Origin
     from clash.datasets import catalogue
 
     dataset = drawn.dataset

@@ -1,0 +1,244 @@
+"""From what a user wrote to a run folder that is ready for its first call: nothing is spent yet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clash.cli import estimate
+from clash.cli.common import say
+from clash.collect.load import Prompts, load
+from clash.collect.plan import Plan, plan
+from clash.collect.resolve import Resolved, read_config, replayed, resolve
+from clash.collect.templates import Templates
+from clash.config import Config, Panel
+from clash.errors import ConfigError, RunFolderError
+from clash.providers import require
+from clash.providers.prices import known
+from clash.store import layout
+from clash.store.folder import RunFolder, RunWriter, new_run_id
+from clash.store.manifest import (
+    Manifest,
+    git_state,
+    now,
+    sha256_json,
+    sha256_text,
+    versions,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from clash.analysis.prereg import Frozen
+    from clash.records import Criteria, Kind, Label
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A run that could begin now."""
+
+    plan: Plan
+    resolved: Resolved
+    prompts: Prompts
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What a run has beside its plan, for its manifest and ``labels.jsonl``.
+
+    Attributes:
+        labels: people's decisions.
+        dataset: where these come from.
+        candidates: what is known of injected candidates.
+        parent: the run that this one repeats.
+        seeds: beside the run's own.
+        registration: the plan that the run is held to.
+    """
+
+    labels: tuple[Label, ...] = ()
+    dataset: Mapping[str, Any] = field(default_factory=dict)
+    candidates: tuple[Mapping[str, Any], ...] = ()
+    parent: str | None = None
+    seeds: Mapping[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    registration: Frozen | None = None
+
+
+def prepare(
+    config_file: Path | None,
+    overrides: Mapping[str, Any],
+    environ: Mapping[str, str],
+    *,
+    prompts: Path | None = None,
+    limit: int | None = None,
+    replay: RunFolder | None = None,
+    ignore_config: bool = False,
+) -> Prepared:
+    """Read everything that a user wrote, and refuse it where it is wrong: nothing is spent yet.
+
+    Raises:
+        InputError: a file or an option is wrong.
+    """
+    config = read_config(config_file, overrides, ignore_file=ignore_config)
+    path = prompts or (Path(config.prompts) if config.prompts else None)
+    if path is None:
+        raise ConfigError(
+            "no prompts", field="PROMPTS", mend="clash eval prompts.yaml, or prompts: in clash.yaml"
+        )
+    return assemble(config, load(path), environ, limit=limit, replay=replay)
+
+
+def assemble(
+    config: Config,
+    loaded: Prompts,
+    environ: Mapping[str, str],
+    *,
+    limit: int | None = None,
+    replay: RunFolder | None = None,
+    templates: Templates | None = None,
+) -> Prepared:
+    """Put configuration and prompts together, whatever the prompts came from."""
+    if replay is not None:
+        config = replayed(config, replay)
+    resolved = resolve(config, environ)
+    if limit is not None:
+        loaded = loaded.first(limit)
+    made = plan(
+        config,
+        resolved.panel,
+        loaded,
+        templates or Templates.load(config.templates),
+        criteria_ref=resolved.criteria_ref,
+        criteria_why=resolved.criteria_why,
+        reused=_reused(config),
+    )
+    return Prepared(made, resolved, loaded)
+
+
+def _reused(config: Config) -> dict[str, Criteria]:
+    """Criteria of an earlier run, by item."""
+    if config.criteria.reuse is None:
+        return {}
+    folder = RunFolder.open(config.criteria.reuse, out=config.out)
+    return {record.item_id: record for record in folder.criteria()}
+
+
+def begin(
+    prepared: Prepared,
+    *,
+    kind: Kind,
+    out: Path,
+    run_id: str | None = None,
+    origin: Origin | None = None,
+) -> RunWriter:
+    """Make the run folder, with everything in it that is known before the first call."""
+    made, prompts, origin = prepared.plan, prepared.prompts, origin or Origin()
+    config = made.config.model_copy(update={"panel": made.panel})
+    judges = [judge.model_dump(mode="json") for judge in made.judges]
+    panel = {
+        "name": made.panel.name,
+        "quorum": made.quorum,
+        "ties": made.panel.ties,
+        "judges": judges,
+    }
+    name = run_id or new_run_id(prompts.path.stem)
+    templates = sha256_json(dict(made.templates.texts))
+    calibrator, doubts = _calibrator(config, judges, templates)
+    manifest = Manifest(
+        run=name,
+        kind=kind,
+        parent=origin.parent,
+        prompts=prompts.path.name,
+        config=config.model_dump(mode="json"),
+        panel=panel,
+        candidates=[
+            *(c.model_dump(mode="json") for c in made.candidates),
+            *map(dict, origin.candidates),
+        ],
+        dataset=dict(origin.dataset),
+        templates=dict(made.templates.texts),
+        seeds={"seed": config.seed, **origin.seeds},
+        hashes={
+            "config": sha256_json(config.model_dump(mode="json")),
+            "panel": sha256_json(panel),
+            "prompts": prompts.sha256,
+            "templates": templates,
+            **{f"template {n}": sha256_text(t) for n, t in made.templates.texts.items()},
+        },
+        calibrator=calibrator,
+        preregistration=origin.registration.sha256 if origin.registration else None,
+        registration=origin.registration.as_json() if origin.registration else None,
+        versions=versions(),
+        git=git_state(),
+        counts={"items": len(made.items), "injected": len(made.responses)},
+        started=now(),
+        notes=[*prepared.resolved.notes, *prompts.warnings, *origin.notes, *doubts],
+    )
+    writer = RunWriter.create(out, name, manifest)
+    for record in (*made.items, *made.responses, *origin.labels):
+        writer.append(record)
+    return writer
+
+
+def _calibrator(
+    config: Config, judges: Sequence[Mapping[str, Any]], templates: str
+) -> tuple[dict[str, Any] | None, tuple[str, ...]]:
+    """The calibrator that the configuration names, and what speaks against it.
+
+    Raises:
+        InputError: it was fitted on another panel, or on other prompts.
+    """
+    if config.aggregate.calibrator is None:
+        return None, ()
+    from clash.analysis.calibration.calibrator import read_calibrator
+    from clash.analysis.calibration.verdicts import for_run
+
+    path = Path(config.aggregate.calibrator)
+    found = read_calibrator(path)
+    doubts = for_run(found, judges, templates, str(path))
+    for doubt in doubts:
+        say(doubt, style="yellow")
+    return found.as_json(), doubts
+
+
+def replan(
+    folder: RunFolder, environ: Mapping[str, str], limits: Mapping[str, Any] | None = None
+) -> Plan:
+    """The plan of a run, from its folder alone; ``limits`` replaces some of its limits.
+
+    Raises:
+        ConfigError: the limits cannot be held.
+        RunFolderError: the run was killed before all of its items were written.
+    """
+    manifest = folder.manifest()
+    config = Config.model_validate(manifest.config)
+    if limits:
+        changed = config.limits.model_copy(update=dict(limits))
+        config = config.model_copy(update={"limits": changed})
+    if not isinstance(config.panel, Panel):
+        raise ConfigError("names no panel", path=folder.path / layout.MANIFEST, field="config")
+    resolved = resolve(config, environ)
+    responses = [r for r in folder.responses() if r.source == "injected"]
+    prompts = Prompts(folder.path / layout.ITEMS, tuple(folder.items()), tuple(responses), "")
+    found = {"items": len(prompts.items), "injected": len(responses)}
+    if any(manifest.counts.get(name, number) != number for name, number in found.items()):
+        raise RunFolderError(
+            f"{folder.path}: was killed before it had written down what it is to judge"
+            f" ({found['items']} of {manifest.counts['items']} items,"
+            f" {found['injected']} of {manifest.counts['injected']} given responses)"
+            "\n  mend: nothing was spent; start it anew"
+        )
+    made = plan(
+        config.model_copy(update={"repeat": 1}),
+        config.panel,
+        prompts,
+        Templates(manifest.templates),
+        criteria_ref=resolved.criteria_ref,
+        criteria_why=resolved.criteria_why,
+        reused=_reused(config),
+    )
+    estimate.check_cap(sorted({r.model for r in made.refs() if not known(r)}), config.limits)
+    for ref in made.refs():
+        require(ref, environ)
+    return made

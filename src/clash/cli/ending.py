@@ -1,0 +1,193 @@
+"""From the last call to what a user sees: verdicts, report, seal, exit code, and the telling."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from clash.cli.common import print_json, say, stdout
+from clash.report.terminal import show
+from clash.store import layout
+from clash.store.folder import RunFolder
+from clash.store.manifest import now
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from clash.analysis.findings import Findings
+    from clash.analysis.rundata import RunData
+    from clash.collect.run import Collected
+    from clash.store.folder import RunWriter
+    from clash.store.manifest import Manifest
+
+INTERRUPTED = "interrupted"
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A run that has ended, one way or another.
+
+    Attributes:
+        interrupted: why it ended early, null where it did not.
+    """
+
+    folder: RunFolder
+    manifest: Manifest
+    findings: Findings
+    exit_code: int
+    interrupted: str | None
+
+
+def conclude(writer: RunWriter, manifest: Manifest, collected: Collected) -> Finished:
+    """Verdicts, report and seal."""
+    # Only now: while a run judges, numpy and what stands on it would only take memory.
+    from clash.analysis.findings import findings_of
+    from clash.analysis.rundata import RunData
+
+    data = RunData.load(writer)
+    covered = _counts(data)
+    code = _exit_code(data, covered, collected)
+    manifest = manifest.model_copy(
+        update={
+            "status": _status(data, covered, collected),
+            "ended": now(),
+            "counts": {**manifest.counts, **covered},
+            "stopped": collected.stopped,
+        }
+    )
+    found = findings_of(replace(data, manifest=manifest))
+    manifest.cost_usd, manifest.cost_is_lower_bound = found.cost_usd, found.cost_is_lower_bound
+    write_report(writer, found, replace(data, manifest=manifest))
+    sealed = writer.seal(manifest)
+    return Finished(RunFolder(writer.path), sealed, found, code, collected.interrupted)
+
+
+def write_report(writer: RunWriter, found: Findings, data: RunData) -> None:
+    """The derived files, whole."""
+    from clash.report import html, markdown
+
+    verdicts = list(data.verdicts)
+    writer.replace(layout.VERDICTS, verdicts)
+    text = json.dumps(found.as_json(), indent=1, ensure_ascii=False, allow_nan=False)
+    writer.replace_text(layout.REPORT_JSON, text + "\n")
+    writer.replace_text(layout.REPORT_MD, markdown.document(found, verdicts))
+    writer.replace_text(layout.REPORT_HTML, html.document(found, data, writer.path))
+
+
+def _counts(data: RunData) -> dict[str, int]:
+    voting = [j for j in data.judgments if j.role == "voting"]
+    return {
+        "items": len(data.items),
+        "responses": sum(r.text is not None for r in data.responses),
+        "judgments": len(data.judgments),
+        "voting_expected": len(data.items) * len(data.rules.voting) * data.rules.presentations,
+        "voting_usable": sum(j.ranking is not None for j in voting),
+        "verdicts": sum(v.ranking is not None for v in data.verdicts),
+        "calls": sum(use.calls for use in data.usage.values()),
+        "attempts": sum(use.attempts for use in data.usage.values()),
+    }
+
+
+def _failed_share(counts: Mapping[str, int]) -> float:
+    return 1 - counts["voting_usable"] / max(1, counts["voting_expected"])
+
+
+def _too_many(data: RunData, counts: Mapping[str, int]) -> bool:
+    allowed = float(data.manifest.config["limits"]["max_failed"])
+    return _failed_share(counts) > allowed + 1e-12
+
+
+def _exit_code(data: RunData, counts: Mapping[str, int], collected: Collected) -> int:
+    if collected.interrupted == INTERRUPTED:
+        return 130
+    if collected.stopped:
+        return 4
+    if collected.interrupted is not None or _too_many(data, counts):
+        return 3
+    return 0
+
+
+def _status(data: RunData, counts: Mapping[str, int], collected: Collected) -> str:
+    if counts["verdicts"] == 0:
+        return "failed" if collected.interrupted is None else "partial"
+    if collected.interrupted or collected.stopped or _too_many(data, counts):
+        return "partial"
+    return "complete"
+
+
+def tell(finished: Finished, *, as_json: bool, whole: bool, quiet: bool) -> None:
+    """Print how it went, and where it is."""
+    found, path = finished.findings, finished.folder.path
+    if as_json:
+        print_json(summary(finished))
+    else:
+        show(stdout(), found, whole=whole)
+        stdout().print(f"\nrun: {path}", style="bold", soft_wrap=True)
+        if not quiet and not whole:
+            say(f"everything: {path / layout.REPORT_HTML}, or `clash report {path}`")
+    for line in _afterword(finished):
+        say(line, style="yellow")
+
+
+def _afterword(finished: Finished) -> list[str]:
+    path = finished.folder.path
+    match finished.exit_code:
+        case 130:
+            return [f"interrupted; `clash resume {path}` goes on from here and pays nothing twice"]
+        case 4:
+            models = "; ".join(f"{m}: {why}" for m, why in finished.manifest.stopped.items())
+            return [f"refused for good: {models}", f"mend that, then `clash resume {path}`"]
+        case 3:
+            if finished.interrupted is not None:
+                return [finished.interrupted, f"`clash resume {path} --max-cost USD` goes on"]
+            return [f"incomplete (see coverage); `clash resume {path}` tries what is missing"]
+        case _:
+            return []
+
+
+def summary(finished: Finished) -> dict[str, Any]:
+    """What ``--json`` says of a run."""
+    report = finished.findings.as_json()
+    return {
+        "run": str(finished.folder.path),
+        "status": finished.manifest.status,
+        "exit_code": finished.exit_code,
+        "winner": report["decision"]["winner"],
+        "decision": report["decision"],
+        "leaderboard": report["leaderboard"],
+        "coverage": report["coverage"],
+        "cost_usd": finished.manifest.cost_usd,
+        "cost_is_lower_bound": finished.manifest.cost_is_lower_bound,
+        "judges": report["judges"],
+        "stopped": finished.manifest.stopped,
+        "interrupted": finished.interrupted,
+        **_concordance(finished.findings),
+    }
+
+
+def _concordance(found: Findings) -> dict[str, Any]:
+    """What is added where people have spoken."""
+    if found.concordance is None:
+        return {}
+    rate = found.concordance.headline.rate
+    alone = {
+        line.name: {"concordance": line.rate.of_judged.estimate, "judged": line.rate.judged}
+        for line in found.concordance.methods
+        if line.kind == "judge" and line.rate is not None
+    }
+    return {
+        "concordance": rate.estimate,
+        "kappa": _finite(found.concordance.kappas[0].interval.estimate),
+        "kappas": {k.key: _finite(k.interval.estimate) for k in found.concordance.kappas},
+        "ci": [rate.clustered.low, rate.clustered.high],
+        "n": rate.n,
+        "judges": [
+            {**judge, **alone.get(judge["judge"], {})} for judge in found.as_json()["judges"]
+        ],
+    }
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
