@@ -96,16 +96,17 @@ def test_never_chosen_is_finite_with_a_prior_and_refused_without():
 
 
 def test_the_curvature_agrees_with_finite_differences():
-    from clash.stats.voting.plackett_luce import _derivatives, _value
+    from clash.stats.voting.plackett_luce import _Problem
 
     choices = count_choices(ranks_of((0, 1, 2, 3), (1, 3), (2, 1, 0), (3, 0, 1, 2)))
-    theta, step = np.array([0.5, -1.0, 0.2, 1.5]), 1e-5
-    gradient, hessian = _derivatives(choices, theta, 0.7, 0.0)
+    problem = _Problem(choices.left, choices.chosen[None], 0.7)
+    theta, step = np.array([[0.5, -1.0, 0.2, 1.5]]), 1e-5
+    gradient, hessian = problem.derivatives(theta)
     for i, e in enumerate(np.eye(4) * step):
-        slope = (_value(choices, theta + e, 0.7, 0) - _value(choices, theta - e, 0.7, 0)) / 2e-5
-        assert gradient[i] == pytest.approx(slope, abs=1e-6)
-        ahead, behind = (_derivatives(choices, theta + s * e, 0.7, 0.0)[0] for s in (1, -1))
-        assert hessian[i] == pytest.approx((ahead - behind) / 2e-5, abs=1e-6)
+        slope = (problem.value(theta + e) - problem.value(theta - e)) / 2e-5
+        assert gradient[0, i] == pytest.approx(slope[0], abs=1e-6)
+        ahead, behind = (problem.derivatives(theta + s * e)[0][0] for s in (1, -1))
+        assert hessian[0, i] == pytest.approx((ahead - behind) / 2e-5, abs=1e-6)
 
 
 def test_nothing_ranked_is_the_prior():

@@ -27,7 +27,7 @@ import numpy as np
 
 from clash.errors import NotIdentifiedError, StatisticsError
 from clash.stats.intervals import Interval, normal_quantile
-from clash.stats.resample import Bootstrap, cluster_weights
+from clash.stats.voting.newton import newton
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -209,8 +209,20 @@ def bradley_terry(
             "without a prior, strengths are finite only where every group of candidates has both"
             " won and lost against the rest; use prior > 0"
         )
-    problem = _Problem(counts, prior, davidson=not split)
-    return _newton(problem, connected, separated, tol, max_iter)
+    problem = _Problem(counts.wins[None], counts.ties[None], prior, davidson=not split)
+    start = np.zeros((1, problem.k + problem.davidson))
+    found = newton(problem, start, tol * _scale(problem), max_iter)
+    return BradleyTerry(
+        theta=found.x[0, : problem.k],
+        nu=float(np.exp(found.x[0, problem.k])) if problem.davidson else 0.0,
+        covariance=_covariance(problem, found.hessian[0]),
+        prior=prior,
+        connected=connected,
+        separated=separated,
+        converged=bool(found.converged[0]),
+        n_iter=int(found.n_iter[0]),
+        residual=float(found.residual[0]),
+    )
 
 
 def _check_counts(counts: Comparisons, prior: float) -> None:
@@ -226,114 +238,107 @@ def _check_counts(counts: Comparisons, prior: float) -> None:
 
 
 class _Problem:
-    """The negative log posterior of (theta, log nu), its gradient and Hessian."""
+    """The negative log posteriors of (theta, log nu) for B tables of counts."""
 
-    def __init__(self, counts: Comparisons, prior: float, *, davidson: bool) -> None:
+    def __init__(self, wins: Floats, ties: Floats, prior: float, *, davidson: bool) -> None:
         self.prior, self.davidson = prior, davidson
-        self.k = len(counts.wins)
-        self.games, self.observed = counts.games, counts.half_wins
-        self.tied = counts.ties.sum() / 2
+        self.k = wins.shape[-1]
+        self.games = wins + wins.swapaxes(1, 2) + ties
+        self.played = self.games.sum(axis=2)
+        self.observed = (wins + ties / 2).sum(axis=2)
+        self.tied = ties.sum(axis=(1, 2)) / 2
         # For the origin, which nothing fixes without a prior.
-        self.pin = 0.0 if prior else max(1.0, float(self.games.mean()))
+        self.pin = np.maximum(1.0, self.games.mean(axis=(1, 2))) if not prior else 0 * self.tied
 
-    def start(self) -> Floats:
-        return np.zeros(self.k + self.davidson)
-
-    def value(self, x: Floats) -> float:
-        theta = x[: self.k]
-        lam = x[self.k] if self.davidson else -np.inf
-        half = np.abs(theta[:, None] - theta[None, :]) / 2
+    def value(self, x: Floats) -> Floats:
+        theta = x[:, : self.k]
+        lam = x[:, self.k] if self.davidson else np.full(len(x), -np.inf)
+        half = np.abs(theta[:, :, None] - theta[:, None, :]) / 2
         # log D less the mean of the two strengths: finite however far apart they are.
-        log_d = half + np.log1p(np.exp(-2 * half) + np.exp(lam - half))
-        mean_part = self.games.sum(axis=1) / 2
-        fit = np.sum(self.games * log_d) / 2 - np.dot(self.observed - mean_part, theta)
-        fit += self.prior * np.sum(np.logaddexp(0, theta) - theta / 2)
-        fit += self.pin * theta.sum() ** 2 / 2 / self.k
+        log_d = half + np.log1p(np.exp(-2 * half) + np.exp(lam[:, None, None] - half))
+        fit = np.sum(self.games * log_d, axis=(1, 2)) / 2
+        fit -= np.sum((self.observed - self.played / 2) * theta, axis=1)
+        fit += self.prior * np.sum(np.logaddexp(0, theta) - theta / 2, axis=1)
+        fit += self.pin * theta.sum(axis=1) ** 2 / 2 / self.k
         if self.davidson:
             fit += -self.tied * lam + self.prior * (np.logaddexp(np.log(2), lam) - lam / 3)
-        return float(fit)
+        return np.asarray(fit)
 
     def derivatives(self, x: Floats) -> tuple[Floats, Floats]:
-        theta, k = x[: self.k], self.k
-        gap = theta[:, None] - theta[None, :]
-        nu = np.exp(x[k]) if self.davidson else 0.0
+        theta, k = x[:, : self.k], self.k
+        gap = theta[:, :, None] - theta[:, None, :]
+        nu = np.exp(x[:, k]) if self.davidson else np.zeros(len(x))
         e = np.exp(-np.abs(gap) / 2)
-        d = 1 + e**2 + nu * e
+        d = 1 + e**2 + nu[:, None, None] * e
         win = np.where(gap >= 0, 1.0, e**2) / d
-        tie = nu * e / d
+        tie = nu[:, None, None] * e / d
         expected = win + tie / 2
         phantom = _sigmoid(theta)
-        gradient = np.zeros(len(x))
-        gradient[:k] = np.sum(self.games * expected, axis=1) - self.observed
-        gradient[:k] += self.prior * (phantom - 0.5) + self.pin * theta.sum() / k
-        hessian = np.zeros((len(x), len(x)))
+        gradient = np.zeros(x.shape)
+        gradient[:, :k] = np.sum(self.games * expected, axis=2) - self.observed
+        gradient[:, :k] += self.prior * (phantom - 0.5)
+        gradient[:, :k] += (self.pin * theta.sum(axis=1) / k)[:, None]
+        hessian = np.zeros((*x.shape, x.shape[1]))
         # Variance of the points (1, 0.5, 0) of one comparison.
         spread = self.games * (win + tie / 4 - expected**2)
-        hessian[:k, :k] = -spread + self.pin / k
-        pull = self.prior * phantom * (1 - phantom)
-        hessian[np.arange(k), np.arange(k)] = spread.sum(axis=1) + pull + self.pin / k
+        hessian[:, :k, :k] = self.pin[:, None, None] / k - spread
+        pull = self.prior * phantom * (1 - phantom) + self.pin[:, None] / k
+        hessian[:, np.arange(k), np.arange(k)] = spread.sum(axis=2) + pull
         if self.davidson:
             share = nu / (2 + nu)
-            gradient[k] = np.sum(self.games * tie) / 2 - self.tied
-            gradient[k] += self.prior * (share - 1 / 3)
-            cross = np.sum(self.games * tie * (0.5 - expected), axis=1)
-            hessian[k, :k] = hessian[:k, k] = cross
-            hessian[k, k] = np.sum(self.games * tie * (1 - tie)) / 2
-            hessian[k, k] += self.prior * share * (1 - share)
+            gradient[:, k] = np.sum(self.games * tie, axis=(1, 2)) / 2 - self.tied
+            gradient[:, k] += self.prior * (share - 1 / 3)
+            cross = np.sum(self.games * tie * (0.5 - expected), axis=2)
+            hessian[:, k, :k] = hessian[:, :k, k] = cross
+            hessian[:, k, k] = np.sum(self.games * tie * (1 - tie), axis=(1, 2)) / 2
+            hessian[:, k, k] += self.prior * share * (1 - share)
         return gradient, hessian
 
 
-def _newton(
-    problem: _Problem, connected: NDArray[np.intp], separated: bool, tol: float, max_iter: int
-) -> BradleyTerry:
-    x = problem.start()
-    value = problem.value(x)
-    scale = max(1.0, float(problem.games.sum(axis=1).max()))
-    gradient, hessian = problem.derivatives(x)
-    steps = 0
-    while np.abs(gradient).max() > tol * scale and steps < max_iter:
-        x, value, moved = _step(problem, x, value, gradient, hessian)
-        steps += 1
-        gradient, hessian = problem.derivatives(x)
-        if not moved:
-            break
-    residual = float(np.abs(gradient).max())
-    return BradleyTerry(
-        theta=x[: problem.k],
-        nu=float(np.exp(x[problem.k])) if problem.davidson else 0.0,
-        covariance=_covariance(problem, hessian),
-        prior=problem.prior,
-        connected=connected,
-        separated=separated,
-        converged=residual <= tol * scale,
-        n_iter=steps,
-        residual=residual,
-    )
+def strengths(
+    wins: Floats,
+    ties: Floats,
+    start: Floats | None = None,
+    *,
+    prior: float = 0.5,
+    davidson: bool = True,
+    tol: float = 1e-7,
+    max_iter: int = 100,
+) -> Floats:
+    """Strengths of B tables of counts at once, shape (B, K): the refits of a bootstrap.
+
+    Args:
+        wins: (B, K, K).
+        ties: (B, K, K), symmetric.
+        start: (K + 1,), theta and log nu to start from.
+        prior: games against the phantom, > 0.
+        davidson: ties are modelled; else each is half a win for both.
+        tol: as in :func:`bradley_terry`.
+        max_iter: as there.
+
+    Returns:
+        A row that did not converge is NaN.
+    """
+    if not davidson:
+        wins, ties = wins + ties / 2, np.zeros_like(ties)
+    problem = _Problem(wins, ties, prior, davidson=davidson)
+    size = problem.k + davidson
+    first = np.zeros(size) if start is None else start[:size]
+    found = newton(problem, np.tile(first, (len(wins), 1)), tol * _scale(problem), max_iter)
+    theta: Floats = np.where(found.converged[:, None], found.x[:, : problem.k], np.nan)
+    return theta
 
 
-def _step(
-    problem: _Problem, x: Floats, value: float, gradient: Floats, hessian: Floats
-) -> tuple[Floats, float, bool]:
-    """A Newton step, halved until the objective falls; whether it could move at all."""
-    direction = -np.linalg.solve(hessian, gradient)
-    slope = float(gradient @ direction)
-    size = 1.0
-    # Near the optimum the fall drowns in rounding, which is no reason to stop short of it.
-    slack = 1e-12 * max(1.0, abs(value))
-    while size > 1e-10:
-        there = x + size * direction
-        reached = problem.value(there)
-        if reached <= value + 1e-4 * size * slope + slack:
-            return there, reached, True
-        size /= 2
-    return x, value, False
+def _scale(problem: _Problem) -> Floats:
+    """The games of the candidate with most, (B,): the residual is measured by them."""
+    return np.maximum(1.0, problem.played.max(axis=1))
 
 
 def _covariance(problem: _Problem, hessian: Floats) -> Floats:
     inverse: Floats = np.linalg.inv(hessian)[: problem.k, : problem.k].astype(float)
-    if problem.pin:
+    if not problem.prior:
         # What the pin says of the origin is no information of the data.
-        inverse = inverse - 1 / (problem.pin * problem.k)
+        inverse = inverse - 1 / (problem.pin[0] * problem.k)
     return inverse
 
 
@@ -359,57 +364,3 @@ def _sigmoid(x: Floats) -> Floats:
     e = np.exp(-np.abs(x))
     p: Floats = np.where(x >= 0, 1.0, e) / (1 + e)
     return p
-
-
-def bootstrap_strengths(
-    first: ArrayLike,
-    second: ArrayLike,
-    outcome: ArrayLike,
-    n_candidates: int,
-    clusters: ArrayLike,
-    rng: np.random.Generator,
-    n: int = 1000,
-    *,
-    weights: ArrayLike | None = None,
-    prior: float = 0.5,
-    ties: Ties = "davidson",
-    level: float = 0.95,
-) -> Bootstrap:
-    """Percentile intervals of theta from refits on resampled clusters (usually items).
-
-    A candidate that won nothing wins nothing in any resample: for it, this interval is too
-    narrow and the one by curvature (``BradleyTerry.difference``) is the honest one.
-
-    Args:
-        first: (n,), index of one candidate.
-        second: (n,), index of the other.
-        outcome: (n,), as in :func:`count_comparisons`.
-        n_candidates: K.
-        clusters: (n,), codes.
-        rng: source of randomness.
-        n: refits.
-        weights: (n,), non-negative.
-        prior: as in :func:`bradley_terry`.
-        ties: as in :func:`bradley_terry`.
-        level: confidence level.
-
-    Raises:
-        StatisticsError: as :func:`count_comparisons` and :func:`bradley_terry`; a refit that
-            does not converge.
-    """
-    base = _comparison_weights(weights, np.asarray(outcome, dtype=float))
-
-    def theta(w: Floats) -> Floats:
-        counts = count_comparisons(first, second, outcome, n_candidates, base * w)
-        fit = bradley_terry(counts, prior=prior, ties=ties)
-        if not fit.converged:
-            raise StatisticsError("a refit of the bootstrap did not converge")
-        return fit.theta
-
-    estimate = theta(np.ones(len(base)))
-    draws = [theta(row) for block in cluster_weights(clusters, rng, n) for row in block]
-    replicates = np.array(draws)
-    tails = [(1 - level) / 2, (1 + level) / 2]
-    low, high = np.quantile(replicates, tails, axis=0)
-    n_clusters = len(np.unique(np.asarray(clusters)))
-    return Bootstrap(estimate, replicates, low, high, level, "percentile", 0, len(base), n_clusters)

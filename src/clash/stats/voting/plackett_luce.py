@@ -23,6 +23,7 @@ import numpy as np
 
 from clash.errors import NotIdentifiedError, StatisticsError
 from clash.stats.intervals import Interval, normal_quantile
+from clash.stats.voting.newton import newton
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -83,6 +84,25 @@ class Choices:
     chosen: Floats
 
 
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """The choices that rankings are made of, n in all.
+
+    Attributes:
+        left: (S, K), which candidates each distinct set holds.
+        at: (n,), the set that was chosen from.
+        chosen: (n,), who was.
+        ranking: (n,), by which ranking.
+        share: (n,), of the ranking's weight: below 1 where ties stand for several orders.
+    """
+
+    left: NDArray[np.bool_]
+    at: NDArray[np.intp]
+    chosen: NDArray[np.intp]
+    ranking: NDArray[np.intp]
+    share: Floats
+
+
 def count_choices(ranks: ArrayLike, weights: ArrayLike | None = None) -> Choices:
     """Collapse rankings to choices from distinct sets.
 
@@ -101,19 +121,38 @@ def count_choices(ranks: ArrayLike, weights: ArrayLike | None = None) -> Choices
     worth = np.ones(len(table)) if weights is None else np.asarray(weights, dtype=float)
     if worth.shape != (len(table),) or not np.all(worth >= 0):
         raise StatisticsError(f"expected {len(table)} weights >= 0, one for each ranking")
+    found = steps(table)
+    chosen = np.zeros(found.left.shape)
+    np.add.at(chosen, (found.at, found.chosen), found.share * worth[found.ranking])
+    return Choices(found.left, chosen)
+
+
+def steps(ranks: Floats) -> Steps:
+    """The choices of every ranking, with what each stands for.
+
+    Raises:
+        StatisticsError: a ranking whose ties stand for more than 720 orders.
+    """
     # Equal rankings once: a million ballots of four candidates are 75 at most.
-    unique, inverse = np.unique(_dense(table), axis=0, return_inverse=True)
-    worth = np.bincount(inverse.ravel(), weights=worth, minlength=len(unique))
-    chosen: dict[int, Floats] = {}
-    for row, weight in zip(unique, worth.tolist(), strict=True):
+    unique, inverse = np.unique(_dense(ranks), axis=0, return_inverse=True)
+    sets: dict[int, int] = {}
+    made: list[tuple[int, int, int, float]] = []
+    for at, row in enumerate(unique):
         orders = list(_orders(row))
         for order in orders:
-            _choose(order, weight / len(orders), chosen, table.shape[1])
-    sets = np.array(list(chosen), dtype=object)
-    left = np.array([[bool(s >> i & 1) for i in range(table.shape[1])] for s in sets], dtype=bool)
-    counts = np.array(list(chosen.values()))
-    empty = (0, table.shape[1])
-    return Choices(left.reshape(-1, table.shape[1]), counts if len(counts) else np.zeros(empty))
+            made.extend((at, *step, 1 / len(orders)) for step in _choose(order, sets))
+    k = ranks.shape[1]
+    left = np.array([[bool(s >> i & 1) for i in range(k)] for s in sets], dtype=bool)
+    columns = np.array(made, dtype=float).reshape(-1, 4).T
+    pattern, place, who = columns[:3].astype(np.intp)
+    # Each ranking has the steps of its pattern.
+    order = np.argsort(inverse.ravel(), kind="stable")
+    count = np.bincount(inverse.ravel(), minlength=len(unique))
+    each = count[pattern]
+    offset = np.arange(each.sum()) - np.repeat(np.cumsum(each) - each, each)
+    ranking = order[np.repeat((np.cumsum(count) - count)[pattern], each) + offset]
+    at, who, share = (np.repeat(column, each) for column in (place, who, columns[3]))
+    return Steps(left.reshape(-1, k), at, who, ranking.astype(np.intp), share)
 
 
 def _dense(table: Floats) -> Floats:
@@ -134,10 +173,11 @@ def _orders(row: Floats) -> Iterator[list[int]]:
         yield [i for part in parts for i in part]
 
 
-def _choose(order: list[int], weight: float, chosen: dict[int, Floats], k: int) -> None:
+def _choose(order: list[int], sets: dict[int, int]) -> Iterator[tuple[int, int]]:
+    """From which set each place was filled, and by whom; new sets are numbered."""
     left = sum(1 << i for i in order)
     for i in order[:-1]:
-        chosen.setdefault(left, np.zeros(k))[i] += weight
+        yield sets.setdefault(left, len(sets)), i
         left &= ~(1 << i)
 
 
@@ -165,21 +205,48 @@ def plackett_luce(
             "without a prior, strengths are finite only where every group of candidates was"
             " chosen both before and after the rest; use prior > 0"
         )
-    pin = 0.0 if prior else max(1.0, float(choices.chosen.sum()))
-    theta, scale = np.zeros(k), max(1.0, float(choices.chosen.sum()))
-    gradient, hessian = _derivatives(choices, theta, prior, pin)
-    steps = 0
-    while np.abs(gradient).max() > tol * scale and steps < max_iter:
-        moved = _step(choices, theta, prior, pin, gradient, hessian)
-        if moved is None:
-            break
-        theta, steps = moved, steps + 1
-        gradient, hessian = _derivatives(choices, theta, prior, pin)
-    residual = float(np.abs(gradient).max())
-    covariance: Floats = np.linalg.inv(hessian).astype(float)
-    if pin:
-        covariance = covariance - 1 / (pin * k)
-    return PlackettLuce(theta, covariance, prior, residual <= tol * scale, steps, residual)
+    problem = _Problem(choices.left, choices.chosen[None], prior)
+    found = newton(problem, np.zeros((1, k)), tol * problem.scale, max_iter)
+    covariance: Floats = np.linalg.inv(found.hessian[0]).astype(float)
+    if not prior:
+        covariance = covariance - 1 / (problem.pin[0] * k)
+    return PlackettLuce(
+        found.x[0],
+        covariance,
+        prior,
+        bool(found.converged[0]),
+        int(found.n_iter[0]),
+        float(found.residual[0]),
+    )
+
+
+def luce_strengths(
+    left: NDArray[np.bool_],
+    chosen: Floats,
+    start: Floats | None = None,
+    *,
+    prior: float = 0.5,
+    tol: float = 1e-7,
+    max_iter: int = 100,
+) -> Floats:
+    """Strengths of B tables of choices from the same sets, shape (B, K): refits of a bootstrap.
+
+    Args:
+        left: (S, K).
+        chosen: (B, S, K).
+        start: (K,), theta to start from.
+        prior: games against the phantom, > 0.
+        tol: as in :func:`plackett_luce`.
+        max_iter: as there.
+
+    Returns:
+        A row that did not converge is NaN.
+    """
+    problem = _Problem(left, chosen, prior)
+    first = np.zeros(left.shape[1]) if start is None else start
+    found = newton(problem, np.tile(first, (len(chosen), 1)), tol * problem.scale, max_iter)
+    theta: Floats = np.where(found.converged[:, None], found.x, np.nan)
+    return theta
 
 
 def _connected(choices: Choices) -> bool:
@@ -191,41 +258,37 @@ def _connected(choices: Choices) -> bool:
     return bool(reach.all())
 
 
-def _value(choices: Choices, theta: Floats, prior: float, pin: float) -> float:
-    masked = np.where(choices.left, theta, -np.inf)
-    top = masked.max(axis=1, initial=-np.inf, keepdims=True)
-    log_total = np.log(np.exp(masked - top).sum(axis=1)) + top[:, 0]
-    fit = choices.chosen.sum(axis=1) @ log_total - np.sum(choices.chosen @ theta)
-    fit += prior * np.sum(np.logaddexp(0, theta) - theta / 2)
-    return float(fit + pin * theta.sum() ** 2 / (2 * len(theta)))
+class _Problem:
+    """The negative log posteriors of theta for B tables of choices from the same sets."""
 
+    def __init__(self, left: NDArray[np.bool_], chosen: Floats, prior: float) -> None:
+        self.left, self.prior = left, prior
+        self.made = chosen.sum(axis=2)
+        self.times = chosen.sum(axis=1)
+        self.scale = np.maximum(1.0, self.times.sum(axis=1))
+        # For the origin, which nothing fixes without a prior.
+        self.pin = 0 * self.scale if prior else self.scale
 
-def _derivatives(
-    choices: Choices, theta: Floats, prior: float, pin: float
-) -> tuple[Floats, Floats]:
-    k, made = len(theta), choices.chosen.sum(axis=1)
-    p = _softmax(np.where(choices.left, theta, -np.inf))
-    phantom = np.exp(-np.logaddexp(0, -theta))
-    gradient = made @ p - choices.chosen.sum(axis=0) + prior * (phantom - 0.5)
-    gradient += pin * theta.sum() / k
-    weighted = p * made[:, None]
-    hessian = np.diag(weighted.sum(axis=0) + prior * phantom * (1 - phantom)) - weighted.T @ p
-    return gradient, hessian + pin / k
+    def value(self, x: Floats) -> Floats:
+        masked = np.where(self.left, x[:, None, :], -np.inf)
+        top = masked.max(axis=2, initial=-np.inf, keepdims=True)
+        log_total = np.log(np.exp(masked - top).sum(axis=2)) + top[:, :, 0]
+        fit = np.sum(self.made * log_total, axis=1) - np.sum(self.times * x, axis=1)
+        fit += self.prior * np.sum(np.logaddexp(0, x) - x / 2, axis=1)
+        return np.asarray(fit + self.pin * x.sum(axis=1) ** 2 / (2 * x.shape[1]))
 
-
-def _step(
-    choices: Choices, theta: Floats, prior: float, pin: float, gradient: Floats, hessian: Floats
-) -> Floats | None:
-    """A Newton step, halved until the objective falls; None where it cannot."""
-    direction = -np.linalg.solve(hessian, gradient)
-    value, slope = _value(choices, theta, prior, pin), float(gradient @ direction)
-    slack, size = 1e-12 * max(1.0, abs(value)), 1.0
-    while size > 1e-10:
-        there: Floats = theta + size * direction
-        if _value(choices, there, prior, pin) <= value + 1e-4 * size * slope + slack:
-            return there
-        size /= 2
-    return None
+    def derivatives(self, x: Floats) -> tuple[Floats, Floats]:
+        k = x.shape[1]
+        p = _softmax(np.where(self.left, x[:, None, :], -np.inf))
+        phantom = np.exp(-np.logaddexp(0, -x))
+        weighted = p * self.made[:, :, None]
+        expected = weighted.sum(axis=1)
+        gradient = expected - self.times + self.prior * (phantom - 0.5)
+        gradient += (self.pin * x.sum(axis=1) / k)[:, None]
+        hessian = (self.pin / k)[:, None, None] - weighted.swapaxes(1, 2) @ p
+        own = expected + self.prior * phantom * (1 - phantom)
+        hessian[:, np.arange(k), np.arange(k)] += own
+        return gradient, hessian
 
 
 def _softmax(x: Floats) -> Floats:

@@ -1,0 +1,216 @@
+"""Ballots over K candidates, and sums over them as functions of the weights of clusters.
+
+Every rule of this package is a function of sums over ballots. Such a sum is linear in the weights
+of the clusters (items, prompts), so the sums of a thousand bootstrap replicates are one product.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from clash.errors import StatisticsError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import ArrayLike, NDArray
+
+    Floats = NDArray[np.float64]
+    Codes = NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True)
+class Ballots:
+    """R ballots over K candidates; make one by :func:`ballots`.
+
+    Attributes:
+        ranks: (R, K), smaller is better, equal is tied; NaN was not there (it did not come last).
+        weights: (R,), non-negative.
+        judges: (R,) codes 0..J-1.
+        items: (R,) codes: ballots of one item are the votes of one panel.
+        clusters: (R,) codes 0..G-1: what is drawn together in a bootstrap.
+    """
+
+    ranks: Floats
+    weights: Floats
+    judges: Codes
+    items: Codes
+    clusters: Codes
+
+    @property
+    def n_candidates(self) -> int:
+        """K."""
+        return int(self.ranks.shape[1])
+
+    @property
+    def n_clusters(self) -> int:
+        """G."""
+        return int(self.clusters.max(initial=-1)) + 1
+
+    @property
+    def seen(self) -> NDArray[np.bool_]:
+        """(R, K), who stands on which ballot."""
+        return ~np.isnan(self.ranks)
+
+    def weighted(self, by_judge: Floats) -> Ballots:
+        """The ballots, each times the weight (J,) of its judge; on average they weigh the same."""
+        worth = self.weights * by_judge[self.judges]
+        total = worth.sum()
+        return replace(self, weights=worth * (self.weights.sum() / total if total else 1.0))
+
+
+def ballots(
+    ranks: ArrayLike,
+    weights: ArrayLike | None = None,
+    judges: ArrayLike | None = None,
+    items: ArrayLike | None = None,
+    clusters: ArrayLike | None = None,
+) -> Ballots:
+    """Check ballots and leave out those that order nobody: fewer than two candidates, or weight 0.
+
+    Args:
+        ranks: (R, K), smaller is better, equal is tied, NaN is not there.
+        weights: (R,), non-negative; 1 each where not given.
+        judges: (R,), codes; all of one judge where not given.
+        items: (R,), any codes; each ballot its own where not given.
+        clusters: (R,), any codes; the items where not given.
+
+    Raises:
+        StatisticsError: not (R, K) with K >= 2, shapes that differ, bad weights, or no ballot.
+    """
+    table = np.asarray(ranks, dtype=float)
+    if table.ndim != 2 or table.shape[1] < 2:
+        raise StatisticsError(f"ranks of shape {table.shape}: expected (R, K) with K >= 2")
+    worth = np.ones(len(table)) if weights is None else np.asarray(weights, dtype=float)
+    if worth.shape != (len(table),) or not np.all(np.isfinite(worth) & (worth >= 0)):
+        raise StatisticsError(f"expected {len(table)} finite weights >= 0, one for each ballot")
+    judge = np.zeros(len(table), dtype=np.intp) if judges is None else np.asarray(judges)
+    item = np.arange(len(table)) if items is None else np.asarray(items)
+    cluster = item if clusters is None else np.asarray(clusters)
+    if not judge.shape == item.shape == cluster.shape == worth.shape:
+        raise StatisticsError("judges, items and clusters have a code for each ballot")
+    kept = (np.sum(~np.isnan(table), axis=1) > 1) & (worth > 0)
+    if not kept.any():
+        raise StatisticsError("no ballot orders two candidates")
+    return Ballots(
+        table[kept],
+        worth[kept],
+        judge[kept].astype(np.intp),
+        _dense(item[kept]),
+        _dense(cluster[kept]),
+    )
+
+
+def _dense(codes: NDArray[Any]) -> Codes:
+    return np.unique(codes, return_inverse=True)[1].astype(np.intp)
+
+
+@dataclass(frozen=True, slots=True)
+class Duels:
+    """Every pair of candidates that stand on one ballot, n in all.
+
+    Attributes:
+        first: (n,), who is not behind; ``second`` the other.
+        tied: (n,), whether they are level.
+        ballot: (n,), the row of the ballot.
+    """
+
+    first: Codes
+    second: Codes
+    tied: NDArray[np.bool_]
+    ballot: Codes
+
+
+def duels(given: Ballots) -> Duels:
+    """The pairs of all ballots; work grows with the pairs, not with K squared."""
+    parts = [part for rows, there in _by_size(given.seen) for part in _duels(given, rows, there)]
+    return Duels(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+def _by_size(seen: NDArray[np.bool_]) -> Iterator[tuple[Codes, Codes]]:
+    """Ballots with equally many candidates: their rows (n,), and who stands there (n, m)."""
+    size = seen.sum(axis=1)
+    for m in np.unique(size).tolist():
+        rows = np.flatnonzero(size == m)
+        yield rows, np.nonzero(seen[rows])[1].reshape(len(rows), m)
+
+
+def _duels(given: Ballots, rows: Codes, there: Codes) -> Iterator[tuple[NDArray[Any], ...]]:
+    ranks = np.take_along_axis(given.ranks[rows], there, axis=1)
+    for i, j in combinations(range(there.shape[1]), 2):
+        behind = ranks[:, i] > ranks[:, j]
+        one, other = there[:, i], there[:, j]
+        yield (
+            np.where(behind, other, one),
+            np.where(behind, one, other),
+            ranks[:, i] == ranks[:, j],
+            rows,
+        )
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Weighted sums over ballots, by cell.
+
+    Attributes:
+        matrix: sparse (cells, G): what each cluster adds to each cell.
+        shape: of the cells.
+    """
+
+    matrix: Any
+    shape: tuple[int, ...]
+
+    def of(self, weights: Floats) -> Floats:
+        """The sums, shape (B, *shape), where the clusters have the weights (B, G)."""
+        total: Floats = np.asarray(self.matrix @ weights.T, dtype=float).T
+        return np.ascontiguousarray(total).reshape(len(weights), *self.shape)
+
+
+def sums(
+    cell: ArrayLike, cluster: ArrayLike, value: ArrayLike, shape: tuple[int, ...], n_clusters: int
+) -> Sums:
+    """Sums of ``value`` by ``cell`` (flat indices into ``shape``) and cluster; all (n,)."""
+    from scipy.sparse import csr_array
+
+    size = int(np.prod(shape))
+    index = (np.asarray(cell), np.asarray(cluster))
+    matrix = csr_array((np.asarray(value, dtype=float), index), shape=(size, n_clusters))
+    matrix.sum_duplicates()
+    return Sums(matrix, shape)
+
+
+def with_twins(given: Ballots, n: int, rng: np.random.Generator) -> Ballots:
+    """The ballots, and after them ``n`` further clusters: drawn ones with the names shuffled.
+
+    A twin is a cluster in which the candidates that stand on its ballots have changed names at
+    random: as many judges, as much agreement and as many ties, and no one better than another.
+
+    Returns:
+        Clusters 0..G-1 are the given ones, G..G+n-1 the twins.
+    """
+    order = np.argsort(given.clusters, kind="stable")
+    starts = np.searchsorted(given.clusters[order], np.arange(given.n_clusters + 1))
+    drawn = rng.integers(given.n_clusters, size=n)
+    rows = [order[starts[c] : starts[c + 1]] for c in drawn.tolist()]
+    ranks = np.concatenate([_renamed(given.ranks[part], rng) for part in rows])
+    copied = np.concatenate(rows)
+    twin = np.repeat(np.arange(n), [len(part) for part in rows])
+    items = given.items[copied] + (twin + 1) * (given.items.max() + 1)
+    return Ballots(
+        np.concatenate([given.ranks, ranks]),
+        np.concatenate([given.weights, given.weights[copied]]),
+        np.concatenate([given.judges, given.judges[copied]]),
+        _dense(np.concatenate([given.items, items])),
+        np.concatenate([given.clusters, given.n_clusters + twin]),
+    )
+
+
+def _renamed(ranks: Floats, rng: np.random.Generator) -> Floats:
+    there = np.flatnonzero(~np.isnan(ranks).all(axis=0))
+    changed = ranks.copy()
+    changed[:, there] = ranks[:, rng.permutation(there)]
+    return changed

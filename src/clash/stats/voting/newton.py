@@ -1,0 +1,93 @@
+"""Newton's method with step halving, for many convex problems of one shape at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+_SMALLEST_STEP = 1e-10
+
+
+class Problem(Protocol):
+    """B convex functions of n variables."""
+
+    def value(self, x: Floats) -> Floats:
+        """Of shape (B,), at x of shape (B, n)."""
+        ...
+
+    def derivatives(self, x: Floats) -> tuple[Floats, Floats]:
+        """Gradients (B, n) and Hessians (B, n, n), these positive definite."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Minimum:
+    """Where the search ended.
+
+    Attributes:
+        x: (B, n).
+        hessian: (B, n, n), there.
+        residual: (B,), largest entry of the gradient.
+        converged: (B,), residual within the tolerance.
+        n_iter: (B,), steps taken.
+    """
+
+    x: Floats
+    hessian: Floats
+    residual: Floats
+    converged: NDArray[np.bool_]
+    n_iter: NDArray[np.intp]
+
+
+def newton(problem: Problem, start: Floats, tol: Floats, max_iter: int) -> Minimum:
+    """Minimise each function from its start.
+
+    Args:
+        problem: the functions.
+        start: (B, n).
+        tol: (B,), largest entry of the gradient at which to stop.
+        max_iter: steps; the result says for which functions they were enough.
+    """
+    x = start.copy()
+    value = problem.value(x)
+    gradient, hessian = problem.derivatives(x)
+    n_iter = np.zeros(len(x), dtype=np.intp)
+    going = np.abs(gradient).max(axis=1) > tol
+    while going.any() and n_iter.max() < max_iter:
+        moved, x, value = _step(problem, x, value, gradient, hessian, going)
+        n_iter += moved
+        gradient, hessian = problem.derivatives(x)
+        going = moved & (np.abs(gradient).max(axis=1) > tol)
+    residual = np.abs(gradient).max(axis=1)
+    return Minimum(x, hessian, residual, residual <= tol, n_iter)
+
+
+def _step(
+    problem: Problem,
+    x: Floats,
+    value: Floats,
+    gradient: Floats,
+    hessian: Floats,
+    going: NDArray[np.bool_],
+) -> tuple[NDArray[np.bool_], Floats, Floats]:
+    """A step, halved until the function falls: which have moved, where to, and the values."""
+    direction = -np.linalg.solve(hessian, gradient[..., None])[..., 0] * going[:, None]
+    slope = np.sum(gradient * direction, axis=1)
+    # Near the minimum the fall drowns in rounding, which is no reason to stop short of it.
+    slack = 1e-12 * np.maximum(1.0, np.abs(value))
+    moved, size = ~going, 1.0
+    here, reached = x.copy(), value.copy()
+    while not moved.all() and size > _SMALLEST_STEP:
+        there = x + size * direction
+        found = problem.value(there)
+        now = ~moved & (found <= value + 1e-4 * size * slope + slack)
+        here[now], reached[now] = there[now], found[now]
+        moved, size = moved | now, size / 2
+    return moved & going, here, reached
