@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from analysis.made import NAMES, grouped, run_data
 from clash.analysis import leaderboard
 from clash.analysis.coverage import coverage
-from clash.analysis.decision import ALPHA, decide, more_items
+from clash.analysis.decision import ALPHA, decide
 from clash.analysis.leaderboard import duels, standings
+from clash.analysis.settling import more_items
 from clash.records import Verdict
 
 
@@ -162,6 +163,41 @@ def test_ties_and_repeats_ask_for_more():
     assert more_items(tied) + 24 == pytest.approx(2 * (more_items(plain) + 12), abs=2)
     level = duels(of_ranks([[0, 1], [1, 0]]), ["ada", "bob"])[0]
     assert more_items(level) is None
+
+
+# -- differences that nobody should buy prompts for --------------------------------------------------
+
+
+def test_nobody_is_sent_to_buy_thousands_of_prompts():
+    """51 of 100: 20 000 prompts would settle it, and the sentence does not ask for them."""
+    found = decision(of_ranks([[0, 1]] * 51 + [[1, 0]] * 49))
+    assert found.more_items > 19_000
+    assert "They are 2 points apart, as good as equal so far" in found.sentence
+    # Wilson's interval of 51 of 100 is 0.4135 to 0.6058.
+    assert "17.3 points behind to 21.2 points ahead is possible" in found.sentence
+    asked = int(found.sentence.partition("About ")[2].split()[0])
+    # The textbook's n for 0.55 against 0.50 at 5% and 80%, less the hundred there are.
+    assert asked + 100 == pytest.approx(783, rel=0.02)
+
+
+def test_equal_beyond_doubt_is_called_equal():
+    found = decision(of_ranks([[0, 1]] * 1002 + [[1, 0]] * 998))
+    assert found.sentence.startswith("As good as equal: ada, with most points, and bob: 1002 won")
+    assert "They are 0.2 points apart, and more than 4.6 points" in found.sentence
+    assert "more prompts" not in found.sentence
+
+
+def test_ties_make_candidates_equal_too():
+    """Three wins among a thousand ties are no lead, however decisive the decisive ones are."""
+    found = decision(of_ranks([[0, 1]] * 3 + [[0, 0]] * 997))
+    assert found.status == "leading"
+    assert found.sentence.startswith("As good as equal")
+    assert "They are 0.3 points apart" in found.sentence
+
+
+def test_a_difference_worth_having_is_worth_prompts():
+    found = decision(of_ranks([[0, 1]] * 13 + [[1, 0]] * 7))
+    assert f"About {found.more_items} more prompts like these would settle" in found.sentence
 
 
 # -- how often it decides where nothing is to be decided ---------------------------------------------

@@ -95,21 +95,71 @@ def test_without_repeats_the_clustered_interval_is_wilsons():
     assert (found.low, found.high) == (plain.low, plain.high)
 
 
-def test_copies_of_an_observation_tell_nothing():
-    """20 items five times each are worth 20 items, and Student's small price for estimating it."""
-    values = np.repeat([1.0] * 15 + [0.0] * 5, 5)
-    found = wilson_clustered(values, np.repeat(np.arange(20), 5))
-    # Design effect by hand: G/(G-1) sum (5 (x - p))^2 / n^2 over p(1-p)/(n-1), n = 100, G = 20.
-    effect = (20 / 19 * 25 * 3.75 / 100**2) / (0.75 * 0.25 / 99)
-    assert found.n_effective == pytest.approx(100 / effect * (1.98422 / 2.09302) ** 2, rel=1e-4)
-    assert found.n_effective < 20
+@pytest.mark.parametrize("n", [2, 3, 5, 20])
+def test_copies_of_an_observation_tell_nothing(n):
+    """n items five times each are n items: the interval is Wilson's of the originals."""
+    originals = np.arange(n) % 4 < 3
+    found = wilson_clustered(np.repeat(originals, 5), np.repeat(np.arange(n), 5))
+    plain = wilson(originals.sum(), n)
+    assert found.n_effective == pytest.approx(n)
+    assert (found.low, found.high) == pytest.approx((plain.low, plain.high))
+
+
+def test_half_correlated_clusters_by_hand():
+    """20 clusters of 5; ten hold 4 of one kind and 1 of the other, ten are of one kind."""
+    values = np.array([[1, 1, 1, 1, 0]] * 10 + [[1] * 5] * 5 + [[0] * 5] * 5, dtype=float)
+    found = wilson_clustered(values.ravel(), np.repeat(np.arange(20), 5))
+    # p = 0.65; cluster totals less 5 p: 0.75 ten times, 1.75 and -3.25 five times each.
+    robust = 20 / 19 * (10 * 0.75**2 + 5 * 1.75**2 + 5 * 3.25**2) / 100**2
+    effect = robust / (0.65 * 0.35 / 99)
+    assert 1 < effect < 5
+    student = (1.98422 / 2.09302) ** 2
+    assert found.n_effective == pytest.approx(100 / effect * student, rel=1e-4)
 
 
 @pytest.mark.parametrize("value", [0.0, 1.0])
 def test_where_all_agree_clusters_are_taken_as_copies(value):
     found = wilson_clustered(np.full(30, value), np.repeat(np.arange(6), 5))
-    assert found.n_effective <= 6
+    assert found.n_effective == pytest.approx(6)
     assert 0 <= found.low < found.high <= 1
+
+
+@settings(max_examples=200)
+@given(
+    st.lists(
+        st.lists(st.sampled_from([0.0, 0.5, 1.0]), min_size=1, max_size=6), min_size=1, max_size=6
+    )
+)
+def test_clusters_are_worth_no_less_than_copies_and_no_more_than_their_observations(clusters):
+    sizes = np.array([len(c) for c in clusters])
+    found = wilson_clustered(np.concatenate(clusters), np.repeat(np.arange(len(sizes)), sizes))
+    copies = sizes.sum() ** 2 / np.sum(sizes**2)
+    assert 1 - 1e-9 <= copies - 1e-9 <= found.n_effective <= sizes.sum() + 1e-9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("groups", [2, 3, 4, 5])
+def test_few_clusters_cover_a_truth_drawn_at_random(groups):
+    """Any correlation, equal and unequal clusters, the truth anywhere from 0.05 to 0.95."""
+    rng = np.random.default_rng(groups)
+    for rho, size, equal in [(0.0, 4, True), (0.3, 20, True), (0.3, 8, False), (1.0, 4, True)]:
+        hits = 0
+        for _ in range(1200):
+            p = rng.uniform(0.05, 0.95)
+            sizes = np.full(groups, size) if equal else rng.integers(1, 2 * size, groups)
+            codes = np.repeat(np.arange(groups), sizes)
+            lean = _leans(p, rho, groups, rng)
+            found = wilson_clustered((rng.random(len(codes)) < lean[codes]).astype(float), codes)
+            hits += found.low <= p <= found.high
+        assert hits / 1200 > 0.93
+
+
+def _leans(p, rho, groups, rng):
+    """P(success) of each cluster: beta with mean p and intra-cluster correlation rho."""
+    if rho in (0.0, 1.0):
+        return np.full(groups, p) if rho == 0 else (rng.random(groups) < p).astype(float)
+    weight = 1 / rho - 1
+    return rng.beta(p * weight, (1 - p) * weight, groups)
 
 
 def test_one_cluster_counts_as_one_observation():

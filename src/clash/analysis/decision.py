@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from clash.stats.intervals import normal_quantile
+from clash.analysis.settling import ALPHA, as_equal, more_items, settles
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,11 +14,6 @@ if TYPE_CHECKING:
     from clash.analysis.coverage import Coverage
     from clash.analysis.leaderboard import Duel, Standing
     from clash.stats.intervals import Interval
-
-POWER = 0.8
-_EXACT_UP_TO = 1000
-ALPHA = 0.05
-_Z_POWER = 0.8416212335729143  # the 80% point of the normal distribution
 
 
 @dataclass(frozen=True)
@@ -65,8 +60,9 @@ def decide(board: Sequence[Standing], duels: Sequence[Duel], covered: Coverage) 
         sentence = f"Not decided: {lead.name} has most points.{lead.gap} {_failures(covered)}"
         return Decision("leading", lead.name, None, None, None, None, sentence.strip())
     duel, p = lead.closest, max(lead.p_values)
-    more = more_items(duel, ALPHA * min(1.0, duel.p / p))
-    sentence = _leading(duel, p, more, lead.gap, covered)
+    alpha = ALPHA * min(1.0, duel.p / p)
+    more = more_items(duel, alpha)
+    sentence = _leading(duel, p, f" {settles(duel, more, alpha)}{lead.gap}", covered)
     return Decision("leading", lead.name, duel.second, duel.share, p, more, sentence)
 
 
@@ -171,39 +167,6 @@ def _holm(p_values: Sequence[float]) -> list[float]:
     return [float(p) for p in holm(p_values)]
 
 
-def more_items(duel: Duel, alpha: float = ALPHA) -> int | None:
-    """Further items for 80% power, two-sided, if the decisive share stays what it is.
-
-    For the exact sign test, with the share of items that are decisive and the design effect of
-    the items at hand. Null where the two are level.
-
-    Args:
-        duel: the duel to be settled.
-        alpha: what its p must come down to: less than 5% where others are corrected for.
-    """
-    decisive = duel.wins + duel.losses
-    n = decisive + duel.ties
-    if decisive == 0 or duel.wins == duel.losses:
-        return None
-    need = _decisive_needed(max(duel.wins, duel.losses) / decisive, alpha)
-    effect = duel.share.n / duel.share.n_effective if duel.share.n_effective else 1.0
-    return max(1, math.ceil(need * max(effect, 1.0) * n / decisive) - n)
-
-
-def _decisive_needed(share: float, alpha: float) -> float:
-    """Decisive items with which the sign test sees a true ``share`` above one half."""
-    from scipy.special import betainc
-
-    enough = 1  # wins that are significant; it grows with n
-    for n in range(1, _EXACT_UP_TO + 1):
-        while enough <= n and 2 * betainc(enough, n - enough + 1, 0.5) > alpha:
-            enough += 1
-        if enough <= n and betainc(enough, n - enough + 1, share) >= POWER:
-            return n
-    z = normal_quantile(1 - alpha)
-    return ((z * 0.5 + _Z_POWER * math.sqrt(share * (1 - share))) / (share - 0.5)) ** 2
-
-
 def _decided(duel: Duel, p: float, others: int, covered: Coverage) -> str:
     rest = f" It also beats the other {others - 1}." if others > 1 else ""
     return (
@@ -213,17 +176,13 @@ def _decided(duel: Duel, p: float, others: int, covered: Coverage) -> str:
     ).strip()
 
 
-def _leading(duel: Duel, p: float, more: int | None, gap: str, covered: Coverage) -> str:
-    surer = (
-        f" About {more} more prompts like these would settle a difference of this size"
-        " (80% power at the 5% level)."
-        if more is not None
-        else " The two are level on decisive items: more prompts of this kind may not settle it."
+def _leading(duel: Duel, p: float, surer: str, covered: Coverage) -> str:
+    start = (
+        f"As good as equal: {duel.first}, with most points, and {duel.second}"
+        if as_equal(duel)
+        else f"Not decided: {duel.first} leads, but not surely ahead of {duel.second}"
     )
-    return (
-        f"Not decided: {duel.first} leads, but not surely ahead of {duel.second}: {_record(duel)}"
-        f" ({duel.test}, {_p(p)}).{surer}{gap} {_failures(covered)}"
-    ).strip()
+    return f"{start}: {_record(duel)} ({duel.test}, {_p(p)}).{surer} {_failures(covered)}".strip()
 
 
 def _record(duel: Duel) -> str:

@@ -137,9 +137,14 @@ def wilson_clustered(values: ArrayLike, clusters: ArrayLike, level: float = 0.95
 
     The variance of the ratio (sum over clusters / observations) gives a design effect, and
     that an effective n, scaled for the few degrees of freedom of few clusters (Korn, Graubard
-    1998, there with Clopper-Pearson). The design effect is never taken below 1. With one
-    observation a cluster it is Wilson's interval. Where all values are alike, the correlation
-    within clusters cannot be seen and is taken as complete.
+    1998, there with Clopper-Pearson). The design effect is never taken below 1, nor above what
+    complete correlation would make it, n / n_c with n_c = n^2 / sum n_g^2: an estimate of the
+    variance beyond that is noise, and with two clusters nothing but noise. So copies of an
+    observation leave its interval what it was, and a cluster is worth one observation at least.
+    With one observation a cluster it is Wilson's interval. Where all values are alike, the
+    correlation within clusters cannot be seen and is taken as complete. Two to five clusters of
+    4 or 20 cover a truth drawn from [0.05, 0.95] in 95% or more at any correlation, as Wilson's
+    interval of so many observations does; like that one less often near 0 and 1.
 
     Args:
         values: shape (n,), in [0, 1]: 1 a success, 0 a failure, 0.5 a tie.
@@ -169,15 +174,12 @@ def _effective_n(x: Floats, codes: Codes, n_clusters: int, level: float) -> floa
     variance = p * (1 - p)
     if n_clusters == n:
         return float(n)
-    if n_clusters == 1:
-        return 1.0
-    if variance == 0 or np.ptp(x) == 0:
-        effective = worst
-    else:
-        robust = ratio_variance(x - p, codes, n_clusters) / n**2
-        effect = robust / (variance / (n - 1))
-        effective = n / max(1.0, effect)
-    return float(effective * (t_quantile(level, n - 1) / t_quantile(level, n_clusters - 1)) ** 2)
+    if n_clusters == 1 or variance == 0 or np.ptp(x) == 0:
+        return worst
+    robust = ratio_variance(x - p, codes, n_clusters) / n**2
+    effect = robust / (variance / (n - 1))
+    student = (t_quantile(level, n - 1) / t_quantile(level, n_clusters - 1)) ** 2
+    return max(worst, float(n / max(1.0, effect) * student))
 
 
 def ratio_variance(residuals: Floats, codes: Codes, n_clusters: int) -> float:

@@ -1,0 +1,121 @@
+"""What would settle a duel that is not decided: more prompts, or nothing worth their price."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from clash.stats.intervals import normal_quantile
+
+if TYPE_CHECKING:
+    from clash.analysis.leaderboard import Duel
+
+POWER = 0.8
+ALPHA = 0.05
+MARGIN = 0.10
+"""The difference of shares that prompts are counted for where the one seen is too small."""
+SMALL = 0.05
+"""A difference below this takes thousands of prompts: nobody should be told to buy them."""
+_EXACT_UP_TO = 1000
+_Z_POWER = 0.8416212335729143  # the 80% point of the normal distribution
+
+
+def more_items(duel: Duel, alpha: float = ALPHA) -> int | None:
+    """Further items for 80% power, two-sided, if the decisive share stays what it is.
+
+    For the exact sign test, with the share of items that are decisive and the design effect of
+    the items at hand. Null where the two are level.
+
+    Args:
+        duel: the duel to be settled.
+        alpha: what its p must come down to: less than 5% where others are corrected for.
+    """
+    decisive = duel.wins + duel.losses
+    if decisive == 0 or duel.wins == duel.losses:
+        return None
+    return max(1, _needed(duel, max(duel.wins, duel.losses) / decisive, alpha) - _items(duel))
+
+
+def as_equal(duel: Duel) -> bool:
+    """Whether the data leave no difference of more than 10 points, and show one of less than 5."""
+    return _seen(duel) < SMALL and _most(duel) <= MARGIN
+
+
+def settles(duel: Duel, more: int | None, alpha: float = ALPHA) -> str:
+    """The sentence on what would make an undecided duel surer.
+
+    A difference below 5 points is called as good as none, with what the data leave of it; what
+    is counted then is the prompts that would show one of 10 points.
+
+    Args:
+        duel: the duel, seen from the leader.
+        more: :func:`more_items` of it.
+        alpha: as there.
+    """
+    seen = _seen(duel)
+    if duel.wins + duel.losses == 0:
+        return "They tie on every prompt: more of this kind will not settle it."
+    if more is not None and seen >= SMALL:
+        return (
+            f"About {more} more prompts like these would settle a difference of this size"
+            " (80% power at the 5% level)."
+        )
+    apart = "No difference is seen" if seen <= 0 else f"They are {_points(seen)} apart"
+    if as_equal(duel):
+        return f"{apart}, and more than {_points(_most(duel))} either way is ruled out."
+    return f"{apart}, as good as equal so far; {_left(duel, alpha)}"
+
+
+def _seen(duel: Duel) -> float:
+    """The difference of the two shares of points."""
+    return 2 * duel.share.estimate - 1
+
+
+def _most(duel: Duel) -> float:
+    """The largest difference, either way, that the data leave."""
+    return max(1 - 2 * duel.share.low, 2 * duel.share.high - 1)
+
+
+def _left(duel: Duel, alpha: float) -> str:
+    """What the data leave, and what would narrow it."""
+    low, high = 1 - 2 * duel.share.low, 2 * duel.share.high - 1
+    left = f"anything from {_points(low)} behind to {_points(high)} ahead is possible"
+    decisive = (duel.wins + duel.losses) / _items(duel)
+    if decisive <= MARGIN:
+        return f"{left}, and most prompts tie."
+    further = _needed(duel, 0.5 + MARGIN / decisive / 2, alpha) - _items(duel)
+    goal = f"a difference of {_points(MARGIN)}, if there is one (80% power at the 5% level)"
+    if further <= 0:
+        return f"{left}. There were prompts enough for {goal}."
+    return f"{left}. About {further} more prompts would show {goal}."
+
+
+def _points(share: float) -> str:
+    number = f"{100 * share:.1f}".removesuffix(".0")
+    return f"{number} point{'' if number == '1' else 's'}"
+
+
+def _items(duel: Duel) -> int:
+    return duel.wins + duel.losses + duel.ties
+
+
+def _needed(duel: Duel, share: float, alpha: float) -> int:
+    """Items like those of a duel for a true ``share`` of decisive ones."""
+    effect = duel.share.n / duel.share.n_effective if duel.share.n_effective else 1.0
+    decisive = duel.wins + duel.losses
+    need = _decisive_needed(share, alpha)
+    return math.ceil(need * max(effect, 1.0) * _items(duel) / decisive)
+
+
+def _decisive_needed(share: float, alpha: float) -> float:
+    """Decisive items with which the sign test sees a true ``share`` above one half."""
+    from scipy.special import betainc
+
+    enough = 1  # wins that are significant; it grows with n
+    for n in range(1, _EXACT_UP_TO + 1):
+        while enough <= n and 2 * betainc(enough, n - enough + 1, 0.5) > alpha:
+            enough += 1
+        if enough <= n and betainc(enough, n - enough + 1, share) >= POWER:
+            return n
+    z = normal_quantile(1 - alpha)
+    return ((z * 0.5 + _Z_POWER * math.sqrt(share * (1 - share))) / (share - 0.5)) ** 2
