@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -122,14 +123,80 @@ def test_a_session_by_keyboard_with_a_reload_in_the_middle(browser, folder):
         assert progress(browser) == "13 of 13 decided"
         browser.find_element(By.ID, "finish").send_keys(Keys.ENTER)
         wait_for(browser, lambda: "has ended" in browser.find_element(By.ID, "after").text)
-        told = browser.find_element(By.ID, "after").text
-        assert "labelled items: 13 (before: 4)" in told
-        assert "concordance with the labels: " in told
+        told = browser.find_element(By.ID, "told").text
+        assert "labelled items 4 13" in told
+        assert "concordance with the labels" in told
+        assert "not calibrated: 13 rows have a label, at least 30 are needed" in told
+        assert "17 more labels would do" in told
         process.wait(timeout=60)
     assert {one.item_id for one in folder.labels()} == {i.item_id for i in folder.items()}
     report = json.loads((folder.path / "report.json").read_text())
     assert report["labelled"]["n"] == 13
     assert run(["verify", str(folder.path)]) == 0
+
+
+def disagreeing_prompts(n, labelled):
+    """Responses of many lengths; people mostly prefer the longer one."""
+    rng = np.random.default_rng(7)
+    prompts = plain_prompts(n)
+    for i, prompt in enumerate(prompts):
+        long, short = (" ".join(["because"] * rng.integers(*size)) for size in ((20, 60), (2, 15)))
+        first = bool(rng.random() < 0.5)
+        prompt["responses"] = {"north": long if first else short, "south": short if first else long}
+        prompt.pop("label", None)
+        if i < labelled:
+            prompt["label"] = "north" if first == (rng.random() < 0.85) else "south"
+    return prompts
+
+
+def test_twenty_decisions_change_the_report_and_the_calibrated_result_and_the_page_says_how(
+    browser, tmp_path
+):
+    made = judged(tmp_path / "many", disagreeing_prompts(60, 34))
+    assert run(["report", str(made.path)]) == 0
+    before = json.loads((made.path / "report.json").read_text())
+    labelled = {f"q{i}" for i in range(34)}
+    with reviewing(made) as (url, process):
+        start(browser, url, "Ann")
+        decided = 0
+        while decided < 20:
+            if item(browser) in labelled:
+                press(browser, "s")
+                continue
+            texts = [one.text for one in browser.find_elements(By.CSS_SELECTOR, "#responses pre")]
+            press(browser, "a" if len(texts[0]) < len(texts[1]) else "b")  # the shorter one
+            decided += 1
+        browser.find_element(By.ID, "finish").send_keys(Keys.ENTER)
+        ended = WebDriverWait(browser, 60).until
+        ended(lambda b: "has ended" in b.find_element(By.ID, "after").text)
+        rows = {
+            line.find_element(By.TAG_NAME, "th").text.strip(): [
+                cell.text for cell in line.find_elements(By.TAG_NAME, "td")
+            ]
+            for line in browser.find_elements(By.CSS_SELECTOR, "#told tbody tr")
+        }
+        told = browser.find_element(By.ID, "told").text
+        assert browser.get_log("browser") == []
+        process.wait(timeout=60)
+    after = json.loads((made.path / "report.json").read_text())
+    assert (before["labelled"]["n"], after["labelled"]["n"]) == (34, 54)
+    assert rows["labelled items"] == rows["labelled rows"] == ["34", "54"]
+    then, now = rows["concordance with the labels"]
+    assert then == percent(before["labelled"]["concordance"])
+    assert now == percent(after["labelled"]["concordance"])
+    assert then != now
+    assert rows["accuracy, held out"][0] != rows["accuracy, held out"][1]
+    assert (
+        rows["calibration error (ECE), held out"][0] != rows["calibration error (ECE), held out"][1]
+    )
+    assert "more labels would bring the interval to 5 points" in told
+    assert re.search(r"\d+ calibrated verdicts changed: q\d|no calibrated verdict changed", told)
+    assert run(["verify", str(made.path)]) == 0
+
+
+def percent(interval):
+    low, high = 100 * interval["low"], 100 * interval["high"]
+    return f"{interval['estimate']:.0%} [{low:.0f}, {high:.0f}]"
 
 
 def test_a_note_and_scores_by_keyboard_are_not_taken_for_choices(browser, folder):

@@ -1,4 +1,4 @@
-"""What new labels changed: the concordance before and after, and how many more would matter."""
+"""What new labels changed: concordance and calibrated result, and how many more would matter."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ import math
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from clash.analysis.plain import plain
 from clash.stats.intervals import normal_quantile
 
 if TYPE_CHECKING:
     from clash.analysis.findings import Findings
     from clash.analysis.labelled import Labelled
+    from clash.analysis.recalibrated import Recalibrated
     from clash.stats.intervals import Interval
 
 WANTED = 0.05
 """Half the width of the interval that is worth having: five percentage points."""
-LEAST_TO_CALIBRATE = 20
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class Changed:
         people: annotators, and how often two of them say the same; null with fewer than two.
         more: further labels after which the interval would reach 5 points to each side, if the
             concordance stays what it is; 0 where it does already.
-        calibrates: whether there are labels enough to fit a calibrator.
+        calibrated: the calibrated result before and after; null where the run has no votes.
     """
 
     written: int
@@ -36,15 +37,17 @@ class Changed:
     after: Labelled | None
     people: Interval | None
     more: int | None
-    calibrates: bool
+    calibrated: Recalibrated | None
 
     def as_json(self) -> dict[str, Any]:
         """Plain data."""
-        found: dict[str, Any] = asdict(self)
+        found: dict[str, Any] = plain(asdict(self))
         return found
 
 
-def changed(before: Findings, after: Findings, written: int) -> Changed:
+def changed(
+    before: Findings, after: Findings, written: int, calibrated: Recalibrated | None = None
+) -> Changed:
     """Hold the report on the new labels beside the one before."""
     known = after.labelled
     people = after.concordance.people if after.concordance is not None else None
@@ -54,7 +57,7 @@ def changed(before: Findings, after: Findings, written: int) -> Changed:
         after=known,
         people=people.agreement if people is not None and people.items else None,
         more=None if known is None else more_labels(known),
-        calibrates=known is not None and known.n >= LEAST_TO_CALIBRATE,
+        calibrated=calibrated,
     )
 
 

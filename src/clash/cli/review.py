@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -10,7 +12,9 @@ from clash.cli.common import AsJson, Out, Quiet, RunArgument, Seed
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from clash.analysis.encode import Votes
     from clash.analysis.findings import Findings
+    from clash.analysis.relabelled import Changed
     from clash.analysis.rundata import RunData
     from clash.review.page import Page
     from clash.review.queue import Task
@@ -62,7 +66,6 @@ def review(
     """
     import numpy as np
 
-    from clash.analysis.findings import findings_of
     from clash.analysis.rundata import RunData
     from clash.cli.common import say
     from clash.errors import ConfigError, RunFolderError
@@ -84,19 +87,19 @@ def review(
     if export is not None:
         _export(folder, tasks, export, annotator, as_json=as_json)
         return
-    before = findings_of(data)
+    outcome = _Outcome.of(folder, data)
     if back is not None:
         written = _take_in(folder, data, back)
     else:
         page = live(folder.path.name, annotator)
         with Session(folder, data, tasks, reveal=reveal) as session:
             if tasks:
-                summary = _summary(folder, before, session)
-                _hold(_server(session, page, port, summary), browse=browse, quiet=quiet)
+                told = partial(_told, outcome, session)
+                _hold(_server(session, page, port, told), browse=browse, quiet=quiet)
             else:
                 say("the panel was unanimous and sure everywhere: --all or --sample N review that")
             written = session.written
-    _conclude(folder, before, written, as_json=as_json)
+    _conclude(outcome, written, as_json=as_json)
 
 
 def _export(
@@ -154,7 +157,7 @@ def _take_in(folder: RunFolder, data: RunData, back: Path) -> int:
 
 
 def _server(
-    session: Session, page: Page, port: int, summary: Callable[[], list[str]]
+    session: Session, page: Page, port: int, summary: Callable[[], list[dict[str, Any]]]
 ) -> ReviewServer:
     """A server that has its port.
 
@@ -188,36 +191,87 @@ def _hold(server: ReviewServer, *, browse: bool, quiet: bool) -> None:
             say("ending")
 
 
-def _summary(folder: RunFolder, before: Findings, session: Session) -> Callable[[], list[str]]:
-    """What the page tells at the end: the report on the labels there are by then."""
+@dataclass
+class _Outcome:
+    """What a session changes: everything before it, and what it came to when last asked.
 
-    def told() -> list[str]:
-        from clash.analysis.findings import findings
+    Attributes:
+        votes: of the run, with the labels there were; null where it has none.
+    """
+
+    folder: RunFolder
+    data: RunData
+    before: Findings
+    votes: Votes | None
+    _last: _Change | None = None
+
+    @classmethod
+    def of(cls, folder: RunFolder, data: RunData) -> _Outcome:
+        from clash.analysis.findings import findings_of
+
+        return cls(folder, data, findings_of(data), _votes(folder))
+
+    def after(self, written: int) -> _Change:
+        """With the labels there are by now, computed once for each number of decisions."""
+        if self._last is None or self._last.changed.written != written:
+            self._last = self._computed(written)
+        return self._last
+
+    def _computed(self, written: int) -> _Change:
+        from clash.analysis.findings import findings_of
+        from clash.analysis.recalibrated import recalibrated
         from clash.analysis.relabelled import changed
-        from clash.report.relabelled import lines
 
-        change = changed(before, findings(folder), session.written)
-        return lines(change, str(folder.path))
+        data = replace(self.data, labels=tuple(self.folder.labels()))
+        found = findings_of(data)
+        now = _votes(self.folder)
+        calibrated = None
+        if self.votes is not None and now is not None:
+            leader = found.leaderboard[0].candidate
+            calibrated = recalibrated(data, self.votes, now, leader)
+        return _Change(changed(self.before, found, written, calibrated), data, found)
 
-    return told
+
+@dataclass(frozen=True)
+class _Change:
+    changed: Changed
+    data: RunData
+    findings: Findings
 
 
-def _conclude(folder: RunFolder, before: Findings, written: int, *, as_json: bool) -> None:
+def _votes(folder: RunFolder) -> Votes | None:
+    from clash.analysis.encode import from_run
+    from clash.errors import InputError
+
+    try:
+        return from_run(folder)
+    except InputError:
+        return None  # nobody judged anything
+
+
+def _told(outcome: _Outcome, session: Session) -> list[dict[str, Any]]:
+    """What the page tells at the end, as tables of words."""
+    from clash.report.relabelled import tables
+
+    change = outcome.after(session.written).changed
+    return [
+        {"title": t.title, "columns": t.columns, "rows": t.rows, "notes": t.notes}
+        for t in tables(change, str(outcome.folder.path))
+    ]
+
+
+def _conclude(outcome: _Outcome, written: int, *, as_json: bool) -> None:
     """Rebuild the report on the new labels, and tell what they changed."""
-    from clash.analysis.findings import findings_of
-    from clash.analysis.relabelled import changed
-    from clash.analysis.rundata import RunData
     from clash.cli.common import print_json, stdout
     from clash.cli.report import rewrite
-    from clash.report.relabelled import table
+    from clash.report.relabelled import tables
     from clash.report.terminal import show_table
 
-    data = RunData.load(folder)
-    found = findings_of(data)
-    rewrite(folder, data, found)
-    change = changed(before, found, written)
+    folder, change = outcome.folder, outcome.after(written)
+    rewrite(folder, change.data, change.findings)
     if as_json:
-        print_json({"run": str(folder.path), **change.as_json()})
+        print_json({"run": str(folder.path), **change.changed.as_json()})
         return
-    show_table(stdout(), table(change, str(folder.path)))
+    for table in tables(change.changed, str(folder.path)):
+        show_table(stdout(), table)
     stdout().print(f"\nrun: {folder.path}", style="bold", soft_wrap=True)

@@ -1,22 +1,33 @@
-"""What a review changed, as a table of words."""
+"""What a review changed, as tables of words."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from clash.analysis.recalibrated import Calibrated
 from clash.report.tables import NONE, Table, percent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
 
     from clash.analysis.labelled import Labelled
+    from clash.analysis.recalibrated import Recalibrated, Refused
     from clash.analysis.relabelled import Changed
     from clash.stats.intervals import Interval
 
+_COLUMNS = ("", "before", "now")
+_NAMED = 12
 
-def table(found: Changed, run: str) -> Table:
-    """Before and after, and what to do next."""
 
+def tables(found: Changed, run: str) -> list[Table]:
+    """What the labels changed in the concordance and in the calibrated result."""
+    made = [_concordance(found)]
+    if found.calibrated is not None:
+        made.append(_calibrated(found.calibrated, run))
+    return made
+
+
+def _concordance(found: Changed) -> Table:
     def cell(known: Labelled | None, part: Callable[[Labelled], Interval | None]) -> str:
         return NONE if known is None else percent(part(known))
 
@@ -30,30 +41,83 @@ def table(found: Changed, run: str) -> Table:
     if found.people is not None:
         rows.append(["two people say the same", "", percent(found.people)])
     return Table(
-        f"Review: {found.written} decisions written",
-        ["", "before", "now"],
-        rows,
-        frozenset({1, 2}),
-        list(_next(found, run)),
-    )
+        f"Review: {found.written} decisions written", _COLUMNS, rows, frozenset({1, 2}),
+        list(_more(found)),
+    )  # fmt: skip
 
 
-def lines(found: Changed, run: str) -> list[str]:
-    """The same in words, for the page."""
-    made = table(found, run)
-    rows = [f"{row[0].strip()}: {row[2]} (before: {row[1] or NONE})" for row in made.rows]
-    return [made.title, *rows, *made.notes]
-
-
-def _next(found: Changed, run: str) -> list[str]:
-    notes = []
+def _more(found: Changed) -> Iterator[str]:
     if found.more:
-        notes.append(
-            f"about {found.more} more labels would bring the interval to 5 points each side"
-        )
-    if found.calibrates:
-        notes.append(f"`clash calibrate {run}` fits panel and weights on these labels")
+        yield f"about {found.more} more labels would bring the interval to 5 points each side"
+    yield "items that need a person are harder than the rest: --sample N measures all"
+
+
+def _calibrated(found: Recalibrated, run: str) -> Table:
+    either = (found.before, found.after)
+    leader = next((one.candidate for one in either if isinstance(one, Calibrated)), "")
+    parts: list[tuple[str, Callable[[Calibrated], str]]] = [
+        ("map", lambda one: one.family),
+        ("judges it asks", lambda one: ", ".join(one.judges)),
+        ("accuracy, held out", lambda one: _spread(one.accuracy.mean, one.accuracy.se)),
+        ("  less that of majority", lambda one: _points(one.gain)),
+        ("calibration error (ECE), held out", _error),
+        (f"{leader} wins, calibrated", lambda one: percent(one.win_rate, digits=1)),
+        (f"{leader} wins, panel as it is", lambda one: _share(one.panel_rate)),
+        ("verdicts unlike the panel's", lambda one: f"{len(one.against_panel)} of {len(one.winners)}"),
+    ]  # fmt: skip
+    rows = [["labelled rows", *(str(one.labels) for one in either)]]
+    rows += [[name, *(_cell(one, part) for one in either)] for name, part in parts]
+    return Table(
+        "Calibrated result", _COLUMNS, rows, frozenset({1, 2}), list(_said(found, run))
+    )  # fmt: skip
+
+
+def _cell(one: Calibrated | Refused, part: Callable[[Calibrated], str]) -> str:
+    return part(one) if isinstance(one, Calibrated) else NONE
+
+
+def _said(found: Recalibrated, run: str) -> Iterator[str]:
+    """What changed, in sentences; plainly, where there are too few labels."""
+    before, after = found.before, found.after
+    if not isinstance(after, Calibrated):
+        yield f"not calibrated: {after.why}"
+        if after.missing:
+            yield f"{after.missing} more labels would do; `clash calibrate {run} --plan N` names them"
+        return
+    if not isinstance(before, Calibrated):
+        yield f"before, not calibrated: {before.why}"
+    elif found.changed:
+        yield f"{len(found.changed)} calibrated verdicts changed: {_names(found.changed)}"
     else:
-        notes.append("from 20 labels on, `clash calibrate` fits panel and weights on them")
-    notes.append("items that need a person are harder than the rest: --sample N measures all")
-    return notes
+        yield "no calibrated verdict changed"
+    if after.against_panel:
+        yield f"unlike the panel's now: {_names(after.against_panel)}"
+    if after.family == "majority":
+        yield "no map was better than the plain majority by more than noise: that is what is used"
+    yield (
+        "ECE in brackets: what a perfect map would show on so few labels; intervals of win rates:"
+        " over prompts, the map fitted anew"
+    )
+    yield f"`clash calibrate {run} --out FILE` writes the map, `--plan N` names what to label next"
+
+
+def _names(rows: Sequence[str]) -> str:
+    shown = ", ".join(rows[:_NAMED])
+    return f"{shown} and {len(rows) - _NAMED} more" if len(rows) > _NAMED else shown
+
+
+def _spread(mean: float, error: float) -> str:
+    return f"{mean:.1%} ± {error:.1%}"
+
+
+def _points(gain: Interval) -> str:
+    shown = [100 * x for x in (gain.estimate, gain.low, gain.high)]
+    return f"{shown[0]:+.1f} [{shown[1]:+.1f}, {shown[2]:+.1f}]"
+
+
+def _error(one: Calibrated) -> str:
+    return f"{one.ece:.3f} ({one.chance_ece:.3f})"
+
+
+def _share(rate: float | None) -> str:
+    return NONE if rate is None else f"{rate:.1%}"

@@ -67,7 +67,7 @@ def show_table(console: Console, table: Table) -> None:
         grid.add_row(*(Text(safe(cell)) for cell in row))
     console.print(grid)
     for note in table.notes:
-        console.print(Padding(Text(note, style="dim"), (0, 0, 0, 2)))
+        console.print(Padding(Text(safe(note), style="dim"), (0, 0, 0, 2)))
 
 
 def safe(text: str) -> str:

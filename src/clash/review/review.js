@@ -42,8 +42,9 @@
     };
     return {
       state: () => ask("state"), decide: (said) => ask("decide", said), undo: () => ask("undo"),
-      finish: async () => ["The session has ended; the report is being rebuilt. You can close this page.", "", ...(await ask("finish")).told].join("\n"),
+      finish: async () => ({ words: "The session has ended; the report is being rebuilt. You can close this page.", tables: (await ask("finish")).told }),
       after: "Finish ends the session for everyone and rebuilds the report.",
+      meanwhile: "Working out what the decisions changed…",
     };
   };
 
@@ -73,9 +74,10 @@
         const link = el("a", { download: `labels-${annotator.replace(/[^\w-]+/g, "-")}.json` });
         link.href = URL.createObjectURL(new Blob([JSON.stringify(file, null, 1)], { type: "application/json" }));
         link.click();
-        return "Your decisions were saved as a file; send it to whoever gave you this page.";
+        return { words: "Your decisions were saved as a file; send it to whoever gave you this page.", tables: [] };
       },
       after: "Finish saves your decisions as a file.",
+      meanwhile: "",
     };
   };
 
@@ -98,6 +100,7 @@
     agreement(found.agreement);
     $("task").hidden = found.item === null;
     $("end").hidden = found.item !== null;
+    $("end").firstElementChild.textContent = "Nothing left to decide";
     $("after").textContent = where.after;
     if (found.item !== null) task(found.item, found.undo);
     document.body.dataset.item = found.item === null ? "" : found.item.item;
@@ -180,13 +183,30 @@
     sessionStorage.setItem("clash-annotator", annotator);
     run(() => where.state());
   });
+  const tell = (found) => [
+    el("h2", {}, found.title),
+    el("div", { class: "wide", role: "region", tabindex: "0", "aria-label": found.title }, el("table", {},
+      el("thead", {}, el("tr", {}, found.columns.map((head) => el("th", { scope: "col" }, head)))),
+      el("tbody", {}, found.rows.map(([head, ...cells]) => el("tr", {},
+        el("th", { scope: "row" }, text(head)), cells.map((cell) => el("td", {}, text(cell)))))))),
+    ...found.notes.map((note) => el("p", {}, text(note))),
+  ];
+
   $("finish").addEventListener("click", async () => {
+    if (busy) return;
+    busy = true;
+    $("error").textContent = "";
+    $("end").firstElementChild.textContent = "Finishing";
+    $("after").textContent = where.meanwhile;
+    $("end").hidden = false;
     try {
-      const words = await where.finish();
-      if (!$("held").textContent) { $("task").hidden = true; $("finish").hidden = true; state = null; }
-      $("end").hidden = false;
-      $("after").replaceChildren(text(words));
-    } catch (error) { $("error").textContent = error.message; }
+      const found = await where.finish();
+      if (!$("held").textContent) { $("task").hidden = true; $("last").replaceChildren(); $("finish").hidden = true; state = null; }
+      $("end").firstElementChild.textContent = "Finished";
+      $("after").replaceChildren(text(found.words));
+      $("told").replaceChildren(...found.tables.flatMap(tell));
+    } catch (error) { if (state) show(state); $("error").textContent = error.message; }
+    busy = false;
   });
   addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || !state || !state.item) return;

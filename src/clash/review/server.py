@@ -40,7 +40,8 @@ class ReviewServer:
         session: what is decided.
         page: the page and its policy.
         port: 0 is any free one.
-        summary: what to tell when someone finishes, in lines.
+        summary: what to tell when someone finishes: tables, each with ``title``, ``columns``,
+            ``rows`` and ``notes``.
     """
 
     def __init__(
@@ -48,7 +49,7 @@ class ReviewServer:
         session: Session,
         page: Page,
         port: int = 0,
-        summary: Callable[[], list[str]] = list,
+        summary: Callable[[], list[dict[str, Any]]] = list,
     ) -> None:
         self.session, self.page, self._summary = session, page, summary
         self.token = secrets.token_urlsafe(24)

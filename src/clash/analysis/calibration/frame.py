@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-_FEWEST = 30
+FEWEST = 30
+"""Labelled rows below which nothing is calibrated."""
 
 
 @dataclass(frozen=True)
@@ -46,9 +47,9 @@ class Frame:
         """
         where = votes.source or None
         known = votes.labels[votes.labelled]
-        if len(known) < _FEWEST:
+        if len(known) < FEWEST:
             raise InputError(
-                f"{len(known)} rows have a label, at least {_FEWEST} are needed to calibrate",
+                f"{len(known)} rows have a label, at least {FEWEST} are needed to calibrate",
                 path=where,
                 field="label",
                 mend="label more: clash review, then clash calibrate --plan says which",

@@ -1,0 +1,103 @@
+"""What labels make of a run's verdicts: too few are refused, enough turn a blind majority."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from analysis.made import run_data
+from clash.analysis.encode import VoteRow, encode
+from clash.analysis.recalibrated import Calibrated, Refused, calibrated, recalibrated
+from clash.analysis.relabelled import Changed
+from clash.report.relabelled import tables
+
+ADA, BOB = [["ada"], ["bob"]], [["bob"], ["ada"]]
+N = 120
+
+
+def said(rng):
+    """Two judges that say one and the same thing, which is a coin, and one that knows."""
+    truth, coin = rng.random(N) < 0.6, rng.random(N) < 0.5
+    rows = [
+        {"echo": ADA if c else BOB, "copy": ADA if c else BOB, "knows": ADA if t else BOB}
+        for c, t in zip(coin, truth, strict=True)
+    ]
+    return rows, truth
+
+
+@pytest.fixture(scope="module")
+def made():
+    rows, truth = said(np.random.default_rng(5))
+    return run_data(rows, ["ada", "bob"]), rows, truth
+
+
+def votes(rows, truth, labelled):
+    return encode(
+        VoteRow(
+            item=f"q{i}", judge=judge, vote="A" if groups is ADA else "B",
+            label=("A" if truth[i] else "B") if i < labelled else None,
+        )
+        for i, row in enumerate(rows)
+        for judge, groups in row.items()
+    )  # fmt: skip
+
+
+def test_too_few_labels_are_refused_and_the_reason_says_how_many_are_missing(made):
+    data, rows, truth = made
+    found = calibrated(data, votes(rows, truth, 12), "ada")
+    assert isinstance(found, Refused)
+    assert (found.labels, found.missing) == (12, 18)
+    assert "at least 30" in found.why
+
+
+def test_labels_of_one_kind_are_refused_for_another_reason_than_their_number(made):
+    data, rows, _ = made
+    found = calibrated(data, votes(rows, np.ones(N, bool), 60), "ada")
+    assert isinstance(found, Refused)
+    assert found.missing == 0
+    assert "the same" in found.why
+
+
+def test_labels_turn_the_verdicts_of_a_majority_that_is_a_coin(made):
+    data, rows, truth = made
+    found = recalibrated(data, votes(rows, truth, 12), votes(rows, truth, 100), "ada")
+    assert isinstance(found.before, Refused)
+    after = found.after
+    assert isinstance(after, Calibrated)
+    assert "knows" in after.judges
+    assert [after.winners[f"q{i}"] == "ada" for i in range(N)] == truth.tolist()
+    wrong = {f"q{i}" for i in range(N) if (rows[i]["echo"] is ADA) != truth[i]}
+    assert set(after.against_panel) == wrong
+    assert found.changed == ()  # there was no calibrated verdict to change
+    assert after.gain.low > 0
+    assert after.win_rate.low <= truth.mean() <= after.win_rate.high
+    panel = np.mean([row["echo"] is ADA for row in rows])
+    assert after.panel_rate == pytest.approx(panel)
+
+
+def test_more_labels_change_verdicts_and_the_report_names_them(made):
+    data, rows, truth = made
+    lying = truth.copy()
+    lying[:40] = [row["echo"] is ADA for row in rows[:40]]  # the first labels side with the echo
+    found = recalibrated(data, votes(rows, lying, 40), votes(rows, truth, N), "ada")
+    then, now = found.before.winners, found.after.winners
+    assert found.changed == tuple(row for row in now if then[row] != now[row])
+    assert found.changed
+    change = Changed(80, None, None, None, None, found)
+    (table,) = tables(change, "runs/x")[1:]
+    assert any(found.changed[0] in note for note in table.notes)
+
+
+def test_the_win_rates_of_two_candidates_add_up_to_one(made):
+    data, rows, truth = made
+    both = [calibrated(data, votes(rows, truth, 80), name).win_rate for name in ("ada", "bob")]
+    assert both[0].estimate + both[1].estimate == pytest.approx(1)
+    assert both[0].low == pytest.approx(1 - both[1].high)
+
+
+def test_the_change_is_plain_data(made):
+    data, rows, truth = made
+    found = recalibrated(data, votes(rows, truth, 12), votes(rows, truth, 60), "ada").as_json()
+    assert found["before"]["missing"] == 18
+    assert set(found["after"]["winners"].values()) <= {"ada", "bob", "tie"}
+    assert {f.name for f in dataclasses.fields(Calibrated)} == set(found["after"])
