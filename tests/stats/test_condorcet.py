@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from clash.errors import StatisticsError
-from clash.stats.voting.condorcet import condorcet_winner, copeland, kemeny, pairwise, schulze
+from clash.stats.voting.condorcet import (
+    condorcet_winner,
+    copeland,
+    majority_cycle,
+    pairwise,
+    schulze,
+    smith_set,
+)
+from clash.stats.voting.kemeny import kemeny, kemeny_scores
 
 # Schulze 2011, example 1: 45 voters, A to E; published order E A C B D.
 BALLOTS = [

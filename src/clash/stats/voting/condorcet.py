@@ -1,4 +1,4 @@
-"""Rankings from pairwise majorities: Copeland, Schulze, Kemeny."""
+"""Rankings from pairwise majorities: Copeland and Schulze; who beats whom, and cycles."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Codes = NDArray[np.intp]
 
-_MOST_FOR_KEMENY = 16
+_EVEN = 1e-9
+"""Sums of weights that differ by less, relative to the larger, are equal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,23 +31,6 @@ class Ranking:
 
     places: Codes
     scores: Floats
-    winner: int
-
-
-@dataclass(frozen=True, slots=True)
-class KemenyResult:
-    """The ranking that disagrees least with the ballots.
-
-    Attributes:
-        order: (K,), candidates from best to worst; the first in index order among the optimal.
-        disagreement: weight of the pairwise preferences it goes against.
-        unique: whether no other strict order goes against as little.
-        winner: the candidate that is first in every optimal order, -1 where they differ.
-    """
-
-    order: Codes
-    disagreement: float
-    unique: bool
     winner: int
 
 
@@ -81,10 +65,29 @@ def _square(matrix: ArrayLike) -> Floats:
     return d
 
 
-def _ranked(scores: Floats) -> Ranking:
-    places = 1 + np.sum(scores[None, :] > scores[:, None] + 1e-9, axis=1)
-    top = np.flatnonzero(places == 1)
-    return Ranking(places.astype(np.intp), scores, int(top[0]) if len(top) == 1 else -1)
+def margins(d: Floats) -> Floats:
+    """+1 where the row beats the column, -1 where it loses, 0 where level; (..., K, K)."""
+    gap = d - d.swapaxes(-1, -2)
+    level = np.abs(gap) <= _EVEN * np.maximum(d, d.swapaxes(-1, -2))
+    return np.where(level, 0.0, np.sign(gap))
+
+
+def places(scores: Floats, slack: float = 1e-9) -> Codes:
+    """Places by score, (..., K): 1 is best, tied candidates share the better place.
+
+    Args:
+        scores: (..., K), larger is better; NaN takes no place, 0.
+        slack: scores that differ by less are equal.
+    """
+    better = scores[..., None, :] > scores[..., :, None] + slack
+    return np.where(np.isnan(scores), 0, 1 + np.sum(better, axis=-1)).astype(np.intp)
+
+
+def ranked(scores: Floats) -> Ranking:
+    """A ranking by score, (K,)."""
+    found = places(scores)
+    top = np.flatnonzero(found == 1)
+    return Ranking(found, scores, int(top[0]) if len(top) == 1 else -1)
 
 
 def condorcet_winner(matrix: ArrayLike) -> int:
@@ -97,8 +100,60 @@ def condorcet_winner(matrix: ArrayLike) -> int:
         StatisticsError: not K x K weights.
     """
     d = _square(matrix)
-    beats = np.sum(d > d.T, axis=1) == len(d) - 1
+    beats = np.sum(margins(d) > 0, axis=1) == len(d) - 1
     return int(np.flatnonzero(beats)[0]) if beats.any() else -1
+
+
+def smith_set(matrix: ArrayLike) -> Codes:
+    """The smallest set whose members all beat everyone outside it by majority, best placed first.
+
+    One candidate is the Condorcet winner; more are in a cycle, or level. Where every pair is
+    level it is everyone.
+
+    Args:
+        matrix: (K, K), see :func:`pairwise`.
+
+    Raises:
+        StatisticsError: not K x K weights.
+    """
+    lead = margins(_square(matrix))
+    order = np.argsort(-copeland_scores(lead), kind="stable")
+    # By Copeland's score the set is a head of the order: each of it beats all that follow.
+    for size in range(1, len(order)):
+        if np.all(lead[np.ix_(order[:size], order[size:])] > 0):
+            return order[:size].astype(np.intp)
+    return order.astype(np.intp)
+
+
+def majority_cycle(matrix: ArrayLike) -> Codes:
+    """A shortest cycle of majorities, each beating the next and the last the first; empty if none.
+
+    Args:
+        matrix: (K, K), see :func:`pairwise`.
+
+    Raises:
+        StatisticsError: not K x K weights.
+    """
+    beats = margins(_square(matrix)) > 0
+    found = [path for start in range(len(beats)) if (path := _round_trip(beats, start))]
+    return np.array(min(found, key=len, default=[]), dtype=np.intp)
+
+
+def _round_trip(beats: NDArray[np.bool_], start: int) -> list[int]:
+    """The shortest way from a candidate back to it; empty where there is none."""
+    paths = [[start]]
+    reached = {start}
+    while paths:
+        longer = []
+        for path in paths:
+            for step in np.flatnonzero(beats[path[-1]]).tolist():
+                if step == start:
+                    return path
+                if step not in reached:
+                    reached.add(step)
+                    longer.append([*path, step])
+        paths = longer
+    return []
 
 
 def copeland(matrix: ArrayLike) -> Ranking:
@@ -110,10 +165,13 @@ def copeland(matrix: ArrayLike) -> Ranking:
     Raises:
         StatisticsError: not K x K weights.
     """
-    d = _square(matrix)
-    level = (d == d.T).astype(float)
-    np.fill_diagonal(level, 0.0)
-    return _ranked(np.sum(d > d.T, axis=1) + level.sum(axis=1) / 2)
+    return ranked(copeland_scores(margins(_square(matrix))))
+
+
+def copeland_scores(lead: Floats) -> Floats:
+    """Victories, and half of the pairs that are level, (..., K); see :func:`margins`."""
+    scores: Floats = np.sum(lead > 0, axis=-1) + (np.sum(lead == 0, axis=-1) - 1) / 2
+    return scores
 
 
 def schulze(matrix: ArrayLike) -> Ranking:
@@ -128,69 +186,16 @@ def schulze(matrix: ArrayLike) -> Ranking:
     Raises:
         StatisticsError: not K x K weights.
     """
-    d = _square(matrix)
-    path = np.where(d > d.T, d, 0.0)
-    for via in range(len(d)):
-        path = np.maximum(path, np.minimum(path[:, via, None], path[None, via, :]))
-    np.fill_diagonal(path, 0.0)
-    return _ranked(np.sum(path > path.T, axis=1).astype(float))
+    return ranked(schulze_scores(_square(matrix)))
 
 
-def kemeny(matrix: ArrayLike) -> KemenyResult:
-    """The exact Kemeny ranking by dynamic programming over subsets, O(2^K K^2).
-
-    A millisecond at K = 8, a tenth of a second at 14.
-
-    Args:
-        matrix: (K, K), see :func:`pairwise`.
-
-    Raises:
-        StatisticsError: not K x K weights, or K > 16.
-    """
-    d = _square(matrix)
-    k = len(d)
-    if k > _MOST_FOR_KEMENY:
-        raise StatisticsError(
-            f"Kemeny is exact to {_MOST_FOR_KEMENY} candidates, not {k}; use schulze"
-        )
-    against = _cost_of_leading(d)
-    best, n_best, tops = _cheapest(against, k)
-    everyone = 2**k - 1
-    order = []
-    left = everyone
-    while left:
-        members = [i for i in range(k) if left >> i & 1]
-        costs = [against[i, left] + best[left & ~(1 << i)] for i in members]
-        first = members[int(np.argmin(np.array(costs) > min(costs) + 1e-9))]
-        order.append(first)
-        left &= ~(1 << first)
-    firsts = tops[everyone]
-    winner = firsts.bit_length() - 1 if firsts.bit_count() == 1 else -1
-    return KemenyResult(
-        np.array(order, dtype=np.intp), float(best[everyone]), n_best[everyone] == 1, winner
-    )
-
-
-def _cost_of_leading(d: Floats) -> Floats:
-    """Weight against putting i before the other members of each subset, (K, 2^K)."""
-    k = len(d)
-    cost = np.zeros((k, 2**k))
-    for bit in range(k):
-        # Subsets whose highest member is ``bit``: those without it, plus one.
-        cost[:, 2**bit : 2 ** (bit + 1)] = cost[:, : 2**bit] + d[bit][:, None]
-    return cost
-
-
-def _cheapest(against: Floats, k: int) -> tuple[Floats, list[int], list[int]]:
-    """For every subset: least cost of ordering it, how many orders attain it, who may lead."""
-    best, count, tops = np.zeros(2**k), [1] * 2**k, [0] * 2**k
-    for subset in range(1, 2**k):
-        costs = {
-            i: against[i, subset] + best[subset & ~(1 << i)] for i in range(k) if subset >> i & 1
-        }
-        least = min(costs.values())
-        leaders = [i for i, cost in costs.items() if cost <= least + 1e-9]
-        best[subset] = least
-        count[subset] = min(2, sum(count[subset & ~(1 << i)] for i in leaders))
-        tops[subset] = sum(1 << i for i in leaders)
-    return best, count, tops
+def schulze_scores(d: Floats) -> Floats:
+    """Candidates beaten by a stronger path than the one back, (..., K); ``d`` (..., K, K)."""
+    path = np.where(margins(d) > 0, d, 0.0)
+    k = d.shape[-1]
+    for via in range(k):
+        there = np.minimum(path[..., :, via, None], path[..., None, via, :])
+        path = np.maximum(path, there)
+    path[..., np.arange(k), np.arange(k)] = 0.0
+    stronger = margins(path) > 0
+    return stronger.sum(axis=-1).astype(float)

@@ -1,0 +1,130 @@
+"""How sure a ranking is: a bootstrap over clusters that knows how few it has seen.
+
+Whole clusters (items, prompts) are drawn, so judges that err together on an item are drawn
+together. A plain bootstrap is blind where nothing varies: from five items that one candidate won
+it concludes that it always wins, and a candidate that never won never wins in any replicate. So a
+replicate of G clusters holds, on average, ``doubt * G / (G + doubt)`` of their *twins*, in which
+the names of the candidates are shuffled: as if ``doubt`` more items had been seen whose outcome is
+a toss. That is the bootstrap of a Dirichlet process with that prior (Ferguson 1973; Muliere,
+Secchi 1996); for a share of two candidates, doubt = 2 is about a uniform prior on it, whose
+interval covers at 0 of n and at n of n too. Its pull to the middle is of the order 1 / G.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from clash.errors import StatisticsError
+from clash.stats.voting.condorcet import places
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from clash.stats.voting.rules import Rule
+
+    Floats = NDArray[np.float64]
+
+DOUBT = 2.0
+TWINS = 400
+"""Twins that replicates draw from; each holds two or so."""
+_CELLS = 1 << 21
+
+
+def draw(
+    n_clusters: int, n_twins: int, n: int, rng: np.random.Generator, doubt: float = DOUBT
+) -> Floats:
+    """Weights of the clusters and, after them, the twins in n replicates, (n, G + twins).
+
+    Raises:
+        StatisticsError: fewer than two clusters, which show no variation.
+    """
+    if n_clusters < 2:
+        raise StatisticsError(
+            f"{n_clusters} cluster(s): a bootstrap over clusters needs at least two"
+        )
+    chance = np.full(n_clusters, 1 / (n_clusters + doubt))
+    other = np.full(n_twins, doubt / (n_clusters + doubt) / max(1, n_twins))
+    p = np.concatenate([chance, other])
+    weights: Floats = rng.multinomial(n_clusters, p / p.sum(), size=n).astype(float)
+    return weights
+
+
+@dataclass(frozen=True, slots=True)
+class Replicates:
+    """A rule on the replicates.
+
+    Attributes:
+        scores: (B, K); NaN where a candidate was not drawn.
+        places: (B, K), 1 is best; 0 where it was not drawn.
+        failed: replicates in which the rule's fit did not converge, left out of the rest.
+    """
+
+    scores: Floats
+    places: NDArray[np.intp]
+    failed: int
+
+    def score_interval(self, level: float) -> tuple[Floats, Floats]:
+        """Percentiles of the scores, low and high, (K,) each, where a candidate was drawn."""
+        return _quantiles(self.scores, level, "linear")
+
+    def place_interval(self, level: float) -> tuple[Floats, Floats]:
+        """Percentiles of the places, low and high, (K,) each."""
+        drawn = np.where(self.places > 0, self.places.astype(float), np.nan)
+        return _quantiles(drawn, level, "inverted_cdf")
+
+    def first(self) -> Floats:
+        """How often each is first, ties shared, (K,); adds up to 1."""
+        top = self.places == 1
+        share: Floats = (top / np.maximum(1, top.sum(axis=1, keepdims=True))).mean(axis=0)
+        return share
+
+    def ahead(self) -> Floats:
+        """How often the row is placed before the column, a shared place half, (K, K).
+
+        Over the replicates that hold both; NaN where none does.
+        """
+        k = self.places.shape[1]
+        found = np.full((k, k), np.nan)
+        for i in range(k):
+            mine = self.places[:, i : i + 1]
+            both = (mine > 0) & (self.places > 0)
+            before = ((mine < self.places) + 0.5 * (mine == self.places)) * both
+            n = both.sum(axis=0)
+            found[i] = np.divide(before.sum(axis=0), n, out=found[i], where=n > 0)
+        return found
+
+
+def _quantiles(values: Floats, level: float, method: str) -> tuple[Floats, Floats]:
+    tails = [(1 - level) / 2, (1 + level) / 2]
+    columns = [column[~np.isnan(column)] for column in values.T]
+    bounds = np.array(
+        [
+            np.quantile(c, tails, method=method) if len(c) else [np.nan, np.nan]  # type: ignore[call-overload]
+            for c in columns
+        ]
+    )
+    return bounds[:, 0], bounds[:, 1]
+
+
+def replicate(rule: Rule, weights: Floats) -> Replicates:
+    """A rule's scores and places on every replicate.
+
+    Args:
+        rule: of :mod:`clash.stats.voting.rules`.
+        weights: (B, G), see :func:`draw`.
+    """
+    scores = np.concatenate([rule.scores(part) for part in _parts(weights)])
+    whole = ~np.isnan(scores).all(axis=1)
+    kept = scores[whole]
+    return Replicates(kept, places(kept, rule.slack), int((~whole).sum()))
+
+
+def _parts(weights: Floats) -> Iterator[Floats]:
+    step = max(1, _CELLS // weights.shape[1])
+    for at in range(0, len(weights), step):
+        yield weights[at : at + step]
