@@ -351,6 +351,16 @@ def test_a_replay_comes_to_the_same_verdicts_with_no_server_and_no_key(lab):
     assert again.manifest["cost_usd"] == 0
     assert again.manifest["cost_is_lower_bound"] is False
     assert lab.here("verify", "runs/again").code == 0
+    # The run knows its prompts, seed and options: naming it is enough, and naming more changes it.
+    lab.here("eval", "--replay", "first", "--run-id", "alone")
+    alone = lab.folder("alone")
+    assert alone.lines("verdicts") == again.lines("verdicts")
+    assert alone.manifest["prompts"] == "prompts.yaml"
+    assert alone.manifest["seeds"] == {"seed": 7}
+    fewer = lab.here("eval", "--replay", "first", "--limit", 1, "--run-id", "fewer")
+    assert fewer.code == 0
+    assert len(lab.folder("fewer").lines("verdicts")) == 1
+    assert lab.server.count() == 0
     # A replay can be replayed; what the run does not hold is a failed call, never a paid one.
     third = lab.judged(*words, "--replay", "again", run="third")
     assert third.lines("verdicts") == again.lines("verdicts")

@@ -22,6 +22,7 @@ from clash.store.manifest import (
     Manifest,
     git_state,
     now,
+    seal_file,
     sha256_json,
     sha256_text,
     versions,
@@ -77,11 +78,18 @@ def prepare(
 ) -> Prepared:
     """Read everything that a user wrote, and refuse it where it is wrong: nothing is spent yet.
 
+    A replay without prompts of its own is of the prompts and templates of that run.
+
     Raises:
         InputError: a file or an option is wrong.
     """
     config = read_config(config_file, overrides, ignore_file=ignore_config)
     path = prompts or (Path(config.prompts) if config.prompts else None)
+    if path is None and replay is not None:
+        templates = Templates(replay.manifest().templates)
+        return assemble(
+            config, recorded(replay), environ, limit=limit, replay=replay, templates=templates
+        )
     if path is None:
         raise ConfigError(
             "no prompts", field="PROMPTS", mend="clash eval prompts.yaml, or prompts: in clash.yaml"
@@ -134,7 +142,7 @@ def begin(
 ) -> RunWriter:
     """Make the run folder, with everything in it that is known before the first call."""
     made, prompts, origin = prepared.plan, prepared.prompts, origin or Origin()
-    config = made.config.model_copy(update={"panel": made.panel})
+    config = _without_places(made.config).model_copy(update={"panel": made.panel})
     judges = [judge.model_dump(mode="json") for judge in made.judges]
     panel = {
         "name": made.panel.name,
@@ -181,6 +189,16 @@ def begin(
     return writer
 
 
+def _without_places(config: Config) -> Config:
+    """Names instead of paths: what the files held is in the folder, and a path is of one machine."""
+    update = {
+        name: Path(value).name
+        for name in ("prompts", "templates")
+        if (value := getattr(config, name)) is not None
+    }
+    return config.model_copy(update=update)
+
+
 def _calibrator(
     config: Config, judges: Sequence[Mapping[str, Any]], templates: str
 ) -> tuple[dict[str, Any] | None, tuple[str, ...]]:
@@ -202,6 +220,14 @@ def _calibrator(
     return found.as_json(), doubts
 
 
+def recorded(folder: RunFolder) -> Prompts:
+    """The prompts of a run, with the responses that came with them."""
+    name = Path(folder.manifest().prompts or layout.ITEMS)
+    injected = tuple(r for r in folder.responses() if r.source == "injected")
+    sealed = seal_file(folder.path / layout.ITEMS)
+    return Prompts(name, tuple(folder.items()), injected, sealed.sha256)
+
+
 def replan(
     folder: RunFolder, environ: Mapping[str, str], limits: Mapping[str, Any] | None = None
 ) -> Plan:
@@ -219,9 +245,8 @@ def replan(
     if not isinstance(config.panel, Panel):
         raise ConfigError("names no panel", path=folder.path / layout.MANIFEST, field="config")
     resolved = resolve(config, environ)
-    responses = [r for r in folder.responses() if r.source == "injected"]
-    prompts = Prompts(folder.path / layout.ITEMS, tuple(folder.items()), tuple(responses), "")
-    found = {"items": len(prompts.items), "injected": len(responses)}
+    prompts = recorded(folder)
+    found = {"items": len(prompts.items), "injected": len(prompts.responses)}
     if any(manifest.counts.get(name, number) != number for name, number in found.items()):
         raise RunFolderError(
             f"{folder.path}: was killed before it had written down what it is to judge"

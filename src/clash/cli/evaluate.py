@@ -87,7 +87,12 @@ def evaluate(
         int | None, typer.Option("--limit", "-n", min=1, help="Only the first items.")
     ] = None,
     replay: Annotated[
-        str | None, typer.Option("--replay", help="Answer from this run's calls: no network, free.")
+        str | None,
+        typer.Option(
+            "--replay",
+            help="Answer from this run's calls, with its settings and, where none are given, its"
+            " prompts: no network, free.",
+        ),
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Plan and price; make no call.")
@@ -147,7 +152,8 @@ def evaluate(
     made = beginning.prepare(
         config, overrides, environ, prompts=prompts, limit=limit, replay=earlier
     )
-    origin = beginning.Origin(registration=registered(prereg))
+    labels = earlier.labels() if earlier is not None and prompts is None else ()
+    origin = beginning.Origin(labels=tuple(labels), registration=registered(prereg))
     if until is not None and not dry_run:
         raise typer.Exit(
             judge_until(

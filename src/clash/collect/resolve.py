@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from clash.store.folder import RunFolder
 
 R = TypeVar("R", bound=ModelRef)
+_SECTIONS = frozenset({"criteria", "blinding", "aggregate", "limits", "generation"})
+"""Parts of a configuration that are set value by value; the others are set whole."""
+_OF_ONE_RUN = frozenset({"prompts", "out", "templates", "repeat"})
+"""What a replay does not take from the run: places, and copies that its items hold already."""
 DEFAULT_CONFIG = "clash.yaml"
 DEFAULT_PANEL = "supreme-court"
 KEYLESS_PANEL = "baseline"
@@ -172,29 +176,47 @@ def _default_criteria() -> CriteriaConfig:
 
 
 def replayed(config: Config, run: RunFolder) -> Config:
-    """The configuration with every model answered from the calls of ``run``.
+    """The configuration of ``run`` under this one, with every model answered from its calls.
 
-    Panel, criteria model and candidates are the ones of that run, unless the configuration names
-    others; an answer that the run does not hold is a failed call, never a paid one.
+    Seed, blinding, criteria, panel and candidates are those of the run, unless the configuration
+    sets others; an answer that the run does not hold is a failed call, never a paid one.
     """
-    old = Config.model_validate(run.manifest().config)
-    panel = config.panel if config.panel is not None else old.panel
-    if isinstance(panel, str):
-        panel = read_panel(panel)
+    config = _over(run.manifest().config, config)
+    panel = read_panel(config.panel) if isinstance(config.panel, str) else config.panel
     if panel is None:
         raise ConfigError("the run to replay names no panel", field="--replay")
-    criteria = config.criteria.ref or old.criteria.ref or panel.criteria
     update: dict[str, Any] = {
         "panel": panel.model_copy(
             update={"judges": [_from(run, j) for j in panel.judges], "criteria": None}
         ),
-        "candidates": [_from(run, c) for c in config.candidates or old.candidates],
+        "candidates": [_from(run, c) for c in config.candidates],
+        "criteria": _criteria_from(run, config.criteria, panel),
     }
-    if criteria is not None and config.criteria.mode == "dynamic":
-        again = _from(run, criteria)
-        fields = {name: getattr(again, name) for name in ("model", "base_url", "options")}
-        update["criteria"] = config.criteria.model_copy(update=fields)
     return config.model_copy(update=update)
+
+
+def _criteria_from(run: RunFolder, config: CriteriaConfig, panel: Panel) -> CriteriaConfig:
+    """Criteria without a call: by the model of the run, or as they are where it asked none."""
+    ref = config.ref or panel.criteria or _default_criteria().ref
+    if config.mode != "dynamic" or ref is None or panel.name == KEYLESS_PANEL:
+        return config
+    again = _from(run, ref)
+    update = {name: getattr(again, name) for name in ("model", "base_url", "options")}
+    if config.reuse is None and not any(record.call_id for record in run.criteria()):
+        update["reuse"] = str(run.path)
+    return config.model_copy(update=update)
+
+
+def _over(old: Mapping[str, Any], config: Config) -> Config:
+    """What was set in ``config`` laid over the configuration of an earlier run."""
+    given = config.model_dump(mode="json", exclude_unset=True)
+    laid = {name: value for name, value in old.items() if name not in _OF_ONE_RUN}
+    for name, value in given.items():
+        sections = isinstance(value, dict) and isinstance(laid.get(name), dict)
+        laid[name] = {**laid[name], **value} if sections and name in _SECTIONS else value
+    if given.get("criteria", {}).get("mode") not in (None, "fixed"):
+        laid["criteria"]["items"] = []
+    return Config.model_validate(laid)
 
 
 def _from(run: RunFolder, ref: R) -> R:
