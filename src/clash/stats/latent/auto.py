@@ -243,29 +243,26 @@ def _by_votes(
         )
         return _majority(patterns, reason, (), correlation)
     models = contenders(patterns, families)
-    scores = {
-        name: votes_held_out(name, _loosely(model.fit), patterns, fold)
-        for name, model in models.items()
-    }
-    if all(score.scores is None for score in scores.values()):
-        reason = "no model is identified: " + next(iter(scores.values())).refusal
-        return _majority(patterns, reason, _record(scores, {}, {}), correlation)
-    needed = {rival for model in models.values() for rival in model.rivals}
+    fits, refusals = _fitted({name: model.fit for name, model in models.items()}, patterns)
+    if not fits:
+        reason = "no model is identified: " + next(iter(refusals.values())).refusal
+        return _majority(patterns, reason, _record(refusals, {}, {}), correlation)
+    scores = {name: _foreseen(name, models[name].fit, fits[name], patterns, fold) for name in fits}
+    needed = {rival for name in fits for rival in models[name].rivals}
+    besides = {name: fit for name, fit in rivals(families).items() if name in needed}
     without = {
-        name: votes_held_out(name, _loosely(fit), patterns, fold)
-        for name, fit in rivals(families).items()
-        if name in needed
+        name: _foreseen(name, besides[name], fit, patterns, fold)
+        for name, fit in _fitted(besides, patterns)[0].items()
     }
     evidence = {
-        name: paired_z(scores[name], max((without[r] for r in model.rivals), key=_mean))
-        for name, model in models.items()
-        if scores[name].scores is not None
+        name: paired_z(scores[name], max((without[r] for r in models[name].rivals), key=_mean))
+        for name in fits
     }
-    fits = {name: models[name].fit(patterns) for name in evidence}
     doubts = {
         name: _doubt(fits[name], evidence[name], correlation, nested=models[name].nested)
         for name in evidence
     }
+    scores = {name: refusals.get(name, scores.get(name)) for name in models}
     record = _record(scores, evidence, doubts)
     name = _simplest({name: scores[name] for name, doubt in doubts.items() if not doubt})
     if name is None:
@@ -283,9 +280,34 @@ def _by_votes(
     return Selection(name, reason, fit, blend(fit), record, correlation, warnings)
 
 
-def _loosely(fit: Callable[..., LatentFit]) -> Callable[[Patterns], LatentFit]:
-    """The fit at the tolerance that a cross-validated score needs."""
-    return fit if fit in {one_coin, dawid_skene} else partial(fit, tol=1e-4)
+def _fitted(
+    models: dict[str, Callable[..., LatentFit]], patterns: Patterns
+) -> tuple[dict[str, LatentFit], dict[str, HeldOut]]:
+    """Every model fitted to all votes, and those that were refused."""
+    fits, refusals = {}, {}
+    for name, fit in models.items():
+        try:
+            fits[name] = fit(patterns)
+        except StatisticsError as refusal:
+            refusals[name] = HeldOut(name, None, str(refusal))
+    return fits, refusals
+
+
+def _foreseen(
+    name: str,
+    fit: Callable[..., LatentFit],
+    whole: LatentFit,
+    patterns: Patterns,
+    fold: npt.NDArray[np.intp],
+) -> HeldOut:
+    """Held-out votes under refits that start where the fit to all votes ended.
+
+    So the model that is scored is the one that would be used, not another optimum that a fold
+    fell into, and a score needs a looser tolerance than a posterior.
+    """
+    if whole.theta is None:
+        return votes_held_out(name, fit, patterns, fold)
+    return votes_held_out(name, partial(fit, tol=1e-4, warm=whole), patterns, fold)
 
 
 def _mean(score: HeldOut) -> float:

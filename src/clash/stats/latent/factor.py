@@ -23,12 +23,22 @@ from clash.stats.latent.identify import (
     require_votes,
 )
 from clash.stats.latent.marginal import Penalty, fit_from
-from clash.stats.latent.patterns import TIE, Codes, Floats, Patterns
+from clash.stats.latent.quadrature import (
+    FactorLaw,
+    Integral,
+    Sheet,
+    integrate,
+    own_rule,
+    product_rule,
+    residuals,
+    sheets_of,
+    sides,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-CLASSES = (-1.0, 1.0)
+    from clash.stats.latent.patterns import Floats, Patterns
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,38 +60,6 @@ class Strength:
     typical: float = 0.85
 
 
-@dataclass(frozen=True, slots=True)
-class FactorLaw:
-    """A logistic-normal law of the votes.
-
-    Attributes:
-        prior: P(truth = 1).
-        lean: b, shape (n_judges,).
-        skill: a, shape (n_judges,).
-        loadings: shape (n_judges, rank): on the factors that every judge shares.
-        own: shape (n_judges,): on the factor of the judge's own group.
-        groups: the group of each judge, shape (n_judges,); empty where there are no groups.
-        nodes: Gauss-Hermite nodes per factor.
-        n_params: free parameters.
-    """
-
-    prior: float
-    lean: Floats
-    skill: Floats
-    loadings: Floats
-    own: Floats
-    groups: tuple[int, ...]
-    nodes: int
-    n_params: int
-
-    def log_likelihoods(self, votes: Codes) -> Floats:
-        """Log P(votes | truth = 0 and 1), shape (n, 2)."""
-        one = np.where(votes == TIE, 0.5, votes == 1)
-        zero = np.where(votes == TIE, 0.5, votes == 0)
-        done = [_integrate(self, one, zero, y).value for y in _sides(self)]
-        return np.column_stack(done * (3 - len(done)))
-
-
 def factor(
     patterns: Patterns,
     *,
@@ -89,6 +67,7 @@ def factor(
     strength: Strength | None = None,
     nodes: int = 0,
     tol: float = 1e-5,
+    warm: LatentFit | None = None,
 ) -> LatentFit:
     """Latent factors shared by all judges.
 
@@ -105,6 +84,7 @@ def factor(
         strength: the prior.
         nodes: Gauss-Hermite nodes per factor; 0 chooses by the number of judges.
         tol: largest entry of the gradient per item at which the optimiser stops.
+        warm: a fit to nearly the same votes to start from, for folds.
 
     Raises:
         NotIdentifiedError: fewer than four (rank 1) or five (rank 2) different judges.
@@ -116,7 +96,7 @@ def factor(
     at_least = 3 + rank
     require_identified(patterns, name, at_least=at_least, n_params=(2 + rank) * at_least + 1)
     model = FactorModel.of(patterns, rank, None, strength or Strength(), nodes)
-    return fit_from(name, model, patterns, _starts(model, patterns), tol=tol)
+    return fit_from(name, model, patterns, _starts(model, patterns), tol=tol, warm=warm)
 
 
 def factor_family(
@@ -126,6 +106,7 @@ def factor_family(
     strength: Strength | None = None,
     nodes: int = 0,
     tol: float = 1e-5,
+    warm: LatentFit | None = None,
 ) -> LatentFit:
     """One latent factor per family: judges of a family err together, families do not.
 
@@ -141,7 +122,7 @@ def factor_family(
     groups = numbered(families, patterns.n_judges)
     require_families(patterns, groups, "factor-family")
     model = FactorModel.of(patterns, 0, groups, strength or Strength(), nodes)
-    return fit_from("factor-family", model, patterns, _starts(model, patterns), tol=tol)
+    return fit_from("factor-family", model, patterns, _starts(model, patterns), tol=tol, warm=warm)
 
 
 def _starts(model: FactorModel, patterns: Patterns) -> dict[str, Floats]:
@@ -159,6 +140,7 @@ def trait(
     families: Sequence[object] | None = None,
     nodes: int = 0,
     tol: float = 1e-5,
+    warm: LatentFit | None = None,
 ) -> LatentFit:
     """Votes without any truth: judges moved by ``rank`` continuous traits alone.
 
@@ -177,76 +159,16 @@ def trait(
     groups = None if families is None else numbered(families, patterns.n_judges)
     model = FactorModel.of(patterns, rank, groups, pinned, nodes)
     starts = {"equal loadings": model.start(patterns)}
-    fit = fit_from(f"trait-{rank}", model, patterns, starts, tol=tol)
+    fit = fit_from(f"trait-{rank}", model, patterns, starts, tol=tol, warm=warm)
     return replace(fit, n_params=fit.n_params - patterns.n_judges - 1, warnings=())
-
-
-@dataclass(frozen=True, slots=True)
-class _Integral:
-    """The log of an integral, and the weights of its nodes.
-
-    Attributes:
-        value: shape (n,).
-        share: posterior weight of each node of the shared factors, shape (n, shared).
-        own: per group, posterior weight of each joint node, shape (n, shared, own).
-        right: per group, P(vote 1) at each joint node, shape (judges, shared, own).
-    """
-
-    value: Floats
-    share: Floats
-    own: tuple[Floats, ...]
-    right: tuple[Floats, ...]
-
-
-def _integrate(law: FactorLaw, one: Floats, zero: Floats, y: int) -> _Integral:
-    """Log P(votes | y), with what its gradient needs."""
-    shared, log_shared = product_rule(law.nodes, law.loadings.shape[1])
-    point, log_point = product_rule(law.nodes, 1) if law.groups else product_rule(1, 1)
-    base = (law.lean + CLASSES[y] * law.skill)[:, None] + law.loadings @ shared.T
-    groups = np.asarray(law.groups or [0] * len(law.lean))
-    inner, own, right = [], [], []
-    for group in np.unique(groups):
-        judges = np.flatnonzero(groups == group)
-        eta = base[judges][:, :, None] + law.own[judges][:, None, None] * point[:, 0]
-        width = eta.shape[1] * eta.shape[2]
-        flat = eta.reshape(len(judges), width)
-        level = -(one[:, judges] @ np.logaddexp(0, -flat) + zero[:, judges] @ np.logaddexp(0, flat))
-        level = level.reshape(len(one), eta.shape[1], eta.shape[2]) + log_point
-        top = level.max(axis=2, keepdims=True)
-        weight = np.exp(level - top)
-        total = weight.sum(axis=2, keepdims=True)
-        inner.append((top + np.log(total))[:, :, 0])
-        own.append(weight / total)
-        right.append(sigmoid(eta))
-    outer = np.sum(inner, axis=0) + log_shared
-    top = outer.max(axis=1, keepdims=True)
-    weight = np.exp(outer - top)
-    total = weight.sum(axis=1, keepdims=True)
-    return _Integral((top + np.log(total))[:, 0], weight / total, tuple(own), tuple(right))
-
-
-def _sides(law: FactorLaw) -> tuple[int, ...]:
-    """The classes that differ: without any class effect one stands for both."""
-    return (0, 1) if law.skill.any() else (0,)
-
-
-def product_rule(nodes: int, rank: int) -> tuple[Floats, Floats]:
-    """Nodes (size, rank) and log-weights (size,) for the standard normal in ``rank`` dimensions."""
-    if rank == 0 or nodes == 1:
-        return np.zeros((1, rank)), np.zeros(1)
-    point, weight = np.polynomial.hermite_e.hermegauss(nodes)
-    log_weight = np.log(weight) - 0.5 * np.log(2 * np.pi)
-    grid = np.meshgrid(*[point] * rank, indexing="ij")
-    logs = np.meshgrid(*[log_weight] * rank, indexing="ij")
-    return np.column_stack([g.ravel() for g in grid]), np.sum([g.ravel() for g in logs], axis=0)
 
 
 @dataclass(frozen=True, slots=True)
 class FactorModel:
     """The likelihood as a function of (log-odds of the prior, b, a, shared and own loadings)."""
 
-    one: Floats
-    zero: Floats
+    sheets: tuple[Sheet, ...]
+    n_judges: int
     rank: int
     groups: tuple[int, ...]
     nodes: int
@@ -264,19 +186,9 @@ class FactorModel:
         """The model of these votes; a judge alone in its group has no loading of its own."""
         chosen = nodes or _nodes(patterns.n_judges, rank + (groups is not None))
         penalty = _penalty(patterns, rank, groups, strength)
-        return cls(
-            patterns.for_one,
-            patterns.for_zero,
-            rank,
-            tuple(groups or ()),
-            chosen,
-            penalty,
-        )
-
-    @property
-    def n_judges(self) -> int:
-        """Judges of the panel."""
-        return int(self.one.shape[1])
+        own = tuple(groups or ())
+        sheets = sheets_of(patterns.votes, own)
+        return cls(sheets, patterns.n_judges, rank, own, chosen, penalty)
 
     def start(self, patterns: Patterns) -> Floats:
         """Every judge equally skilled and equally loaded, its lean taken from its vote rate."""
@@ -292,43 +204,34 @@ class FactorModel:
             loadings[k * self.rank :] = 0.5 * self._social()
         return theta
 
-    def evaluate(self, theta: Floats) -> tuple[Floats, tuple[FactorLaw, list[_Integral]]]:
+    def evaluate(self, theta: Floats) -> tuple[Floats, tuple[FactorLaw, Integral]]:
         """Log-likelihoods, and the integrals they came from."""
         law = self.law(theta)
-        done = [_integrate(law, self.one, self.zero, y) for y in _sides(law)]
-        done = done * (3 - len(done))
-        return np.column_stack([integral.value for integral in done]), (law, done)
+        done = integrate(law, self.sheets)
+        return np.repeat(done.value, 3 - done.value.shape[1], axis=1), (law, done)
 
-    def gradient(self, kept: tuple[FactorLaw, list[_Integral]], weights: Floats) -> Floats:
+    def gradient(self, kept: tuple[FactorLaw, Integral], weights: Floats) -> Floats:
         """Expected residuals of the votes, summed with the factors at each node."""
         law, done = kept
-        k = self.n_judges
+        k, signs = self.n_judges, np.array(sides(law))
+        of_class = weights if len(signs) == 2 else weights.sum(axis=1, keepdims=True)
         out = np.zeros_like(self.penalty.centre)
         shared, _ = product_rule(law.nodes, self.rank)
-        point, _ = product_rule(law.nodes, 1) if law.groups else product_rule(1, 1)
-        groups = np.asarray(law.groups or [0] * k)
-        for y in _sides(law):
-            integral, sign = done[y], CLASSES[y]
-            mass_of_class = weights[:, y] if law.skill.any() else weights.sum(axis=1)
-            outer = integral.share * mass_of_class[:, None]
-            for group, own, right in zip(
-                np.unique(groups), integral.own, integral.right, strict=True
-            ):
-                judges = np.flatnonzero(groups == group)
-                mass = own * outer[:, :, None]
-                flat = mass.reshape(len(mass), -1)
-                yes = (self.one[:, judges].T @ flat).reshape(right.shape)
-                seen = yes + (self.zero[:, judges].T @ flat).reshape(right.shape)
-                residual = yes - seen * right
-                total = residual.sum(axis=(1, 2))
-                out[1 + judges] += total
-                out[1 + k + judges] += sign * total * law.skill.any()
-                for r in range(self.rank):
-                    along = residual.sum(axis=2) @ shared[:, r]
-                    out[1 + 2 * k + r * k + judges] += along
-                if law.groups:
-                    along = residual.sum(axis=1) @ point[:, 0]
-                    out[1 + (2 + self.rank) * k + judges] += along * self._social()[judges]
+        outer = (done.share * of_class[:, :, None]).reshape(len(weights), -1)
+        for sheet, own, right in zip(self.sheets, done.own, done.right, strict=True):
+            apart = residuals(sheet, sheet.summed(outer), own, right)
+            total = apart.sum(axis=(2, 3))
+            out[1 + sheet.judges] += total.sum(axis=1)
+            if len(signs) == 2:
+                out[1 + k + sheet.judges] += total @ signs
+            along = apart.sum(axis=(1, 3)) @ shared
+            for r in range(self.rank):
+                out[1 + (2 + r) * k + sheet.judges] += along[:, r]
+            if law.groups:
+                point, _ = own_rule(law, sheet)
+                out[1 + (2 + self.rank) * k + sheet.judges] += (
+                    apart.sum(axis=(1, 2)) @ point * self._social()[sheet.judges]
+                )
         return out
 
     def law(self, theta: Floats) -> FactorLaw:

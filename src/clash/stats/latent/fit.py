@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -69,6 +69,7 @@ class LatentFit:
         anchor_agreement: share of items on which the fit sides with uniform majority.
         start: the start that won.
         starts: every start tried.
+        theta: where the optimiser ended, to start another fit from; None for a closed form.
         temperature: by how much the log-odds are divided in ``tempered``; 1 is the model's own.
         temperature_reason: why.
     """
@@ -87,6 +88,7 @@ class LatentFit:
     anchor_agreement: float = 1.0
     start: str = "closed form"
     starts: tuple[Start, ...] = ()
+    theta: Floats | None = field(default=None, repr=False)
     temperature: float = 1.0
     temperature_reason: str = "untempered"
 

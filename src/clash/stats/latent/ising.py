@@ -107,7 +107,11 @@ def normaliser(own: Floats, coupling: Floats) -> float:
 
 
 def ising_shared(
-    patterns: Patterns, *, strength: Strength | None = None, tol: float = 1e-5
+    patterns: Patterns,
+    *,
+    strength: Strength | None = None,
+    tol: float = 1e-5,
+    warm: LatentFit | None = None,
 ) -> LatentFit:
     """Class-independent Ising model: couplings W shared by the classes, a linear weighted vote.
 
@@ -121,17 +125,24 @@ def ising_shared(
         patterns: the votes, of up to 15 judges; see ``pseudo`` and ``factor`` beyond.
         strength: the prior.
         tol: largest entry of the gradient per item at which the optimiser stops.
+        warm: a fit to nearly the same votes to start from, for folds.
 
     Raises:
         NotIdentifiedError: fewer than four different judges that vote both ways.
         StatisticsError: more than 15 judges, no votes, or too many gaps to sum out.
     """
     require_identified(patterns, "ising-shared", at_least=4, n_params=4 * 2 + 6)
-    return fit_ising("ising-shared", patterns, [0] * patterns.n_judges, strength=strength, tol=tol)
+    return fit_ising(
+        "ising-shared", patterns, [0] * patterns.n_judges, strength=strength, tol=tol, warm=warm
+    )
 
 
 def ising_class(
-    patterns: Patterns, *, strength: Strength | None = None, tol: float = 1e-5
+    patterns: Patterns,
+    *,
+    strength: Strength | None = None,
+    tol: float = 1e-5,
+    warm: LatentFit | None = None,
 ) -> LatentFit:
     """Class-dependent Ising model: couplings of their own in each class, a quadratic vote.
 
@@ -151,6 +162,7 @@ def ising_class(
         class_dependent=True,
         strength=strength,
         tol=tol,
+        warm=warm,
     )
 
 
@@ -160,6 +172,7 @@ def ising_family(
     *,
     strength: Strength | None = None,
     tol: float = 1e-5,
+    warm: LatentFit | None = None,
 ) -> LatentFit:
     """Ising model in which only judges of one family are coupled (and alike in both classes).
 
@@ -174,17 +187,22 @@ def ising_family(
         families: the family of each judge, shape (n_judges,).
         strength: as in :func:`ising_shared`.
         tol: as in :func:`ising_shared`.
+        warm: as in :func:`ising_shared`.
 
     Raises:
         NotIdentifiedError: fewer than three families, or no family with two judges.
     """
     groups = numbered(families, patterns.n_judges)
     require_families(patterns, groups, "ising-family")
-    return fit_ising("ising-family", patterns, groups, strength=strength, tol=tol)
+    return fit_ising("ising-family", patterns, groups, strength=strength, tol=tol, warm=warm)
 
 
 def ising_alone(
-    patterns: Patterns, *, strength: Strength | None = None, tol: float = 1e-5
+    patterns: Patterns,
+    *,
+    strength: Strength | None = None,
+    tol: float = 1e-5,
+    warm: LatentFit | None = None,
 ) -> LatentFit:
     """Ising model without any truth: every class effect pinned at 0.
 
@@ -193,7 +211,9 @@ def ising_alone(
     """
     require_votes(patterns)
     pinned = replace(strength or Strength(), chance=1e6, typical=0.0)
-    fit = fit_ising("ising-alone", patterns, [0] * patterns.n_judges, strength=pinned, tol=tol)
+    fit = fit_ising(
+        "ising-alone", patterns, [0] * patterns.n_judges, strength=pinned, tol=tol, warm=warm
+    )
     return replace(fit, n_params=fit.n_params - patterns.n_judges - 1, warnings=())
 
 
@@ -205,11 +225,12 @@ def fit_ising(
     class_dependent: bool = False,
     strength: Strength | None = None,
     tol: float = 1e-5,
+    warm: LatentFit | None = None,
 ) -> LatentFit:
     """Fit couplings within groups of judges from an equal-skill majority start."""
     model = IsingModel.of(patterns, groups, class_dependent, strength or Strength())
     starts = {"equal skill": model.start(patterns)}
-    return fit_from(name, model, patterns, starts, tol=tol)
+    return fit_from(name, model, patterns, starts, tol=tol, warm=warm)
 
 
 @dataclass(frozen=True, slots=True)

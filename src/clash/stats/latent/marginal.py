@@ -153,6 +153,7 @@ def fit_from(
     patterns: Patterns,
     starts: Mapping[str, Floats],
     *,
+    warm: LatentFit | None = None,
     tol: float = 1e-5,
     max_iter: int = 500,
 ) -> LatentFit:
@@ -160,7 +161,19 @@ def fit_from(
 
     The first, equal skill, is the anchor: several optima may explain the votes equally well, and
     the one with the highest penalised likelihood wins only where it clearly beats the first.
+
+    Args:
+        name: of the model.
+        model: its likelihood.
+        patterns: the votes.
+        starts: by name, the anchor first.
+        warm: a fit of the same model to nearly the same votes, in place of the starts: a fold
+            follows the whole fit into its basin in a tenth of the steps.
+        tol: largest entry of the gradient per item at which the optimiser stops.
+        max_iter: iterations after which it gives up.
     """
+    if warm is not None and warm.theta is not None:
+        starts = {"the fit to all items": warm.theta}
     ends = {
         start: _upright(model, patterns, theta, tol, max_iter) for start, theta in starts.items()
     }
@@ -196,5 +209,6 @@ def _ended(name: str, model: Model, patterns: Patterns, start: str, end: Optimum
         n_iter=end.n_iter,
         residual=end.residual,
         start=start,
+        theta=end.theta,
         starts=(Start(start, end.objective, fit.anchor_agreement, end.converged),),
     )

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 MOST = 20
 """Judges up to which 2^m states are enumerated."""
 DENSE = 7
-"""Judges up to which a matrix product beats the fast transform."""
+"""Judges up to which one matrix product beats two halves."""
 
 
 @lru_cache(maxsize=32)
@@ -67,19 +67,49 @@ def walsh(vector: Floats) -> Floats:
 
 
 def energies(natural: Floats, m: int) -> Floats:
-    """Energy of every state under fields and couplings ``natural``; shape (2^m,)."""
+    """Energy of every state under fields and couplings ``natural``; shape (2^m,).
+
+    Half the judges make the rows of a matrix, half its columns: what couples within a half is
+    added along it, what couples across is one small product.
+    """
     if m <= DENSE:
         return np.asarray(features(m) @ natural)
-    spectrum = np.zeros(2**m)
-    spectrum[masks(m)] = natural
-    return walsh(spectrum)
+    low, high, across = halves(m)
+    a, b = m // 2, m - m // 2
+    cross = spin_states(b) @ natural[across].reshape(a, b).T
+    levels = cross @ spin_states(a).T
+    levels += features(a) @ natural[low]
+    levels += (features(b) @ natural[high])[:, None]
+    return np.asarray(levels.ravel())
 
 
 def moments(weights: Floats, m: int) -> Floats:
     """Weighted sums of spins and pair products over the states, in the order of ``natural``."""
     if m <= DENSE:
         return np.asarray(weights @ features(m))
-    return np.asarray(walsh(weights)[masks(m)])
+    low, high, across = halves(m)
+    a, b = m // 2, m - m // 2
+    table = weights.reshape(2**b, 2**a)
+    out = np.empty(m + m * (m - 1) // 2)
+    out[low] = table.sum(axis=0) @ features(a)
+    out[high] = table.sum(axis=1) @ features(b)
+    out[across] = (spin_states(a).T @ (table.T @ spin_states(b))).ravel()
+    return out
+
+
+@lru_cache(maxsize=16)
+def halves(m: int) -> tuple[Index, Index, Index]:
+    """Where ``natural`` holds what is within the first m // 2 judges, the rest, and across.
+
+    The last is in the order of (first half, second half), row by row.
+    """
+    a = m // 2
+    first, second = pairs(m)
+    at = np.zeros((m, m), np.intp)
+    at[first, second] = m + np.arange(len(first))
+    low = np.concatenate([np.arange(a), at[:a, :a][pairs(a)]])
+    high = np.concatenate([np.arange(a, m), at[a:, a:][pairs(m - a)]])
+    return low, high, at[:a, a:].ravel()
 
 
 def log_normaliser(natural: Floats, m: int) -> tuple[float, Floats]:
