@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from clash.analysis.findings import findings_of
+from clash.analysis.further import further
 from clash.analysis.pareto import Trade
 from clash.analysis.rundata import RunData
 from clash.analysis.scores import scores
@@ -167,7 +168,7 @@ def test_a_picture_is_drawn_the_same_in_svg_and_png_and_escapes_words():
 def test_every_tone_of_a_picture_is_in_the_style_sheet(folder):
     data = RunData.load(folder)
     css = stylesheet()
-    for picture in charts.pictures(findings_of(data), scores(data)):
+    for picture in charts.pictures(findings_of(data), further(data, folder.path)):
         for shape in picture.shapes:
             assert f".plot .{shape.tone}{{fill:" in css
 
@@ -217,7 +218,7 @@ def test_a_run_where_nothing_was_judged_still_has_a_page(tmp_path):
 
 def test_every_picture_stands_beside_its_table(folder, page):
     data = RunData.load(folder)
-    made = charts.pictures(findings_of(data), scores(data))
+    made = charts.pictures(findings_of(data), further(data, folder.path))
     assert len(made) >= 7
     for picture in made:
         assert svg(picture) in page

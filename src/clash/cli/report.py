@@ -54,7 +54,7 @@ def report(
     found = findings_of(data)
     if write and data.manifest.seal is not None:
         rewrite(folder, data, found)
-    drawn = _draw(found, data, plots) if plots is not None else []
+    drawn = _draw(found, data, folder.path, plots) if plots is not None else []
     page = _browse(folder) if browse else None
     if as_json:
         also = {"plots": [str(path) for path in drawn]} if plots is not None else {}
@@ -68,10 +68,10 @@ def report(
     stdout().print(f"\nrun: {folder.path}", style="bold", soft_wrap=True)
 
 
-def _draw(found: Findings, data: RunData, folder: Path) -> list[Path]:
+def _draw(found: Findings, data: RunData, run: Path, to: Path) -> list[Path]:
     from clash.report.html import draw, page
 
-    return draw.save(page.pictures(found, data), folder)
+    return draw.save(page.pictures(found, data, run), to)
 
 
 def _browse(folder: RunFolder) -> Path:

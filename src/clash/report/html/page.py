@@ -7,10 +7,10 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clash.analysis.scores import scores
+from clash.analysis.further import further
 from clash.pages import environment, policy
 from clash.report import concordance, published
-from clash.report.html import charts
+from clash.report.html import charts, more
 from clash.report.html.draw import style, svg
 from clash.report.html.payload import payload
 from clash.report.tables import Table, percent, tables
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
     from clash.analysis.findings import Findings
+    from clash.analysis.further import Further
     from clash.analysis.rundata import RunData
-    from clash.analysis.scores import Scores
     from clash.report.html.draw import Picture
 
 _HERE = Path(__file__).parent
@@ -35,13 +35,23 @@ _PICTURES = {
     "Coverage and agreement": ("outcomes",),
     "Judges": ("position",),
     "Judges among themselves": ("judge-agreement",),
-    "Criteria": ("criteria",),
+    more.SHARED: ("residual-correlations", "couplings"),
+    more.LENGTH: ("length",),
+    more.CRITERIA: ("criteria",),
+    "Agreement between runs": ("test-retest",),
     "Concordance with people": ("unanimity",),
 }
 _GROUPS = {
-    "Result": ("Leaderboard", "Pair by pair", "Quality, cost and speed"),
+    "Result": ("Leaderboard", "Pair by pair", "Quality, cost and speed", "Registration"),
     "Coverage and agreement": ("Coverage and agreement", "Control group"),
-    "Judges": ("Judges", "Judges among themselves", "Self-evaluation", "Criteria"),
+    "Judges": (
+        "Judges",
+        "Judges among themselves",
+        more.SHARED,
+        "Self-evaluation",
+        more.LENGTH,
+        more.CRITERIA,
+    ),
 }
 
 
@@ -71,14 +81,14 @@ def document(found: Findings, data: RunData, folder: Path) -> str:
         data: the run it was computed from.
         folder: the run folder, for the raw calls.
     """
-    marks = scores(data)
+    deep = further(data, folder)
     css, script = stylesheet(), source("report.js")
     return _templates().get_template("report.html.j2").render(
         found=found,
         manifest=data.manifest,
         versions={name: v for name, v in data.manifest.versions.items() if name in _KEPT},
         facts=_facts(found, data),
-        sections=sections(found, marks),
+        sections=sections(found, deep),
         payload=payload(data, folder),
         css=css,
         script=script,
@@ -89,17 +99,17 @@ def document(found: Findings, data: RunData, folder: Path) -> str:
     )  # fmt: skip
 
 
-def pictures(found: Findings, data: RunData) -> list[Picture]:
+def pictures(found: Findings, data: RunData, folder: Path) -> list[Picture]:
     """Every picture of the report."""
-    return charts.pictures(found, scores(data))
+    return charts.pictures(found, further(data, folder))
 
 
-def sections(found: Findings, marks: Scores) -> list[Section]:
+def sections(found: Findings, deep: Further) -> list[Section]:
     """The tables, each under the heading it belongs to, with its pictures."""
-    drawn = {picture.name: picture for picture in charts.pictures(found, marks)}
+    drawn = {picture.name: picture for picture in charts.pictures(found, deep)}
     people = {table.title: table for table in concordance.tables(found.concordance)}
     rest = [table for table in tables(found) if table.title not in people]
-    rest.append(_criteria(marks))
+    rest += more.tables(deep)
     claims = published.claims_table(found.published).title
     groups: dict[str, list[Table]] = {title: [] for title in _GROUPS}
     last: list[Table] = []
@@ -109,6 +119,7 @@ def sections(found: Findings, marks: Scores) -> list[Section]:
     made = [_section(title, held, drawn) for title, held in groups.items()]
     with_people = _section("People and panel", list(people.values()), drawn, brief=True)
     made.insert(0 if found.kind == "validate" else 2, with_people)
+    made.append(_section(more.RETEST, more.again(deep), drawn, brief=True))
     made.append(_section("Calls and cost", [t for t in last if t.title != claims], drawn))
     made.append(_section("Published figures", [t for t in last if t.title == claims], drawn))
     return [section for section in made if section.blocks]
@@ -133,28 +144,12 @@ def _section(
     return Section(title.lower().replace(" ", "-"), title, blocks)
 
 
-def _criteria(marks: Scores) -> Table:
-    means = {(c.candidate, c.criterion): c.mean for c in marks.cells}
-    rows = [
-        [candidate, criterion, f"{mean.estimate:.2f} [{mean.low:.2f}, {mean.high:.2f}]",
-         f"{mean.n:g}"]
-        for (candidate, criterion), mean in means.items()
-    ]  # fmt: skip
-    return Table(
-        "Criteria",
-        ["candidate", "criterion", "mean score, 1 to 5", "items"],
-        rows,
-        frozenset({2, 3}),
-        ["mean over items of the voting judges' mean; 95% intervals, clustered by prompt"],
-    )
-
-
 def _facts(found: Findings, data: RunData) -> Iterator[tuple[str, str]]:
     manifest = data.manifest
     voting = [judge for judge in found.judges if judge.role == "voting"]
     yield "run", f"{found.run} ({found.kind}, {found.status})"
     if manifest.parent:
-        yield "repeats", f"{manifest.parent}; `clash rerun` there tells test from retest"
+        yield "repeats", manifest.parent
     yield "panel", f"{found.panel}: {', '.join(judge.judge for judge in voting)}"
     yield "items", f"{found.coverage.items} from {manifest.prompts or 'the prompts'}"
     yield "unanimous", percent(found.unanimity.rate)

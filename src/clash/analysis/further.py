@@ -1,0 +1,57 @@
+"""What the page of a run shows beyond the findings that every format has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from clash.analysis.lengths import Longer, longer
+from clash.analysis.scores import Scores, scores
+from clash.analysis.shared import Shared, Unknown, shared
+from clash.errors import ClashError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from clash.analysis.retest import Retest
+    from clash.analysis.rundata import RunData
+
+
+@dataclass(frozen=True)
+class Further:
+    """What takes more room than a terminal has.
+
+    Attributes:
+        retest: this run against its parent; null where it has none.
+    """
+
+    scores: Scores
+    lengths: list[Longer]
+    shared: Shared | Unknown
+    retest: Retest | Unknown | None
+
+
+def further(data: RunData, folder: Path) -> Further:
+    """Compute it.
+
+    Args:
+        data: the run.
+        folder: its folder, beside which that of its parent is looked for.
+    """
+    return Further(scores(data), longer(data), shared(data), _retest(data, folder))
+
+
+def _retest(data: RunData, folder: Path) -> Retest | Unknown | None:
+    name = data.manifest.parent
+    if name is None:
+        return None
+    from clash.analysis.retest import retest
+    from clash.analysis.rundata import RunData
+    from clash.store.folder import RunFolder
+
+    parent = RunFolder(folder.parent / PurePath(name).name)  # beside it, wherever that is
+    try:
+        return retest([RunData.load(parent), data])
+    except ClashError as error:
+        return Unknown(str(error).partition("\n")[0])

@@ -1,0 +1,99 @@
+"""How often the longer of two responses is put first: by people, the panel and each judge."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from clash.stats.bias import longer_wins_rate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from clash.analysis.rundata import RunData
+    from clash.stats.bias import Rate
+
+    Say = Callable[[str, str, str], float]
+
+
+@dataclass(frozen=True)
+class Longer:
+    """One rater.
+
+    Attributes:
+        rate: over pairs of responses whose lengths differ and that it tells apart; clustered by
+            prompt. Longer may well be better: read it beside that of people.
+    """
+
+    who: str
+    rate: Rate
+
+
+def longer(data: RunData) -> list[Longer]:
+    """People where they spoke, the panel, each judge; those without such a pair are left out."""
+    pairs = list(_pairs(data))
+    says: dict[str, Say] = {"people": _people(data), "the panel": _panel(data)}
+    says |= {panelist.id: _judge(data, panelist.id) for panelist in data.rules.panelists}
+    made = [_longer(data, who, pairs, say) for who, say in says.items()]
+    return [line for line in made if line.rate.interval.n]
+
+
+@dataclass(frozen=True)
+class _Pair:
+    item_id: str
+    first: str
+    second: str
+    lengths: tuple[int, int]
+
+
+def _pairs(data: RunData) -> Iterator[_Pair]:
+    for item, said in data.ballots.items():
+        length = {name: len(text) for name, text in data.texts.get(item, {}).items()}
+        for a, b in combinations(said.candidates, 2):
+            if a in length and b in length:
+                yield _Pair(item, a, b, (length[a], length[b]))
+
+
+def _longer(data: RunData, who: str, pairs: list[_Pair], say: Say) -> Longer:
+    won = [say(pair.item_id, pair.first, pair.second) for pair in pairs]
+    lengths = np.array([pair.lengths for pair in pairs], dtype=float).reshape(-1, 2)
+    clusters = [data.clusters[pair.item_id] for pair in pairs]
+    return Longer(who, longer_wins_rate(won, lengths[:, 0], lengths[:, 1], clusters))
+
+
+def _people(data: RunData) -> Say:
+    """A winner is told apart from all others; of two others nothing is said."""
+    return lambda item, a, b: {a: 1.0, b: 0.0}.get(data.truth.get(item, ""), np.nan)
+
+
+def _panel(data: RunData) -> Say:
+    place = {
+        verdict.item_id: {n: rank for rank, group in enumerate(verdict.ranking) for n in group}
+        for verdict in data.verdicts
+        if verdict.ranking is not None
+    }
+
+    def say(item: str, a: str, b: str) -> float:
+        known = place.get(item)
+        return np.nan if known is None else _won(known[b] - known[a])
+
+    return say
+
+
+def _judge(data: RunData, judge: str) -> Say:
+    def say(item: str, a: str, b: str) -> float:
+        said = data.ballots[item]
+        ranks = said.ranks.get(judge)
+        if ranks is None:
+            return np.nan
+        first, second = said.candidates.index(a), said.candidates.index(b)
+        return _won(float(np.sign(ranks[:, second] - ranks[:, first]).sum()))
+
+    return say
+
+
+def _won(lead: float) -> float:
+    return 0.5 if lead == 0 else float(lead > 0)

@@ -1,0 +1,144 @@
+"""How the voting judges of a run err together: for its page; ``clash dependence`` tells all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from clash.errors import StatisticsError
+from clash.stats.latent.patterns import MISSING, TIE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from clash.analysis.dependence.findings import EffectiveNumber, PairFinding, Truth
+    from clash.analysis.dependence.truth import Estimated, Rows
+    from clash.analysis.rundata import RunData
+    from clash.analysis.verdicts import Ballots
+    from clash.stats.dependence import Couplings
+
+    Floats = NDArray[np.float64]
+
+REPLICATES = 200
+FEWEST = 20
+"""Rows below which correlations between errors are noise."""
+MOST_COUPLED = 8
+"""Judges up to which couplings are fitted for a page; their number grows with its square."""
+_CODES = {1.0: 1, -1.0: 0, 0.0: TIE}
+
+
+@dataclass(frozen=True)
+class Shared:
+    """Errors that judges share.
+
+    Attributes:
+        correlations: residual correlations given the truth or its estimate, shape (K, K); NaN
+            where undefined.
+        couplings: log odds ratios given the truth and all other judges, shape (K, K); null
+            where they were not fitted, or the fit did not settle.
+        pairs: both, with intervals by a bootstrap over prompts.
+        effective: how many independent judges the panel is worth.
+    """
+
+    judges: tuple[str, ...]
+    truth: Truth
+    correlations: Floats
+    couplings: Floats | None
+    pairs: tuple[PairFinding, ...]
+    effective: EffectiveNumber
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """Why that cannot be told."""
+
+    why: str
+
+
+def shared(data: RunData) -> Shared | Unknown:
+    """Correlations and couplings of the voting judges' errors.
+
+    Labels are the truth where a hundred items have one; else a model estimates it, which takes
+    what all judges get wrong together for the truth.
+    """
+    # Only now: these models take longer to load than a report takes.
+    from clash.analysis.dependence.truth import ENOUGH, Rows
+
+    judges = data.rules.voting
+    codes, truth, groups = _table(data, [judge.id for judge in judges])
+    if len(codes) < FEWEST:
+        return Unknown(f"{len(codes)} judged pairs of responses: too few, {FEWEST} would do")
+    labelled = int((~np.isnan(truth)).sum())
+    rows = Rows(
+        codes, truth, groups, np.arange(len(judges)), tuple(judge.family for judge in judges),
+        given=labelled >= ENOUGH, notes=(),
+    )  # fmt: skip
+    try:
+        return _shared(data, rows)
+    except StatisticsError as refusal:
+        return Unknown(str(refusal))
+
+
+def _shared(data: RunData, rows: Rows) -> Shared:
+    from clash.analysis.dependence import measure
+    from clash.analysis.dependence.truth import estimate
+
+    estimated = estimate(rows, "auto")
+    seed = data.manifest.seeds.get("seed", 0)
+    measured = measure.measure(estimated, REPLICATES, np.random.default_rng([seed, 6]))
+    fitted = _couplings(estimated, np.random.default_rng([seed, 7]))
+    names = [data.rules.voting[k] for k in estimated.rows.judges]
+    ids = [judge.id for judge in names]
+    return Shared(
+        tuple(ids),
+        estimated.about,
+        measured.correlations.pooled,
+        None if fitted is None else fitted.matrix,
+        measure.pairs(measured, None, fitted, ids, [judge.family for judge in names]),
+        measure.effective(estimated, measured),
+    )
+
+
+def _couplings(estimated: Estimated, rng: np.random.Generator) -> Couplings | None:
+    from clash.analysis.dependence.truth import matched
+    from clash.stats.dependence import couplings, without_ties
+
+    untied = without_ties(estimated.patterns)
+    if untied.n_judges > MOST_COUPLED:
+        return None
+    try:
+        fitted = couplings(
+            untied,
+            matched(estimated, untied),
+            rng,
+            clusters=estimated.rows.groups,
+            replicates=REPLICATES,
+        )
+    except StatisticsError:
+        return None
+    return fitted if fitted.converged else None
+
+
+def _table(data: RunData, judges: Sequence[str]) -> tuple[np.ndarray, Floats, np.ndarray]:
+    """A row for each pair of responses that was judged: codes (N, K), truth (N,), groups (N,)."""
+    codes, truth, groups = [], [], []
+    for item, said in data.ballots.items():
+        for a, b in combinations(range(len(said.candidates)), 2):
+            codes.append([_code(said, judge, a, b) for judge in judges])
+            names = {said.candidates[a]: 1.0, said.candidates[b]: 0.0}
+            truth.append(names.get(data.truth.get(item, ""), np.nan))
+            groups.append(data.clusters[item])
+    matrix = np.array(codes, dtype=np.int8).reshape(-1, len(judges))
+    return matrix, np.array(truth), np.unique(groups, return_inverse=True)[1].astype(np.intp)
+
+
+def _code(said: Ballots, judge: str, first: int, second: int) -> int:
+    ranks = said.ranks.get(judge)
+    if ranks is None:
+        return MISSING
+    return _CODES[float(np.sign(np.sign(ranks[:, second] - ranks[:, first]).sum()))]
