@@ -93,6 +93,21 @@ def test_cut_at_any_byte_of_the_last_record_all_others_stay(tmp_path, text):
         assert journal.mend(path) == 0
 
 
+@pytest.mark.parametrize("size", [65_534, 65_535, 65_536, 65_537, 300_000])
+def test_a_record_longer_than_what_is_read_at_once_is_found_from_the_end(tmp_path, size):
+    path = tmp_path / "items.jsonl"
+    short, long = (journal.encode(Item(item_id="q", prompt="?" * n)) for n in (1, size))
+    for lines in (short + long, long, long + short):
+        path.write_bytes(lines)
+        assert journal.mend(path) == 0
+        path.write_bytes(lines + long[:-5])
+        assert journal.mend(path) == len(long) - 5
+        assert path.read_bytes() == lines
+        path.write_bytes(lines[:-1])
+        assert journal.mend(path) == 0
+        assert path.read_bytes() == lines
+
+
 def test_a_first_record_that_was_torn_leaves_an_empty_file(tmp_path):
     path = tmp_path / "items.jsonl"
     path.write_bytes(b'{"v":1,"item')

@@ -18,10 +18,13 @@ from clash.errors import RunFolderError
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+    from typing import BinaryIO
 
     from clash.records import Record
 
 R = TypeVar("R", bound="Record")
+_BLOCK = 1 << 16
+"""Bytes read at a time from the end of a journal."""
 
 
 class Journal:
@@ -130,14 +133,29 @@ def mend(path: Path) -> int:
     if not path.exists():
         return 0
     with path.open("rb+") as file:
-        data = file.read()
-        start = data.rfind(b"\n", 0, max(len(data) - 1, 0)) + 1
-        if _is_record(data[start:]):
-            if data and not data.endswith(b"\n"):
+        tail = _last_line(file)
+        if _is_record(tail):
+            if tail and not tail.endswith(b"\n"):
                 file.write(b"\n")
             return 0
-        file.truncate(start)
-        return len(data) - start
+        file.truncate(file.seek(0, os.SEEK_END) - len(tail))
+        return len(tail)
+
+
+def _last_line(file: BinaryIO) -> bytes:
+    """What follows the last line feed but one, read from the end: a journal may be large."""
+    end = file.seek(0, os.SEEK_END)
+    tail = b""
+    while len(tail) < end:
+        start = max(0, end - len(tail) - _BLOCK)
+        file.seek(start)
+        tail = file.read(end - len(tail) - start) + tail
+        cut = tail.rfind(b"\n", 0, len(tail) - 1) + 1
+        if cut:
+            tail = tail[cut:]
+            break
+    file.seek(0, os.SEEK_END)
+    return tail
 
 
 def _is_record(line: bytes) -> bool:
