@@ -58,6 +58,35 @@ def test_out_writes_figures_and_json(tmp_path: Path) -> None:
     assert all(name in printed for name in names)
 
 
+def test_plots_are_the_figures_alone_and_json_has_the_map(tmp_path: Path) -> None:
+    words = ["regime-map", "--replications", "2", "--plots", str(tmp_path), "--json"]
+    record = json.loads(runner.invoke(app, words).stdout)
+    assert {path.name for path in tmp_path.iterdir()} == {"regime-map.svg", "regime-map.png"}
+    assert len(record["written"]) == 2
+    (shown,) = record["simulations"][0]["maps"]
+    cells = {(cell["k"], cell["labels"]): cell for cell in shown["maps"]["parity"]}
+    assert cells[6, 2048]["winner"] == "joint-table"
+    assert "TABLE" in (tmp_path / "regime-map.svg").read_text()
+
+
+def test_semi_real_reads_the_votes_it_is_given(tmp_path: Path) -> None:
+    """And says so where there are none; other simulations take none."""
+    file = tmp_path / "v.jsonl"
+    with file.open("w") as out:
+        for item in range(60):
+            for judge in range(4):
+                vote = "AB"[(item >> judge) % 2]
+                out.write(json.dumps({"item": str(item), "judge": f"j{judge}", "vote": vote}))
+                out.write("\n")
+    words = ["semi-real", "--votes", str(file), "--replications", "2", "--json"]
+    (found,) = json.loads(runner.invoke(app, words).stdout)["simulations"]
+    assert "v.jsonl (60 rows, 16 patterns)" in found["setting"]["patterns"]
+    for words in (["semi-real"], ["three-judges", "--votes", str(file)]):
+        result = runner.invoke(app, words)
+        assert isinstance(result.exception, ConfigError)
+        assert result.exception.field == "--votes"
+
+
 @pytest.mark.parametrize("arguments", [[], ["nothing"]])
 def test_an_unknown_name_says_which_there_are(arguments: list[str]) -> None:
     result = runner.invoke(app, arguments)

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from clash.cli.common import AsJson, Seed
+from clash.cli.voting import Judges
 
 if TYPE_CHECKING:
-    from clash.analysis.simulations import Simulation
+    from clash.analysis.encode import Votes
+    from clash.analysis.simulations import Experiment, OnVotes, Simulation
 
 
 def simulate(
@@ -22,45 +24,84 @@ def simulate(
         int | None,
         typer.Option(min=2, help="Monte Carlo replications; default: enough for a first look."),
     ] = None,
+    votes: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--votes", help="Votes files whose patterns semi-real draws from; may be repeated."
+        ),
+    ] = None,
+    judges: Judges = None,
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", help="Folder for figures (SVG, PNG) and simulations.json."),
     ] = None,
+    plots: Annotated[
+        Path | None, typer.Option("--plots", help="Folder for the figures alone, SVG and PNG.")
+    ] = None,
     seed: Seed = None,
     as_json: AsJson = False,
 ) -> None:
-    """Rerun the published simulations and print them beside their figures."""
-    from clash.analysis.simulations import EXPERIMENTS
+    """Rerun the published simulations and print them beside their figures.
+
+    `clash simulate semi-real --votes votes.jsonl`
+    """
+    from clash.analysis.simulations import EXPERIMENTS, ON_VOTES
     from clash.cli.common import print_json, stdout
     from clash.report import simulations as report
     from clash.report.terminal import show_table
 
+    known: dict[str, Experiment | OnVotes] = {**EXPERIMENTS, **ON_VOTES}
     if show_list and as_json:
-        print_json({"simulations": {key: e.shows for key, e in EXPERIMENTS.items()}})
+        print_json({"simulations": {key: e.shows for key, e in known.items()}})
         return
     if show_list:
-        show_table(stdout(), report.listing(EXPERIMENTS))
+        show_table(stdout(), report.listing(known))
         return
-    chosen = [EXPERIMENTS[key] for key in _chosen(name, list(EXPERIMENTS))]
-    results = [e.run(seed or 0, replications or e.replications) for e in chosen]
+    chosen = _chosen(name, list(known), votes)
+    seed = seed or 0
+    panels = _panels(votes or [], judges) if set(chosen) & set(ON_VOTES) else []
+    results = [
+        ON_VOTES[key].run(seed, replications or ON_VOTES[key].replications, panels)
+        if key in ON_VOTES
+        else EXPERIMENTS[key].run(seed, replications or EXPERIMENTS[key].replications)
+        for key in chosen
+    ]
     record = {"simulations": [report.as_json(result) for result in results]}
     written = [] if out is None else _write(out, record, results)
+    if plots is not None:
+        written += [str(p) for result in results for p in report.write_plots(result, plots)]
     if as_json:
         print_json({**record, "written": written})
         return
     _print(results, written)
 
 
-def _chosen(name: str | None, known: list[str]) -> list[str]:
+def _panels(files: list[Path], judges: str | None) -> list[Votes]:
+    from clash.analysis.encode import read_votes
+
+    return [read_votes(file, judges=judges) for file in files]
+
+
+def _chosen(name: str | None, known: list[str], votes: list[Path] | None) -> list[str]:
+    """What to run: of ``all``, those on votes only where there are votes."""
+    from clash.analysis.simulations import ON_VOTES
     from clash.errors import ConfigError
 
     if name == "all":
-        return known
+        return [key for key in known if votes or key not in ON_VOTES]
     if name not in known:
         raise ConfigError(
             "name a simulation" if name is None else f"there is no simulation {name!r}",
             field="NAME",
             mend=f"one of {', '.join(known)}, or all",
+        )
+    if name in ON_VOTES and not votes:
+        raise ConfigError(
+            f"{name} draws from real votes", field="--votes", mend="--votes FILE, or several"
+        )
+    if votes and name not in ON_VOTES:
+        raise ConfigError(
+            f"{name} takes no votes", field="--votes", mend=f"only {', '.join(ON_VOTES)} does"
         )
     return [name]
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 DOTS_PER_INCH = 144
 MOST_CELLS_WITH_NUMBERS = 16
+MOST_INSIDE = 7
 STYLE: dict[Any, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 9,
@@ -36,6 +37,7 @@ class Curve:
     Attributes:
         error: half the height of the error bar at each point, or null for none.
         style: ``line``, ``points``, or ``level`` (a dashed horizontal line).
+        colour: its place among the colours; by default the next one.
     """
 
     name: str
@@ -43,6 +45,7 @@ class Curve:
     y: Sequence[float]
     error: Sequence[float] | None = None
     style: Literal["line", "points", "level"] = "line"
+    colour: int | None = None
 
 
 def svg(figure: Figure) -> str:
@@ -148,16 +151,32 @@ def curves(
             axes.set_ylabel(y_label)
             if log_x:
                 axes.set_xscale("log")
-            axes.legend(frameon=False, fontsize=7)
+            _legend(axes, len(panel))
     return figure
 
 
+def _legend(axes: Axes, curves: int) -> None:
+    """Inside the panel, or beside it where there are too many curves to leave it room."""
+    if curves > MOST_INSIDE:
+        axes.legend(frameon=False, fontsize=7, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    else:
+        axes.legend(frameon=False, fontsize=7)
+
+
 def _draw(axes: Axes, curve: Curve) -> None:
+    colour = None if curve.colour is None else f"C{curve.colour}"
     if curve.style == "level":
         axes.axhline(curve.y[0], label=curve.name, linestyle="--", linewidth=0.9, color="0.4")
     elif curve.error is not None or curve.style == "points":
         axes.errorbar(
-            curve.x, curve.y, yerr=curve.error, label=curve.name, fmt="o", markersize=3.5, capsize=2
+            curve.x,
+            curve.y,
+            yerr=curve.error,
+            label=curve.name,
+            fmt="o",
+            markersize=3.5,
+            capsize=2,
+            color=colour,
         )
     else:
-        axes.plot(curve.x, curve.y, label=curve.name, linewidth=1.2)
+        axes.plot(curve.x, curve.y, label=curve.name, linewidth=1.2, color=colour)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from clash.analysis.plain import plain
 from clash.report.plots import Curve, curves, save
+from clash.report.regime import regime_figure
 from clash.report.tables import Table
 
 if TYPE_CHECKING:
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-    from clash.analysis.simulations import Experiment, Line, Plot, Row, Simulation
+    from clash.analysis.simulations import Experiment, Line, OnVotes, Plot, Row, Simulation
+    from clash.stats.selection.regime import RegimeMap
 
 SMALL = 0.01
 
@@ -27,7 +29,19 @@ def as_json(simulation: Simulation) -> dict[str, Any]:
         plain({**asdict(row), "distance_se": row.distance, "standing": row.standing})
         for row in simulation.rows
     ]
+    record["maps"] = [
+        {
+            "name": one.name,
+            "maps": {t: map_json(m) for t, m in zip(one.titles, one.maps, strict=True)},
+        }
+        for one in simulation.maps
+    ]
     return record
+
+
+def map_json(found: RegimeMap) -> list[dict[str, Any]]:
+    """A regime map, cell by cell."""
+    return [plain({**asdict(cell), "clear": cell.clear}) for cell in found.cells()]
 
 
 def table(simulation: Simulation) -> Table:
@@ -65,7 +79,7 @@ def _number(value: float) -> str:
     return f"{value:.4f}" if value == 0 or abs(value) >= SMALL else f"{value:.4g}"
 
 
-def listing(experiments: Mapping[str, Experiment]) -> Table:
+def listing(experiments: Mapping[str, Experiment | OnVotes]) -> Table:
     """What can be rerun."""
     rows = [
         [name, experiment.shows, experiment.source, str(experiment.replications)]
@@ -75,10 +89,12 @@ def listing(experiments: Mapping[str, Experiment]) -> Table:
 
 
 def write_plots(simulation: Simulation, folder: Path) -> list[Path]:
-    """Every plot as SVG and PNG; the paths written."""
+    """Every plot and map as SVG and PNG; the paths written."""
     written: list[Path] = []
     for plot in simulation.plots:
         written += save(figure(plot), folder, plot.name)
+    for one in simulation.maps:
+        written += save(regime_figure(one.maps, one.titles), folder, one.name)
     return written
 
 
@@ -94,4 +110,5 @@ def figure(plot: Plot) -> Figure:
 
 
 def _curve(line: Line) -> Curve:
-    return Curve(line.name, line.x, line.y, line.errors, "level" if line.level else "line")
+    style: Literal["level", "line"] = "level" if line.level else "line"
+    return Curve(line.name, line.x, line.y, line.errors, style, line.colour)

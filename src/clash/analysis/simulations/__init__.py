@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from clash.analysis.simulations.curie_weiss import curie_weiss
-from clash.analysis.simulations.findings import Line, Plot, Row, Simulation
+from clash.analysis.simulations.findings import Line, Map, Plot, Row, Simulation
 from clash.analysis.simulations.finite_calibration import (
     aggregator_regimes,
     calibration_growth,
@@ -14,12 +14,26 @@ from clash.analysis.simulations.finite_calibration import (
 )
 from clash.analysis.simulations.independent import independent
 from clash.analysis.simulations.latent_factor import latent_factor, weak_factor
+from clash.analysis.simulations.regime_map import regime_map
+from clash.analysis.simulations.semi_real import semi_real
 from clash.analysis.simulations.three_judges import three_judges
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-__all__ = ["EXPERIMENTS", "Experiment", "Line", "Plot", "Row", "Simulation"]
+    from clash.analysis.encode import Votes
+
+__all__ = [
+    "EXPERIMENTS",
+    "ON_VOTES",
+    "Experiment",
+    "Line",
+    "Map",
+    "OnVotes",
+    "Plot",
+    "Row",
+    "Simulation",
+]
 
 
 @dataclass(frozen=True)
@@ -35,6 +49,16 @@ class Experiment:
     shows: str
     source: str
     run: Callable[[int, int], Simulation]
+    replications: int
+
+
+@dataclass(frozen=True)
+class OnVotes:
+    """A simulation on panels that the user brings."""
+
+    shows: str
+    source: str
+    run: Callable[[int, int, Sequence[Votes]], Simulation]
     replications: int
 
 
@@ -75,7 +99,21 @@ EXPERIMENTS = {
         interaction_strength,
         10,
     ),
+    "regime-map": Experiment(
+        "who wins at which prefix and how many labels",
+        "finite calibration, corollary 1",
+        regime_map,
+        10,
+    ),
     "weak-factor": Experiment(
         "a weak factor looks like couplings of rank one", "proposition 1", weak_factor, 1
+    ),
+}
+ON_VOTES = {
+    "semi-real": OnVotes(
+        "joint tables against stackers on patterns of real panels (--votes)",
+        "finite calibration, table 23",
+        semi_real,
+        10,
     ),
 }

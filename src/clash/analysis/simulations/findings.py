@@ -11,6 +11,7 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from clash.stats.selection.regime import RegimeMap
     from clash.stats.simulate.exchangeable import CountLaw
 
 Floats = npt.NDArray[np.float64]
@@ -72,6 +73,8 @@ class Line:
 
     Attributes:
         errors: standard errors at each point; null where exact.
+        level: a horizontal line, ``y`` its height.
+        colour: its place among the colours, for curves that belong together.
     """
 
     name: str
@@ -79,6 +82,7 @@ class Line:
     y: tuple[float, ...]
     errors: tuple[float, ...] | None = None
     level: bool = False
+    colour: int | None = None
 
 
 @dataclass(frozen=True)
@@ -94,6 +98,15 @@ class Plot:
 
 
 @dataclass(frozen=True)
+class Map:
+    """Regime maps, side by side."""
+
+    name: str
+    titles: tuple[str, ...]
+    maps: tuple[RegimeMap, ...]
+
+
+@dataclass(frozen=True)
 class Simulation:
     """A rerun.
 
@@ -105,6 +118,7 @@ class Simulation:
         rows: figures beside the paper's.
         findings: what follows, a sentence each.
         plots: curves.
+        maps: regime maps.
         seed: of the generator.
         replications: of the Monte Carlo part.
     """
@@ -118,6 +132,7 @@ class Simulation:
     seed: int
     replications: int
     plots: tuple[Plot, ...] = field(default=())
+    maps: tuple[Map, ...] = field(default=())
 
 
 @dataclass(frozen=True)

@@ -1,79 +1,136 @@
 """Judges whose votes decide the label one by one, together, or both.
 
-Source: Zhu and Rao (2026), appendix C.3 and tables 22, 24 and 25. The paper names the regimes and
-not their coefficients; those here are ours.
+Source: Zhu and Rao (2026), appendices C.3 and C.4 and tables 22 to 25. The paper names the regimes
+and not their coefficients; those here are ours. Three things in its tables narrow them down:
+
+- Both parts add up in log-odds. Table 25's gap at interaction strengths 0.3, 0.5, 0.7 and 1 goes as
+  0.06 : 0.30 : 0.72 : 1; if probabilities were mixed it would go as the square of the strength.
+- Its XOR is of more than two judges. Isotonic regression on any weighted sum of two votes sees a
+  third of their XOR, and of three votes a quarter, so the gaps could be 1/6 and 3/16 at most, for
+  rules that never err; table 25 has 0.188. Table 24 fits three judges, table 25 four.
+- A joint rule errs about 6 times in 100: the table of six-way parity comes to 0.061 at 512 labels.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from clash.errors import StatisticsError
 from clash.stats.simulate.sample import Codes, Floats, Sample, sigmoid
 
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
 Regime = Literal["additive", "mixed", "parity", "xor", "and"]
+Rule = Literal["parity", "and"]
 JUDGES = 7
-NOISE = 0.06
-"""Share of labels that a rule of several judges gets wrong."""
-WEIGHTS = np.array([1.1, 0.9, 0.7, 0.5, 0.4, 0.3, 0.2])
+SHARPNESS = 2.75
+"""Log-odds of a rule of several judges: wrong once in 17 times."""
+WEIGHTS = np.array([1.2, 1.0, 0.8, 0.5, 0.3, 0.0, 0.0])
 
 
 @dataclass(frozen=True, slots=True)
 class Interaction:
-    """Votes are fair coins; P(label = 1 | votes) is (1 - strength) additive + strength joint.
+    """The log-odds of the label: (1 - strength) a weighted sum, + strength a rule of several judges.
 
     Attributes:
-        joint: the rule that several judges make together: parity of six, xor or and of two.
-        strength: gamma, the weight of that rule, 0 to 1.
-        noise: how often the rule is wrong.
+        rule: parity (an odd number of votes for side 1) or and (all of them).
+        of: how many judges, the first, the rule is made by; all where there are fewer.
+        strength: gamma, the weight of the rule, 0 to 1.
     """
 
-    joint: Literal["parity", "xor", "and"]
+    rule: Rule
+    of: int
     strength: float
-    noise: float = NOISE
 
     def __post_init__(self) -> None:
-        if not 0 <= self.strength <= 1 or not 0 <= self.noise < 0.5:
-            raise StatisticsError("a strength lies in [0, 1], a noise below a half")
+        if not 0 <= self.strength <= 1 or self.of < 1:
+            raise StatisticsError(
+                "a strength lies in [0, 1], and a rule is made by a judge or more"
+            )
 
     def probability(self, votes: Codes) -> Floats:
-        """P(label = 1 | votes), shape (n,)."""
+        """P(label = 1 | votes), shape (n,), of votes 0 or 1 of up to seven judges."""
         side = 2.0 * votes - 1
-        additive = sigmoid(side @ WEIGHTS)
-        joint = self.noise + (1 - 2 * self.noise) * self._rule(votes)
-        return np.asarray((1 - self.strength) * additive + self.strength * joint)
+        alone = side @ WEIGHTS[: side.shape[1]]
+        together = SHARPNESS * (2.0 * self._holds(votes[:, : self.of]) - 1)
+        return sigmoid((1 - self.strength) * alone + self.strength * together)
 
-    def _rule(self, votes: Codes) -> Floats:
-        match self.joint:
-            case "parity":
-                return np.asarray(votes[:, :6].sum(axis=1) % 2, float)
-            case "xor":
-                return np.asarray(votes[:, 0] != votes[:, 1], float)
-            case "and":
-                return np.asarray(votes[:, 0] & votes[:, 1], float)
+    def _holds(self, votes: Codes) -> npt.NDArray[np.bool_]:
+        odd = votes.sum(axis=1) % 2 == 1
+        return np.asarray(odd if self.rule == "parity" else votes.all(axis=1), bool)
 
     def draw(self, n: int, rng: np.random.Generator) -> Sample:
-        """``n`` items, seven judges."""
+        """``n`` items, seven judges whose votes are fair coins."""
         votes = rng.integers(0, 2, (n, JUDGES)).astype(np.int8)
-        return Sample(votes, (rng.random(n) < self.probability(votes)).astype(np.int8))
+        return self.label(votes, rng)
+
+    def label(self, votes: Codes, rng: np.random.Generator) -> Sample:
+        """Labels for given votes."""
+        return Sample(votes, (rng.random(len(votes)) < self.probability(votes)).astype(np.int8))
 
     @property
     def bayes_risk(self) -> float:
-        """The squared error of the best map there is."""
+        """The squared error of the best map there is, for votes that are fair coins."""
         grid = np.arange(2**JUDGES)[:, None] >> np.arange(JUDGES) & 1
         p = self.probability(grid.astype(np.int8))
         return float((p * (1 - p)).mean())
 
 
 def regime(name: Regime) -> Interaction:
-    """A regime of tables 22 and 24 by its name."""
+    """A regime of tables 22 to 24 by its name."""
     return {
-        "additive": Interaction("parity", 0.0),
-        "mixed": Interaction("parity", 0.5),
-        "parity": Interaction("parity", 1.0),
-        "xor": Interaction("xor", 0.7),
-        "and": Interaction("and", 0.7),
+        "additive": Interaction("parity", 6, 0.0),
+        "mixed": Interaction("parity", 6, 0.5),
+        "parity": Interaction("parity", 6, 1.0),
+        "xor": Interaction("parity", 3, 0.7),
+        "and": Interaction("and", 3, 0.6),
     }[name]
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """Votes of real panels with made labels.
+
+    Attributes:
+        votes: shape (n, J), in [0, 1]; 0.5 is a tie.
+        labels: int8 of shape (n,), 0 or 1.
+    """
+
+    votes: Floats
+    labels: Codes
+
+
+@dataclass(frozen=True, slots=True)
+class Resampled:
+    """Votes drawn from those of real panels, labels made by a rule (appendix C.4).
+
+    Attributes:
+        panels: of each panel, votes in [0, 1] (0.5 a tie), shape (n, J); the same J for all. Each
+            panel gives the same number of rows, whatever its size.
+        law: makes the label; a vote that is not for side 1 counts as one for side 0.
+    """
+
+    panels: tuple[Floats, ...]
+    law: Interaction
+
+    def __post_init__(self) -> None:
+        shapes = {panel.shape[1:] for panel in self.panels}
+        if len(shapes) != 1 or any(panel.size == 0 for panel in self.panels):
+            raise StatisticsError("panels to resample have as many judges each, and votes")
+
+    def draw(self, n: int, rng: np.random.Generator) -> Cast:
+        """``n`` rows of votes as they were cast, with labels."""
+        which = rng.integers(0, len(self.panels), n)
+        rows = [panel[rng.integers(0, len(panel), n)] for panel in self.panels]
+        votes = np.choose(which[:, None], rows)
+        return Cast(votes, self.law.label((votes > 0.5).astype(np.int8), rng).labels)
+
+    @property
+    def bayes_risk(self) -> float:
+        """The squared error of the best map there is."""
+        of = [self.law.probability((panel > 0.5).astype(np.int8)) for panel in self.panels]
+        return float(np.mean([(p * (1 - p)).mean() for p in of]))

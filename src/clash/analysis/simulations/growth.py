@@ -1,0 +1,166 @@
+"""Every family at every prefix as labels grow: what tables 22 to 25 and the regime map are made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from clash.analysis.simulations.findings import Line, Mean, Plot, Row
+from clash.stats.selection.families import FAMILIES, fitted
+from clash.stats.selection.joint_table import ALPHA, joint_table
+from clash.stats.selection.panel import Panel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from clash.stats.selection.panel import Cells, Evidence, Floats, Labelled
+    from clash.stats.simulate.interactions import Cast
+    from clash.stats.simulate.sample import Sample
+
+    Draw = Callable[[int, np.random.Generator], Sample | Cast]
+
+TABLE = "joint-table"
+ADDITIVE = ("ridge-isotonic", "logistic")
+SCALARS = (*ADDITIVE, "ridge-pairwise")
+VALIDATION, TEST = 300, 4000
+HALF_DIGIT = 5e-4
+BOLD = 0.001
+"""A gap below which the paper calls nobody the winner."""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Families by prefix at one budget of labels.
+
+    Attributes:
+        validation: (F, K), squared error on the validation rows; the table first, then the scalar
+            families.
+        test: (F, K), on the test rows.
+        unseen: (K,), share of test rows whose pattern no labelled row has.
+    """
+
+    validation: Floats
+    test: Floats
+    unseen: Floats
+
+    def k(self, name: str = TABLE) -> int:
+        """The prefix that validation chooses for a family."""
+        return int(np.argmin(self.validation[_PLACE[name]])) + 1
+
+    def risk(self, name: str) -> float:
+        """Test error of a family at that prefix."""
+        return float(self.test[_PLACE[name], self.k(name) - 1])
+
+    def gap(self, scalars: Sequence[str] = SCALARS) -> float:
+        """Best scalar by validation minus table: positive where the table is worth its labels."""
+        best = min(scalars, key=lambda name: self.validation[_PLACE[name]].min())
+        return self.risk(best) - self.risk(TABLE)
+
+    @property
+    def unseen_by_choice(self) -> float:
+        """Unseen mass of the table at its prefix."""
+        return float(self.unseen[self.k() - 1])
+
+
+NAMES = (TABLE, *SCALARS)
+_PLACE = {name: place for place, name in enumerate(NAMES)}
+
+
+def learn(
+    draw: Draw, budgets: Sequence[int], rng: np.random.Generator, *, test: int = TEST
+) -> list[Grid]:
+    """One draw: every family at every prefix of the judges in order, at each budget.
+
+    Args:
+        draw: so many rows of votes in [0, 1], with labels.
+        budgets: labels to fit to; the smaller ones are the first rows of the largest.
+        rng: of the draw.
+        test: rows that nothing is fitted to.
+    """
+    most = max(budgets)
+    made = draw(most + VALIDATION + test, rng)
+    rows = np.arange(len(made.labels))
+    panel = Panel.of(made.votes, made.labels, rows, "binary")
+    validation = panel.rows(rows[most : most + VALIDATION])
+    rest = panel.rows(rows[most + VALIDATION :])
+    return [_at(panel, panel.rows(np.arange(budget)), validation, rest) for budget in budgets]
+
+
+def _at(panel: Panel, rows: Labelled, validation: Labelled, test: Labelled) -> Grid:
+    whole = rows.evidence(panel.n_patterns)
+    shape = len(NAMES), panel.n_judges
+    left, right, unseen = np.empty(shape), np.empty(shape), np.empty(panel.n_judges)
+    for k in range(panel.n_judges):
+        cells = panel.cells(range(k + 1))
+        seen = whole.on(cells)
+        unseen[k] = (seen.n[cells.of_pattern][test.pattern] == 0).mean()
+        for place, name in enumerate(NAMES):
+            p = _fit(name, cells, seen)[cells.of_pattern]
+            left[place, k] = validation.losses(p, "mse").mean()
+            right[place, k] = test.losses(p, "mse").mean()
+    return Grid(left, right, unseen)
+
+
+def _fit(name: str, cells: Cells, seen: Evidence) -> Floats:
+    """The paper's table has one alpha and the global fallback; the menu's chooses its own."""
+    if name == TABLE:
+        return joint_table(cells, seen, alpha=ALPHA)
+    return fitted(FAMILIES[name], cells, seen)
+
+
+def repeated(
+    draw: Draw, budgets: Sequence[int], seed: list[int], replications: int
+) -> list[list[Grid]]:
+    """So many draws, each with its own generator."""
+    return [learn(draw, budgets, np.random.default_rng([*seed, r])) for r in range(replications)]
+
+
+def gaps(runs: Sequence[Sequence[Grid]], scalars: Sequence[str] = SCALARS) -> list[Mean]:
+    """Scalar minus table at each budget, over draws."""
+    return [Mean.of([run[i].gap(scalars) for run in runs]) for i in range(len(runs[0]))]
+
+
+def gap_rows(
+    name: str,
+    budgets: Sequence[int],
+    found: Sequence[Mean],
+    paper: Sequence[float],
+    source: str,
+    notes: Sequence[str],
+) -> list[Row]:
+    """A row for each budget beside the paper's."""
+    return [
+        Row(f"{name}, {n} labels", mean.value, figure, source, mean.se, None, HALF_DIGIT, note)
+        for n, mean, figure, note in zip(budgets, found, paper, notes, strict=True)
+    ]
+
+
+def line(name: str, budgets: Sequence[int], found: Sequence[Mean], colour: int = 0) -> Line:
+    """Means and their errors by budget."""
+    values, errors = tuple(m.value for m in found), tuple(m.se for m in found)
+    return Line(name, tuple(map(float, budgets)), values, errors, colour=colour)
+
+
+def published(name: str, budgets: Sequence[int], figures: Sequence[float], colour: int = 0) -> Line:
+    """The paper's figures by budget."""
+    x = tuple(map(float, budgets))
+    return Line(f"{name}, paper", x, tuple(figures), colour=colour)
+
+
+def gap_plot(name: str, titles: Sequence[str], panels: Sequence[Sequence[Line]]) -> Plot:
+    """Gaps by labels; above zero the table wins."""
+    return Plot(
+        name,
+        tuple(titles),
+        tuple((*lines, Line("even", (), (0.0,), level=True)) for lines in panels),
+        "calibration labels",
+        "scalar - table, test MSE",
+        log_x=True,
+    )
+
+
+def winner(gap: float) -> int:
+    """Who wins by more than ``BOLD``: 1 the table, -1 the scalar family, 0 nobody."""
+    return 0 if abs(gap) <= BOLD else int(np.sign(gap))

@@ -1,0 +1,154 @@
+"""Pictures of a calibration: the regime map, and what the next judge of a path brings."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from clash.report.plots import STYLE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.image import AxesImage
+
+    from clash.stats.selection.regime import Cell, RegimeMap, Steps
+
+SHORT = {
+    "majority": "majority",
+    "mean-isotonic": "mean",
+    "one-coin-isotonic": "one-coin",
+    "dawid-skene-isotonic": "D-S",
+    "ridge-isotonic": "ridge",
+    "logistic": "logistic",
+    "ridge-pairwise": "ridge ×",
+    "logistic-pairwise": "logistic ×",
+    "ising-temperature": "Ising",
+    "joint-table": "TABLE",
+    "hierarchical-backoff": "backoff",
+    "residual-shrinkage": "hybrid",
+}
+LEAST_SCALE = 0.005
+WIDTH, HEIGHT = 0.74, 0.37
+"""Inches of a cell: two lines of text."""
+KEY = (
+    "name: the family with the least test error; number: the gap, in brackets within two standard"
+    " errors of 0"
+)
+
+
+def regime_figure(maps: Sequence[RegimeMap], titles: Sequence[str]) -> Figure:
+    """Maps one above the other: who wins at each prefix and budget, coloured by scalar minus table.
+
+    Red cells are the joint table's, blue ones a scalar family's; the name is that of the family
+    with the least test error of all, the number the gap. It stands in brackets within two
+    standard errors of none.
+    """
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    scale = max(LEAST_SCALE, *(abs(cell.gap) for m in maps for cell in m.cells() if _known(cell)))
+    wide = WIDTH * max(len(m.budgets) for m in maps) + 1.7
+    heights = [max(len(m.sizes), 3) for m in maps]
+    tall = HEIGHT * sum(heights) + 0.75 * len(maps) + 0.4
+    with rc_context(STYLE):
+        figure = Figure(figsize=(max(wide, 5.6), tall), layout="constrained")
+        axes = figure.subplots(len(maps), 1, squeeze=False, height_ratios=heights)[:, 0]
+        images = [
+            _map(one, found, title, scale)
+            for one, found, title in zip(axes, maps, titles, strict=True)
+        ]
+        figure.colorbar(
+            images[-1],
+            ax=list(axes),
+            shrink=min(1.0, 3 / tall),
+            label="best scalar - joint table, test MSE",
+        )
+        figure.supxlabel(KEY, fontsize=6.5, x=0.01, ha="left")
+    return figure
+
+
+def _known(cell: Cell) -> bool:
+    return not math.isnan(cell.gap)
+
+
+def _map(axes: Axes, found: RegimeMap, title: str, scale: float) -> AxesImage:
+    import numpy as np
+
+    gap = np.array([[found.cell(n, k).gap for n in found.budgets] for k in found.sizes])
+    image = axes.imshow(gap, cmap="RdBu_r", vmin=-scale, vmax=scale, aspect="auto", origin="lower")
+    axes.set_facecolor("0.9")
+    axes.set_xticks(range(len(found.budgets)), [str(n) for n in found.budgets])
+    axes.set_yticks(range(len(found.sizes)), [str(k) for k in found.sizes])
+    axes.tick_params(length=0)
+    axes.set_xlabel("labels n")
+    axes.set_ylabel("judges K")
+    axes.set_title(title, loc="left")
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    for x, n in enumerate(found.budgets):
+        for y, k in enumerate(found.sizes):
+            _write(axes, x, y, found.cell(n, k), scale)
+    return image
+
+
+def _write(axes: Axes, x: int, y: int, cell: Cell, scale: float) -> None:
+    if cell.winner is None:
+        return
+    dark = _known(cell) and abs(cell.gap) > 0.6 * scale
+    style: dict[str, Any] = {"ha": "center", "va": "center", "color": "white" if dark else "black"}
+    axes.text(x, y + 0.17, SHORT.get(cell.winner, cell.winner), size=6.5, **style)
+    if _known(cell):
+        number = f"{cell.gap:+.3f}"
+        said = number if cell.clear else f"({number})"
+        axes.text(x, y - 0.2, said, size=6, **style)
+
+
+def stopping_figure(found: Sequence[tuple[str, Steps]]) -> Figure:
+    """What a judge more changes, against what it costs in patterns per label; a panel a family.
+
+    The band holds the middle 80% of the steps, the line their median; below zero a judge helps.
+    """
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    with rc_context(STYLE):
+        figure = Figure(figsize=(4.4 * len(found) + 0.4, 3.5), layout="constrained")
+        axes = figure.subplots(1, len(found), squeeze=False, sharey=True)[0]
+        for one, (name, steps) in zip(axes, found, strict=True):
+            _steps(one, name, steps)
+        axes[0].set_ylabel("change in test MSE from K to the next")
+        figure.legend(
+            *axes[0].get_legend_handles_labels(),
+            loc="outside lower center",
+            ncols=4,
+            frameon=False,
+            fontsize=7,
+        )
+    return figure
+
+
+def _steps(axes: Axes, name: str, steps: Steps) -> None:
+    helped = float((steps.change < 0).mean()) if len(steps.change) else math.nan
+    axes.scatter(
+        steps.cost,
+        steps.change,
+        c=steps.k,
+        cmap="viridis",
+        s=7,
+        alpha=0.5,
+        linewidths=0,
+        label="a step of a path in a split (lighter: later)",
+    )
+    bands = steps.bands()
+    if bands:
+        cost = [band.cost for band in bands]
+        low, high = [band.low for band in bands], [band.high for band in bands]
+        axes.fill_between(cost, low, high, color="0.5", alpha=0.25, linewidth=0, label="10 to 90%")
+        middle = [band.middle for band in bands]
+        axes.plot(cost, middle, "-o", color="black", linewidth=1.4, markersize=3, label="median")
+    axes.axhline(0, linestyle="--", linewidth=0.9, color="0.4")
+    axes.set_title(f"{name}: {helped:.0%} of the steps help", loc="left")
+    axes.set_xlabel("rise in H / n, effective patterns per label")

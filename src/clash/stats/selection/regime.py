@@ -1,0 +1,219 @@
+"""Which family wins at which prefix and how many labels, and whether the next judge is worth it.
+
+Both are read off test blocks after the fact: they explain a choice, and make none.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from clash.stats.selection import blocks
+from clash.stats.selection.families import FAMILIES
+from clash.stats.selection.selector import Candidate, Fitter, Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from clash.stats.selection.panel import Floats, Index, Panel
+    from clash.stats.selection.selector import Outcome
+
+BUDGETS = (25, 50, 100, 200, 400, 800, 1600)
+MOST_TRAIN = 0.75
+"""Share of the labelled rows that the largest budget may take: the rest is the test's."""
+RULE = "information-first"
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One prefix at one budget.
+
+    Attributes:
+        k: judges.
+        labels: labelled rows that maps are fitted to.
+        winner: family with the least mean test error; null where all were refused.
+        risk: that error.
+        gap: of the best scalar family, minus that of the joint table: positive where the table is
+            worth its labels. NaN without either.
+        se: its standard error over splits.
+    """
+
+    k: int
+    labels: int
+    winner: str | None
+    risk: float
+    gap: float
+    se: float
+
+    @property
+    def clear(self) -> bool:
+        """Whether table and scalar families are two standard errors apart."""
+        return abs(self.gap) > 2 * self.se
+
+
+@dataclass(frozen=True)
+class RegimeMap:
+    """Test error by split, budget, prefix and family.
+
+    Attributes:
+        budgets: B numbers of labels.
+        sizes: K prefix sizes.
+        families: F names.
+        risk: (S, B, K, F), mean squared error; NaN where a family was refused.
+    """
+
+    budgets: tuple[int, ...]
+    sizes: tuple[int, ...]
+    families: tuple[str, ...]
+    risk: Floats = field(repr=False)
+
+    def cell(self, labels: int, k: int) -> Cell:
+        """What won there, and by how much table and scalar families differ."""
+        here = self.risk[:, self.budgets.index(labels), self.sizes.index(k)]
+        mean = here.mean(axis=0)
+        best = None if np.isnan(mean).all() else int(np.nanargmin(mean))
+        gap, se = self._gap(here, mean)
+        if best is None:
+            return Cell(k, labels, None, math.nan, gap, se)
+        return Cell(k, labels, self.families[best], float(mean[best]), gap, se)
+
+    def cells(self) -> list[Cell]:
+        """All of them, by budget and prefix."""
+        return [self.cell(n, k) for n in self.budgets for k in self.sizes]
+
+    def _gap(self, here: Floats, mean: Floats) -> tuple[float, float]:
+        table, scalar = self._of_kind("table", mean), self._of_kind("scalar", mean)
+        if table is None or scalar is None:
+            return math.nan, math.nan
+        gaps = here[:, scalar] - here[:, table]
+        se = float(gaps.std(ddof=1) / np.sqrt(len(gaps))) if len(gaps) > 1 else math.nan
+        return float(gaps.mean()), se
+
+    def _of_kind(self, kind: str, mean: Floats) -> int | None:
+        """The best family of a kind."""
+        own = [i for i, name in enumerate(self.families) if FAMILIES[name].kind == kind]
+        known = [i for i in own if not np.isnan(mean[i])]
+        return min(known, key=lambda i: mean[i]) if known else None
+
+
+def budgets_for(n_labelled: int, n_sources: int) -> tuple[int, ...]:
+    """Those of ``BUDGETS`` that leave a test block, in rows; the smallest possible if none does."""
+    most = int(MOST_TRAIN * n_labelled)
+    fewest = math.ceil(4 * n_labelled / n_sources)
+    return tuple(n for n in BUDGETS if fewest <= n <= most) or (max(most, fewest),)
+
+
+def survey(
+    panel: Panel,
+    settings: Settings,
+    *,
+    splits: int,
+    seed: int,
+    budgets: Sequence[int] | None = None,
+    done: Callable[[int, int], None] | None = None,
+) -> RegimeMap:
+    """Fit every family to every prefix of the information-first path at growing budgets.
+
+    Path and maps are made from the same rows, and measured on the rows of other sources. Models of
+    votes alone see the votes of all rows, and no label.
+
+    Args:
+        panel: with labels.
+        settings: its families and prefix sizes.
+        splits: random splits at each budget.
+        seed: of the splits.
+        budgets: by default those that the labels allow.
+        done: told how many splits of how many are done.
+
+    Raises:
+        StatisticsError: too few labelled sources.
+    """
+    n = int(panel.labelled.sum())
+    sources = len(np.unique(panel.group[panel.labelled]))
+    chosen = tuple(budgets or budgets_for(n, sources))
+    sizes = tuple(k for k in settings.sizes if k <= panel.n_judges)
+    fitter = Fitter(panel, Settings(rules=(RULE,), sizes=sizes, families=settings.families))
+    risk = np.empty((splits, len(chosen), len(sizes), len(settings.families)))
+    for b, budget in enumerate(chosen):
+        for i in range(splits):
+            rng = np.random.default_rng([seed, 4, budget, i])
+            risk[i, b] = _at(panel, fitter, budget, sizes, rng)
+            if done is not None:
+                done(b * splits + i + 1, splits * len(chosen))
+    return RegimeMap(chosen, sizes, settings.families, risk)
+
+
+def _at(
+    panel: Panel, fitter: Fitter, budget: int, sizes: tuple[int, ...], rng: np.random.Generator
+) -> Floats:
+    """(K, F), test errors of one split."""
+    made = blocks.split(panel, blocks.Plan(labels=budget, rotations=1), rng)
+    everybody = panel.votes(np.arange(panel.n_rows))
+    seen = panel.rows(made.train).evidence(panel.n_patterns, everybody)
+    paths = fitter.paths(seen, budget, rng)
+    families = fitter.settings.families
+    menu = [Candidate(RULE, k, family) for k in sizes for family in families]
+    sealed = panel.seal(made.test)
+    risks = [math.nan if p is None else sealed.mse(p) for p in fitter.all(menu, paths, seen)]
+    return np.array(risks).reshape(len(sizes), len(families))
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """Median cost of some steps, and 10%, 50% and 90% of their change in test error."""
+
+    cost: float
+    low: float
+    middle: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Adding the next judge of a path, over splits and paths.
+
+    Attributes:
+        cost: (n,), rise in H / n, the effective patterns per label.
+        change: (n,), change in test error; negative where the judge helped.
+        k: (n,), judges before.
+    """
+
+    cost: Floats = field(repr=False)
+    change: Floats = field(repr=False)
+    k: Floats = field(repr=False)
+
+    def bands(self, n: int = 6) -> list[Band]:
+        """In groups of equal size by cost; none of no steps."""
+        order = np.argsort(self.cost, kind="stable")
+        return [self._band(part) for part in np.array_split(order, n) if len(part)]
+
+    def _band(self, part: Index) -> Band:
+        low, middle, high = np.quantile(self.change[part], (0.1, 0.5, 0.9)).tolist()
+        return Band(float(np.median(self.cost[part])), low, middle, high)
+
+
+def steps(outcomes: Sequence[Outcome], family: str = "joint-table") -> Steps:
+    """Steps from each prefix to the next of the same path (appendix D.2).
+
+    Args:
+        outcomes: of the splits.
+        family: whose error; the cost is that of the joint table whatever the family.
+    """
+    found: list[tuple[float, float, float]] = []
+    for outcome in outcomes:
+        risk = dict(zip(outcome.choice.candidates, outcome.risks.tolist(), strict=True))
+        for (path, k), before in outcome.pressures.items():
+            larger = [size for name, size in outcome.pressures if name == path and size > k]
+            if not larger:
+                continue
+            after = min(larger)
+            left, right = (risk.get(Candidate(path, size, family)) for size in (k, after))
+            if left is None or right is None or math.isnan(left + right):
+                continue
+            rise = outcome.pressures[path, after].h_k / before.n - before.h_k / before.n
+            found.append((rise, right - left, float(k)))
+    table = np.array(found, dtype=float).reshape(-1, 3)
+    return Steps(table[:, 0], table[:, 1], table[:, 2])
