@@ -213,13 +213,31 @@ def test_every_method_of_estimating_the_truth_runs(method: str) -> None:
     assert np.isfinite(found.effective.by_mean.estimate)
 
 
-def test_more_than_fifteen_judges_do_without_couplings() -> None:
-    sample = IndependentPanel.of([0.7] * 16, [0.7] * 16).sample(200, np.random.default_rng(3))
+def test_more_than_fifteen_judges_are_coupled_by_pseudo_likelihood() -> None:
+    """Two copies of one of sixteen judges are coupled to it, and given it not to each other."""
+    rng = np.random.default_rng(3)
+    sample = IndependentPanel.of([0.75] * 16, [0.75] * 16).sample(600, rng)
+    sample.votes[:, 1:3] = sample.votes[:, :1] ^ (rng.random((600, 2)) < 0.05)
     names = [f"j{i:02d}" for i in range(16)]
-    found = diagnose(votes_of(sample.votes, names), Options(bootstrap=20))
+    found = diagnose(
+        votes_of(sample.votes, names, label=sample.labels.tolist()),
+        Options(use_labels=True, bootstrap=50),
+    )
+    assert found.coupling_method == "pseudo-likelihood"
+    closest = sorted(found.pairs, key=lambda pair: -pair.coupling.estimate)[:2]
+    assert {(pair.first, pair.second) for pair in closest} == {("j00", "j01"), ("j00", "j02")}
+    assert all(pair.p_wald_holm < 0.05 and pair.p_ratio is None for pair in closest)
+    assert any("too many to enumerate" in caveat for caveat in found.caveats)
+    assert all(test.p is not None or test.refusal for test in found.tests)
+
+
+def test_a_crowd_that_hardly_shares_items_gets_no_couplings_and_is_told_why() -> None:
+    rng = np.random.default_rng(4)
+    sample = IndependentPanel.of([0.75] * 20, [0.75] * 20).sample(400, rng)
+    sparse = np.where(rng.random(sample.votes.shape) < 0.7, -1, sample.votes).astype(np.int8)
+    found = diagnose(votes_of(sparse, [f"j{i:02d}" for i in range(20)]), Options(bootstrap=20))
     assert found.couplings is None
-    assert "15 judges" in found.no_couplings
-    assert found.truth.method == "dawid-skene"
+    assert "votes are missing" in found.no_couplings
     assert all(test.refusal for test in found.tests[1:])
 
 

@@ -194,9 +194,14 @@ def _pairs(found: Dependence, *, whole: bool) -> Table:
         columns += ["coupling W", "s.e.", "p W=0 (Holm)"]
     notes = ["p: score test of independence given the truth"]
     if found.couplings is not None:
+        how = (
+            "sandwich s.e. of the pseudo-likelihood, p by Wald"
+            if found.coupling_method == "pseudo-likelihood"
+            else "s.e. by Wald, p by likelihood ratio"
+        )
         notes.append(
-            "W: log odds ratio given the truth and all other judges, interval by the bootstrap, s.e."
-            " by Wald, p by likelihood ratio"
+            "W: log odds ratio given the truth and all other judges, interval by the bootstrap,"
+            f" {how}"
         )
     title = (
         "Pairs" if len(shown) == len(order) else f"The {len(shown)} closest of {len(order)} pairs"
@@ -221,7 +226,7 @@ def _pair(pair: PairFinding, *, coupled: bool) -> list[str]:
         cells += [
             _interval(pair.coupling, 2),
             _figure(pair.coupling_error, ".2f"),
-            _p(pair.p_ratio_holm),
+            _p(pair.p_wald_holm if pair.p_ratio_holm is None else pair.p_ratio_holm),
         ]
     return cells
 

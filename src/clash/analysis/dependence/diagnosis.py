@@ -21,6 +21,7 @@ from clash.stats.dependence import (
     PairwiseIndependence,
     accuracies,
     check,
+    check_pseudo,
     classes_alike,
     cluster_folds,
     compare_models,
@@ -30,6 +31,7 @@ from clash.stats.dependence import (
     families_independent,
     independence_tests,
     information_added,
+    pseudo_couplings,
     redundancy,
     without_ties,
 )
@@ -121,6 +123,11 @@ class _Work:
         """A generator of its own for each part, so that parts do not disturb each other."""
         return np.random.default_rng(self.options.seed)
 
+    @property
+    def panel_is_large(self) -> bool:
+        """Too many judges to enumerate their votes: couplings are by pseudo-likelihood."""
+        return self.untied.n_judges > MOST_COUPLED
+
     def diagnosis(self) -> Dependence:
         """All parts together."""
         judges, families = self.panel.judges, self.panel.families
@@ -137,6 +144,7 @@ class _Work:
             couplings=None if fitted is None else fitted.matrix,
             couplings_by_class=None if fitted is None else fitted.by_class,
             no_couplings=no_couplings,
+            coupling_method=None if fitted is None else fitted.method,
             norm_ratio=None if fitted is None else _norm_ratio(fitted),
             pairs=measure.pairs(measured, tests, fitted, judges, families),
             families=table,
@@ -161,13 +169,9 @@ class _Work:
             return None, str(refusal)
 
     def _couplings(self) -> tuple[Couplings | None, str]:
-        if self.untied.n_judges > MOST_COUPLED:
-            return (
-                None,
-                f"couplings are fitted for up to {MOST_COUPLED} judges; choose with --judges",
-            )
+        fit = pseudo_couplings if self.panel_is_large else couplings
         try:
-            fitted = couplings(
+            fitted = fit(
                 self.untied,
                 self.p,
                 self.rng,
@@ -187,10 +191,11 @@ class _Work:
         ]
 
     def _tested(self, name: str, says: str, make: Callable[[], Hypothesis]) -> TestFinding:
-        if self.untied.n_judges > MOST_COUPLED:
-            return TestFinding(name, says, None, None, None, f"more than {MOST_COUPLED} judges")
         try:
-            found = check(make(), self.untied, self.p, self.rng, clusters=self.clusters)
+            if self.panel_is_large:
+                found = check_pseudo(make(), self.untied, self.p, clusters=self.clusters)
+            else:
+                found = check(make(), self.untied, self.p, self.rng, clusters=self.clusters)
         except StatisticsError as refusal:
             return TestFinding(name, says, None, None, None, str(refusal))
         return TestFinding(name, says, found.statistic, found.df, found.p)

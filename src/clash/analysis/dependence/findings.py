@@ -106,10 +106,12 @@ class PairFinding:
         correlation: residual correlation; null where it is undefined.
         p: score test of independence given the truth; null where it cannot be tested.
         p_holm: corrected for all pairs.
-        coupling: W, the log odds ratio given the truth and all other judges; null beyond 15
-            judges. ``coupling_error`` is by Wald, the interval by the bootstrap.
-        p_wald: of W = 0.
-        p_ratio: of W = 0, by likelihood ratio; ``p_ratio_holm`` corrected for all pairs.
+        coupling: W, the log odds ratio given the truth and all other judges.
+            ``coupling_error`` is by Wald (a sandwich where there is only a pseudo-likelihood),
+            the interval by the bootstrap.
+        p_wald: of W = 0; ``p_wald_holm`` corrected for all pairs.
+        p_ratio: of W = 0, by likelihood ratio; null beyond 15 judges. ``p_ratio_holm``
+            corrected for all pairs.
     """
 
     first: str
@@ -122,6 +124,7 @@ class PairFinding:
     coupling: Interval | None = None
     coupling_error: float | None = None
     p_wald: float | None = None
+    p_wald_holm: float | None = None
     p_ratio: float | None = None
     p_ratio_holm: float | None = None
 
@@ -200,7 +203,8 @@ class Dependence:
     Attributes:
         alternatives: the effective number by other estimates of the truth; none with labels.
         correlations: pooled residual correlations, shape (K, K), NaN where undefined.
-        couplings: W, shape (K, K); null beyond 15 judges (``no_couplings`` says why).
+        couplings: W, shape (K, K); null where ``no_couplings`` says why.
+        coupling_method: ``likelihood``, or ``pseudo-likelihood`` beyond 15 judges.
         couplings_by_class: W0 and W1, shape (2, K, K).
         norm_ratio: Frobenius norm of W1 over that of W0.
         family_ratio: mean W within families over that across; null without both.
@@ -216,6 +220,7 @@ class Dependence:
     couplings: Floats | None
     couplings_by_class: Floats | None
     no_couplings: str
+    coupling_method: str | None
     norm_ratio: float | None
     pairs: tuple[PairFinding, ...]
     families: tuple[FamilyFinding, ...]

@@ -138,6 +138,8 @@ def pairs(
     p_holm = _corrected(p)
     ratio = np.full(len(first), np.nan) if fitted is None else off_diagonal(fitted.p_ratio)
     ratio_holm = _corrected(ratio)
+    wald = np.full(len(first), np.nan) if fitted is None else off_diagonal(fitted.p_wald)
+    wald_holm = _corrected(wald)
     together = off_diagonal(measured.correlations.together)
     return tuple(
         PairFinding(
@@ -150,7 +152,8 @@ def pairs(
             _number(p_holm[i]),
             None if fitted is None else percentiles(fitted.matrix[j, k], fitted.replicates[:, i]),
             None if fitted is None else _number(fitted.error[j, k]),
-            None if fitted is None else _number(fitted.p_wald[j, k]),
+            _number(wald[i]),
+            _number(wald_holm[i]),
             _number(ratio[i]),
             _number(ratio_holm[i]),
         )

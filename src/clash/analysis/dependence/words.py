@@ -166,6 +166,13 @@ def _unlabelled(found: Dependence) -> Iterator[str]:
 def _reading(found: Dependence) -> Iterator[str]:
     if found.couplings is not None and not found.truth.known:
         yield "Couplings and their errors are given that estimate; its own uncertainty is not in them."
+    if found.coupling_method == "pseudo-likelihood":
+        gaps = ", gaps in them read as no pull" if found.panel.missing + found.panel.ties else ""
+        yield (
+            f"{len(found.panel.judges)} judges are too many to enumerate their votes: couplings and "
+            "the tests on them predict each vote from the others (pseudo-likelihood, sandwich "
+            f"errors{gaps}), and take the truth as it is given."
+        )
     if found.panel.clusters < found.panel.rows:
         yield (
             f"{found.panel.rows} rows in {found.panel.clusters} groups: intervals and tests let rows "

@@ -15,7 +15,7 @@ from clash.stats.dependence.contribution import (
     information_added,
     redundancy,
 )
-from clash.stats.dependence.couplings import Couplings, couplings
+from clash.stats.dependence.couplings import Couplings, couplings, pseudo_couplings
 from clash.stats.dependence.effective import (
     Accuracies,
     Effective,
@@ -36,6 +36,7 @@ from clash.stats.dependence.independence import (
     independence_tests,
     without_ties,
 )
+from clash.stats.dependence.pseudolikelihood import check_pseudo
 from clash.stats.dependence.residual import (
     ResidualCorrelations,
     off_diagonal,
@@ -60,6 +61,7 @@ __all__ = [
     "Stacked",
     "accuracies",
     "check",
+    "check_pseudo",
     "class_rates",
     "classes_alike",
     "cluster_folds",
@@ -76,6 +78,7 @@ __all__ = [
     "jury_size",
     "off_diagonal",
     "pooled_replicates",
+    "pseudo_couplings",
     "redundancy",
     "resampled_counts",
     "residual_correlations",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from clash.stats.dependence.pseudolikelihood import fit_pseudo
 from clash.stats.dependence.residual import resampled_counts
 from clash.stats.dependence.restricted import (
     Likelihood,
@@ -37,15 +38,16 @@ class Couplings:
         error: Wald standard errors from the observed information, shape (K, K); NaN where gaps
             leave a coupling without any.
         p_wald: p values of W[j, k] = 0 by Wald, shape (K, K), NaN on the diagonal.
-        p_ratio: the same by likelihood ratio.
+        p_ratio: the same by likelihood ratio; NaN where there is no likelihood.
         low: 2.5% bootstrap quantiles, shape (K, K); NaN without a bootstrap.
         high: 97.5% quantiles.
         bootstrap_error: bootstrap standard errors; NaN without.
         replicates: shape (B, pairs), bootstrap values.
         by_class: couplings within class 0 and class 1, shape (2, K, K), from a fit that lets
             them differ.
-        log_likelihood: of votes and labels, penalised.
+        log_likelihood: of votes and labels, penalised; None where there is none.
         converged: whether the fit settled.
+        method: ``likelihood``, or ``pseudo-likelihood`` with sandwich errors.
     """
 
     matrix: Floats
@@ -57,8 +59,9 @@ class Couplings:
     bootstrap_error: Floats
     replicates: Floats
     by_class: Floats
-    log_likelihood: float
+    log_likelihood: float | None
     converged: bool
+    method: str = "likelihood"
 
 
 def couplings(
@@ -113,6 +116,61 @@ def couplings(
         by_class=_by_class(patterns, p, fit),
         log_likelihood=fit.value,
         converged=fit.converged,
+    )
+
+
+def pseudo_couplings(
+    patterns: Patterns,
+    p: Floats,
+    rng: np.random.Generator,
+    *,
+    clusters: Index | None = None,
+    replicates: int = 0,
+) -> Couplings:
+    """The same by pseudo-likelihood, for more judges than can be enumerated.
+
+    Errors are sandwich errors over clusters; the bootstrap takes one Newton step a replicate.
+    There is no likelihood, and so no likelihood ratio.
+
+    Args:
+        patterns: the votes without ties.
+        p: shape (n_patterns,).
+        rng: for the bootstrap.
+        clusters: shape (n_items,), what is redrawn together; each item for itself by default.
+        replicates: bootstrap replicates.
+
+    Raises:
+        StatisticsError: too many judges, or too many missing votes.
+    """
+    K = patterns.n_judges
+    every = Restriction.of(K, np.eye(K * (K - 1) // 2))
+    fit = fit_pseudo(patterns, p, every)
+    spot = np.arange(1 + 2 * K, len(fit.theta))
+    estimate = fit.theta[spot]
+    variance = np.diag(fit.sandwich(patterns.inverse, clusters))[spot]
+    error = np.sqrt(np.where(variance > 0, variance, np.nan))
+    groups = np.arange(patterns.n_items) if clusters is None else clusters
+    counts = resampled_counts(patterns, groups, replicates, rng) - patterns.counts
+    drawn = PAPER * (estimate + counts @ fit.scores() @ fit.inverse[:, spot])
+    low, high = np.quantile(drawn, [0.025, 0.975], axis=0) if replicates else [np.nan] * 2
+    spread = drawn.std(axis=0, ddof=1) if replicates > 1 else np.nan
+    by_class = [
+        fit_pseudo(patterns.reweighted(patterns.counts * share), np.full(len(p), y), every)
+        for y, share in ((0.0, 1 - p), (1.0, p))
+    ]
+    return Couplings(
+        matrix=_square(PAPER * estimate, K, 0.0),
+        error=_square(PAPER * error, K, 0.0),
+        p_wald=_square(_upper_tail((estimate / error) ** 2), K),
+        p_ratio=_square(np.nan, K),
+        low=_square(low, K),
+        high=_square(high, K),
+        bootstrap_error=_square(spread, K),
+        replicates=drawn,
+        by_class=np.stack([_square(PAPER * one.theta[spot], K, 0.0) for one in by_class]),
+        log_likelihood=None,
+        converged=fit.converged,
+        method="pseudo-likelihood",
     )
 
 
