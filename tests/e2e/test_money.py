@@ -73,10 +73,14 @@ def test_with_64_calls_in_flight_the_cap_holds_and_the_rest_can_be_bought_later(
     again = lab.here("resume", "runs/run")
     assert again.code == 3
     assert billed(lab) <= cap
-    run = lab.resumed("--max-cost", 10)
+    more = lab.here("resume", "runs/run", "--max-cost", 10)
+    assert more.code == 0
+    run = lab.folder()
     assert run.manifest["status"] == "complete"
     assert billed(lab) == pytest.approx(whole_cost)
     assert run.manifest["cost_usd"] == pytest.approx(whole_cost)
+    # The progress line tells the money of the run, not of its last process.
+    assert f"${whole_cost:.4f}" in more.err
 
 
 def test_the_cap_holds_over_kills_and_resumes(lab, whole_cost):

@@ -34,6 +34,10 @@ class Quiet:
         traceback: TracebackType | None,
     ) -> None: ...
 
+    def spent(self, usd: float) -> None:
+        """Money of earlier processes of this run counts with this one's."""
+        self.cost_usd += usd
+
     def stage(self, name: str, totals: Mapping[str, int]) -> None:
         """A stage begins."""
 

@@ -41,6 +41,10 @@ _ASK_AGAIN = frozenset(get_args(ErrorClass)) - {"blocked", "too_long"}
 class Progress(Listener, Protocol):
     """Someone who watches a run."""
 
+    def spent(self, usd: float) -> None:
+        """What earlier processes of this run have spent, or may have."""
+        ...
+
     def stage(self, name: str, totals: Mapping[str, int]) -> None:
         """A stage begins, with so many calls for each model."""
         ...
@@ -72,6 +76,7 @@ async def collect(
         ConfigError: a key or an address is missing; nothing has been spent then.
     """
     past = _past(plan, folder)
+    progress.spent(float(past.budget.spent))
     caller = Caller(
         folder.append,
         past.budget,
