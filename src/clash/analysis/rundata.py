@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from clash import baselines
 from clash.analysis.verdicts import Ballots, Blinds, Panelist, Rules, ballots, decided
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from clash.records import Call, Criteria, Item, Judgment, Label, Response, Verdict
     from clash.store.folder import RunFolder
@@ -131,18 +132,44 @@ class RunData:
     @cached_property
     def truth(self) -> dict[str, str]:
         """The label of each item that has one: people's decisions first, then the prompts file."""
-        found = {item.item_id: item.label for item in self.items if item.label is not None}
-        decided: dict[str, Counter[str]] = defaultdict(Counter)
-        for label in self.labels:
-            if label.winner is not None:
-                # Nobody wins where both are bad.
-                winner = "tie" if label.winner == "both bad" else label.winner
-                decided[label.item_id][winner] += 1
-        for item_id, votes in decided.items():
-            (winner, most), *rest = votes.most_common()
-            found[item_id] = "tie" if rest and rest[0][1] == most else winner
+        return truth_of(self.items, self.labels)
+
+    @cached_property
+    def baseline_tops(self) -> dict[str, dict[str, list[str]]]:
+        """Whom each baseline puts first, by baseline and item; items with two responses or more."""
+        found: dict[str, dict[str, list[str]]] = {name: {} for name in baselines.BASELINES}
+        # Item by item: the baselines share what they read of a text.
+        for item in self.items:
+            texts = self.texts[item.item_id]
+            if len(texts) > 1:
+                known = self.criteria.get(item.item_id)
+                case = baselines.Case(item.turns, texts, known.criteria if known else ())
+                for name, tops in found.items():
+                    tops[item.item_id] = baselines.top(name, case)
         return found
+
+    def relabelled(self, labels: Iterable[Label]) -> RunData:
+        """The same run with other labels; what has no label in it is not computed anew."""
+        made = replace(self, labels=tuple(labels))
+        kept = ("texts", "candidates", "clusters", "baseline_tops")
+        made.__dict__.update({k: v for k, v in self.__dict__.items() if k in kept})
+        return made
 
     def panelist(self, judge: str) -> Panelist:
         """A judge by id."""
         return next(p for p in self.rules.panelists if p.id == judge)
+
+
+def truth_of(items: Iterable[Item], labels: Iterable[Label]) -> dict[str, str]:
+    """The label of each item that has one: people's decisions first, then the prompts file."""
+    found = {item.item_id: item.label for item in items if item.label is not None}
+    decided: dict[str, Counter[str]] = defaultdict(Counter)
+    for label in labels:
+        if label.winner is not None:
+            # Nobody wins where both are bad.
+            winner = "tie" if label.winner == "both bad" else label.winner
+            decided[label.item_id][winner] += 1
+    for item_id, votes in decided.items():
+        (winner, most), *rest = votes.most_common()
+        found[item_id] = "tie" if rest and rest[0][1] == most else winner
+    return found

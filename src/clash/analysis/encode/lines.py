@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from clash.analysis.encode.votes import COLUMNS
 from clash.errors import InputError
 
 if TYPE_CHECKING:
@@ -37,6 +36,18 @@ class Line(msgspec.Struct, gc=False):
     repeat: str | int | float | None = None
 
 
+class NamedLine(Line, gc=False):
+    """A line that says whose responses were judged: the two of a pair, or the one of a score."""
+
+    model_a: str | None = None
+    model_b: str | None = None
+    model: str | None = None
+
+
+NAMES = ("model_a", "model_b", "model")
+"""The keys of a named line that say whose responses were judged."""
+
+
 @contextlib.contextmanager
 def _open(file: Path) -> Iterator[IO[bytes]]:
     try:
@@ -57,13 +68,17 @@ def _open(file: Path) -> Iterator[IO[bytes]]:
         raise InputError(f"is a damaged .gz file: {error}", path=file) from None
 
 
-def read_lines(file: Path) -> Iterator[list[Line]]:
+def read_lines(file: Path, kind: type[Line] = Line) -> Iterator[list[Line]]:
     """The votes of a file, in chunks; CSV where the name says so, else JSONL.
+
+    Args:
+        file: the file.
+        kind: what a line becomes: the votes, or with the names of whose responses they judge.
 
     Raises:
         InputError: a line is not a vote, or the file cannot be read.
     """
-    return _csv_rows(file) if is_csv(file) else _json_rows(file)
+    return _csv_rows(file, kind) if is_csv(file) else _json_rows(file, kind)
 
 
 def is_csv(file: Path) -> bool:
@@ -82,8 +97,8 @@ def line_number(file: Path, at: int) -> int:
         return next(number for i, number in enumerate(filled) if i == at)
 
 
-def _json_rows(file: Path) -> Iterator[list[Line]]:
-    decoder = msgspec.json.Decoder(Line)
+def _json_rows(file: Path, kind: type[Line]) -> Iterator[list[Line]]:
+    decoder = msgspec.json.Decoder(kind)
     line = 0
     with _open(file) as stream:
         rest = stream.read(3)
@@ -127,12 +142,12 @@ def _decode_line(decoder: msgspec.json.Decoder[Line], text: bytes, file: Path, n
         ) from None
 
 
-def _csv_rows(file: Path) -> Iterator[list[Line]]:
+def _csv_rows(file: Path, kind: type[Line]) -> Iterator[list[Line]]:
     with _open(file) as stream:
         reader = _csv_reader(stream)
         try:
             _check_header(reader.fieldnames or (), file)
-            lines = (_csv_line(row, file, reader.line_num) for row in reader)
+            lines = (_csv_line(row, file, reader.line_num, kind) for row in reader)
             while rows := list(itertools.islice(lines, _ROWS)):
                 yield rows
         except UnicodeDecodeError:
@@ -156,9 +171,9 @@ def _csv_reader(stream: IO[bytes]) -> csv.DictReader[str]:
     return csv.DictReader(io.TextIOWrapper(stream, encoding="utf-8-sig", newline=""))
 
 
-def _csv_line(row: Mapping[str, str | None], file: Path, line: int) -> Line:
+def _csv_line(row: Mapping[str, str | None], file: Path, line: int, kind: type[Line]) -> Line:
     for name in ("item", "judge"):
         if not row[name]:
             raise InputError("is empty", path=file, line=line, field=name)
-    optional = {name: row.get(name) or None for name in COLUMNS[2:]}
-    return Line(item=row["item"] or "", judge=row["judge"] or "", **optional)
+    optional = {name: row.get(name) or None for name in kind.__struct_fields__[2:]}
+    return kind(item=row["item"] or "", judge=row["judge"] or "", **optional)

@@ -78,12 +78,13 @@ def _number(key: object, *, text: bool) -> float:
 
 
 class Columns:
-    """The columns of a votes file, coded while it is read."""
+    """The columns of a votes file, and further ones with names, coded while it is read."""
 
-    def __init__(self, *, text: bool) -> None:
-        self.ids = {name: _Names() for name in COLUMNS if name not in ("vote", "label")}
+    def __init__(self, *, text: bool, further: Sequence[str] = ()) -> None:
+        names = (*COLUMNS, *further)
+        self.ids = {name: _Names() for name in names if name not in ("vote", "label")}
         self.outcomes = {name: _Outcomes(text=text) for name in ("vote", "label")}
-        self.codes = {name: array("i") for name in COLUMNS}
+        self.codes = {name: array("i") for name in names}
 
     def add(self, rows: Sequence[Any]) -> None:
         """Code a chunk of lines."""
@@ -125,14 +126,19 @@ class Table:
     def _check_outcomes(self, name: str) -> None:
         for code in np.flatnonzero(np.isinf(self.values[name])):
             at = int(np.flatnonzero(self.codes[name] == code)[0])
-            self._fail(
+            self.fail(
                 f"{self.raw[name][code]!r} is not an outcome",
                 at,
                 name,
                 'write "A", "B" or "tie", 1 or 0, a number, or null for a judge that failed',
             )
 
-    def _fail(self, message: str, at: int, name: str, mend: str) -> NoReturn:
+    def fail(self, message: str, at: int, name: str, mend: str) -> NoReturn:
+        """Refuse the file for a vote, by the number ``at`` of those that are left.
+
+        Raises:
+            InputError: always, with file, line and field.
+        """
         raise InputError(
             message, path=self.file, line=self._line(at), field=name or None, mend=mend
         )
@@ -194,9 +200,9 @@ class Table:
             InputError: a vote stands twice, an item has two labels, outcomes are of several
                 kinds, or rows times judges do not fit in memory.
         """
-        kind = self._kind("vote")
-        judges, judge_of = self._judges()
-        rows, n_rows = self._rows(judge_of, len(judges))
+        kind = self.kind("vote")
+        judges, judge_of = self.judges()
+        rows, n_rows = self.rows(judge_of, len(judges))
         if n_rows * len(judges) > _MOST_CELLS:
             raise InputError(
                 f"{n_rows} rows by {len(judges)} judges do not fit in memory",
@@ -217,7 +223,7 @@ class Table:
             matrix=matrix,
             kind=kind,
             labels=labels,
-            label_kind=None if np.isnan(labels).all() else self._kind("label"),
+            label_kind=None if np.isnan(labels).all() else self.kind("label"),
             groups=self._groups(first),
             subsets=self._text("subset", first),
             presentations=self._text("presentation", first),
@@ -233,7 +239,8 @@ class Table:
         names = self.names[name]
         return tuple(names[code] for code in self.codes[name][rows].tolist())
 
-    def _judges(self) -> tuple[tuple[str, ...], NDArray[np.intp]]:
+    def judges(self) -> tuple[tuple[str, ...], NDArray[np.intp]]:
+        """The judges, sorted, and which of them cast each vote."""
         present, codes = np.unique(self.codes["judge"]), _dense(self.codes["judge"].astype(np.intp))
         names = [str(self.names["judge"][code]) for code in present]
         order = np.array(sorted(range(len(names)), key=names.__getitem__), dtype=np.intp)
@@ -249,8 +256,12 @@ class Table:
             families[judge] = families[judge] or names[code]
         return tuple(families)
 
-    def _rows(self, judge_of: NDArray[np.intp], n_judges: int) -> tuple[NDArray[np.intp], int]:
-        """The row of each vote, and how many rows there are."""
+    def rows(self, judge_of: NDArray[np.intp], n_judges: int) -> tuple[NDArray[np.intp], int]:
+        """The row of each vote (its item, presentation and repeat), and how many rows there are.
+
+        Raises:
+            InputError: a judge has two votes in one row.
+        """
         merged = self._merged_presentations()
         if merged is not None:
             rows = self._row_codes(merged)
@@ -289,7 +300,7 @@ class Table:
         ]
         line = self._line(first)
         where = "" if line is None else f", first in line {line}"
-        self._fail(
+        self.fail(
             f"a second vote for {', '.join(parts)}{where}",
             second,
             "",
@@ -305,7 +316,7 @@ class Table:
         other = known[of_item[item[known]] != truth[known]]
         if len(other):
             name = self.names["item"][item[other[0]]]
-            self._fail(
+            self.fail(
                 f"item {name!r} has two labels",
                 int(other[0]),
                 "label",
@@ -319,8 +330,12 @@ class Table:
         names = (item[i] if name is None else name for i, name in enumerate(group))
         return np.array([index.setdefault(name, len(index)) for name in names], dtype=np.intp)
 
-    def _kind(self, name: str) -> Kind:
-        """What the outcomes are; scores by the whole file, so that a filter does not change it."""
+    def kind(self, name: str) -> Kind:
+        """What the outcomes are; scores by the whole file, so that a filter does not change it.
+
+        Raises:
+            InputError: scores stand among sides.
+        """
         values, raw = self.values[name], self.raw[name]
         words = [value for value in raw if isinstance(value, str) and value in SIDES]
         scores = [
@@ -332,7 +347,7 @@ class Table:
             code = raw.index(scores[0])
             where = np.flatnonzero(self.codes[name] == code)
             if len(where):
-                self._fail(
+                self.fail(
                     f"the score {scores[0]!r} stands among outcomes such as {words[0]!r}",
                     int(where[0]),
                     name,

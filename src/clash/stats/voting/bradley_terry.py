@@ -203,8 +203,8 @@ def bradley_terry(
     split = ties == "half" or not counts.ties.any()
     if split:
         counts = Comparisons(counts.wins + counts.ties / 2, np.zeros_like(counts.ties))
-    connected, separated = _structure(counts)
-    if prior == 0 and (separated or connected.max(initial=0) > 0):
+    connected, apart = linked(counts), separated(counts)
+    if prior == 0 and (apart or connected.max(initial=0) > 0):
         raise NotIdentifiedError(
             "without a prior, strengths are finite only where every group of candidates has both"
             " won and lost against the rest; use prior > 0"
@@ -218,7 +218,7 @@ def bradley_terry(
         covariance=_covariance(problem, found.hessian[0]),
         prior=prior,
         connected=connected,
-        separated=separated,
+        separated=apart,
         converged=bool(found.converged[0]),
         n_iter=int(found.n_iter[0]),
         residual=float(found.residual[0]),
@@ -331,7 +331,8 @@ def strengths(
 
 def _scale(problem: _Problem) -> Floats:
     """The games of the candidate with most, (B,): the residual is measured by them."""
-    return np.maximum(1.0, problem.played.max(axis=1))
+    most: Floats = np.maximum(1.0, problem.played.max(axis=1))
+    return most
 
 
 def _covariance(problem: _Problem, hessian: Floats) -> Floats:
@@ -342,14 +343,18 @@ def _covariance(problem: _Problem, hessian: Floats) -> Floats:
     return inverse
 
 
-def _structure(counts: Comparisons) -> tuple[NDArray[np.intp], bool]:
-    """Sets of candidates that were compared, and whether some group never lost to the rest."""
-    scored = counts.wins + counts.ties > 0
-    linked = scored | scored.T
-    _, sets = np.unique(np.argmax(_reach(linked), axis=1), return_inverse=True)
+def linked(counts: Comparisons) -> NDArray[np.intp]:
+    """A number for each set of candidates that comparisons link, in either direction, (K,)."""
+    met = counts.games > 0
+    _, sets = np.unique(np.argmax(_reach(met), axis=1), return_inverse=True)
+    return sets.astype(np.intp)
+
+
+def separated(counts: Comparisons) -> bool:
+    """Whether some group never lost a point to others that it met: no fit without a prior."""
+    sets = linked(counts)
     same = sets[:, None] == sets[None, :]
-    separated = bool(np.any(same & ~_reach(scored)))
-    return sets.astype(np.intp), separated
+    return bool(np.any(same & ~_reach(counts.wins + counts.ties > 0)))
 
 
 def _reach(edges: NDArray[np.bool_]) -> NDArray[np.bool_]:

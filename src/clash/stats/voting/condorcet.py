@@ -197,5 +197,5 @@ def schulze_scores(d: Floats) -> Floats:
         there = np.minimum(path[..., :, via, None], path[..., None, via, :])
         path = np.maximum(path, there)
     path[..., np.arange(k), np.arange(k)] = 0.0
-    stronger = margins(path) > 0
-    return stronger.sum(axis=-1).astype(float)
+    beaten: Floats = np.sum(margins(path) > 0, axis=-1).astype(float)
+    return beaten

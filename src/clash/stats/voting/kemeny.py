@@ -105,7 +105,7 @@ class _Tables:
 
     @property
     def k(self) -> int:
-        return self.cost.shape[1].bit_length() - 1
+        return int(self.cost.shape[1]).bit_length() - 1
 
 
 @lru_cache(maxsize=4)

@@ -136,23 +136,14 @@ def steps(ranks: Floats) -> Steps:
     # Equal rankings once: a million ballots of four candidates are 75 at most.
     unique, inverse = np.unique(_dense(ranks), axis=0, return_inverse=True)
     sets: dict[int, int] = {}
-    made: list[tuple[int, int, int, float]] = []
-    for at, row in enumerate(unique):
-        orders = list(_orders(row))
-        for order in orders:
-            made.extend((at, *step, 1 / len(orders)) for step in _choose(order, sets))
-    k = ranks.shape[1]
-    left = np.array([[bool(s >> i & 1) for i in range(k)] for s in sets], dtype=bool)
-    columns = np.array(made, dtype=float).reshape(-1, 4).T
-    pattern, place, who = columns[:3].astype(np.intp)
-    # Each ranking has the steps of its pattern.
-    order = np.argsort(inverse.ravel(), kind="stable")
-    count = np.bincount(inverse.ravel(), minlength=len(unique))
-    each = count[pattern]
-    offset = np.arange(each.sum()) - np.repeat(np.cumsum(each) - each, each)
-    ranking = order[np.repeat((np.cumsum(count) - count)[pattern], each) + offset]
-    at, who, share = (np.repeat(column, each) for column in (place, who, columns[3]))
-    return Steps(left.reshape(-1, k), at, who, ranking.astype(np.intp), share)
+    made = [np.array(list(_steps(row, sets)), dtype=float).reshape(-1, 3) for row in unique]
+    pattern = inverse.ravel().tolist()
+    every = np.concatenate([made[at] for at in pattern]) if pattern else np.zeros((0, 3))
+    ranking = np.repeat(np.arange(len(pattern)), [len(made[at]) for at in pattern])
+    left = [[bool(members >> i & 1) for i in range(ranks.shape[1])] for members in sets]
+    at, chosen = every[:, :2].T.astype(np.intp)
+    shape = (-1, ranks.shape[1])
+    return Steps(np.array(left, dtype=bool).reshape(shape), at, chosen, ranking, every[:, 2])
 
 
 def _dense(table: Floats) -> Floats:
@@ -173,12 +164,14 @@ def _orders(row: Floats) -> Iterator[list[int]]:
         yield [i for part in parts for i in part]
 
 
-def _choose(order: list[int], sets: dict[int, int]) -> Iterator[tuple[int, int]]:
-    """From which set each place was filled, and by whom; new sets are numbered."""
-    left = sum(1 << i for i in order)
-    for i in order[:-1]:
-        yield sets.setdefault(left, len(sets)), i
-        left &= ~(1 << i)
+def _steps(row: Floats, sets: dict[int, int]) -> Iterator[tuple[int, int, float]]:
+    """From which set each place was filled, by whom, and in what share; new sets are numbered."""
+    orders = list(_orders(row))
+    for order in orders:
+        left = sum(1 << i for i in order)
+        for i in order[:-1]:
+            yield sets.setdefault(left, len(sets)), i, 1 / len(orders)
+            left &= ~(1 << i)
 
 
 def plackett_luce(

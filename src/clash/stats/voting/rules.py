@@ -14,8 +14,12 @@ import numpy as np
 
 from clash.errors import StatisticsError
 from clash.stats.voting.ballots import Duels, Sums, duels, sums
-from clash.stats.voting.borda import borda_points
-from clash.stats.voting.bradley_terry import Comparisons, bradley_terry, strengths
+from clash.stats.voting.bradley_terry import (
+    Comparisons,
+    bradley_terry,
+    separated,
+    strengths,
+)
 from clash.stats.voting.condorcet import copeland_scores, margins, schulze_scores
 from clash.stats.voting.kemeny import MOST_CANDIDATES, kemeny_scores
 from clash.stats.voting.plackett_luce import Choices, luce_strengths, plackett_luce, steps
@@ -102,12 +106,19 @@ class Tally:
 
     def itself(self) -> Floats:
         """Weights (1, G) that count every own cluster once and no twin."""
-        return (np.arange(self.given.n_clusters) < self.own).astype(float)[None]
+        weights = np.zeros((1, self.given.n_clusters))
+        weights[:, : self.own] = 1.0
+        return weights
 
     def counts(self) -> Comparisons:
         """Of the ballots themselves."""
         wins, ties = self.sums.of(self.itself())[0]
         return Comparisons(wins, ties)
+
+    @property
+    def separated(self) -> bool:
+        """Whether some group of candidates never lost a point to the rest."""
+        return separated(self.counts())
 
 
 def borda_rule(tally: Tally) -> Rule:
@@ -118,16 +129,18 @@ def borda_rule(tally: Tally) -> Rule:
     """
     given = tally.given
     seen, size = given.seen, given.seen.sum(axis=1)
-    share = _points(given.ranks, seen) / (size - 1)[:, None]
+    share = _points(tally) / (size - 1)[:, None]
     return Rule(_ratio(given, share, seen, given.clusters, given.weights))
 
 
-def _points(ranks: Floats, seen: NDArray[np.bool_]) -> Floats:
-    """Candidates of the ballot that are beaten, and half of those tied; ballots once each."""
-    unique, inverse = np.unique(np.where(seen, ranks, -1.0), axis=0, return_inverse=True)
-    rows = [np.where(row < 0, np.nan, row) for row in unique]
-    # A candidate that is not there is NaN, which is neither ahead nor level.
-    return np.nan_to_num(np.array([borda_points(row) for row in rows]))[inverse.ravel()]
+def _points(tally: Tally) -> Floats:
+    """Candidates of the ballot that are beaten, and half of those tied, (R, K)."""
+    met, shape = tally.duels, tally.given.ranks.shape
+    half = np.where(met.tied, 0.5, 0.0)
+    cell = met.ballot * shape[1]
+    points = np.bincount(cell + met.first, 1 - half, shape[0] * shape[1])
+    points += np.bincount(cell + met.second, half, shape[0] * shape[1])
+    return points.reshape(shape)
 
 
 def majority_rule(tally: Tally) -> Rule:
@@ -168,7 +181,8 @@ def _ratio(
 
     def scores(cluster_weights: Floats) -> Floats:
         won, of = total.of(cluster_weights).swapaxes(0, 1)
-        return np.divide(won, of, out=np.full(won.shape, np.nan), where=of > 0)
+        share: Floats = np.divide(won, of, out=np.full(won.shape, np.nan), where=of > 0)
+        return share
 
     return scores
 
@@ -216,9 +230,11 @@ def _played(table: Floats) -> NDArray[np.bool_]:
 
 def bradley_terry_rule(tally: Tally) -> Rule:
     """Log strength against the candidates' mean, ties by Davidson, half a game of prior each."""
-    counts = tally.counts()
-    davidson = bool(counts.ties.any())
-    own = bradley_terry(counts)
+    return _fitted_to_pairs(tally, davidson=bool(tally.counts().ties.any()))
+
+
+def _fitted_to_pairs(tally: Tally, *, davidson: bool) -> Rule:
+    own = bradley_terry(tally.counts(), ties="davidson" if davidson else "half")
     start = np.append(own.theta, np.log(own.nu) if davidson else 0.0)
 
     def scores(weights: Floats) -> Floats:
@@ -227,19 +243,21 @@ def bradley_terry_rule(tally: Tally) -> Rule:
         return _centred(np.where(_played(table), theta, np.nan))
 
     tie = own.nu if davidson else None
-    return Rule(
-        _in_parts(scores, tally.given.n_candidates**2 * 4),
-        FITTED,
-        Fit(own.converged, own.n_iter, own.residual, tie, own.separated),
-    )
+    fit = Fit(own.converged, own.n_iter, own.residual, tie, own.separated)
+    return Rule(_in_parts(scores, 4 * tally.given.n_candidates**2), FITTED, fit)
 
 
 def plackett_luce_rule(tally: Tally) -> Rule:
     """Log strength against the candidates' mean, from whole rankings, half a game of prior each.
 
+    A tie counts as each of the orders it stands for. Where every ballot is a pair it is the
+    Bradley-Terry model with a tie as half a win.
+
     Raises:
         StatisticsError: a ballot whose ties stand for more than 720 orders.
     """
+    if tally.given.seen.sum(axis=1).max() == 2:
+        return _fitted_to_pairs(tally, davidson=False)
     given = tally.given
     k, found = given.n_candidates, steps(given.ranks)
     total = sums(
@@ -258,18 +276,16 @@ def plackett_luce_rule(tally: Tally) -> Rule:
         theta = luce_strengths(found.left, total.of(weights), own.theta)
         return _centred(np.where(_played(tally.sums.of(weights)), theta, np.nan))
 
-    return Rule(
-        _in_parts(scores, found.left.size * 2),
-        FITTED,
-        Fit(own.converged, own.n_iter, own.residual),
-    )
+    fit = Fit(own.converged, own.n_iter, own.residual, None, tally.separated)
+    return Rule(_in_parts(scores, found.left.size * 2), FITTED, fit)
 
 
 def _centred(theta: Floats) -> Floats:
     """Against the mean of those who were there, (B, K)."""
     seen = ~np.isnan(theta)
     mean = np.where(seen, theta, 0.0).sum(axis=1) / np.maximum(1, seen.sum(axis=1))
-    return theta - mean[:, None]
+    centred: Floats = theta - mean[:, None]
+    return centred
 
 
 def _in_parts(scores: Scores, size: int) -> Scores:

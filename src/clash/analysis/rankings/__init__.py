@@ -1,0 +1,328 @@
+"""Ballots over candidates to rankings by several methods, with how sure each is and why they differ."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from clash.analysis.rankings import reasons
+from clash.analysis.rankings.weights import judge_weights
+from clash.errors import ConfigError, StatisticsError
+from clash.stats.voting.ballots import Ballots, with_twins
+from clash.stats.voting.bootstrap import TWINS, Replicates, draw, replicate
+from clash.stats.voting.bradley_terry import linked
+from clash.stats.voting.condorcet import condorcet_winner, majority_cycle, places, smith_set
+from clash.stats.voting.rules import RULES, Fit, Rule, Tally
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from clash.analysis.encode.ballots import NamedBallots
+
+    Floats = NDArray[np.float64]
+
+LEVEL = 0.95
+REPLICATES = 1000
+_FEWER_FROM = 13
+_FEWER = 100
+"""From so many candidates on Kemeny's search takes so long that fewer replicates have to do."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A candidate by one method.
+
+    Attributes:
+        score: larger is better; what it is, the method says.
+        low: of the score's interval; null, as ``high`` and what follows, where the candidate was
+            judged on fewer than two items or the method has no replicates.
+        rank: 1 is best, tied candidates share the better place.
+        first: share of the replicates in which it is first, ties shared.
+        tied: who shares its place.
+        close: of whom it is not clearly apart: neither is ahead in 97.5% of the replicates.
+    """
+
+    candidate: str
+    score: float
+    rank: int
+    low: float | None = None
+    high: float | None = None
+    rank_low: int | None = None
+    rank_high: int | None = None
+    first: float | None = None
+    tied: tuple[str, ...] = ()
+    close: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """A method's ranking.
+
+    Attributes:
+        status: ``ok``, or ``refused`` with the reason in ``notes``.
+        fit: of an iterative method.
+        places: best first.
+        replicates: that the intervals rest on.
+    """
+
+    method: str
+    status: str
+    fit: Fit | None = None
+    places: tuple[Place, ...] = ()
+    replicates: int = 0
+    notes: tuple[str, ...] = ()
+
+    @property
+    def converged(self) -> bool | None:
+        """Null where it was refused; true for a method without iterations."""
+        return None if self.status != "ok" else self.fit is None or self.fit.converged
+
+    @property
+    def first(self) -> tuple[str, ...]:
+        """Who is first; several where they tie."""
+        return tuple(place.candidate for place in self.places if place.rank == 1)
+
+
+@dataclass(frozen=True)
+class Rankings:
+    """All methods on the same ballots.
+
+    Attributes:
+        weights: of the judges, in every method but ``majority`` and ``weighted-majority``.
+        weights_by: where they come from.
+        wins: (K, K), weight of the ballots that put the row before the column; ``ties`` level.
+        condorcet: who beats every other head to head, null where nobody does.
+        smith: the smallest set whose members beat everyone outside it.
+        cycle: a shortest cycle of majorities, empty where there is none.
+        groups: sets of candidates that comparisons link; across them nothing compares.
+        differences: in words, where the methods differ and why.
+    """
+
+    candidates: tuple[str, ...]
+    absent: tuple[str, ...]
+    weights: Mapping[str, float]
+    weights_by: str
+    n_items: int
+    n_judged: int
+    n_clusters: int
+    n_ballots: int
+    failed: int
+    seed: int
+    replicates: int
+    level: float
+    wins: Floats
+    ties: Floats
+    condorcet: str | None
+    smith: tuple[str, ...]
+    cycle: tuple[str, ...]
+    groups: tuple[tuple[str, ...], ...]
+    methods: tuple[Ranked, ...]
+    differences: tuple[str, ...]
+    warnings: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    def result(self, name: str) -> Ranked:
+        """One method by name."""
+        return next(m for m in self.methods if m.method == name)
+
+
+def known_rankings() -> list[str]:
+    """The methods that rank candidates."""
+    return list(RULES)
+
+
+def rank(
+    named: NamedBallots,
+    methods: Sequence[str],
+    *,
+    seed: int = 42,
+    replicates: int = REPLICATES,
+    weights: str | None = None,
+) -> Rankings:
+    """Rank the candidates by every method, on the same replicates.
+
+    Args:
+        named: the ballots.
+        methods: names of :func:`known_rankings`.
+        seed: of the bootstrap.
+        replicates: of it; 0 for no intervals.
+        weights: of the judges, see :func:`clash.analysis.rankings.weights.judge_weights`; by
+            default the panel's, and one-coin's in the weighted majority.
+
+    Raises:
+        ConfigError: an unknown method, or weights that leave no ballot.
+        StatisticsError: fewer than two candidates were compared.
+    """
+    unknown = [name for name in methods if name not in RULES]
+    if unknown:
+        raise ConfigError(
+            f"no ranking {unknown[0]!r}", field="--method", mend=f"one of {', '.join(RULES)}"
+        )
+    study = _Study.of(named, seed, replicates, weights or "panel")
+    found = tuple(study.method(name, weights) for name in dict.fromkeys(methods))
+    counts = study.base.counts()
+    prefers = counts.wins + counts.ties / 2
+    best = condorcet_winner(prefers)
+    rankings = Rankings(
+        candidates=named.candidates,
+        absent=named.absent,
+        weights=dict(zip(named.judges, study.worth.tolist(), strict=True)),
+        weights_by=weights or "panel",
+        n_items=named.n_items,
+        n_judged=named.n_judged,
+        n_clusters=study.own,
+        n_ballots=named.n_ballots,
+        failed=named.failed,
+        seed=seed,
+        replicates=0 if study.draws is None else replicates,
+        level=LEVEL,
+        wins=counts.wins,
+        ties=counts.ties,
+        condorcet=named.candidates[best] if best >= 0 else None,
+        smith=tuple(named.candidates[i] for i in smith_set(prefers)),
+        cycle=tuple(named.candidates[i] for i in majority_cycle(prefers)),
+        groups=_groups(linked(counts), named.candidates),
+        methods=found,
+        differences=(),
+        warnings=(),
+        notes=named.notes,
+    )
+    return replace(
+        rankings, differences=reasons.differences(rankings), warnings=reasons.warnings(rankings)
+    )
+
+
+def _groups(codes: NDArray[np.intp], names: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+    sets = [
+        tuple(names[i] for i in np.flatnonzero(codes == code).tolist())
+        for code in range(int(codes.max()) + 1)
+    ]
+    return tuple(sorted(sets, key=len, reverse=True))
+
+
+@dataclass(frozen=True)
+class _Study:
+    """The ballots with their twins, and the draws that every method shares.
+
+    Attributes:
+        pool: the ballots and, after them, the twins; every judge weighs 1.
+        own: clusters that are no twins.
+        worth: (J,), weights of the judges.
+        base: the pool so weighted, counted.
+        draws: (B, G), null where there are no intervals.
+        sure: (K,), whether a candidate was judged on two items or more.
+    """
+
+    named: NamedBallots
+    pool: Ballots
+    own: int
+    worth: Floats
+    base: Tally
+    draws: Floats | None
+    sure: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, named: NamedBallots, seed: int, replicates: int, weights: str) -> _Study:
+        rng, given = np.random.default_rng(seed), named.ballots
+        own = given.n_clusters
+        wanted = replicates > 0 and own > 1
+        pool = with_twins(given, TWINS, rng) if wanted else given
+        worth = judge_weights(weights, named)
+        if not worth[np.unique(given.judges)].any():
+            raise ConfigError("leave no ballot of any weight", field="--weights")
+        met = np.zeros((own, given.n_candidates), dtype=bool)
+        np.logical_or.at(met, given.clusters, given.seen)
+        return cls(
+            named,
+            pool,
+            own,
+            worth,
+            Tally.of(pool.weighted(worth), own),
+            draw(own, TWINS, replicates, rng) if wanted else None,
+            met.sum(axis=0) > 1,
+        )
+
+    def method(self, name: str, weights: str | None) -> Ranked:
+        """A method's ranking; a refusal is a result."""
+        try:
+            rule = RULES[name](self._tally(name, weights))
+        except StatisticsError as refusal:
+            return Ranked(name, "refused", notes=(str(refusal),))
+        scores = rule.scores(self.base.itself())[0]
+        draws = self.draws
+        if draws is None:
+            return Ranked(name, "ok", rule.fit, self._places(scores, rule, None))
+        fewer = name == "kemeny" and len(scores) >= _FEWER_FROM
+        drawn = replicate(rule, draws[:_FEWER] if fewer else draws)
+        return Ranked(
+            name,
+            "ok",
+            rule.fit,
+            self._places(scores, rule, drawn),
+            len(drawn.scores),
+            _notes(drawn, fewer=fewer),
+        )
+
+    def _tally(self, name: str, weights: str | None) -> Tally:
+        if name == "majority":
+            return Tally.of(self.pool, self.own)
+        if name == "weighted-majority" and weights is None:
+            worth = judge_weights("one-coin", self.named)
+            if not worth[np.unique(self.named.ballots.judges)].any():
+                raise StatisticsError("by the one-coin model no judge is better than chance")
+            return Tally.of(self.pool.weighted(worth), self.own)
+        return self.base
+
+    def _places(self, scores: Floats, rule: Rule, drawn: Replicates | None) -> tuple[Place, ...]:
+        """Every candidate with a score, best first; equal ones in the order of their names."""
+        found, names = places(scores, rule.slack), self.named.candidates
+        plain = [
+            Place(
+                name,
+                float(scores[k]),
+                int(found[k]),
+                tied=tuple(names[i] for i in np.flatnonzero(found == found[k]).tolist() if i != k),
+            )
+            for k, name in enumerate(names)
+        ]
+        whole = plain if drawn is None else _with_intervals(plain, drawn, self.sure)
+        seen = [place for place in whole if place.rank > 0]
+        return tuple(sorted(seen, key=lambda place: (place.rank, place.candidate)))
+
+
+def _with_intervals(
+    plain: Sequence[Place], drawn: Replicates, sure: NDArray[np.bool_]
+) -> list[Place]:
+    low, high = drawn.score_interval(LEVEL)
+    best, worst = drawn.place_interval(LEVEL)
+    first, ahead = drawn.first(), drawn.ahead()
+    reach = (1 - LEVEL) / 2
+    unsure = (ahead > reach) & (ahead < 1 - reach)
+    return [
+        replace(
+            place,
+            # A score that jumps may lie outside what its replicates show; it is no surprise to them.
+            low=min(float(low[k]), place.score),
+            high=max(float(high[k]), place.score),
+            rank_low=min(int(best[k]), place.rank),
+            rank_high=max(int(worst[k]), place.rank),
+            first=float(first[k]),
+            close=tuple(plain[i].candidate for i in np.flatnonzero(unsure[k]).tolist() if i != k),
+        )
+        if sure[k]
+        else place
+        for k, place in enumerate(plain)
+    ]
+
+
+def _notes(drawn: Replicates, *, fewer: bool) -> tuple[str, ...]:
+    notes = []
+    if fewer:
+        notes.append(f"intervals from {_FEWER} replicates: the exact search is slow here")
+    if drawn.failed:
+        notes.append(f"{drawn.failed} replicates did not converge and are left out")
+    return tuple(notes)

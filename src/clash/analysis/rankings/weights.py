@@ -1,0 +1,152 @@
+"""How much the ballot of each judge counts."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from clash.errors import ConfigError, InputError
+from clash.stats.latent.dawid_skene import DawidSkene, one_coin
+from clash.stats.latent.patterns import MISSING, TIE, collapse
+from clash.stats.voting.ballots import duels
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from clash.analysis.encode.ballots import NamedBallots
+
+    Floats = NDArray[np.float64]
+
+SOURCES = ("panel", "equal", "discrimination", "one-coin")
+
+
+def judge_weights(source: str, named: NamedBallots) -> Floats:
+    """A weight >= 0 for each judge, (J,).
+
+    Args:
+        source: ``panel``, the weights of the run's panel (1 each in a votes file); ``equal``;
+            ``discrimination``, the share of a judge's pairs that it does not tie, over the
+            greatest; ``one-coin``, the log-odds of its accuracy as the one-coin model has it
+            (equation 12), 0 for a judge worse than chance; or a file, see :func:`read_weights`.
+        named: the ballots.
+
+    Raises:
+        ConfigError: neither a source nor a file, or a file without one of the judges.
+        InputError: the file cannot be read.
+        StatisticsError: the one-coin model is not identified from these ballots.
+    """
+    if source == "panel":
+        return named.weights
+    if source == "equal":
+        return np.ones(len(named.judges))
+    if source == "discrimination":
+        return _discrimination(named)
+    if source == "one-coin":
+        return np.maximum(0.0, _log_odds(named))
+    return from_mapping(weights_file(source), named.judges, source)
+
+
+def weights_file(source: str) -> Mapping[str, float]:
+    """The weights of a file that ``--weights`` names.
+
+    Raises:
+        ConfigError: there is no such file.
+        InputError: it cannot be read.
+    """
+    if not Path(source).is_file():
+        raise ConfigError(
+            f"{source!r} is no source of weights and no file",
+            field="--weights",
+            mend=f"{', '.join(SOURCES)}, or a file of judge and weight",
+        )
+    return read_weights(Path(source))
+
+
+def from_mapping(given: Mapping[str, float], judges: Sequence[str], source: str) -> Floats:
+    """The weights of these judges, (J,).
+
+    Raises:
+        ConfigError: a judge has none.
+    """
+    missing = [name for name in judges if name not in given]
+    if missing:
+        raise ConfigError(
+            f"{source} has no weight for {missing[0]!r}",
+            field="--weights",
+            mend="write a weight for every judge, 0 for one that is not to count",
+        )
+    return np.array([given[name] for name in judges])
+
+
+def read_weights(file: Path) -> dict[str, float]:
+    """Weights by judge, from JSON (``{"judge": 1.5}``) or CSV with ``judge,weight``.
+
+    Raises:
+        InputError: with line and field, where it is neither, or a weight is no number >= 0.
+    """
+    text = file.read_text(encoding="utf-8-sig")
+    if not text.lstrip().startswith("{"):
+        return _from_csv(text, file)
+    try:
+        found = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InputError(
+            f"is not JSON: {error.msg}", path=file, line=error.lineno, mend='{"judge": 1.5}'
+        ) from None
+    return {str(name): _weight(value, file, str(name)) for name, value in found.items()}
+
+
+def _from_csv(text: str, file: Path) -> dict[str, float]:
+    reader = csv.DictReader(io.StringIO(text, newline=""))
+    if not {"judge", "weight"} <= set(reader.fieldnames or ()):
+        raise InputError("has no columns judge,weight", path=file, line=1, mend="judge,weight")
+    return {row["judge"]: _weight(row["weight"], file, "weight", reader.line_num) for row in reader}
+
+
+def _weight(value: object, file: Path, field: str, line: int | None = None) -> float:
+    try:
+        number = float(value) if isinstance(value, int | float | str) else -1.0
+    except ValueError:
+        number = -1.0
+    if not 0 <= number < float("inf"):
+        raise InputError(
+            f"{value!r} is no weight", path=file, line=line, field=field, mend="a number >= 0"
+        )
+    return number
+
+
+def _discrimination(named: NamedBallots) -> Floats:
+    met = duels(named.ballots)
+    judge = named.ballots.judges[met.ballot]
+    n = np.bincount(judge, minlength=len(named.judges))
+    decided = np.bincount(judge, ~met.tied, len(named.judges))
+    rate = np.divide(decided, n, out=np.zeros(len(n)), where=n > 0)
+    return rate / rate.max() if rate.any() else rate
+
+
+def _log_odds(named: NamedBallots) -> Floats:
+    """log(p / (1 - p)) of each judge's accuracy p, over every pair of every item."""
+    met, k = duels(named.ballots), len(named.candidates)
+    one, other = np.minimum(met.first, met.second), np.maximum(met.first, met.second)
+    item = named.ballots.items[met.ballot]
+    _, row = np.unique((item * k + one) * k + other, return_inverse=True)
+    sign = np.where(met.tied, 0.0, np.where(met.first == one, 1.0, -1.0))
+    cells = (int(row.max()) + 1, len(named.judges))
+    lead, seen = np.zeros(cells), np.zeros(cells, dtype=bool)
+    judge = named.ballots.judges[met.ballot]
+    # Of a pair that a judge saw several times, the side it took more often.
+    np.add.at(lead, (row, judge), sign)
+    seen[row, judge] = True
+    codes = np.where(lead > 0, 1, np.where(lead < 0, 0, TIE))
+    fitted = one_coin(collapse(np.where(seen, codes, MISSING).astype(np.int8))).parameters
+    if not isinstance(fitted, DawidSkene):
+        raise TypeError("one-coin fits a DawidSkene law")
+    # Equation 12 weighs votes of 0 and 1, which are twice the log-odds apart.
+    return np.asarray(fitted.weights / 2)
