@@ -128,6 +128,7 @@ def aggregate(
     copies: Copies = "merge",
     use_labels: bool = False,
     threshold: float | None = None,
+    weights: Floats | None = None,
 ) -> Aggregation:
     """Run every method on the same votes.
 
@@ -142,6 +143,8 @@ def aggregate(
             cross-fitted posteriors: each row is scored by a fit that did not see its label.
         threshold: numeric votes and labels from this value on are side 1; by default the middle
             of the range that occurs.
+        weights: (J,), of the judges in the weighted majority; by default those that the one-coin
+            model implies.
 
     Raises:
         ConfigError: an unknown method.
@@ -150,7 +153,7 @@ def aggregate(
     names = list(dict.fromkeys([*methods, "majority"]))
     _known(names)
     table = Table.of(votes, threshold, ties, use_labels=use_labels, copies=copies)
-    rules = {name: rule(name, table, seed) for name in names}
+    rules = {name: rule(name, table, seed, weights) for name in names}
     fits = {name: attempt(name, rules[name], table.patterns()) for name in names}
     honest = {name: _cross_fitted(rules[name], table, fits[name], seed) for name in names}
     chosen = fits["auto"] if "auto" in fits else fits[names[0]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -11,13 +11,13 @@ import numpy as np
 
 from clash.errors import StatisticsError
 from clash.stats.latent.auto import select
-from clash.stats.latent.dawid_skene import dawid_skene, one_coin, position_bias
+from clash.stats.latent.dawid_skene import DawidSkene, dawid_skene, one_coin, position_bias
 from clash.stats.latent.factor import factor, factor_family
 from clash.stats.latent.fit import LatentFit, log_odds, sigmoid
 from clash.stats.latent.ising import ising_class, ising_family, ising_shared
-from clash.stats.latent.majority import majority
+from clash.stats.latent.majority import majority, weighted_majority
 from clash.stats.latent.patterns import TIE, Patterns
-from clash.stats.latent.temper import blend, temper
+from clash.stats.latent.temper import blend, temper, temperature
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,12 +30,14 @@ if TYPE_CHECKING:
 
 Fitter = Callable[[Patterns], LatentFit]
 POSITION = "position-bias"
+WEIGHTED = "weighted-majority"
+BORDA = "borda"
 FAMILIES = ("ising-family", "factor-family")
 
 
 def known_methods() -> list[str]:
     """The names that ``--method`` takes."""
-    return ["auto", *_fitters(None), POSITION]
+    return ["auto", *_fitters(None), POSITION, WEIGHTED, BORDA]
 
 
 def _fitters(families: Sequence[object] | None) -> dict[str, Fitter]:
@@ -68,8 +70,19 @@ class Fitted:
 Rule = Callable[[Patterns], Fitted]
 
 
-def rule(name: str, table: Table, seed: int) -> Rule:
-    """The method of that name, as a function of patterns alone."""
+def rule(name: str, table: Table, seed: int, weights: Floats | None = None) -> Rule:
+    """The method of that name, as a function of patterns alone.
+
+    Args:
+        name: of :func:`known_methods`.
+        table: the votes.
+        seed: of the folds of cross-validation.
+        weights: (J,), of the weighted majority; by default those that one-coin implies.
+    """
+    if name == WEIGHTED:
+        return partial(_weighted, weights=weights)
+    if name == BORDA:
+        return _borda
     if name == "auto":
         return partial(_auto, table=table, seed=seed)
     if name == POSITION:
@@ -96,6 +109,23 @@ def _by_position(patterns: Patterns, *, table: Table) -> Fitted:  # noqa: ARG001
     count = np.bincount(shown.row, minlength=len(table.items))
     p = sigmoid(np.bincount(shown.row, odds, minlength=len(table.items)) / count)
     return Fitted(POSITION, p, fit, warnings=fit.warnings)
+
+
+def _borda(patterns: Patterns) -> Fitted:
+    """With two sides the better one earns a point and a tie half: that is the majority."""
+    return replace(_tempered("majority", majority, patterns), method=BORDA)
+
+
+def _weighted(patterns: Patterns, *, weights: Floats | None) -> Fitted:
+    """Equation 12: the sum of the votes, each times the log-odds of its judge's accuracy."""
+    if weights is None:
+        law = one_coin(patterns).parameters
+        # It weighs votes of 0 and 1, which are twice the log-odds apart.
+        weights = law.weights / 2 if isinstance(law, DawidSkene) else np.ones(patterns.n_judges)
+    fit = weighted_majority(patterns, weights)
+    if fit.parameters is not None:
+        fit = replace(fit, temperature=temperature(fit.parameters, patterns))
+    return Fitted(WEIGHTED, patterns.expand(blend(fit)), fit)
 
 
 def _tempered(name: str, fitter: Fitter, patterns: Patterns) -> Fitted:
