@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -21,7 +21,7 @@ def calibrate(
     source: VotesArgument,
     labels: Annotated[
         int | None,
-        typer.Option("--labels", min=20, help="Labelled rows to learn from in each split."),
+        typer.Option("--labels", min=20, help="Labelled items to learn from in each split."),
     ] = None,
     splits: Annotated[int, typer.Option("--splits", min=2, help="Random splits by source.")] = 30,
     folds: Annotated[
@@ -47,11 +47,20 @@ def calibrate(
     loss: Annotated[str, typer.Option("--loss", help="What validation compares: mse or nll.")] = (
         "mse"
     ),
+    select: Annotated[
+        str | None,
+        typer.Option(
+            "--select",
+            help="average: the menu together, weighed by validation (default); one: the best of"
+            " it that passes the guard (default with `--protocol blocks` or `--guard`).",
+        ),
+    ] = None,
     guard: Annotated[
         float | None,
         typer.Option(
             "--guard",
-            help="Standard errors by which to beat majority; default: 2 below 200 sources, else 1.",
+            help="Standard errors by which one must beat majority; default: 2 below 200 items,"
+            " else 1.",
         ),
     ] = None,
     judges: Judges = None,
@@ -64,6 +73,14 @@ def calibrate(
     plan_labels: Annotated[
         int | None,
         typer.Option("--plan", min=1, help="Say which so many items to label next, and stop."),
+    ] = None,
+    plots: Annotated[
+        Path | None,
+        typer.Option(
+            "--plots",
+            help="Folder for the regime map (which family wins, by judges and labels) and the"
+            " stopping plot (what the next judge changes), SVG and PNG.",
+        ),
     ] = None,
     jobs: Annotated[
         int | None, typer.Option("--jobs", "-j", min=1, help="Processes; default: one a core.")
@@ -88,7 +105,7 @@ def calibrate(
     from clash.report.terminal import show_table
     from clash.stats.selection.blocks import Plan
 
-    settings = _settings(paths, families, loss, guard, protocol)
+    settings = _settings(paths, families, loss, select, guard, protocol)
     settings = replace(settings, sizes=_numbers(sizes) if sizes else SIZES)
     plan = Plan(labels=labels, rotations=1 if protocol == "blocks" else 5)
     votes = read(source, runs, judges, subset, presentation, decisive=decisive)
@@ -108,18 +125,26 @@ def calibrate(
             done=done,
         )
     written = None if out is None else _write(out, votes, found, source, runs, seed)
+    drawn = {} if plots is None else _draw(plots, votes, found, seed, quiet=quiet or as_json)
     if as_json:
-        print_json({"source": source, **report.as_json(found), "written": written})
+        print_json({"source": source, **report.as_json(found), "written": written, **drawn})
         return
     for table in report.tables(found):
         show_table(stdout(), table)
-    chosen = found.selected
-    stdout().print(
-        f"\nuse {chosen.family} on {chosen.k} judges ({chosen.path}): {', '.join(found.judges)}",
-        soft_wrap=True,
-    )
-    if written:
-        stdout().print(f"wrote {written}", soft_wrap=True)
+    stdout().print(f"\n{report.in_words(found)}", soft_wrap=True, markup=False)
+    for path in [*([written] if written else []), *drawn.get("plots", [])]:
+        stdout().print(f"wrote {path}", soft_wrap=True, markup=False)
+
+
+def _draw(plots: Path, votes: Votes, found: Study, seed: int, *, quiet: bool) -> dict[str, Any]:
+    """Survey and draw: the map's cells and the pictures written."""
+    from clash.analysis.calibration.regimes import regimes
+    from clash.report.regime import map_json, write_plots
+
+    with _progress(quiet=quiet, what="regime map") as done:
+        drawn = regimes(votes, found, seed=seed, done=done)
+    written = [str(path) for path in write_plots(drawn, plots)]
+    return {"regime_map": map_json(drawn.map), "plots": written}
 
 
 def _plan(source: str, votes: Votes, n: int, seed: int, *, as_json: bool) -> None:
@@ -141,7 +166,7 @@ def _write(out: Path, votes: Votes, found: Study, source: str, runs: Path, seed:
     """Fit what is deployed, and write it."""
     import json
 
-    from clash.analysis.calibration.calibrator import fit
+    from clash.analysis.calibration.fitting import fit
     from clash.errors import InputError
 
     models, templates = _origin(source, runs)
@@ -177,18 +202,30 @@ def _origin(source: str, runs: Path) -> tuple[dict[str, str] | None, str | None]
 
 
 def _settings(
-    paths: str | None, families: str | None, loss: str, guard: float | None, protocol: str
+    paths: str | None,
+    families: str | None,
+    loss: str,
+    select: str | None,
+    guard: float | None,
+    protocol: str,
 ) -> Settings:
+    from clash.errors import ConfigError
     from clash.stats.selection.families import FAMILIES
     from clash.stats.selection.paths import RULES
     from clash.stats.selection.selector import Settings
 
+    published = _known(protocol, ("rotate", "blocks"), "--protocol")[0] == "blocks"
+    way = select or ("one" if published or guard is not None else "average")
+    one = _known(way, ("average", "one"), "--select")[0] == "one"
+    if guard is not None and not one:
+        raise ConfigError("an average has no guard", field="--guard", mend="--select one")
     return Settings(
         rules=_known(paths, RULES, "--paths"),
         families=_known(families, tuple(FAMILIES), "--families"),
         loss="nll" if _known(loss, ("mse", "nll"), "--loss")[0] == "nll" else "mse",
+        combine="one" if one else "average",
         guard=guard,
-        refit=_known(protocol, ("rotate", "blocks"), "--protocol")[0] == "rotate",
+        refit=not published,
     )
 
 
@@ -218,7 +255,7 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 
 @contextmanager
-def _progress(*, quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
+def _progress(*, quiet: bool, what: str = "splits") -> Iterator[Callable[[int, int], None] | None]:
     """A bar over the splits, on stderr."""
     if quiet:
         yield None
@@ -228,5 +265,5 @@ def _progress(*, quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
     from clash.cli.common import stderr
 
     with Progress(console=stderr(), transient=True) as bar:
-        task = bar.add_task("splits", total=None)
+        task = bar.add_task(what, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from clash.report.plots import STYLE
+from clash.analysis.plain import plain
+from clash.report.plots import STYLE, save
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.image import AxesImage
 
+    from clash.analysis.calibration.regimes import Regimes
     from clash.stats.selection.regime import Cell, RegimeMap, Steps
 
 SHORT = {
@@ -23,6 +27,8 @@ SHORT = {
     "dawid-skene-isotonic": "D-S",
     "ridge-isotonic": "ridge",
     "logistic": "logistic",
+    "anchored-logistic": "anchored",
+    "averaged": "averaged",
     "ridge-pairwise": "ridge ×",
     "logistic-pairwise": "logistic ×",
     "ising-temperature": "Ising",
@@ -39,6 +45,14 @@ KEY = (
 )
 
 
+def write_plots(found: Regimes, folder: Path) -> list[Path]:
+    """The map and the stopping diagnostic as SVG and PNG; the paths written."""
+    written = save(regime_figure([found.map], [found.title]), folder, "regime-map")
+    if found.steps:
+        written += save(stopping_figure(found.steps), folder, "stopping")
+    return written
+
+
 def regime_figure(maps: Sequence[RegimeMap], titles: Sequence[str]) -> Figure:
     """Maps one above the other: who wins at each prefix and budget, coloured by scalar minus table.
 
@@ -49,7 +63,8 @@ def regime_figure(maps: Sequence[RegimeMap], titles: Sequence[str]) -> Figure:
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    scale = max(LEAST_SCALE, *(abs(cell.gap) for m in maps for cell in m.cells() if _known(cell)))
+    gaps = [abs(cell.gap) for found in maps for cell in found.cells() if _known(cell)]
+    scale = max([LEAST_SCALE, *gaps])
     wide = WIDTH * max(len(m.budgets) for m in maps) + 1.7
     heights = [max(len(m.sizes), 3) for m in maps]
     tall = HEIGHT * sum(heights) + 0.75 * len(maps) + 0.4
@@ -68,6 +83,11 @@ def regime_figure(maps: Sequence[RegimeMap], titles: Sequence[str]) -> Figure:
         )
         figure.supxlabel(KEY, fontsize=6.5, x=0.01, ha="left")
     return figure
+
+
+def map_json(found: RegimeMap) -> list[dict[str, Any]]:
+    """A map, cell by cell."""
+    return [plain({**asdict(cell), "clear": cell.clear}) for cell in found.cells()]
 
 
 def _known(cell: Cell) -> bool:

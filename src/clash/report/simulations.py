@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from clash.analysis.plain import plain
 from clash.report.plots import Curve, curves, save
-from clash.report.regime import regime_figure
+from clash.report.regime import map_json, regime_figure
 from clash.report.tables import Table
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from clash.analysis.simulations import Experiment, Line, OnVotes, Plot, Row, Simulation
-    from clash.stats.selection.regime import RegimeMap
 
 SMALL = 0.01
 
@@ -37,11 +36,6 @@ def as_json(simulation: Simulation) -> dict[str, Any]:
         for one in simulation.maps
     ]
     return record
-
-
-def map_json(found: RegimeMap) -> list[dict[str, Any]]:
-    """A regime map, cell by cell."""
-    return [plain({**asdict(cell), "clear": cell.clear}) for cell in found.cells()]
 
 
 def table(simulation: Simulation) -> Table:

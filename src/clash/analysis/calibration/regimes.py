@@ -1,0 +1,72 @@
+"""Pictures of one panel's calibration: who wins where, and when the next judge stops paying."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from clash.analysis.calibration.frame import Frame
+from clash.analysis.calibration.study import sizes_for
+from clash.stats.selection.families import FAMILIES
+from clash.stats.selection.regime import RegimeMap, Steps, steps, survey
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from clash.analysis.calibration.study import Study
+    from clash.analysis.encode import Votes
+
+TABLE = "joint-table"
+MOST_SPLITS = 10
+"""A cell is a mean over so many splits at most: it is looked at, not deployed."""
+
+
+@dataclass(frozen=True)
+class Regimes:
+    """What to draw of a panel.
+
+    Attributes:
+        title: of the map.
+        map: who wins at each prefix and number of labels.
+        steps: what a judge more changes, by family: the joint table, and the scalar family with
+            the least test error among those that are offered at most prefixes.
+    """
+
+    title: str
+    map: RegimeMap
+    steps: tuple[tuple[str, Steps], ...]
+
+
+def regimes(
+    votes: Votes,
+    found: Study,
+    *,
+    seed: int = 0,
+    done: Callable[[int, int], None] | None = None,
+) -> Regimes:
+    """Survey the panel at growing budgets, and read the steps off the study's splits.
+
+    Args:
+        votes: those of the study.
+        found: the study.
+        seed: of the splits of the survey.
+        done: told how many splits of how many are done.
+
+    Raises:
+        StatisticsError: too few labelled sources.
+    """
+    panel = Frame.of(votes).panel(votes)
+    settings = replace(found.settings, sizes=sizes_for(panel.n_judges, found.settings.sizes))
+    drawn = survey(panel, settings, splits=min(found.n_splits, MOST_SPLITS), seed=seed, done=done)
+    title = f"{len(found.frame.judges)} judges, {found.n_labelled} labelled rows"
+    return Regimes(title, drawn, tuple(_steps(found)))
+
+
+def _steps(found: Study) -> list[tuple[str, Steps]]:
+    by_error = sorted(found.families, key=lambda line: line.figures["mse"].mean)
+    scalar = [line.family for line in by_error if FAMILIES[line.family].kind == "scalar"]
+    made = {name: steps(found.outcomes, name) for name in (TABLE, *scalar)}
+    # A family that is not offered at every prefix has few steps to show.
+    best = max(scalar, key=lambda name: len(made[name].change), default=None)
+    names = [TABLE, *([] if best is None else [best])]
+    return [(name, made[name]) for name in names if len(made[name].change)]
