@@ -1,17 +1,25 @@
 from __future__ import annotations
 
+import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.text import Text
 
 from clash.cli.common import AsJson, Seed
 from clash.cli.voting import Decisive, Judges, Presentation, Subset, VotesArgument
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from clash.analysis.aggregation import Aggregation
     from clash.analysis.calibration.votes import OnVotes
     from clash.analysis.encode import Votes
+    from clash.analysis.rankings import Rankings
+    from clash.cli.rankings import Asked
+    from clash.report.tables import Table
 
 DEFAULT = "auto,majority,one-coin,dawid-skene,ising-shared,ising-class,ising-family,factor"
 
@@ -22,7 +30,8 @@ def aggregate(
         str,
         typer.Option(
             "--method",
-            help="Methods, comma separated, or `all`.",
+            help="Methods, comma separated: of verdicts (`all`), of `rankings` (borda, copeland,"
+            " schulze, kemeny, bradley-terry, plackett-luce), or both.",
         ),
     ] = DEFAULT,
     judges: Judges = None,
@@ -33,17 +42,32 @@ def aggregate(
         bool, typer.Option("--use-labels", help="Labels enter the fits; scores are cross-fitted.")
     ] = False,
     ties: Annotated[
-        str,
+        str | None,
         typer.Option(
-            "--ties", help="A tied vote is `half` a vote each, `missing`, or an `outcome`."
+            "--ties",
+            help="A tied vote is `half` a vote each (the default), `missing`, or an `outcome`.",
         ),
-    ] = "half",
+    ] = None,
     copies: Annotated[
         str,
         typer.Option("--copies", help="Both orders and repeats of an item: `merge` or `separate`."),
     ] = "merge",
     threshold: Annotated[
         float | None, typer.Option("--threshold", help="Scores from here on count as side 1.")
+    ] = None,
+    weights: Annotated[
+        str | None,
+        typer.Option(
+            "--weights",
+            help="Of the judges, in rankings and the weighted majority: `panel`, `equal`,"
+            " `discrimination`, `one-coin`, or a file of judge and weight.",
+        ),
+    ] = None,
+    bootstrap: Annotated[
+        int | None,
+        typer.Option(
+            "--bootstrap", min=0, help="Replicates behind the intervals of rankings (1000)."
+        ),
     ] = None,
     calibrator: Annotated[
         Path | None,
@@ -54,7 +78,8 @@ def aggregate(
         typer.Option("--max-risk", help="Share of wrong calibrated verdicts to allow."),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="JSONL: a line for each item and method.")
+        Path | None,
+        typer.Option("--out", "-o", help="JSONL: a line for each method and item or candidate."),
     ] = None,
     runs: Annotated[
         Path, typer.Option("--runs", help="Folder that run ids are looked up in.")
@@ -62,54 +87,203 @@ def aggregate(
     seed: Seed = None,
     as_json: AsJson = False,
 ) -> None:
-    """Aggregate votes or a run again, offline, by several methods side by side."""
-    from clash.analysis.aggregation import aggregate as run
-    from clash.analysis.aggregation import aggregate_outcomes
-    from clash.cli.common import print_json, stdout
-    from clash.cli.voting import read
-    from clash.report import aggregation as report
-    from clash.report import calibration
-    from clash.report.terminal import show_table
+    """Aggregate votes or a run again, offline, by several methods side by side.
 
-    votes = read(source, runs, judges, subset, presentation, decisive=decisive)
-    names = _names(method)
-    applied = _calibrated(calibrator, votes, max_risk)
-    rows = _choice(copies, "--copies", "merge", "separate")
-    if _choice(ties, "--ties", "half", "missing", "outcome") == "outcome":
-        found = aggregate_outcomes(votes, names, copies=rows)
-    else:
-        found = run(
+    Methods of verdicts decide every item; methods of rankings order the candidates.
+    """
+    from clash.cli import rankings
+    from clash.cli.voting import read
+
+    asked = rankings.Asked.of(method)
+    _choice(copies, "--copies", "merge", "separate")
+    named = None
+    if asked.rankings:
+        named = rankings.read(
+            source, runs, judges, subset, presentation, decisive=decisive, copies=copies
+        )
+        asked = asked if named is not None else asked.without_names(source)
+    _of_use(
+        asked,
+        {
+            "--use-labels": use_labels,
+            "--ties": ties is not None,
+            "--threshold": threshold is not None,
+            "--calibrator": calibrator is not None,
+            "--max-risk": max_risk is not None,
+        },
+        {"--bootstrap": bootstrap is not None},
+        weights,
+    )
+    start = 42 if seed is None else seed
+    shown = _Shown()
+    if asked.items:
+        votes = read(source, runs, judges, subset, presentation, decisive=decisive)
+        shown.applied = _calibrated(calibrator, votes, max_risk)
+        worth = None
+        if weights not in (None, "one-coin") and "weighted-majority" in asked.items:
+            worth = rankings.item_weights(str(weights), votes, named)
+        shown.verdicts = _verdicts(
             votes,
-            names,
-            seed=42 if seed is None else seed,
-            ties=_choice(ties, "--ties", "half", "missing"),
-            copies=rows,
+            asked,
+            seed=start,
+            ties=ties or "half",
+            copies=copies,
             use_labels=use_labels,
             threshold=threshold,
+            weights=worth,
         )
-    written = None if out is None else _write(out, found, applied)
+    if named is not None and asked.rankings:
+        from clash.analysis.rankings import REPLICATES, rank
+
+        shown.rankings = rank(
+            named,
+            asked.rankings,
+            seed=start,
+            replicates=REPLICATES if bootstrap is None else bootstrap,
+            weights=weights,
+        )
+    written = None if out is None else shown.write(out)
     if as_json:
-        told = report.as_json(found)
-        if applied is not None:
-            told["methods"]["calibrated"] = calibration.applied_json(applied)
-        print_json({"source": source, **told, "written": written})
-        return
-    show_table(stdout(), report.table(found))
-    stdout().print(f"\nuse {found.selected}: {found.reason}", soft_wrap=True)
-    if applied is not None:
-        stdout().print(calibration.applied_line(applied), soft_wrap=True)
-    for warning in (*found.warnings, *(() if applied is None else applied.warnings)):
-        stdout().print(f"warning: {warning}", style="yellow", soft_wrap=True)
+        _print_json(source, runs, asked, shown, written)
+    else:
+        _print(asked, shown, written)
+
+
+@dataclass
+class _Shown:
+    """What was computed."""
+
+    verdicts: Aggregation | None = None
+    applied: OnVotes | None = None
+    rankings: Rankings | None = None
+
+    def write(self, path: Path) -> str:
+        """A line for each method and item, and for each method and candidate."""
+        with path.open("w", encoding="utf-8", newline="\n") as file:
+            for line in self._lines():
+                file.write(json.dumps(line, ensure_ascii=False) + "\n")
+        return str(path)
+
+    def _lines(self) -> Iterator[Mapping[str, Any]]:
+        from clash.report import rankings
+
+        if self.verdicts is not None:
+            yield from _item_lines(self.verdicts)
+        if self.applied is not None:
+            yield from self.applied.lines()
+        if self.rankings is not None:
+            yield from rankings.lines(self.rankings)
+
+
+def _verdicts(votes: Votes, asked: Asked, *, ties: str, copies: str, **more: Any) -> Aggregation:  # noqa: ANN401 - passed on
+    from clash.analysis.aggregation import aggregate as run
+    from clash.analysis.aggregation import aggregate_outcomes
+
+    rows: Any = copies
+    if _choice(ties, "--ties", "half", "missing", "outcome") == "outcome":
+        return aggregate_outcomes(votes, asked.items, copies=rows)
+    return run(
+        votes, asked.items, ties=_choice(ties, "--ties", "half", "missing"), copies=rows, **more
+    )
+
+
+def _of_use(
+    asked: Asked, of_items: Mapping[str, bool], of_rankings: Mapping[str, bool], weights: str | None
+) -> None:
+    """Refuse an option that no method of the command would read.
+
+    Raises:
+        ConfigError: there is one.
+    """
+    from clash.errors import ConfigError
+
+    for options, methods, mend in (
+        (of_items, asked.items, "name a method of verdicts, such as majority or dawid-skene"),
+        (of_rankings, asked.rankings, "name a method of rankings, such as bradley-terry"),
+    ):
+        for name, given in options.items():
+            if given and not methods:
+                raise ConfigError("no method named here reads it", field=name, mend=mend)
+    if weights is not None and not asked.rankings and "weighted-majority" not in asked.items:
+        mend = "name weighted-majority or a method of rankings"
+        raise ConfigError("no method named here reads it", field="--weights", mend=mend)
+
+
+def _print_json(source: str, runs: Path, asked: Asked, shown: _Shown, written: str | None) -> None:
+    from clash.cli.common import print_json
+    from clash.cli.rankings import NAMELESS
+    from clash.cli.voting import run_of
+    from clash.report import aggregation, calibration, rankings
+
+    folder = run_of(source, runs)
+    told: dict[str, Any] = {"source": source, "run": None if folder is None else str(folder.path)}
+    told |= aggregation.as_json(shown.verdicts) if shown.verdicts else _only_rankings(shown)
+    if shown.applied is not None:
+        told["methods"]["calibrated"] = calibration.applied_json(shown.applied)
+    if shown.rankings is not None:
+        told["rankings"] = rankings.as_json(shown.rankings)
+        for name, method in rankings.methods_json(shown.rankings).items():
+            verdict = told["methods"].get(name, aggregation.without_figures())
+            told["methods"][name] = (
+                {**verdict, **method} if name not in asked.items else {**method, **verdict}
+            )
+    for name in asked.refused:
+        told["methods"][name] = {
+            **aggregation.without_figures(),
+            "status": "refused",
+            "converged": None,
+            "notes": [NAMELESS],
+        }
+    print_json({**told, "written": written})
+
+
+def _only_rankings(shown: _Shown) -> dict[str, Any]:
+    """The head of ``--json`` where no method gives verdicts."""
+    found = shown.rankings
+    if found is None:
+        return {}
+    return {
+        "n_items": found.n_items,
+        "n_judges": len(found.weights),
+        "n_labelled": None,
+        "selected": found.methods[0].method,
+        "reason": "named first on the command line",
+        "warnings": list(found.warnings),
+        "notes": list(found.notes),
+        "methods": {},
+    }
+
+
+def _print(asked: Asked, shown: _Shown, written: str | None) -> None:
+    from clash.cli.common import stdout
+    from clash.cli.rankings import NAMELESS
+    from clash.report import aggregation, calibration, rankings
+    from clash.report.terminal import safe, show_table
+
+    tables: list[Table] = []
+    told: list[str] = []
+    warnings: list[str] = []
+    if shown.verdicts is not None:
+        tables.append(aggregation.table(shown.verdicts))
+        told.append(f"use {shown.verdicts.selected}: {shown.verdicts.reason}")
+        warnings += shown.verdicts.warnings
+    if shown.applied is not None:
+        told.append(calibration.applied_line(shown.applied))
+        warnings += shown.applied.warnings
+    if shown.rankings is not None:
+        tables += rankings.tables(shown.rankings)
+        told += shown.rankings.differences
+        warnings += shown.rankings.warnings
+    warnings += [f"{name} refused: {NAMELESS}" for name in asked.refused]
+    for table in tables:
+        show_table(stdout(), table)
+    stdout().print()
+    for line in told:
+        stdout().print(Text(safe(line)), soft_wrap=True)
+    for warning in warnings:
+        stdout().print(Text(safe(f"warning: {warning}"), style="yellow"), soft_wrap=True)
     if written:
         stdout().print(f"wrote {written}", soft_wrap=True)
-
-
-def _names(method: str) -> list[str]:
-    from clash.analysis.aggregation import known_methods
-
-    if method.strip() == "all":
-        return known_methods()
-    return [name.strip() for name in method.split(",") if name.strip()]
 
 
 def _calibrated(file: Path | None, votes: Votes, max_risk: float | None) -> OnVotes | None:
@@ -132,23 +306,16 @@ def _calibrated(file: Path | None, votes: Votes, max_risk: float | None) -> OnVo
     return on_votes(read_calibrator(file), votes, max_risk, str(file))
 
 
-def _write(path: Path, found: Aggregation, applied: OnVotes | None) -> str:
-    """A line for each item and method: ``p`` of the first side, and the winner it implies."""
-    import json
-
+def _item_lines(found: Aggregation) -> Iterator[Mapping[str, Any]]:
+    """For each item and method ``p`` of the first side, and the winner it implies."""
     winners = {1.0: "A", 0.0: "B", 0.5: "tie"}
-    with path.open("w", encoding="utf-8", newline="\n") as file:
-        for result in found.methods:
-            if result.p is None or result.verdict is None:
-                continue
-            rows = zip(found.items, result.p.tolist(), result.verdict.tolist(), strict=True)
-            for item, p, verdict in rows:
-                line = {"item": item, "method": result.method, "p": round(p, 9)}
-                line["winner"] = winners[verdict]
-                file.write(json.dumps(line, ensure_ascii=False) + "\n")
-        for line in () if applied is None else applied.lines():
-            file.write(json.dumps(line, ensure_ascii=False) + "\n")
-    return str(path)
+    for result in found.methods:
+        if result.p is None or result.verdict is None:
+            continue
+        rows = zip(found.items, result.p.tolist(), result.verdict.tolist(), strict=True)
+        for item, p, verdict in rows:
+            line = {"item": item, "method": result.method, "p": round(p, 9)}
+            yield {**line, "winner": winners[verdict]}
 
 
 def _choice(text: str, field: str, *known: str) -> Any:  # noqa: ANN401 - a Literal

@@ -9,6 +9,7 @@ import typer
 
 if TYPE_CHECKING:
     from clash.analysis.encode import Votes
+    from clash.store.folder import RunFolder
 
 VotesArgument = Annotated[
     str, typer.Argument(help="A votes file (.jsonl, .csv, .gz) or a run.", metavar="RUN|VOTES")
@@ -41,12 +42,25 @@ def read(
     """
     from clash.analysis.encode import encode, read_votes
     from clash.analysis.encode.run import vote_rows
+
+    folder = run_of(source, runs)
+    if folder is None:
+        return read_votes(
+            source, judges=judges, subset=subset, presentation=presentation, decisive=decisive
+        )
+    rows = vote_rows(folder)
+    return encode(rows, judges=judges, subset=subset, presentation=presentation, decisive=decisive)
+
+
+def run_of(source: str, runs: Path) -> RunFolder | None:
+    """The run that a source names; null where it is a votes file.
+
+    Raises:
+        RunFolderError: it is neither a file nor a run.
+    """
     from clash.store.folder import RunFolder
 
     path = Path(source)
     if path.is_file() and path.name != "manifest.json":
-        return read_votes(
-            path, judges=judges, subset=subset, presentation=presentation, decisive=decisive
-        )
-    rows = vote_rows(RunFolder.open(path, out=runs))
-    return encode(rows, judges=judges, subset=subset, presentation=presentation, decisive=decisive)
+        return None
+    return RunFolder.open(path, out=runs)

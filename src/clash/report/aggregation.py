@@ -9,6 +9,8 @@ from clash.report.tables import NONE, Table
 if TYPE_CHECKING:
     from clash.analysis.aggregation import Aggregation, MethodResult, Score
 
+_FIGURES = ("accuracy", "balanced_accuracy", "log_loss", "brier", "ece")
+
 
 def as_json(found: Aggregation) -> dict[str, Any]:
     """The contract of ``clash aggregate --json``."""
@@ -24,13 +26,17 @@ def as_json(found: Aggregation) -> dict[str, Any]:
     }
 
 
+def without_figures() -> dict[str, Any]:
+    """The keys that every method has, for one that gives no verdict on an item."""
+    return {"status": "ok", "converged": True, **dict.fromkeys(_FIGURES)}
+
+
 def _method(result: MethodResult) -> dict[str, Any]:
     score = result.score
-    figures = ("accuracy", "balanced_accuracy", "log_loss", "brier", "ece")
     return {
         "status": result.status,
         "converged": result.converged,
-        **{name: _rounded(getattr(score, name, None)) for name in figures},
+        **{name: _rounded(getattr(score, name, None)) for name in _FIGURES},
         "n_decisive": score.n_decisive if score else None,
         "gain": _gain(score),
         "log_likelihood": _rounded(result.log_likelihood),

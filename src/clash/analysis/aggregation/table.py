@@ -67,6 +67,12 @@ class Table:
         if tied:
             read = "half a vote either way" if ties == "half" else "no vote"
             notes.append(f"{tied:.0%} of the votes are ties, read as {read} (--ties)")
+        n_groups = len(np.unique(merged.groups))
+        if n_groups < len(merged.items):
+            notes.append(
+                f"{len(merged.items)} rows in {n_groups} groups (pairs of one ranking, repeats of a"
+                " prompt): intervals draw whole groups, models take the rows for independent"
+            )
         return cls(
             merged.items,
             codes,

@@ -78,16 +78,17 @@ def run_ballots(
     judges: Sequence[str] | None = None,
     subset: Sequence[str] | None = None,
     decisive: bool = False,
+    copies: str = "merge",
 ) -> NamedBallots:
     """The rankings of a run's voting judges.
-
-    A judge that saw both orders has one say: its rankings share its weight.
 
     Args:
         folder: the run.
         judges: ids with wildcards; null for all.
         subset: first tags of items, with wildcards; null for all.
         decisive: only items whose label names a winner.
+        copies: ``merge`` gives a judge that saw both orders one say, which its rankings share;
+            ``separate`` a say for each.
 
     Raises:
         InputError: no ballot is left.
@@ -121,7 +122,13 @@ def run_ballots(
         candidates=tuple(name for name in everyone if name in met),
         judges=tuple(names),
         weights=np.array([weight[name] for name in names]),
-        ballots=ballots(found.ranks, found.shares, found.judges, found.items, found.clusters),
+        ballots=ballots(
+            found.ranks,
+            found.shares if copies == "merge" else None,
+            found.judges,
+            found.items,
+            found.clusters,
+        ),
         n_items=len(kept),
         failed=sum(j.ranking is None and j.item_id in ids for j in judgments),
         absent=tuple(name for name in everyone if name not in met),

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from clash.analysis.encode import Votes
     from clash.analysis.encode.ballots import NamedBallots
 
     Floats = NDArray[np.float64]
@@ -51,6 +52,24 @@ def judge_weights(source: str, named: NamedBallots) -> Floats:
     if source == "one-coin":
         return np.maximum(0.0, _log_odds(named))
     return from_mapping(weights_file(source), named.judges, source)
+
+
+def vote_weights(source: str, votes: Votes) -> Floats:
+    """The same for the judges of votes that name no candidates, (J,); each side is level there.
+
+    ``one-coin`` is left to the weighted majority itself, which has the votes as it reads them.
+
+    Raises:
+        ConfigError: neither a source nor a file, or a file without one of the judges.
+        InputError: the file cannot be read.
+    """
+    if source in ("panel", "equal"):
+        return np.ones(len(votes.judges))
+    if source == "discrimination":
+        seen = ~np.isnan(votes.matrix)
+        decided = seen & (votes.matrix != 0.5)
+        return _over_greatest(decided.sum(axis=0), seen.sum(axis=0))
+    return from_mapping(weights_file(source), votes.judges, source)
 
 
 def weights_file(source: str) -> Mapping[str, float]:
@@ -126,9 +145,14 @@ def _discrimination(named: NamedBallots) -> Floats:
     met = duels(named.ballots)
     judge = named.ballots.judges[met.ballot]
     n = np.bincount(judge, minlength=len(named.judges))
-    decided = np.bincount(judge, ~met.tied, len(named.judges))
+    return _over_greatest(np.bincount(judge, ~met.tied, len(named.judges)), n)
+
+
+def _over_greatest(decided: NDArray[Any], n: NDArray[Any]) -> Floats:
+    """Shares of what was decided, over the greatest of them; 0 for a judge without a ballot."""
     rate = np.divide(decided, n, out=np.zeros(len(n)), where=n > 0)
-    return rate / rate.max() if rate.any() else rate
+    scaled: Floats = rate / rate.max() if rate.any() else rate
+    return scaled
 
 
 def _log_odds(named: NamedBallots) -> Floats:

@@ -1,0 +1,143 @@
+"""What ``clash aggregate`` does with the methods that rank candidates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clash.errors import ConfigError, InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from clash.analysis.encode import Votes
+    from clash.analysis.encode.ballots import NamedBallots
+
+    Floats = NDArray[Any]
+
+GROUPS = ("all", "rankings")
+NAMELESS = "the votes name no candidates: model_a and model_b of a pair, or model and group"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The methods of a command line.
+
+    Attributes:
+        items: that give a verdict on each item.
+        rankings: that rank the candidates.
+        refused: rankings that votes without names of candidates cannot have.
+    """
+
+    items: tuple[str, ...]
+    rankings: tuple[str, ...]
+    refused: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, method: str) -> Asked:
+        """Sort methods by what they are about.
+
+        Borda and the majorities are about both: with a method of rankings they rank, with one of
+        items they give verdicts, and with both they do both.
+
+        Raises:
+            ConfigError: an unknown method.
+        """
+        from clash.analysis.aggregation import known_methods
+        from clash.analysis.rankings import known_rankings
+
+        verdicts, rankings = known_methods(), known_rankings()
+        names = _expanded(method, verdicts, rankings)
+        for name in names:
+            if name not in (*verdicts, *rankings):
+                known = dict.fromkeys((*GROUPS, *verdicts, *rankings))
+                mend = f"one of {', '.join(known)}"
+                raise ConfigError(f"no method {name!r}", field="--method", mend=mend)
+        ranks = any(name not in verdicts or name == "borda" for name in names)
+        decides = not ranks or any(name not in rankings for name in names)
+        return cls(
+            tuple(name for name in names if decides and name in verdicts),
+            tuple(name for name in names if ranks and name in rankings),
+        )
+
+    def without_names(self, source: str) -> Asked:
+        """The same for votes that name no candidates.
+
+        Raises:
+            InputError: then nothing is left.
+        """
+        if not self.items and set(self.rankings) - {"borda", "majority", "weighted-majority"}:
+            mend = 'write {"item": …, "judge": …, "vote": "A", "model_a": …, "model_b": …}'
+            raise InputError(NAMELESS, path=source, mend=mend)
+        both = ("borda", "majority", "weighted-majority")
+        items = dict.fromkeys((*self.items, *(name for name in self.rankings if name in both)))
+        return Asked(tuple(items), (), tuple(n for n in self.rankings if n not in both))
+
+
+def _expanded(method: str, verdicts: Sequence[str], rankings: Sequence[str]) -> list[str]:
+    groups = {"all": [n for n in verdicts if n != "borda"], "rankings": rankings}
+    parts = [part.strip() for part in method.split(",") if part.strip()]
+    if not parts:
+        raise ConfigError("names no method", field="--method", mend="majority,dawid-skene")
+    return list(dict.fromkeys(name for part in parts for name in groups.get(part, [part])))
+
+
+def read(
+    source: str,
+    runs: Path,
+    judges: str | None = None,
+    subset: str | None = None,
+    presentation: str | None = None,
+    *,
+    decisive: bool = False,
+    copies: str = "merge",
+) -> NamedBallots | None:
+    """The ballots of a file or of a run; null where a file names no candidates.
+
+    Raises:
+        InputError: a file is wrong, or nothing is left after the filter.
+        RunFolderError: it is neither a file nor a run.
+    """
+    from clash.analysis.encode.ballots import file_ballots, run_ballots
+    from clash.cli.voting import run_of
+
+    judging, subsets = _globs(judges), _globs(subset)
+    folder = run_of(source, runs)
+    if folder is None:
+        return file_ballots(
+            source,
+            judges=judging,
+            subset=subsets,
+            presentation=presentation,
+            decisive=decisive,
+            copies=copies,
+        )
+    if presentation is not None:
+        raise ConfigError(
+            "a ballot of a run ranks all responses of a page, in whatever order they were shown",
+            field="--presentation",
+            mend="leave it out, or rank the pairs: clash export RUN --votes",
+        )
+    return run_ballots(folder, judges=judging, subset=subsets, decisive=decisive, copies=copies)
+
+
+def _globs(text: str | None) -> list[str] | None:
+    return None if text is None else [part.strip() for part in text.split(",") if part.strip()]
+
+
+def item_weights(source: str, votes: Votes, named: NamedBallots | None) -> Floats:
+    """Weights of the judges of some votes, (J,).
+
+    Raises:
+        ConfigError: no such source, or a judge without a weight.
+        StatisticsError: the one-coin model is not identified.
+    """
+    from clash.analysis.rankings.weights import from_mapping, judge_weights, vote_weights
+
+    if named is None:
+        return vote_weights(source, votes)
+    found = dict(zip(named.judges, judge_weights(source, named).tolist(), strict=True))
+    return from_mapping(found, votes.judges, source)
