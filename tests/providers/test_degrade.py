@@ -263,8 +263,9 @@ GONE = "models/x is not found for API version v1, or is not supported for genera
             404, json.dumps({"error": {"code": 404, "message": GONE, "status": "NOT_FOUND"}})
         ),
         faults.raw(404, "Not Found", "text/plain"),
+        faults.raw(404, '{"error": {"message": "Not found", "type": "not_found"}}'),
     ],
-    ids=["a preview", "a server without the stable path"],
+    ids=["a preview", "a server without the stable path", "one that says so in JSON"],
 )
 def test_what_googles_stable_api_does_not_have_is_asked_of_the_beta(asker, fault):
     model = asker("google")

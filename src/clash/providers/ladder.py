@@ -36,6 +36,7 @@ Feature = Literal[
 Level = Literal["schema", "json", "text"]
 _LEVELS: tuple[Level, ...] = ("schema", "json", "text")
 _REFUSALS = frozenset({400, 404, 422, 500, 501})
+_MODEL = re.compile(r"\bmodels?\b", re.IGNORECASE)
 _CANDIDATES = frozenset({"bad_request", "not_found", "server"})
 
 
@@ -87,8 +88,12 @@ class Ladder:
         """
         if failure.status not in _REFUSALS or failure.error_class not in _CANDIDATES:
             return None
-        if failure.status == 404 and not said.codes and "stable_api" in sent.features:
-            # A server that does not even answer in the vendor's form does not know the path.
+        if (
+            failure.status == 404
+            and "stable_api" in sent.features
+            and not _MODEL.search(said.message)
+        ):
+            # What does not speak of the model does not know the path.
             self.refuse("stable_api")
             return "stable_api"
         # The longest name first: output_config.effort is not output_config.
