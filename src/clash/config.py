@@ -263,7 +263,14 @@ class AggregateConfig(Strict):
 
 
 class Limits(Strict):
-    """What a run may cost, hold open and lose."""
+    """What a run may cost, hold open and lose.
+
+    Attributes:
+        batch: ask through the providers' batch APIs, where they have one: half the price, and
+            answers within a day.
+        batch_poll_s: seconds to the first look after a batch; later ones are up to twenty times
+            as far apart.
+    """
 
     max_cost: float | None = Field(default=None, gt=0)
     allow_unknown_price: bool = False
@@ -272,6 +279,8 @@ class Limits(Strict):
     timeout_s: float = Field(default=120, gt=0)
     connect_timeout_s: float = Field(default=10, gt=0)
     max_attempts: int = Field(default=5, ge=1)
+    batch: bool = False
+    batch_poll_s: float = Field(default=30, gt=0)
 
 
 class Observers(Strict):

@@ -195,6 +195,47 @@ class Reservation(Record):
     usd: float
 
 
+class BatchRow(BaseModel):
+    """One question of a batch.
+
+    Attributes:
+        custom_id: what the provider knows it by: the id of the call and the name of the batch.
+    """
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    call_id: str
+    attempt: int
+    custom_id: str
+    request_hash: str
+
+
+class Batch(Record):
+    """Questions that are handed in together; a line for each change, and the last one counts.
+
+    Attributes:
+        batch: our own name of it, which the provider is told.
+        state: ``submitting`` is written before it is handed in and ``submitted`` after, so that a
+            batch whose answer was lost is looked for, never handed in again.
+        rows: in the first line only.
+        refused: what the model was known to refuse, and was therefore not sent.
+        provider_id: the provider's name of it.
+        outcome: how it ended, in the provider's word.
+        answered: rows with an answer, and ``failed`` those without.
+    """
+
+    batch: str
+    model: str
+    state: Literal["submitting", "submitted", "ended"]
+    rows: list[BatchRow] = []
+    refused: list[str] = []
+    provider_id: str | None = None
+    outcome: str | None = None
+    answered: int = 0
+    failed: int = 0
+    time: str
+
+
 class Judgment(Record):
     """What one judge said of one presentation; ``ranking`` is null where the judge failed."""
 
@@ -236,6 +277,13 @@ class Verdict(Record):
     split: str | None = None
     abstained: str | None = None
     p: dict[str, float] | None = None
+
+
+class Pooled(Record):
+    """An item that a run may come to (``--until``), with its given responses."""
+
+    item: Item
+    responses: list[Response] = []
 
 
 class Label(Record):

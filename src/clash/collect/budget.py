@@ -63,6 +63,10 @@ class Budget:
         self._settled.set()
         self._settled = anyio.Event()
 
+    def hold(self, amount: Decimal) -> None:
+        """Set aside what an earlier process set aside and is still owed an answer for."""
+        self.reserved += amount
+
     def book(self, cost: Decimal, *, exact: bool) -> None:
         """Count what an earlier process of the same run spent."""
         self.spent += cost

@@ -35,31 +35,45 @@ class Stop:
 
     Attributes:
         reason: why not, null while it may.
+        leaves: what a provider works at in its own time is not waited for either.
     """
 
     reason: str | None = None
+    leaves: bool = False
     _waits: set[anyio.CancelScope] = field(default_factory=set)
+    _patient: set[anyio.CancelScope] = field(default_factory=set)
 
     def __bool__(self) -> bool:
         return self.reason is not None
 
-    def now(self, reason: str) -> None:
-        """Start nothing more; the first reason stands. Those who only wait are woken."""
+    def now(self, reason: str, *, leaves: bool = False) -> None:
+        """Start nothing more; the first reason stands. Those who only wait are woken.
+
+        Args:
+            reason: why.
+            leaves: wake those too who wait for what a provider works at in its own time.
+        """
         self.reason = self.reason or reason
-        for scope in tuple(self._waits):
+        self.leaves = self.leaves or leaves
+        for scope in (*self._waits, *(self._patient if leaves else ())):
             scope.cancel()
 
     @contextmanager
-    def wakes(self) -> Iterator[None]:
-        """A wait, for room or for a retry, that :meth:`now` ends; ask then whether it has."""
+    def wakes(self, *, patient: bool = False) -> Iterator[None]:
+        """A wait, for room or for a retry, that :meth:`now` ends; ask then whether it has.
+
+        Args:
+            patient: it is for an answer that is under way, and ends only where that is left.
+        """
+        waits = self._patient if patient else self._waits
         with anyio.CancelScope() as scope:
-            if self:
+            if self.leaves if patient else self:
                 scope.cancel()
-            self._waits.add(scope)
+            waits.add(scope)
             try:
                 yield
             finally:
-                self._waits.discard(scope)
+                waits.discard(scope)
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 MILLION = Decimal(1_000_000)
 OFFLINE = ("baseline", "replay")
+BATCH_SHARE = Decimal("0.5")
+"""What a batch costs of a price that the user gave: every vendor's batch API takes half."""
 _TURN_OVERHEAD = 32
 """Tokens around a turn (role, separators) in the chat templates of the dearest kind."""
 _CALL_OVERHEAD = 1024
@@ -42,8 +44,14 @@ class Cost:
     source: str
 
 
-def cost(ref: ModelRef, reply: Reply) -> Cost | None:
-    """What a reply cost; null is unknown."""
+def cost(ref: ModelRef, reply: Reply, *, batch: bool = False) -> Cost | None:
+    """What a reply cost; null is unknown.
+
+    Args:
+        ref: the model.
+        reply: what it answered.
+        batch: it was asked through its provider's batch API.
+    """
     if ref.provider in OFFLINE:
         return Cost(Decimal(0), "offline")
     if reply.cost_usd is not None:
@@ -52,32 +60,35 @@ def cost(ref: ModelRef, reply: Reply) -> Cost | None:
     if tokens.input is None or tokens.output is None:
         return None
     if ref.price is not None:
-        return Cost(_flat(ref.price, tokens.input, tokens.output), "config")
+        return Cost(_flat(ref.price, tokens.input, tokens.output, batch), _given(batch))
     written = _cache_writes(reply.response)
     for name in (ref.name, reply.served_model):
-        usd = _from_table(ref, name, tokens.input, tokens.output, tokens.cached, written)
+        usd = _from_table(ref, name, tokens.input, tokens.output, tokens.cached, written, batch)
         if usd is not None:
-            return Cost(usd, _source())
+            return Cost(usd, _source(batch))
     return None
 
 
-def worst_case(ref: ModelRef, request: Request) -> Cost | None:
+def worst_case(ref: ModelRef, request: Request, *, batch: bool = False) -> Cost | None:
     """The most that one attempt of ``request`` can cost; null is unknown.
 
     No tokenizer in use makes more tokens than a text has UTF-8 bytes, and no vendor writes more
     than ``max_tokens``, reasoning included. Input is priced at the dearest of its rates (plain or
     cache write) and of the long-context tiers that so many tokens could reach.
     """
-    return _at_most(ref, input_bound(request), output_bound(ref, request))
+    return _at_most(ref, input_bound(request), output_bound(ref, request), batch)
 
 
-def expected(ref: ModelRef, request: Request, output: int | None = None) -> Cost | None:
+def expected(
+    ref: ModelRef, request: Request, output: int | None = None, *, batch: bool = False
+) -> Cost | None:
     """What one attempt of ``request`` will about cost, for a plan; null is unknown.
 
     Args:
         ref: the model.
         request: the question; a token is taken to be three and a half bytes.
         output: expected tokens of the answer; a third of the cap where not given.
+        batch: it is asked through its provider's batch API.
     """
     if output is None:
         output = request.max_tokens // 3
@@ -85,14 +96,14 @@ def expected(ref: ModelRef, request: Request, output: int | None = None) -> Cost
     if ref.provider in OFFLINE:
         return Cost(Decimal(0), "offline")
     if ref.price is not None:
-        return Cost(_flat(ref.price, tokens, output), "config")
-    price = next(_prices(ref), None)
-    return None if price is None else Cost(_plain(price, tokens, output), _source())
+        return Cost(_flat(ref.price, tokens, output, batch), _given(batch))
+    price = next(_prices(ref, batch), None)
+    return None if price is None else Cost(_plain(price, tokens, output), _source(batch))
 
 
 def known(ref: ModelRef) -> bool:
     """Whether calls of this model can be priced beforehand."""
-    return _at_most(ref, 0, 0) is not None
+    return _at_most(ref, 0, 0, batch=False) is not None
 
 
 def input_bound(request: Request) -> int:
@@ -119,19 +130,20 @@ def _bytes(request: Request) -> int:
     return size
 
 
-def _at_most(ref: ModelRef, tokens_in: int, tokens_out: int) -> Cost | None:
+def _at_most(ref: ModelRef, tokens_in: int, tokens_out: int, batch: bool) -> Cost | None:
     if ref.provider in OFFLINE:
         return Cost(Decimal(0), "offline")
     if ref.price is not None:
-        return Cost(_flat(ref.price, tokens_in, tokens_out), "config")
-    bounds = [_bound(price, tokens_in, tokens_out) for price in _prices(ref)]
-    return Cost(max(bounds), _source()) if bounds else None
+        return Cost(_flat(ref.price, tokens_in, tokens_out, batch), _given(batch))
+    bounds = [_bound(price, tokens_in, tokens_out) for price in _prices(ref, batch)]
+    return Cost(max(bounds), _source(batch)) if bounds else None
 
 
-def _flat(price: TokenPrice, tokens_in: int, tokens_out: int) -> Decimal:
+def _flat(price: TokenPrice, tokens_in: int, tokens_out: int, batch: bool) -> Decimal:
     # repr: 0.15 is meant as 0.15, not as the binary fraction beside it.
     rate_in, rate_out = Decimal(repr(price.input)), Decimal(repr(price.output))
-    return (rate_in * tokens_in + rate_out * tokens_out) / MILLION
+    usd = (rate_in * tokens_in + rate_out * tokens_out) / MILLION
+    return usd * BATCH_SHARE if batch else usd
 
 
 def _plain(price: ModelPrice, tokens_in: int, tokens_out: int) -> Decimal:
@@ -166,13 +178,14 @@ def _dearest(price: Decimal | TieredPrices | None, tokens: int) -> Decimal:
     return max((price.base, *reached))
 
 
-def _prices(ref: ModelRef) -> Iterator[ModelPrice]:
+def _prices(ref: ModelRef, batch: bool) -> Iterator[ModelPrice]:
     """The prices of now and of within the hour: some change on a date, some at an hour."""
     entry = _entry(ref.name, *_where(ref))
     if entry is not None:
         now = datetime.now(UTC)
-        yield entry[1].get_prices(now)
-        yield entry[1].get_prices(now + timedelta(hours=1))
+        context = _context(batch)
+        yield entry[1].get_prices(now, context)
+        yield entry[1].get_prices(now + timedelta(hours=1), context)
 
 
 @lru_cache(maxsize=1024)
@@ -195,6 +208,7 @@ def _from_table(
     tokens_out: int,
     cached: int | None,
     written: int | None,
+    batch: bool,
 ) -> Decimal | None:
     from genai_prices import Usage
 
@@ -209,7 +223,7 @@ def _from_table(
         cache_write_tokens=written,
     )
     try:
-        return model.calc_price(usage, provider).total_price
+        return model.calc_price(usage, provider, price_context=_context(batch)).total_price
     except (LookupError, ValueError):
         # ValueError: counts that contradict each other. Unknown, then; never a guess.
         return None
@@ -234,7 +248,17 @@ def _cache_writes(response: Any) -> int | None:  # noqa: ANN401 - whatever the w
     return written if isinstance(written, int) else None
 
 
-def _source() -> str:
+def _context(batch: bool) -> dict[str, str] | None:
+    """What the table's prices for batches are found by; a model without one is at its full price."""
+    return {"processing": "batch"} if batch else None
+
+
+def _given(batch: bool) -> str:
+    return "config, half for a batch" if batch else "config"
+
+
+def _source(batch: bool) -> str:
     import genai_prices
 
-    return f"genai-prices {genai_prices.__version__}"
+    name = f"genai-prices {genai_prices.__version__}"
+    return f"{name}, batch" if batch else name

@@ -76,7 +76,7 @@ _current: ContextVar[Exchange | None] = ContextVar("clash_exchange", default=Non
 class Shards(httpx2.AsyncBaseTransport):
     """Several small pools in place of a large one, taken in turn."""
 
-    def __init__(self, url: str, shards: int = SHARDS) -> None:
+    def __init__(self, url: str, shards: int = SHARDS, longest: int = MAX_BYTES) -> None:
         verify: Any = False
         if urlsplit(url).scheme == "https":
             verify = httpx2.create_ssl_context()
@@ -86,11 +86,12 @@ class Shards(httpx2.AsyncBaseTransport):
             for _ in range(shards)
         ]
         self._turn = itertools.cycle(self._pools)
+        self._longest = longest
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Pass ``request`` to the next pool."""
         answer = await next(self._turn).handle_async_request(request)
-        answer.stream = _Capped(answer.stream)  # type: ignore[arg-type] # async ones are
+        answer.stream = _Capped(answer.stream, self._longest)  # type: ignore[arg-type] # async ones are
         return answer
 
     async def aclose(self) -> None:
@@ -102,14 +103,14 @@ class Shards(httpx2.AsyncBaseTransport):
 class _Capped(httpx2.AsyncByteStream):
     """A body that ends in :class:`TooMuch` where it is longer than any answer should be."""
 
-    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
-        self._stream = stream
+    def __init__(self, stream: httpx2.AsyncByteStream, longest: int) -> None:
+        self._stream, self._longest = stream, longest
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         size = 0
         async for piece in self._stream:
             size += len(piece)
-            if size > MAX_BYTES:
+            if size > self._longest:
                 raise TooMuch
             yield piece
 
@@ -117,10 +118,12 @@ class _Capped(httpx2.AsyncByteStream):
         await self._stream.aclose()
 
 
-def open_client(account: Account, limits: Limits) -> httpx2.AsyncClient:
+def open_client(
+    account: Account, limits: Limits, longest: int = MAX_BYTES
+) -> httpx2.AsyncClient:
     """The client of one account. It belongs to us: no SDK may close it."""
     return httpx2.AsyncClient(
-        transport=Shards(account.base_url),
+        transport=Shards(account.base_url, longest=longest),
         timeout=httpx2.Timeout(limits.timeout_s, connect=limits.connect_timeout_s, pool=None),
         follow_redirects=False,
         event_hooks={"request": [_see_request], "response": [_see_answer]},
@@ -158,10 +161,14 @@ class SdkProvider(NetworkProvider):
         raises: the exceptions of the SDK.
         meanings: what each of them speaks of, by name; a subclass that is not named means what
             its nearest base does.
+        pool: models at one account whose pools have the same name share their connections.
+        longest: bytes of the longest body that is read.
     """
 
     raises: tuple[type[Exception], ...]
     meanings: Mapping[str, Kind]
+    pool = "sdk"
+    longest = MAX_BYTES
 
     def __init__(self, ref: ModelRef, account: Account, limits: Limits) -> None:
         super().__init__(ref, account, limits)
@@ -169,8 +176,8 @@ class SdkProvider(NetworkProvider):
         self._address = urlsplit(proxy_for(account.base_url) or account.base_url)
         self._local = account.local and proxy_for(account.base_url) is None
         self._clients: Lease[httpx2.AsyncClient] = Lease(
-            f"sdk {account.name}",
-            lambda: open_client(account, limits),
+            f"{self.pool} {account.name}",
+            lambda: open_client(account, limits, self.longest),
             httpx2.AsyncClient.aclose,
         )
 

@@ -46,6 +46,7 @@ def audit(folder: RunFolder) -> list[Finding]:
         "records refer to each other": _references,
         "each presentation is a permutation": _blinding,
         "answered calls are unique": _calls,
+        "rows of batches are accounted for": _batches,
     }
     return [_run(name, check, folder) for name, check in checks.items()]
 
@@ -90,7 +91,7 @@ def _hashes(folder: RunFolder) -> Iterator[str]:
             )
             yield f"{name} was changed after it was sealed{lines}"
     known = {*files, layout.MANIFEST, layout.LABELS, layout.LOCK}
-    for name in (*layout.COLLECTED, *layout.DERIVED):
+    for name in (*layout.COLLECTED, *layout.AT_TIMES, *layout.DERIVED):
         if files and name not in known and (folder.path / name).exists():
             yield f"{name} was added after the run was sealed"
 
@@ -149,3 +150,18 @@ def _calls(folder: RunFolder) -> Iterator[str]:
     for call_id, times in answered.items():
         if times > 1:
             yield f"the call {call_id} was answered (and paid) {times} times"
+
+
+def _batches(folder: RunFolder) -> Iterator[str]:
+    batches = folder.batches()
+    if not batches:
+        return
+    made = {(call.call_id, call.attempt) for call in folder.calls()}
+    ids: set[str] = set()
+    for batch in batches:
+        for row in batch.rows:
+            if row.custom_id in ids:
+                yield f"the batches have two rows {row.custom_id}"
+            ids.add(row.custom_id)
+            if batch.state == "ended" and (row.call_id, row.attempt) not in made:
+                yield f"the batch {batch.batch} has ended, and its row {row.custom_id} has no call"

@@ -15,12 +15,14 @@ from pydantic import ValidationError
 from clash.errors import RunFolderError
 from clash.records import (
     SCHEMA_VERSION,
+    Batch,
     Blinding,
     Call,
     Criteria,
     Item,
     Judgment,
     Label,
+    Pooled,
     Record,
     Reservation,
     Response,
@@ -109,6 +111,16 @@ class RunFolder:
         """What was set aside for each attempt before it went out."""
         return list(journal.read(self.path / layout.RESERVATIONS, Reservation))
 
+    def batches(self) -> list[Batch]:
+        """The batches as they are now, each with its rows."""
+        found: dict[str, Batch] = {}
+        for line in journal.read(self.path / layout.BATCHES, Batch):
+            first = found.get(line.batch, line)
+            found[line.batch] = line.model_copy(
+                update={"rows": first.rows, "refused": first.refused}
+            )
+        return list(found.values())
+
     def judgments(self) -> list[Judgment]:
         """The judgments; where a resumed run asked again, the last one counts."""
         records = journal.read(self.path / layout.JUDGMENTS, Judgment)
@@ -122,6 +134,10 @@ class RunFolder:
         """People's decisions; of several by one annotator on one item the last one counts."""
         records = journal.read(self.path / layout.LABELS, Label)
         return list({(r.item_id, r.annotator): r for r in records}.values())
+
+    def pool(self) -> list[Pooled]:
+        """Every item that a run with a stopping rule may come to, in the order drawn."""
+        return list(journal.read(self.path / layout.POOL, Pooled))
 
     def write(self) -> RunWriter:
         """Open the run for writing; it is locked until closed.
@@ -204,7 +220,7 @@ class RunWriter(RunFolder):
     def seal(self, manifest: Manifest, **update: object) -> Manifest:
         """Write the manifest with the hash and line count of every file."""
         self.sync()
-        names = (*layout.COLLECTED, *layout.DERIVED)
+        names = (*layout.COLLECTED, *layout.AT_TIMES, *layout.DERIVED)
         files: dict[str, FileSeal] = {
             name: seal_file(self.path / name) for name in names if (self.path / name).exists()
         }

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from clash.records import (
+    Batch,
     Blinding,
     Call,
     Criteria,
     Item,
     Judgment,
     Label,
+    Pooled,
     Record,
     Reservation,
     Response,
@@ -25,6 +27,8 @@ JUDGMENTS = "judgments.jsonl"
 VERDICTS = "verdicts.jsonl"
 LABELS = "labels.jsonl"
 RESERVATIONS = "reservations.jsonl"
+BATCHES = "batches.jsonl"
+POOL = "pool.jsonl"
 REPORT_JSON = "report.json"
 REPORT_MD = "report.md"
 REPORT_HTML = "report.html"
@@ -37,13 +41,18 @@ RECORDS: dict[str, type[Record]] = {
     CRITERIA: Criteria,
     CALLS: Call,
     RESERVATIONS: Reservation,
+    BATCHES: Batch,
     JUDGMENTS: Judgment,
     VERDICTS: Verdict,
     LABELS: Label,
+    POOL: Pooled,
 }
 
 COLLECTED = (ITEMS, RESPONSES, BLINDING, CRITERIA, CALLS, RESERVATIONS, JUDGMENTS)
 """Written while a run is on; sealed when it ends."""
+
+AT_TIMES = (POOL, BATCHES)
+"""Written where a run needs it, and sealed like the rest."""
 
 DERIVED = (VERDICTS, REPORT_JSON, REPORT_MD, REPORT_HTML)
 """Recomputed from the collected files and the labels at any time."""
