@@ -119,10 +119,13 @@ def calibrated(data: RunData, votes: Votes, leader: str) -> Calibrated | Refused
     """Select and fit on all labels, and apply to all rows; or why that cannot be done."""
     # Only now: it takes as long to load as the rest of a report.
     from clash.analysis.calibration.study import study
+    from clash.stats.selection.selector import Settings
 
+    # One map, for its judges and family are named, and refitted in every draw of the bootstrap.
+    one = Settings(combine="one")
     seed = data.manifest.seeds.get("seed", 0)
     try:
-        found = study(votes, folds=FOLDS, seed=seed, jobs=1)
+        found = study(votes, settings=one, folds=FOLDS, seed=seed, jobs=1)
     except (InputError, StatisticsError) as refusal:
         labels = int(votes.labelled.sum())
         return Refused(labels, _reason(refusal), max(0, FEWEST - labels))

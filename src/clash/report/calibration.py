@@ -31,10 +31,18 @@ def as_json(found: Study) -> dict[str, Any]:
             "family": found.selected.family,
             "judges": list(found.judges),
         },
+        "combine": found.settings.combine,
+        "asked": list(found.asked),
+        "members": [
+            {"family": m.family, "judges": list(m.judges), "weight": _number(m.weight)}
+            for m in found.members
+        ],
         "test": {
             **_figures(found.test),
             "ece_by_split": _number(found.test["ece_by_split"].mean),
-            "ece_chance": _number(found.chance_ece),
+            "ece_chance": _number(found.reliability.chance),
+            "ece_chance_high": _number(found.reliability.chance_high),
+            "ece_debiased": _number(found.reliability.debiased),
         },
         "majority": _figures(found.majority),
         "gain": {
@@ -188,6 +196,26 @@ def tables(found: Study) -> list[Table]:
     return [_headline(found), _families(found)]
 
 
+def in_words(found: Study) -> str:
+    """What to use, in a line."""
+    one, asked = found.selected, found.asked
+    judges = f"{len(asked)} judges: {', '.join(asked)}"
+    if len(found.members) == 1:
+        return f"use {one.family} ({one.path}) on {judges}"
+    by_family: dict[str, float] = {}
+    for m in found.members:
+        by_family[m.family] = by_family.get(m.family, 0.0) + m.weight
+    most = sorted(by_family.items(), key=lambda pair: -pair[1])
+    shares = ", ".join(f"{name} {weight:.0%}" for name, weight in most[:_MOST_SHARES])
+    return (
+        f"use the weighted mean of {len(found.members)} maps ({shares}{', …' * (len(most) > _MOST_SHARES)})"
+        f" on {judges}"
+    )
+
+
+_MOST_SHARES = 4
+
+
 def _headline(found: Study) -> Table:
     rows = [
         ["selected", *(_shown(found.test[name]) for name in SHOWN[:5])],
@@ -197,8 +225,9 @@ def _headline(found: Study) -> Table:
     d = found.diagnostics
     notes = [
         f"mean ± standard error over {found.n_splits} splits, {found.n_train} labelled rows to"
-        " learn from; ECE of all test blocks together,"
-        f" where a perfect map would show {found.chance_ece:.3f}",
+        " learn from; ECE of all test blocks together, where a perfect map would show"
+        f" {found.reliability.chance:.3f} (95% below {found.reliability.chance_high:.3f});"
+        f" without that bias {found.reliability.debiased:.3f}",
         f"accuracy against majority: {gain[0]:+.1f} points [{gain[1]:+.1f}, {gain[2]:+.1f}]",
         f"patterns: effective {d['h_k'].mean:.1f}, cell pressure {d['cell_pressure'].mean:.3f},"
         f" unseen {d['unseen'].mean:.1%}, V {d['v'].mean:.3f}",
@@ -231,7 +260,7 @@ def _families(found: Study) -> Table:
         ["family", "K", "accuracy", "MSE", "NLL", "deployed"],
         rows,
         frozenset(range(1, 6)),
-        ["deployed: share of splits in which the selector took it"],
+        ["deployed: mean weight in what the splits deployed"],
     )
 
 

@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 
 from clash.errors import StatisticsError
-from clash.stats.selection import blocks, families, joint_table, paths, scalar, unsupervised
+from clash.stats.selection import (
+    anchored,
+    blocks,
+    families,
+    joint_table,
+    paths,
+    scalar,
+    unsupervised,
+)
 from clash.stats.selection.diagnostics import pressure, selection_penalty
 from clash.stats.selection.panel import Panel, Sealed
 from clash.stats.selection.selector import Settings, evaluate
@@ -61,14 +69,16 @@ def test_cross_splits_test_every_row_once():
 
 
 def test_no_fit_takes_a_sealed_block_and_it_gives_out_no_label():
-    for module in (families, joint_table, paths, scalar, unsupervised):
+    for module in (anchored, families, joint_table, paths, scalar, unsupervised):
         for name, function in inspect.getmembers(module, inspect.isfunction):
             if function.__module__ != module.__name__:
                 continue
             hints = [str(hint) for hint in function.__annotations__.values()]
             assert not any("Sealed" in hint or "Labelled" in hint for hint in hints), name
     public = [name for name in dir(Sealed) if not name.startswith("_")]
-    assert public == ["gains", "measure", "mse", "n", "patterns", "stride", "together"]
+    assert public == [
+        "gains", "measure", "mse", "n", "patterns", "reliability", "stride", "together"
+    ]  # fmt: skip
 
 
 def test_labels_of_the_test_block_change_nothing_but_the_figures():

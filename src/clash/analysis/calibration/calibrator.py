@@ -14,16 +14,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-import clash
 from clash.documents import read_yaml, validate
-from clash.errors import InputError
-from clash.stats.selection import blocks, shift
+from clash.errors import InputError, StatisticsError
+from clash.stats.selection import shift
 from clash.stats.selection.conformal import Control
-from clash.stats.selection.families import FAMILIES, fitted
+from clash.stats.selection.families import ANCHOR, FAMILIES, fitted
 from clash.stats.selection.metrics import expected_side, verdicts
 from clash.stats.selection.panel import Cells, Evidence, Panel
 from clash.stats.selection.scalar import mean_vote
-from clash.stats.selection.selector import Fitter, Settings, choose, final_evidence
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,14 +29,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from clash.analysis.calibration.frame import Frame
-    from clash.analysis.encode import Votes
-
     Floats = NDArray[np.float64]
 
 SCHEMA = "clash-calibrator/1"
-CONTROL_SHARE = 0.3
-"""Labelled sources that the map is not fitted to, so that a risk can be promised by them."""
 
 
 class Part(BaseModel):
@@ -75,6 +68,18 @@ class Held(Part):
     wrong: list[float]
 
 
+class Map(Part):
+    """One of the maps whose weighted mean is deployed.
+
+    Attributes:
+        judges: places in ``asked``, in the order of its path.
+    """
+
+    family: str
+    judges: list[int]
+    weight: float = Field(gt=0)
+
+
 class Training(Part):
     """How the calibrator came about."""
 
@@ -90,8 +95,10 @@ class Calibrator(Part):
     """A fitted panel.
 
     Attributes:
+        path, k, family: of the heaviest map.
         judges: of the panel it was fitted on, all of them.
-        asked: those the map reads, in order.
+        asked: those that are read, in order.
+        maps: what is deployed; none where it is one family on all that are asked.
         models: model of each judge, where a run said so.
         templates: hash of the prompts that judges were given, where a run said so.
         low: the score that is 0.
@@ -107,6 +114,7 @@ class Calibrator(Part):
     family: str
     judges: list[str]
     asked: list[str]
+    maps: list[Map] = []
     models: dict[str, str] | None = None
     templates: str | None = None
     low: float = 0.0
@@ -151,7 +159,9 @@ def parse(value: Any, path: Path | str = "calibrator") -> Calibrator:  # noqa: A
         raise InputError("is no calibrator", path=path, mend="clash calibrate VOTES --out FILE")
     known = {key: part for key, part in value.items() if key != "panel_hash"}
     found = validate(Calibrator, Document(Path(path), known), error=InputError)
-    if found.family not in FAMILIES or set(found.asked) - set(found.judges):
+    unknown = {found.family, *(part.family for part in found.maps)} - set(FAMILIES)
+    places = {place for part in found.maps for place in part.judges}
+    if unknown or set(found.asked) - set(found.judges) or places - set(range(len(found.asked))):
         raise InputError(f"family or judges of {found.family!r} are unknown", path=path)
     if value.get("panel_hash") != found.panel_hash:
         raise InputError(
@@ -161,88 +171,6 @@ def parse(value: Any, path: Path | str = "calibrator") -> Calibrator:  # noqa: A
             mend="fit it anew: clash calibrate",
         )
     return found
-
-
-def fit(
-    votes: Votes,
-    frame: Frame,
-    panel: Panel,
-    settings: Settings,
-    *,
-    seed: int,
-    models: Mapping[str, str] | None = None,
-    templates: str | None = None,
-) -> Calibrator:
-    """Choose and fit on seven tenths of the labelled sources; hold the rest for the risk.
-
-    Raises:
-        StatisticsError: too few sources.
-    """
-    rng = np.random.default_rng([seed, 3])
-    known = np.flatnonzero(panel.labelled)
-    ours, held = blocks.divide(panel.group[known], (1 - CONTROL_SHARE, CONTROL_SHARE), rng)
-    train, control = known[ours], known[held]
-    roles = blocks.deal(panel.group, train, blocks.Plan(), rng)
-    seen = panel.votes(np.setdiff1d(np.arange(panel.n_rows), control))
-    fitter = Fitter(panel, settings)
-    choice = choose(panel, roles, seen, settings, rng, fitter)
-    paths, evidence = final_evidence(panel, train, roles, seen, fitter, rng)
-    candidate = choice.candidate
-    judges = paths[candidate.path].panels[candidate.k]
-    cells = panel.cells(judges)
-    here = evidence.on(cells)
-    p = fitted(FAMILIES[candidate.family], cells, here)[cells.of_pattern]
-    return Calibrator(
-        schema=SCHEMA,
-        clash=clash.__version__,
-        target=frame.target,
-        path=candidate.path,
-        k=candidate.k,
-        family=candidate.family,
-        judges=list(frame.judges),
-        asked=[frame.judges[j] for j in judges],
-        models=None if models is None else {j: models[j] for j in frame.judges if j in models},
-        templates=templates,
-        low=frame.low,
-        high=frame.high,
-        training=Training(
-            source=votes.source.rpartition("/")[2],
-            n=len(train),
-            sources=len(np.unique(panel.group[train])),
-            seed=seed,
-            validation_risk=_finite(choice.risks[choice.chosen]),
-            majority_risk=_finite(choice.risks[0]),
-        ),
-        patterns=_patterns(cells, here),
-        control=_held(panel, control, p, rng),
-    )
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None
-
-
-def _patterns(cells: Cells, seen: Evidence) -> list[Pattern]:
-    used = np.flatnonzero(seen.votes > 0)
-    return [
-        Pattern(
-            votes=[None if np.isnan(v) else float(v) for v in cells.values[cell]],
-            n=float(seen.n[cell]),
-            s=[float(s) for s in seen.s[cell]],
-            seen=float(seen.votes[cell]),
-        )
-        for cell in used
-    ]
-
-
-def _held(panel: Panel, rows: NDArray[np.intp], p: Floats, rng: np.random.Generator) -> Held:
-    """One row of each held source, at random: copies of a row are not exchangeable draws."""
-    order = rng.permutation(rows)
-    _, first = np.unique(panel.group[order], return_index=True)
-    chosen = panel.rows(order[first])
-    sure = confidence(p)[chosen.pattern]
-    wrong = chosen.credits(p) < 1
-    return Held(n=len(first), wrong=sorted(float(c) for c in sure[wrong]))
 
 
 def confidence(p: Floats) -> Floats:
@@ -341,11 +269,11 @@ def apply(found: Calibrator, votes: Floats, max_risk: float | None = None) -> Ap
     place = cells.of_pattern[panel.pattern]
     trained, here = place[: len(old)], place[len(old) :]
     seen = _evidence(found, trained, len(cells.values))
-    p = fitted(FAMILIES[found.family], cells, seen)
+    p = _predicted(found, panel, cells, seen)
     counts = np.bincount(here, minlength=len(cells.values)).astype(float)
     moved = shift.compare(cells, seen.n, counts, p)
     warnings = tuple(f"shifted domain: {reason}" for reason in moved.reasons)
-    fallback = moved.found and found.family != "majority"
+    fallback = moved.found and {part.family for part in _maps(found)} != {ANCHOR}
     if fallback:
         p = _plain(cells)
         warnings += ("the map was not used: verdicts are those of uniform majority",)
@@ -359,6 +287,32 @@ def apply(found: Calibrator, votes: Floats, max_risk: float | None = None) -> Ap
         elif control.n < control.fewest:
             warnings += (f"{control.n} held sources cannot promise a risk of {max_risk:g}",)
     return Applied(p[here], answered, moved, fallback, warnings)
+
+
+def _maps(found: Calibrator) -> list[Map]:
+    whole = Map(family=found.family, judges=list(range(len(found.asked))), weight=1.0)
+    return found.maps or [whole]
+
+
+def _predicted(found: Calibrator, panel: Panel, cells: Cells, seen: Evidence) -> Floats:
+    """(P, C), the weighted mean of the maps by cell of all that are asked.
+
+    A model of votes alone is fitted once for the judges that several maps share.
+    """
+    # Cells of all judges and patterns of the panel are the same rows, perhaps in another order.
+    first = np.unique(cells.of_pattern, return_index=True)[1]
+    whole = Evidence(*(part[cells.of_pattern] for part in (seen.n, seen.s, seen.votes)))
+    kept: dict[tuple[int, ...], tuple[Cells, Evidence, dict[str, Floats | StatisticsError]]] = {}
+    total = np.zeros((len(cells.values), cells.n_classes))
+    for part in _maps(found):
+        key = tuple(part.judges)
+        if key not in kept:
+            own = panel.cells(key)
+            kept[key] = (own, whole.on(own), {})
+        own, here, scores = kept[key]
+        p = fitted(FAMILIES[part.family], own, here, scores)
+        total += part.weight * p[own.of_pattern][first]
+    return np.asarray(total / sum(part.weight for part in _maps(found)))
 
 
 def _evidence(found: Calibrator, place: NDArray[np.intp], size: int) -> Evidence:

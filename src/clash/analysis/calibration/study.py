@@ -17,16 +17,14 @@ from clash.stats.intervals import Interval, mean_clustered, normal_quantile
 from clash.stats.selection import blocks
 from clash.stats.selection.diagnostics import selection_penalty
 from clash.stats.selection.families import FAMILIES
-from clash.stats.selection.metrics import Metrics, calibration_error
+from clash.stats.selection.metrics import Metrics
 from clash.stats.selection.panel import Sealed
 from clash.stats.selection.selector import (
-    Choice,
-    Fitter,
+    Deployed,
     Outcome,
     Settings,
-    choose,
     evaluate,
-    final_evidence,
+    learn,
 )
 
 if TYPE_CHECKING:
@@ -37,12 +35,12 @@ if TYPE_CHECKING:
 
     from clash.analysis.encode import Votes
     from clash.stats.selection.panel import Panel
+    from clash.stats.selection.reliability import Reliability
     from clash.stats.selection.selector import Candidate
 
     Floats = NDArray[np.float64]
 
 SIZES = (1, 2, 3, 4, 5, 6, 7, 10, 15, 20, 30)
-CHANCE_DRAWS = 200
 _TWO_OF_THEM = 2
 
 
@@ -74,7 +72,7 @@ class FamilyLine:
     Attributes:
         k: mean prefix.
         figures: by metric.
-        share: of splits in which the family was deployed.
+        share: its mean weight in what the splits deployed.
     """
 
     family: str
@@ -85,15 +83,24 @@ class FamilyLine:
 
 
 @dataclass(frozen=True)
+class Named:
+    """A map among those deployed, and the judges it asks, in order."""
+
+    family: str
+    judges: tuple[str, ...]
+    weight: float
+
+
+@dataclass(frozen=True)
 class Study:
     """What a panel's labels are worth.
 
     Attributes:
-        selected: the choice on all labels, which is what a calibrator deploys.
+        selected: the heaviest of what is chosen on all labels.
         judges: those it asks, in order.
+        members: all that is chosen on all labels, which is what a calibrator deploys.
         test: of the choices of the splits, by metric; ``ece`` is of all test blocks together.
-        chance_ece: what ``ece`` would be of a perfectly calibrated map with the same
-            predictions, on so few rows.
+        reliability: of all test blocks together.
         gain: accuracy minus majority's, over rows, clustered by source.
         diagnostics: of the deployed prefixes, mean over splits.
         oracle: test squared error of the best candidate of each split in hindsight: no
@@ -111,9 +118,10 @@ class Study:
     plan: blocks.Plan
     selected: Candidate
     judges: tuple[str, ...]
+    members: tuple[Named, ...]
     test: Figures
     majority: Figures
-    chance_ece: float
+    reliability: Reliability
     gain: Interval
     families: tuple[FamilyLine, ...]
     diagnostics: Figures
@@ -124,6 +132,16 @@ class Study:
     chosen: tuple[tuple[str, int], ...]
     notes: tuple[str, ...] = ()
     outcomes: tuple[Outcome, ...] = field(default=(), repr=False)
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """Every judge that is asked, those of ``selected`` first."""
+        return tuple(dict.fromkeys([*self.judges, *(j for m in self.members for j in m.judges)]))
+
+    @property
+    def chance_ece(self) -> float:
+        """What ``ece`` would be of a perfectly calibrated map on so few rows."""
+        return self.reliability.chance
 
 
 def sizes_for(n_judges: int, wanted: Sequence[int] = SIZES) -> tuple[int, ...]:
@@ -164,8 +182,7 @@ def study(
     settings = replace(settings, sizes=sizes_for(panel.n_judges, settings.sizes))
     made = _splits(panel, plan, splits, folds, seed)
     outcomes = tuple(_outcomes(panel, made, settings, seed, jobs, done))
-    selected, judges, _ = deployed(panel, settings, plan, seed)
-    return _summary(frame, panel, settings, plan, outcomes, selected, judges)
+    return _summary(frame, panel, settings, plan, outcomes, deployed(panel, settings, plan, seed))
 
 
 def _splits(
@@ -178,19 +195,12 @@ def _splits(
     )
 
 
-def deployed(
-    panel: Panel, settings: Settings, plan: blocks.Plan, seed: int
-) -> tuple[Candidate, tuple[int, ...], Choice]:
-    """The choice on all labelled rows, and the judges it asks."""
+def deployed(panel: Panel, settings: Settings, plan: blocks.Plan, seed: int) -> Deployed:
+    """What is chosen on all labelled rows."""
     rng = np.random.default_rng([seed, 1])
     known = np.flatnonzero(panel.labelled)
     roles = blocks.deal(panel.group, known, plan, rng)
-    seen = panel.votes(np.arange(panel.n_rows))
-    fitter = Fitter(panel, settings)
-    choice = choose(panel, roles, seen, settings, rng, fitter)
-    paths, _ = final_evidence(panel, known, roles, seen, fitter, rng)
-    candidate = choice.candidate
-    return candidate, paths[candidate.path].panels[candidate.k], choice
+    return learn(panel, known, roles, panel.votes(np.arange(panel.n_rows)), settings, rng).deployed
 
 
 def _outcomes(
@@ -254,13 +264,12 @@ def _summary(
     settings: Settings,
     plan: blocks.Plan,
     outcomes: tuple[Outcome, ...],
-    selected: Candidate,
-    judges: tuple[int, ...],
+    chosen: Deployed,
 ) -> Study:
     first = outcomes[0].choice
-    pooled, chance = _pooled_ece(outcomes)
+    together = _together(outcomes)
     test = _figures([o.test for o in outcomes])
-    test = {**test, "ece_by_split": test["ece"], "ece": Figure(pooled, test["ece"].se)}
+    test = {**test, "ece_by_split": test["ece"], "ece": Figure(together.ece, test["ece"].se)}
     usual = [o.pressure for o in outcomes]
     return Study(
         frame=frame,
@@ -271,11 +280,15 @@ def _summary(
         n_splits=len(outcomes),
         settings=settings,
         plan=plan,
-        selected=selected,
-        judges=tuple(frame.judges[j] for j in judges),
+        selected=chosen.candidate,
+        judges=tuple(frame.judges[j] for j in chosen.judges),
+        members=tuple(
+            Named(m.family, tuple(frame.judges[j] for j in m.judges), m.weight)
+            for m in chosen.members
+        ),
         test=test,
         majority=_figures([o.majority for o in outcomes]),
-        chance_ece=chance,
+        reliability=together,
         gain=_gain(panel, outcomes),
         families=tuple(_family_lines(settings, outcomes)),
         diagnostics={
@@ -295,14 +308,11 @@ def _figures(metrics: Sequence[Metrics]) -> Figures:
     return {name: Figure.of([getattr(m, name) for m in metrics]) for name in Metrics.names()}
 
 
-def _pooled_ece(outcomes: Sequence[Outcome]) -> tuple[float, float]:
-    """Calibration error over all test blocks, and what chance alone would make of it."""
+def _together(outcomes: Sequence[Outcome]) -> Reliability:
+    """Calibration over all test blocks: a block of a few dozen rows shows mostly noise."""
     blocks_ = [o.sealed for o in outcomes]
-    stride = Sealed.stride(blocks_)
-    p = _padded(outcomes, stride)
-    whole = Sealed.together(blocks_)
-    found = whole.measure(p).ece
-    return found, _chance(p[whole.patterns], np.concatenate([o.test_rows for o in outcomes]))
+    p = _padded(outcomes, Sealed.stride(blocks_))
+    return Sealed.together(blocks_).reliability(p, np.random.default_rng(0))
 
 
 def _padded(outcomes: Sequence[Outcome], stride: int) -> Floats:
@@ -312,22 +322,6 @@ def _padded(outcomes: Sequence[Outcome], stride: int) -> Floats:
         part = outcome.deployed.p[:stride]
         out[i * stride : i * stride + len(part)] = part
     return out
-
-
-def _chance(p: Floats, rows: NDArray[np.intp]) -> float:
-    """Mean calibration error of labels drawn from the predictions, one draw for each row."""
-    rng = np.random.default_rng(0)
-    code = np.unique(rows, return_inverse=True)[1]
-    errors = []
-    for _ in range(CHANCE_DRAWS):
-        u = rng.random(code.max() + 1)[code][:, None]
-        if p.shape[1] == 1:
-            y = (u < p).astype(float)
-        else:
-            place = (u > np.cumsum(p, axis=1)[:, :-1]).sum(axis=1)
-            y = np.eye(p.shape[1])[place]
-        errors.append(calibration_error(p, y))
-    return float(np.mean(errors))
 
 
 def _gain(panel: Panel, outcomes: Sequence[Outcome]) -> Interval:
@@ -356,7 +350,7 @@ def _family_lines(settings: Settings, outcomes: Sequence[Outcome]) -> Iterator[F
         found = [o.by_family[name] for o in outcomes if name in o.by_family]
         if len(found) < min(_TWO_OF_THEM, len(outcomes)):
             continue
-        used = sum(o.deployed.candidate.family == name for o in outcomes)
+        used = sum(m.weight for o in outcomes for m in o.deployed.members if m.family == name)
         yield FamilyLine(
             name,
             FAMILIES[name].kind,

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 FEWEST_GROUPS = 8
 """Labelled sources below which four blocks cannot be had."""
+MOST_TRAIN = 0.8
+"""Share of the labelled sources that may be learnt from: fewer test rows measure nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +95,8 @@ class Plan:
     """How rows are divided.
 
     Attributes:
-        labels: labelled rows that may be learnt from, about; the rest is the test's. Null: four
-            fifths of them.
+        labels: labelled sources that may be learnt from, four fifths of them at most; the rest
+            is the test's. Null: four fifths. A person labels a source once, whatever its copies.
         rotations: how many times the roles of selection, calibration and validation are dealt;
             1 is the paper's protocol.
         shares: of the training sources, for selection, calibration and validation.
@@ -118,8 +120,8 @@ def split(panel: Panel, plan: Plan, rng: np.random.Generator) -> Split:
         raise StatisticsError(
             f"{n_groups} labelled sources are too few to select, calibrate, validate and test"
         )
-    wanted = 0.8 * len(known) if plan.labels is None else float(plan.labels)
-    share = min(max(wanted / len(known), 4 / n_groups), 1 - 2 / n_groups)
+    wanted = MOST_TRAIN if plan.labels is None else plan.labels / n_groups
+    share = min(max(wanted, 4 / n_groups), MOST_TRAIN)
     inside, outside = divide(groups, (share, 1 - share), rng)
     return _split(panel, known[inside], known[outside], plan, rng)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from clash.errors import StatisticsError
+from clash.stats.selection.anchored import anchored
 from clash.stats.selection.joint_table import hierarchical_backoff, joint_table, residual_shrinkage
 from clash.stats.selection.panel import Cells, Evidence, Floats
 from clash.stats.selection.scalar import (
@@ -28,11 +29,12 @@ from clash.stats.selection.unsupervised import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import MutableMapping
+    from collections.abc import MutableMapping, Sequence
 
 Fit = Callable[[Cells, Evidence], Floats]
 Kind = Literal["scalar", "table", "middle"]
 ANCHOR = "majority"
+AVERAGED = "averaged"
 MOST_PRODUCTS = 12
 
 
@@ -50,6 +52,7 @@ class Family:
             the same votes to other labels share it.
         calibrate: that map.
         most: judges beyond which it is not offered.
+        members: families that it is the mean of.
     """
 
     name: str
@@ -60,6 +63,7 @@ class Family:
     latent: Fit | None = None
     calibrate: Callable[[Floats, Evidence], Floats] | None = None
     most: int | None = None
+    members: tuple[str, ...] = ()
 
 
 def _ridge(cells: Cells, seen: Evidence) -> Floats:
@@ -109,6 +113,7 @@ _ALL = (
     ),
     Family("ridge-isotonic", "least squares, isotonic", _ridge, "scalar"),
     Family("logistic", "logistic regression", logistic, "scalar"),
+    Family("anchored-logistic", "logistic regression shrunk to majority", anchored, "scalar"),
     Family(
         "ridge-pairwise",
         "least squares with products, isotonic",
@@ -137,6 +142,20 @@ _ALL = (
         "hierarchical-backoff", "cells shrunk to shorter prefixes", _backoff, "middle", ordered=True
     ),
     Family("residual-shrinkage", "logistic plus shrunk residuals", _hybrid, "middle"),
+    Family(
+        AVERAGED,
+        "mean of six that weigh judges",
+        None,
+        "scalar",
+        members=(
+            "mean-isotonic",
+            "one-coin-isotonic",
+            "dawid-skene-isotonic",
+            "ridge-isotonic",
+            "logistic",
+            "anchored-logistic",
+        ),
+    ),
 )
 FAMILIES = {family.name: family for family in _ALL}
 
@@ -176,6 +195,8 @@ def _predicted(
 ) -> Floats:
     if family.fit is not None:
         return family.fit(cells, seen)
+    if family.members:
+        return _mean_of(family.members, cells, seen, scores)
     if family.latent is None or family.calibrate is None:
         raise StatisticsError(f"{family.name} is no family")
     if family.name not in scores:
@@ -187,3 +208,31 @@ def _predicted(
     if isinstance(score, StatisticsError):
         raise score
     return family.calibrate(score, seen)
+
+
+def _mean_of(
+    names: tuple[str, ...],
+    cells: Cells,
+    seen: Evidence,
+    scores: MutableMapping[str, Floats | StatisticsError],
+) -> Floats:
+    found: list[Floats | None] = []
+    for name in names:
+        try:
+            found.append(fitted(FAMILIES[name], cells, seen, scores))
+        except StatisticsError:
+            found.append(None)
+    mean = averaged(found)
+    if mean is None:
+        raise StatisticsError("none of the families to average has a model for these votes")
+    return mean
+
+
+def averaged(found: Sequence[Floats | None]) -> Floats | None:
+    """The mean of those predictions that there are; None without any.
+
+    What the labels' luck does to one map it does not do to all, so the mean errs less than most
+    of them and is less overconfident.
+    """
+    there = [p for p in found if p is not None]
+    return np.asarray(np.mean(there, axis=0)) if there else None

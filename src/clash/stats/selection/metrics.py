@@ -118,10 +118,14 @@ def calibration_error(p: Floats, y: Floats, n_bins: int = 10) -> float:
 
 def _soft_ece(p: Floats, y: Floats, n_bins: int) -> float:
     """The same where targets are shares."""
-    height = (_ranks(p) - 0.5) / len(p)
-    place = np.minimum((height * n_bins).astype(np.intp), n_bins - 1)
-    gap = np.bincount(place, p - y, n_bins)
+    gap = np.bincount(mass_bins(p, n_bins), p - y, n_bins)
     return float(np.abs(gap).sum() / len(p))
+
+
+def mass_bins(p: Floats, n_bins: int = 10) -> npt.NDArray[np.intp]:
+    """(n,), bins of about equal mass by rank; equal predictions are never parted."""
+    height = (_ranks(p) - 0.5) / len(p)
+    return np.minimum((height * n_bins).astype(np.intp), n_bins - 1)
 
 
 def _ranks(x: Floats) -> Floats:

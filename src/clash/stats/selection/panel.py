@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from clash.errors import StatisticsError
 from clash.stats.selection.metrics import Loss, Metrics, credits_of, losses, measure
+from clash.stats.selection.reliability import Reliability, reliability
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -189,6 +190,11 @@ class Sealed:
     def stride(cls, blocks: Sequence[Sealed]) -> int:
         """How far apart the patterns of blocks lie that are put together."""
         return 1 + max(int(block.patterns.max(initial=0)) for block in blocks)
+
+    def reliability(self, p: Floats, rng: np.random.Generator) -> Reliability:
+        """Calibration error of predictions by pattern, and what chance makes of it."""
+        rows = self._rows
+        return reliability(p[rows.pattern], rows.y, rows.group, rng)
 
     def mse(self, p: Floats) -> float:
         """Mean squared error of predictions by pattern."""

@@ -1,9 +1,8 @@
 """Choosing path, prefix and family on validation rows, and what the choice is worth on the test's.
 
 Each rotation deals the training rows anew into selection, calibration and validation; over all
-rotations every training row validates once, so that few labels choose as well as they can. The
-chosen candidate is compared with uniform majority on the same rows, and deployed only where it
-is better by more than the noise. It is then refitted to all training rows.
+rotations every training row validates once, so that few labels choose as well as they can. What
+is chosen, an average of candidates or one of them, is then refitted to all training rows.
 """
 
 from __future__ import annotations
@@ -14,10 +13,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.errors import StatisticsError
+from clash.stats.selection.choice import Choice, choose, paired_gain
 from clash.stats.selection.diagnostics import Pressure, pressure
-from clash.stats.selection.families import ANCHOR, FAMILIES, fitted
-from clash.stats.selection.metrics import Loss, Metrics, verdicts
-from clash.stats.selection.paths import RULES, Path, build
+from clash.stats.selection.fitter import Fitter, judges_of
+from clash.stats.selection.menu import Candidate, Settings, anchor
+from clash.stats.selection.metrics import Metrics, verdicts
 from clash.stats.selection.scalar import mean_vote
 
 if TYPE_CHECKING:
@@ -25,263 +25,57 @@ if TYPE_CHECKING:
 
     from clash.stats.selection.blocks import Roles, Split
     from clash.stats.selection.panel import Evidence, Floats, Index, Panel, Sealed
+    from clash.stats.selection.paths import Path
 
-FEW, FIRM, EASY = 200, 2.0, 1.0
-"""A hundred rows that choose among hundreds of candidates flatter the winner."""
-EVERYBODY = "all"
-"""The path of the anchor: the whole panel, in no order."""
+__all__ = [
+    "Candidate",
+    "Choice",
+    "Deployed",
+    "Fitter",
+    "Learnt",
+    "Member",
+    "Outcome",
+    "Settings",
+    "anchor",
+    "choose",
+    "deploy",
+    "evaluate",
+    "final_evidence",
+    "learn",
+    "paired_gain",
+    "plain_majority",
+]
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Candidate:
-    """A path, a prefix of it and a family."""
+@dataclass(frozen=True)
+class Member:
+    """A fitted candidate, or several that come to the same, and its weight among those deployed."""
 
-    path: str
-    k: int
     family: str
-
-
-@dataclass(frozen=True)
-class Settings:
-    """The menu and how to choose from it.
-
-    Attributes:
-        rules: paths.
-        sizes: prefix sizes.
-        families: names of families.
-        loss: what validation compares.
-        guard: standard errors by which a candidate must beat majority on the same validation
-            rows to be deployed in its place; by default ``FIRM`` below ``FEW`` labelled sources
-            and ``EASY`` from there on. Minus infinity deploys the best whatever it is.
-        refit: the chosen candidate is fitted anew to all training rows.
-    """
-
-    rules: tuple[str, ...] = RULES
-    sizes: tuple[int, ...] = (1, 2, 3, 4, 5, 6, 7)
-    families: tuple[str, ...] = tuple(FAMILIES)
-    loss: Loss = "mse"
-    guard: float | None = None
-    refit: bool = True
-
-    def candidates(self, n_judges: int) -> list[Candidate]:
-        """Everything to choose from; the anchor first."""
-        sizes = [k for k in self.sizes if k <= n_judges]
-        menu = [
-            Candidate(rule, k, family)
-            for rule in self.rules
-            for k in sizes
-            for family in self.families
-            if k <= (FAMILIES[family].most or n_judges)
-        ]
-        return [anchor(n_judges), *menu]
-
-
-def anchor(n_judges: int) -> Candidate:
-    """Uniform majority of the whole panel."""
-    return Candidate(EVERYBODY, n_judges, ANCHOR)
-
-
-@dataclass(frozen=True)
-class Choice:
-    """What validation rows made of the menu.
-
-    Attributes:
-        candidates: the menu.
-        losses: (M, n), loss of each candidate on each validation row; NaN where it was refused.
-        rows: (n,), the rows.
-        chosen: place of the one to deploy.
-        best: place of the one with the least risk, whether or not the guard let it through.
-        gain: how much less the best loses than majority does.
-        gain_se: its standard error, clustered by source.
-        n_validation: sources in one validation block, for theorem 1.
-    """
-
-    candidates: Sequence[Candidate]
-    losses: Floats = field(repr=False)
-    rows: Index = field(repr=False)
-    chosen: int
-    best: int
-    gain: float
-    gain_se: float
-    n_validation: int
-
-    @property
-    def risks(self) -> Floats:
-        """(M,), mean loss; NaN where refused."""
-        return np.asarray(self.losses.mean(axis=1))
-
-    @property
-    def candidate(self) -> Candidate:
-        """The one to deploy."""
-        return self.candidates[self.chosen]
-
-    @property
-    def guarded(self) -> bool:
-        """Whether the best was turned away for lack of evidence."""
-        return self.chosen != self.best
-
-    def best_of(self, places: Sequence[int]) -> int | None:
-        """The one of these with the least risk; None where all were refused."""
-        risks = self.risks[list(places)]
-        return None if np.isnan(risks).all() else int(places[int(np.nanargmin(risks))])
-
-
-class Fitter:
-    """Fits of one panel and one set of votes, each made once."""
-
-    def __init__(self, panel: Panel, settings: Settings) -> None:
-        self.panel, self.settings = panel, settings
-        self._scores: dict[tuple[int, ...], dict[str, Floats | StatisticsError]] = {}
-
-    def paths(self, selection: Evidence, budget: int, rng: np.random.Generator) -> dict[str, Path]:
-        """Every path of the menu, from selection evidence."""
-        sizes = [k for k in self.settings.sizes if k <= self.panel.n_judges]
-        made = {
-            rule: build(rule, self.panel, selection, budget, sizes, rng)
-            for rule in self.settings.rules
-        }
-        whole = tuple(range(self.panel.n_judges))
-        return {**made, EVERYBODY: Path(EVERYBODY, {self.panel.n_judges: whole})}
-
-    def all(
-        self, candidates: Sequence[Candidate], paths: Mapping[str, Path], seen: Evidence
-    ) -> list[Floats | None]:
-        """Predictions of each candidate by pattern of the whole panel; None where refused."""
-        kept: dict[tuple[str, tuple[int, ...]], Floats | None] = {}
-        by_judges: dict[tuple[int, ...], Evidence] = {}
-        found: list[Floats | None] = []
-        for candidate in candidates:
-            judges = paths[candidate.path].panels[candidate.k]
-            family = FAMILIES[candidate.family]
-            judges = judges if family.ordered else tuple(sorted(judges))
-            key = (candidate.family, judges)
-            if key not in kept:
-                if judges not in by_judges:
-                    by_judges[judges] = seen.on(self.panel.cells(judges))
-                kept[key] = self._fit(candidate.family, judges, by_judges[judges])
-            found.append(kept[key])
-        return found
-
-    def one(self, candidate: Candidate, paths: Mapping[str, Path], seen: Evidence) -> Floats | None:
-        """Predictions of one candidate by pattern of the whole panel."""
-        return self.all([candidate], paths, seen)[0]
-
-    def _fit(self, name: str, judges: tuple[int, ...], seen: Evidence) -> Floats | None:
-        cells = self.panel.cells(judges)
-        scores = self._scores.setdefault(judges, {})
-        try:
-            p = fitted(FAMILIES[name], cells, seen, scores)
-        except StatisticsError:
-            return None
-        return p[cells.of_pattern]
-
-
-def choose(
-    panel: Panel,
-    roles: Sequence[Roles],
-    votes: Floats,
-    settings: Settings,
-    rng: np.random.Generator,
-    fitter: Fitter | None = None,
-) -> Choice:
-    """Choose from the menu on the validation rows of all rotations.
-
-    Args:
-        panel: the panel.
-        roles: rotations.
-        votes: (P,), votes that may be looked at, for models of votes alone.
-        settings: the menu.
-        rng: of random paths.
-        fitter: kept fits of the same votes.
-
-    Raises:
-        StatisticsError: not even majority can be fitted.
-    """
-    fitter = fitter or Fitter(panel, settings)
-    candidates = settings.candidates(panel.n_judges)
-    parts = [_rotation(panel, role, votes, fitter, candidates, rng) for role in roles]
-    losses = np.concatenate([part[0] for part in parts], axis=1)
-    earned = np.concatenate([part[1] for part in parts], axis=1)
-    rows = np.concatenate([role.validation for role in roles])
-    risks = losses.mean(axis=1)
-    if np.isnan(risks).all():
-        raise StatisticsError("no candidate of the menu can be fitted to these votes")
-    best = int(np.nanargmin(risks))
-    groups = panel.group[rows]
-    guard = settings.guard
-    if guard is None:
-        guard = FIRM if len(np.unique(groups)) < FEW else EASY
-    chosen = best if guard == -np.inf else _guarded(losses, earned, groups, guard)
-    gain, error = paired_gain(losses[0] - losses[best], panel.group[rows])
-    sizes = [len(np.unique(panel.group[role.validation])) for role in roles]
-    return Choice(candidates, losses, rows, chosen, best, gain, error, min(sizes))
-
-
-def _guarded(losses: Floats, earned: Floats, groups: Index, errors: float) -> int:
-    """The least risk, if its gain over majority is no noise; else majority.
-
-    An easy guard looks among those that are right as often as majority. A firm one tests the
-    winner alone, for its verdicts too, by one standard error: of hundreds of candidates some
-    are right more often by luck, and a better probability is no reason to overturn verdicts.
-    """
-    firm = errors > EASY
-    usable = ~np.isnan(losses).any(axis=1)
-    if not firm:
-        usable &= earned.mean(axis=1) >= earned[0].mean() - 1e-12
-    first = int(np.argmin(np.where(usable, losses.mean(axis=1), np.inf)))
-    gain, error = paired_gain(losses[0] - losses[first], groups)
-    more, noise = paired_gain(earned[first] - earned[0], groups)
-    trusted = gain > errors * error and (not firm or more >= noise)
-    return first if trusted else 0
-
-
-def _rotation(
-    panel: Panel,
-    role: Roles,
-    votes: Floats,
-    fitter: Fitter,
-    candidates: Sequence[Candidate],
-    rng: np.random.Generator,
-) -> Floats:
-    """Losses and credits (2, M, n) of one rotation; each block enters only where its role allows."""
-    selection = panel.rows(role.selection).evidence(panel.n_patterns)
-    paths = fitter.paths(selection, len(role.calibration), rng)
-    seen = panel.rows(role.calibration).evidence(panel.n_patterns, votes)
-    judged = panel.rows(role.validation)
-    found = fitter.all(candidates, paths, seen)
-    nothing = np.full(len(judged.pattern), np.nan)
-    loss = fitter.settings.loss
-    return np.stack(
-        [
-            [nothing if p is None else judged.losses(p, loss) for p in found],
-            [nothing if p is None else judged.credits(p) for p in found],
-        ]
-    )
-
-
-def paired_gain(gains: Floats, groups: Index) -> tuple[float, float]:
-    """Mean of the gains of rows, and its standard error clustered by source."""
-    mean = float(gains.mean())
-    code = np.unique(groups, return_inverse=True)[1]
-    totals = np.bincount(code, gains - mean)
-    if len(totals) < 2:
-        return mean, float("inf")
-    scale = len(totals) / (len(totals) - 1)
-    return mean, float(np.sqrt(scale * (totals**2).sum()) / len(gains))
+    judges: tuple[int, ...]
+    weight: float
 
 
 @dataclass(frozen=True)
 class Deployed:
-    """A candidate fitted to all training rows.
+    """What was chosen, fitted to all training rows.
 
     Attributes:
+        candidate: the heaviest.
         judges: those it asks, in order.
-        p: (P, C), its predictions by pattern of the whole panel.
+        members: all of them, the heaviest first; weights add up to one.
+        p: (P, C), their mean prediction by pattern of the whole panel.
     """
 
     candidate: Candidate
     judges: tuple[int, ...]
+    members: tuple[Member, ...]
     p: Floats = field(repr=False)
+
+    @property
+    def asked(self) -> tuple[int, ...]:
+        """Every judge that a member asks, those of the heaviest first."""
+        return tuple(dict.fromkeys([*self.judges, *(j for m in self.members for j in m.judges)]))
 
 
 @dataclass(frozen=True)
@@ -290,7 +84,7 @@ class Outcome:
 
     Attributes:
         choice: on validation rows.
-        deployed: the chosen candidate, fitted.
+        deployed: what was chosen, fitted.
         test: of it.
         majority: of uniform majority with its plain vote shares.
         by_family: of the candidate of each family with the least validation risk.
@@ -316,15 +110,63 @@ class Outcome:
     gains: Floats = field(repr=False)
 
 
+@dataclass(frozen=True)
+class Learnt:
+    """A choice and its fits to all training rows.
+
+    Attributes:
+        found: predictions of each candidate of the menu by pattern; None where refused or not
+            wanted.
+        seen: evidence they were fitted to.
+    """
+
+    choice: Choice
+    deployed: Deployed
+    paths: Mapping[str, Path]
+    seen: Evidence
+    found: Sequence[Floats | None] = field(repr=False)
+
+
+def learn(
+    panel: Panel,
+    train: Index,
+    roles: Sequence[Roles],
+    votes: Floats,
+    settings: Settings,
+    rng: np.random.Generator,
+    *,
+    whole_menu: bool = False,
+) -> Learnt:
+    """Choose on some labelled rows, and fit what is chosen to them.
+
+    Args:
+        panel: the panel.
+        train: the rows; no label of any other is looked at.
+        roles: their rotations.
+        votes: (P,), votes that may be looked at, labelled or not.
+        settings: the menu.
+        rng: of random paths and of the bootstrap behind the weights.
+        whole_menu: fit the candidates that are not deployed, too.
+
+    Raises:
+        StatisticsError: nothing of the menu can be fitted.
+    """
+    fitter = Fitter(panel, settings)
+    choice = choose(panel, roles, votes, settings, rng, fitter)
+    paths, seen = final_evidence(panel, train, roles, votes, fitter, rng)
+    wanted = [
+        c for c, w in zip(choice.candidates, choice.weights, strict=True) if whole_menu or w > 0
+    ]
+    fits = dict(zip(wanted, fitter.all(wanted, paths, seen), strict=True))
+    found = [fits.get(candidate) for candidate in choice.candidates]
+    return Learnt(choice, deploy(choice, paths, found), paths, seen, found)
+
+
 def evaluate(panel: Panel, split: Split, settings: Settings, rng: np.random.Generator) -> Outcome:
     """Choose and fit on the training rows of a split; measure on its sealed test block."""
-    fitter = Fitter(panel, settings)
-    choice = choose(panel, split.roles, split.seen, settings, rng, fitter)
-    paths, seen = final_evidence(panel, split.train, split.roles, split.seen, fitter, rng)
-    found = fitter.all(choice.candidates, paths, seen)
+    learnt = learn(panel, split.train, split.roles, split.seen, settings, rng, whole_menu=True)
+    choice, deployed, found = learnt.choice, learnt.deployed, learnt.found
     sealed = panel.seal(split.test)
-    place = choice.chosen
-    deployed = _deployed(choice.candidates[place], paths, found[place])
     by_family = {}
     for family in settings.families:
         own = [
@@ -344,10 +186,10 @@ def evaluate(panel: Panel, split: Split, settings: Settings, rng: np.random.Gene
         majority=sealed.measure(plain, verdicts(plain)),
         by_family=by_family,
         risks=risks,
-        pressure=pressure(panel, deployed.judges, seen, sealed.patterns),
+        pressure=pressure(panel, deployed.judges, learnt.seen, sealed.patterns),
         pressures={
-            (path.name, k): pressure(panel, judges, seen, sealed.patterns)
-            for path in paths.values()
+            (path.name, k): pressure(panel, judges, learnt.seen, sealed.patterns)
+            for path in learnt.paths.values()
             for k, judges in path.panels.items()
         },
         n_train=len(split.train),
@@ -379,10 +221,39 @@ def final_evidence(
     return fitter.paths(selection, len(role.calibration), rng), seen
 
 
-def _deployed(candidate: Candidate, paths: Mapping[str, Path], p: Floats | None) -> Deployed:
-    if p is None:
-        raise StatisticsError(f"{candidate.family} cannot be fitted to all training rows")
-    return Deployed(candidate, paths[candidate.path].panels[candidate.k], p)
+def deploy(choice: Choice, paths: Mapping[str, Path], found: Sequence[Floats | None]) -> Deployed:
+    """The chosen candidates as one map.
+
+    Args:
+        choice: on validation rows.
+        paths: of all training rows.
+        found: predictions of each candidate of the menu, fitted to these; those of weight 0 are
+            not looked at.
+
+    Raises:
+        StatisticsError: none of the chosen can be fitted to all training rows.
+    """
+    weights: dict[tuple[str, tuple[int, ...]], float] = {}
+    total, mean = 0.0, None
+    for place in np.argsort(-choice.weights, kind="stable").tolist():
+        weight, p = float(choice.weights[place]), found[place]
+        if weight == 0 or p is None:
+            continue
+        candidate = choice.candidates[place]
+        key = (candidate.family, judges_of(candidate, paths))
+        weights[key] = weights.get(key, 0.0) + weight
+        mean = weight * p if mean is None else mean + weight * p
+        total += weight
+    if mean is None:
+        raise StatisticsError(f"{choice.candidate.family} cannot be fitted to all training rows")
+    members = [Member(family, judges, w / total) for (family, judges), w in weights.items()]
+    first = choice.candidate
+    return Deployed(
+        first,
+        paths[first.path].panels[first.k],
+        tuple(sorted(members, key=lambda m: -m.weight)),
+        np.asarray(mean / total),
+    )
 
 
 def plain_majority(panel: Panel) -> Floats:

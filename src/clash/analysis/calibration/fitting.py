@@ -1,0 +1,116 @@
+"""Choosing and fitting what is deployed, on the labels of a votes file or run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+import clash
+from clash.analysis.calibration.calibrator import (
+    SCHEMA,
+    Calibrator,
+    Held,
+    Map,
+    Pattern,
+    Training,
+    confidence,
+)
+from clash.stats.selection import blocks
+from clash.stats.selection.selector import Settings, learn
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from clash.analysis.calibration.frame import Frame
+    from clash.analysis.encode import Votes
+    from clash.stats.selection.panel import Cells, Evidence, Panel
+
+    Floats = NDArray[np.float64]
+
+CONTROL_SHARE = 0.3
+"""Labelled sources that the map is not fitted to, so that a risk can be promised by them."""
+
+
+def fit(
+    votes: Votes,
+    frame: Frame,
+    panel: Panel,
+    settings: Settings,
+    *,
+    seed: int,
+    models: Mapping[str, str] | None = None,
+    templates: str | None = None,
+) -> Calibrator:
+    """Choose and fit on seven tenths of the labelled sources; hold the rest for the risk.
+
+    Raises:
+        StatisticsError: too few sources.
+    """
+    rng = np.random.default_rng([seed, 3])
+    known = np.flatnonzero(panel.labelled)
+    ours, held = blocks.divide(panel.group[known], (1 - CONTROL_SHARE, CONTROL_SHARE), rng)
+    train, control = known[ours], known[held]
+    roles = blocks.deal(panel.group, train, blocks.Plan(), rng)
+    seen = panel.votes(np.setdiff1d(np.arange(panel.n_rows), control))
+    learnt = learn(panel, train, roles, seen, settings, rng)
+    choice, chosen = learnt.choice, learnt.deployed
+    candidate, asked = chosen.candidate, chosen.asked
+    cells = panel.cells(asked)
+    return Calibrator(
+        schema=SCHEMA,
+        clash=clash.__version__,
+        target=frame.target,
+        path=candidate.path,
+        k=candidate.k,
+        family=candidate.family,
+        judges=list(frame.judges),
+        asked=[frame.judges[j] for j in asked],
+        maps=[
+            Map(family=m.family, judges=[asked.index(j) for j in m.judges], weight=m.weight)
+            for m in chosen.members
+        ],
+        models=None if models is None else {j: models[j] for j in frame.judges if j in models},
+        templates=templates,
+        low=frame.low,
+        high=frame.high,
+        training=Training(
+            source=votes.source.rpartition("/")[2],
+            n=len(train),
+            sources=len(np.unique(panel.group[train])),
+            seed=seed,
+            validation_risk=_finite(choice.validation_risk),
+            majority_risk=_finite(choice.risks[0]),
+        ),
+        patterns=_patterns(cells, learnt.seen.on(cells)),
+        control=_held(panel, control, chosen.p, rng),
+    )
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
+
+
+def _patterns(cells: Cells, seen: Evidence) -> list[Pattern]:
+    used = np.flatnonzero(seen.votes > 0)
+    return [
+        Pattern(
+            votes=[None if np.isnan(v) else float(v) for v in cells.values[cell]],
+            n=float(seen.n[cell]),
+            s=[float(s) for s in seen.s[cell]],
+            seen=float(seen.votes[cell]),
+        )
+        for cell in used
+    ]
+
+
+def _held(panel: Panel, rows: NDArray[np.intp], p: Floats, rng: np.random.Generator) -> Held:
+    """One row of each held source, at random: copies of a row are not exchangeable draws."""
+    order = rng.permutation(rows)
+    _, first = np.unique(panel.group[order], return_index=True)
+    chosen = panel.rows(order[first])
+    sure = confidence(p)[chosen.pattern]
+    wrong = chosen.credits(p) < 1
+    return Held(n=len(first), wrong=sorted(float(c) for c in sure[wrong]))

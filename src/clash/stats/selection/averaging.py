@@ -1,0 +1,97 @@
+"""Weights for deploying many candidates together, by how each predicted rows it had not seen.
+
+Of hundreds of candidates that are nearly as good as each other, a hundred labels choose one by
+luck. Their average is better than most of them, and better calibrated than any.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from clash.stats.selection.families import AVERAGED
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from clash.stats.selection.menu import Candidate
+    from clash.stats.selection.metrics import Loss
+    from clash.stats.selection.panel import Floats, Index
+
+    Bools = NDArray[np.bool_]
+
+DRAWS = 200
+"""Bayesian bootstrap draws of the sources."""
+SHARE = 1 / 3
+"""Weight, before any label, of majority, of the average of families on the whole panel, and of
+everything else together."""
+KEPT = 0.99
+"""Share of the weight that is deployed; the tail of the menu would only cost time."""
+_PER_SOURCE: dict[Loss, float] = {"nll": 1.0, "mse": 2.0}
+"""What a loss is worth in log-likelihood: a squared error that of a normal law of variance 1/4."""
+
+
+def prior_weights(candidates: Sequence[Candidate], usable: Bools) -> Floats:
+    """(M,), weights before any validation row was seen; 0 where a candidate was refused.
+
+    A third for majority, a third for the average of families on the most judges, a third shared
+    by the menu: the one guard of this selector. A part whose candidates are missing passes its
+    share on.
+    """
+    out = np.where(usable, SHARE / max(int(usable.sum()), 1), 0.0)
+    if usable[0]:
+        out[0] += SHARE
+    ks = [
+        c.k if c.family == AVERAGED and ok else 0 for c, ok in zip(candidates, usable, strict=True)
+    ]
+    if max(ks) > 0:
+        out[int(np.argmax(ks))] += SHARE
+    return np.asarray(out / out.sum())
+
+
+def posterior_weights(
+    losses: Floats,
+    groups: Index,
+    prior: Floats,
+    loss: Loss,
+    rng: np.random.Generator,
+) -> Floats:
+    """(M,), pseudo-BMA+: the prior times exp(-total loss), averaged over bootstraps of sources.
+
+    The bootstrap keeps a candidate that won by a few rows from taking everything. A source
+    counts once, whatever its copies. Source: Yao, Vehtari, Simpson and Gelman, Using Stacking to
+    Average Bayesian Predictive Distributions (2018), section 3.4, with validation losses for
+    leave-one-out ones.
+
+    Args:
+        losses: (M, n), of each candidate on each validation row; NaN where refused.
+        groups: (n,), source of each row.
+        prior: (M,), 0 where refused.
+        loss: what ``losses`` are.
+        rng: of the bootstrap.
+    """
+    usable = prior > 0
+    order = np.argsort(groups, kind="stable")
+    starts = np.flatnonzero(np.diff(groups[order], prepend=groups[order[0]] - 1))
+    counts = np.diff(np.append(starts, len(order)))
+    by_source = np.add.reduceat(losses[usable][:, order], starts, axis=1) / counts
+    n = len(starts)
+    draws = rng.dirichlet(np.ones(n), DRAWS)
+    logs = np.log(prior[usable]) - _PER_SOURCE[loss] * n * (draws @ by_source.T)
+    share = np.exp(logs - logs.max(axis=1, keepdims=True))
+    share /= share.sum(axis=1, keepdims=True)
+    out = np.zeros(len(prior))
+    out[usable] = share.mean(axis=0)
+    return _kept(out)
+
+
+def _kept(weights: Floats) -> Floats:
+    """The heaviest, up to ``KEPT`` of the weight."""
+    order = np.argsort(-weights, kind="stable")
+    most = int(np.searchsorted(np.cumsum(weights[order]), KEPT)) + 1
+    out = np.zeros_like(weights)
+    out[order[:most]] = weights[order[:most]]
+    return np.asarray(out / out.sum())

@@ -1,0 +1,196 @@
+"""What validation rows make of the menu: weights of all candidates, or the best of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from clash.errors import StatisticsError
+from clash.stats.selection.averaging import posterior_weights, prior_weights
+from clash.stats.selection.fitter import Fitter
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from clash.stats.selection.blocks import Roles
+    from clash.stats.selection.menu import Candidate, Settings
+    from clash.stats.selection.panel import Floats, Index, Panel
+
+FEW, FIRM, EASY = 200, 2.0, 1.0
+"""A hundred rows that choose one of hundreds of candidates flatter the winner."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What validation rows made of the menu.
+
+    Attributes:
+        candidates: the menu.
+        losses: (M, n), loss of each candidate on each validation row; NaN where it was refused.
+        rows: (n,), the rows.
+        weights: (M,), of each in what is deployed; all on one place where one is.
+        chosen: place of the heaviest.
+        best: place of the one with the least risk, whether or not it is deployed.
+        gain: how much less the best loses than majority does.
+        gain_se: its standard error, clustered by source.
+        n_validation: sources in one validation block, for theorem 1.
+    """
+
+    candidates: Sequence[Candidate]
+    losses: Floats = field(repr=False)
+    rows: Index = field(repr=False)
+    weights: Floats = field(repr=False)
+    chosen: int
+    best: int
+    gain: float
+    gain_se: float
+    n_validation: int
+
+    @property
+    def risks(self) -> Floats:
+        """(M,), mean loss; NaN where refused."""
+        return np.asarray(self.losses.mean(axis=1))
+
+    @property
+    def validation_risk(self) -> float:
+        """Mean loss of the deployed, by weight: an upper bound of the loss of their mean."""
+        used = self.weights > 0
+        return float(self.weights[used] @ self.risks[used])
+
+    @property
+    def candidate(self) -> Candidate:
+        """The one to deploy, or the heaviest of those that are."""
+        return self.candidates[self.chosen]
+
+    @property
+    def guarded(self) -> bool:
+        """Whether one was to be deployed, and the best was turned away for lack of evidence."""
+        return float(self.weights[self.chosen]) == 1.0 and self.chosen != self.best
+
+    def best_of(self, places: Sequence[int]) -> int | None:
+        """The one of these with the least risk; None where all were refused."""
+        risks = self.risks[list(places)]
+        return None if np.isnan(risks).all() else int(places[int(np.nanargmin(risks))])
+
+
+def choose(
+    panel: Panel,
+    roles: Sequence[Roles],
+    votes: Floats,
+    settings: Settings,
+    rng: np.random.Generator,
+    fitter: Fitter | None = None,
+) -> Choice:
+    """Choose from the menu on the validation rows of all rotations.
+
+    Args:
+        panel: the panel.
+        roles: rotations.
+        votes: (P,), votes that may be looked at, for models of votes alone.
+        settings: the menu.
+        rng: of random paths.
+        fitter: kept fits of the same votes.
+
+    Raises:
+        StatisticsError: not even majority can be fitted.
+    """
+    fitter = fitter or Fitter(panel, settings)
+    candidates = settings.candidates(panel.n_judges)
+    parts = [_rotation(panel, role, votes, fitter, candidates, rng) for role in roles]
+    losses = np.concatenate([part.losses for part in parts], axis=1)
+    earned = np.concatenate([part.earned for part in parts], axis=1)
+    rows = np.concatenate([role.validation for role in roles])
+    risks = losses.mean(axis=1)
+    if np.isnan(risks).all():
+        raise StatisticsError("no candidate of the menu can be fitted to these votes")
+    best = int(np.nanargmin(risks))
+    groups = panel.group[rows]
+    weights = (
+        _one(losses, earned, groups, best, settings.guard)
+        if settings.combine == "one"
+        else posterior_weights(
+            losses, groups, prior_weights(candidates, ~np.isnan(risks)), settings.loss, rng
+        )
+    )
+    gain, error = paired_gain(losses[0] - losses[best], groups)
+    sizes = [len(np.unique(panel.group[role.validation])) for role in roles]
+    chosen = int(np.argmax(weights))
+    return Choice(candidates, losses, rows, weights, chosen, best, gain, error, min(sizes))
+
+
+def _one(losses: Floats, earned: Floats, groups: Index, best: int, guard: float | None) -> Floats:
+    """(M,), all weight on the best that the guard lets through."""
+    if guard is None:
+        guard = FIRM if len(np.unique(groups)) < FEW else EASY
+    out = np.zeros(len(losses))
+    out[best if guard == -np.inf else _guarded(losses, earned, groups, guard)] = 1.0
+    return out
+
+
+def _guarded(losses: Floats, earned: Floats, groups: Index, errors: float) -> int:
+    """The least risk, if its gain over majority is no noise; else majority.
+
+    An easy guard looks among those that are right as often as majority. A firm one tests the
+    winner alone, for its verdicts too, by one standard error: of hundreds of candidates some
+    are right more often by luck, and a better probability is no reason to overturn verdicts.
+    """
+    firm = errors > EASY
+    usable = ~np.isnan(losses).any(axis=1)
+    if not firm:
+        usable &= earned.mean(axis=1) >= earned[0].mean() - 1e-12
+    first = int(np.argmin(np.where(usable, losses.mean(axis=1), np.inf)))
+    gain, error = paired_gain(losses[0] - losses[first], groups)
+    more, noise = paired_gain(earned[first] - earned[0], groups)
+    trusted = gain > errors * error and (not firm or more >= noise)
+    return first if trusted else 0
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """One rotation's validation rows.
+
+    Attributes:
+        losses: (M, n), of each candidate on each row; NaN where refused.
+        earned: (M, n), credit of its verdicts, which only the guard looks at; else (0, n).
+    """
+
+    losses: Floats
+    earned: Floats
+
+
+def _rotation(
+    panel: Panel,
+    role: Roles,
+    votes: Floats,
+    fitter: Fitter,
+    candidates: Sequence[Candidate],
+    rng: np.random.Generator,
+) -> _Judged:
+    """Fit and validate once; each block enters only where its role allows."""
+    settings = fitter.settings
+    selection = panel.rows(role.selection).evidence(panel.n_patterns)
+    paths = fitter.paths(selection, len(role.calibration), rng)
+    seen = panel.rows(role.calibration).evidence(panel.n_patterns, votes)
+    judged = panel.rows(role.validation)
+    found = fitter.all(candidates, paths, seen)
+    losses = np.full((len(found), len(judged.pattern)), np.nan)
+    earned = losses[:0] if settings.combine == "average" else losses.copy()
+    for place, p in enumerate(found):
+        if p is not None:
+            losses[place] = judged.losses(p, settings.loss)
+            if len(earned):
+                earned[place] = judged.credits(p)
+    return _Judged(losses, earned)
+
+
+def paired_gain(gains: Floats, groups: Index) -> tuple[float, float]:
+    """Mean of the gains of rows, and its standard error clustered by source."""
+    mean = float(gains.mean())
+    code = np.unique(groups, return_inverse=True)[1]
+    totals = np.bincount(code, gains - mean)
+    if len(totals) < 2:
+        return mean, float("inf")
+    scale = len(totals) / (len(totals) - 1)
+    return mean, float(np.sqrt(scale * (totals**2).sum()) / len(gains))
