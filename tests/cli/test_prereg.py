@@ -38,7 +38,9 @@ def test_a_run_that_keeps_the_plan_has_no_deviation(plan: Path, tmp_path: Path, 
 def test_every_deviation_is_named(plan: Path, tmp_path: Path, capsys) -> None:
     base = ["--out", str(tmp_path), "--prereg", str(plan), "-q", "--seed", "7"]
     assert run(["eval", QUICKSTART, "--run-id", "other", "-n", "20", "--both-orders", *base]) == 0
-    assert "Registration: 3 deviations" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "Registration: 3 deviations" in out
+    assert json.loads(plan.read_text())["sha256"] in out
     found = {
         d["what"]: (d["planned"], d["done"]) for d in _report(tmp_path / "other")["deviations"]
     }
@@ -47,7 +49,32 @@ def test_every_deviation_is_named(plan: Path, tmp_path: Path, capsys) -> None:
         "seed": ("42", "7"),
         "prompts judged": ("32", "20"),
     }
-    assert "seed | 42 | 7" in (tmp_path / "other" / "report.md").read_text()
+    markdown = (tmp_path / "other" / "report.md").read_text()
+    assert "seed | 42 | 7" in markdown
+    page = (tmp_path / "other" / "report.html").read_text()
+    assert '<h2 id="registration-title">Registration</h2>' in page
+    assert page.index("registration-title") < page.index("result-title")
+    assert "<td>prompts judged</td><td>32</td><td>20</td>" in page
+    sealed = json.loads(plan.read_text())["sha256"]
+    assert all(sealed in text for text in (markdown, page))
+
+
+def test_a_plan_of_before_looks_were_registered_keeps_its_hash(plan: Path, tmp_path: Path) -> None:
+    content = json.loads(plan.read_text())
+    assert "looks" not in content["plan"]
+    assert run(["prereg", "--check", str(plan)]) == 0
+
+
+def test_other_looks_than_registered_are_a_deviation(tmp_path: Path, capsys) -> None:
+    plan = tmp_path / "p.json"
+    rule = ["--until", "ci<0.5", "--sequential", "pocock"]
+    assert run(["prereg", QUICKSTART, "--out", str(plan), *rule, "--looks", "4"]) == 0
+    assert "ci<0.5 (pocock, 4 looks)" in capsys.readouterr().out
+    base = ["--out", str(tmp_path), "--prereg", str(plan), "-q", "--run-id", "u"]
+    assert run(["eval", QUICKSTART, *rule, "--looks", "8", *base]) == 0
+    assert _report(tmp_path / "u")["deviations"] == [
+        {"what": "looks planned", "planned": "4", "done": "8"}
+    ]
 
 
 def test_reruns_are_held_to_it_too(plan: Path, tmp_path: Path, capsys) -> None:

@@ -100,3 +100,57 @@ def test_little_data_is_endless_and_a_wrong_plan_refused() -> None:
         group_sequential([1.0, 2.0], None, 7, FIFTHS)
     with pytest.raises(StatisticsError):
         always_valid([1.0], planned=0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "shares",
+    [[0.5, 0.0, 0.5], [0.1, 0.0, 0.9], [0.03, 0.0, 0.97], [0.0, 0.9, 0.1], [0.02, 0.96, 0.02]],
+    ids=["even", "lopsided", "hardly ever lost", "ties and wins", "hardly ever decided"],
+)
+def test_shares_miss_the_truth_at_any_look_as_seldom_as_they_say(shares) -> None:
+    """Losses, ties and wins of 40 prompts, three items each, looked at five times."""
+    rng = np.random.default_rng(7)
+    values, planned, runs = np.array([0.0, 0.5, 1.0]), [8, 16, 24, 32, 40], 150
+    truth = float(values @ shares)
+    missed = dict.fromkeys(("always-valid", "obrien-fleming", "pocock"), 0)
+    for _ in range(runs):
+        x = np.repeat(rng.choice(values, size=40, p=shares), 3)
+        codes = np.repeat(np.arange(40), 3)
+        for name in missed:
+            missed[name] += any(_misses(x[: 3 * n], codes[: 3 * n], at, name, truth)
+                                for at, n in enumerate(planned))  # fmt: skip
+    # 5% of 150 runs, and two standard errors more.
+    assert all(count / runs < 0.086 for count in missed.values())
+
+
+def _misses(x, codes, at: int, name: str, truth: float) -> bool:
+    if name == "always-valid":
+        found = always_valid(x, codes, planned=20, share=True)
+    else:
+        found = group_sequential(x, codes, at, FIFTHS, spending=name, share=True)
+    return found.excludes(truth)
+
+
+def test_wins_in_a_row_are_no_certainty() -> None:
+    """No spread at all is not an interval without length, for a stopping rule would stop there."""
+    for found in (
+        always_valid(np.ones(13), share=True),
+        group_sequential(np.ones(13), None, 4, FIFTHS, share=True),
+        group_sequential(np.full(13, 0.5), None, 4, FIFTHS, share=True),
+    ):
+        assert 0 <= found.low <= found.estimate <= found.high <= 1
+        assert found.high - found.low > 0.2
+    assert (always_valid([1.0], share=True).low, always_valid([1.0], share=True).high) == (0, 1)
+    with pytest.raises(StatisticsError):
+        always_valid([0.5, 1.5], share=True)
+
+
+def test_smoothing_is_agresti_and_coulls() -> None:
+    """One look at independent wins and losses: their interval, by hand (there with z = 1.96)."""
+    found = group_sequential([1.0] * 60 + [0.0] * 20, None, 0, [1.0], share=True)
+    z = 1.9905  # of Student with 79 degrees of freedom
+    n = 80 + z * z
+    middle = (60 + z * z / 2) / n
+    reach = z * math.sqrt(middle * (1 - middle) / n)
+    assert (found.low, found.high) == pytest.approx((middle - reach, middle + reach), abs=2e-3)

@@ -41,7 +41,8 @@ class Registration(BaseModel):
         clustering: the unit that intervals are clustered by.
         effect: smallest difference of interest; ``alpha`` two-sided; ``power`` planned.
         items: prompts planned.
-        stopping: ``fixed`` (all items, one look), or a rule as ``ci<0.1`` with ``sequential``.
+        stopping: ``fixed`` (all items, one look), or a rule as ``ci<0.1`` with ``sequential``
+            and the ``looks`` planned (null in plans of before these were registered).
         prompts: SHA-256 of the prompts file; null where it is not settled.
         order: both orders shown, a shuffle for each judge, as configured.
     """
@@ -63,6 +64,7 @@ class Registration(BaseModel):
     items: int = Field(gt=0)
     stopping: str = "fixed"
     sequential: str | None = None
+    looks: int | None = None
     prompts: str | None = None
     criteria: str
     both_orders: bool
@@ -86,7 +88,7 @@ class Frozen:
 
     def as_json(self) -> dict[str, Any]:
         """The content of the file."""
-        return {"plan": self.plan.model_dump(), "frozen": self.frozen, "sha256": self.sha256}
+        return {"plan": _content(self.plan), "frozen": self.frozen, "sha256": self.sha256}
 
 
 def freeze(plan: Registration, when: str) -> Frozen:
@@ -94,8 +96,22 @@ def freeze(plan: Registration, when: str) -> Frozen:
     return Frozen(plan, when, _hash(plan, when))
 
 
+def _content(plan: Registration) -> dict[str, Any]:
+    """What is written and hashed; a plan that knew of no looks keeps its hash."""
+    content = plan.model_dump()
+    return {name: value for name, value in content.items() if name != "looks" or value is not None}
+
+
+def stopping(plan: Registration) -> str:
+    """The stopping rule in words."""
+    if plan.stopping == "fixed":
+        return "fixed, all prompts judged once"
+    looks = "" if plan.looks is None else f", {plan.looks} looks"
+    return f"{plan.stopping} ({plan.sequential}{looks})"
+
+
 def _hash(plan: Registration, when: str) -> str:
-    content = {"plan": plan.model_dump(), "frozen": when}
+    content = {"plan": _content(plan), "frozen": when}
     text = json.dumps(content, sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -149,11 +165,16 @@ class Deviation:
 
 @dataclass(frozen=True)
 class Conformity:
-    """A run against its registration."""
+    """A run against its registration.
+
+    Attributes:
+        stopping: the registered stopping rule in words.
+    """
 
     sha256: str
     frozen: str
     plan: dict[str, Any]
+    stopping: str
     deviations: tuple[Deviation, ...]
 
 
@@ -167,7 +188,11 @@ def conformity(data: RunData) -> Conformity | None:
         return None
     found = parse(content)
     return Conformity(
-        found.sha256, found.frozen, found.plan.model_dump(), tuple(_deviations(found, data))
+        found.sha256,
+        found.frozen,
+        found.plan.model_dump(),
+        stopping(found.plan),
+        tuple(_deviations(found, data)),
     )
 
 
@@ -236,6 +261,8 @@ def _extent(plan: Registration, data: RunData) -> Iterator[Deviation]:
         yield Deviation("stopping rule", plan.stopping, done)
     if done != "fixed" and rule.get("sequential") != plan.sequential:
         yield Deviation("price of peeking", str(plan.sequential), str(rule.get("sequential")))
+    if done != "fixed" and plan.looks not in (None, rule.get("looks_planned")):
+        yield Deviation("looks planned", str(plan.looks), str(rule.get("looks_planned")))
     early = done != "fixed" and bool(rule.get("met")) and judged <= plan.items
     if judged != plan.items and not early:
         yield Deviation("prompts judged", str(plan.items), str(judged))

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from clash.analysis.prereg import Frozen
-    from clash.records import Criteria, Kind, Label
+    from clash.records import Criteria, Kind, Label, Pooled
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,7 @@ class Origin:
         parent: the run that this one repeats.
         seeds: beside the run's own.
         registration: the plan that the run is held to.
+        stopping: the rule of ``--until``; ``pool`` the items it may come to.
     """
 
     labels: tuple[Label, ...] = ()
@@ -64,6 +65,8 @@ class Origin:
     seeds: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     registration: Frozen | None = None
+    stopping: Mapping[str, Any] | None = None
+    pool: tuple[Pooled, ...] = ()
 
 
 def prepare(
@@ -179,14 +182,21 @@ def begin(
         registration=origin.registration.as_json() if origin.registration else None,
         versions=versions(),
         git=git_state(),
-        counts={"items": len(made.items), "injected": len(made.responses)},
+        stopping=None if origin.stopping is None else dict(origin.stopping),
+        counts=_promised(made, origin),
         started=now(),
         notes=[*prepared.resolved.notes, *prompts.warnings, *origin.notes, *doubts],
     )
     writer = RunWriter.create(out, name, manifest)
-    for record in (*made.items, *made.responses, *origin.labels):
+    for record in (*made.items, *made.responses, *origin.labels, *origin.pool):
         writer.append(record)
     return writer
+
+
+def _promised(made: Plan, origin: Origin) -> dict[str, int]:
+    """Records that are written before the first call: fewer of them are a run cut short."""
+    counts = {"items": len(made.items), "injected": len(made.responses)}
+    return counts if origin.stopping is None else {**counts, "pool": len(origin.pool)}
 
 
 def _without_places(config: Config) -> Config:
@@ -247,11 +257,17 @@ def replan(
     resolved = resolve(config, environ)
     prompts = recorded(folder)
     found = {"items": len(prompts.items), "injected": len(prompts.responses)}
+    if manifest.counts.get("pool"):
+        found["pool"] = len(folder.pool())
     if any(manifest.counts.get(name, number) != number for name, number in found.items()):
+        words = {"items": "items", "injected": "given responses", "pool": "items in pool.jsonl"}
+        counts = (
+            f"{number} of {manifest.counts.get(name, number)} {words[name]}"
+            for name, number in found.items()
+        )
         raise RunFolderError(
             f"{folder.path}: was killed before it had written down what it is to judge"
-            f" ({found['items']} of {manifest.counts['items']} items,"
-            f" {found['injected']} of {manifest.counts['injected']} given responses)"
+            f" ({', '.join(counts)})"
             "\n  mend: nothing was spent; start it anew"
         )
     made = plan(

@@ -125,7 +125,8 @@ def evaluate(
     """
     from clash.cli import beginning, pipeline
     from clash.cli.prereg import registered
-    from clash.cli.until import judge_until, rule_of
+    from clash.cli.stopping import rule_of
+    from clash.cli.until import judge_until
     from clash.collect.resolve import load_environ
     from clash.store.folder import RunFolder
 
@@ -154,11 +155,12 @@ def evaluate(
     )
     labels = earlier.labels() if earlier is not None and prompts is None else ()
     origin = beginning.Origin(labels=tuple(labels), registration=registered(prereg))
-    if until is not None and not dry_run:
+    rule = None if until is None else rule_of(until, sequential, looks)
+    if rule is not None and not dry_run:
         raise typer.Exit(
             judge_until(
                 made,
-                rule_of(until, sequential, looks),
+                rule,
                 environ,
                 kind="eval",
                 out=Path(made.plan.config.out),

@@ -49,6 +49,9 @@ def prereg(
     sequential: Annotated[
         str, typer.Option("--sequential", help="always-valid, obrien-fleming or pocock.")
     ] = "always-valid",
+    looks: Annotated[
+        int, typer.Option("--looks", min=1, max=50, help="Looks of --until, evenly spaced.")
+    ] = 5,
     note: Annotated[
         str | None, typer.Option("--note", help="Anything else that binds you.")
     ] = None,
@@ -91,6 +94,7 @@ def prereg(
         "power": power,
         "stopping": until or "fixed",
         "sequential": sequential if until else None,
+        "looks": looks if until else None,
         "note": note,
     }
     plan = _registration(prompts, config, overrides, env_file, about, n)
@@ -120,7 +124,7 @@ def _registration(
 ) -> Registration:
     from clash.analysis.prereg import OUTCOMES, Registration, Seat
     from clash.cli import beginning
-    from clash.cli.until import rule_of
+    from clash.cli.stopping import rule_of
     from clash.collect.resolve import load_environ
     from clash.errors import ConfigError
 
@@ -156,6 +160,7 @@ def _registration(
 
 
 def _tell(found: Frozen, path: Path, *, as_json: bool) -> None:
+    from clash.analysis import prereg as registry
     from clash.cli.common import print_json, stdout
 
     if as_json:
@@ -166,7 +171,7 @@ def _tell(found: Frozen, path: Path, *, as_json: bool) -> None:
         f"{len(plan.panel)} judges, {plan.method}; {plan.outcome}"
         + (f" of {plan.primary}" if plan.primary else ""),
         f"{plan.items} prompts; {100 * plan.effect:g} points, alpha {plan.alpha:g},"
-        f" power {plan.power:.0%}; stopping: {plan.stopping}",
+        f" power {plan.power:.0%}; stopping: {registry.stopping(plan)}",
         f"frozen {found.frozen}, sha256 {found.sha256}",
         f"plan: {path}; hold a run to it with `clash eval … --prereg {path}`",
     ]

@@ -23,8 +23,12 @@ def resume(
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
-    """Finish an interrupted run: answered calls are not made again, failed ones are."""
+    """Finish an interrupted run: answered calls are not made again, failed ones are.
+
+    A run with a stopping rule (`eval --until`) goes on with it.
+    """
     from clash.cli import beginning, ending, pipeline
+    from clash.cli.until import goes_on, resume_until
     from clash.collect.resolve import load_environ
     from clash.store.folder import RunFolder
 
@@ -33,7 +37,10 @@ def resume(
     given = {"max_cost": max_cost, "concurrency": concurrency}
     limits = {name: value for name, value in given.items() if value is not None}
     with folder.write() as writer:
-        made = beginning.replan(writer, environ, limits)
-        finished = pipeline.carry_on(writer, made, environ, quiet=quiet)
+        if goes_on(writer.manifest()):
+            finished = resume_until(writer, environ, limits, quiet=quiet or as_json)
+        else:
+            made = beginning.replan(writer, environ, limits)
+            finished = pipeline.carry_on(writer, made, environ, quiet=quiet or as_json)
     ending.tell(finished, as_json=as_json, whole=verbose, quiet=quiet)
     raise typer.Exit(finished.exit_code)

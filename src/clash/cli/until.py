@@ -1,86 +1,39 @@
 """Judge prompts in batches, look after each, and stop when the interval is narrow enough.
 
-Every look is paid for: intervals are always valid, or alpha is spent over planned looks.
+Every look is paid for: intervals are always valid, or alpha is spent over planned looks. What the
+loop knows is in the run folder (the rule and its looks in the manifest, all prompts in
+``pool.jsonl``), so that a run that broke off goes on from there.
 """
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from clash.errors import ConfigError
+from clash.cli.stopping import (
+    NOTE,
+    Look,
+    Rule,
+    ended,
+    outcome,
+    rule_of,
+    sizes_of,
+    stopping,
+    told,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from clash.analysis.rundata import RunData
     from clash.cli.beginning import Origin, Prepared
     from clash.cli.ending import Finished
-    from clash.records import Kind
-    from clash.stats.intervals import Interval
-
-Sequential = Literal["always-valid", "obrien-fleming", "pocock"]
-SEQUENTIAL: tuple[Sequential, ...] = ("always-valid", "obrien-fleming", "pocock")
-LOOKS = 5
-_RULE = re.compile(r"\s*ci\s*<\s*(0?\.\d+)\s*$")
-
-
-@dataclass(frozen=True)
-class Rule:
-    """When to stop.
-
-    Attributes:
-        width: of the interval of the primary candidate's share of points (high - low).
-        looks: how many there are at most, evenly spaced over the prompts.
-    """
-
-    text: str
-    width: float
-    sequential: Sequential
-    looks: int = LOOKS
-
-
-@dataclass(frozen=True)
-class Look:
-    """What one look saw.
-
-    Attributes:
-        candidate: whose share of points is looked at: the first by name unless one is named, so
-            that the data do not choose it.
-        once: width of the interval of a single look at the same data.
-    """
-
-    prompts: int
-    candidate: str
-    interval: Interval
-    once: float
-
-    @property
-    def width(self) -> float:
-        """Of the interval that peeking is paid for in."""
-        return self.interval.high - self.interval.low
-
-
-def rule_of(text: str, sequential: str, looks: int = LOOKS) -> Rule:
-    """A stopping rule, as ``ci<0.1``.
-
-    Raises:
-        ConfigError: it is none.
-    """
-    found = _RULE.match(text)
-    if found is None:
-        raise ConfigError(f"no stopping rule {text!r}", field="--until", mend='--until "ci<0.1"')
-    if sequential not in SEQUENTIAL:
-        raise ConfigError(
-            f"no way {sequential!r} to pay for looks",
-            field="--sequential",
-            mend=f"one of {', '.join(SEQUENTIAL)}",
-        )
-    return Rule(text.strip(), float(found.group(1)), sequential, looks)
+    from clash.records import Kind, Pooled
+    from clash.store.folder import RunWriter
+    from clash.store.manifest import Manifest
 
 
 def judge_until(
@@ -101,149 +54,190 @@ def judge_until(
 
     What it may cost is what all prompts may cost, and ``--max-cost`` holds for the whole.
     """
-    from clash.cli import beginning, ending, estimate, pipeline
+    from clash.cli import beginning, ending, estimate
     from clash.cli.common import say
     from clash.collect.forecast import price
+    from clash.providers import require
 
-    plan = origin.registration.plan if origin.registration else None
-    primary = plan.primary if plan else None
-    shuffled = _shuffled(made)
-    sizes = _sizes(len({item.cluster for item in shuffled.prompts.items}), rule.looks)
+    for ref in made.plan.refs():
+        require(ref, environ)
+    for note in (*made.resolved.notes, *made.prompts.warnings):
+        say(note, style="yellow")
     estimate.check(price(made.plan), made.plan, yes=yes, quiet=quiet or as_json)
-    first = _first(shuffled, sizes[0], environ)
-    looks: list[Look] = []
-    with beginning.begin(first, kind=kind, out=out, run_id=run_id, origin=origin) as writer:
-        writer.save(_with_rule(writer.manifest(), rule, looks))
-        finished = pipeline.carry_on(writer, first.plan, environ, quiet=quiet or as_json)
-        for at, size in enumerate(sizes):
-            if finished.exit_code in (130, 4) or finished.interrupted is not None:
-                break
-            looks.append(_look(finished, rule, at, sizes, primary))
-            say(_told(looks[-1], rule))
-            writer.save(_with_rule(writer.manifest(), rule, looks))
-            if looks[-1].width < rule.width or size == sizes[-1]:
-                break
-            more = _first(shuffled, sizes[at + 1], environ)
-            _append(writer, more)
-            finished = pipeline.carry_on(writer, more.plan, environ, quiet=quiet or as_json)
-        finished = _concluded(writer, finished, rule, looks)
+    pool, first = _pool(made), _first(made, rule.looks, environ)
+    about = replace(origin, stopping=stopping(rule, []), pool=pool)
+    with beginning.begin(first, kind=kind, out=out, run_id=run_id, origin=about) as writer:
+        finished = _go_on(writer, rule, [], environ, {}, quiet=quiet or as_json)
     ending.tell(finished, as_json=as_json, whole=whole, quiet=quiet)
     return finished.exit_code
 
 
-def _shuffled(made: Prepared) -> Prepared:
-    """Prompts in random order, whole clusters together: a part of them is then a fair sample."""
-    items = made.prompts.items
-    clusters = list(dict.fromkeys(item.cluster for item in items))
+def goes_on(manifest: Manifest) -> bool:
+    """Whether a run is one that judges until a rule holds."""
+    return manifest.stopping is not None and bool(manifest.counts.get("pool"))
+
+
+def resume_until(
+    writer: RunWriter, environ: Mapping[str, str], limits: Mapping[str, Any], *, quiet: bool
+) -> Finished:
+    """Go on with the loop where it broke off: same rule, same order, same primary candidate.
+
+    A run whose loop had ended takes its last look again, at what is there then: answers that had
+    failed may be had now.
+
+    Raises:
+        RunFolderError: the run was killed before all of its items were written.
+    """
+    plan = writer.manifest().stopping or {}
+    rule = rule_of(plan["rule"], plan["sequential"], plan["looks_planned"])
+    looks = [Look.read(look) for look in plan["looks"]]
+    return _go_on(writer, rule, looks, environ, limits, quiet=quiet)
+
+
+def _go_on(
+    writer: RunWriter,
+    rule: Rule,
+    looks: list[Look],
+    environ: Mapping[str, str],
+    limits: Mapping[str, Any],
+    *,
+    quiet: bool,
+) -> Finished:
+    from clash.cli import beginning, pipeline
+    from clash.cli.common import say
+
+    pool = writer.pool()
+    sizes = sizes_of(len({part.item.cluster for part in pool}), rule.looks)
+    before, looks = looks, looks[:-1] if ended(rule, looks, sizes) else looks
+    while True:
+        size = sizes[len(looks)]
+        _top_up(writer, pool, size)
+        finished = pipeline.carry_on(
+            writer, beginning.replan(writer, environ, limits), environ, quiet=quiet
+        )
+        if finished.exit_code in (130, 4) or finished.interrupted is not None:
+            return _concluded(writer, finished, rule, max(before, looks, key=len), sizes)
+        looks = [*looks, _look(finished, rule, looks, sizes)]
+        say(told(looks[-1], rule))
+        if ended(rule, looks, sizes):
+            return _concluded(writer, finished, rule, looks, sizes)
+        # Between two batches nothing is sealed: more is to come.
+        unsealed: dict[str, Any] = {"status": "running", "files": {}, "seal": None}
+        writer.save(_with_rule(finished.manifest, rule, looks, **unsealed))
+
+
+def _order(made: Prepared) -> dict[str, int]:
+    """Clusters in random order, whole ones together: a part of them is then a fair sample."""
+    clusters = list(dict.fromkeys(item.cluster for item in made.prompts.items))
     rng = np.random.default_rng(made.plan.config.seed)
-    place = {clusters[old]: new for new, old in enumerate(rng.permutation(len(clusters)))}
-    ordered = tuple(sorted(items, key=lambda item: place[item.cluster]))
-    return replace(made, prompts=replace(made.prompts, items=ordered))
+    return {clusters[old]: new for new, old in enumerate(rng.permutation(len(clusters)))}
 
 
-def _sizes(clusters: int, looks: int) -> list[int]:
-    """Clusters at each look, rising to all."""
-    return sorted({max(1, round(clusters * (at + 1) / looks)) for at in range(looks)})
+def _pool(made: Prepared) -> tuple[Pooled, ...]:
+    """Everything that may be judged, in the order that it is."""
+    from clash.records import Pooled, Response
+
+    place = _order(made)
+    given: dict[str, list[Response]] = {}
+    for response in made.plan.responses:
+        given.setdefault(response.item_id, []).append(response)
+    return tuple(
+        Pooled(item=item, responses=given.get(item.item_id, []))
+        for item in sorted(made.plan.items, key=lambda item: place[item.cluster])
+    )
 
 
-def _first(made: Prepared, clusters: int, environ: Mapping[str, str]) -> Prepared:
+def _first(made: Prepared, looks: int, environ: Mapping[str, str]) -> Prepared:
     """A run of the first clusters only."""
     from clash.cli import beginning
 
-    names = list(dict.fromkeys(item.cluster for item in made.prompts.items))[:clusters]
-    count = sum(item.cluster in names for item in made.prompts.items)
-    return beginning.assemble(made.plan.config, made.prompts.first(count), environ)
+    place = _order(made)
+    size = sizes_of(len(place), looks)[0]
+    items = sorted(made.prompts.items, key=lambda item: place[item.cluster])
+    prompts = replace(made.prompts, items=tuple(items))
+    count = sum(place[item.cluster] < size for item in items)
+    return beginning.assemble(made.plan.config, prompts.first(count), environ)
 
 
-def _append(writer: Any, more: Prepared) -> None:  # noqa: ANN401 - a RunWriter
-    """Items and injected responses that the folder does not hold yet."""
-    there = {item.item_id for item in writer.items()}
-    for item in more.plan.items:
-        if item.item_id not in there:
-            writer.append(item)
-    for response in more.plan.responses:
-        if response.item_id not in there:
-            writer.append(response)
+def _top_up(writer: RunWriter, pool: Sequence[Pooled], clusters: int) -> None:
+    """What the folder does not hold yet of the first clusters, and how much it holds then.
+
+    Nothing is written where the pool is not whole: :func:`~clash.cli.beginning.replan` says so.
+    """
+    manifest = writer.manifest()
+    if len(pool) != manifest.counts["pool"]:
+        return
+    wanted = set(list(dict.fromkeys(part.item.cluster for part in pool))[:clusters])
+    items = {item.item_id for item in writer.items()}
+    given = {(r.item_id, r.candidate) for r in writer.responses() if r.source == "injected"}
+    for part in pool:
+        if part.item.cluster not in wanted:
+            continue
+        if part.item.item_id not in items:
+            items.add(part.item.item_id)
+            writer.append(part.item)
+        for response in part.responses:
+            if (response.item_id, response.candidate) not in given:
+                given.add((response.item_id, response.candidate))
+                writer.append(response)
+    counts = {**manifest.counts, "items": len(items), "injected": len(given)}
+    if counts != manifest.counts:
+        writer.save(manifest.model_copy(update={"counts": counts, "files": {}, "seal": None}))
 
 
-def _look(finished: Finished, rule: Rule, at: int, sizes: list[int], primary: str | None) -> Look:
+def _look(finished: Finished, rule: Rule, before: Sequence[Look], sizes: Sequence[int]) -> Look:
     from clash.analysis.leaderboard import points_table
     from clash.analysis.rundata import RunData
     from clash.stats.intervals import mean_clustered
     from clash.stats.sequential import always_valid, group_sequential
 
-    data = RunData.load(finished.folder)
-    candidate = primary or data.candidates[0]
+    data, at = RunData.load(finished.folder), len(before)
+    candidate = _primary(data, before)
     values = points_table(data)[:, data.candidates.index(candidate)]
     known = ~np.isnan(values)
     clusters = np.array([data.clusters[item.item_id] for item in data.items])[known]
-    once = mean_clustered(values[known], clusters)
     if rule.sequential == "always-valid":
         # Planned for half of the prompts: fixed before the data, and between the looks.
         planned = max(1, sizes[-1] // 2)
-        found = always_valid(values[known], clusters, planned=planned)
+        found = always_valid(values[known], clusters, planned=planned, share=True)
     else:
         shares = [size / sizes[-1] for size in sizes]
-        found = group_sequential(values[known], clusters, at, shares, spending=rule.sequential)
-    return Look(sizes[at], candidate, _within(found), once.high - once.low)
+        found = group_sequential(
+            values[known], clusters, at, shares, spending=rule.sequential, share=True
+        )
+    once = mean_clustered(values[known], clusters)
+    width = min(1.0, once.high) - max(0.0, once.low)
+    return Look(sizes[at], candidate, found.estimate, found.low, found.high, width)
 
 
-def _within(found: Interval) -> Interval:
-    """A share lies in [0, 1], however little is known of it."""
-    return replace(found, low=max(0.0, found.low), high=min(1.0, found.high))
+def _primary(data: RunData, before: Sequence[Look]) -> str:
+    """The candidate looked at before, else the registered one, else the first by name."""
+    plan = (data.manifest.registration or {}).get("plan", {})
+    named = [look.candidate for look in before[:1]] + [plan.get("primary")]
+    return next((name for name in named if name in data.candidates), data.candidates[0])
 
 
-def _told(look: Look, rule: Rule) -> str:
-    found = look.interval
-    return (
-        f"look at {look.prompts} prompts: {look.candidate} {found.estimate:.1%} of the points"
-        f" [{100 * found.low:.1f}, {100 * found.high:.1f}] {found.method}, width {look.width:.3f}"
-        f" against {rule.width:g} (looked at once: {look.once:.3f})"
-    )
+def _with_rule(manifest: Manifest, rule: Rule, looks: Sequence[Look], **more: Any) -> Manifest:  # noqa: ANN401 - any field
+    return manifest.model_copy(update={"stopping": stopping(rule, looks), **more})
 
 
-def _with_rule(manifest: Any, rule: Rule, looks: list[Look]) -> Any:  # noqa: ANN401 - a Manifest
-    """The manifest with the rule, and what every look saw."""
-    last = looks[-1] if looks else None
-    about = {
-        "rule": rule.text,
-        "sequential": rule.sequential,
-        "looks_planned": rule.looks,
-        "met": last is not None and last.width < rule.width,
-        "looks": [
-            {
-                "prompts": look.prompts,
-                "candidate": look.candidate,
-                "estimate": look.interval.estimate,
-                "low": look.interval.low,
-                "high": look.interval.high,
-                "width": look.width,
-                "width_looked_at_once": look.once,
-            }
-            for look in looks
-        ],
-    }
-    return manifest.model_copy(update={"stopping": about})
-
-
-def _concluded(writer: Any, finished: Finished, rule: Rule, looks: list[Look]) -> Finished:  # noqa: ANN401 - a RunWriter
+def _concluded(
+    writer: RunWriter,
+    finished: Finished,
+    rule: Rule,
+    looks: Sequence[Look],
+    sizes: Sequence[int],
+) -> Finished:
     """The report anew, now that the last look is in the manifest, and the seal on both."""
     from clash.analysis.findings import findings_of
     from clash.analysis.rundata import RunData
     from clash.cli.ending import write_report
 
-    manifest = _with_rule(writer.manifest(), rule, looks)
+    notes = [note for note in finished.manifest.notes if not note.startswith(NOTE)]
     if looks:
-        manifest = manifest.model_copy(update={"notes": [*manifest.notes, _ended(rule, looks)]})
+        notes.append(outcome(rule, looks, sizes))
+    manifest = _with_rule(finished.manifest, rule, looks, notes=notes)
     data: RunData = replace(RunData.load(writer), manifest=manifest)
     found = findings_of(data)
     write_report(writer, found, data)
     return replace(finished, manifest=writer.seal(manifest), findings=found)
-
-
-def _ended(rule: Rule, looks: list[Look]) -> str:
-    last = looks[-1]
-    why = "met" if last.width < rule.width else "not met: the prompts ended"
-    return (
-        f"--until {rule.text} ({rule.sequential}, {len(looks)} looks), {why}: {_told(last, rule)}"
-    )

@@ -17,10 +17,11 @@ def table(found: Conformity | None) -> Table | None:
     rows = [[d.what, d.planned, d.done] for d in found.deviations]
     plan = found.plan
     notes = [
-        f"registered {found.frozen}, sha256 {found.sha256[:16]}…: {plan['outcome']}"
+        f"registered {found.frozen}: {plan['outcome']}"
         f"{' of ' + plan['primary'] if plan['primary'] else ''}, {100 * plan['effect']:g} points,"
         f" alpha {plan['alpha']:g}, power {plan['power']:.0%}, {plan['items']} prompts, clustered by"
-        f" {plan['clustering']}, stopping: {plan['stopping']}"
+        f" {plan['clustering']}, stopping: {found.stopping}",
+        f"sha256 of the plan: {found.sha256}",
     ]
     n = len(rows)
     title = f"Registration: {n} deviation{'s' if n != 1 else ''}" if n else "Registration: kept"

@@ -4,12 +4,17 @@ Two ways. *Alpha spending*: a plan of looks, at each of which a part of alpha ma
 DeMets 1983); narrower, but only for looks at the planned shares of the planned sample. *Always
 valid*: a confidence sequence, whose intervals hold together at every sample size at once, so that
 one may look whenever one likes and stop for any reason.
+
+Both rest on a normal mean, which shares of few and lopsided outcomes have not: thirteen wins in a
+row have no spread at all, and a rule that waits for a narrow interval stops just there. Means of
+values in [0, 1] are therefore smoothed as Agresti and Coull (1998) do for proportions.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Literal
 
@@ -63,6 +68,11 @@ def boundaries(
     Raises:
         StatisticsError: shares that do not rise within (0, 1].
     """
+    return np.array(_boundaries(tuple(float(share) for share in shares), alpha, spending))
+
+
+@lru_cache(maxsize=64)
+def _boundaries(shares: tuple[float, ...], alpha: float, spending: Spending) -> tuple[float, ...]:
     t = np.asarray(shares, dtype=float)
     if not len(t) or t[0] <= 0 or t[-1] > 1 + 1e-12 or np.any(np.diff(t) <= 0):
         raise StatisticsError("looks rise from above 0 to at most 1 of the planned sample")
@@ -76,7 +86,7 @@ def boundaries(
         found.append(bound / math.sqrt(share))
         inside = np.abs(now) <= bound
         grid, density = now[inside], after[inside]
-    return np.array(found)
+    return tuple(found)
 
 
 def _advanced(grid: Floats, density: Floats, step: float, spread: float) -> tuple[Floats, Floats]:
@@ -104,6 +114,7 @@ def always_valid(
     level: float = 0.95,
     *,
     planned: int = 100,
+    share: bool = False,
 ) -> Interval:
     """A confidence sequence for a mean: valid at every n at once, asymptotically.
 
@@ -117,23 +128,75 @@ def always_valid(
         clusters: (n_obs,), codes; None makes every observation its own.
         level: of all intervals together.
         planned: where it should be narrowest; it may not depend on the data.
+        share: the values lie in [0, 1], and so does the interval; it is smoothed.
 
     Raises:
-        StatisticsError: NaN, shapes that differ, or a plan that is not positive.
+        StatisticsError: NaN, shapes that differ, a plan that is not positive, or a share outside
+            [0, 1].
     """
     normal_quantile(level)
     if planned < 1:
         raise StatisticsError(f"a plan of {planned} clusters is none")
-    x, codes, n = clustered(values, clusters)
-    mean = float(x.mean()) if len(x) else math.nan
-    name = "always valid"
-    if n < _FEWEST:
-        return Interval(mean, -math.inf, math.inf, level, len(x), n, name)
-    # The mean over observations as a mean over clusters of their influence.
-    totals = np.bincount(codes, weights=x - mean, minlength=n) * n / len(x)
-    spread = math.sqrt(float(np.sum(totals**2)) / (n - 1))
-    reach = spread * boundary(n, 1 - level, planned)
-    return Interval(mean, mean - reach, mean + reach, level, len(x), n, name)
+    sample = _Sample.of(values, clusters, share=share)
+    if sample.n < _FEWEST:
+        return sample.endless(level, "always valid")
+    reach = boundary(sample.n, 1 - level, planned) * math.sqrt(sample.n)
+    return sample.interval(reach, level, "always valid")
+
+
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    """A mean over observations as a mean over clusters of what each contributes to it.
+
+    Attributes:
+        parts: (n,), contributions, whose mean is ``mean``.
+        share: they are of values in [0, 1].
+    """
+
+    parts: Floats
+    mean: float
+    observations: int
+    share: bool
+
+    @classmethod
+    def of(cls, values: ArrayLike, clusters: ArrayLike | None, *, share: bool) -> _Sample:
+        x, codes, n = clustered(values, clusters)
+        if share and np.any((x < 0) | (x > 1)):
+            raise StatisticsError("a share lies in [0, 1]")
+        mean = float(x.mean()) if len(x) else math.nan
+        spread = np.bincount(codes, weights=x - mean, minlength=n) * n / max(1, len(x))
+        return cls(mean + spread, mean, len(x), share)
+
+    @property
+    def n(self) -> int:
+        """Clusters."""
+        return len(self.parts)
+
+    def interval(self, reach: float, level: float, name: str) -> Interval:
+        """``reach`` standard errors to both sides."""
+        if self.share:
+            return self._smoothed(reach, level, name)
+        error = math.sqrt(float(np.sum((self.parts - self.mean) ** 2)) / (self.n - 1) / self.n)
+        return self._made(self.mean - reach * error, self.mean + reach * error, level, name)
+
+    def _smoothed(self, reach: float, level: float, name: str) -> Interval:
+        """As if reach^2 / 2 clusters more had been lost, and as many won."""
+        added = reach * reach
+        n = self.n + added
+        middle = (self.n * self.mean + added / 2) / n
+        squares = float(np.sum((self.parts - middle) ** 2))
+        squares += added / 2 * (middle**2 + (1 - middle) ** 2)
+        half = reach * math.sqrt(squares / n / n)
+        low, high = max(0.0, middle - half), min(1.0, middle + half)
+        return self._made(min(low, self.mean), max(high, self.mean), level, name)
+
+    def endless(self, level: float, name: str) -> Interval:
+        """Nothing is known yet."""
+        low, high = (0.0, 1.0) if self.share else (-math.inf, math.inf)
+        return self._made(low, high, level, name)
+
+    def _made(self, low: float, high: float, level: float, name: str) -> Interval:
+        return Interval(self.mean, low, high, level, self.observations, self.n, name)
 
 
 def boundary(n: int, alpha: float, planned: int) -> float:
@@ -152,6 +215,8 @@ def group_sequential(
     shares: Sequence[float],
     level: float = 0.95,
     spending: Spending = "obrien-fleming",
+    *,
+    share: bool = False,
 ) -> Interval:
     """The interval of one of the planned looks, all of which hold together at ``level``.
 
@@ -162,23 +227,21 @@ def group_sequential(
         shares: of the planned sample at all looks.
         level: of all looks together.
         spending: how alpha is spent.
+        share: the values lie in [0, 1], and so does the interval; it is smoothed.
 
     Raises:
-        StatisticsError: as :func:`boundaries`, or no such look.
+        StatisticsError: as :func:`boundaries`, no such look, or a share outside [0, 1].
     """
     if not 0 <= look < len(shares):
         raise StatisticsError(f"look {look + 1} of a plan of {len(shares)}")
-    x, codes, n = clustered(values, clusters)
-    mean = float(x.mean()) if len(x) else math.nan
+    sample = _Sample.of(values, clusters, share=share)
     name = f"group sequential, {spending}"
-    if n < 2:
-        return Interval(mean, -math.inf, math.inf, level, len(x), n, name)
-    totals = np.bincount(codes, weights=x - mean, minlength=n)
-    error = math.sqrt(n / (n - 1) * float(np.sum(totals**2))) / len(x)
+    if sample.n < 2:
+        return sample.endless(level, name)
     z = float(boundaries(shares[: look + 1], 1 - level, spending)[-1])
     # The boundary is of normal scores; few clusters take the same tail of Student's t.
-    reach = t_quantile(1 - math.erfc(z / math.sqrt(2)), n - 1) * error
-    return Interval(mean, mean - reach, mean + reach, level, len(x), n, name)
+    reach = t_quantile(1 - math.erfc(z / math.sqrt(2)), sample.n - 1)
+    return sample.interval(reach, level, name)
 
 
 @dataclass(frozen=True, slots=True)

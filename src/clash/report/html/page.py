@@ -42,6 +42,7 @@ _PICTURES = {
     "Concordance with people": ("unanimity",),
 }
 _GROUPS = {
+    "Registration": ("Registration",),
     "Result": ("Leaderboard", "Pair by pair", "Quality, cost and speed", "Registration"),
     "Coverage and agreement": ("Coverage and agreement", "Control group"),
     "Judges": (
@@ -118,7 +119,7 @@ def sections(found: Findings, deep: Further) -> list[Section]:
         (groups[home] if home else last).append(table)
     made = [_section(title, held, drawn) for title, held in groups.items()]
     with_people = _section("People and panel", list(people.values()), drawn, brief=True)
-    made.insert(0 if found.kind == "validate" else 2, with_people)
+    made.insert(1 if found.kind == "validate" else 3, with_people)
     made.append(_section(more.RETEST, more.again(deep), drawn, brief=True))
     made.append(_section("Calls and cost", [t for t in last if t.title != claims], drawn))
     made.append(_section("Published figures", [t for t in last if t.title == claims], drawn))
