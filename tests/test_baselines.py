@@ -11,8 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clash.baselines import BASELINES, Case, find, judge
-from clash.baselines.text import count_words, stem, terms
+from clash.baselines import BASELINES, Case, find, judge, top
+from clash.baselines.text import (
+    count_words,
+    stem,
+    terms,
+)
 from clash.collect.parsing import parse
 from clash.errors import ConfigError, ProviderError
 from clash.providers.base import JudgeTask, Request
@@ -107,6 +111,7 @@ def test_every_answer_is_a_whole_judgment(name, case):
     """Every label is ranked once; scores are 1 to 5 and low ones have a short reason."""
     judged = judge(name, case)
 
+    assert top(name, case) == judged.ranking[0]
     assert sorted(label for group in judged.ranking for label in group) == sorted(case.responses)
     names = {criterion.name for criterion in case.criteria}
     assert set(judged.scores) == (set(case.responses) if names else set())

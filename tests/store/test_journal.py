@@ -10,9 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clash.errors import RunFolderError
-from clash.records import Call, Item
-from clash.store import journal
+from clash.records import Call, Item, Tokens
+from clash.store import journal, layout
+from clash.store.folder import RunFolder
 from clash.store.journal import Journal
+from clash.store.spent import spent
 
 RAW = st.recursive(
     st.none()
@@ -144,3 +146,35 @@ def test_records_of_a_newer_clash_are_read_as_far_as_we_know_them(tmp_path):
 def test_a_file_that_cannot_be_written_is_said(tmp_path):
     with pytest.raises(RunFolderError, match="cannot be written"):
         Journal(tmp_path / "none" / "items.jsonl")
+
+
+def spent_of(one):
+    tokens = one.tokens and (one.tokens.input, one.tokens.output)
+    known = (one.call_id, one.attempt, one.purpose, one.outcome, one.judge, one.candidate)
+    money = (one.error_class, one.cost_usd, one.cost_bound_usd, one.latency_s, one.ttft_s)
+    return (*known, tokens, *money)
+
+
+def test_what_calls_came_to_is_what_the_whole_calls_say(tmp_path):
+    calls = [
+        Call(
+            call_id=f"c{i}", purpose="judge", item_id="q", judge="j", attempt=1 + i, model="m",
+            request_hash="0", outcome=outcome, time="now", cost_usd=cost, latency_s=0.5,
+            tokens=Tokens(input=3, output=None) if i else None, response={"raw": ["x"] * 50},
+        )
+        for i, (outcome, cost) in enumerate([("ok", 0.1), ("error", None), ("refusal", 0.0)])
+    ]  # fmt: skip
+    with Journal(tmp_path / layout.CALLS) as file:
+        for one in calls:
+            file.append(one)
+    found = list(spent(RunFolder(tmp_path)))
+    assert [spent_of(one) for one in found] == [spent_of(one) for one in calls]
+
+
+@pytest.mark.parametrize(
+    "line", [b"{", b"[]", b'{"call_id": 1}', b'{"call_id": "\xff"}', b'{"outcome": "fine"}']
+)
+def test_a_line_that_is_no_call_is_named_by_file_and_line(tmp_path, line):
+    (tmp_path / layout.CALLS).write_bytes(line + b"\n")
+    with pytest.raises(RunFolderError, match=r"calls.jsonl:1: is not a call record"):
+        list(spent(RunFolder(tmp_path)))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from clash.analysis.rundata import RunData
     from clash.analysis.verdicts import Ballots
-    from clash.records import Item, Judgment
+    from clash.records import Judgment
 
 
 @dataclass(frozen=True)
@@ -157,10 +157,9 @@ def _flips(data: RunData, usable: list[Judgment]) -> Interval | None:
 def baseline_reports(data: RunData) -> list[BaselineReport]:
     """The control group: every baseline beside the panel, and beside people where they spoke."""
     found = []
+    winners = {v.item_id: v.winner for v in data.verdicts if v.winner is not None}
     for name, baseline in baselines.BASELINES.items():
-        tops = {item.item_id: _baseline_tops(data, name, item) for item in data.items}
-        tops = {item: top for item, top in tops.items() if top}
-        winners = {v.item_id: v.winner for v in data.verdicts if v.winner is not None}
+        tops = data.baseline_tops[name]
         found.append(
             BaselineReport(
                 baseline=name,
@@ -170,16 +169,6 @@ def baseline_reports(data: RunData) -> list[BaselineReport]:
             )
         )
     return found
-
-
-def _baseline_tops(data: RunData, name: str, item: Item) -> list[str]:
-    """Whom a baseline puts first; empty where there is nothing to compare."""
-    texts = data.texts[item.item_id]
-    if len(texts) < 2:
-        return []
-    criteria = data.criteria.get(item.item_id)
-    case = baselines.Case(item.turns, texts, criteria.criteria if criteria else ())
-    return baselines.judge(name, case).ranking[0]
 
 
 def _credit(tops: Mapping[str, list[str]], truth: Mapping[str, str]) -> dict[str, float]:

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING
 
 from clash import baselines
 from clash.analysis.verdicts import Ballots, Blinds, Panelist, Rules, ballots, decided
+from clash.store.spent import spent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from clash.records import Call, Criteria, Item, Judgment, Label, Response, Verdict
+    from clash.records import Criteria, Item, Judgment, Label, Response, Verdict
     from clash.store.folder import RunFolder
     from clash.store.manifest import Manifest
+    from clash.store.spent import Spent
 
 
 @dataclass
@@ -39,7 +41,7 @@ class Usage:
     latencies: list[float] = field(default_factory=list)
     ttfts: list[float] = field(default_factory=list)
 
-    def add(self, call: Call) -> None:
+    def add(self, call: Spent) -> None:
         """Count one attempt."""
         self.attempts += 1
         if call.outcome == "error":
@@ -91,7 +93,7 @@ class RunData:
         said = ballots(judgments, blinds, rules.presentations, criteria.values())
         usage: dict[tuple[str, str], Usage] = defaultdict(Usage)
         begun = {(held.call_id, held.attempt) for held in folder.reservations()}
-        for call in folder.calls():
+        for call in spent(folder):
             begun.discard((call.call_id, call.attempt))
             usage[call.purpose, call.judge or call.candidate or "criteria"].add(call)
         return cls(

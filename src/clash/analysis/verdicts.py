@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from clash.records import Verdict
-from clash.stats.voting.borda import borda, borda_points
+from clash.stats.voting.borda import BordaResult, borda, borda_points
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -60,11 +60,23 @@ class Ballots:
         return {judge: self._first(ranks) for judge, ranks in self.ranks.items()}
 
     def _first(self, ranks: Floats) -> str | None:
-        points = borda_points(ranks).mean(axis=0)
-        best = np.flatnonzero(
-            points > points.max() - 1e-9
-        )  # means of halves: a tie but for rounding
-        return self.candidates[best[0]] if len(best) == 1 else None
+        place = _sole(ranks.shape, ranks.tobytes())
+        return None if place is None else self.candidates[place]
+
+
+# Thousands of items are ranked in a few ways only, and arrays as small as these take longer to
+# set up than to count.
+@lru_cache(maxsize=4096)
+def _sole(shape: tuple[int, ...], ranks: bytes) -> int | None:
+    """The place of the only best candidate, over the presentations that a judge ranked."""
+    points = borda_points(np.frombuffer(ranks).reshape(shape)).mean(axis=0)
+    best = np.flatnonzero(points > points.max() - 1e-9)  # means of halves: a tie but for rounding
+    return int(best[0]) if len(best) == 1 else None
+
+
+@lru_cache(maxsize=4096)
+def _counted(shape: tuple[int, ...], ranks: bytes, weights: bytes) -> BordaResult:
+    return borda(np.frombuffer(ranks).reshape(shape), np.frombuffer(weights))
 
 
 @dataclass(frozen=True)
@@ -232,7 +244,8 @@ def verdict(item_id: str, said: Ballots | None, rules: Rules, why: str | None = 
     if not rules.enough(sum(p.weight * said.share[p.id] for p in present)):
         names = ", ".join(p.id for p in rules.voting if p.id not in said.ranks)
         return _abstained(item_id, rules, f"below the quorum: nothing usable of {names or 'some'}")
-    outcome = borda(*_rows(said, present))
+    rows, weights = _rows(said, present)
+    outcome = _counted(rows.shape, rows.tobytes(), weights.tobytes())
     groups = _groups(outcome.places, said.candidates)
     if rules.tie_break == "scores" and len(groups[0]) > 1:
         groups = _broken(groups, said, present)

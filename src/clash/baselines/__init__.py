@@ -12,7 +12,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from clash.baselines.scorers import BASELINES, Baseline, Mark, Task
+from clash.baselines.scorers import BASELINES, Baseline, Mark, Marks, Task
 from clash.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from clash.records import Criterion, Groups, Turn
 
-__all__ = ["BASELINES", "Baseline", "Case", "Judged", "Task", "find", "judge"]
+__all__ = ["BASELINES", "Baseline", "Case", "Judged", "Task", "find", "judge", "top"]
 
 _EMPTY = Mark(0.0, "empty response")
 _EQUAL = "equal: ordered by text hash"
@@ -77,11 +77,8 @@ def judge(name: str, task: Task) -> Judged:
     Raises:
         ConfigError: there is no baseline of this name.
     """
-    marks = find(name).measure(task)
-    for label, text in task.responses.items():
-        if not text.strip():
-            marks[label] = [_EMPTY] * len(marks[label])
-    means = {label: _mean(row, task.criteria) for label, row in marks.items()}
+    marks = _measured(name, task)
+    means = _means(marks, task)
     sharing = Counter(means.values())
     broken = {label for label, mean in means.items() if sharing[mean] > 1 and not task.ties}
     names = [criterion.name for criterion in task.criteria]
@@ -98,6 +95,27 @@ def judge(name: str, task: Task) -> Judged:
             if (reasons := _reasons(names, row, broken=label in broken))
         },
     )
+
+
+def top(name: str, task: Task) -> list[str]:
+    """The first group of what :func:`judge` ranks, without its scores and reasons.
+
+    Raises:
+        ConfigError: there is no baseline of this name.
+    """
+    return _ranked(_means(_measured(name, task), task), task)[0]
+
+
+def _measured(name: str, task: Task) -> Marks:
+    marks = find(name).measure(task)
+    for label, text in task.responses.items():
+        if not text.strip():
+            marks[label] = [_EMPTY] * len(marks[label])
+    return marks
+
+
+def _means(marks: Marks, task: Task) -> dict[str, float]:
+    return {label: _mean(row, task.criteria) for label, row in marks.items()}
 
 
 def _mean(row: Sequence[Mark], criteria: Sequence[Criterion]) -> float:

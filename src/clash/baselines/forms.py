@@ -7,7 +7,14 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from clash.baselines.text import FUNCTION_WORDS, count_words, paragraphs, prose, sentences
+from clash.baselines.text import (
+    FUNCTION_WORDS,
+    count_words,
+    ends_at_blanks,
+    paragraphs,
+    prose,
+    sentences,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -121,11 +128,13 @@ def _count(unit: str, text: str) -> int:
 def readability(response: str) -> list[Check]:
     """What can be said of any response: it ends, and its sentences and paragraphs do."""
     plain = prose(response)
-    lengths = [count_words(sentence) for sentence in sentences(plain)]
-    if not lengths:
+    parts = sentences(plain)
+    if not parts:
         return [_completeness(response)]
-    mean = sum(lengths) / len(lengths)
-    longest = max(count_words(block) for block in paragraphs(plain))
+    blocks = list(map(count_words, paragraphs(plain)))
+    # Where sentences end at blanks only, no word is in two of them or in two paragraphs.
+    words = sum(blocks) if ends_at_blanks(plain) else sum(map(count_words, parts))
+    mean, longest = words / len(parts), max(blocks)
     return [
         _completeness(response),
         Check(_up_to(mean, 20, 45), f"Sentences average {mean:.0f} words"),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
 from clash.baselines.forms import readability, wishes
-from clash.baselines.text import count_words, terms
+from clash.baselines.text import count_words, stems, terms
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence, Set
+    from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 
     from clash.baselines.forms import Wish
     from clash.records import Criterion, Turn
@@ -87,7 +88,7 @@ def dense(task: Task) -> Marks:
     than it has, for without them a single word is the densest text there is.
     """
     words = {label: count_words(text) for label, text in task.responses.items()}
-    distinct = {label: len(terms(text)) for label, text in task.responses.items()}
+    distinct = {label: len(stems(text)) for label, text in task.responses.items()}
     return _relative(
         task,
         {label: distinct[label] / (words[label] + _ALLOWANCE) for label in words},
@@ -106,20 +107,41 @@ def coverage(task: Task) -> Marks:
     """Share of the prompt's terms that recur in a response, and of the criterion's at a third."""
     wanted = terms(_asked(task, "user"))
     rubrics = [terms(f"{each.name} {each.description}") for each in task.criteria] or [{}]
-    found = {label: terms(text).keys() for label, text in task.responses.items()}
+    demands = [_Demand.of(wanted, rubric) for rubric in rubrics]
     return {
-        label: [_covered(wanted, rubric, stems) for rubric in rubrics]
-        for label, stems in found.items()
+        label: [demand.mark(stems(text)) for demand in demands]
+        for label, text in task.responses.items()
     }
 
 
-def _covered(wanted: Mapping[str, str], rubric: Mapping[str, str], found: Set[str]) -> Mark:
-    weights = dict.fromkeys(wanted, 3) | {stem: 1 for stem in rubric if stem not in wanted}
-    missing = [stem for stem in weights if stem not in found]
-    total = sum(weights.values())
-    value = 1 - sum(weights[stem] for stem in missing) / total if total and found else 0.0
-    named = ", ".join((wanted.get(stem) or rubric[stem])[:20] for stem in missing[:3])
-    return Mark(value, f"{len(missing)} of {len(weights)} terms missing: {named}")
+@dataclass(frozen=True, slots=True)
+class _Demand:
+    """Terms of a prompt, which weigh 3, and of a criterion beyond these, which weigh 1.
+
+    Attributes:
+        named: by stem, the word it was first seen as.
+    """
+
+    prompt: Set[str]
+    rubric: Set[str]
+    named: Mapping[str, str]
+
+    @classmethod
+    def of(cls, wanted: Mapping[str, str], rubric: Mapping[str, str]) -> _Demand:
+        return cls(wanted.keys(), rubric.keys() - wanted.keys(), {**rubric, **wanted})
+
+    def mark(self, found: Set[str]) -> Mark:
+        total = 3 * len(self.prompt) + len(self.rubric)
+        lacking, beside = len(self.prompt - found), len(self.rubric - found)
+        value = 1 - (3 * lacking + beside) / total if total and found else 0.0
+        count = len(self.prompt) + len(self.rubric)
+        words = ", ".join(word[:20] for word in self._missing(found))
+        return Mark(value, f"{lacking + beside} of {count} terms missing: {words}")
+
+    def _missing(self, found: Set[str]) -> Iterator[str]:
+        """The first three, the prompt's before the criterion's."""
+        order = (*self.prompt, *(stem for stem in self.named if stem in self.rubric))
+        return islice((self.named[stem] for stem in order if stem not in found), 3)
 
 
 def structure(task: Task) -> Marks:

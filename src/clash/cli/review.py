@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -222,7 +222,7 @@ class _Outcome:
         from clash.analysis.recalibrated import recalibrated
         from clash.analysis.relabelled import changed
 
-        data = replace(self.data, labels=tuple(self.folder.labels()))
+        data = self.data.relabelled(self.folder.labels())
         found = findings_of(data)
         now = _votes(self.folder)
         calibrated = None

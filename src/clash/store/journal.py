@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from clash.records import Record
 
 R = TypeVar("R", bound="Record")
+S = TypeVar("S", bound=msgspec.Struct)
 _BLOCK = 1 << 16
 """Bytes read at a time from the end of a journal."""
 
@@ -111,17 +112,44 @@ def read(path: Path, model: type[R]) -> Iterator[R]:
         return
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
+            yield _check(path, number, line, model)
+
+
+def _check(path: Path, number: int, line: bytes, model: type[R]) -> R:
+    try:
+        return model.model_validate_json(line)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        field = ".".join(map(str, first["loc"]))
+        raise RunFolderError(
+            f"{path}:{number}: is not a {model.__name__.lower()} record"
+            f" ({field + ': ' if field else ''}{first['msg']})\n"
+            "  mend: an interrupted run is mended by `clash resume`;"
+            " anything else was changed by hand"
+        ) from None
+
+
+def glance(path: Path, part: type[S], whole: type[Record]) -> Iterator[S]:
+    """What ``part`` names of each record, without building the rest: several times as fast.
+
+    Args:
+        path: the journal.
+        part: a struct with some of the fields of ``whole``.
+        whole: what a line must be; asked where ``part`` cannot be read from it.
+
+    Raises:
+        RunFolderError: as :func:`read`, where what is wrong is in a field of ``part``.
+    """
+    decode = msgspec.json.Decoder(part).decode
+    if not path.exists():
+        return
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
             try:
-                yield model.model_validate_json(line)
-            except ValidationError as error:
-                first = error.errors(include_url=False)[0]
-                field = ".".join(map(str, first["loc"]))
-                raise RunFolderError(
-                    f"{path}:{number}: is not a {model.__name__.lower()} record"
-                    f" ({field + ': ' if field else ''}{first['msg']})\n"
-                    "  mend: an interrupted run is mended by `clash resume`;"
-                    " anything else was changed by hand"
-                ) from None
+                yield decode(line)
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                _check(path, number, line, whole)
+                raise RunFolderError(f"{path}:{number}: cannot be read ({error})") from None
 
 
 def mend(path: Path) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from clash import baselines
 from clash.analysis.concordance.cases import TIE, Case, Rate, codes, concordance_of, rate
 from clash.stats.tests import Significance, paired_difference
 
@@ -97,18 +96,9 @@ def _judge(judge: str, kind: Kind, found: Sequence[Case], panel: Sequence[float]
 def _baselines(data: RunData, found: Sequence[Case], panel: Sequence[float]) -> list[Method]:
     if not all(len(case.lengths) > 1 for case in found):
         return []
-    items = {item.item_id: item for item in data.items}
     made = []
-    for name in baselines.BASELINES:
-        credit = []
-        for case in found:
-            criteria = data.criteria.get(case.item_id)
-            task = baselines.Case(
-                items[case.item_id].turns,
-                data.texts[case.item_id],
-                criteria.criteria if criteria else (),
-            )
-            credit.append(_credit(baselines.judge(name, task).ranking[0], case.label))
+    for name, tops in data.baseline_tops.items():
+        credit = [_credit(tops[case.item_id], case.label) for case in found]
         made.append(_line(f"baseline: {name}", "baseline", found, credit, panel))
     return made
 
