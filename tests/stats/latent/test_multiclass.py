@@ -10,7 +10,7 @@ from clash.stats.latent.multiclass import (
     dawid_skene_classes,
     majority_classes,
 )
-from clash.stats.latent.patterns import collapse
+from clash.stats.latent.patterns import MISSING, collapse
 
 
 def three_classes(n, rng, rates=(0.8, 0.7, 0.75, 0.65)):
@@ -95,3 +95,13 @@ def test_too_few_judges_are_refused():
         dawid_skene_classes(collapse_classes([[0, 1], [2, 0], [1, 1]]))
     with pytest.raises(StatisticsError, match="no judge voted"):
         dawid_skene_classes(collapse_classes(np.full((3, 4), -1)))
+
+
+def test_a_judge_who_was_always_alone_leaves_a_temperature():
+    rng = np.random.default_rng(0)
+    together = rng.integers(0, 3, (60, 3))
+    votes = np.full((100, 4), MISSING, dtype=np.int8)
+    votes[:60, :3] = together
+    votes[60:, 3] = rng.integers(0, 3, 40)
+    fit = dawid_skene_classes(collapse_classes(votes))
+    assert np.isfinite(fit.temperature)

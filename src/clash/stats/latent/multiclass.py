@@ -237,7 +237,9 @@ def _temperature(fit: ClassFit) -> float:
         without = patterns.indicators
         without[:, judge] = 0
         used = np.isin(patterns.votes[:, judge], classes) & without.any(axis=(1, 2))
-        joint = _joint(without[used].reshape(int(used.sum()), -1), fit.prior, fit.confusion)
+        # Nobody else may have voted where a judge did: then there is no row, of the same width.
+        flat = without.reshape(len(without), patterns.indicators[0].size)
+        joint = _joint(flat[used], fit.prior, fit.confusion)
         own = np.searchsorted(np.sort(classes), patterns.votes[used, judge])
         place = np.argsort(classes)[own]
         odds.append(joint - joint[np.arange(len(joint)), place][:, None])
