@@ -1,6 +1,6 @@
 """Condorcet methods are the definitions, on published and on random elections."""
 
-from itertools import permutations
+from itertools import combinations, permutations
 
 import numpy as np
 import pytest
@@ -76,6 +76,12 @@ def test_kemeny_is_the_best_of_all_orders(matrix):
     assert found.disagreement == pytest.approx(least)
     assert tuple(found.order.tolist()) == min(optimal)
     assert found.unique == (len(optimal) == 1)
+    below = np.array(
+        [[o.index(a) < o.index(b) for a in range(5) for b in range(5)] for o in optimal]
+    )
+    always, never = below.all(axis=0), ~below.any(axis=0)
+    share = np.where(always, 1.0, np.where(never, 0.0, 0.5)).reshape(5, 5)
+    assert found.scores.tolist() == share.sum(axis=1).tolist()
     firsts = {order[0] for order in optimal}
     assert found.winner == (firsts.pop() if len(firsts) == 1 else -1)
 
@@ -95,6 +101,52 @@ def test_renaming_candidates_renames_the_places(ranks, order):
     for method in (copeland, schulze):
         before, after = method(pairwise(ranks)), method(pairwise(ranks[:, order]))
         assert np.array_equal(after.places, before.places[list(order)])
+
+
+def test_many_tables_at_once_have_the_scores_of_each():
+    tables = np.random.default_rng(1).integers(0, 5, (30, 6, 6)).astype(float)
+    tables[:, np.arange(6), np.arange(6)] = 0
+    assert kemeny_scores(tables).tolist() == [kemeny(d).scores.tolist() for d in tables]
+
+
+def brute_smith(d):
+    k = len(d)
+    sets = (s for size in range(1, k + 1) for s in combinations(range(k), size))
+    beats = d > d.T
+    rest = range(k)
+    return next(set(s) for s in sets if all(beats[a, b] for a in s for b in rest if b not in s))
+
+
+@settings(deadline=None)
+@given(hnp.arrays(float, (5, 5), elements=st.integers(0, 3).map(float)))
+def test_the_smith_set_is_the_smallest_that_beats_the_rest(matrix):
+    np.fill_diagonal(matrix, 0)
+    found = smith_set(matrix)
+    assert set(found.tolist()) == brute_smith(matrix)
+    if condorcet_winner(matrix) >= 0:
+        assert found.tolist() == [condorcet_winner(matrix)]
+
+
+@settings(deadline=None)
+@given(hnp.arrays(float, (5, 5), elements=st.integers(0, 3).map(float)))
+def test_a_cycle_is_one_and_there_is_none_where_majorities_are_an_order(matrix):
+    np.fill_diagonal(matrix, 0)
+    loop = majority_cycle(matrix).tolist()
+    beats = matrix > matrix.T
+    for a, b in zip(loop, loop[1:] + loop[:1], strict=True):
+        assert beats[a, b]
+    reach = beats.copy()
+    for _ in range(5):
+        reach |= (reach.astype(int) @ beats.astype(int)) > 0
+    assert bool(loop) == bool(np.diag(reach).any())
+    assert len(set(loop)) == len(loop)
+
+
+def test_sums_of_weights_that_differ_by_rounding_are_level():
+    d = pairwise([[1, 2]] * 3 + [[2, 1]], [0.1, 0.1, 0.1, 0.3])
+    assert d[0, 1] != d[1, 0]
+    assert copeland(d).winner == schulze(d).winner == condorcet_winner(d) == -1
+    assert kemeny(d).winner == -1
 
 
 def test_unanimous_ballots_are_the_ranking_of_every_method():
