@@ -1,0 +1,388 @@
+"""Ballots of runs and votes files become rankings that say how sure they are and why they differ."""
+
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from clash.analysis.encode import VoteRow, encode, write_votes
+from clash.analysis.encode.ballots import NamedBallots, file_ballots, run_ballots
+from clash.analysis.encode.run import score_rows, vote_rows
+from clash.analysis.rankings import known_rankings, rank
+from clash.analysis.rankings.weights import judge_weights, read_weights, vote_weights
+from clash.config import Config
+from clash.errors import ConfigError, InputError, StatisticsError
+from clash.records import Blinding, Item, Judgment, Label, Response
+from clash.stats.voting.ballots import ballots
+from clash.store.folder import RunFolder, RunWriter
+from clash.store.manifest import Manifest
+
+SHARED = Path(__file__).resolve().parents[2] / "../shared/data/votes"
+NAN = np.nan
+
+
+def named(ranks, judges=None, items=None, *, weights=None, clusters=None, names="abcdefgh"):
+    """Ballots over candidates a, b, …"""
+    table = np.asarray(ranks, dtype=float)
+    who = np.zeros(len(table), dtype=int) if judges is None else np.asarray(judges)
+    n = int(who.max()) + 1
+    given = ballots(table, None, who, items, clusters)
+    return NamedBallots(
+        candidates=tuple(names[: table.shape[1]]),
+        judges=tuple(f"j{i}" for i in range(n)),
+        weights=np.ones(n) if weights is None else np.asarray(weights, dtype=float),
+        ballots=given,
+        n_items=len(np.unique(given.items)),
+        failed=0,
+    )
+
+
+def scores(found, method):
+    return {place.candidate: place.score for place in found.result(method).places}
+
+
+CYCLE = [[1, 2, 3], [3, 1, 2], [2, 3, 1]] * 4
+
+
+def test_a_cycle_is_shown_and_is_a_tie_of_the_methods_that_ask_who_beats_whom():
+    found = rank(named(CYCLE), ["copeland", "schulze", "kemeny", "borda"], replicates=100)
+    assert found.condorcet is None
+    assert len(found.cycle) == len(found.smith) == 3
+    assert "is a cycle" in found.differences[0]
+    assert "8:4" in found.differences[0]
+    for method in found.methods:
+        assert [place.rank for place in method.places] == [1, 1, 1]
+        assert method.places[0].tied == ("b", "c")
+        assert sum(place.first for place in method.places) == pytest.approx(1)
+
+
+def test_where_borda_passes_over_the_condorcet_winner_the_reason_is_told():
+    """Three of five put a before b, but two put it last: b leads on the average (Borda's own case)."""
+    ranks = [[1, 2, 3], [1, 2, 3], [1, 2, 3], [3, 1, 2], [3, 1, 2]] * 3
+    found = rank(named(ranks), ["borda", "kemeny"], replicates=50)
+    assert found.condorcet == "a"
+    assert found.result("borda").first == ("b",)
+    assert found.result("kemeny").first == ("a",)
+    told = "\n".join(found.differences)
+    assert "a beats every other candidate head to head" in told
+    assert "b first by borda: borda counts every place" in told
+    assert "head to head 6:9" in told
+
+
+def test_the_seed_is_told_and_gives_the_same_intervals():
+    given = named(np.random.default_rng(0).permuted(np.tile(np.arange(4), (40, 1)), axis=1))
+    one, other = (rank(given, known_rankings()[:4], seed=3, replicates=60) for _ in range(2))
+    assert one.methods == other.methods
+    assert one.seed == 3
+    assert rank(given, ["borda"], seed=4, replicates=60).methods != one.methods[:1]
+
+
+def test_places_of_one_method_hold_its_score_and_add_up():
+    rng = np.random.default_rng(2)
+    given = named(rng.integers(0, 4, (60, 4)), np.tile([0, 1, 2], 20), np.repeat(np.arange(20), 3))
+    found = rank(given, known_rankings(), replicates=200)
+    for method in found.methods:
+        assert method.converged
+        assert sum(place.first for place in method.places) == pytest.approx(1)
+        for place in method.places:
+            assert place.low <= place.score <= place.high
+            assert place.rank_low <= place.rank <= place.rank_high
+        for place in method.places:
+            for other in method.places:
+                assert (other.candidate in place.close) == (place.candidate in other.close)
+    assert found.n_clusters == 20
+    assert found.n_ballots == 60
+
+
+def test_sets_that_never_met_are_said_and_no_place_across_them_is_believed():
+    ranks = [[1, 2, NAN, NAN], [NAN, NAN, 1, 2]] * 5
+    found = rank(named(ranks), ["bradley-terry", "copeland"], replicates=50)
+    assert found.groups == (("a", "b"), ("c", "d"))
+    told = "\n".join(found.warnings)
+    assert "2 sets that nothing links (a and b | c and d)" in told
+    assert "4 of 6 pairs never met" in told
+    assert "only the prior of half a game" in told
+
+
+def test_one_item_has_a_ranking_and_no_interval():
+    found = rank(named([[1, 2], [1, 2]], [0, 1], [0, 0]), ["borda", "bradley-terry"])
+    assert found.replicates == 0
+    assert all(place.low is None and place.first is None for place in found.methods[0].places)
+    assert "no interval" in found.warnings[0]
+
+
+def test_a_candidate_of_one_item_takes_no_interval_and_leaves_the_others_theirs():
+    ranks = [[1, 2, NAN], [2, 1, NAN], [1, 2, NAN]] * 4 + [[1, NAN, 2]]
+    found = rank(named(ranks), ["borda"], replicates=100)
+    places = {place.candidate: place for place in found.methods[0].places}
+    assert places["c"].low is None
+    assert places["a"].low < places["a"].score < places["a"].high
+
+
+def test_strengths_that_do_not_lie_on_a_line_are_told():
+    rng = np.random.default_rng(5)
+    beats = {(0, 1): 0.9, (1, 2): 0.9, (0, 2): 0.1}
+    ranks = np.full((600, 3), NAN)
+    for row, (pair, p) in zip(ranks, list(beats.items()) * 200, strict=True):
+        row[list(pair)] = [0, 1] if rng.random() < p else [1, 0]
+    found = rank(named(ranks), ["bradley-terry"], replicates=0)
+    assert any("one strength each makes it" in line for line in found.warnings)
+
+
+def test_weights_count_in_all_but_the_majority():
+    ranks, judges = [[1, 2], [2, 1], [2, 1]] * 6, [0, 1, 2] * 6
+    items = np.repeat(np.arange(6), 3)
+    given = named(ranks, judges, items, weights=[3, 1, 1])
+    found = rank(given, ["borda", "majority", "weighted-majority"], replicates=0, weights="panel")
+    assert found.result("borda").first == ("a",)
+    assert found.result("majority").first == ("b",)
+    assert found.result("weighted-majority").first == ("a",)
+    equal = rank(given, ["borda"], replicates=0, weights="equal")
+    assert scores(equal, "borda") == pytest.approx({"a": 1 / 3, "b": 2 / 3})
+    assert found.weights == {"j0": 3, "j1": 1, "j2": 1}
+
+
+def test_the_weighted_majority_weighs_by_the_one_coin_model():
+    rng = np.random.default_rng(6)
+    better = rng.random(400) < 0.7
+    skill = np.array([0.95, 0.75, 0.6, 0.52])
+    right = rng.random((400, 4)) < skill
+    first = np.where(right, better[:, None], ~better[:, None])
+    ranks = np.stack([1 - first, first], axis=2).reshape(-1, 2).astype(float)
+    given = named(ranks, np.tile(np.arange(4), 400), np.repeat(np.arange(400), 4))
+    found = judge_weights("one-coin", given)
+    assert found == pytest.approx(np.log(skill / (1 - skill)), abs=0.6)
+    assert np.all(np.diff(found) < 0)
+    share = scores(
+        rank(given, ["weighted-majority", "majority"], replicates=0), "weighted-majority"
+    )
+    plain = scores(rank(given, ["majority"], replicates=0), "majority")
+    assert abs(share["a"] - better.mean()) < abs(plain["a"] - better.mean()) + 0.02
+
+
+def test_two_judges_have_no_weights_by_one_coin_and_the_others_are_ranked():
+    given = named([[1, 2], [2, 1]] * 10, [0, 1] * 10, np.repeat(np.arange(10), 2))
+    found = rank(given, ["weighted-majority", "borda"], replicates=20)
+    assert found.result("weighted-majority").status == "refused"
+    assert "needs 3 judges" in found.result("weighted-majority").notes[0]
+    assert found.result("borda").status == "ok"
+
+
+def test_discrimination_is_the_share_of_pairs_that_a_judge_does_not_tie():
+    given = named([[1, 2, 3], [1, 1, 1], [1, 1, 2]], [0, 1, 2], [0, 0, 0])
+    assert judge_weights("discrimination", given) == pytest.approx([1, 0, 2 / 3])
+    votes = encode([VoteRow("q", "j", "A"), VoteRow("r", "j", "tie"), VoteRow("q", "k", "B")])
+    assert vote_weights("discrimination", votes).tolist() == [0.5, 1]
+
+
+def test_weights_of_a_file(tmp_path):
+    given = named([[1, 2], [2, 1]], [0, 1], [0, 0])
+    plain, table = tmp_path / "w.json", tmp_path / "w.csv"
+    plain.write_text('{"j0": 2, "j1": 0.5, "other": 9}')
+    table.write_text("judge,weight\nj0,2\nj1,0.5\n")
+    assert judge_weights(str(plain), given).tolist() == judge_weights(str(table), given).tolist()
+    table.write_text("judge,weight\nj0,2\nj1,heavy\n")
+    with pytest.raises(InputError, match=r"w.csv:3: weight: 'heavy'"):
+        read_weights(table)
+    plain.write_text('{"j0": 2}')
+    with pytest.raises(ConfigError, match="no weight for 'j1'"):
+        judge_weights(str(plain), given)
+    plain.write_text('{"j0": ')
+    with pytest.raises(InputError, match="is not JSON"):
+        read_weights(plain)
+    plain.write_text('{"j0": 0, "j1": 0}')
+    with pytest.raises(ConfigError, match="no ballot of any weight"):
+        rank(given, ["borda"], weights=str(plain))
+
+
+def test_an_unknown_ranking_is_refused_with_the_known_ones():
+    with pytest.raises(ConfigError, match="one of borda, majority"):
+        rank(named([[1, 2]]), ["elo"])
+
+
+def line(item, judge, vote, a="a", b="b", **more):
+    return VoteRow(item, judge, vote, extra={"model_a": a, "model_b": b}, **more)
+
+
+def test_a_votes_file_that_names_models_is_ballots_of_pairs(tmp_path):
+    path = tmp_path / "v.jsonl"
+    rows = [line("q1", "j", "A"), line("q2", "j", "tie", "b", "c"), line("q3", "j", None, "c", "a")]
+    write_votes(path, rows)
+    found = file_ballots(path)
+    assert found.candidates == ("a", "b", "c")
+    assert np.array_equal(found.ballots.ranks, [[0, 1, NAN], [NAN, 0.5, 0.5]], equal_nan=True)
+    assert (found.n_items, found.n_judged, found.failed) == (3, 2, 1)
+    packed = tmp_path / "v.csv"
+    write_votes(packed, rows)
+    assert np.array_equal(file_ballots(packed).ballots.ranks, found.ballots.ranks, equal_nan=True)
+
+
+def test_copies_of_an_item_share_a_judges_one_say(tmp_path):
+    path = tmp_path / "v.jsonl"
+    rows = [line("q1", "j", "A", presentation=p) for p in ("orig", "swap")] + [line("q2", "j", "B")]
+    write_votes(path, rows)
+    assert file_ballots(path).ballots.weights.tolist() == [0.5, 0.5, 1]
+    assert file_ballots(path, copies="separate").ballots.weights.tolist() == [1, 1, 1]
+
+
+def test_scores_of_models_in_a_group_are_ballots(tmp_path):
+    path = tmp_path / "v.jsonl"
+    rows = [
+        VoteRow(f"q1#{name}", "j", score, group="q1", extra={"model": name})
+        for name, score in (("a", 4.5), ("b", 2), ("c", 4.5))
+    ]
+    write_votes(path, [*rows, VoteRow("q2#a", "j", None, group="q2", extra={"model": "a"})])
+    found = file_ballots(path)
+    assert found.ballots.ranks.tolist() == [[-4.5, -2, -4.5]]
+    assert (found.n_items, found.failed) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([line("q1", "j", "A"), VoteRow("q2", "j", "A", extra={"model_a": "a"})], r":2: model_b"),
+        ([line("q1", "j", "A"), line("q1", "j", "B")], "second vote"),
+        ([line("q1", "j", 7), line("q2", "j", 3)], "scores of a pair"),
+        ([VoteRow("q1", "j", 3, extra={"model": "a"})] * 1, r":1: group"),
+        (
+            [VoteRow(f"q{i}", "j", i, group="g", extra={"model": "a"}) for i in (3, 4)],
+            "2 scores of one model",
+        ),
+    ],
+)
+def test_lines_that_are_no_ballots_are_refused(rows, message, tmp_path):
+    path = tmp_path / "v.jsonl"
+    write_votes(path, rows)
+    with pytest.raises(InputError, match=message):
+        file_ballots(path)
+
+
+def test_votes_that_name_nobody_are_no_ballots(tmp_path):
+    path = tmp_path / "v.jsonl"
+    write_votes(path, [VoteRow("q1", "j", "A")])
+    assert file_ballots(path) is None
+
+
+def test_a_model_against_itself_is_left_out_and_counted(tmp_path):
+    path = tmp_path / "v.jsonl"
+    write_votes(path, [line("q1", "j", "A", "a", "a"), line("q2", "j", "A")])
+    found = file_ballots(path)
+    assert found.n_ballots == 1
+    assert "1 votes compare a model with itself" in found.notes[0]
+    write_votes(path, [line("q1", "j", "A", "a", "a")])
+    with pytest.raises(StatisticsError, match="no ballot"):
+        file_ballots(path)
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Three candidates, two judges, both orders; a failed judge, an item nobody judged."""
+    judges = [
+        {"id": "j1", "role": "voting", "weight": 2.0, "family": "x", "model": "m1"},
+        {"id": "j2", "role": "voting", "weight": 1.0, "family": "y", "model": "m2"},
+        {"id": "o", "role": "observer", "weight": 1.0, "family": "z", "model": "m3"},
+    ]
+    config = Config().model_dump(mode="json")
+    config["blinding"]["both_orders"] = True
+    panel = {"name": "made", "judges": judges, "quorum": None}
+    manifest = Manifest(run="r", kind="eval", config=config, panel=panel)
+    said = {
+        ("q1", 0): {"j1": [["A0"], ["A1"], ["A2"]], "j2": [["A1"], ["A0", "A2"]], "o": [["A2"], ["A1"], ["A0"]]},
+        ("q1", 1): {"j1": [["A2"], ["A1"], ["A0"]], "j2": None},
+        ("q2", 0): {"j1": [["A0"], ["A1"]], "j2": [["A0"], ["A1"]]},
+    }  # fmt: skip
+    order = {"q1": "abc", "q2": "ab", "q3": "ab"}
+    with RunWriter.create(tmp_path, "r", manifest) as writer:
+        for item, names in order.items():
+            group = None if item == "q1" else "p"
+            writer.append(Item(item_id=item, prompt="?", tags=[item], group=group, label="a"))
+            for name in (*names, "never") if item == "q3" else names:
+                writer.append(Response(item_id=item, candidate=name, text="…", source="injected"))
+            for page, shown in enumerate((names, names[::-1])):
+                labels = {f"A{i}": name for i, name in enumerate(shown)}
+                writer.append(Blinding(item_id=item, presentation=page, labels=labels))
+        for (item, page), by_judge in said.items():
+            for judge, ranking in by_judge.items():
+                writer.append(
+                    Judgment(
+                        item_id=item,
+                        presentation=page,
+                        judge=judge,
+                        role="observer" if judge == "o" else "voting",
+                        weight=1,
+                        ranking=ranking,
+                        parse="clean" if ranking else "failed",
+                        scores={
+                            label: {"Wit": 5 - place}
+                            for place, group in enumerate(ranking or [])
+                            for label in group
+                        },
+                    )
+                )
+        writer.append(Label(item_id="q2", annotator="me", winner="tie"))
+    return RunFolder.open(tmp_path / "r")
+
+
+def test_the_ballots_of_a_run_are_its_voting_judges_rankings(run):
+    found = run_ballots(run)
+    assert (found.candidates, found.absent) == (("a", "b", "c"), ("never",))
+    assert (found.judges, found.weights.tolist()) == (("j1", "j2"), [2, 1])
+    # j1 ranks a, b, c in both orders, which share its one say; j2 failed on one page.
+    assert np.array_equal(
+        found.ballots.ranks,
+        [[0, 1, 2], [0, 1, 2], [1, 0, 1], [0, 1, NAN], [0, 1, NAN]],
+        equal_nan=True,
+    )
+    assert found.ballots.weights.tolist() == [0.5, 0.5, 1, 1, 1]
+    assert (found.n_items, found.n_judged, found.failed, found.ballots.n_clusters) == (3, 2, 1, 2)
+    told = rank(found, ["borda"], replicates=20).warnings
+    assert any("1 of 3 items have no ballot" in line for line in told)
+    assert any("never stands on no ballot" in line for line in told)
+    assert any("1 judgments failed" in line for line in told)
+
+
+def test_filters_of_a_run(run):
+    assert run_ballots(run, judges=["j2"]).n_ballots == 2
+    assert run_ballots(run, subset=["q2"]).candidates == ("a", "b")
+    # People decided that q2 is a tie.
+    assert run_ballots(run, decisive=True).n_items == 2
+    with pytest.raises(InputError, match="no ballot is left"):
+        run_ballots(run, judges=["nobody"])
+
+
+def test_an_exported_run_ranks_as_the_run_does(run, tmp_path):
+    """By the methods that only look at pairs; with one judge, as an export has no weights."""
+    path = tmp_path / "v.jsonl"
+    write_votes(path, list(vote_rows(run)))
+    for method in ("copeland", "schulze", "kemeny"):
+        there = rank(run_ballots(run, judges=["j1"]), [method], replicates=0)
+        here = rank(file_ballots(path, judges=["j1"]), [method], replicates=0)
+        assert scores(here, method) == scores(there, method)
+    write_votes(path, list(score_rows(run)))
+    by_score = rank(file_ballots(path, judges=["j1"]), ["kemeny"], replicates=0)
+    assert scores(by_score, "kemeny") == {"a": 2, "b": 1, "c": 0}
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="../shared/data is absent")
+def test_59_models_of_the_crowd_are_ranked_and_agree_with_the_published_strengths():
+    """llmfao: our Bradley-Terry order against evalica's golden one."""
+    path = SHARED / "llmfao.votes.jsonl.gz"
+    found = rank(file_ballots(path, judges=["*/crowd"]), ["bradley-terry", "kemeny"], replicates=30)
+    assert found.result("kemeny").status == "refused"
+    golden = {}
+    with (SHARED.parent / "llmfao-golden.csv").open(encoding="utf-8") as file:
+        for row in file.read().splitlines()[1:]:
+            algorithm, *name, value = row.split(",")
+            if algorithm == "bradley_terry":
+                golden[",".join(name).strip('"')] = float(value)
+    mine = [place.candidate for place in found.result("bradley-terry").places]
+    theirs = sorted(golden, key=golden.__getitem__, reverse=True)
+    assert set(mine) == set(theirs)
+    gaps = [abs(mine.index(name) - place) for place, name in enumerate(theirs)]
+    assert max(gaps) <= 5
+    assert np.mean(gaps) < 1
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        crowd = sum(json.loads(row)["judge"].endswith("/crowd") for row in lines)
+    assert found.n_ballots == crowd
