@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -167,3 +168,31 @@ def test_a_tie_may_be_an_outcome_of_its_own():
     assert better.log_loss < plurality.log_loss
     assert set(found.result("dawid-skene").verdict) == {0.0, 0.5, 1.0}
     assert "two sides" in found.result("factor").notes[0]
+
+
+def test_pairs_of_one_ranking_are_one_piece_of_evidence():
+    """Three pairs of an item that say the same give the interval of one, and it is said."""
+    single = list(simulated(200, (0.9, 0.8, 0.55)))
+    pairs = [
+        replace(row, item=f"{row.item}#{pair}", group=row.item)
+        for row in single
+        for pair in ("a|b", "a|c", "b|c")
+    ]
+    one, three = (aggregate(encode(rows), ["dawid-skene"]) for rows in (single, pairs))
+    assert three.n_items == 3 * one.n_items
+    found, expected = (x.result("dawid-skene").score.gain for x in (three, one))
+    assert found.estimate != 0
+    assert (found.low, found.high) == pytest.approx((expected.low, expected.high), abs=1e-3)
+    assert any("600 rows in 200 groups" in note for note in three.notes)
+
+
+def test_a_weighted_majority_weighs_by_one_coin_or_as_it_is_told():
+    votes = encode(simulated(2000, (0.95, 0.6, 0.6)))
+    implied = aggregate(votes, ["weighted-majority", "one-coin"])
+    assert implied.result("weighted-majority").score.gain.low > 0
+    # One-coin is the same vote, but for its prior.
+    same = implied.result("weighted-majority").verdict == implied.result("one-coin").verdict
+    assert same.mean() > 0.99
+    told = aggregate(votes, ["weighted-majority"], weights=np.array([0.0, 0.0, 1.0]))
+    third = np.array([row.vote for row in simulated(2000, (0.95, 0.6, 0.6)) if row.judge == "j2"])
+    assert np.array_equal(told.result("weighted-majority").verdict, third)

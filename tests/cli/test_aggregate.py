@@ -1,0 +1,173 @@
+"""What ``clash aggregate`` prints and writes where candidates are ranked."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from clash.analysis.encode import VoteRow, write_votes
+from clash.cli.aggregate import aggregate
+from clash.cli.rankings import Asked
+from clash.errors import ConfigError, InputError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+app = typer.Typer()
+app.command()(aggregate)
+runner = CliRunner()
+
+FIGURES = {"accuracy", "balanced_accuracy", "log_loss", "brier", "ece"}
+PLACE = {"candidate", "rank", "score", "low", "high", "rank_low", "rank_high", "first"}
+
+
+@pytest.fixture(scope="module")
+def votes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three judges on pairs of four models, the last of which never wins."""
+    rng = np.random.default_rng(0)
+    path = tmp_path_factory.mktemp("votes") / "votes.jsonl"
+    rows = []
+    for item in range(90):
+        a, b = rng.choice(4, 2, replace=False).tolist()
+        for judge in ("j0", "j1", "j2"):
+            win = 1 / (1 + np.exp(b and (a - b) * -0.7))
+            side = "A" if b == 3 else "B" if a == 3 else "A" if rng.random() > win else "B"
+            names = {"model_a": f"m{a}", "model_b": f"m{b}"}
+            rows.append(VoteRow(f"q{item}", judge, side, label="A", extra=names))
+    write_votes(path, rows)
+    return path
+
+
+def shown(*words: object) -> dict:
+    result = runner.invoke(app, [*map(str, words), "--json"])
+    assert result.exit_code == 0, result.exception
+    found: dict = json.loads(result.stdout)
+    return found
+
+
+def test_rankings_have_the_keys_of_the_contract_and_their_own(votes: Path) -> None:
+    told = shown(votes, "--method", "rankings", "--bootstrap", "60", "--seed", "5")
+    assert {"n_items", "n_judges", "selected", "reason", "methods", "clash"} <= set(told)
+    assert (told["n_items"], told["n_judges"], told["rankings"]["seed"]) == (90, 3, 5)
+    for name, method in told["methods"].items():
+        assert {"status", "converged", *FIGURES} <= set(method)
+        assert method["status"] == "ok", name
+        assert [set(place) >= PLACE for place in method["ranking"]] == [True] * 4
+        assert method["ranking"][-1]["candidate"] == "m3"
+        assert method["ranking"][-1]["low"] < method["ranking"][-1]["high"] or name in (
+            "copeland",
+            "schulze",
+            "kemeny",
+        )
+    fit = told["methods"]["bradley-terry"]
+    assert fit["iterations"] > 0
+    assert fit["residual"] < 1e-6
+    assert fit["separated"]
+    wins = np.array(told["rankings"]["pairwise"]["wins"])
+    assert wins.shape == (4, 4)
+    assert wins.sum() == 270
+    assert told["rankings"]["condorcet_winner"] is not None
+
+
+def test_methods_of_both_kinds_give_both_tables(votes: Path) -> None:
+    told = shown(votes, "--method", "borda,majority,dawid-skene,kemeny", "--bootstrap", "40")
+    assert set(told["methods"]) == {"borda", "majority", "dawid-skene", "kemeny"}
+    assert told["methods"]["majority"]["accuracy"] is not None
+    assert len(told["methods"]["majority"]["ranking"]) == 4
+    assert "ranking" not in told["methods"]["dawid-skene"]
+    assert told["methods"]["kemeny"]["accuracy"] is None
+    # With two sides the Borda count of an item is its majority.
+    assert told["methods"]["borda"]["accuracy"] == told["methods"]["majority"]["accuracy"]
+    assert told["n_labelled"] == 90
+
+
+@pytest.mark.parametrize(
+    ("method", "items", "rankings"),
+    [
+        ("majority,dawid-skene", ("majority", "dawid-skene"), ()),
+        ("borda", (), ("borda",)),
+        ("borda,majority", (), ("borda", "majority")),
+        ("weighted-majority", ("weighted-majority",), ()),
+        ("kemeny,majority", (), ("kemeny", "majority")),
+        ("one-coin,borda", ("one-coin", "borda"), ("borda",)),
+    ],
+)
+def test_a_method_stands_where_it_belongs(method: str, items: tuple, rankings: tuple) -> None:
+    assert Asked.of(method) == Asked(items, rankings)
+
+
+def test_votes_that_name_nobody_have_verdicts_and_a_reason(tmp_path: Path) -> None:
+    path = tmp_path / "v.jsonl"
+    rng = np.random.default_rng(0)
+    rows = [VoteRow(f"q{i}", f"j{j}", int(rng.random() < 0.7)) for i in range(60) for j in range(4)]
+    write_votes(path, rows)
+    told = shown(path, "--method", "borda,one-coin,bradley-terry")
+    assert told["methods"]["bradley-terry"]["status"] == "refused"
+    assert "name no candidates" in told["methods"]["bradley-terry"]["notes"][0]
+    assert told["methods"]["borda"]["status"] == "ok"
+    assert "rankings" not in told
+    assert set(shown(path, "--method", "borda")["methods"]) == {"borda", "majority"}
+    result = runner.invoke(app, [str(path), "--method", "bradley-terry"])
+    assert isinstance(result.exception, InputError)
+    assert "model_a" in str(result.exception)
+
+
+def test_a_line_for_each_method_and_candidate_is_written(votes: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.jsonl"
+    words = [str(votes), "--method", "borda,one-coin", "--bootstrap", "20", "--out", str(out)]
+    assert runner.invoke(app, words).exit_code == 0
+    lines = [json.loads(line) for line in out.read_text().splitlines()]
+    ranked = [line for line in lines if "candidate" in line]
+    assert {line["method"] for line in ranked} == {"borda"}
+    assert [line["rank"] for line in ranked] == [1, 2, 3, 4]
+    assert {line["method"] for line in lines if "item" in line} == {"borda", "one-coin", "majority"}
+
+
+def test_terminal_shows_places_head_to_head_scores_and_reasons(votes: Path) -> None:
+    words = [str(votes), "--method", "borda,bradley-terry", "--bootstrap", "40"]
+    result = runner.invoke(app, words, env={"COLUMNS": "120"})
+    text = result.stdout
+    parts = ["4 candidates, 90 of 90 items", "seed 42", "Head to head", "borda: mean share"]
+    parts += ["bradley-terry: log strength", "converged in", "head to head", "prior of half a game"]
+    places = [text.index(part) for part in parts]
+    assert places == sorted(places)
+    assert result.stderr == ""
+
+
+def test_weights_of_a_file_reach_verdicts_and_rankings(votes: Path, tmp_path: Path) -> None:
+    weights = tmp_path / "w.json"
+    weights.write_text('{"j0": 1, "j1": 0, "j2": 0}')
+    words = [votes, "--weights", weights, "--bootstrap", "0"]
+    told = shown(*words, "--method", "weighted-majority,one-coin,borda")
+    alone = shown(votes, "--judges", "j0", "--method", "borda", "--bootstrap", "0")
+    assert told["methods"]["borda"]["ranking"] == alone["methods"]["borda"]["ranking"]
+    assert told["rankings"]["weights"] == {"j0": 1, "j1": 0, "j2": 0}
+    first = shown(votes, "--judges", "j0", "--method", "majority")["methods"]["majority"]
+    assert told["methods"]["weighted-majority"]["accuracy"] == first["accuracy"]
+
+
+@pytest.mark.parametrize(
+    ("words", "field"),
+    [
+        (["--method", "kemeny", "--ties", "missing"], "--ties"),
+        (["--method", "kemeny", "--use-labels"], "--use-labels"),
+        (["--method", "kemeny", "--threshold", "2"], "--threshold"),
+        (["--method", "majority", "--bootstrap", "30"], "--bootstrap"),
+        (["--method", "majority", "--weights", "equal"], "--weights"),
+        (["--method", "borda", "--weights", "nowhere.json"], "--weights"),
+        (["--method", "borda", "--copies", "some"], "--copies"),
+        (["--method", "borda,elo"], "--method"),
+        (["--method", " , "], "--method"),
+    ],
+)
+def test_what_would_do_nothing_or_is_unknown_is_refused(
+    votes: Path, words: list[str], field: str
+) -> None:
+    result = runner.invoke(app, [str(votes), *words])
+    assert isinstance(result.exception, ConfigError)
+    assert result.exception.field == field
