@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from clash.analysis.calibration.study import Study
     from clash.analysis.encode import Votes
+    from clash.stats.selection.prior import Prior
     from clash.stats.selection.selector import Settings
 
 
@@ -21,7 +22,7 @@ def calibrate(
     source: VotesArgument,
     labels: Annotated[
         int | None,
-        typer.Option("--labels", min=20, help="Labelled items to learn from in each split."),
+        typer.Option("--labels", min=8, help="Labelled items to learn from in each split."),
     ] = None,
     splits: Annotated[int, typer.Option("--splits", min=2, help="Random splits by source.")] = 30,
     folds: Annotated[
@@ -63,6 +64,14 @@ def calibrate(
             " else 1.",
         ),
     ] = None,
+    prior: Annotated[
+        str | None,
+        typer.Option(
+            "--prior",
+            help="Which family to trust before labels speak, for 8 labels and more: calibrators of"
+            " earlier panels, comma separated, or `task` for the published default.",
+        ),
+    ] = None,
     judges: Judges = None,
     subset: Subset = None,
     presentation: Presentation = None,
@@ -102,6 +111,7 @@ def calibrate(
     from clash.cli.common import print_json, stdout
     from clash.cli.voting import read
     from clash.report import calibration as report
+    from clash.report.prior import prior_in_words, prior_json
     from clash.report.terminal import show_table
     from clash.stats.selection.blocks import Plan
 
@@ -113,6 +123,9 @@ def calibrate(
     if plan_labels is not None:
         _plan(source, votes, plan_labels, seed, as_json=as_json)
         return
+    trusted = None if prior is None else _prior(prior, votes, settings, labels, seed)
+    if trusted is not None:
+        settings = replace(settings, prior=trusted.weights)
     with _progress(quiet=quiet or as_json) as done:
         found = study(
             votes,
@@ -127,13 +140,34 @@ def calibrate(
     written = None if out is None else _write(out, votes, found, source, runs, seed)
     drawn = {} if plots is None else _draw(plots, votes, found, seed, quiet=quiet or as_json)
     if as_json:
-        print_json({"source": source, **report.as_json(found), "written": written, **drawn})
+        also = {} if trusted is None else {"prior": prior_json(trusted)}
+        print_json({"source": source, **report.as_json(found), "written": written, **drawn, **also})
         return
     for table in report.tables(found):
         show_table(stdout(), table)
+    if trusted is not None:
+        stdout().print(f"\n{prior_in_words(trusted)}", soft_wrap=True, markup=False)
     stdout().print(f"\n{report.in_words(found)}", soft_wrap=True, markup=False)
     for path in [*([written] if written else []), *drawn.get("plots", [])]:
         stdout().print(f"wrote {path}", soft_wrap=True, markup=False)
+
+
+def _prior(text: str, votes: Votes, settings: Settings, labels: int | None, seed: int) -> Prior:
+    """From calibrators, or from the kind of target alone."""
+    import numpy as np
+
+    from clash.analysis.calibration.calibrator import read_calibrator
+    from clash.analysis.calibration.frame import Frame
+    from clash.analysis.calibration.priors import prior_for
+    from clash.stats.selection.blocks import FEWEST_GROUPS
+
+    frame = Frame.of(votes, FEWEST_GROUPS)
+    sources = len(np.unique(votes.groups[votes.labelled]))
+    learnt = sources if labels is None else min(labels, sources)
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    files = [] if names == ["task"] else names
+    earlier = {name: read_calibrator(Path(name)) for name in files}
+    return prior_for(frame.target, learnt, settings.families, earlier, seed)
 
 
 def _draw(plots: Path, votes: Votes, found: Study, seed: int, *, quiet: bool) -> dict[str, Any]:

@@ -39,20 +39,25 @@ class Frame:
     high: float = 1.0
 
     @classmethod
-    def of(cls, votes: Votes) -> Frame:
+    def of(cls, votes: Votes, fewest: int = FEWEST) -> Frame:
         """The frame of labelled votes.
+
+        Args:
+            votes: with labels.
+            fewest: labelled rows that are enough.
 
         Raises:
             InputError: too few labels, one label for all, or scores against ties.
         """
         where = votes.source or None
         known = votes.labels[votes.labelled]
-        if len(known) < FEWEST:
+        if len(known) < fewest:
             raise InputError(
-                f"{len(known)} rows have a label, at least {FEWEST} are needed to calibrate",
+                f"{len(known)} rows have a label, at least {fewest} are needed to calibrate",
                 path=where,
                 field="label",
-                mend="label more: clash review, then clash calibrate --plan says which",
+                mend="label more (clash review; clash calibrate --plan says which), or begin with"
+                " --prior",
             )
         if np.ptp(known) == 0:
             raise InputError(

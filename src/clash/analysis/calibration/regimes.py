@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from clash.analysis.calibration.frame import Frame
 from clash.analysis.calibration.study import sizes_for
 from clash.stats.selection.families import FAMILIES
 from clash.stats.selection.regime import RegimeMap, Steps, steps, survey
@@ -55,7 +54,7 @@ def regimes(
     Raises:
         StatisticsError: too few labelled sources.
     """
-    panel = Frame.of(votes).panel(votes)
+    panel = found.frame.panel(votes)
     settings = replace(found.settings, sizes=sizes_for(panel.n_judges, found.settings.sizes))
     drawn = survey(panel, settings, splits=min(found.n_splits, MOST_SPLITS), seed=seed, done=done)
     title = f"{len(found.frame.judges)} judges, {found.n_labelled} labelled rows"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clash.analysis.calibration.frame import Frame
+from clash.analysis.calibration.frame import FEWEST, Frame
 from clash.stats.intervals import Interval, mean_clustered, normal_quantile
 from clash.stats.selection import blocks
 from clash.stats.selection.diagnostics import selection_penalty
@@ -176,9 +176,10 @@ def study(
         InputError: too few labels.
         StatisticsError: too few sources for the blocks.
     """
-    frame, plan = Frame.of(votes), plan or blocks.Plan()
+    settings, plan = settings or Settings(), plan or blocks.Plan()
+    # A prior needs labels only to confirm it.
+    frame = Frame.of(votes, FEWEST if settings.prior is None else blocks.FEWEST_GROUPS)
     panel = frame.panel(votes)
-    settings = settings or Settings()
     settings = replace(settings, sizes=sizes_for(panel.n_judges, settings.sizes))
     made = _splits(panel, plan, splits, folds, seed)
     outcomes = tuple(_outcomes(panel, made, settings, seed, jobs, done))

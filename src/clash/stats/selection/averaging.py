@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.stats.selection.families import AVERAGED
+from clash.stats.selection.menu import on_most_judges
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,21 +35,29 @@ _PER_SOURCE: dict[Loss, float] = {"nll": 1.0, "mse": 2.0}
 """What a loss is worth in log-likelihood: a squared error that of a normal law of variance 1/4."""
 
 
-def prior_weights(candidates: Sequence[Candidate], usable: Bools) -> Floats:
+def prior_weights(
+    candidates: Sequence[Candidate],
+    usable: Bools,
+    earlier: Sequence[tuple[str, float]] | None = None,
+) -> Floats:
     """(M,), weights before any validation row was seen; 0 where a candidate was refused.
 
     A third for majority, a third for the average of families on the most judges, a third shared
     by the menu: the one guard of this selector. A part whose candidates are missing passes its
     share on.
+
+    Args:
+        candidates: the menu, majority first.
+        usable: (M,), not refused.
+        earlier: families and weights that share the middle third instead, each on the most judges.
     """
     out = np.where(usable, SHARE / max(int(usable.sum()), 1), 0.0)
     if usable[0]:
         out[0] += SHARE
-    ks = [
-        c.k if c.family == AVERAGED and ok else 0 for c, ok in zip(candidates, usable, strict=True)
-    ]
-    if max(ks) > 0:
-        out[int(np.argmax(ks))] += SHARE
+    for family, weight in earlier or ((AVERAGED, 1.0),):
+        place = on_most_judges(candidates, usable, family)
+        if place is not None:
+            out[place] += SHARE * weight
     return np.asarray(out / out.sum())
 
 

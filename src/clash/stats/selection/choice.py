@@ -10,13 +10,19 @@ import numpy as np
 from clash.errors import StatisticsError
 from clash.stats.selection.averaging import posterior_weights, prior_weights
 from clash.stats.selection.fitter import Fitter
+from clash.stats.selection.menu import on_most_judges
+from clash.stats.selection.prior import guarded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
     from clash.stats.selection.blocks import Roles
     from clash.stats.selection.menu import Candidate, Settings
     from clash.stats.selection.panel import Floats, Index, Panel
+
+    Bools = NDArray[np.bool_]
 
 FEW, FIRM, EASY = 200, 2.0, 1.0
 """A hundred rows that choose one of hundreds of candidates flatter the winner."""
@@ -107,44 +113,59 @@ def choose(
         raise StatisticsError("no candidate of the menu can be fitted to these votes")
     best = int(np.nanargmin(risks))
     groups = panel.group[rows]
-    weights = (
-        _one(losses, earned, groups, best, settings.guard)
-        if settings.combine == "one"
-        else posterior_weights(
-            losses, groups, prior_weights(candidates, ~np.isnan(risks)), settings.loss, rng
-        )
-    )
+    usable = ~np.isnan(risks)
+    if settings.combine == "one":
+        home = _home(candidates, usable, settings)
+        weights = _one(losses, earned, groups, best, home, settings)
+    else:
+        before = prior_weights(candidates, usable, settings.prior)
+        weights = posterior_weights(losses, groups, before, settings.loss, rng)
     gain, error = paired_gain(losses[0] - losses[best], groups)
     sizes = [len(np.unique(panel.group[role.validation])) for role in roles]
     chosen = int(np.argmax(weights))
     return Choice(candidates, losses, rows, weights, chosen, best, gain, error, min(sizes))
 
 
-def _one(losses: Floats, earned: Floats, groups: Index, best: int, guard: float | None) -> Floats:
+def _home(candidates: Sequence[Candidate], usable: Bools, settings: Settings) -> int:
+    """What is deployed where nothing is clearly better: majority, or the prior's first choice."""
+    names = [name for name, _ in settings.prior or ()]
+    places = (on_most_judges(candidates, usable, name) for name in names)
+    return next((place for place in places if place is not None), 0)
+
+
+def _one(
+    losses: Floats, earned: Floats, groups: Index, best: int, home: int, settings: Settings
+) -> Floats:
     """(M,), all weight on the best that the guard lets through."""
-    if guard is None:
-        guard = FIRM if len(np.unique(groups)) < FEW else EASY
+    guard = settings.guard
+    if guard == -np.inf:
+        place = best
+    elif guard is None and settings.prior is not None:
+        place = guarded(losses, groups, home, best)
+    else:
+        usual = FIRM if len(np.unique(groups)) < FEW else EASY
+        place = _guarded(losses, earned, groups, usual if guard is None else guard, home)
     out = np.zeros(len(losses))
-    out[best if guard == -np.inf else _guarded(losses, earned, groups, guard)] = 1.0
+    out[place] = 1.0
     return out
 
 
-def _guarded(losses: Floats, earned: Floats, groups: Index, errors: float) -> int:
-    """The least risk, if its gain over majority is no noise; else majority.
+def _guarded(losses: Floats, earned: Floats, groups: Index, errors: float, home: int) -> int:
+    """The least risk, if its gain over home is no noise; else home.
 
-    An easy guard looks among those that are right as often as majority. A firm one tests the
+    An easy guard looks among those that are right as often as home. A firm one tests the
     winner alone, for its verdicts too, by one standard error: of hundreds of candidates some
     are right more often by luck, and a better probability is no reason to overturn verdicts.
     """
     firm = errors > EASY
     usable = ~np.isnan(losses).any(axis=1)
     if not firm:
-        usable &= earned.mean(axis=1) >= earned[0].mean() - 1e-12
+        usable &= earned.mean(axis=1) >= earned[home].mean() - 1e-12
     first = int(np.argmin(np.where(usable, losses.mean(axis=1), np.inf)))
-    gain, error = paired_gain(losses[0] - losses[first], groups)
-    more, noise = paired_gain(earned[first] - earned[0], groups)
+    gain, error = paired_gain(losses[home] - losses[first], groups)
+    more, noise = paired_gain(earned[first] - earned[home], groups)
     trusted = gain > errors * error and (not firm or more >= noise)
-    return first if trusted else 0
+    return first if trusted else home
 
 
 @dataclass(frozen=True)

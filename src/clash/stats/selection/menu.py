@@ -9,6 +9,11 @@ from clash.stats.selection.families import ANCHOR, FAMILIES
 from clash.stats.selection.paths import RULES
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    import numpy.typing as npt
+
     from clash.stats.selection.metrics import Loss
 
 EVERYBODY = "all"
@@ -40,6 +45,10 @@ class Settings:
             rows to be deployed in its place; by default ``FIRM`` below ``FEW`` labelled sources
             and ``EASY`` from there on. Minus infinity deploys the best whatever it is.
         refit: what is chosen is fitted anew to all training rows.
+        prior: families and their weights by earlier panels or the kind of task; they stand in for
+            the average of families among what is trusted before any label, and for ``one`` the
+            heaviest stands in for majority as what a candidate must beat, by the paper's guard
+            unless ``guard`` is set.
     """
 
     rules: tuple[str, ...] = RULES
@@ -49,6 +58,7 @@ class Settings:
     combine: Combine = "average"
     guard: float | None = None
     refit: bool = True
+    prior: tuple[tuple[str, float], ...] | None = None
 
     def candidates(self, n_judges: int) -> list[Candidate]:
         """Everything to choose from; the anchor first."""
@@ -66,3 +76,11 @@ class Settings:
 def anchor(n_judges: int) -> Candidate:
     """Uniform majority of the whole panel."""
     return Candidate(EVERYBODY, n_judges, ANCHOR)
+
+
+def on_most_judges(
+    candidates: Sequence[Candidate], usable: npt.NDArray[np.bool_], family: str
+) -> int | None:
+    """Place of a family's usable candidate with the most judges; None without any."""
+    own = [i for i, c in enumerate(candidates) if c.family == family and usable[i]]
+    return max(own, key=lambda i: candidates[i].k) if own else None

@@ -1,0 +1,84 @@
+"""What earlier calibrators say of a panel that has few labels yet."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from clash.errors import InputError, StatisticsError
+from clash.stats.selection.panel import Panel
+from clash.stats.selection.prior import Prior, experience, of_task, pooled
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from clash.analysis.calibration.calibrator import Calibrator, Pattern
+    from clash.stats.selection.panel import Floats, Target
+
+
+def prior_for(
+    target: Target,
+    labels: int,
+    families: Sequence[str],
+    earlier: Mapping[str, Calibrator],
+    seed: int,
+) -> Prior:
+    """The prior of a new panel.
+
+    Args:
+        target: what its labels are.
+        labels: labelled sources that there are to learn from.
+        families: of the menu.
+        earlier: calibrators of other panels, by file; none for the kind of target alone.
+        seed: of the draws of their rows.
+
+    Raises:
+        InputError: a calibrator of another kind of target, or of too few rows.
+    """
+    if not earlier:
+        return of_task(target)
+    found = []
+    for place, (path, one) in enumerate(earlier.items()):
+        if one.target != target:
+            raise InputError(
+                f"was fitted to a {one.target} target, and these labels are {target}",
+                path=path,
+                field="target",
+                mend="leave it out of --prior",
+            )
+        rng = np.random.default_rng([seed, 5, place])
+        try:
+            found.append(experience(panel_of(one), labels, rng, families=families))
+        except StatisticsError as error:
+            raise InputError(str(error), path=path, mend="leave it out of --prior") from None
+    return pooled(found, np.random.default_rng([seed, 5]))
+
+
+def panel_of(one: Calibrator) -> Panel:
+    """The training rows of a calibrator as a panel of the judges it asks.
+
+    The file has counts of patterns: which rows were copies of one source is not in it, so each is
+    taken for its own, and scores of one pattern all carry their mean.
+    """
+    votes, labels = [], []
+    for pattern in one.patterns:
+        targets = _targets(pattern, one.target)
+        unlabelled = max(round(pattern.seen - pattern.n), 0)
+        row = [np.nan if vote is None else vote for vote in pattern.votes]
+        votes += [row] * (len(targets) + unlabelled)
+        labels += [*targets, *[np.nan] * unlabelled]
+    table: Floats = np.array(votes, dtype=float)
+    return Panel.of(table, labels, np.arange(len(labels)), one.target)
+
+
+def _targets(pattern: Pattern, target: Target) -> list[float]:
+    """One target for each labelled row of a pattern."""
+    n = round(pattern.n)
+    if target == "scalar":
+        return [pattern.s[0] / pattern.n] * n if n else []
+    if target == "binary":
+        ones = round(pattern.s[0])
+        return [1.0] * ones + [0.0] * (n - ones)
+    sides = zip((0.0, 0.5, 1.0), pattern.s, strict=True)
+    return [side for side, count in sides for _ in range(round(count))]
