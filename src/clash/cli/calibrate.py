@@ -244,7 +244,7 @@ def _settings(
     protocol: str,
 ) -> Settings:
     from clash.errors import ConfigError
-    from clash.stats.selection.families import FAMILIES
+    from clash.stats.selection.families import FAMILIES, MENU
     from clash.stats.selection.paths import RULES
     from clash.stats.selection.selector import Settings
 
@@ -255,7 +255,7 @@ def _settings(
         raise ConfigError("an average has no guard", field="--guard", mend="--select one")
     return Settings(
         rules=_known(paths, RULES, "--paths"),
-        families=_known(families, tuple(FAMILIES), "--families"),
+        families=MENU if families is None else _known(families, tuple(FAMILIES), "--families"),
         loss="nll" if _known(loss, ("mse", "nll"), "--loss")[0] == "nll" else "mse",
         combine="one" if one else "average",
         guard=guard,

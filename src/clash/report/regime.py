@@ -33,6 +33,7 @@ SHORT = {
     "logistic-pairwise": "logistic ×",
     "ising-temperature": "Ising",
     "joint-table": "TABLE",
+    "joint-table-global": "TABLE",
     "hierarchical-backoff": "backoff",
     "residual-shrinkage": "hybrid",
 }

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from clash.errors import StatisticsError
-from clash.stats.selection.families import FAMILIES, fitted
+from clash.stats.selection.families import FAMILIES, MENU, fitted
 from clash.stats.selection.joint_table import hierarchical_backoff, joint_table
 from clash.stats.selection.panel import Evidence, Panel
 from clash.stats.selection.scalar import binomial, isotonic, majority, ridge_score
@@ -146,3 +146,15 @@ def test_nothing_labelled_is_refused():
     empty = Evidence(seen.n * 0, seen.s * 0, seen.votes)
     with pytest.raises(StatisticsError, match="no labelled row"):
         fitted(FAMILIES["logistic"], cells, empty)
+
+
+def test_the_published_table_is_asked_for_by_name_and_not_on_the_menu():
+    """Alpha 0.5 and the base rate for unseen patterns: the whole of equation 12."""
+    panel = additive(60)
+    cells = panel.cells(range(panel.n_judges))
+    seen = panel.rows(np.arange(30)).evidence(panel.n_patterns).on(cells)
+    found = fitted(FAMILIES["joint-table-global"], cells, seen)
+    edge = 1 / (2 * (30 + 2))
+    assert found == pytest.approx(joint_table(cells, seen, alpha=0.5).clip(edge, 1 - edge))
+    assert "joint-table" in MENU
+    assert "joint-table-global" not in MENU

@@ -10,7 +10,12 @@ import numpy as np
 
 from clash.errors import StatisticsError
 from clash.stats.selection.anchored import anchored
-from clash.stats.selection.joint_table import hierarchical_backoff, joint_table, residual_shrinkage
+from clash.stats.selection.joint_table import (
+    ALPHA,
+    hierarchical_backoff,
+    joint_table,
+    residual_shrinkage,
+)
 from clash.stats.selection.panel import Cells, Evidence, Floats
 from clash.stats.selection.scalar import (
     isotonic,
@@ -53,6 +58,7 @@ class Family:
         calibrate: that map.
         most: judges beyond which it is not offered.
         members: families that it is the mean of.
+        offered: it is on the menu by default.
     """
 
     name: str
@@ -64,6 +70,7 @@ class Family:
     calibrate: Callable[[Floats, Evidence], Floats] | None = None
     most: int | None = None
     members: tuple[str, ...] = ()
+    offered: bool = True
 
 
 def _ridge(cells: Cells, seen: Evidence) -> Floats:
@@ -80,6 +87,10 @@ def _one_coin(cells: Cells, seen: Evidence) -> Floats:
 
 def _table(cells: Cells, seen: Evidence) -> Floats:
     return normalised(joint_table(cells, seen, fallback="lower-prefix"))
+
+
+def _published_table(cells: Cells, seen: Evidence) -> Floats:
+    return normalised(joint_table(cells, seen, alpha=ALPHA))
 
 
 def _backoff(cells: Cells, seen: Evidence) -> Floats:
@@ -139,6 +150,13 @@ _ALL = (
     ),
     Family("joint-table", "smoothed mean of each pattern", _table, "table", ordered=True),
     Family(
+        "joint-table-global",
+        "the same as published: alpha 0.5, the base rate where unseen",
+        _published_table,
+        "table",
+        offered=False,
+    ),
+    Family(
         "hierarchical-backoff", "cells shrunk to shorter prefixes", _backoff, "middle", ordered=True
     ),
     Family("residual-shrinkage", "logistic plus shrunk residuals", _hybrid, "middle"),
@@ -158,6 +176,8 @@ _ALL = (
     ),
 )
 FAMILIES = {family.name: family for family in _ALL}
+MENU = tuple(family.name for family in _ALL if family.offered)
+"""What is chosen from unless families are named."""
 
 
 def fitted(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from clash.stats.selection.families import ANCHOR, FAMILIES
+from clash.stats.selection.families import ANCHOR, FAMILIES, MENU
 from clash.stats.selection.paths import RULES
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Settings:
 
     rules: tuple[str, ...] = RULES
     sizes: tuple[int, ...] = (1, 2, 3, 4, 5, 6, 7)
-    families: tuple[str, ...] = tuple(FAMILIES)
+    families: tuple[str, ...] = MENU
     loss: Loss = "mse"
     combine: Combine = "average"
     guard: float | None = None

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.errors import StatisticsError
-from clash.stats.selection.families import ANCHOR, FAMILIES, fitted
+from clash.stats.selection.families import ANCHOR, FAMILIES, MENU, fitted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,7 +78,7 @@ def experience(
     labels: int,
     rng: np.random.Generator,
     *,
-    families: Sequence[str] = tuple(FAMILIES),
+    families: Sequence[str] = MENU,
     draws: int = DRAWS,
 ) -> Experience:
     """Fit every family on the whole panel to a few sources, again and again; measure on the rest.
