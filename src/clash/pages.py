@@ -39,11 +39,11 @@ def pack(data: bytes) -> str:
     return base64.b64encode(zlib.compress(data, _LEVEL)).decode()
 
 
-def policy(css: str, script: str, *, connect: str = "'none'") -> str:
+def policy(css: str, script: str, *, connect: str = "'none'", frame: str = "'none'") -> str:
     """What a page may do: run its one script, use its one style sheet, load nothing."""
     return (
         f"default-src 'none'; script-src '{digest(script)}'; style-src '{digest(css)}';"
-        f" connect-src {connect}; base-uri 'none'; form-action 'none'"
+        f" connect-src {connect}; frame-src {frame}; base-uri 'none'; form-action 'none'"
     )
 
 

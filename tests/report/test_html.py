@@ -1,8 +1,10 @@
 """The HTML report says what the findings say, trusts no text, and is the same every time."""
 
 import base64
+import hashlib
 import json
 import re
+import shutil
 import zlib
 from dataclasses import replace
 from html import escape
@@ -22,6 +24,7 @@ from clash.report.html import charts, document
 from clash.report.html.draw import Dot, Line, Picture, Rect, Word, palette, png, svg
 from clash.report.html.page import stylesheet
 from clash.store import layout
+from clash.store.folder import RunFolder
 from review.browser import hostile
 from review.runs import judged, plain_prompts
 
@@ -135,6 +138,48 @@ def test_a_hundred_items_stay_below_a_megabyte(tmp_path):
     assert (made.path / layout.REPORT_HTML).stat().st_size < 1_000_000
 
 
+@pytest.fixture
+def large(folder, tmp_path, monkeypatch):
+    """The same run, its report as that of thousands of items."""
+    monkeypatch.setattr("clash.report.html.page.ROOM", 0)
+    shutil.copytree(folder.path, tmp_path / "large")
+    assert run(["report", str(tmp_path / "large")]) == 0
+    return RunFolder(tmp_path / "large")
+
+
+def test_a_large_report_has_its_items_in_a_page_beside_it(large, page):
+    whole = (large.path / layout.REPORT_HTML).read_text(encoding="utf-8")
+    beside = (large.path / layout.REPORT_DATA).read_text(encoding="utf-8")
+    assert unpacked(whole, "index") == unpacked(page, "index")
+    assert 'id="text-0"' not in whole
+    assert unpacked(beside, "text-0") == unpacked(page, "text-0")
+    told = json.loads(unpacked(whole, "beside"))
+    assert told["file"] == layout.REPORT_DATA
+    for name, hashed in told["digests"].items():
+        block = re.search(rf'id="{name}">([^<]*)<', beside)[1]
+        assert base64.b64encode(hashlib.sha256(block.encode()).digest()).decode() == hashed
+    assert f'data-key="{told["key"]}"' in beside
+    assert len(re.findall(r"<script>", beside)) == 1
+
+
+def test_both_pages_of_a_large_report_are_sealed_and_an_edit_of_either_is_found(large):
+    assert run(["verify", str(large.path)]) == 0
+    for name in (layout.REPORT_HTML, layout.REPORT_DATA):
+        path = large.path / name
+        before = path.read_bytes()
+        path.write_bytes(before + b" ")
+        assert run(["verify", str(large.path)]) == 5
+        path.write_bytes(before)
+    assert run(["verify", str(large.path)]) == 0
+
+
+def test_a_report_that_fits_again_leaves_no_page_beside_it(large, monkeypatch):
+    monkeypatch.setattr("clash.report.html.page.ROOM", 10**9)
+    assert run(["report", str(large.path)]) == 0
+    assert not (large.path / layout.REPORT_DATA).exists()
+    assert run(["verify", str(large.path)]) == 0
+
+
 def test_pictures_are_saved_as_svg_and_png(folder, tmp_path):
     assert run(["report", str(folder.path), "--plots", str(tmp_path / "plots")]) == 0
     names = {path.name for path in (tmp_path / "plots").iterdir()}
@@ -212,7 +257,7 @@ def test_a_run_where_nothing_was_judged_still_has_a_page(tmp_path):
     lonely = [{"id": "q", "prompt": "p", "responses": {"a": "x", "b": ""}}]
     made = judged(tmp_path, lonely)
     data = RunData.load(made)
-    text = document(findings_of(data), data, made.path)
+    text = document(findings_of(data), data, made.path).page
     assert "text-0" in text
 
 

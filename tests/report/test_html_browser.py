@@ -1,6 +1,7 @@
 """The report in a real browser: read by keyboard, filtered by address, hurt by nothing in it."""
 
 import itertools
+import shutil
 import time
 
 import pytest
@@ -8,7 +9,9 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
+from clash.cli.app import run
 from clash.store import layout
+from clash.store.folder import RunFolder
 from review.browser import Beacon, chrome, hostile
 from review.runs import judged, plain_prompts
 
@@ -241,3 +244,85 @@ def test_it_prints_what_is_open_without_the_controls(browser, folder):
              for name in ("nav", "#filters", "h1", ".item .body")}  # fmt: skip
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
     assert shown == {"nav": False, "#filters": False, "h1": True, ".item .body": True}
+
+
+# -- a report with a page beside it --
+
+
+@pytest.fixture
+def large(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr("clash.report.html.page.ROOM", 0)
+    shutil.copytree(folder.path, tmp_path / "large")
+    assert run(["report", str(tmp_path / "large")]) == 0
+    return RunFolder(tmp_path / "large")
+
+
+def answer(browser):
+    """What an opened item says once it says something."""
+    body = (By.CSS_SELECTOR, ".item .body")
+    wait_for(browser, lambda: "unpacking" not in browser.find_element(*body).text)
+    return browser.find_element(*body).text
+
+
+def test_items_and_raw_calls_of_a_large_report_are_read_from_the_page_beside_it(browser, large):
+    opened(browser, large)
+    assert (
+        browser.find_elements(By.TAG_NAME, "iframe") == []
+    )  # nothing is loaded before it is asked
+    browser.find_element(By.CSS_SELECTOR, ".item summary").click()
+    assert "Name 2 colours and say why." in answer(browser)
+    browser.find_element(By.XPATH, "//summary[starts-with(., 'Raw calls')]").click()
+    wait_for(browser, lambda: len(browser.find_elements(By.CSS_SELECTOR, ".body pre.raw")) == 4)
+    frame = browser.find_element(By.TAG_NAME, "iframe")
+    assert frame.get_attribute("sandbox") == "allow-scripts"
+    assert browser.get_log("browser") == []
+
+
+def test_a_hostile_response_from_the_page_beside_it_does_nothing(browser, large, beacon):
+    beacon.seen.clear()
+    opened(browser, large, f"#item={ATTACKED}")
+    wait_for(browser, lambda: bodies(browser))
+    time.sleep(0.3)
+    assert browser.execute_script("return window.pwned") is None
+    assert beacon.seen == []
+    assert browser.get_log("browser") == []
+
+
+def test_another_page_in_its_place_is_refused_and_cannot_touch_the_report(browser, large, beacon):
+    beacon.seen.clear()
+    (large.path / layout.REPORT_DATA).write_text(
+        f"""<script>
+        try {{ parent.document.body.textContent = "pwned"; }} catch (e) {{}}
+        fetch("{beacon.url}/fetch").catch(() => 0);
+        onmessage = (e) => parent.postMessage({{name: e.data.name, text: "eJyLrlbKU7JSUNJRyk4EUsm1sQA"}}, "*");
+        </script>"""
+    )
+    opened(browser, large)
+    browser.find_element(By.CSS_SELECTOR, ".item summary").click()
+    assert "is not the one that this page was written with" in answer(browser)
+    assert browser.find_element(By.ID, "count").text == "61 of 61 items"
+    assert "pwned" not in browser.find_element(By.TAG_NAME, "body").text
+
+
+def test_a_report_without_the_page_beside_it_says_what_is_missing(browser, large):
+    (large.path / layout.REPORT_DATA).unlink()
+    opened(browser, large)
+    assert browser.find_element(By.ID, "count").text == "61 of 61 items"
+    browser.find_element(By.CSS_SELECTOR, ".item summary").click()
+    assert "must lie beside this page" in answer(browser)
+
+
+def test_a_page_that_lacks_the_key_is_told_nothing(browser, large, tmp_path):
+    spy = tmp_path / "spy.html"
+    spy.write_text(
+        f"""<iframe src="{(large.path / layout.REPORT_DATA).as_uri()}"></iframe><script>
+        onmessage = (e) => {{ document.title = "told"; }};
+        document.querySelector("iframe").onload = (e) => {{
+          for (const key of [undefined, "", "guess"]) e.target.contentWindow.postMessage({{name: "text-0", key}}, "*");
+          document.body.dataset.asked = "yes";
+        }};</script>"""
+    )
+    browser.get(spy.as_uri())
+    wait_for(browser, lambda: browser.execute_script("return document.body.dataset.asked"))
+    time.sleep(0.3)
+    assert browser.title == ""

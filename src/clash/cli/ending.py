@@ -73,7 +73,12 @@ def write_report(writer: RunWriter, found: Findings, data: RunData) -> None:
     text = json.dumps(found.as_json(), indent=1, ensure_ascii=False, allow_nan=False)
     writer.replace_text(layout.REPORT_JSON, text + "\n")
     writer.replace_text(layout.REPORT_MD, markdown.document(found, verdicts))
-    writer.replace_text(layout.REPORT_HTML, html.document(found, data, writer.path))
+    made = html.document(found, data, writer.path)
+    if made.data is None:
+        (writer.path / layout.REPORT_DATA).unlink(missing_ok=True)
+    else:
+        writer.replace_text(layout.REPORT_DATA, made.data)
+    writer.replace_text(layout.REPORT_HTML, made.page)
 
 
 def _counts(data: RunData) -> dict[str, int]:
@@ -135,16 +140,38 @@ def _afterword(finished: Finished) -> list[str]:
     path = finished.folder.path
     match finished.exit_code:
         case 130:
-            return [f"interrupted; `clash resume {path}` goes on from here and pays nothing twice"]
+            return [
+                f"interrupted; `clash resume {path}` goes on from here and pays nothing twice",
+                *_with_providers(finished.folder),
+            ]
         case 4:
             models = "; ".join(f"{m}: {why}" for m, why in finished.manifest.stopped.items())
             return [f"refused for good: {models}", f"mend that, then `clash resume {path}`"]
         case 3:
             if finished.interrupted is not None:
-                return [finished.interrupted, f"`clash resume {path} --max-cost USD` goes on"]
+                more = " --max-cost USD" if "budget" in finished.interrupted else ""
+                return [
+                    finished.interrupted,
+                    f"`clash resume {path}{more}` goes on",
+                    *_with_providers(finished.folder),
+                ]
             return [f"incomplete (see coverage); `clash resume {path}` tries what is missing"]
         case _:
             return []
+
+
+def _with_providers(folder: RunFolder) -> list[str]:
+    """Batches that go on without us."""
+    batches = [batch for batch in folder.batches() if batch.state != "ended"]
+    if not batches:
+        return []
+    rows = sum(len(batch.rows) for batch in batches)
+    one = len(batches) == 1
+    return [
+        f"{len(batches)} batch{'' if one else 'es'} of {rows} rows"
+        f" {'stays' if one else 'stay'} with the provider: `clash resume {folder.path}` fetches"
+        f" {'it' if one else 'them'}, with --cancel-batches only what is through by now"
+    ]
 
 
 def summary(finished: Finished) -> dict[str, Any]:

@@ -103,8 +103,9 @@ def rewrite(folder: RunFolder, data: RunData, found: Findings) -> None:
     with folder.write() as writer:
         write_report(writer, found, data)
         manifest = writer.manifest()
+        kept = {n: s for n, s in manifest.files.items() if n not in layout.DERIVED}
         files = {
-            **manifest.files,
+            **kept,
             **{n: seal_file(writer.path / n) for n in layout.DERIVED if (writer.path / n).exists()},
         }
         writer.save(manifest.model_copy(update={"files": files}).sealed())

@@ -32,6 +32,8 @@ POOL = "pool.jsonl"
 REPORT_JSON = "report.json"
 REPORT_MD = "report.md"
 REPORT_HTML = "report.html"
+REPORT_DATA = "report.data.html"
+"""The items of a report that is too large for one page."""
 LOCK = ".lock"
 
 RECORDS: dict[str, type[Record]] = {
@@ -54,5 +56,5 @@ COLLECTED = (ITEMS, RESPONSES, BLINDING, CRITERIA, CALLS, RESERVATIONS, JUDGMENT
 AT_TIMES = (POOL, BATCHES)
 """Written where a run needs it, and sealed like the rest."""
 
-DERIVED = (VERDICTS, REPORT_JSON, REPORT_MD, REPORT_HTML)
+DERIVED = (VERDICTS, REPORT_JSON, REPORT_MD, REPORT_HTML, REPORT_DATA)
 """Recomputed from the collected files and the labels at any time."""

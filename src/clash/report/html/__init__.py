@@ -1,5 +1,5 @@
-"""The report as one HTML file that needs no network and trusts no text in it."""
+"""The report as a page that needs no network and trusts no text in it."""
 
-from clash.report.html.page import document
+from clash.report.html.page import Document, document
 
-__all__ = ["document"]
+__all__ = ["Document", "document"]

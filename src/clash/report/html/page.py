@@ -1,19 +1,21 @@
-"""The report as one HTML file: a function of the findings and the records, computing nothing."""
+"""The report as HTML: a function of the findings and the records, computing nothing."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clash.analysis.further import further
-from clash.pages import environment, policy
+from clash.pages import environment, pack, policy
 from clash.report import concordance, published
 from clash.report.html import charts, more
 from clash.report.html.draw import style, svg
-from clash.report.html.payload import payload
+from clash.report.html.payload import ROOM, Payload, payload
 from clash.report.tables import Table, percent, tables
+from clash.store import layout
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -74,14 +76,34 @@ class Section:
     blocks: tuple[Block, ...]
 
 
-def document(found: Findings, data: RunData, folder: Path) -> str:
-    """The whole page.
+@dataclass(frozen=True)
+class Document:
+    """A report.
+
+    Attributes:
+        page: the whole page.
+        data: the page beside it that holds the items; null where they are all inside.
+    """
+
+    page: str
+    data: str | None
+
+
+def document(found: Findings, data: RunData, folder: Path) -> Document:
+    """The report of a run.
 
     Args:
         found: what there is to say.
         data: the run it was computed from.
         folder: the run folder, for the raw calls.
     """
+    held = payload(data, folder)
+    inside = held.size <= ROOM
+    page = _page(found, data, folder, held, inside=inside)
+    return Document(page, None if inside else _beside(found, held))
+
+
+def _page(found: Findings, data: RunData, folder: Path, held: Payload, *, inside: bool) -> str:
     deep = further(data, folder)
     css, script = stylesheet(), source("report.js")
     return _templates().get_template("report.html.j2").render(
@@ -90,13 +112,33 @@ def document(found: Findings, data: RunData, folder: Path) -> str:
         versions={name: v for name, v in data.manifest.versions.items() if name in _KEPT},
         facts=_facts(found, data),
         sections=sections(found, deep),
-        payload=payload(data, folder),
+        index=held.index,
+        blocks=held.blocks if inside else {},
+        beside="" if inside else _directions(held),
         css=css,
         script=script,
-        policy=policy(css, script),
+        policy=policy(css, script) if inside else policy(css, script, frame="'self' file:"),
         candidates=data.candidates,
         tags=sorted({tag for item in data.items for tag in item.tags}),
         labelled=bool(data.truth),
+    )  # fmt: skip
+
+
+def _directions(held: Payload) -> str:
+    """Where the blocks are, and what they must be."""
+    found = {"file": layout.REPORT_DATA, "key": held.key, "digests": held.digests}
+    return pack(json.dumps(found).encode())
+
+
+def _beside(found: Findings, held: Payload) -> str:
+    script = source("data.js")
+    return _templates().get_template("data.html.j2").render(
+        run=found.run,
+        report=layout.REPORT_HTML,
+        key=held.key,
+        blocks=held.blocks,
+        script=script,
+        policy=policy("", script),
     )  # fmt: skip
 
 

@@ -1,13 +1,19 @@
 """The items of a run as text that a page unpacks on demand.
 
-Everything is inside the page, deflated and in base64, in chunks of a few items each: opened from
-disk, a page may not fetch a file beside it, and a script beside it would have to be trusted. A
-chunk is unpacked when one of its items is opened. Raw calls have chunks of their own.
+Deflated and in base64, in blocks of a few items each; a block is unpacked when one of its items is
+opened. Raw calls have blocks of their own. Up to ``ROOM`` all blocks are inside the page, which
+then is one file. Beyond that they lie in a data file beside it. A page opened from disk may not
+fetch its neighbours, and a script there would have to be trusted; so the data file is a page too,
+which the report holds in a frame that may do nothing but answer, and whose answers it checks
+against the hashes that it was written with.
 """
 
 from __future__ import annotations
 
+from base64 import b64encode
 from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -19,7 +25,7 @@ from clash.pages import clipped, pack
 from clash.store import layout
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from clash.analysis.rundata import RunData
@@ -30,7 +36,9 @@ _CHUNK_BYTES = 200_000
 _CHUNK_ITEMS = 25
 _SNIPPET = 110
 _MOST_CALLS = 64_000_000
-"""Raw calls that pack to more than this stay outside: browsers do not hold any length of text."""
+"""Raw calls that pack to more than this are left out: browsers do not hold any length of text."""
+ROOM = 4_000_000
+"""Blocks of more characters than this lie beside the page."""
 
 
 @dataclass(frozen=True)
@@ -38,15 +46,33 @@ class Payload:
     """What a page carries, each part deflated and in base64.
 
     Attributes:
-        index: a line of each item: what the list shows and filters by.
-        texts: chunks of items, whole.
-        calls: chunks of raw calls; chunk ``i`` is of the items of ``texts[i]``, and empty where
-            all that came before is as much as a page should hold.
+        index: a line of each item: what the list shows and filters by, and the number of its
+            block.
+        blocks: ``text-0``, ``calls-0`` and so on: items, whole, and their raw calls; calls are
+            empty where all that came before is as much as a browser should hold.
     """
 
     index: str
-    texts: tuple[str, ...]
-    calls: tuple[str, ...]
+    blocks: Mapping[str, str]
+
+    @property
+    def size(self) -> int:
+        """Characters of all blocks."""
+        return sum(map(len, self.blocks.values()))
+
+    @cached_property
+    def digests(self) -> dict[str, str]:
+        """SHA-256 of each block that is not empty, in base64."""
+        return {
+            name: b64encode(sha256(block.encode()).digest()).decode()
+            for name, block in self.blocks.items()
+            if block
+        }
+
+    @property
+    def key(self) -> str:
+        """What a page must know to be told a block: it follows from all of them together."""
+        return sha256("".join(self.digests.values()).encode()).hexdigest()
 
 
 def payload(data: RunData, folder: Path) -> Payload:
@@ -61,7 +87,9 @@ def payload(data: RunData, folder: Path) -> Payload:
         packed = pack(b"".join(raw.lines([line["id"] for line, _ in chunk]))) if room > 0 else ""
         room -= len(packed)
         calls.append(packed if room > 0 else "")
-    return Payload(pack(_JSON.encode(index)), tuple(texts), tuple(calls))
+    blocks = {f"text-{i}": block for i, block in enumerate(texts)}
+    blocks |= {f"calls-{i}": block for i, block in enumerate(calls)}
+    return Payload(pack(_JSON.encode(index)), blocks)
 
 
 def _chunks(

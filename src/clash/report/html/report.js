@@ -37,15 +37,50 @@
   const groups = (ranking, write = (x) => x) =>
     ranking.flatMap((group, i) => [i ? " > " : "", ...group.flatMap((one, j) => [j ? " = " : "", write(one)])]);
 
-  const unpack = async (id) => {
-    if (!chunks.has(id)) {
-      chunks.set(id, (async () => {
-        const bytes = Uint8Array.from(atob($(id).textContent), (c) => c.charCodeAt(0));
-        const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
-        return new Response(stream).text();
-      })());
+  const inflate = async (packed) => {
+    const bytes = Uint8Array.from(atob(packed), (c) => c.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+    return new Response(stream).text();
+  };
+
+  // A large report has its items in a page beside it. That page sits in a frame that may do nothing
+  // but answer, and what it answers must have the hash that this page was written with.
+  let beside = null, frame = null;
+  const asked = new Map();
+
+  const neighbour = () => frame ||= new Promise((resolve) => {
+    const made = el("iframe", { sandbox: "allow-scripts", src: beside.file, title: "items", hidden: true });
+    addEventListener("message", (event) => {
+      if (event.source !== made.contentWindow || !event.data) return;
+      const waiting = asked.get(event.data.name);
+      asked.delete(event.data.name);
+      if (waiting) waiting(String(event.data.text));
+    });
+    made.addEventListener("load", () => resolve(made.contentWindow));
+    document.body.append(made);
+  });
+
+  const fetched = async (id) => {
+    const source = await neighbour();
+    const block = await new Promise((resolve, reject) => {
+      asked.set(id, resolve);
+      source.postMessage({ key: beside.key, name: id }, "*");
+      setTimeout(() => reject(new Error(`${beside.file} does not answer: it must lie beside this page`)), 4000);
+    });
+    // Only a page that came over plain HTTP lacks this, and nothing vouches for that page either.
+    if (!self.crypto || !crypto.subtle) return block;
+    const hash = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(block));
+    if (btoa(String.fromCharCode(...new Uint8Array(hash))) !== beside.digests[id]) {
+      throw new Error(`${beside.file} is not the one that this page was written with`);
     }
-    return chunks.get(id);
+    return block;
+  };
+
+  const has = (id) => (beside ? id in beside.digests : Boolean($(id).textContent));
+
+  const unpack = async (id) => {
+    if (!chunks.has(id)) chunks.set(id, (async () => inflate(beside ? await fetched(id) : $(id).textContent))());
+    try { return await chunks.get(id); } catch (error) { chunks.delete(id); throw error; }
   };
 
   const filters = () => Object.fromEntries([...new FormData(form)].filter(([, value]) => value !== ""));
@@ -110,8 +145,13 @@
     if (details.querySelector(".body")) return;
     const body = el("div", { class: "body" }, el("p", { class: "muted" }, "unpacking…"));
     details.append(body);
-    const all = JSON.parse(await unpack(`text-${line.k}`));
-    body.replaceChildren(...whole(all.find((one) => one.item.item_id === line.id), line));
+    try {
+      const all = JSON.parse(await unpack(`text-${line.k}`));
+      body.replaceChildren(...whole(all.find((one) => one.item.item_id === line.id), line));
+    } catch (error) {
+      body.className = "body bad";
+      body.textContent = error.message;
+    }
   };
 
   const quote = (head, body, won) =>
@@ -201,11 +241,13 @@
     const holder = el("details", {}, el("summary", {}, "Raw calls, as they were sent and answered"));
     holder.addEventListener("toggle", async () => {
       if (!holder.open || holder.children.length > 1) return;
-      if (!$(`calls-${line.k}`).textContent) {
+      if (!has(`calls-${line.k}`)) {
         holder.append(el("p", { class: "muted" }, "left out, for this page would be too large: they are in calls.jsonl in the run folder"));
         return;
       }
-      const lines = (await unpack(`calls-${line.k}`)).split("\n").filter(Boolean).map((l) => JSON.parse(l));
+      let packed;
+      try { packed = await unpack(`calls-${line.k}`); } catch (error) { holder.append(el("p", { class: "bad" }, error.message)); return; }
+      const lines = packed.split("\n").filter(Boolean).map((l) => JSON.parse(l));
       const mine = lines.filter((call) => call.item_id === line.id);
       if (!mine.length) holder.append(el("p", { class: "muted" }, "none"));
       for (const call of mine) {
@@ -271,5 +313,10 @@
     else if (event.key === "/") { event.preventDefault(); form.elements.namedItem("q").focus(); }
   });
 
-  unpack("index").then((packed) => { index = JSON.parse(packed); restore(); document.body.dataset.ready = "yes"; });
+  (async () => {
+    index = JSON.parse(await inflate($("index").textContent));
+    if ($("beside").textContent) beside = JSON.parse(await inflate($("beside").textContent));
+    restore();
+    document.body.dataset.ready = "yes";
+  })();
 })();
