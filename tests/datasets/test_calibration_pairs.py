@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from random import Random
 
 import pytest
 
+from clash.cli.app import run
 from clash.datasets.calibration_pairs import (
     KINDS,
     alter,
@@ -86,3 +89,55 @@ def test_what_cannot_be_altered_that_way_makes_no_pair() -> None:
 def test_short_responses_are_no_source() -> None:
     with pytest.raises(InputError, match="25 words"):
         calibration_pairs([Item(item_id="q", prompt="?")], {"q": {"m": "Yes."}})
+
+
+# -- clash datasets sample calibration-pairs --------------------------------------------------------
+
+QUICKSTART = str(Path(__file__).resolve().parents[2] / "datasets" / "quickstart.yaml")
+
+
+def _sampled(place: Path, *more: str) -> str:
+    words = ["datasets", "sample", "calibration-pairs", "--from", QUICKSTART, "--out", str(place)]
+    assert run([*words, *more]) == 0
+    return place.read_text(encoding="utf-8")
+
+
+def test_sampling_writes_the_same_pairs_for_the_same_seed(tmp_path: Path, capsys) -> None:
+    first = _sampled(tmp_path / "a" / "p.jsonl", "-n", "5")
+    assert "pairs with known gaps, from 5 responses (seed 42)" in capsys.readouterr().out
+    assert first == _sampled(tmp_path / "b.jsonl", "-n", "5", "--seed", "42")
+    assert first != _sampled(tmp_path / "c.jsonl", "-n", "5", "--seed", "7")
+
+
+def test_what_is_sampled_is_what_diagnose_judges(tmp_path: Path, capsys) -> None:
+    """A run serves as well as the file that it judged, and eval reads what is written."""
+    mine = _sampled(tmp_path / "p.jsonl", "-n", "4", "--seed", "5")
+    words = ["diagnose", QUICKSTART, "--calibrate-judges", "--dry-run", "--sources", "4"]
+    assert run([*words, "--seed", "5", "--runs", str(tmp_path / "d")]) == 0
+    assert (tmp_path / "d" / "known-gaps-quickstart-5.jsonl").read_text("utf-8") == mine
+    assert (
+        run(["eval", str(tmp_path / "p.jsonl"), "--out", str(tmp_path), "--run-id", "g", "-q"]) == 0
+    )
+    capsys.readouterr()
+    assert run(["diagnose", "g", "--runs", str(tmp_path), "--similarity", "tfidf", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["calibration"]) == 4
+    again = ["datasets", "sample", "calibration-pairs", "--from", "g", "--runs", str(tmp_path)]
+    assert run([*again, "--out", str(tmp_path / "q.jsonl"), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert set(found["counts"]) >= {"facts", "truncated", "padded", "identical"}
+    assert len((tmp_path / "q.jsonl").read_text().splitlines()) == sum(found["counts"].values())
+
+
+@pytest.mark.parametrize(
+    ("words", "field"),
+    [
+        (["calibration-pairs"], "--from"),
+        (["mt-bench", "--from", QUICKSTART], "--from"),
+        (["calibration-pairs", "--from", QUICKSTART, "--rules", "all"], "--rules"),
+        (["calibration-pairs", "--from", QUICKSTART, "--stratify", "tag"], "--stratify"),
+    ],
+    ids=["no source", "another data set", "rules", "strata"],
+)
+def test_what_makes_no_pairs_is_refused(words: list[str], field: str, capsys) -> None:
+    assert run(["datasets", "sample", *words]) == 2
+    assert f"error: {field}" in capsys.readouterr().err

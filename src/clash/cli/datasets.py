@@ -26,12 +26,10 @@ app = typer.Typer(
     help="Public data sets of human preferences: list, pull, sample; and convert others' runs.",
 )
 
+_SEED = 42
 Cache = Annotated[
     Path | None,
     typer.Option("--cache", help="Folder that data are kept in; default: the user's cache."),
-]
-DataArgument = Annotated[
-    str, typer.Argument(help="A name of `clash datasets list`, or a file.", metavar="NAME|FILE")
 ]
 
 
@@ -111,18 +109,25 @@ def pull_(
 
 @app.command("sample")
 def sample_(
-    data: DataArgument,
+    data: Annotated[
+        str,
+        typer.Argument(
+            help="A name of `clash datasets list`, a file, or calibration-pairs.",
+            metavar="NAME|FILE",
+        ),
+    ],
     n: Annotated[
         int | None, typer.Option("--n", "-n", min=1, help="How many; default: all admitted.")
     ] = None,
     seed: Seed = None,
     rules: Annotated[
-        RuleSet,
+        RuleSet | None,
         typer.Option(
             "--rules",
-            help="paper: the published experiments' inclusion rules; clear: clear winners; all.",
+            help="paper (the default): the published experiments' inclusion rules; clear: clear"
+            " winners; all.",
         ),
-    ] = RuleSet.paper,
+    ] = None,
     stratify: Annotated[
         Stratify | None, typer.Option("--stratify", help="Draw in proportion to this.")
     ] = None,
@@ -135,12 +140,33 @@ def sample_(
     to: Annotated[
         Path | None, typer.Option("--out", "-o", help="Prompts file to write (.jsonl).")
     ] = None,
+    source: Annotated[
+        str | None,
+        typer.Option(
+            "--from", help="With calibration-pairs: the run or prompts file with your responses."
+        ),
+    ] = None,
+    runs: Annotated[
+        Path, typer.Option("--runs", help="With --from: folder that run ids are looked up in.")
+    ] = Path("runs"),
     cache: Cache = None,
     as_json: AsJson = False,
 ) -> None:
-    """Draw labelled items into a prompts file, with an account of what was left out and why."""
+    """Draw labelled items into a prompts file, with an account of what was left out and why.
+
+    `clash datasets sample calibration-pairs --from RUN` makes pairs with known gaps from your own
+    responses, offline and seeded, to find what a judge does not see.
+    """
     import numpy as np
 
+    from clash.cli.known_gaps import NAME, sample_known_gaps
+
+    if data == NAME or source is not None:
+        chosen = {"--rules": rules, "--stratify": stratify, "--min-chars": min_chars}
+        own = _own_responses(data, source, {**chosen, "--language": language, "--cache": cache})
+        number = _SEED if seed is None else seed
+        sample_known_gaps(own, runs, to, sources=n, seed=number, as_json=as_json)
+        return
     from clash.cli.common import print_json
     from clash.datasets import loaders
     from clash.datasets.sample import sample
@@ -148,7 +174,7 @@ def sample_(
     dataset = loaders.load(data, cache=cache)
     wanted = _rules(
         dataset.name,
-        rules,
+        rules or RuleSet.paper,
         n=n,
         seed=seed,
         stratify=stratify,
@@ -161,6 +187,27 @@ def sample_(
         print_json({"dataset": dataset.name, "counts": dict(drawn.counts), "written": written})
     else:
         _tell_sample(drawn, written)
+
+
+def _own_responses(data: str, source: str | None, of_labels: dict[str, object]) -> str:
+    """Where calibration pairs are made from; what is said of labelled items has no place there."""
+    from clash.cli.known_gaps import NAME
+    from clash.errors import ConfigError
+
+    if data != NAME or source is None:
+        raise ConfigError(
+            f"{NAME} are made from your own responses",
+            field="--from",
+            mend=f"clash datasets sample {NAME} --from RUN, or a prompts file with responses",
+        )
+    wrong = [name for name, value in of_labels.items() if value is not None]
+    if wrong:
+        raise ConfigError(
+            f"has no meaning for {NAME}: no item of these has a person's label",
+            field=wrong[0],
+            mend="--n, --seed, --out and --runs do",
+        )
+    return source
 
 
 @app.command("convert")

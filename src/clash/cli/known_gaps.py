@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from clash.collect.load import Prompts
     from clash.config import Config
+    from clash.datasets.calibration_pairs import CalibrationPair
+
+NAME = "calibration-pairs"
+SOURCES = 30
+"""Responses that pairs are made from, where nobody says how many."""
 
 
 @dataclass(frozen=True)
@@ -61,46 +67,93 @@ def judge_known_gaps(
     return str(finished.folder.path)
 
 
+def sample_known_gaps(
+    source: str, runs: Path, out: Path | None, *, sources: int | None, seed: int, as_json: bool
+) -> None:
+    """Write the pairs made from the responses of ``source`` to a prompts file, and tell.
+
+    Raises:
+        InputError: there are no responses long enough.
+    """
+    from clash.cli.common import print_json, stdout
+    from clash.report.tables import Table
+    from clash.report.terminal import show_table
+
+    pairs = _pairs(_prompts(source, runs), sources or SOURCES, seed)
+    place = out or Path(f"calibration-pairs-{Path(source).stem}-seed{seed}.jsonl")
+    _write(pairs, place)
+    counts = Counter(pair.kind for pair in pairs)
+    used = len({pair.source for pair in pairs})
+    if as_json:
+        about = {"dataset": NAME, "from": source, "seed": seed, "sources": used}
+        print_json({**about, "counts": dict(counts), "written": {"prompts": str(place)}})
+        return
+    rows = [[kind, str(count), _gaps(pairs, kind)] for kind, count in counts.items()]
+    title = f"{len(pairs)} pairs with known gaps, from {used} responses (seed {seed})"
+    note = "gap: share of a response's sentences that were altered; 0 is a control, where a tie is right"
+    show_table(stdout(), Table(title, ["altered", "pairs", "gaps"], rows, frozenset({1}), [note]))
+    stdout().print(f"wrote {place}", soft_wrap=True, markup=False)
+    judged = f"clash eval {place} --panel …, then clash diagnose on the run"
+    stdout().print(f"judge them: {judged}", soft_wrap=True, markup=False)
+
+
+def _gaps(pairs: Sequence[CalibrationPair], kind: str) -> str:
+    gaps = [pair.gap for pair in pairs if pair.kind == kind]
+    low, high = f"{min(gaps):.2f}", f"{max(gaps):.2f}"
+    return low if low == high else f"{low} to {high}"
+
+
 def _written(source: str, runs: Path, wanted: Wanted) -> tuple[Path, Config]:
     """The prompts file of the pairs, and how to judge it."""
-    from clash.datasets.calibration_pairs import calibration_pairs, to_jsonl
+    pairs = _pairs(_prompts(source, runs), wanted.sources, wanted.seed)
+    file = runs / f"known-gaps-{Path(source).stem}-{wanted.seed}.jsonl"
+    _write(pairs, file)
+    return file, _only_judging(_config(source, runs, wanted), wanted)
 
-    path = Path(source)
-    prompts, config = (
-        _of_file(path, wanted)
-        if path.is_file() and path.name != "manifest.json"
-        else _of_run(path, runs, wanted)
-    )
+
+def _pairs(prompts: Prompts, sources: int, seed: int) -> list[CalibrationPair]:
+    from clash.datasets.calibration_pairs import calibration_pairs
+
     texts: dict[str, dict[str, str]] = {}
     for response in prompts.responses:
         if response.text is not None:
             texts.setdefault(response.item_id, {})[response.candidate] = response.text
-    pairs = calibration_pairs(prompts.items, texts, seed=wanted.seed, most=wanted.sources)
-    runs.mkdir(parents=True, exist_ok=True)
-    file = runs / f"known-gaps-{path.stem}-{wanted.seed}.jsonl"
+    return calibration_pairs(prompts.items, texts, seed=seed, most=sources)
+
+
+def _write(pairs: Sequence[CalibrationPair], file: Path) -> None:
+    from clash.datasets.calibration_pairs import to_jsonl
+
+    file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(to_jsonl(pairs), encoding="utf-8", newline="\n")
-    return file, config
 
 
-def _of_file(path: Path, wanted: Wanted) -> tuple[Prompts, Config]:
-    from clash.collect.load import load
+def _is_file(source: str) -> bool:
+    path = Path(source)
+    return path.is_file() and path.name != "manifest.json"
+
+
+def _prompts(source: str, runs: Path) -> Prompts:
+    """The responses of a prompts file, or of a run."""
+    from clash.collect.load import Prompts, load
+    from clash.store.folder import RunFolder
+
+    if _is_file(source):
+        return load(Path(source))
+    folder = RunFolder.open(source, out=runs)
+    return Prompts(folder.path, tuple(folder.items()), tuple(folder.responses()), "")
+
+
+def _config(source: str, runs: Path, wanted: Wanted) -> Config:
+    """Of the run, else of clash.yaml."""
     from clash.collect.resolve import read_config
-
-    overrides: dict[str, Any] = {"panel": wanted.panel, "seed": wanted.seed}
-    return load(path), _only_judging(read_config(None, overrides), wanted)
-
-
-def _of_run(path: Path, runs: Path, wanted: Wanted) -> tuple[Prompts, Config]:
-    from clash.collect.load import Prompts
     from clash.config import Config
     from clash.store.folder import RunFolder
 
-    folder = RunFolder.open(path, out=runs)
-    config = Config.model_validate(folder.manifest().config)
-    if wanted.panel is not None:
-        config = config.model_copy(update={"panel": wanted.panel})
-    prompts = Prompts(folder.path, tuple(folder.items()), tuple(folder.responses()), "")
-    return prompts, _only_judging(config, wanted)
+    if _is_file(source):
+        return read_config(None, {"panel": wanted.panel, "seed": wanted.seed})
+    config = Config.model_validate(RunFolder.open(source, out=runs).manifest().config)
+    return config if wanted.panel is None else config.model_copy(update={"panel": wanted.panel})
 
 
 def _only_judging(config: Config, wanted: Wanted) -> Config:
