@@ -20,11 +20,14 @@ from clash.analysis.rundata import RunData
 from clash.analysis.scores import scores
 from clash.cli.app import run
 from clash.pages import clipped, digest, plain
+from clash.records import Label
 from clash.report.html import charts, document
 from clash.report.html.draw import Dot, Line, Picture, Rect, Word, palette, png, svg
 from clash.report.html.page import stylesheet
 from clash.store import layout
 from clash.store.folder import RunFolder
+from clash.store.journal import Journal
+from clash.store.manifest import seal_file
 from review.browser import hostile
 from review.runs import judged, plain_prompts
 
@@ -60,6 +63,60 @@ def test_a_run_is_verified_with_its_page_and_an_edit_of_the_page_is_found(tmp_pa
     path = made.path / layout.REPORT_HTML
     path.write_text(path.read_text().replace("clash", "crash", 1))
     assert run(["verify", str(made.path)]) == 5
+
+
+def forged(folder, tmp_path, change, name=layout.REPORT_HTML):
+    """The run with a page that was changed and sealed again; what verify says of it."""
+    shutil.copytree(folder.path, tmp_path / "forged")
+    made = RunFolder(tmp_path / "forged")
+    path = made.path / name
+    text = path.read_text(encoding="utf-8")
+    path.write_text(change(text), encoding="utf-8")
+    assert path.read_text(encoding="utf-8") != text
+    with made.write() as writer:
+        manifest = writer.manifest()
+        files = {**manifest.files, name: seal_file(path)}
+        writer.save(manifest.model_copy(update={"files": files}).sealed())
+    return run(["verify", str(made.path)])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text.replace("north", "south", 1),
+        lambda text: text.replace("default-src", "default-source", 1),
+        lambda text: re.sub(r'(id="text-0">)[^<]*', r"\1eJyLjgUAARUAuQ==", text),
+        lambda text: text + "\n<p>Decided: south is better.</p>",
+        lambda text: text.replace("</main>", "", 1),
+    ],
+    ids=["a name", "the policy", "an item", "a line more", "a tag less"],
+)
+def test_a_page_that_was_changed_and_sealed_again_is_found(folder, tmp_path, change, capsys):
+    assert forged(folder, tmp_path, change) == 5
+    said = capsys.readouterr().out
+    assert "FAIL the page shows the report: report.html" in said
+    assert said.count("FAIL") == 1
+
+
+def test_another_packing_of_the_same_items_is_the_same_page(folder, tmp_path):
+    def repacked(found):
+        text = zlib.decompress(base64.b64decode(found[2]))
+        return found[1] + base64.b64encode(zlib.compress(text, 9)).decode() + "<"
+
+    packed = r'(id="(?:text|calls)-\d+">)([^<]*)<'
+    assert forged(folder, tmp_path, lambda text: re.sub(packed, repacked, text)) == 0
+
+
+def test_a_rerun_stays_verified_when_the_labels_of_its_parent_grow(tmp_path):
+    parent = judged(tmp_path, plain_prompts(6), "first")
+    assert run(["rerun", str(parent.path), "--out", str(tmp_path), "--yes", "-q"]) == 0
+    child = tmp_path / "first-r1"
+    assert run(["verify", str(child)]) == 0
+    with Journal(parent.path / layout.LABELS) as labels:
+        labels.append(Label(item_id="q1", annotator="ann", winner="south"))
+    assert run(["verify", str(child)]) == 0
+    shutil.rmtree(parent.path)
+    assert run(["verify", str(child)]) == 0
 
 
 def test_the_page_is_written_anew_to_the_byte_and_stays_verified(folder, page):

@@ -1,4 +1,4 @@
-"""Whether verdicts and report follow from the judgments: both computed anew, offline."""
+"""Whether verdicts and report follow from the judgments: all computed anew, offline."""
 
 from __future__ import annotations
 
@@ -12,20 +12,35 @@ from clash.store import layout
 from clash.store.audit import BROKEN, Finding
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from clash.analysis.findings import Findings
     from clash.store.folder import RunFolder
 
+    Redrawn = Callable[[RunFolder, RunData, Findings], str | None]
 
-def recheck(folder: RunFolder) -> list[Finding]:
-    """Compare what stands in the folder with what follows from it."""
+
+def recheck(folder: RunFolder, redrawn: Redrawn | None = None) -> list[Finding]:
+    """Compare what stands in the folder with what follows from it.
+
+    Args:
+        folder: the run.
+        redrawn: what is wrong with its pages, which are not drawn here.
+    """
     try:
-        data = RunData.load(folder)
-        return [
-            Finding("verdicts follow from the judgments", _verdicts(folder, data)),
-            Finding("the report follows from the records", _report(folder, data)),
-        ]
+        return list(_checks(folder, redrawn))
     except BROKEN as error:
         problem = f"cannot be computed: {str(error).partition(chr(10))[0]}"
         return [Finding("verdicts and report follow from the judgments", problem)]
+
+
+def _checks(folder: RunFolder, redrawn: Redrawn | None) -> Iterator[Finding]:
+    data = RunData.load(folder)
+    yield Finding("verdicts follow from the judgments", _verdicts(folder, data))
+    found = findings_of(data)
+    yield Finding("the report follows from the records", _report(folder, found))
+    if redrawn is not None:
+        yield Finding("the page shows the report", redrawn(folder, data, found))
 
 
 def _verdicts(folder: RunFolder, data: RunData) -> str | None:
@@ -44,7 +59,7 @@ def _verdicts(folder: RunFolder, data: RunData) -> str | None:
     return None
 
 
-def _report(folder: RunFolder, data: RunData) -> str | None:
+def _report(folder: RunFolder, found: Findings) -> str | None:
     path = folder.path / layout.REPORT_JSON
     try:
         written = json.loads(path.read_text(encoding="utf-8"))
@@ -53,7 +68,7 @@ def _report(folder: RunFolder, data: RunData) -> str | None:
     except ValueError:
         return "report.json is not JSON"
     # Through JSON and back, so that tuples are lists on both sides.
-    follows = json.loads(json.dumps(findings_of(data).as_json()))
+    follows = json.loads(json.dumps(found.as_json()))
     if written.get("clash") != follows["clash"]:
         return None  # another version may word or compute it otherwise; the hashes still hold
     differing = [key for key in follows if written.get(key) != follows[key]]

@@ -6,19 +6,20 @@ from clash.cli.common import AsJson, Out, RunArgument
 
 
 def verify(run: RunArgument, out: Out = Path("runs"), as_json: AsJson = False) -> int:
-    """Audit a run: hashes, references, and verdicts and report computed anew."""
+    """Audit a run: hashes, references, and verdicts, report and page computed anew."""
     from rich.text import Text
 
     from clash.analysis.recheck import recheck
     from clash.cli.common import print_json, stdout
     from clash.collect.reread import reread
     from clash.errors import AuditFailed
+    from clash.report.html.redraw import redrawn
     from clash.report.terminal import safe
     from clash.store.audit import audit
     from clash.store.folder import RunFolder
 
     folder = RunFolder.find(run, out=out)
-    found = [*audit(folder), *reread(folder), *recheck(folder)]
+    found = [*audit(folder), *reread(folder), *recheck(folder, redrawn)]
     bad = [finding for finding in found if finding.problem is not None]
     if as_json:
         checks = [{"check": f.check, "problem": f.problem} for f in found]

@@ -184,7 +184,12 @@ def _section(
         for table in held
         if table.rows
     )
-    return Section(title.lower().replace(" ", "-"), title, blocks)
+    return Section(key(title), title, blocks)
+
+
+def key(title: str) -> str:
+    """What a section is addressed by."""
+    return title.lower().replace(" ", "-")
 
 
 def _facts(found: Findings, data: RunData) -> Iterator[tuple[str, str]]:
