@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from wire import vendors
 from wire.answers import deterministic
+from wire.batches import Batches, is_batch
 from wire.faults import wrong_key
 from wire.vendors import PREFIXES, Asked, Said
 
@@ -131,6 +132,9 @@ class WireServer:
     _conducts: dict[str, Conduct] = field(default_factory=dict)
     _ready: threading.Event = field(default_factory=threading.Event)
 
+    def __post_init__(self) -> None:
+        self.batches = Batches(self)
+
     def __enter__(self) -> Self:
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -205,6 +209,7 @@ class WireServer:
         """Forget the journal and the orders; conducts stay."""
         self.calls.clear()
         self._orders.clear()
+        self.batches.clear()
         self.peak = 0
         self.peaks.clear()
         self.began = self.ended = None
@@ -325,6 +330,9 @@ class Line(asyncio.Protocol):
             await self.json(200, self._journal())
             return
         vendor = next((v for v, prefix in PREFIXES.items() if path.startswith(prefix)), None)
+        if vendor is not None and is_batch(vendor, path):
+            await self._server.batches.serve(self, vendor, method, target, data)
+            return
         if method != "POST" or vendor is None:
             await self.json(404, {"error": {"message": f"nothing at {path}"}})
             return
@@ -348,7 +356,7 @@ class Line(asyncio.Protocol):
         latency = self._server.latency_s if conduct.latency_s is None else conduct.latency_s
         if latency:
             await asyncio.sleep(latency)
-        said = self._said(asked, conduct)
+        said = self.said(asked, conduct)
         seen.text = said.text
         fault = self._server.fault_for(seen)
         if fault is None:
@@ -369,7 +377,7 @@ class Line(asyncio.Protocol):
         elif conduct.responses_only and asked.api == "chat":
             text = "This model is only supported in v1/responses and not in v1/chat/completions."
             await self.json(404, vendors.error(asked, 404, text))
-        elif refused := next((p for p in conduct.refuses if _carries(asked, p)), None):
+        elif refused := next((p for p in conduct.refuses if carries(asked, p)), None):
             status = conduct.refusal_status
             text = f"Unsupported parameter: '{refused}' is not supported with this model."
             code = "unsupported_parameter"
@@ -389,7 +397,8 @@ class Line(asyncio.Protocol):
         else:
             await self.json(401, vendors.error(asked, 401, text, code="invalid_api_key"))
 
-    def _said(self, asked: Asked, conduct: Conduct) -> Said:
+    def said(self, asked: Asked, conduct: Conduct) -> Said:
+        """What the model says."""
         text = (conduct.answer or self._server.answer)(asked)
         finish = "stop"
         if asked.cap is not None and len(text) > asked.cap * 4:
@@ -494,7 +503,7 @@ def _key(seen: Seen) -> str:
     return seen.headers.get("authorization", "").removeprefix("Bearer ")
 
 
-def _carries(asked: Asked, name: str) -> bool:
+def carries(asked: Asked, name: str) -> bool:
     """Whether a request has the field ``name``, at the top or one level down."""
     body = asked.body
     if name in ("json_schema", "json_object"):

@@ -33,6 +33,14 @@ Out = Annotated[
 EnvFile = Annotated[
     Path | None, typer.Option("--env-file", help="File of NAME=value lines; .env by itself.")
 ]
+Batch = Annotated[
+    bool | None,
+    typer.Option(
+        "--batch/--live",
+        envvar="CLASH_BATCH",
+        help="Ask through the providers' batch APIs: half the price, answers within a day.",
+    ),
+]
 Prereg = Annotated[
     Path | None,
     typer.Option("--prereg", help="A plan of `clash prereg`: the report lists every deviation."),

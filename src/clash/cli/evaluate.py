@@ -8,6 +8,7 @@ import typer
 
 from clash.cli.common import (
     AsJson,
+    Batch,
     ConfigFile,
     EnvFile,
     Prereg,
@@ -65,6 +66,7 @@ def evaluate(
             "--concurrency", "-j", envvar="CLASH_CONCURRENCY", min=1, help="Most calls in flight."
         ),
     ] = None,
+    batch: Batch = None,
     criteria: Annotated[
         str | None, typer.Option("--criteria", help="dynamic, fixed or none.")
     ] = None,
@@ -140,6 +142,7 @@ def evaluate(
         "limits.max_cost": max_cost,
         "limits.allow_unknown_price": allow_unknown_price or None,
         "limits.concurrency": concurrency,
+        "limits.batch": batch,
         "criteria.mode": criteria,
         "criteria.reuse": criteria_from,
         "blinding.both_orders": both_orders,

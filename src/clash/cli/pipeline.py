@@ -17,7 +17,8 @@ from clash.collect.forecast import price
 from clash.collect.run import Collected, collect
 from clash.collect.schedule import Stop
 from clash.errors import ClashError
-from clash.providers import require
+from clash.providers import BATCHING, require
+from clash.providers.prices import OFFLINE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from clash.cli.beginning import Origin, Prepared
     from clash.cli.ending import Finished
     from clash.collect.plan import Plan
+    from clash.collect.run import New
     from clash.records import Kind
     from clash.store.folder import RunWriter
 
@@ -51,7 +53,7 @@ def launch(
         return 0
     for ref in made.plan.refs():
         require(ref, environ)
-    for note in (*made.resolved.notes, *made.prompts.warnings):
+    for note in (*made.resolved.notes, *made.prompts.warnings, *_live(made.plan)):
         say(note, style="yellow")
     estimate.check(forecast, made.plan, yes=yes, quiet=quiet or as_json)
     with begin(made, kind=kind, out=out, run_id=run_id, origin=origin) as writer:
@@ -60,14 +62,37 @@ def launch(
     return finished.exit_code
 
 
-def carry_on(writer: RunWriter, made: Plan, environ: Mapping[str, str], *, quiet: bool) -> Finished:
-    """Collect what is missing, then aggregate, report and seal, whatever happened."""
+def _live(plan: Plan) -> list[str]:
+    """What ``--batch`` does not reach, in a line."""
+    live = sorted({r.model for r in plan.refs() if r.provider not in (*BATCHING, *OFFLINE)})
+    if not (plan.config.limits.batch and live):
+        return []
+    return [f"asked live, since only {', '.join(BATCHING)} have a batch API: {', '.join(live)}"]
+
+
+def carry_on(
+    writer: RunWriter,
+    made: Plan,
+    environ: Mapping[str, str],
+    *,
+    quiet: bool,
+    new: New | None = None,
+) -> Finished:
+    """Collect what is missing, then aggregate, report and seal, whatever happened.
+
+    Args:
+        writer: the run.
+        made: what it does.
+        environ: where keys are.
+        quiet: show no progress.
+        new: as for :func:`clash.collect.run.collect`.
+    """
     started = time.monotonic()
     manifest = writer.manifest().model_copy(update={"status": "running", "files": {}, "seal": None})
     writer.save(manifest)
     with watcher(quiet=quiet) as progress:
         try:
-            collected = anyio.run(_collect, made, writer, environ, progress)
+            collected = anyio.run(_collect, made, writer, environ, progress, new)
         except BaseExceptionGroup as group:
             raise _ours(group) from None
     wall = manifest.wall_s + time.monotonic() - started
@@ -92,11 +117,12 @@ async def _collect(
     writer: RunWriter,
     environ: Mapping[str, str],
     progress: Any,  # noqa: ANN401 - a Progress
+    new: New | None,
 ) -> Collected:
     stop = Stop()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_listen, stop, tasks.cancel_scope)
-        collected = await collect(made, writer, environ, progress, stop)
+        collected = await collect(made, writer, environ, progress, stop, new=new)
         tasks.cancel_scope.cancel()
         return collected
     return Collected({}, INTERRUPTED)  # the scope swallowed the second Ctrl-C
@@ -112,7 +138,7 @@ async def _listen(stop: Stop, scope: anyio.CancelScope) -> None:
                     scope.cancel()
                     return
                 heard = True
-                stop.now(INTERRUPTED)
+                stop.now(INTERRUPTED, leaves=True)
                 say("finishing the calls in flight; Ctrl-C again stops at once", style="yellow")
     except NotImplementedError:  # pragma: no cover - Windows raises KeyboardInterrupt by itself
         return

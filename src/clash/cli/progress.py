@@ -54,6 +54,9 @@ class Quiet:
     def done(self, who: str, *, failed: bool) -> None:
         """A piece of work ended."""
 
+    def waits(self, model: str, done: int, rows: int) -> None:
+        """A batch was looked after."""
+
 
 class Lines(Quiet):
     """A line every few seconds, for logs."""
@@ -65,6 +68,7 @@ class Lines(Quiet):
         self._done = self._failed = self._total = 0
         self._name = ""
         self._next = 0.0
+        self._batches: dict[str, tuple[int, int]] = {}
 
     def stage(self, name: str, totals: Mapping[str, int]) -> None:
         """Name the stage and what it has before it."""
@@ -79,6 +83,14 @@ class Lines(Quiet):
         if time.monotonic() >= self._next or self._done == self._total:
             self._next = time.monotonic() + self.EVERY_S
             self._print()
+
+    def waits(self, model: str, done: int, rows: int) -> None:
+        """Print what has changed."""
+        from clash.cli.common import say
+
+        if self._batches.get(model) != (done, rows):
+            self._batches[model] = (done, rows)
+            say(f"{model}: {done} of {rows} rows that are with the provider are done", style="")
 
     def _print(self) -> None:
         from clash.cli.common import say
@@ -117,6 +129,7 @@ class Bars(Quiet):
         self._failed: dict[str, int] = {}
         self._head: TaskID | None = None
         self._stage = ""
+        self._batches: dict[str, str] = {}
 
     def __enter__(self) -> Self:
         self._bars.start()
@@ -161,10 +174,16 @@ class Bars(Quiet):
         if self._head is not None:
             self._bars.update(self._head, advance=1)
 
+    def waits(self, model: str, done: int, rows: int) -> None:
+        """Show how far the batches are."""
+        self._batches[model] = f"{model.rpartition('/')[2]} {done}/{rows}"
+        self._show()
+
     def _show(self) -> None:
         if self._head is not None:
             errors = f" · {self.errors} attempts failed" if self.errors else ""
-            note = f"${self.cost_usd:.4f} · {self.in_flight} in flight{errors}"
+            batches = f" · batches: {', '.join(self._batches.values())}" if self._batches else ""
+            note = f"${self.cost_usd:.4f} · {self.in_flight} in flight{errors}{batches}"
             self._bars.update(self._head, note=note)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from clash.cli.common import AsJson, EnvFile, Out, Prereg, Quiet, Verbose
+from clash.cli.common import AsJson, Batch, EnvFile, Out, Prereg, Quiet, Verbose
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -60,6 +60,7 @@ def rerun(
     concurrency: Annotated[
         int | None, typer.Option("--concurrency", "-j", min=1, help="Most calls in flight.")
     ] = None,
+    batch: Batch = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Plan and price one rerun; make no call.")
     ] = False,
@@ -92,7 +93,7 @@ def rerun(
     if len(folders) > 1:
         raise ConfigError("one run at a time", field="RUN", mend="--compare takes several")
     environ = load_environ(os.environ, env_file)
-    given = {"max_cost": max_cost, "concurrency": concurrency}
+    given = {"max_cost": max_cost, "concurrency": concurrency, "batch": batch}
     about: dict[str, Any] = {
         "regenerate": regenerate,
         "panel": panel,

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from clash.cli.common import AsJson, EnvFile, Out, Quiet, RunArgument, Verbose
+from clash.cli.common import AsJson, Batch, EnvFile, Out, Quiet, RunArgument, Verbose
 
 
 def resume(
@@ -18,6 +18,15 @@ def resume(
     concurrency: Annotated[
         int | None, typer.Option("--concurrency", "-j", min=1, help="Most calls in flight.")
     ] = None,
+    batch: Batch = None,
+    cancel_batches: Annotated[
+        bool,
+        typer.Option(
+            "--cancel-batches",
+            help="Cancel the batches that are with a provider, keep the rows that are through, and"
+            " ask nothing more.",
+        ),
+    ] = False,
     env_file: EnvFile = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -25,7 +34,7 @@ def resume(
 ) -> None:
     """Finish an interrupted run: answered calls are not made again, failed ones are.
 
-    A run with a stopping rule (`eval --until`) goes on with it.
+    Batches that are with a provider are waited for and fetched. A run with a stopping rule (`eval --until`) goes on with it.
     """
     from clash.cli import beginning, ending, pipeline
     from clash.cli.until import goes_on, resume_until
@@ -34,10 +43,13 @@ def resume(
 
     environ = load_environ(os.environ, env_file)
     folder = RunFolder.open(run, out=out)
-    given = {"max_cost": max_cost, "concurrency": concurrency}
+    given = {"max_cost": max_cost, "concurrency": concurrency, "batch": batch}
     limits = {name: value for name, value in given.items() if value is not None}
     with folder.write() as writer:
-        if goes_on(writer.manifest()):
+        if cancel_batches:
+            made = beginning.replan(writer, environ, limits)
+            finished = pipeline.carry_on(writer, made, environ, quiet=quiet or as_json, new="none")
+        elif goes_on(writer.manifest()):
             finished = resume_until(writer, environ, limits, quiet=quiet or as_json)
         else:
             made = beginning.replan(writer, environ, limits)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from clash.cli.common import AsJson, ConfigFile, EnvFile, Prereg, Quiet, Seed, Verbose
+from clash.cli.common import AsJson, Batch, ConfigFile, EnvFile, Prereg, Quiet, Seed, Verbose
 from clash.cli.datasets import Cache, RuleSet, Stratify
 
 if TYPE_CHECKING:
@@ -78,6 +78,7 @@ def validate(
             "--concurrency", "-j", envvar="CLASH_CONCURRENCY", min=1, help="Most calls in flight."
         ),
     ] = None,
+    batch: Batch = None,
     criteria: Annotated[
         str | None, typer.Option("--criteria", help="dynamic, fixed or none.")
     ] = None,
@@ -122,6 +123,7 @@ def validate(
         "limits.max_cost": max_cost,
         "limits.allow_unknown_price": allow_unknown_price or None,
         "limits.concurrency": concurrency,
+        "limits.batch": batch,
         "criteria.mode": criteria,
         "criteria.reuse": criteria_from,
         "blinding.both_orders": both_orders,

@@ -26,6 +26,8 @@ from clash.store.manifest import now
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from anyio.abc import TaskGroup
+
     from clash.collect.budget import Budget
     from clash.collect.schedule import Stop
     from clash.config import Limits, ModelRef
@@ -80,7 +82,7 @@ def call_id(purpose: Purpose, *parts: object) -> str:
 
 
 @dataclass
-class _Line:
+class Line:
     """An open line to one model.
 
     Attributes:
@@ -107,7 +109,12 @@ class Caller:
         done: calls that an earlier process of this run made; answered ones are not made again.
         tried: the number of the last attempt of each call, begun by an earlier process; the next
             attempt has the next number, so that no two reservations are mistaken for one.
+
+    Attributes:
+        refused: why questions were turned down that a later run may ask; null where none was.
     """
+
+    refused: str | None = None
 
     def __init__(
         self,
@@ -129,9 +136,14 @@ class Caller:
         self._limiters = Limiters(limits.concurrency)
         self._rooms: dict[tuple[str, str], anyio.CapacityLimiter] = {}
         self._open: Opener = lambda ref: open_provider(ref, environ=environ, limits=limits)
-        self._lines: dict[str, _Line] = {}
+        self._lines: dict[str, Line] = {}
         self._answered = {call.call_id: call for call in done if call.outcome != "error"}
         self._tried = dict(tried or {})
+
+    @property
+    def workers(self) -> int:
+        """How many pieces of one model's work may be begun at once."""
+        return self._limits.concurrency
 
     @property
     def stopped(self) -> dict[str, str]:
@@ -139,6 +151,12 @@ class Caller:
         return {
             line.model: line.stopped for line in self._lines.values() if line.stopped is not None
         }
+
+    def start(self, tasks: TaskGroup) -> None:
+        """Put into ``tasks`` what goes on between calls; here nothing does."""
+
+    async def finish(self) -> None:
+        """Wait for what goes on between calls and must not be cut off; here nothing is."""
 
     def open(self, ref: ModelRef) -> None:
         """Open the line to a model now, so that a missing key is found before any call.
@@ -181,12 +199,12 @@ class Caller:
         for line in self._lines.values():
             await line.provider.aclose()
 
-    def _line(self, ref: ModelRef) -> _Line:
+    def _line(self, ref: ModelRef) -> Line:
         key = ref.model_dump_json()
         if key not in self._lines:
             provider = self._open(ref)
             limiter = self._limiters.of(provider.account)
-            self._lines[key] = _Line(ref.model, provider, limiter, self._room(provider, ref))
+            self._lines[key] = Line(ref.model, provider, limiter, self._room(provider, ref))
         return self._lines[key]
 
     def _room(self, provider: Provider, ref: ModelRef) -> anyio.CapacityLimiter | None:
@@ -199,7 +217,7 @@ class Caller:
         with self._stop.wakes():
             await anyio.sleep(seconds)
 
-    async def _attempt(self, ask: Ask, line: _Line) -> Call:
+    async def _attempt(self, ask: Ask, line: Line) -> Call:
         """One attempt, written down whichever way it ends."""
         async with AsyncExitStack() as held:
             with self._stop.wakes():

@@ -10,7 +10,7 @@ from clash.collect import criteria as criteria_stage
 from clash.collect import respond
 from clash.collect.blind import Presentation
 from clash.collect.judge import question, render
-from clash.providers import prices
+from clash.providers import batched, prices
 from clash.records import Blinding, Response
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ class Line:
 
     Attributes:
         expected_usd: null where the price is unknown, as ``worst_usd``.
+        batch: through the provider's batch API, and at its price.
     """
 
     purpose: Purpose
@@ -45,6 +46,7 @@ class Line:
     tokens_out: int
     expected_usd: float | None
     worst_usd: float | None
+    batch: bool = False
 
 
 @dataclass(frozen=True)
@@ -86,12 +88,18 @@ def price(plan: Plan) -> Forecast:
 
 @dataclass
 class _Tally:
-    """Calls of one model for one purpose; ``answer`` is the tokens expected of each."""
+    """Calls of one model for one purpose; ``answer`` is the tokens expected of each.
+
+    Attributes:
+        batches: the run asks in batches where it can.
+    """
 
     purpose: Purpose
     who: str
     ref: ModelRef
     answer: int
+    batches: bool
+    by_batch: bool = False
     calls: int = 0
     tokens_in: int = 0
     tokens_out: int = 0
@@ -103,8 +111,12 @@ class _Tally:
         self.calls += 1
         self.tokens_in += prices.input_estimate(request)
         self.tokens_out += output
-        self.expected = _plus(self.expected, prices.expected(self.ref, request, output))
-        self.worst = _plus(self.worst, prices.worst_case(self.ref, request))
+        batch = self.batches and batched(self.ref, request)
+        self.by_batch |= batch
+        self.expected = _plus(
+            self.expected, prices.expected(self.ref, request, output, batch=batch)
+        )
+        self.worst = _plus(self.worst, prices.worst_case(self.ref, request, batch=batch))
 
     def line(self) -> Line:
         return Line(
@@ -116,6 +128,7 @@ class _Tally:
             tokens_out=self.tokens_out,
             expected_usd=None if self.expected is None else float(self.expected),
             worst_usd=None if self.worst is None else float(self.worst),
+            batch=self.by_batch,
         )
 
 
@@ -124,7 +137,8 @@ def _plus(total: Decimal | None, cost: prices.Cost | None) -> Decimal | None:
 
 
 def _responses(plan: Plan) -> list[_Tally]:
-    tallies = {c.id: _Tally("generate", c.id, c, RESPONSE_TOKENS) for c in plan.candidates}
+    batches = plan.config.limits.batch
+    tallies = {c.id: _Tally("generate", c.id, c, RESPONSE_TOKENS, batches) for c in plan.candidates}
     for item, candidate in plan.missing():
         tallies[candidate.id].add(respond.question(item, candidate, plan.config))
     return list(tallies.values())
@@ -134,7 +148,7 @@ def _criteria_calls(plan: Plan) -> list[_Tally]:
     ref = plan.criteria_ref
     if ref is None:
         return []
-    tally = _Tally("criteria", "criteria", ref, CRITERIA_TOKENS)
+    tally = _Tally("criteria", "criteria", ref, CRITERIA_TOKENS, plan.config.limits.batch)
     for item in plan.items:
         if criteria_stage.settled(item, plan) is None:
             tally.add(criteria_stage.question(item, plan, ref))
@@ -142,7 +156,10 @@ def _criteria_calls(plan: Plan) -> list[_Tally]:
 
 
 def _judgments(plan: Plan) -> list[_Tally]:
-    tallies = [(judge, _Tally("judge", judge.id, judge, JUDGMENT_TOKENS)) for judge in plan.judges]
+    batches = plan.config.limits.batch
+    tallies = [
+        (judge, _Tally("judge", judge.id, judge, JUDGMENT_TOKENS, batches)) for judge in plan.judges
+    ]
     for page in _pages(plan):
         for judge, tally in tallies:
             tally.add(question(page, judge))

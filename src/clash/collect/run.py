@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Protocol, get_args
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
 import anyio
 
@@ -21,16 +21,20 @@ from clash.collect.judge import Seat, judge, render
 from clash.collect.respond import respond
 from clash.collect.schedule import Pool, Stop, drain
 from clash.errors import ErrorClass
+from clash.store import layout
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from clash.collect.ballots import Ballot
+    from clash.collect.batch_desk import HandedIn
     from clash.collect.plan import Plan
     from clash.config import Candidate, Judge
     from clash.records import Blinding, Call, Criterion, Item, Judgment, Response
     from clash.store.folder import RunWriter
 
+New = Literal["batch", "live", "none"]
+"""How questions are asked that nobody has asked yet."""
 SYNC_S = 0.2
 """How much of the last moments a lost machine may take with it."""
 
@@ -43,6 +47,10 @@ class Progress(Listener, Protocol):
 
     def spent(self, usd: float) -> None:
         """What earlier processes of this run have spent, or may have."""
+        ...
+
+    def waits(self, model: str, done: int, rows: int) -> None:
+        """Batches were handed in or looked after: so many of their rows are through."""
         ...
 
     def stage(self, name: str, totals: Mapping[str, int]) -> None:
@@ -68,38 +76,76 @@ class Collected:
 
 
 async def collect(
-    plan: Plan, folder: RunWriter, environ: Mapping[str, str], progress: Progress, stop: Stop
+    plan: Plan,
+    folder: RunWriter,
+    environ: Mapping[str, str],
+    progress: Progress,
+    stop: Stop,
+    *,
+    new: New | None = None,
 ) -> Collected:
     """Do everything of ``plan`` that is not in ``folder`` yet.
+
+    Args:
+        plan: what there is to do.
+        folder: what is done.
+        environ: where keys are.
+        progress: watches.
+        stop: ends it early.
+        new: how new questions are asked: in batches, live, or not at all; by default as the plan's
+            limits say.
 
     Raises:
         ConfigError: a key or an address is missing; nothing has been spent then.
     """
     past = _past(plan, folder)
     progress.spent(float(past.budget.spent))
-    caller = Caller(
-        folder.append,
-        past.budget,
-        plan.config.limits,
-        environ,
-        progress,
-        stop,
-        done=past.calls.values(),
-        tried=past.tried,
-    )
+    caller = _caller(plan, folder, environ, progress, stop, past, new)
     for ref in plan.refs():
         caller.open(ref)
     try:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_keep_synced, folder)
+            caller.start(tasks)
             await _prepare(plan, folder, caller, progress, stop, past)
-            if not stop:
+            if not (stop or caller.refused):
                 await _judge(plan, folder, caller, progress, stop, past)
+            await caller.finish()
             tasks.cancel_scope.cancel()
     finally:
         with anyio.CancelScope(shield=True):
             await caller.aclose()
-    return Collected(caller.stopped, stop.reason)
+    return Collected(caller.stopped, stop.reason or caller.refused)
+
+
+def _caller(
+    plan: Plan,
+    folder: RunWriter,
+    environ: Mapping[str, str],
+    progress: Progress,
+    stop: Stop,
+    past: _Past,
+    new: New | None,
+) -> Caller:
+    """Who makes the calls; one that knows of batches only where there are some or may be."""
+    limits = plan.config.limits
+    new = new or ("batch" if limits.batch else "live")
+    about: dict[str, Any] = {"done": past.calls.values(), "tried": past.tried}
+    if new == "live" and not past.under_way:
+        return Caller(folder.append, past.budget, limits, environ, progress, stop, **about)
+    from clash.collect.batch import BatchCaller
+
+    return BatchCaller(
+        folder,
+        past.budget,
+        limits,
+        environ,
+        progress,
+        stop,
+        under_way=past.under_way,
+        new=new,
+        **about,
+    )
 
 
 async def _keep_synced(folder: RunWriter) -> None:
@@ -114,11 +160,13 @@ class _Past:
 
     Attributes:
         tried: the number of the last attempt of each call, seen to its end or not.
+        under_way: batches that are with a provider, or may be.
     """
 
     calls: dict[str, Call]
     tried: dict[str, int]
     budget: Budget
+    under_way: list[HandedIn]
 
     def backs(self, record: Response | Judgment) -> bool:
         """Whether a record stands: it need not be tried again, and its call is there."""
@@ -139,11 +187,30 @@ def _past(plan: Plan, folder: RunWriter) -> _Past:
         seen.add((call.call_id, call.attempt))
         cost = call.cost_usd if call.cost_usd is not None else call.cost_bound_usd
         budget.book(Decimal(repr(cost or 0.0)), exact=call.cost_usd is not None)
+    lost: dict[tuple[str, int], float] = {}
     for held in folder.reservations():
         tried[held.call_id] = max(held.attempt, tried.get(held.call_id, 0))
         if (held.call_id, held.attempt) not in seen:
-            budget.book(Decimal(repr(held.usd)), exact=False)
-    return _Past(calls, tried, budget)
+            lost[held.call_id, held.attempt] = held.usd
+    batches = _under_way(folder, seen, lost)
+    for place in (place for batch in batches for place in batch.places.values()):
+        # Nobody's loss: its answer may yet come.
+        tried[place.call_id] = max(place.attempt, tried.get(place.call_id, 0))
+        lost.pop((place.call_id, place.attempt), None)
+        budget.hold(place.reserved)
+    for usd in lost.values():
+        budget.book(Decimal(repr(usd)), exact=False)
+    return _Past(calls, tried, budget, batches)
+
+
+def _under_way(
+    folder: RunWriter, seen: set[tuple[str, int]], held: Mapping[tuple[str, int], float]
+) -> list[HandedIn]:
+    if not (folder.path / layout.BATCHES).exists():
+        return []
+    from clash.collect.batch_desk import under_way
+
+    return under_way(folder, seen, held)
 
 
 # -- responses and criteria ---------------------------------------------------------------------
@@ -185,7 +252,7 @@ async def _prepare(
         folder.append(criteria)
         progress.done("criteria", failed=criteria.source == "fallback")
 
-    workers = plan.config.limits.concurrency
+    workers = caller.workers
     by_candidate = {
         candidate.id: [piece for piece in todo if piece[1].id == candidate.id]
         for candidate in plan.candidates
@@ -232,7 +299,7 @@ async def _judge(
     totals = {j.id: sum(1 for _ in seats(j)) for j in plan.judges}
     progress.stage("judgments", totals)
     await drain(
-        [Pool(seats(j), sit, plan.config.limits.concurrency, queues=True) for j in plan.judges],
+        [Pool(seats(j), sit, caller.workers, queues=True) for j in plan.judges],
         stop,
     )
 

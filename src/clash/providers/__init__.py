@@ -10,9 +10,23 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from clash.config import Limits, ModelRef
-    from clash.providers.base import Provider
+    from clash.providers.base import Provider, Request
 
-__all__ = ["has_key", "key_variable", "open_provider", "require"]
+__all__ = ["BATCHING", "batched", "has_key", "key_variable", "open_provider", "require"]
+
+
+BATCHING = ("openai", "anthropic", "google")
+"""Providers with a batch API that clash speaks."""
+
+
+def batched(ref: ModelRef, request: Request) -> bool:
+    """Whether this question can go into a batch.
+
+    Google's SDK has no place for fields of one's own in a row, so such questions are asked live.
+    """
+    if ref.provider not in BATCHING:
+        return False
+    return ref.provider != "google" or not request.options.extra
 
 
 def require(ref: ModelRef, environ: Mapping[str, str]) -> None:

@@ -111,8 +111,8 @@ class Anthropic(SdkProvider):
         await super().aclose()
 
 
-def _arguments(sent: Sent, request: Request) -> dict[str, Any]:
-    """The body as it stands, around the SDK's walk over typed arguments.
+def headers_of(sent: Sent, request: Request) -> dict[str, str] | None:
+    """The request's own headers.
 
     The SDK has no temperature any more. Models that still take one want the API version that
     knew it; the others answer with a 400, and it is dropped.
@@ -120,13 +120,18 @@ def _arguments(sent: Sent, request: Request) -> dict[str, Any]:
     headers = dict(request.options.headers)
     if any(name in sent.body for name in _SAMPLING):
         headers.setdefault("anthropic-version", LAST_WITH_SAMPLING)
+    return headers or None
+
+
+def _arguments(sent: Sent, request: Request) -> dict[str, Any]:
+    """The body as it stands, around the SDK's walk over typed arguments."""
     return {
         "model": sent.body["model"],
         "max_tokens": sent.body["max_tokens"],
         "messages": [],
         "stream": request.stream,
         "extra_body": sent.body,
-        "extra_headers": headers or None,
+        "extra_headers": headers_of(sent, request),
     }
 
 

@@ -65,6 +65,11 @@ class Ladder:
         """Whether ``feature`` has not been refused."""
         return feature not in self._refused
 
+    @property
+    def refused(self) -> list[Feature]:
+        """What has been refused, sorted."""
+        return sorted(self._refused)
+
     def level(self, request: Request) -> Level | None:
         """How JSON is to be asked for; null where the request wants text."""
         if request.schema is None:

@@ -1,0 +1,452 @@
+"""Batches of one run: gathered, handed in, waited for, fetched, and none of them twice.
+
+``batches.jsonl`` has a line before a batch is handed in and one after. A process that finds the
+first without the second looks for the batch at the provider before it hands anything in; one that
+finds both waits for the batch and fetches it.
+"""
+
+from __future__ import annotations
+
+import random
+import secrets
+from collections import defaultdict
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+
+import anyio
+import anyio.to_thread
+
+from clash.errors import ProviderError
+from clash.providers.batch import Lot, Result, never_came
+from clash.providers.retry import attempts
+from clash.records import Batch, BatchRow, Reservation
+from clash.store.manifest import now
+
+if TYPE_CHECKING:
+    from collections.abc import (
+        Awaitable,
+        Callable,
+        Container,
+        Coroutine,
+        Iterator,
+        Mapping,
+        Sequence,
+    )
+
+    from anyio.abc import TaskGroup
+
+    from clash.collect.schedule import Stop
+    from clash.config import Limits
+    from clash.providers.batch import BatchProvider, Progress, Row
+    from clash.providers.ladder import Feature
+    from clash.store.folder import RunFolder, RunWriter
+
+T = TypeVar("T")
+
+QUIET_S = 0.25
+"""A model that nobody has asked anything for so long has been asked all there is for now."""
+SLOWER = 1.5
+SLOWEST = 20
+_UNIFORM = random.SystemRandom().uniform
+
+
+class Watcher(Protocol):
+    """Someone who watches batches: the progress line."""
+
+    def waits(self, model: str, done: int, rows: int) -> None:
+        """Batches were handed in or looked after: so many of their rows are through."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """The batch is with the provider, or may be, and this is why it was not fetched."""
+
+    error: ProviderError
+
+
+@dataclass(eq=False, slots=True)
+class Place:
+    """The place of one question in a batch.
+
+    Attributes:
+        attempt: which attempt of the call it is.
+        key: what the provider knows it by.
+        row: the question as a row; null while nobody has asked it in this process.
+        reserved: the money that is set aside for it.
+        handed: it is being handed in, and no longer to be taken back.
+        came: ``found`` is there.
+        found: what became of it.
+    """
+
+    call_id: str
+    attempt: int
+    request_hash: str
+    key: str = ""
+    row: Row | None = None
+    reserved: Decimal = Decimal(0)
+    handed: anyio.Event = field(default_factory=anyio.Event)
+    came: anyio.Event = field(default_factory=anyio.Event)
+    found: Result | ProviderError | Left | None = None
+    batch: HandedIn | None = None
+
+    def settle(self, found: Result | ProviderError | Left) -> None:
+        """Say what became of it, to whoever waits."""
+        if self.found is None:
+            self.found = found
+            self.came.set()
+
+
+@dataclass(eq=False)
+class HandedIn:
+    """A batch, from the moment it is written down.
+
+    Attributes:
+        places: by the key that the provider knows a row by.
+        provider: null while nobody has asked for it in this process.
+        provider_id: the provider's name of it; null where that is not known (yet).
+        earlier: an earlier process began to hand it in.
+        answered: places with an answer on record, and ``failed`` those with a failure.
+        outcome: how it ended, in the provider's word.
+        told: the provider knows that it is to cancel it, or that need not be.
+    """
+
+    mark: str
+    model: str
+    places: dict[str, Place]
+    refused: list[str]
+    began: str
+    provider: BatchProvider | None = None
+    provider_id: str | None = None
+    earlier: bool = False
+    answered: int = 0
+    failed: int = 0
+    outcome: str | None = None
+    told: anyio.Event = field(default_factory=anyio.Event)
+
+    @property
+    def open(self) -> int:
+        """Places whose calls are not on record yet."""
+        return len(self.places) - self.answered - self.failed
+
+    def line(self, state: str, rows: Sequence[BatchRow] = ()) -> Batch:
+        """Its record."""
+        return Batch.model_validate(
+            {
+                "batch": self.mark,
+                "model": self.model,
+                "state": state,
+                "rows": list(rows),
+                "refused": self.refused if rows else [],
+                "provider_id": self.provider_id,
+                "outcome": self.outcome,
+                "answered": self.answered,
+                "failed": self.failed,
+                "time": now(),
+            }
+        )
+
+
+def under_way(
+    folder: RunFolder, made: Container[tuple[str, int]], held: Mapping[tuple[str, int], float]
+) -> list[HandedIn]:
+    """The batches that an earlier process handed in, or may have, and did not see to the end.
+
+    Args:
+        folder: the run.
+        made: call and attempt of every call on record.
+        held: what is set aside for each call and attempt, in dollars.
+    """
+    found = []
+    for batch in folder.batches():
+        if batch.state == "ended":
+            continue
+        places = {
+            row.custom_id: Place(
+                row.call_id,
+                row.attempt,
+                row.request_hash,
+                row.custom_id,
+                reserved=Decimal(repr(held.get((row.call_id, row.attempt), 0.0))),
+            )
+            for row in batch.rows
+            if (row.call_id, row.attempt) not in made
+        }
+        lot = HandedIn(batch.batch, batch.model, places, batch.refused, batch.time)
+        lot.provider_id, lot.earlier = batch.provider_id, True
+        for place in places.values():
+            place.batch = lot
+            place.handed.set()
+        found.append(lot)
+    return found
+
+
+class Desk:
+    """Where questions are gathered into batches, and batches seen to their end.
+
+    Args:
+        folder: where batches are written down.
+        limits: how often to look, and how patient to be with the line.
+        watcher: is told of every look.
+        stop: after it nothing is handed in.
+        cancels: batches that are taken up are cancelled, and what is through is fetched.
+    """
+
+    def __init__(
+        self, folder: RunWriter, limits: Limits, watcher: Watcher, stop: Stop, *, cancels: bool
+    ) -> None:
+        self._folder, self._limits = folder, limits
+        self._watcher, self._stop = watcher, stop
+        self._cancels = cancels
+        self._run = folder.manifest().run
+        self._ids = {batch.provider_id for batch in folder.batches() if batch.provider_id}
+        self._sizes = {batch.batch: len(batch.rows) for batch in folder.batches()}
+        self._waiting: defaultdict[BatchProvider, list[Place]] = defaultdict(list)
+        self._counts: defaultdict[str, dict[str, int]] = defaultdict(dict)
+        self._tasks: TaskGroup | None = None
+
+    def start(self, tasks: TaskGroup) -> None:
+        """Work within ``tasks`` from now on."""
+        self._tasks = tasks
+
+    def bring(self, place: Place, provider: BatchProvider) -> None:
+        """Put a question to the others that wait for the next batch of its model."""
+        waiting = self._waiting[provider]
+        waiting.append(place)
+        if len(waiting) == 1:
+            self._begin(self._gather, provider)
+
+    def take_back(self, place: Place, provider: BatchProvider) -> None:
+        """Take a question back that has not been handed in."""
+        if place in self._waiting[provider]:
+            self._waiting[provider].remove(place)
+
+    def take_up(self, lot: HandedIn, provider: BatchProvider) -> None:
+        """See a batch of an earlier process to its end; the first who asks for it says so."""
+        if lot.provider is None:
+            lot.provider = provider
+            for feature in lot.refused:
+                provider.ladder.refuse(cast("Feature", feature))
+            self._begin(self._carry, lot)
+
+    def recorded(self, place: Place, *, answered: bool) -> None:
+        """The call of a row is on record; with the last of them the batch has ended."""
+        lot = place.batch
+        if lot is None:
+            return
+        lot.answered += answered
+        lot.failed += not answered
+        if not lot.open:
+            self._folder.append(lot.line("ended"))
+
+    def _begin(self, work: Callable[[T], Coroutine[Any, Any, None]], about: T) -> None:
+        if self._tasks is None:
+            raise AssertionError("a desk works within a task group")
+        self._tasks.start_soon(work, about)
+
+    # -- gathering ------------------------------------------------------------------------------
+
+    async def _gather(self, provider: BatchProvider) -> None:
+        """Wait until all there is has been brought, then hand it in."""
+        seen = 0
+        while seen != len(self._waiting[provider]):
+            seen = len(self._waiting[provider])
+            await anyio.sleep(QUIET_S)
+        places = self._waiting.pop(provider, [])
+        if not self._stop:
+            for part in _split(places, provider):
+                self._begin(self._carry, self._written_down(part, provider))
+
+    def _written_down(self, places: Sequence[Place], provider: BatchProvider) -> HandedIn:
+        """A batch that is about to be handed in, with what it may cost."""
+        lot = HandedIn(
+            mark=secrets.token_hex(6),
+            model=provider.model,
+            places={},
+            refused=list(provider.ladder.refused),
+            began=now(),
+            provider=provider,
+        )
+        self._sizes[lot.mark] = len(places)
+        for place in places:
+            key = f"{place.call_id.replace('+', '-')}-{lot.mark}"
+            place.row = place.row and replace(place.row, key=key)
+            place.key, place.batch = key, lot
+            lot.places[key] = place
+            place.handed.set()
+        rows = [
+            BatchRow(
+                call_id=place.call_id,
+                attempt=place.attempt,
+                custom_id=key,
+                request_hash=place.request_hash,
+            )
+            for key, place in lot.places.items()
+        ]
+        self._folder.append(lot.line("submitting", rows))
+        for place in places:
+            if place.reserved:
+                self._folder.append(
+                    Reservation(
+                        call_id=place.call_id, attempt=place.attempt, usd=float(place.reserved)
+                    )
+                )
+        return lot
+
+    # -- a batch --------------------------------------------------------------------------------
+
+    async def _carry(self, lot: HandedIn) -> None:
+        """See a batch to its end, whatever that is."""
+        try:
+            if lot.provider_id is None:
+                await (self._found_again(lot) if lot.earlier else self._hand_in(lot))
+            if lot.provider_id is None:
+                self._never_was(lot)
+                return
+            if self._cancels:
+                await self._patiently(lambda: self._of(lot).cancel(_id(lot)))
+                lot.told.set()
+            progress = await self._until_ended(lot)
+            await self._fetch(lot, progress)
+        except ProviderError as error:
+            self._give_up(lot, error)
+        finally:
+            lot.told.set()
+
+    async def _hand_in(self, lot: HandedIn) -> None:
+        await anyio.to_thread.run_sync(self._folder.sync)
+        rows = [place.row for place in lot.places.values() if place.row is not None]
+        tried = False
+
+        async def once() -> None:
+            nonlocal tried
+            again, tried = tried, True
+            # An attempt whose answer was lost may have come to its end over there.
+            found = await self._of(lot).find(self._told(lot)) if again else None
+            with anyio.CancelScope(shield=True):
+                self._has_id(lot, found or await self._of(lot).submit(self._told(lot), rows))
+
+        await self._patiently(once)
+        self._tell(lot, 0)
+
+    async def _found_again(self, lot: HandedIn) -> None:
+        found = await self._patiently(lambda: self._of(lot).find(self._told(lot)))
+        if found is not None:
+            self._has_id(lot, found)
+
+    def _has_id(self, lot: HandedIn, provider_id: str) -> None:
+        lot.provider_id = provider_id
+        self._ids.add(provider_id)
+        self._folder.append(lot.line("submitted"))
+
+    def _told(self, lot: HandedIn) -> Lot:
+        return Lot(
+            mark=lot.mark,
+            run=self._run,
+            rows=self._sizes[lot.mark],
+            began=datetime.fromisoformat(lot.began),
+            known=frozenset(self._ids),
+        )
+
+    async def _until_ended(self, lot: HandedIn) -> Progress:
+        wait = 0.0 if lot.earlier or self._cancels else self._limits.batch_poll_s
+        slowest = SLOWEST * self._limits.batch_poll_s
+        while True:
+            await anyio.sleep(wait * _UNIFORM(0.8, 1.2))
+            wait = min(max(wait, self._limits.batch_poll_s / SLOWER) * SLOWER, slowest)
+            try:
+                progress = await self._of(lot).poll(_id(lot))
+            except ProviderError as error:
+                # A day is long enough for any line to break once.
+                if error.action != "retry":
+                    raise
+                wait = max(wait, error.retry_after or 0.0)
+                continue
+            self._tell(lot, progress.done)
+            if progress.ended:
+                return progress
+            wait = max(wait, min(progress.wait_s or 0.0, slowest))
+
+    def _tell(self, lot: HandedIn, done: int) -> None:
+        """How far the batches of a model are, together."""
+        counts = self._counts[lot.model]
+        counts[lot.mark] = done
+        rows = sum(self._sizes[mark] for mark in counts)
+        self._watcher.waits(lot.model, sum(counts.values()), rows)
+
+    async def _fetch(self, lot: HandedIn, progress: Progress) -> None:
+        def take(result: Result) -> None:
+            place = lot.places.get(result.key)
+            if place is not None:
+                place.settle(result)
+
+        lot.outcome = progress.outcome
+        if progress.failure is None:
+            await self._patiently(lambda: self._of(lot).fetch(_id(lot), take))
+        for key, place in lot.places.items():
+            place.settle(Result(key, failure=never_came(progress)))
+
+    def _never_was(self, lot: HandedIn) -> None:
+        """An earlier process was killed before it had handed in: its rows are asked anew."""
+        lot.outcome = "never handed in"
+        for place in lot.places.values():
+            text = "the run was killed before this batch was handed in"
+            place.settle(ProviderError(text, error_class="interrupted", action="degrade"))
+
+    def _give_up(self, lot: HandedIn, error: ProviderError) -> None:
+        """Say to all why there will be nothing now."""
+        left = lot.earlier or lot.provider_id is not None or error.maybe_billed
+        lot.outcome = None if left else "refused"
+        for place in lot.places.values():
+            place.settle(Left(error) if left else _again(error))
+
+    async def _patiently(self, call: Callable[[], Awaitable[T]]) -> T:
+        """A call of the batch API, repeated where the line is at fault."""
+        found: list[T] = []
+        async for attempt in attempts(self._limits.max_attempts):
+            with attempt:
+                found.append(await call())
+        return found[-1]
+
+    @staticmethod
+    def _of(lot: HandedIn) -> BatchProvider:
+        if lot.provider is None:
+            raise AssertionError("nobody has asked for this batch")
+        return lot.provider
+
+
+def _id(lot: HandedIn) -> str:
+    return lot.provider_id or ""
+
+
+def _again(error: ProviderError) -> ProviderError:
+    """The same error, to be raised once more."""
+    return ProviderError(
+        error.message,
+        error_class=error.error_class,
+        action=error.action,
+        status=error.status,
+        response=error.response,
+        request_id=error.request_id,
+    )
+
+
+def _split(places: Sequence[Place], provider: BatchProvider) -> Iterator[list[Place]]:
+    """Batches that the provider takes: one target each, not too many rows, not too large."""
+    by_target: defaultdict[str, list[Place]] = defaultdict(list)
+    for place in places:
+        if place.row is not None:
+            by_target[place.row.target].append(place)
+    for alike in by_target.values():
+        part: list[Place] = []
+        size = 0
+        for place in alike:
+            more = place.row.size if place.row else 0
+            if part and (len(part) == provider.most_rows or size + more > provider.most_bytes):
+                yield part
+                part, size = [], 0
+            part.append(place)
+            size += more
+        yield part

@@ -1,0 +1,135 @@
+"""Google's batches of ``generateContent``, with the rows in the request and in the answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from google.genai import types
+
+from clash.providers.batch import FEW_MINUTES_S, BatchProvider, Progress, Result
+from clash.providers.failures import Failure, from_answer
+from clash.providers.google import Google
+from clash.providers.payload import clean
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping, Sequence
+
+    from clash.config import Options
+    from clash.providers.base import Request
+    from clash.providers.batch import Lot, Row
+    from clash.providers.dialects.common import Dialect
+    from clash.providers.ladder import Sent
+
+_ENDED = frozenset({"SUCCEEDED", "FAILED", "CANCELLED", "EXPIRED", "PARTIALLY_SUCCEEDED"})
+_KEY = "key"
+_STATUS_OF_RPC: Mapping[int, int] = {
+    1: 499, 3: 400, 4: 504, 5: 404, 7: 403, 8: 429, 9: 400, 11: 400, 13: 500, 14: 503, 16: 401,
+}  # fmt: skip
+"""A row's error has a code of google.rpc, where a live answer has an HTTP status."""
+
+
+class GoogleBatches(BatchProvider, Google):
+    """``google/MODEL``, in batches."""
+
+    most_rows = 50_000
+    most_bytes = 18_000_000
+
+    @property
+    def _at(self) -> dict[str, Any]:
+        return {"http_options": types.HttpOptions(api_version=_version(self._ref.options))}
+
+    def _target(self, request: Request, sent: Sent, dialect: Dialect) -> str:  # noqa: ARG002 - there is one dialect
+        return f"/{_version(request.options)}/models/{sent.body['model']}:generateContent"
+
+    async def _submit(self, lot: Lot, rows: Sequence[Row]) -> str:
+        first = rows[0]
+        config: dict[str, Any] = {
+            "display_name": _name(lot),
+            "http_options": types.HttpOptions(
+                api_version=_version(first.request.options),
+                headers=dict(first.request.options.headers) or None,
+            ),
+        }
+        batches: Any = self._client().aio.batches
+        made = await batches.create(
+            model=first.sent.body["model"],
+            src=[
+                {
+                    "contents": row.sent.body["contents"],
+                    "config": row.sent.body["config"],
+                    "metadata": {_KEY: row.key},
+                }
+                for row in rows
+            ],
+            config=config,
+        )
+        return str(made.name)
+
+    async def _find(self, lot: Lot) -> str | None:
+        batches: Any = self._client().aio.batches
+        async for job in await batches.list(config={"page_size": 100, **self._at}):
+            if job.display_name == _name(lot):
+                return str(job.name)
+            made = job.create_time
+            if made is not None and made.timestamp() < lot.began.timestamp() - FEW_MINUTES_S:
+                return None  # newest first
+        return None
+
+    async def _poll(self, batch_id: str) -> Progress:
+        job = await self._job(batch_id)
+        state = _state(job)
+        done = sum(1 for _ in _rows(job)) if state in _ENDED else 0
+        failure = _refused(job) if state == "FAILED" and not done else None
+        return Progress(state in _ENDED, state, done, failure)
+
+    async def _results(self, batch_id: str) -> AsyncIterator[Result]:
+        for row in _rows(await self._job(batch_id)):
+            yield _result(row)
+
+    async def _cancel(self, batch_id: str) -> None:
+        if _state(await self._job(batch_id)) not in _ENDED:
+            batches: Any = self._client().aio.batches
+            await batches.cancel(name=batch_id, config=self._at)
+
+    async def _job(self, batch_id: str) -> Any:  # noqa: ANN401 - the SDK's BatchJob
+        batches: Any = self._client().aio.batches
+        return await batches.get(name=batch_id, config=self._at)
+
+
+def _version(options: Options) -> str:
+    """Batches are a matter of the newer API, whatever single questions are asked by."""
+    return options.api_version or "v1beta"
+
+
+def _name(lot: Lot) -> str:
+    return f"clash-{lot.mark}"
+
+
+def _state(job: Any) -> str:  # noqa: ANN401 - the SDK's BatchJob
+    name = getattr(job.state, "value", job.state) or "UNSPECIFIED"
+    return str(name).removeprefix("JOB_STATE_").removeprefix("BATCH_STATE_")
+
+
+def _rows(job: Any) -> Sequence[Any]:  # noqa: ANN401 - the SDK's BatchJob
+    return (job.dest and job.dest.inlined_responses) or []
+
+
+def _result(row: Any) -> Result:  # noqa: ANN401 - the SDK's InlinedResponse
+    key = str((row.metadata or {}).get(_KEY))
+    if row.response is not None:
+        data = row.response.model_dump(mode="json", by_alias=True, exclude_none=True)
+        data.pop("sdkHttpResponse", None)
+        return Result(key, 200, clean(data))
+    error = row.error
+    code = getattr(error, "code", None) or 13
+    status = _STATUS_OF_RPC.get(code, code if code >= 400 else 500)
+    text = getattr(error, "message", None) or "the batch has no answer for this row"
+    return Result(key, status, {"error": {"code": status, "message": text}})
+
+
+def _refused(job: Any) -> Failure:  # noqa: ANN401 - the SDK's BatchJob
+    if job.error is None:
+        return Failure("server", "fail", "the batch failed, and Google does not say why")
+    status = _STATUS_OF_RPC.get(job.error.code or 13, 500)
+    text = f"the batch failed: {job.error.message}"
+    return from_answer(status, {}, {"error": {"code": status, "message": text}})
