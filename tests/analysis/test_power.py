@@ -7,7 +7,8 @@ import pytest
 
 from clash.analysis.encode import VoteRow, encode
 from clash.analysis.power import Ask, Panel, pilot, published, scenario
-from clash.errors import StatisticsError
+from clash.analysis.power.pairs import Field, Sides, asked_for
+from clash.errors import ConfigError, StatisticsError
 from clash.stats.power import Level, power_paired
 from clash.stats.power.design import Clustering
 
@@ -123,3 +124,71 @@ def test_scores_and_missing_labels_are_refused() -> None:
         pilot(scores)
     with pytest.raises(StatisticsError, match="labels"):
         pilot(_votes(10, [0.1], 0.0, 0.0), outcome="agreement")
+
+
+# -- more than two candidates ------------------------------------------------------------------------
+
+
+def _three(n: int = 60, seed: int = 3) -> tuple[list[VoteRow], dict[str, Sides]]:
+    """ann beats bob and cy by far, bob and cy are alike; sides by turns, three judges a prompt."""
+    rng = np.random.default_rng(seed)
+    strength = {"ann": 1.5, "bob": 0.0, "cy": -0.1}
+    rows, names = [], {}
+    for i in range(n):
+        for k, pair in enumerate((("ann", "bob"), ("bob", "cy"), ("ann", "cy"))):
+            a, b = pair if (i + k) % 2 else pair[::-1]
+            item = f"q{i}#{a}|{b}"
+            names[item] = Sides(a, b)
+            p = 1 / (1 + np.exp(strength[b] - strength[a]))
+            for judge in ("x", "y", "z"):
+                vote = "tie" if rng.random() < 0.2 else ("A" if rng.random() < p else "B")
+                rows.append(VoteRow(item, judge, vote, label=None, group=f"q{i}"))
+    return rows, names
+
+
+def test_a_pair_is_asked_of_its_own_rows_seen_from_its_first_candidate() -> None:
+    rows, names = _three()
+    field = Field(encode(rows), names)
+    assert field.candidates == ["ann", "bob", "cy"]
+    assert field.pairs()[0] == Sides("ann", "bob")
+    won = {}
+    for pair in (Sides("ann", "bob"), Sides("bob", "ann")):
+        found = pilot(field.of(pair), pair=pair)
+        assert (found.clusters, found.ballots) == (60, 180)
+        assert found.next_step.startswith(f"{pair.name}: ")
+        won[pair.first] = found.base.estimate
+    assert won["ann"] > 0.7
+    assert won["ann"] + won["bob"] == pytest.approx(1)
+    # Over all pairs side A is nobody: the sides went by turns, and wins are even.
+    assert pilot(field.votes).base.estimate == pytest.approx(0.5, abs=0.06)
+
+
+def test_pairs_that_are_not_there_are_refused() -> None:
+    rows, names = _three(10)
+    field = Field(encode(rows), names)
+    for wrong in ("ann", "ann,ann", "ann,dee"):
+        with pytest.raises(ConfigError, match="no pair"):
+            asked_for(field, wrong)
+    assert asked_for(field, "cy, ann") == Sides("cy", "ann")
+    assert asked_for(field, None) == Sides("ann", "bob")
+    assert asked_for(Field(encode(rows), {}), None) is None
+    with pytest.raises(StatisticsError, match="never met"):
+        field.of(Sides("ann", "dee"))
+
+
+def test_a_judge_that_ties_more_is_no_better_for_that() -> None:
+    """The fewer its ties, the more a further judge saves: what is tied shows no difference."""
+    found = pilot(_votes(300, [0.05, 0.4, 0.8], 0.2, 0.6, seed=5))
+    saves = [addition.saves for addition in found.additions]
+    assert saves == sorted(saves, reverse=True)
+    assert saves[0] > saves[1] > saves[2]
+
+
+def test_a_panel_that_ties_more_needs_more_prompts_for_the_same_difference() -> None:
+    panels = [Panel((0.9, 0.9), 2), Panel((0.45, 0.45), 2)]
+    found = scenario(Ask("paired", effect=0.1, n=100), panels, [0.2])
+    # Half the decisions show half of the difference: n d / D^2 is twice as much, but for D^2.
+    alone = scenario(Ask("paired", effect=0.05), panels[1:], [0.2])
+    assert found.cell(1, 0.2).needed == alone.cell(0, 0.2).needed
+    ratio = found.cell(1, 0.2).exact / found.cell(0, 0.2).exact
+    assert ratio == pytest.approx(2, rel=0.02)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -55,6 +56,34 @@ def test_a_pilot_says_the_next_step(tmp_path, capsys) -> None:
     found = _json(capsys, "--from", str(path), "--for", "paired")
     assert found["needed"] == found["clusters"] + found["more"]
     assert {rate["judge"] for rate in found["judges"]} == {"x", "y"}
+
+
+def test_a_pilot_of_several_candidates_is_asked_about_two(tmp_path, capsys, monkeypatch) -> None:
+    """By default the two with most points, then each pair beside them; a run and its votes alike."""
+    monkeypatch.setenv("COLUMNS", "160")
+    quickstart = str(Path(__file__).resolve().parents[2] / "datasets" / "quickstart.yaml")
+    assert run(["eval", quickstart, "--out", str(tmp_path), "--run-id", "r", "-q"]) == 0
+    report = json.loads((tmp_path / "r" / "report.json").read_text())
+    best = {row["candidate"] for row in report["leaderboard"][:2]}
+    words = ["--for", "paired", "--runs", str(tmp_path), "--from"]
+    capsys.readouterr()
+    found = _json(capsys, *words, "r")
+    assert {found["pair"]["first"], found["pair"]["second"]} == best
+    assert len(found["pairs"]) == 6
+    assert found["pairs"][0]["needed"] == found["needed"]
+    votes = tmp_path / "votes.jsonl"
+    assert run(["export", "r", "--out", str(tmp_path), "--votes", "--to", str(votes)]) == 0
+    capsys.readouterr()
+    by_votes = _json(capsys, *words, str(votes))
+    assert (by_votes["pair"], by_votes["pairs"]) == (found["pair"], found["pairs"])
+    assert run(["power", *words, "r"]) == 0
+    out = capsys.readouterr().out
+    assert "the two with most points; --pair a,b asks about two others" in out
+    turned = _json(capsys, *words, "r", "--pair", "dahlia,aspen")
+    assert turned["next_step"].startswith("dahlia against aspen: ")
+    assert turned["pairs"] == []
+    assert run(["power", *words, "r", "--pair", "oak,ash"]) == 2
+    assert "two of aspen, birch, cedar, dahlia" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
@@ -9,7 +11,11 @@ from clash.cli.common import AsJson, Seed
 from clash.cli.voting import Judges, Presentation, Subset
 
 if TYPE_CHECKING:
-    from clash.analysis.power import Ask, Panel
+    from collections.abc import Callable
+
+    from clash.analysis.encode import Votes
+    from clash.analysis.power import Ask, Panel, Pilot
+    from clash.analysis.power.pairs import Field, Sides
     from clash.report.tables import Table
 
 _BALLOTS = 20.0
@@ -68,6 +74,14 @@ def power(
         str | None,
         typer.Option("--from", help="A pilot run or votes file: its correlation, its next step."),
     ] = None,
+    pair: Annotated[
+        str | None,
+        typer.Option(
+            "--pair",
+            help="With --from, of more than two candidates: the two asked about, as a,b."
+            " Default: the two with most points.",
+        ),
+    ] = None,
     outcome: Annotated[
         str, typer.Option("--outcome", help="With --from: wins (of side A) or agreement (labels).")
     ] = "wins",
@@ -110,7 +124,7 @@ def power(
     number = 0 if seed is None else seed
     if pilot is not None:
         filters = (judges, subset, presentation)
-        _from_pilot(asked, pilot, runs, filters, outcome, number, as_json=as_json)
+        _from_pilot(asked, pilot, runs, filters, pair, outcome, number, as_json=as_json)
         return
     usual = question == "compare" and panel is None and ballots is None
     panels = _panels(panel or list(_PANELS), ballots, question)
@@ -162,12 +176,13 @@ def _from_pilot(
     source: str,
     runs: Path,
     filters: tuple[str | None, str | None, str | None],
+    wanted: str | None,
     outcome: str,
     seed: int,
     *,
     as_json: bool,
 ) -> None:
-    from clash.analysis.power.pilot import pilot
+    from clash.analysis.power.pairs import asked_for
     from clash.cli.common import print_json, stdout
     from clash.cli.voting import read
     from clash.errors import ConfigError
@@ -181,19 +196,64 @@ def _from_pilot(
         )
     if outcome not in ("wins", "agreement"):
         raise ConfigError(f"no outcome {outcome!r}", field="--outcome", mend="wins or agreement")
-    found = pilot(
-        read(source, runs, *filters),
-        asked.question,
-        outcome=cast("Literal['wins', 'agreement']", outcome),
+    field = _field(source, runs, read(source, runs, *filters))
+    # Whether judges agree with labels is asked of all candidates, unless two are named.
+    pair = asked_for(field, wanted) if outcome == "wins" or wanted is not None else None
+    made = partial(
+        _pilot, field, asked, outcome=cast("Literal['wins', 'agreement']", outcome), seed=seed
+    )
+    found = made(pair)
+    beside = _beside(field, pair, made) if pair is not None and wanted is None else []
+    if as_json:
+        pairs = [report.pair_line(one) for one in ([found, *beside] if beside else [])]
+        print_json({**report.as_json(found), "pairs": pairs})
+        return
+    _show([*report.pilot_tables(found), *report.pairs_tables(found, beside, len(field.pairs()))])
+    stdout().print(f"\nnext: {found.next_step}", soft_wrap=True, markup=False)
+
+
+def _field(source: str, runs: Path, votes: Votes) -> Field:
+    """The votes, and who is which side in them."""
+    from clash.analysis.power.pairs import Field, names_of_file, names_of_run
+    from clash.store.folder import RunFolder
+
+    path = Path(source)
+    if path.is_file() and path.name != "manifest.json":
+        return Field(votes, names_of_file(path))
+    return Field(votes, names_of_run(RunFolder.open(path, out=runs)))
+
+
+def _pilot(
+    field: Field,
+    asked: Ask,
+    pair: Sides | None,
+    *,
+    outcome: Literal["wins", "agreement"],
+    seed: int,
+) -> Pilot:
+    from clash.analysis.power.pilot import pilot
+
+    return pilot(
+        field.votes if pair is None else field.of(pair),
+        cast("Literal['compare', 'paired']", asked.question),
+        pair=pair,
+        outcome=outcome,
         effect=asked.effect,
         level=asked.level,
         seed=seed,
     )
-    if as_json:
-        print_json(report.as_json(found))
-        return
-    _show(report.pilot_tables(found))
-    stdout().print(f"\nnext: {found.next_step}", soft_wrap=True, markup=False)
+
+
+def _beside(field: Field, pair: Sides, made: Callable[[Sides], Pilot]) -> list[Pilot]:
+    """The other pairs; one that never decides tells nothing, and is left out."""
+    from clash.analysis.power.pairs import others
+    from clash.errors import StatisticsError
+
+    found = []
+    for other in others(field.pairs(), pair):
+        with suppress(StatisticsError):
+            found.append(made(other))
+    return found
 
 
 def _show(tables: list[Table]) -> None:

@@ -10,6 +10,8 @@ from clash.analysis.plain import plain
 from clash.report.tables import NONE, Table, percent
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from clash.analysis.power import Pilot, Scenario
     from clash.analysis.power.published import Published
     from clash.analysis.power.scenarios import Ask, Cell
@@ -23,7 +25,9 @@ def as_json(found: Scenario | Published | Pilot) -> dict[str, Any]:
 
 
 def scenario_table(found: Scenario) -> Table:
-    """A row for each correlation, the panels side by side."""
+    """A row for each correlation, the panels side by side; one below the other where that is wide."""
+    if len(found.panels) > 1 and len(_columns(found.cells[0])) > 3:
+        return _long_table(found)
     indices: list[int | None] = [*range(len(found.panels))] if found.panels else [None]
     rows = [
         [f"{icc:g}", *(text for index in indices for text in _cell(found.cell(index, icc)))]
@@ -31,13 +35,26 @@ def scenario_table(found: Scenario) -> Table:
     ]
     columns = ["ICC"]
     for index in indices:
-        suffix = "" if index is None or len(indices) == 1 else f" ({chr(65 + index)})"
+        suffix = "" if index is None or len(indices) == 1 else f" ({_letter(index)})"
         columns += [f"{name}{suffix}" for name in _columns(found.cells[0])]
     if len(indices) > 1:
         columns.append("saved")
         rows = [[*row, _saved(found, float(row[0]))] for row in rows]
     notes = [*(_panel(found, index) for index in range(len(found.panels))), *found.notes]
     return Table(_title(found.ask, found.unit), columns, rows, _right(columns), notes, brief=True)
+
+
+def _long_table(found: Scenario) -> Table:
+    """A row for each panel and correlation."""
+    columns = ["panel", "ICC", *_columns(found.cells[0])]
+    rows = [[_letter(cell.panel), f"{cell.icc:g}", *_cell(cell)] for cell in found.cells]
+    notes = [*(_panel(found, index) for index in range(len(found.panels))), *found.notes]
+    right = _right(columns) - {0}
+    return Table(_title(found.ask, found.unit), columns, rows, right, notes, brief=True)
+
+
+def _letter(panel: int | None) -> str:
+    return NONE if panel is None else chr(65 + panel)
 
 
 def _right(columns: list[str]) -> frozenset[int]:
@@ -47,14 +64,14 @@ def _right(columns: list[str]) -> frozenset[int]:
 def _columns(cell: Cell) -> list[str]:
     names = ["DEFF", "observations", "needed"]
     if cell.power_at_n is not None:
-        names += ["power at n", "detectable"]
+        names += ["power at n", "detects, points"]
     return [*names, "simulated"] if cell.checked is not None else names
 
 
 def _cell(cell: Cell) -> list[str]:
     texts = [f"{cell.design_effect:.2f}", f"{cell.observations:.0f}", str(cell.needed)]
     if cell.power_at_n is not None:
-        found = NONE if cell.detectable is None else f"{100 * cell.detectable:.1f} points"
+        found = NONE if cell.detectable is None else f"{100 * cell.detectable:.1f}"
         texts += [f"{cell.power_at_n:.0%}", found]
     if cell.checked is not None:
         done = cell.checked
@@ -75,7 +92,7 @@ def _panel(found: Scenario, index: int) -> str:
     panel = found.panels[index]
     rates = ", ".join(f"{rate:.1%}" for rate in panel.discrimination)
     many = f"judges that decide {rates}, " if len(panel.discrimination) > 1 else ""
-    name = f"{chr(65 + index)}: " if len(found.panels) > 1 else ""
+    name = f"{_letter(index)}: " if len(found.panels) > 1 else ""
     return (
         f"{name}{many}mean discrimination {panel.mean:.1%}, {panel.ballots:g} ballots,"
         f" {panel.informative:.2f} of them informative"
@@ -168,8 +185,11 @@ def pilot_tables(found: Pilot) -> list[Table]:
         for rate, extra in zip(found.judges, found.additions, strict=True)
     ]
     asked = "two conditions" if found.question == "compare" else "two candidates, same prompts"
+    of = "" if found.pair is None else f" of {found.pair.name}"
     return [
-        Table(f"Pilot: {asked}, {found.outcome}", ["", ""], rows, notes=found.notes, brief=True),
+        Table(
+            f"Pilot: {asked}, {found.outcome}{of}", ["", ""], rows, notes=found.notes, brief=True
+        ),
         Table(
             "A further judge like …",
             ["judge", "discrimination", "ballots a prompt", "prompts needed with it", "saves"],
@@ -179,7 +199,43 @@ def pilot_tables(found: Pilot) -> list[Table]:
     ]
 
 
+def pair_line(found: Pilot) -> dict[str, Any]:
+    """A pair as plain data, for a list of them."""
+    kept = ("pair", "clusters", "discrimination", "base", "icc", "needed", "more", "power_now")
+    made = as_json(found)
+    return {name: made[name] for name in kept}
+
+
+def pairs_tables(found: Pilot, beside: Sequence[Pilot], pairs: int) -> list[Table]:
+    """Every pair that was worked out; none where there is one only."""
+    if found.pair is None or not beside:
+        return []
+    rows = [
+        [
+            one.pair.name if one.pair else NONE,
+            str(one.clusters),
+            percent(one.discrimination),
+            percent(one.base),
+            f"{one.icc.estimate:.2f}",
+            f"{one.power_now:.0%}",
+            str(one.needed),
+            str(one.more),
+        ]
+        for one in (found, *beside)
+    ]
+    notes = [
+        f"above: {found.pair.name}, the two with most points; --pair a,b asks about two others",
+        "pairs share prompts: prompts enough for the most demanding pair are enough for all",
+    ]
+    if pairs > len(rows):
+        notes.append(f"{pairs} pairs met; the others were left out, or never decided")
+    columns = ["pair", "prompts", "discrimination", "first wins", "ICC", "power now", "needed"]
+    return [Table("Each pair", [*columns, "more"], rows, frozenset(range(1, 8)), notes)]
+
+
 def _base(found: Pilot) -> str:
+    if found.outcome == "wins" and found.pair is not None:
+        return f"{found.pair.first} wins, of decisive ballots"
     if found.outcome == "wins":
         return "first side wins, of decisive ballots"
     return "agrees with the label, of decisive ballots"

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from clash.analysis.encode import Votes
+    from clash.analysis.power.pairs import Sides
 
     Floats = NDArray[np.float64]
     Codes = NDArray[np.intp]
@@ -69,6 +70,8 @@ class Pilot:
     """Estimates from a pilot, and what follows for the question.
 
     Attributes:
+        pair: whose wins over whom, where the votes name them; null where side A is nobody in
+            particular, or agreement is asked for.
         outcome: ``wins`` of the first side, or ``agreement`` with the label.
         clusters: prompts or groups that have ballots; ``ballots`` of all judges on them.
         size: ballots of a cluster that the question counts (compare: informative ones).
@@ -83,6 +86,7 @@ class Pilot:
 
     source: str
     question: Literal["compare", "paired"]
+    pair: Sides | None
     outcome: Outcome
     effect: float
     level: Level
@@ -112,6 +116,7 @@ def pilot(
     votes: Votes,
     question: Literal["compare", "paired"] = "paired",
     *,
+    pair: Sides | None = None,
     outcome: Outcome = "wins",
     effect: float = 0.10,
     level: Level | None = None,
@@ -123,6 +128,7 @@ def pilot(
         votes: sides and ties.
         question: ``paired``: two candidates on the same prompts; ``compare``: two conditions on
             different ones.
+        pair: the two candidates that the votes are of, the first on side A.
         outcome: what counts as a success.
         effect: difference to detect.
         level: error rates.
@@ -157,6 +163,7 @@ def pilot(
     made = Pilot(
         source=votes.source,
         question=question,
+        pair=pair,
         outcome=outcome,
         effect=effect,
         level=wanted,
@@ -259,13 +266,18 @@ class _Setting:
         return None if math.isnan(found) else found
 
     def with_judge(self, rate: JudgeRate) -> _Setting:
-        """One judge more, like this one."""
+        """One judge more, who decides as often as this one and errs as the panel does.
+
+        What a judge ties it does not show: of two candidates' difference a panel sees as much as
+        it decides, so the difference looked for shrinks or grows with the mean discrimination.
+        """
         decides = rate.discrimination.estimate
         if self.question == "compare":
             return replace(self, size=self.size + rate.ballots * decides)
         size = self.size + rate.ballots
         decisive = (self.decisive * self.size + decides * rate.ballots) / size
-        return replace(self, size=size, decisive=decisive)
+        effect = self.effect * decisive / self.decisive
+        return replace(self, size=size, decisive=decisive, effect=effect)
 
 
 def _intercept(ballots: _Ballots) -> RandomIntercept:
@@ -303,8 +315,6 @@ def _rates(votes: Votes, table: _Ballots) -> tuple[JudgeRate, ...]:
 
 def _addition(setting: _Setting, icc: float, rate: JudgeRate, needed: int) -> Addition:
     more = setting.with_judge(rate)
-    if more.question == "paired" and more.effect > more.decisive:
-        return Addition(rate.judge, needed, 0)
     with_it = more.demand(icc).clusters
     return Addition(rate.judge, with_it, needed - with_it)
 
@@ -319,6 +329,8 @@ def _next_step(found: Pilot) -> str:
     else:
         step = f"{found.clusters} {unit} are enough for {goal} ({found.needed} needed)"
     step += f"; {found.needed_low} to {found.needed_high} needed over the ICC's interval"
+    if found.pair is not None:
+        step = f"{found.pair.name}: {step}"
     best = max(found.additions, key=lambda a: a.saves, default=None)
     if best is None or best.saves <= 0:
         return step + "; a further judge saves none: ballots of one prompt are too alike"

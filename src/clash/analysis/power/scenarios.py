@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
@@ -173,7 +173,7 @@ def scenario(
         for icc in correlations
     )
     shown = tuple(panels) if chosen != [None] else ()
-    return Scenario(ask, UNITS[ask.question], shown, cells, _notes(ask, cells))
+    return Scenario(ask, UNITS[ask.question], shown, cells, _notes(ask, shown, cells))
 
 
 def clustering_of(ask: Ask, panel: Panel | None, icc: float) -> Clustering:
@@ -218,6 +218,7 @@ def _cell(
     replications: int,
 ) -> Cell:
     panel = None if index is None else panels[index]
+    ask = _as_seen(ask, panels, index)
     clustering = clustering_of(ask, panel, icc)
     need = demand(ask, panel, clustering)
     # Precision questions are about items: what is counted is items, in clusters or not.
@@ -239,6 +240,16 @@ def _cell(
         if rng is None
         else _checked(ask, panel, clustering, needed, rng, replications),
     )
+
+
+def _as_seen(ask: Ask, panels: Sequence[Panel], index: int | None) -> Ask:
+    """The difference as this panel shows it: the one asked for is as the first panel does.
+
+    Two conditions are compared on ballots that are no tie, which a tie does not touch.
+    """
+    if ask.question != "paired" or not index:
+        return ask
+    return replace(ask, effect=ask.effect * panels[index].mean / panels[0].mean)
 
 
 def _at(ask: Ask, panel: Panel | None, clustering: Clustering) -> tuple[float | None, float | None]:
@@ -322,7 +333,7 @@ def _claim(ask: Ask, panel: Panel | None, clustering: Clustering, needed: int) -
     return ask.level.power
 
 
-def _notes(ask: Ask, cells: Sequence[Cell]) -> tuple[str, ...]:
+def _notes(ask: Ask, panels: Sequence[Panel], cells: Sequence[Cell]) -> tuple[str, ...]:
     notes = {
         "compare": [
             "two conditions on different runs, ballots that are no tie, two-sided z test;"
@@ -343,6 +354,10 @@ def _notes(ask: Ask, cells: Sequence[Cell]) -> tuple[str, ...]:
             " taken as a draw from a beta distribution"
         ],
     }[ask.question]
+    if ask.question == "paired" and len(panels) > 1:
+        notes.append(
+            "the difference is as panel A shows it; a panel that ties more shows less of it"
+        )
     if ask.question in ("kappa", "retest") and any(c.checked and c.icc > 0 for c in cells):
         notes.append("the simulation is of independent items")
     return tuple(notes)

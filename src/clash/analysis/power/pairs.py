@@ -1,0 +1,182 @@
+"""A pilot of more than two candidates, one pair at a time.
+
+Side A of a row is the first candidate by name, another one in each pair: pooled over pairs, its
+wins are the wins of nobody. A question about two candidates is answered from the rows of those two.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+
+from clash.analysis.encode.run import vote_rows
+from clash.errors import ConfigError, StatisticsError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from clash.analysis.encode import Votes
+    from clash.store.folder import RunFolder
+
+    Floats = NDArray[np.float64]
+
+MOST_PAIRS = 10
+"""Pairs that are worked out beside the one asked for."""
+
+
+@dataclass(frozen=True, order=True)
+class Sides:
+    """Two candidates.
+
+    Attributes:
+        first: whose wins are counted.
+    """
+
+    first: str
+    second: str
+
+    @property
+    def name(self) -> str:
+        """Both."""
+        return f"{self.first} against {self.second}"
+
+
+class _Named(msgspec.Struct):
+    item: str | int
+    model_a: str | None = None
+    model_b: str | None = None
+
+
+def names_of_run(folder: RunFolder) -> dict[str, Sides]:
+    """Who is side A and who side B, by item id of the run's votes."""
+    return {
+        row.item: Sides(str(row.extra["model_a"]), str(row.extra["model_b"]))
+        for row in vote_rows(folder)
+    }
+
+
+def names_of_file(path: Path) -> dict[str, Sides]:
+    """The same, of a votes file that says so (``model_a``, ``model_b``); empty for one that does not."""
+    raw = path.read_bytes()
+    data = gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw
+    if path.name.lower().removesuffix(".gz").endswith(".csv"):
+        text = io.StringIO(data.decode("utf-8-sig"), newline="")
+        lines = [msgspec.convert(row, _Named, strict=False) for row in csv.DictReader(text)]
+    else:
+        lines = msgspec.json.Decoder(_Named).decode_lines(data.removeprefix(b"\xef\xbb\xbf"))
+    return {
+        str(line.item): Sides(line.model_a, line.model_b)
+        for line in lines
+        if line.model_a and line.model_b
+    }
+
+
+@dataclass(frozen=True)
+class Field:
+    """Votes on pairs of named candidates.
+
+    Attributes:
+        names: the sides of each item.
+    """
+
+    votes: Votes
+    names: Mapping[str, Sides]
+
+    @property
+    def candidates(self) -> list[str]:
+        """By name."""
+        return sorted({name for s in self._sides() if s for name in (s.first, s.second)})
+
+    def _sides(self) -> list[Sides | None]:
+        return [self.names.get(item) for item in self.votes.items]
+
+    def pairs(self) -> list[Sides]:
+        """Pairs that met on two prompts or more, the best placed first.
+
+        Candidates are placed by their share of points over all ballots, ties half.
+        """
+        order = {name: at for at, name in enumerate(self._placed())}
+        met = [
+            Sides(*sorted(pair, key=order.__getitem__)) for pair in combinations(self.candidates, 2)
+        ]
+        counted = self._prompts()
+        kept = [pair for pair in met if counted.get(frozenset((pair.first, pair.second)), 0) >= 2]
+        return sorted(kept, key=lambda pair: (order[pair.first] + order[pair.second], pair))
+
+    def _prompts(self) -> dict[frozenset[str], int]:
+        """Prompts (groups) on which each pair met."""
+        groups: dict[frozenset[str], set[int]] = {}
+        for sides, group in zip(self._sides(), self.votes.groups.tolist(), strict=True):
+            if sides is not None:
+                groups.setdefault(frozenset((sides.first, sides.second)), set()).add(group)
+        return {pair: len(found) for pair, found in groups.items()}
+
+    def _placed(self) -> list[str]:
+        """Candidates, best first; those level by name."""
+        seen = ~np.isnan(self.votes.matrix)
+        won, cast = np.nan_to_num(self.votes.matrix).sum(axis=1), seen.sum(axis=1)
+        points = dict.fromkeys(self.candidates, 0.0)
+        ballots = dict.fromkeys(self.candidates, 0.0)
+        for sides, wins, n in zip(self._sides(), won.tolist(), cast.tolist(), strict=True):
+            if sides is not None:
+                for name, share in ((sides.first, wins), (sides.second, n - wins)):
+                    points[name] += share
+                    ballots[name] += n
+        return sorted(points, key=lambda name: (-points[name] / max(1.0, ballots[name]), name))
+
+    def of(self, pair: Sides) -> Votes:
+        """The rows of a pair, its first candidate on side A in all of them.
+
+        Raises:
+            StatisticsError: the two never met.
+        """
+        sides = self._sides()
+        rows = np.array([s is not None and {s.first, s.second} == {*_both(pair)} for s in sides])
+        if not rows.any():
+            raise StatisticsError(f"{pair.first} and {pair.second} never met")
+        kept = self.votes.take(rows)
+        turned = np.array([s is not None and s.first == pair.second for s in sides])[rows]
+        matrix = np.where(turned[:, None], 1 - kept.matrix, kept.matrix)
+        labels = np.where(turned, 1 - kept.labels, kept.labels)
+        return replace(kept, matrix=matrix, labels=labels)
+
+
+def _both(pair: Sides) -> tuple[str, str]:
+    return pair.first, pair.second
+
+
+def asked_for(field: Field, wanted: str | None) -> Sides | None:
+    """The pair that is wanted, else the two best placed; null where there are no names.
+
+    Args:
+        field: votes.
+        wanted: ``a,b``.
+
+    Raises:
+        ConfigError: no such pair, or votes that name nobody.
+    """
+    pairs = field.pairs() if field.names else []
+    if wanted is None:
+        return pairs[0] if pairs else None
+    known = field.candidates
+    given = [name.strip() for name in wanted.split(",")]
+    if len(given) != 2 or given[0] == given[1] or not set(given) <= set(known):
+        there = f"two of {', '.join(known)}" if known else "these votes do not name the candidates"
+        raise ConfigError(f"no pair {wanted!r}", field="--pair", mend=there)
+    return Sides(*given)
+
+
+def others(pairs: Sequence[Sides], pair: Sides) -> list[Sides]:
+    """The pairs beside one, the best placed first, no more than are worked out."""
+    rest = [other for other in pairs if {*_both(other)} != {*_both(pair)}]
+    return rest[: MOST_PAIRS - 1]
