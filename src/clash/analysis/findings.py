@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import clash
 from clash.analysis.concordance import Concordance, concordance
+from clash.analysis.corrected import Correction, correction
 from clash.analysis.coverage import Coverage, Unanimity, coverage, unanimity
 from clash.analysis.decision import Decision, decide
 from clash.analysis.figures import Claim, claims, figures
@@ -67,6 +68,7 @@ class Findings:
     position: Position
     self_evaluation: list[SelfReport]
     labelled: Labelled | None
+    correction: Correction | None
     concordance: Concordance | None
     published: list[Claim]
     economies: list[Economy]
@@ -90,6 +92,8 @@ def findings(folder: RunFolder) -> Findings:
 def findings_of(data: RunData) -> Findings:
     """Compute the report of a run that has been read."""
     board = standings(data)
+    people = correction(data, [row.candidate for row in board])
+    board = _with_people(board, people)
     met = duels(data, [row.candidate for row in board])
     covered = coverage(data)
     spent = economies(data)
@@ -114,6 +118,7 @@ def findings_of(data: RunData) -> Findings:
         position=Position(*position(data)),
         self_evaluation=self_reports(data, SELF),
         labelled=labelled(data),
+        correction=people,
         concordance=concordance(data),
         published=[],
         economies=spent,
@@ -124,6 +129,12 @@ def findings_of(data: RunData) -> Findings:
     )
     mine = [entry for entry in data.manifest.dataset.get("figures", []) if entry["report"] == "run"]
     return replace(found, published=claims(mine, figures(found))) if mine else found
+
+
+def _with_people(board: list[Standing], people: Correction | None) -> list[Standing]:
+    """The leaderboard with the win rates that people would give."""
+    rates = {} if people is None else {rate.candidate: rate.rate for rate in people.rates}
+    return [replace(row, corrected=rates.get(row.candidate)) for row in board]
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - any JSON value

@@ -36,6 +36,8 @@ class Standing:
         wins: verdicts it won; ``ties`` those it shares the top of; ``losses`` the rest.
         best: share of bootstrap replicates in which it has the most points.
         win_rate: wins out of all items it was to answer: an item without a verdict is no win.
+        corrected: the same as people would give it, by labels and verdicts together; null where
+            labels do not suffice.
     """
 
     candidate: str
@@ -47,6 +49,7 @@ class Standing:
     losses: int
     best: float | None
     win_rate: Interval
+    corrected: Interval | None = None
 
 
 @dataclass(frozen=True)

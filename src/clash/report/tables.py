@@ -87,6 +87,7 @@ def counts(causes: Mapping[str, int]) -> str:
 
 
 def _leaderboard(found: Findings) -> Table:
+    people = any(row.corrected is not None for row in found.leaderboard)
     rows = [
         [
             str(place),
@@ -97,6 +98,7 @@ def _leaderboard(found: Findings) -> Table:
             str(row.losses),
             f"{row.judged}/{row.items}",
             percent(row.win_rate),
+            *([percent(row.corrected)] if people else []),
             NONE if row.best is None else f"{row.best:.0%}",
         ]
         for place, row in enumerate(found.leaderboard, start=1)
@@ -109,14 +111,30 @@ def _leaderboard(found: Findings) -> Table:
     ]
     if len({row.items for row in found.leaderboard}) > 1:
         notes.append("the candidates answered different items: compare them pair by pair")
+    notes += _corrected(found)
+    extra = ["people's win rate"] if people else []
     return Table(
         "Leaderboard",
-        ["", "candidate", "points", "won", "tied", "lost", "judged", "win rate", "best"],
+        ["", "candidate", "points", "won", "tied", "lost", "judged", "win rate", *extra, "best"],
         rows,
-        frozenset({0, 2, 3, 4, 5, 6, 7, 8}),
+        frozenset({0, *range(2, 9 + len(extra))}),
         notes,
         brief=True,
     )
+
+
+def _corrected(found: Findings) -> list[str]:
+    """What the labels make of the win rates, or why they do not suffice."""
+    people = found.correction
+    if people is None:
+        return []
+    if people.refused is not None:
+        return [f"win rates are not corrected by the {people.labelled} labels: {people.refused}"]
+    return [
+        f"people's win rate: {people.labelled} labelled of {people.items} items and the verdicts"
+        " on the rest (PPI++), valid where those labelled are a random sample of the items on"
+        " which the panel was unanimous, and of the others"
+    ]
 
 
 def _duels(found: Findings) -> Table:

@@ -65,7 +65,7 @@ def anchored(cells: Cells, seen: Evidence) -> Floats:
     if cells.target == "scalar":
         return _anchored_mean(cells, seen)
     shares = log_shares(cells)
-    x = _design(shares, cells.design)
+    x = _design(shares, cells)
     counts = _counts(seen)
     centre = np.zeros(x.shape[2])
     centre[0] = 1.0
@@ -87,24 +87,28 @@ def _counts(seen: Evidence) -> Floats:
     return np.column_stack([seen.n - seen.s[:, 0], seen.s[:, 0]])
 
 
-def _design(shares: Floats, votes: Floats) -> Floats:
-    """(P, C, D): the shares' factor, an intercept and slopes for each class but the first."""
+def _design(shares: Floats, cells: Cells) -> Floats:
+    """(P, C, D): the shares' factor, an intercept for each class but the first, and the judges.
+
+    With two classes a judge has one slope, for side 1 against side 0; with three it adds to the
+    class it names, one weight where that is a side and one where it is the tie.
+    """
     n, classes = shares.shape
-    own = np.hstack([np.ones((n, 1)), votes])
-    x = np.zeros((n, classes, 1 + (classes - 1) * own.shape[1]))
-    x[:, :, 0] = shares
-    for c in range(1, classes):
-        at = 1 + (c - 1) * own.shape[1]
-        x[:, c, at : at + own.shape[1]] = own
-    return x
+    if classes == 2:
+        judges = np.stack([np.zeros_like(cells.design), cells.design], axis=1)
+    else:
+        named = np.nan_to_num(cells.for_class).transpose(0, 2, 1)
+        side = np.array([1.0, 0.0, 1.0])[:, None]
+        judges = np.concatenate([named * side, named * (1 - side)], axis=2)
+    levels = np.broadcast_to(np.eye(classes)[:, 1:], (n, classes, classes - 1))
+    return np.concatenate([shares[:, :, None], levels, judges], axis=2)
 
 
 def _penalty(shape: tuple[int, ...], ridge: float) -> Floats:
     """(D,), pseudo-rows on each parameter of :func:`_design`."""
     _, classes, size = shape
     out = np.full(size, ridge)
-    out[0] = 1.0
-    out[1 :: (size - 1) // (classes - 1)] = FREE
+    out[0], out[1:classes] = 1.0, FREE
     return out
 
 

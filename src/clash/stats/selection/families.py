@@ -41,6 +41,8 @@ Kind = Literal["scalar", "table", "middle"]
 ANCHOR = "majority"
 AVERAGED = "averaged"
 MOST_PRODUCTS = 12
+MOST_ANCHORED = 40
+"""Judges beyond which the curvature of the likelihood takes seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +126,13 @@ _ALL = (
     ),
     Family("ridge-isotonic", "least squares, isotonic", _ridge, "scalar"),
     Family("logistic", "logistic regression", logistic, "scalar"),
-    Family("anchored-logistic", "logistic regression shrunk to majority", anchored, "scalar"),
+    Family(
+        "anchored-logistic",
+        "logistic regression shrunk to majority",
+        anchored,
+        "scalar",
+        most=MOST_ANCHORED,
+    ),
     Family(
         "ridge-pairwise",
         "least squares with products, isotonic",
