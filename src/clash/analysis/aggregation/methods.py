@@ -13,6 +13,7 @@ from clash.errors import StatisticsError
 from clash.stats.latent.auto import select
 from clash.stats.latent.dawid_skene import DawidSkene, dawid_skene, one_coin, position_bias
 from clash.stats.latent.factor import factor, factor_family
+from clash.stats.latent.factor_laplace import factor_laplace
 from clash.stats.latent.fit import LatentFit, log_odds, sigmoid
 from clash.stats.latent.ising import ising_class, ising_family, ising_shared
 from clash.stats.latent.majority import majority, weighted_majority
@@ -50,6 +51,8 @@ def _fitters(families: Sequence[object] | None) -> dict[str, Fitter]:
         "ising-class": ising_class,
         "ising-family": partial(ising_family, families=named),
         "factor": factor,
+        "factor-2": partial(factor, rank=2),
+        "factor-3": partial(factor_laplace, rank=3),
         "factor-family": partial(factor_family, families=named),
     }
 

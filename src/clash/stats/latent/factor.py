@@ -91,7 +91,7 @@ def factor(
         StatisticsError: no votes, or a rank other than 1 and 2.
     """
     if rank not in (1, 2):
-        raise StatisticsError(f"rank must be 1 or 2, not {rank}")
+        raise StatisticsError(f"rank must be 1 or 2, not {rank}; factor_laplace takes more")
     name = "factor" if rank == 1 else f"factor-{rank}"
     at_least = 3 + rank
     require_identified(patterns, name, at_least=at_least, n_params=(2 + rank) * at_least + 1)
@@ -185,7 +185,7 @@ class FactorModel:
     ) -> FactorModel:
         """The model of these votes; a judge alone in its group has no loading of its own."""
         chosen = nodes or _nodes(patterns.n_judges, rank + (groups is not None))
-        penalty = _penalty(patterns, rank, groups, strength)
+        penalty = gaussian_prior(patterns, rank, groups, strength)
         own = tuple(groups or ())
         sheets = sheets_of(patterns.votes, own)
         return cls(sheets, patterns.n_judges, rank, own, chosen, penalty)
@@ -271,9 +271,10 @@ def _nodes(n_judges: int, dimensions: int) -> int:
     return 15 if n_judges <= 15 else 25
 
 
-def _penalty(
+def gaussian_prior(
     patterns: Patterns, rank: int, groups: Sequence[int] | None, strength: Strength
 ) -> Penalty:
+    """The prior on (log-odds of the prior, b, a, shared and own loadings)."""
     n, k = patterns.weight, patterns.n_judges
     n_loadings = k * (rank + (groups is not None))
     precision = np.concatenate(
