@@ -176,6 +176,24 @@ def test_pairs_that_are_not_there_are_refused() -> None:
         field.of(Sides("ann", "dee"))
 
 
+def test_pairs_of_few_prompts_each_are_pooled() -> None:
+    rows, names = [], {}
+    for i in range(120):
+        a, b = sorted((f"m{i % 12}", f"m{(i + 1 + i // 12) % 12}"))
+        names[f"q{i}"] = Sides(a, b)
+        rows += [VoteRow(f"q{i}", judge, "AB"[(i + k) % 2]) for k, judge in enumerate("xyz")]
+    field = Field(encode(rows), names)
+    assert field.scattered
+    assert asked_for(field, None) is None
+    assert asked_for(field, "m0,m1") == Sides("m0", "m1")
+
+
+def test_a_handful_of_prompts_tells_no_correlation() -> None:
+    found = pilot(_votes(4, [0.1, 0.3, 0.6], 0.2, 0.5))
+    assert "4 prompts" in found.notes[0]
+    assert found.needed_low < found.needed < found.needed_high
+
+
 def test_a_judge_that_ties_more_is_no_better_for_that() -> None:
     """The fewer its ties, the more a further judge saves: what is tied shows no difference."""
     found = pilot(_votes(300, [0.05, 0.4, 0.8], 0.2, 0.6, seed=5))

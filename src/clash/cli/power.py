@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
@@ -203,6 +204,9 @@ def _from_pilot(
         _pilot, field, asked, outcome=cast("Literal['wins', 'agreement']", outcome), seed=seed
     )
     found = made(pair)
+    if pair is None and outcome == "wins" and len(field.pairs()) > 1:
+        pooled = f"{len(field.pairs())} pairs of candidates, pooled: each met on few prompts;"
+        found = replace(found, notes=(*found.notes, f"{pooled} --pair a,b asks about two"))
     beside = _beside(field, pair, made) if pair is not None and wanted is None else []
     if as_json:
         pairs = [report.pair_line(one) for one in ([found, *beside] if beside else [])]

@@ -11,12 +11,14 @@ import gzip
 import io
 from dataclasses import dataclass, replace
 from itertools import combinations
+from statistics import median
 from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
 
 from clash.analysis.encode.run import vote_rows
+from clash.analysis.power.pilot import FEW
 from clash.errors import ConfigError, StatisticsError
 
 if TYPE_CHECKING:
@@ -97,6 +99,11 @@ class Field:
         """By name."""
         return sorted({name for s in self._sides() if s for name in (s.first, s.second)})
 
+    @property
+    def scattered(self) -> bool:
+        """Whether most pairs met on fewer than 10 prompts."""
+        return median(self._prompts().values() or [0]) < FEW
+
     def _sides(self) -> list[Sides | None]:
         return [self.names.get(item) for item in self.votes.items]
 
@@ -158,6 +165,8 @@ def _both(pair: Sides) -> tuple[str, str]:
 def asked_for(field: Field, wanted: str | None) -> Sides | None:
     """The pair that is wanted, else the two best placed; null where there are no names.
 
+    Null too where many pairs met on few prompts each: hardly one is a pilot by itself.
+
     Args:
         field: votes.
         wanted: ``a,b``.
@@ -167,7 +176,7 @@ def asked_for(field: Field, wanted: str | None) -> Sides | None:
     """
     pairs = field.pairs() if field.names else []
     if wanted is None:
-        return pairs[0] if pairs else None
+        return None if not pairs or (len(pairs) > MOST_PAIRS and field.scattered) else pairs[0]
     known = field.candidates
     given = [name.strip() for name in wanted.split(",")]
     if len(given) != 2 or given[0] == given[1] or not set(given) <= set(known):

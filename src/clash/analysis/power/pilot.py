@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 Outcome = Literal["wins", "agreement"]
 ASSUMED_ICC = 0.20
 """What is assumed where a pilot cannot tell: the middle of what was found for panels of models."""
+FEW = 10
+"""Prompts below which no correlation is read off them."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +148,7 @@ def pilot(
     model = _intercept(informative)
     rng = np.random.default_rng(seed)
     anova = anova_icc(counted.scores, counted.clusters, rng=rng)
-    icc, notes = _correlation(question, model, anova)
+    icc, notes = _correlation(question, model, anova, table.n_clusters)
     rates = _rates(votes, table)
     setting = _Setting(
         question,
@@ -287,13 +289,14 @@ def _intercept(ballots: _Ballots) -> RandomIntercept:
 
 
 def _correlation(
-    question: str, model: RandomIntercept, anova: Interval
+    question: str, model: RandomIntercept, anova: Interval, clusters: int
 ) -> tuple[Interval, list[str]]:
     """The correlation on the scale of what is averaged, within [0, 1]."""
     found = model.observed if question == "compare" else anova
-    if math.isnan(found.estimate):
+    if math.isnan(found.estimate) or clusters < FEW:
+        why = f"{clusters} prompts" if clusters < FEW else found.method
         note = (
-            f"the pilot does not tell how ballots of one prompt hang together ({found.method});"
+            f"the pilot does not tell how ballots of one prompt hang together ({why});"
             f" {ASSUMED_ICC:g} is assumed, and the range is 0 to 1"
         )
         unknown = Interval(ASSUMED_ICC, 0.0, 1.0, 0.95, found.n, found.n_effective, "assumed")
