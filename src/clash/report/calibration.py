@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from clash.analysis.calibration.planning import LabelPlan
     from clash.analysis.calibration.study import Figure, Figures, Study
     from clash.analysis.calibration.votes import OnVotes
+    from clash.stats.selection.ppi import Powered
 
 SHOWN = ("accuracy", "balanced_accuracy", "mse", "nll", "ece", "pearson", "spearman")
 
@@ -64,6 +65,7 @@ def as_json(found: Study) -> dict[str, Any]:
             }
             for line in found.families
         },
+        "win_rate": _rate_json(found.win_rate),
         "notes": list(found.notes),
     }
 
@@ -120,7 +122,6 @@ def applied_line(found: OnVotes) -> str:
 
 def plan_json(found: LabelPlan) -> dict[str, Any]:
     """What ``clash calibrate --plan --json`` says."""
-    rate = found.win_rate
     return {
         "items": list(found.items),
         "labelled": found.labelled,
@@ -135,16 +136,20 @@ def plan_json(found: LabelPlan) -> dict[str, Any]:
             }
             for step in found.curve
         ],
-        "win_rate": None
-        if rate is None
-        else {
-            "estimate": _number(rate.interval.estimate),
-            "low": _number(rate.interval.low),
-            "high": _number(rate.interval.high),
-            "labels_only": [_number(rate.labels_only.low), _number(rate.labels_only.high)],
-            "judges_only": _number(rate.judges_only),
-            "power": _number(rate.power),
-        },
+        "win_rate": _rate_json(found.win_rate),
+    }
+
+
+def _rate_json(rate: Powered | None) -> dict[str, Any] | None:
+    if rate is None:
+        return None
+    return {
+        "estimate": _number(rate.interval.estimate),
+        "low": _number(rate.interval.low),
+        "high": _number(rate.interval.high),
+        "labels_only": [_number(rate.labels_only.low), _number(rate.labels_only.high)],
+        "judges_only": _number(rate.judges_only),
+        "power": _number(rate.power),
     }
 
 
@@ -175,11 +180,10 @@ def plan_tables(found: LabelPlan) -> list[Table]:
         ],
         frozenset(range(4)),
     )
-    return [table for table in (items, curve, *_win_rate(found)) if table.rows]
+    return [table for table in (items, curve, *_win_rate(found.win_rate)) if table.rows]
 
 
-def _win_rate(found: LabelPlan) -> list[Table]:
-    rate = found.win_rate
+def _win_rate(rate: Powered | None) -> list[Table]:
     if rate is None:
         return []
     rows = [
@@ -193,7 +197,7 @@ def _win_rate(found: LabelPlan) -> list[Table]:
 
 def tables(found: Study) -> list[Table]:
     """The choice against majority, then family by family."""
-    return [_headline(found), _families(found)]
+    return [_headline(found), *_win_rate(found.win_rate), _families(found)]
 
 
 def in_words(found: Study) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.analysis.calibration.frame import FEWEST, Frame
+from clash.analysis.calibration.planning import win_rate
 from clash.stats.intervals import Interval, mean_clustered, normal_quantile
 from clash.stats.selection import blocks
 from clash.stats.selection.diagnostics import selection_penalty
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
     from clash.analysis.encode import Votes
     from clash.stats.selection.panel import Panel
+    from clash.stats.selection.ppi import Powered
     from clash.stats.selection.reliability import Reliability
     from clash.stats.selection.selector import Candidate
 
@@ -106,6 +108,7 @@ class Study:
         oracle: test squared error of the best candidate of each split in hindsight: no
             selector can deploy it.
         penalty: theorem 1's, for one validation block.
+        win_rate: mean label over all rows, labelled or only judged; null where all are labelled.
     """
 
     frame: Frame
@@ -130,6 +133,7 @@ class Study:
     n_candidates: int
     guarded: int
     chosen: tuple[tuple[str, int], ...]
+    win_rate: Powered | None = None
     notes: tuple[str, ...] = ()
     outcomes: tuple[Outcome, ...] = field(default=(), repr=False)
 
@@ -183,7 +187,8 @@ def study(
     settings = replace(settings, sizes=sizes_for(panel.n_judges, settings.sizes))
     made = _splits(panel, plan, splits, folds, seed)
     outcomes = tuple(_outcomes(panel, made, settings, seed, jobs, done))
-    return _summary(frame, panel, settings, plan, outcomes, deployed(panel, settings, plan, seed))
+    found = _summary(frame, panel, settings, plan, outcomes, deployed(panel, settings, plan, seed))
+    return replace(found, win_rate=win_rate(votes, panel, frame))
 
 
 def _splits(
