@@ -13,8 +13,12 @@ if TYPE_CHECKING:
 
     from jinja2 import Environment
 
-HIDDEN = "\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
-"""Control characters and those that turn the direction of what follows, as a set of a pattern.
+HIDDEN = (
+    "\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
+    "\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff"
+)
+"""What acts or hides unseen, as a set of a pattern: control characters, those that turn the
+direction of what follows, blanks without width, and the tags in which text is smuggled past eyes.
 
 Tab and line feed stay; so do joiners, of which emoji and several scripts are made.
 """
@@ -40,10 +44,14 @@ def pack(data: bytes) -> str:
 
 
 def policy(css: str, script: str, *, connect: str = "'none'", frame: str = "'none'") -> str:
-    """What a page may do: run its one script, use its one style sheet, load nothing."""
+    """What a page may do: run its one script, use its one style sheet, load nothing.
+
+    Nor may the script make markup of a string, where the browser knows trusted types.
+    """
     return (
         f"default-src 'none'; script-src '{digest(script)}'; style-src '{digest(css)}';"
-        f" connect-src {connect}; frame-src {frame}; base-uri 'none'; form-action 'none'"
+        f" connect-src {connect}; frame-src {frame}; base-uri 'none'; form-action 'none';"
+        " require-trusted-types-for 'script'; trusted-types 'none'"
     )
 
 

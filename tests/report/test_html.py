@@ -8,18 +8,20 @@ import shutil
 import zlib
 from dataclasses import replace
 from html import escape
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
 
+import clash
 from clash.analysis.findings import findings_of
 from clash.analysis.further import further
 from clash.analysis.pareto import Trade
 from clash.analysis.rundata import RunData
 from clash.analysis.scores import scores
 from clash.cli.app import run
-from clash.pages import clipped, digest, plain
+from clash.pages import HIDDEN, clipped, digest, plain
 from clash.records import Label
 from clash.report.html import charts, document
 from clash.report.html.draw import Dot, Line, Picture, Rect, Word, palette, png, svg
@@ -303,6 +305,24 @@ def test_scores_are_means_over_items_of_the_voting_judges(folder):
     means = [sum(given) / len(given) for given in by_item.values()]
     assert cell.mean.estimate == pytest.approx(sum(means) / len(means))
     assert cell.mean.n == len(means) == found.items[cell.criterion]
+
+
+@pytest.mark.parametrize("script", ["report/html/report.js", "review/review.js"])
+def test_scripts_write_out_the_same_hidden_characters(script):
+    text = (Path(clash.__file__).parent / script).read_text(encoding="utf-8")
+    found = re.search(r"const HIDDEN = /\[(.*)\]/gu;", text)[1]
+    theirs = re.sub(r"\\u\{?([0-9a-f]{4,5})\}?", lambda code: chr(int(code[1], 16)), found)
+    both = (re.compile(f"[{set_}]") for set_ in (theirs, HIDDEN))
+    every = [chr(code) for code in range(0x110000)]
+    first, second = ({one for one in every if seen.match(one)} for seen in both)
+    assert first == second
+
+
+def test_text_that_is_smuggled_past_eyes_is_written_out_and_emoji_stay():
+    tags = "".join(chr(0xE0000 + ord(letter)) for letter in "A\u0001")
+    assert plain(f"a{tags}\u200bb\ufeff") == "a[U+E0041][U+E0001][U+200B]b[U+FEFF]"
+    family = "\U0001f468\u200d\U0001f469\u200d\U0001f467\ufe0f"
+    assert plain(family) == family
 
 
 def test_hidden_characters_are_written_out():

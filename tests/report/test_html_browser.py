@@ -176,18 +176,42 @@ def test_a_line_of_200_kb_stays_in_its_box(browser, folder):
         assert box.size["height"] < 600
 
 
+def test_the_script_could_not_make_markup_of_a_string_if_it_tried(browser, folder):
+    opened(browser, folder)
+    refused = browser.execute_script(
+        """
+        const tries = [
+          () => document.body.insertAdjacentHTML("beforeend", "<b>x</b>"),
+          () => { document.body.innerHTML = "<b>x</b>"; },
+          () => document.write("<b>x</b>"),
+          () => new DOMParser().parseFromString("<b>x</b>", "text/html"),
+        ];
+        return tries.map((one) => { try { one(); return "done"; } catch (e) { return e.name; } });
+        """
+    )
+    assert refused == ["TypeError"] * 4
+
+
 def test_what_got_past_the_escaping_would_still_be_stopped_by_the_policy(browser, folder, beacon):
+    beacon.seen.clear()
     opened(browser, folder)
     browser.execute_script(
         f"""
-        document.body.insertAdjacentHTML("beforeend", `<img src="{beacon.url}/x"
-          onerror="window.pwned=1"><iframe src="{beacon.url}/f"></iframe><form id=evil
-          action="{beacon.url}/post" method=post></form>
-          <div id=styled style="background:url({beacon.url}/css)">x</div>`);
-        const script = document.createElement("script");
-        script.textContent = "window.pwned = 2";
-        document.body.append(script);
-        document.getElementById("evil").submit();
+        const add = (tag, values) => {{
+          const made = document.createElement(tag);
+          for (const [name, value] of Object.entries(values)) made.setAttribute(name, value);
+          document.body.append(made);
+          return made;
+        }};
+        add("img", {{src: "{beacon.url}/x"}});
+        add("iframe", {{src: "{beacon.url}/f"}});
+        add("div", {{style: "background:url({beacon.url}/css)"}}).textContent = "x";
+        add("link", {{rel: "stylesheet", href: "{beacon.url}/link"}});
+        add("form", {{action: "{beacon.url}/post", method: "post"}}).submit();
+        fetch("{beacon.url}/fetch").catch(() => 0);
+        new Image().src = "{beacon.url}/image";
+        try {{ add("script", {{src: "{beacon.url}/script"}}); }} catch (e) {{}}
+        try {{ add("img", {{src: "x", onerror: "window.pwned=1"}}); }} catch (e) {{}}
         """
     )
     time.sleep(0.4)

@@ -17,8 +17,9 @@ from clash.analysis.labelled import Labelled
 from clash.analysis.relabelled import changed, more_labels
 from clash.analysis.rundata import RunData
 from clash.cli.app import run
+from clash.cli.review import _secret
 from clash.errors import InputError
-from clash.review.page import live, returned
+from clash.review.page import FORMAT, live, order, returned
 from clash.review.queue import needs_person, queue
 from clash.review.server import ReviewServer
 from clash.review.session import Session
@@ -324,7 +325,44 @@ def test_a_page_from_disk_holds_no_name_and_its_file_is_read_back(folder, tmp_pa
     assert run(["verify", str(folder.path)]) == 0
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", '{"format": "clash-review-1", "key": 1}'])
+def test_whoever_knows_the_names_cannot_work_out_the_sides_of_a_page_from_disk(folder, tmp_path):
+    page = tmp_path / "page.html"
+    assert run(["review", str(folder.path), "--all", "--export-static", str(page)]) == 0
+    data = RunData.load(folder)
+    packed = re.search(r'id="held">([^<]*)<', page.read_text())[1]
+    held = json.loads(zlib.decompress(base64.b64decode(packed)))
+    shown = {one["item"]: one["responses"]["A"] for one in held["items"]}
+    tasks = queue(data, everything=True)
+    guessed = [
+        shown[t.item.item_id] == data.texts[t.item.item_id][t.sides(held["key"])["A"]]
+        for t in tasks
+    ]
+    known = order(held["key"], _secret(folder))
+    certain = [
+        shown[t.item.item_id] == data.texts[t.item.item_id][t.sides(known)["A"]] for t in tasks
+    ]
+    assert all(certain)
+    assert 2 < sum(guessed) < 22  # 24 tosses; outside once in 50,000
+
+
+def test_a_key_that_is_no_text_is_no_crash(folder, tmp_path):
+    file = tmp_path / "labels.json"
+    made = {"format": FORMAT, "run": folder.path.name, "key": "\ud800", "annotator": "Dee"}
+    file.write_text(json.dumps({**made, "decisions": [{"item": "q0", "choice": "A"}]}))
+    assert run(["review", str(folder.path), "--import", str(file)]) == 0
+    assert len(folder.labels()) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{}",
+        "[]",
+        '{"format": "clash-review-2", "key": 1}',
+        '{"format": "clash-review-1", "key": "0", "decisions": []}',
+    ],
+)
 def test_a_file_that_no_page_gave_back_is_refused(folder, tmp_path, text):
     assert returned(text) is None
     file = tmp_path / "labels.json"

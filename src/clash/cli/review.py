@@ -110,7 +110,9 @@ def _export(
     from clash.review.page import static
 
     try:
-        to.write_text(static(folder.path.name, tasks, annotator).text, encoding="utf-8")
+        to.write_text(
+            static(folder.path.name, tasks, _secret(folder), annotator).text, encoding="utf-8"
+        )
     except OSError as error:
         raise InputError(f"may not be written: {error.strerror}", path=to) from None
     if as_json:
@@ -120,6 +122,14 @@ def _export(
     stdout().print(f"then: clash review {folder.path} --import FILE", soft_wrap=True)
 
 
+def _secret(folder: RunFolder) -> str:
+    """What only the run knows and no review changes: the hash of who was shown where to judges."""
+    from clash.store import layout
+    from clash.store.manifest import seal_file
+
+    return seal_file(folder.path / layout.BLINDING).sha256
+
+
 def _take_in(folder: RunFolder, data: RunData, back: Path) -> int:
     """Write the decisions of a page from disk.
 
@@ -127,7 +137,7 @@ def _take_in(folder: RunFolder, data: RunData, back: Path) -> int:
         InputError: the file is none of ours, or of another run.
     """
     from clash.errors import InputError
-    from clash.review.page import returned
+    from clash.review.page import order, returned
     from clash.review.queue import queue
     from clash.review.session import label, name_of
     from clash.store import layout
@@ -143,12 +153,13 @@ def _take_in(folder: RunFolder, data: RunData, back: Path) -> int:
         )
     tasks = {task.item.item_id: task for task in queue(data, everything=True)}
     who = name_of(found.get("annotator"))
+    key = order(found["key"], _secret(folder))
     records = []
     for said in found["decisions"]:
         name = said.get("item") if isinstance(said, dict) else None
         if not isinstance(name, str) or name not in tasks:
             raise InputError(f"decides on {name!r}, which is no item of the run", path=back)
-        records.append(label(tasks[name], found["key"], who, said))
+        records.append(label(tasks[name], key, who, said))
     mend(folder.path / layout.LABELS)
     with Journal(folder.path / layout.LABELS) as journal:
         for record in records:

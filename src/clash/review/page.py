@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import json
 import secrets
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from clash.review.queue import Task
 
 _HERE = Path(__file__).parent
-FORMAT = "clash-review-1"
+FORMAT = "clash-review-2"
 
 
 @dataclass(frozen=True)
@@ -34,20 +35,25 @@ def live(run: str, annotator: str = "") -> Page:
     return _page(run, annotator, "", connect="'self'")
 
 
-def static(run: str, tasks: Sequence[Task], annotator: str = "") -> Page:
+def static(run: str, tasks: Sequence[Task], secret: str, annotator: str = "") -> Page:
     """The page that holds its items, and no name in any of them, and hands back a file.
 
-    The order of the sides follows from a key that the file repeats, so that the run alone can
-    tell who was meant.
+    The order of the sides follows from a key that the file repeats and a secret that stays with
+    the run: the run alone can tell who was meant, whatever names a person may guess.
     """
     key = secrets.token_hex(16)
     held = {
         "format": FORMAT,
         "run": run,
         "key": key,
-        "items": [shown(task, key) for task in tasks],
+        "items": [shown(task, order(key, secret)) for task in tasks],
     }
     return _page(run, annotator, pack(json.dumps(held).encode()), connect="'none'")
+
+
+def order(key: str, secret: str) -> str:
+    """The key that sides are shuffled by, of the one in a page and the secret of its run."""
+    return hmac.new(secret.encode(), key.encode("utf-8", "replace"), "sha256").hexdigest()
 
 
 def _page(run: str, annotator: str, held: str, *, connect: str) -> Page:

@@ -4,7 +4,7 @@
   const PAGE = 50;
   const $ = (id) => document.getElementById(id);
   const list = $("list"), form = $("filters"), count = $("count"), more = $("more");
-  const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
+  const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e0fff}]/gu;
   const chunks = new Map();
   let index = [], shown = [], drawn = 0;
 
@@ -25,9 +25,9 @@
     let last = 0;
     for (const found of string.matchAll(HIDDEN)) {
       parts.append(string.slice(last, found.index));
-      const code = "U+" + found[0].charCodeAt(0).toString(16).toUpperCase().padStart(4, "0");
+      const code = "U+" + found[0].codePointAt(0).toString(16).toUpperCase().padStart(4, "0");
       parts.append(el("span", { class: "hidden-character" }, code));
-      last = found.index + 1;
+      last = found.index + found[0].length;
     }
     parts.append(string.slice(last));
     return parts;
