@@ -174,8 +174,29 @@ def test_people_are_told_their_agreement_with_each_other_and_the_panel(folder):
         lines = {line["with"]: line for line in made.state("bob")["agreement"]}
     assert lines["ann"]["same"][0] == 1.0
     assert lines["ann"]["kappa"] is None  # everyone chose the same one: nothing to compare
+    assert lines["everyone"]["n"] == 24
     panel = [v.winner == "north" for v in RunData.load(folder).verdicts]
     assert lines["the panel"]["same"][0] == pytest.approx(np.mean(panel))
+
+
+def test_agreement_of_people_has_intervals_around_what_the_counts_give(folder):
+    with session(folder) as made:
+        for who, flips in (("ann", ()), ("bob", (0, 1, 2))):
+            for place, task in enumerate(made.tasks.values()):
+                first = (place % 2 == 0) != (place in flips)
+                side = {c: s for s, c in task.sides(made._people[who].key).items()}
+                choice = side["north" if first else "south"]
+                made.decide(who, {"item": task.item.item_id, "choice": choice})
+        lines = {line["with"]: line for line in made.state("bob")["agreement"]}
+    share, low, high = lines["ann"]["same"]
+    assert share == pytest.approx(21 / 24)
+    assert low < share < high
+    kappa = lines["ann"]["kappa"]
+    assert kappa[0] == pytest.approx((21 / 24 - 0.5) / 0.5, abs=0.01)  # margins are nearly even
+    assert kappa[1] < kappa[0] < kappa[2]
+    alpha = lines["everyone"]["alpha"]
+    assert alpha[1] < alpha[0] < alpha[2]
+    assert alpha[0] == pytest.approx(kappa[0], abs=0.02)
 
 
 def test_without_reveal_nothing_is_told_afterwards_either(folder):

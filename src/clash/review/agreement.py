@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +17,10 @@ if TYPE_CHECKING:
 
     from clash.analysis.rundata import RunData
     from clash.records import Label
+    from clash.stats.intervals import Interval
 
-PANEL = "the panel"
+PANEL, EVERYONE = "the panel", "everyone"
+_REPLICATES = 200
 
 
 @dataclass(frozen=True)
@@ -53,8 +56,8 @@ class Said:
 def agreement(data: RunData, labels: Sequence[Label], annotator: str) -> list[dict[str, Any]]:
     """A line for everyone whom this person shares an item with, and alpha over all people.
 
-    Each line has ``with``, ``n``, ``same`` (share, low, high) and ``kappa`` (null where it is
-    undefined); the last one is Krippendorff's alpha where three people share items.
+    Each line has ``with``, ``n``, ``same`` (share, low, high) and ``kappa`` (likewise; null where
+    it is undefined); the last one is Krippendorff's alpha over all people, where there are two.
     """
     said = Said.of(data, labels)
     mine = said.by_rater.get(annotator, {})
@@ -64,11 +67,22 @@ def agreement(data: RunData, labels: Sequence[Label], annotator: str) -> list[di
         if other != annotator and mine.keys() & said.by_rater[other].keys()
     ]
     people = sorted(rater for rater in said.by_rater if rater != PANEL)
-    if len(people) > 2:
-        items = sorted({item for person in people for item in said.by_rater[person]})
-        alpha = krippendorff_alpha(said.codes(people, items), "nominal").estimate
-        lines.append({"with": "everyone", "n": len(items), "alpha": _finite(alpha)})
+    if len(people) > 1:
+        lines.append(_alpha(data, said, people))
     return lines
+
+
+def _alpha(data: RunData, said: Said, people: Sequence[str]) -> dict[str, Any]:
+    counts = Counter(item for person in people for item in said.by_rater[person])
+    items = sorted(item for item, n in counts.items() if n > 1)
+    alpha = krippendorff_alpha(
+        said.codes(people, items),
+        "nominal",
+        rng=np.random.default_rng(data.manifest.seeds.get("seed", 0)),
+        clusters=[data.clusters[item] for item in items],
+        n_bootstrap=_REPLICATES,
+    )
+    return {"with": EVERYONE, "n": len(items), "alpha": _interval(alpha)}
 
 
 def _pair(data: RunData, said: Said, one: str, other: str) -> dict[str, Any]:
@@ -76,14 +90,17 @@ def _pair(data: RunData, said: Said, one: str, other: str) -> dict[str, Any]:
     codes = said.codes([one, other], shared).astype(np.intp)
     clusters = [data.clusters[item] for item in shared]
     same = wilson_clustered((codes[:, 0] == codes[:, 1]).astype(float), clusters)
-    kappa = cohen_kappa(codes[:, 0], codes[:, 1], int(codes.max()) + 1)
+    kappa = cohen_kappa(codes[:, 0], codes[:, 1], int(codes.max()) + 1, clusters=clusters)
     return {
         "with": other,
         "n": len(shared),
-        "same": [same.estimate, same.low, same.high],
-        "kappa": _finite(kappa.estimate),
+        "same": _interval(same),
+        "kappa": _interval(kappa.interval),
     }
 
 
-def _finite(value: float) -> float | None:
-    return round(float(value), 6) if math.isfinite(value) else None
+def _interval(found: Interval) -> list[float] | None:
+    """Estimate and bounds; null where there is none."""
+    if not math.isfinite(found.estimate):
+        return None
+    return [round(float(value), 6) for value in (found.estimate, found.low, found.high)]

@@ -158,10 +158,11 @@
 
   const agreement = (lines) => {
     $("agreement").hidden = lines.length === 0;
-    const percent = (x) => `${Math.round(100 * x)}%`;
-    const cells = (line) => line.same
-      ? [`${percent(line.same[0])} [${percent(line.same[1])}, ${percent(line.same[2])}]`, line.kappa === null ? "–" : line.kappa.toFixed(2)]
-      : ["–", line.alpha === null ? "–" : `alpha ${line.alpha.toFixed(2)}`];
+    const within = (found, write) => (found ? `${write(found[0])} [${write(found[1])}, ${write(found[2])}]` : "–");
+    const percent = (x) => `${Math.round(100 * x)}%`, number = (x) => x.toFixed(2);
+    const cells = (line) => ("alpha" in line
+      ? ["–", `alpha ${within(line.alpha, number)}`]
+      : [within(line.same, percent), within(line.kappa, number)]);
     $("agreement").lastElementChild.replaceChildren(el("table", {},
       el("thead", {}, el("tr", {}, ["you and", "items", "the same", "kappa"].map((h) => el("th", { scope: "col" }, h)))),
       el("tbody", {}, lines.map((line) => el("tr", {}, el("th", { scope: "row" }, name(line.with)), el("td", {}, String(line.n)), cells(line).map((c) => el("td", {}, c)))))));
