@@ -235,12 +235,13 @@ def fit_pseudo(patterns: Patterns, p: Floats, restriction: Restriction) -> Pseud
     value = likelihood.value(theta)
     for _ in range(NEWTON_STEPS):
         gradient = likelihood.gradient(theta)
-        step = np.linalg.solve(_free_hessian(likelihood, likelihood.hessian(theta)), gradient)
+        bend = _free_hessian(likelihood, likelihood.hessian(theta))
+        step = np.asarray(np.linalg.solve(bend, gradient), np.float64)
         if gradient @ step < SETTLED * patterns.weight:
             break
         theta, value = _downhill(likelihood, theta, step, value)
     hessian = likelihood.hessian(theta)
-    inverse = np.linalg.inv(_free_hessian(likelihood, hessian))
+    inverse = np.asarray(np.linalg.inv(_free_hessian(likelihood, hessian)), np.float64)
     gradient = likelihood.gradient(theta)
     done = bool(gradient @ inverse @ gradient < 1e-4)
     return PseudoFit(likelihood, theta, np.asarray(likelihood.free @ theta), hessian, inverse, done)
@@ -273,12 +274,12 @@ def check_pseudo(
 
     sparse = csc_array(turn)
     rows = fit.likelihood.scores(fit.theta) @ sparse
-    information = sparse.T @ (fit.hessian @ sparse)
+    information = np.asarray(sparse.T @ (fit.hessian @ sparse), np.float64)
     information[np.diag_indices_from(information)] += PRECISION_OF_RATES
     tested = np.arange(hypothesis.null.free.shape[1] - 1, turn.shape[1])
     groups = np.arange(patterns.n_items) if clusters is None else clusters
     return joint_test(
-        Scores(np.asarray(rows), patterns.counts, np.asarray(information), tested),
+        Scores(np.asarray(rows), patterns.counts, information, tested),
         patterns.inverse,
         groups,
     )

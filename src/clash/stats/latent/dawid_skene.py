@@ -20,7 +20,7 @@ from clash.stats.latent.fit import (
 from clash.stats.latent.identify import has_labels, informative_judges, require_identified
 from clash.stats.latent.patterns import MISSING, Codes, Floats, Patterns, collapse
 
-Tying = Literal["none", "coin", "position"]
+Tying = Literal["none", "coin", "equal", "position"]
 Bools = npt.NDArray[np.bool_]
 FLOOR = 1e-12
 """Rates are kept this far from 0 and 1, so that a log-likelihood stays finite."""
@@ -141,6 +141,20 @@ def one_coin(
     """
     require_identified(patterns, "one-coin", at_least=3, n_params=3 + 1)
     return _fit("one-coin", patterns, "coin", priors, tol, max_iter)
+
+
+def equal_skill(
+    patterns: Patterns, *, priors: BetaPriors = WEAK, tol: float = 1e-6, max_iter: int = 2000
+) -> LatentFit:
+    """Dawid-Skene with one accuracy for all judges and both classes: the law behind majority.
+
+    Its verdicts are those of uniform majority but for items at 1/2, where the prior decides; it
+    is what a weighting of the judges has to beat on held-out votes.
+    Assumptions, arguments and failures as :func:`dawid_skene`, with two parameters.
+    Source: ising-aggregation, section 4 (CI-UMV), as a likelihood.
+    """
+    require_identified(patterns, "equal-skill", at_least=3, n_params=2)
+    return _fit("equal-skill", patterns, "equal", priors, tol, max_iter)
 
 
 def position_bias(
@@ -269,7 +283,7 @@ def _share(patterns: Patterns) -> Floats:
 
 
 def _ended(name: str, patterns: Patterns, start: str, state: _State, tying: Tying) -> LatentFit:
-    n_rates = patterns.n_judges * (1 if tying != "none" else 2)
+    n_rates = 1 if tying == "equal" else patterns.n_judges * (1 if tying != "none" else 2)
     rates = DawidSkene(state.right_one[0], state.right_zero[0], float(state.prior[0]), n_rates + 1)
     fit = assemble(name, rates, patterns)
     converged = bool(state.done[0])
@@ -336,9 +350,12 @@ def _maximise(votes: _Votes, counts: Floats, p: Floats, tying: Tying, priors: Be
     given_zero = (counts - weight) @ votes.counted
     right_one, wrong_one = given_one[:, :k], given_one[:, k:]
     right_zero, wrong_zero = given_zero[:, k:], given_zero[:, :k]
-    if tying == "coin":
+    if tying in ("coin", "equal"):
         right_one = right_zero = right_one + right_zero
         wrong_one = wrong_zero = wrong_one + wrong_zero
+    if tying == "equal":
+        right_one = right_zero = _pooled(right_one)
+        wrong_one = wrong_zero = _pooled(wrong_one)
     elif tying == "position":
         right_one, right_zero = _crossed(right_one, right_zero)
         wrong_one, wrong_zero = _crossed(wrong_one, wrong_zero)
@@ -351,6 +368,11 @@ def _maximise(votes: _Votes, counts: Floats, p: Floats, tying: Tying, priors: Be
         p,
         np.zeros(len(p), bool),
     )
+
+
+def _pooled(counts: Floats) -> Floats:
+    """Every judge's counts as the sum over all of them."""
+    return np.broadcast_to(counts.sum(axis=1, keepdims=True), counts.shape)
 
 
 def _crossed(one: Floats, zero: Floats) -> tuple[Floats, Floats]:

@@ -22,7 +22,7 @@ from clash.stats.latent.identify import (
     require_identified,
     require_votes,
 )
-from clash.stats.latent.marginal import Penalty, fit_from
+from clash.stats.latent.marginal import CLEARLY, Penalty, fit_from
 from clash.stats.latent.quadrature import (
     FactorLaw,
     Integral,
@@ -39,6 +39,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from clash.stats.latent.patterns import Floats, Patterns
+
+
+LEAST_EFFECT = 0.3
+"""Class effect that an exchanged start gives a judge at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +100,36 @@ def factor(
     at_least = 3 + rank
     require_identified(patterns, name, at_least=at_least, n_params=(2 + rank) * at_least + 1)
     model = FactorModel.of(patterns, rank, None, strength or Strength(), nodes)
-    return fit_from(name, model, patterns, _starts(model, patterns), tol=tol, warm=warm)
+    fit = fit_from(name, model, patterns, _starts(model, patterns), tol=tol, warm=warm)
+    if warm is not None or rank != 1:
+        return fit
+    return _clearer(fit, swapped(patterns, fit, strength=strength, nodes=nodes, tol=tol))
+
+
+def swapped(
+    patterns: Patterns,
+    fit: LatentFit,
+    *,
+    strength: Strength | None = None,
+    nodes: int = 0,
+    tol: float = 1e-5,
+) -> LatentFit:
+    """The other reading of a rank 1 fit: what was its class as the factor, and the reverse.
+
+    Where two things split the items, either may be taken for the truth; this climbs from the
+    fit with the two exchanged.
+    """
+    model = FactorModel.of(patterns, 1, None, strength or Strength(), nodes)
+    start = model.exchanged(fit.theta if fit.theta is not None else model.start(patterns))
+    return fit_from(fit.name, model, patterns, {"class and factor exchanged": start}, tol=tol)
+
+
+def _clearer(fit: LatentFit, other: LatentFit) -> LatentFit:
+    """The other reading where it explains the votes clearly better."""
+    starts = (*fit.starts, *other.starts)
+    reached = next(start.objective for start in fit.starts if start.name == fit.start)
+    gain = other.starts[0].objective - reached
+    return replace(other if gain > CLEARLY * fit.patterns.weight else fit, starts=starts)
 
 
 def factor_family(
@@ -256,6 +289,13 @@ class FactorModel:
         out, k = theta.copy(), self.n_judges
         out[0] *= -1
         out[1 + k : 1 + 2 * k] *= -1
+        return out
+
+    def exchanged(self, theta: Floats) -> Floats:
+        """The vector of rank 1 with class effects as loadings, and loadings as class effects."""
+        out, k = theta.copy(), self.n_judges
+        out[1 + k : 1 + 2 * k] = np.maximum(np.abs(theta[1 + 2 * k :]), LEAST_EFFECT)
+        out[1 + 2 * k :] = theta[1 + k : 1 + 2 * k]
         return out
 
     def _social(self) -> Floats:

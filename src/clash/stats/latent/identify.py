@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from clash.errors import NotIdentifiedError, StatisticsError
-from clash.stats.latent.patterns import MISSING, Codes, Patterns
+from clash.stats.latent.patterns import TIE, Codes, Patterns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,12 +23,11 @@ def informative_judges(patterns: Patterns) -> list[int]:
     A judge that always says the same separates nothing, and a copy adds nothing: neither helps
     to identify a model.
     """
-    votes = patterns.votes[patterns.counts > 0]
-    kept: list[int] = []
-    for judge, column in enumerate(votes.T):
-        if _varies(column) and not any(_same(column, votes[:, other]) for other in kept):
-            kept.append(judge)
-    return kept
+    columns = np.ascontiguousarray(patterns.votes[patterns.counts > 0].T)
+    kept: dict[bytes, int] = {}
+    for judge in np.flatnonzero(_varies(columns)).tolist():
+        kept.setdefault(columns[judge].tobytes(), judge)
+    return list(kept.values())
 
 
 def numbered(families: Sequence[object], n_judges: int) -> list[int]:
@@ -104,10 +104,7 @@ def require_identified(patterns: Patterns, name: str, *, at_least: int, n_params
         )
 
 
-def _varies(column: Codes) -> bool:
-    seen = column[column != MISSING]
-    return bool(len(seen)) and bool((seen != seen[0]).any())
-
-
-def _same(one: Codes, other: Codes) -> bool:
-    return bool(np.array_equal(one, other))
+def _varies(columns: Codes) -> npt.NDArray[np.bool_]:
+    """Which rows hold two different votes, shape (n_judges,)."""
+    values = (0, 1, TIE)
+    return np.asarray(sum((columns == value).any(axis=1).astype(int) for value in values) > 1)

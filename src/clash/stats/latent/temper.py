@@ -23,6 +23,7 @@ from clash.stats.latent.fit import (
     sigmoid,
     vote_share,
 )
+from clash.stats.latent.likeness import correlation_with
 from clash.stats.latent.majority import collapse_rows
 from clash.stats.latent.patterns import MISSING, TIE, Codes, Floats, Patterns
 
@@ -54,6 +55,7 @@ class LeftOut:
 
 def leave_one_judge_out(law: Conditional, patterns: Patterns) -> LeftOut:
     """Each vote with the log-odds that the other judges' votes give; the law is not refitted."""
+    whole = posterior(law, patterns.votes)
     odds, votes, weights = [], [], []
     for judge in range(patterns.n_judges):
         others = patterns.votes.copy()
@@ -62,7 +64,8 @@ def leave_one_judge_out(law: Conditional, patterns: Patterns) -> LeftOut:
         own = patterns.votes[used, judge]
         odds.append(log_odds(posterior(law, others[used])))
         votes.append(np.where(own == TIE, 0.5, own))
-        weights.append(patterns.counts[used])
+        skill = correlation_with(patterns, whole, judge)
+        weights.append(patterns.counts[used] * skill**2)
     return LeftOut(np.concatenate(odds), np.concatenate(votes), np.concatenate(weights))
 
 

@@ -1,0 +1,91 @@
+"""The models that may overrule majority, and what else could explain that judges agree."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from clash.stats.latent.dawid_skene import dawid_skene, equal_skill, one_coin
+from clash.stats.latent.factor import Strength, factor, factor_family, swapped, trait
+from clash.stats.latent.ising import ising_alone, ising_shared
+from clash.stats.latent.likeness import blocs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from clash.stats.latent.fit import LatentFit
+    from clash.stats.latent.patterns import Patterns
+
+    Fitter = Callable[..., LatentFit]
+    Reading = Callable[[Patterns, LatentFit], LatentFit]
+
+EQUAL = "equal-skill"
+"""The contender whose verdicts are majority's: what a weighting of judges has to beat."""
+EVEN = Strength(skill=0.3)
+"""A prior that judges are about equally good, to look for another reading of the votes."""
+MOST_COUPLED = 10
+"""Judges up to which the exact Ising model is among the contenders."""
+MOST_FACTORED = 64
+"""Judges up to which factor models are: beyond, a crowd, where few judges share an item."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """A model, its rivals without classes, and what it assumes.
+
+    Attributes:
+        fit: fits the model.
+        rivals: names of the class-free models it has to beat.
+        independent: it takes the judges for independent given the truth.
+        nested: the rival is the model itself without its classes, so that any use of a second
+            class, not only the truth's, beats it.
+        others: other readings of the votes by the same model, from its fit: with the judges held
+            equally good at first, and with class and factor exchanged.
+    """
+
+    fit: Fitter
+    rivals: tuple[str, ...]
+    independent: bool = False
+    nested: bool = False
+    others: tuple[Reading, ...] = ()
+
+
+def contenders(patterns: Patterns, families: Sequence[object] | None) -> dict[str, Contender]:
+    """The models that ``select`` compares, simplest first.
+
+    ``ising-family`` is not among them: it has no rival of its own structure without classes, so
+    that what its couplings explain would be credited to its classes.
+    """
+    crowd = patterns.n_judges > MOST_FACTORED
+    continua = ("trait", "two traits", "trait and blocs")
+    traits = continua if patterns.n_judges > 3 and not crowd else ("trait",)
+    models = {
+        EQUAL: Contender(equal_skill, traits, independent=True),
+        "one-coin": Contender(one_coin, traits, independent=True),
+        "dawid-skene": Contender(dawid_skene, traits, independent=True),
+    }
+    if families is not None and not crowd:
+        fit = partial(factor_family, families=families)
+        besides = (*traits, "trait and families")
+        models["factor-family"] = Contender(fit, besides, others=(partial(_from_even, fit),))
+    if not crowd:
+        models["factor"] = Contender(factor, traits, others=(partial(_from_even, factor), swapped))
+    if patterns.n_judges <= MOST_COUPLED:
+        models["ising-shared"] = Contender(ising_shared, (*traits, "ising-alone"), nested=True)
+    return models
+
+
+def rivals(patterns: Patterns, families: Sequence[object] | None) -> dict[str, Fitter]:
+    """The class-free models, by name; blocs are those that the correlations show."""
+    models: dict[str, Fitter] = {"trait": trait, "two traits": partial(trait, rank=2)}
+    if families is not None:
+        models["trait and families"] = partial(trait, families=families)
+    groups = blocs(patterns)
+    if len(set(groups)) < patterns.n_judges:
+        models["trait and blocs"] = partial(trait, families=groups)
+    return models | {"ising-alone": ising_alone}
+
+
+def _from_even(model: Fitter, patterns: Patterns, fit: LatentFit) -> LatentFit:  # noqa: ARG001 - a reading may start from the fit
+    return model(patterns, warm=model(patterns, strength=EVEN))

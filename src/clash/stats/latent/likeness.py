@@ -1,0 +1,144 @@
+"""How alike judges vote: correlations, blocs, and judges that cannot be told from copies."""
+
+from __future__ import annotations
+
+from statistics import NormalDist
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from clash.stats.latent.patterns import Floats, Patterns
+
+LEAST_VARIANCE = 1e-12
+ROOM = 0.35
+"""Share of the room above the median correlation by which the judges of a bloc exceed it."""
+GAP = 0.15
+"""Drop in the correlation with a model's classes that sets the judges who carry it apart."""
+CLOSE = 0.7
+"""Mean correlation from which interchangeable judges count as copies: 92% right each, were they
+independent."""
+REPLICATES, LEVEL = 60, 0.05
+"""Bootstrap replicates behind the errors of correlations, and the level of the test on them."""
+
+
+def vote_correlations(patterns: Patterns, counts: Floats | None = None) -> Floats:
+    """Correlations of the judges' votes, shape (K, K), over the items both voted on.
+
+    NaN where two share no items, or one of them never varies on those. A tie is a spin of 0.
+
+    Args:
+        patterns: the votes.
+        counts: of the patterns, shape (n_patterns,), in place of their own.
+    """
+    spins, seen = patterns.spins, patterns.observed.astype(np.float64)
+    weight = (patterns.counts if counts is None else counts)[:, None]
+    together = np.maximum((weight * seen).T @ seen, 1e-300)
+    mean = (weight * spins).T @ seen / together
+    variance = (weight * spins**2).T @ seen / together - mean**2
+    covariance = (weight * spins).T @ spins / together - mean * mean.T
+    product = variance * variance.T
+    known = (product > LEAST_VARIANCE) & (together > 1e-200)
+    out = np.full_like(covariance, np.nan)
+    np.divide(covariance, np.sqrt(np.where(known, product, 1.0)), out=out, where=known)
+    return out
+
+
+def mean_correlation(patterns: Patterns) -> float:
+    """Mean correlation between two judges' votes, weighted by the items both voted on; 0 if none."""
+    seen = patterns.observed.astype(np.float64)
+    together = (patterns.counts[:, None] * seen).T @ seen
+    upper = np.triu_indices(patterns.n_judges, 1)
+    values, weight = vote_correlations(patterns)[upper], together[upper]
+    known = ~np.isnan(values)
+    return float(np.average(values[known], weights=weight[known])) if known.any() else 0.0
+
+
+def blocs(patterns: Patterns) -> tuple[int, ...]:
+    """A group for each judge: branches of a tree of correlations that stand out from the rest.
+
+    Average linkage, cut where the correlation falls below the median by less than
+    :data:`ROOM` of what is left to 1. Good judges among bad ones look like a bloc as well: what
+    explains the votes better, a bloc or a class, is for the likelihood to say.
+    """
+    from scipy.cluster.hierarchy import fcluster, linkage
+
+    if patterns.n_judges < 2:
+        return (0,) * patterns.n_judges
+    values = vote_correlations(patterns.without_ties())[np.triu_indices(patterns.n_judges, 1)]
+    if np.isnan(values).all():
+        return tuple(range(patterns.n_judges))
+    median = float(np.nanmedian(values))
+    tree = linkage(1 - np.where(np.isnan(values), median, values), "average")
+    cut = 1 - (median + ROOM * (1 - median))
+    return tuple(fcluster(tree, cut, "distance").tolist())
+
+
+def carriers(patterns: Patterns, p: Floats) -> tuple[int, ...]:
+    """The judges that a model's classes hang on, if some stand apart from the rest; else none.
+
+    Args:
+        patterns: the votes.
+        p: shape (n_patterns,), the model's P(truth = 1).
+
+    Returns:
+        The columns above the widest gap in the correlations between votes and p, where it is
+        at least :data:`GAP`.
+    """
+    along = np.array([correlation_with(patterns, p, judge) for judge in range(patterns.n_judges)])
+    order = np.argsort(-along)
+    drops = -np.diff(along[order])
+    if not len(drops) or drops.max() < GAP:
+        return ()
+    return tuple(sorted(order[: int(drops.argmax()) + 1].tolist()))
+
+
+def correlation_with(patterns: Patterns, p: Floats, judge: int) -> float:
+    """Correlation of a judge's votes with P(truth = 1); 0 where either does not vary."""
+    weight = patterns.counts * patterns.observed[:, judge]
+    if not weight.any():
+        return 0.0
+    share = weight / weight.sum()
+    vote, truth = patterns.spins[:, judge], p
+    vote, truth = vote - share @ vote, truth - share @ truth
+    spread = float((share @ vote**2) * (share @ truth**2))
+    return float(share @ (vote * truth)) / spread**0.5 if spread > LEAST_VARIANCE else 0.0
+
+
+def copies(patterns: Patterns, judges: Sequence[int], rng: np.random.Generator) -> bool:
+    """Whether these judges agree closely and cannot be told from copies of one another.
+
+    Copies vote 1 equally often and correlate equally with every other judge; independent judges
+    of different skill do not. The largest difference among these, in bootstrap errors, is held
+    against what as many differences reach one time in twenty.
+
+    Args:
+        patterns: the votes.
+        judges: at least two columns.
+        rng: for the bootstrap.
+    """
+    patterns = patterns.without_ties()  # copies may tie on their own
+    within = vote_correlations(patterns)[np.ix_(judges, judges)][np.triu_indices(len(judges), 1)]
+    if not np.nanmean(within) >= CLOSE:
+        return False
+    whole = _contrasts(patterns, patterns.counts, judges)
+    drawn = np.stack([_contrasts(patterns, c, judges) for c in patterns.resample(REPLICATES, rng)])
+    known = np.isfinite(drawn).all(axis=0) & np.isfinite(whole)
+    error = drawn[:, known].std(axis=0, ddof=1)
+    varying = error > 1e-9
+    if not varying.any():
+        return True
+    apart = np.abs(whole[known][varying]) / error[varying]
+    return float(apart.max()) < NormalDist().inv_cdf(1 - LEVEL / (2 * len(apart)))
+
+
+def _contrasts(patterns: Patterns, counts: Floats, judges: Sequence[int]) -> Floats:
+    """Vote rates and correlations with every other judge, less their mean over these judges."""
+    own = list(judges)
+    others = [k for k in range(patterns.n_judges) if k not in own]
+    across = vote_correlations(patterns, counts)[np.ix_(own, others)]
+    seen = np.maximum(counts @ patterns.observed, 1e-300)
+    rates = (counts @ patterns.for_one / seen)[own]
+    return np.concatenate([(across - across.mean(axis=0)).ravel(), rates - rates.mean()])
