@@ -184,6 +184,46 @@ def test_a_judge_that_only_fails_is_replaced() -> None:
     assert _do(diagnose(encode(rows)))["dead"] == "replace"
 
 
+def test_a_judge_that_mostly_fails_is_told_apart_from_one_that_was_seldom_asked() -> None:
+    rows = [VoteRow(f"q{i}", judge, "AB"[i % 2]) for i in range(60) for judge in "xy"]
+    rows += [VoteRow(f"q{i}", "z", "A" if i < 5 else None) for i in range(60)]
+    rows += [VoteRow(f"q{i}", "w", "A") for i in range(5)]
+    made = {m.judge: m for m in diagnose(encode(rows)).recommendations}
+    assert (made["z"].action, made["z"].sure) == ("down-weight", True)
+    assert made["z"].reasons[0].code == "fails"
+    assert (made["w"].action, made["w"].sure) == ("keep", False)
+
+
+def test_ties_alone_are_enough_to_say_that_it_ties() -> None:
+    found = diagnose(encode([VoteRow(f"q{i}", j, "tie") for i in range(40) for j in "xy"]))
+    assert {(m.action, m.sure) for m in found.recommendations} == {("replace", True)}
+
+
+def test_agreement_with_a_lopsided_reference_is_read_beside_what_it_gives() -> None:
+    """Nine of ten labels say A, and so does the judge, whatever the item: it knows nothing."""
+    rng = np.random.default_rng(0)
+    rows = []
+    for i in range(400):
+        label = "A" if rng.random() < 0.9 else "B"
+        rows += [VoteRow(f"q{i}", j, "A" if rng.random() < 0.9 else "B", label=label) for j in "xy"]
+    found = diagnose(encode(rows))
+    assert found.judges[0].label.commoner == pytest.approx(0.9, abs=0.03)
+    made = found.recommendations[0]
+    assert made.action == "replace"
+    assert any("always naming the commoner side agrees on" in r.text for r in made.reasons)
+
+
+def test_of_two_judges_that_contradict_each_other_neither_is_replaced() -> None:
+    rows = [
+        VoteRow(f"q{i}", j, s)
+        for i in range(60)
+        for j, s in zip("xy", ("AB", "BA")[i % 2], strict=True)
+    ]
+    made = diagnose(encode(rows)).recommendations
+    assert {m.action for m in made} == {"down-weight"}
+    assert "nobody can tell which" in made[0].reasons[1].text
+
+
 def test_few_ballots_are_not_enough_to_say() -> None:
     found = diagnose(_votes(10, {"a": (0.0, 0.2), "b": (0.0, 0.9)}))
     assert not any(made.sure for made in found.recommendations)

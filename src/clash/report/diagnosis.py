@@ -48,10 +48,11 @@ def tables(found: Diagnosis) -> list[Table]:
 
 
 def _recommendations(found: Diagnosis) -> Table:
-    sure = [r for r in found.recommendations if r.sure]
+    # Where nobody has enough ballots, that is what there is to say.
+    sure = [r for r in found.recommendations if r.sure] or list(found.recommendations)
     order = {"replace": 0, "down-weight": 1, "keep": 2}
     rows = [
-        [r.judge, r.action, f"{r.weight:.2f}", _saving(r), _why(r)]
+        [r.judge, r.action, _weight(r), _saving(r), _why(r)]
         for r in sorted(sure, key=lambda r: (order[r.action], r.judge))
     ]
     few = len(found.recommendations) - len(sure)
@@ -65,6 +66,11 @@ def _recommendations(found: Diagnosis) -> Table:
         notes.append(f"{few} judge(s) have too few ballots to say; --json has them all")
     columns = ["judge", "do", "weight", "saves", "because"]
     return Table("What to do", columns, rows, frozenset({2}), notes, brief=True)
+
+
+def _weight(made: Recommendation) -> str:
+    best = made.action == "down-weight" and made.weight >= 0.995
+    return f"{made.weight:.2f}{' (best here)' if best else ''}"
 
 
 def _saving(made: Recommendation) -> str:

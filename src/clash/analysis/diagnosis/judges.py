@@ -40,10 +40,12 @@ class Agreement:
     Attributes:
         share: of equal sides, with its interval.
         kappa: beyond chance, with its interval.
+        commoner: share of the reference's commoner side: what naming it always would agree on.
     """
 
     share: Interval
     kappa: Interval
+    commoner: float
 
     @property
     def n(self) -> int:
@@ -215,7 +217,8 @@ def agreement(column: Floats, reference: Floats, groups: Codes) -> Agreement | N
     found: Kappa = cohen_kappa(
         column[both].astype(np.intp), reference[both].astype(np.intp), clusters=groups[both]
     )
-    return Agreement(wilson_clustered(same, groups[both]), found.interval)
+    first = float(reference[both].mean())
+    return Agreement(wilson_clustered(same, groups[both]), found.interval, max(first, 1 - first))
 
 
 def _tied_labels(votes: Votes, column: Floats) -> Interval | None:

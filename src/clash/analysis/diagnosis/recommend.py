@@ -25,6 +25,8 @@ FEW = 30
 MOST_FAILURES = 0.10
 MOST_FLIPS = 0.25
 MOST_PULL = 0.05
+LOPSIDED = 0.7
+"""Where one side has more than this share, agreement has to be read beside what it would give."""
 EFFECT = 0.10
 _LEAST = 0.1
 _WORST: tuple[Action, ...] = ("keep", "down-weight", "replace")
@@ -65,7 +67,7 @@ class Recommendation:
     """What to do with a judge.
 
     Attributes:
-        sure: enough decisive ballots (30) to say so.
+        sure: enough decisive ballots (30), ties or failures to say so.
         weight: of its decisive ballots against those of the best judge, by edge; 0 where it
             should not vote.
     """
@@ -101,7 +103,7 @@ def recommend(facts: Sequence[JudgeFacts], icc: float) -> tuple[Recommendation, 
     for index, judge in enumerate(facts):
         reasons = tuple(_reasons(judge, [*facts[:index], *facts[index + 1 :]]))
         action: Action = max((r.action for r in reasons), key=_WORST.index, default="keep")
-        sure = _enough(judge)
+        sure = _enough(judge) or _fails(judge)
         if not sure:
             action = "replace" if not judge.ballots and judge.failed else "keep"
         saving = _saving(facts, edges, index, icc) if action == "replace" else None
@@ -127,7 +129,14 @@ def _only_ties(reasons: Sequence[Reason]) -> bool:
 
 def _enough(judge: JudgeFacts) -> bool:
     """Decisive ballots, or so many ballots that their rarity is itself the finding."""
-    return judge.decisive >= FEW or judge.ballots >= 2 * FEW
+    if judge.decisive >= FEW or judge.ballots >= 2 * FEW:
+        return True
+    return judge.ballots >= FEW and judge.discrimination.high < TARGET
+
+
+def _fails(judge: JudgeFacts) -> bool:
+    """Failures enough to say so, whatever it said where it did not fail."""
+    return judge.failed >= FEW and judge.failures.low > MOST_FAILURES
 
 
 def _edge(judge: JudgeFacts) -> float:
@@ -147,9 +156,10 @@ def _reasons(judge: JudgeFacts, others: Sequence[JudgeFacts]) -> list[Reason]:
     if not judge.ballots:
         return [Reason("replace", "silent", f"no usable ballot, {judge.failed} failed")]
     if not _enough(judge):
-        text = f"{judge.decisive} decisive ballots are too few to say (30 are needed)"
-        return [Reason("keep", "few", text)]
-    found = [_discrimination(judge), _direction(judge), *_against_others(judge, others)]
+        text = f"{judge.decisive} decisive ballots are too few to say more (30 are needed)"
+        failing = _failures(judge) if _fails(judge) else None
+        return [*([failing] if failing else []), Reason("keep", "few", text)]
+    found = [_discrimination(judge), _direction(judge, others), *_against_others(judge, others)]
     found += [_failures(judge), _flips(judge), _pull(judge), _repeats(judge)]
     return [reason for reason in found if reason is not None]
 
@@ -169,7 +179,7 @@ def _discrimination(judge: JudgeFacts) -> Reason:
     return Reason("keep", "decides", said)
 
 
-def _direction(judge: JudgeFacts) -> Reason | None:
+def _direction(judge: JudgeFacts, others: Sequence[JudgeFacts]) -> Reason:
     found = judge.reference
     if found is None or math.isnan(found.kappa.estimate):
         text = "nobody else decided the same ballots: its direction cannot be judged"
@@ -179,11 +189,16 @@ def _direction(judge: JudgeFacts) -> Reason | None:
         f" ballots (kappa {found.kappa.estimate:.2f} [{found.kappa.low:.2f},"
         f" {found.kappa.high:.2f}])"
     )
+    if found.kappa.estimate < NOISE and found.commoner > LOPSIDED:
+        said += f", where always naming the commoner side agrees on {found.commoner:.0%}"
     worst: Action = "replace"
     doubt = ""
     if found is judge.rest and judge.label is not None and judge.label.kappa.high > NOISE:
         worst = "down-weight"
         doubt = f"; {judge.label.n} labelled ballots do not rule out that it is right"
+    elif found is judge.rest and sum(other.ballots > 0 for other in others) == 1:
+        worst = "down-weight"
+        doubt = "; of two judges nobody can tell which of them it is"
     if found.kappa.high < 0:
         return Reason(worst, "inverted", f"points the wrong way: {said}{doubt}")
     if found.kappa.high < NOISE:
