@@ -365,9 +365,9 @@ def _google_row(row: Row) -> dict[str, Any] | None:
     head = {"metadata": {"key": row.key}}
     if row.fate == "answered":
         return {**head, "response": row.answer}
-    if row.fate == "missing":
+    if row.fate in ("missing", "expired"):
         return None
-    code = {"expired": 4, "cancelled": 1, "400": 3, "404": 5, "429": 8}.get(row.fate, 13)
+    code = {"cancelled": 1, "400": 3, "404": 5, "429": 8}.get(row.fate, 13)
     text = row.answer.get("error", {}).get("message", f"the row was {row.fate}")
     return {**head, "error": {"code": code, "message": text}}
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from clash.collect.ballots import Ballot
-    from clash.collect.batch_desk import HandedIn
+    from clash.collect.batch_places import HandedIn
     from clash.collect.plan import Plan
     from clash.config import Candidate, Judge
     from clash.records import Blinding, Call, Criterion, Item, Judgment, Response
@@ -208,7 +208,7 @@ def _under_way(
 ) -> list[HandedIn]:
     if not (folder.path / layout.BATCHES).exists():
         return []
-    from clash.collect.batch_desk import under_way
+    from clash.collect.batch_places import under_way
 
     return under_way(folder, seen, held)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from google.genai import types
 
-from clash.providers.batch import FEW_MINUTES_S, BatchProvider, Progress, Result
+from clash.providers.batch import CANCELLED, FEW_MINUTES_S, BatchProvider, Progress, Result
 from clash.providers.failures import Failure, from_answer
 from clash.providers.google import Google
 from clash.providers.payload import clean
@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
 _ENDED = frozenset({"SUCCEEDED", "FAILED", "CANCELLED", "EXPIRED", "PARTIALLY_SUCCEEDED"})
 _KEY = "key"
+_RPC_CANCELLED = 1
 _STATUS_OF_RPC: Mapping[int, int] = {
-    1: 499, 3: 400, 4: 504, 5: 404, 7: 403, 8: 429, 9: 400, 11: 400, 13: 500, 14: 503, 16: 401,
+    3: 400, 4: 504, 5: 404, 7: 403, 8: 429, 9: 400, 11: 400, 13: 500, 14: 503, 16: 401,
 }  # fmt: skip
 """A row's error has a code of google.rpc, where a live answer has an HTTP status."""
 
@@ -122,6 +123,8 @@ def _result(row: Any) -> Result:  # noqa: ANN401 - the SDK's InlinedResponse
         return Result(key, 200, clean(data))
     error = row.error
     code = getattr(error, "code", None) or 13
+    if code == _RPC_CANCELLED:
+        return Result(key, failure=CANCELLED)
     status = _STATUS_OF_RPC.get(code, code if code >= 400 else 500)
     text = getattr(error, "message", None) or "the batch has no answer for this row"
     return Result(key, status, {"error": {"code": status, "message": text}})

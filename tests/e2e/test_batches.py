@@ -1,0 +1,461 @@
+"""``--batch``: half the price, the same verdicts, and no batch is handed in twice."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from clash.providers.batch_openai import OpenAIBatches
+from e2e.lab import PRICE, Folder, Lab
+from wire import vendors
+from wire.batches import HUNG, LOST, STALLED
+
+VENDORS = ("openai", "anthropic", "google")
+WORDS = ("prompts.yaml", "--panel", "panel.yaml", "--criteria", "none")
+FAST = {"limits": {"batch_poll_s": 0.02}}
+CAPPED = {"max_tokens": 300}
+
+
+def lay(lab: Lab, *judges: str, n: int = 6, **limits: object) -> None:
+    """Prompts with given responses, a panel of ``judges``, and batches that are looked after often."""
+    lab.prompts(n)
+    lab.panel(*({"model": judge, "price": PRICE, "options": CAPPED} for judge in judges))
+    lab.write("clash.yaml", {"limits": {**FAST["limits"], **limits}})
+
+
+def begun(lab: Lab, *more: object):
+    """``clash eval --batch`` in a process of its own, which stays at its batch."""
+    return lab.start("eval", *WORDS, "--run-id", "run", "--yes", "--batch", *more)
+
+
+def killed(process) -> None:
+    process.kill()
+    process.communicate()
+
+
+def said(run: Folder) -> dict[tuple[str, str], object]:
+    return {(j["item_id"], j["judge"]): j["ranking"] for j in run.judgments()}
+
+
+def whole(lab: Lab, run: Folder) -> None:
+    """Every row is answered once, paid once, and the folder is what it says."""
+    assert run.manifest["status"] == "complete"
+    assert len(run.answered()) == len(set(run.answered()))
+    assert lab.server.paid_twice() == []
+    assert lab.here("verify", run.path).code == 0
+
+
+# -- what comes of it -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def pipeline(lab: Lab) -> Lab:
+    """Every stage and every vendor: two candidates, criteria, four judges, the candidates too."""
+    lab.prompts(4, candidates=())
+    lab.panel(
+        *({"model": m, "price": PRICE} for m in ("openai/o", "anthropic/a", "google/g")),
+        {"model": "openrouter/x/r", "price": PRICE},
+        criteria={"model": "google/writer", "price": PRICE},
+    )
+    candidates = [{"model": m, "price": PRICE} for m in ("openai/ada", "anthropic/bob")]
+    lab.write("clash.yaml", {"panel": "panel.yaml", "candidates": candidates, **FAST})
+    return lab
+
+
+def test_every_stage_comes_to_the_same_as_live_at_half_the_price(pipeline):
+    lab = pipeline
+    one = lab.judged("prompts.yaml", run="live")
+    asked_live = {seen.model for seen in lab.server.calls}
+    lab.server.clear()
+    done = lab.here("eval", "prompts.yaml", "--run-id", "run", "--batch")
+    assert done.code == 0, done.err
+    run = lab.folder()
+    assert run.winners == one.winners
+    assert said(run) == said(one)
+    assert [r["text"] for r in sorted(run.lines("responses"), key=str)] == [
+        r["text"] for r in sorted(one.lines("responses"), key=str)
+    ]
+    assert {seen.model for seen in lab.server.calls} == asked_live
+    assert "asked live, since only openai, anthropic, google have a batch API: openrouter/x/r" in (
+        done.err
+    )
+    # One batch for each model and purpose; only OpenRouter is asked over the live wire.
+    assert len(lab.server.batches.made) == 2 + 1 + 3 + 2
+    whole(lab, run)
+
+    price = {c["call_id"]: c["cost_usd"] for c in one.lines("calls")}
+    for call in run.lines("calls"):
+        batch = not call["model"].startswith("openrouter")
+        assert call["outcome"] == "ok"
+        if batch:
+            assert call["cost_usd"] == pytest.approx(price[call["call_id"]] / 2)
+            assert call["cost_source"] == "config, half for a batch"
+            assert call["latency_s"] is call["ttft_s"] is None
+            assert call["request"]["batch"] in {made.id for made in lab.server.batches.made}
+            assert call["request"]["custom_id"].startswith(call["call_id"])
+            assert call["request"]["body"]
+        else:
+            assert call["latency_s"] > 0
+    assert "rows that are with the provider are done" in done.err
+    assert run.manifest["cost_is_lower_bound"] is False
+
+    again = lab.judged("--replay", "run", "--panel", "panel.yaml", run="again")
+    assert again.winners == run.winners
+
+
+def test_a_batch_is_said_to_the_provider_in_hashes_only(lab):
+    lay(lab, "openai/o")
+    lab.judged(*WORDS, "--batch")
+    (made,) = lab.server.batches.made
+    assert made.about["metadata"]["clash_run"] == "run"
+    for row in made.rows:
+        assert row.key.startswith("judge-")
+        assert row.key.endswith(made.name)
+        assert len(row.key) <= 64
+
+
+def test_a_dry_run_prices_a_batch_at_half(lab):
+    lay(lab, "openai/gpt-6-luna")
+    lab.panel("openai/gpt-6-luna", {"model": "openrouter/x/r", "price": PRICE})
+    at = {
+        words: {
+            line["who"]: line
+            for line in lab.here("eval", *WORDS, "--dry-run", "--json", *words).json["plan"]
+        }
+        for words in ((), ("--batch",))
+    }
+    one, other = at[()], at["--batch",]
+    for name in ("expected_usd", "worst_usd"):
+        assert other["gpt-6-luna"][name] == pytest.approx(one["gpt-6-luna"][name] / 2)
+        assert other["r"][name] == one["r"][name]
+    assert [line["batch"] for line in other.values()] == [True, False]
+    assert lab.server.batches.requests == []
+
+
+def test_a_batch_can_be_ordered_in_the_file_and_by_the_environment(lab):
+    lay(lab, "openai/o", n=1, batch=True)
+    lab.judged(*WORDS)
+    assert len(lab.server.batches.made) == 1
+    lab.judged(*WORDS, "--live", run="other")
+    assert len(lab.server.batches.made) == 1
+    lay(lab, "openai/o", n=1)
+    lab.judged(*WORDS, run="third", CLASH_BATCH="1")
+    assert len(lab.server.batches.made) == 2
+
+
+def test_a_live_run_has_no_file_of_batches(lab):
+    lay(lab, "openai/o", n=1)
+    assert not (lab.judged(*WORDS).path / "batches.jsonl").exists()
+
+
+def test_what_is_asked_a_second_time_goes_into_a_second_batch(lab):
+    """An answer that cannot be read is asked again; so is one that breaks off, with more room."""
+    lay(lab, "anthropic/a", n=3)
+    odd = iter(["no JSON at all"])
+    lab.server.conduct("a", answer=lambda asked: next(odd, None) or lab.server.answer(asked))
+    run = lab.judged(*WORDS, "--batch")
+    lab.server.conduct("a")
+    first, second = lab.server.batches.made
+    assert [len(made.rows) for made in (first, second)] == [3, 1]
+    assert "-reask-" in second.rows[0].key
+    assert sum(bool(j["repairs"]) for j in run.judgments()) == 1
+    whole(lab, run)
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_what_a_model_refuses_is_left_out_of_the_next_batch(lab, vendor):
+    lay(lab, f"{vendor}/m", n=3)
+    refused = "responseJsonSchema" if vendor == "google" else "json_schema"
+    lab.server.conduct("m", refuses=(refused,))
+    run = lab.judged(*WORDS, "--batch")
+    lab.server.conduct("m")
+    assert [len(made.rows) for made in lab.server.batches.made] == [3, 3]
+    outcomes = sorted((c["attempt"], c["outcome"], c["error_class"]) for c in run.attempts("m"))
+    assert outcomes == [(1, "error", "unsupported")] * 3 + [(2, "ok", None)] * 3
+    whole(lab, run)
+
+
+def test_a_batch_is_split_where_the_provider_takes_no_more(lab, monkeypatch):
+    lay(lab, "openai/o", n=10)
+    monkeypatch.setattr(OpenAIBatches, "most_rows", 4)
+    run = lab.judged(*WORDS, "--batch")
+    assert sorted(len(made.rows) for made in lab.server.batches.made) == [2, 4, 4]
+    size = max(len(file) for file in lab.server.batches.files.values()) / 4
+    lab.server.clear()
+    monkeypatch.setattr(OpenAIBatches, "most_rows", 100)
+    monkeypatch.setattr(OpenAIBatches, "most_bytes", round(3.9 * size))
+    other = lab.judged(*WORDS, "--batch", run="other")
+    assert all(len(file) <= 3.9 * size for file in lab.server.batches.files.values())
+    assert len(lab.server.batches.made) == 4
+    assert said(other) == said(run)
+
+
+# -- rows that fail ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+@pytest.mark.parametrize("lost", ["expired", "missing"])
+def test_a_row_without_an_answer_is_a_failure_and_is_asked_again(lab, vendor, lost):
+    lay(lab, f"{vendor}/m", "compatible/b", "compatible/c")
+    fates = {1: lost, 3: "500", 4: lost}
+    lab.server.batches.fate = lambda n: fates.get(n, "answered")
+    run = lab.judged(*WORDS, "--batch", code=3)
+    # What expired was never asked; what is missing may have been, and may be billed.
+    error_class, cost = {"expired": ("timeout", 0.0), "missing": ("bad_payload", None)}[lost]
+    failed = {
+        (call["error_class"], call["cost_usd"], call["cost_bound_usd"] is None)
+        for call in run.attempts("m")
+        if call["outcome"] == "error"
+    }
+    assert failed == {(error_class, cost, cost == 0.0), ("server", 0.0, True)}
+    gone = [j for j in run.judgments("m") if j["ranking"] is None]
+    assert sorted(j["error"].partition(":")[0] for j in gone) == sorted(
+        [error_class, error_class, "server"]
+    )
+    assert lab.here("verify", "runs/run").code == 0
+
+    lab.server.batches.fate = lambda n: "answered"
+    run = lab.resumed()
+    assert [len(made.rows) for made in lab.server.batches.made] == [6, 3]
+    assert all(j["ranking"] is not None for j in run.judgments())
+    assert run.manifest["cost_is_lower_bound"] == (lost == "missing")
+    whole(lab, run)
+
+
+def test_a_file_that_openai_refuses_as_a_whole_stops_the_model(lab):
+    lay(lab, "openai/o", n=2)
+    error = {"code": "model_not_found", "message": "The model o does not exist", "line": 1}
+    lab.server.batches.refuse = {"object": "list", "data": [{**error, "param": None}]}
+    run = lab.judged(*WORDS, "--batch", code=4)
+    assert "not_found" in run.manifest["stopped"]["openai/o"]
+    assert [c["cost_usd"] for c in run.attempts("o")] == [0.0, 0.0]
+    lab.server.batches.refuse = None
+    whole(lab, lab.resumed())
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_a_wrong_key_is_refused_before_anything_is_handed_in(lab, vendor):
+    lay(lab, f"{vendor}/m", n=2)
+    ending = {"openai": "/files", "anthropic": "/batches", "google": ":batchGenerateContent"}
+    lab.server.batches.trouble("POST", ending[vendor], 401)
+    run = lab.judged(*WORDS, "--batch", code=4)
+    assert "auth" in run.manifest["stopped"][f"{vendor}/m"]
+    assert lab.server.batches.made == []
+    whole(lab, lab.resumed())
+
+
+# -- the line ---------------------------------------------------------------------------------------
+
+SUBMIT = {"openai": "/batches", "anthropic": "/batches", "google": ":batchGenerateContent"}
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+@pytest.mark.parametrize("what", [LOST, 503])
+def test_an_answer_that_is_lost_is_looked_for_and_not_ordered_again(lab, vendor, what):
+    lay(lab, f"{vendor}/m")
+    lab.server.batches.trouble("POST", SUBMIT[vendor], what)
+    run = lab.judged(*WORDS, "--batch")
+    assert len(lab.server.batches.made) == 1
+    whole(lab, run)
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_a_line_that_breaks_while_a_batch_is_on_is_no_harm(lab, vendor):
+    lay(lab, f"{vendor}/m")
+    lab.server.batches.polls = 4
+    for what in (503, LOST, 429):
+        ending = "_2" if vendor == "openai" else "1"
+        lab.server.batches.trouble("GET", ending, what)
+    run = lab.judged(*WORDS, "--batch")
+    assert len(lab.server.batches.made) == 1
+    whole(lab, run)
+
+
+def test_a_batch_that_cannot_be_looked_after_is_left_and_fetched_later(lab):
+    lay(lab, "openai/o")
+    lab.server.batches.trouble("GET", "/batch_2", 401)
+    done = lab.here("eval", *WORDS, "--run-id", "run", "--batch")
+    assert done.code == 4, done.err
+    run = lab.folder()
+    assert run.lines("calls") == []
+    assert run.lines("judgments") == []
+    assert run.manifest["cost_is_lower_bound"] is True
+    run = lab.resumed()
+    assert len(lab.server.batches.made) == 1
+    whole(lab, run)
+
+
+# -- kills ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_killed_between_handing_in_and_writing_it_down_nothing_is_ordered_twice(lab, vendor):
+    lay(lab, f"{vendor}/m")
+    batches = lab.server.batches
+    batches.trouble("POST", SUBMIT[vendor], HUNG)
+    process = begun(lab)
+    lab.wait_for(lambda: bool(batches.made), process)
+    killed(process)
+    assert [line["state"] for line in lab.folder().lines("batches")] == ["submitting"]
+    run = lab.resumed()
+    assert len(batches.made) == 1
+    assert [c["attempt"] for c in run.attempts("m")] == [1] * 6
+    assert run.manifest["cost_is_lower_bound"] is False
+    states = [line["state"] for line in run.lines("batches")]
+    assert states == ["submitting", "submitted", "ended"]
+    whole(lab, run)
+
+
+def test_killed_before_handing_in_the_rows_cost_nothing_and_are_asked(lab):
+    lay(lab, "openai/o")
+    batches = lab.server.batches
+    batches.trouble("POST", "/batches", STALLED)
+    process = begun(lab, "--max-cost", 1)
+    lab.wait_for(lambda: any(r == "POST /openai/v1/batches" for r in batches.requests), process)
+    killed(process)
+    assert batches.made == []
+    run = lab.resumed()
+    assert len(batches.made) == 1
+    first = [call for call in run.attempts("o") if call["attempt"] == 1]
+    assert {(c["error_class"], c["cost_usd"]) for c in first} == {("interrupted", 0.0)}
+    assert run.manifest["cost_is_lower_bound"] is False
+    whole(lab, run)
+
+
+def test_killed_while_it_waits_a_run_goes_on_with_the_batch_it_has(lab):
+    lay(lab, "openai/a", "openai/b")
+    batches = lab.server.batches
+    batches.hold = True
+    process = begun(lab)
+    lab.wait_for(lambda: sum(made.polls > 0 for made in batches.made) == 2, process)
+    killed(process)
+    batches.hold = False
+    run = lab.resumed()
+    assert len(batches.made) == 2
+    whole(lab, run)
+
+
+def test_the_file_of_batches_may_be_torn(lab):
+    lay(lab, "openai/o")
+    run = lab.judged(*WORDS, "--batch")
+    file = run.path / "batches.jsonl"
+    file.write_bytes(file.read_bytes()[:-40])
+    assert lab.here("verify", "runs/run").code == 5
+    run = lab.resumed()
+    assert len(lab.server.batches.made) == 1
+    whole(lab, run)
+
+
+# -- Ctrl-C, cancelling, going over to live ---------------------------------------------------------
+
+
+def test_ctrl_c_leaves_the_batch_with_the_provider_and_a_resume_fetches_it(lab):
+    lay(lab, "openai/o")
+    batches = lab.server.batches
+    batches.hold = True
+    process = begun(lab)
+    lab.wait_for(lambda: any(made.polls for made in batches.made), process)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130, err
+    assert "1 batch of 6 rows stays with the provider: `clash resume runs/run` fetches it" in err
+    assert not any("cancel" in request for request in batches.requests)
+    run = lab.folder()
+    assert run.lines("judgments") == []
+    assert run.manifest["status"] in ("partial", "failed")
+    assert run.manifest["cost_is_lower_bound"] is True
+    assert lab.here("verify", "runs/run").code == 0
+    batches.hold = False
+    run = lab.resumed()
+    assert len(batches.made) == 1
+    assert run.manifest["cost_is_lower_bound"] is False
+    whole(lab, run)
+
+
+@pytest.fixture
+def waiting(lab: Lab) -> Lab:
+    """A run that was killed while its batches were on."""
+    lay(lab, "openai/a", "openai/b")
+    lab.server.batches.hold = True
+    process = begun(lab)
+    lab.wait_for(lambda: sum(m.polls > 0 for m in lab.server.batches.made) == 2, process)
+    killed(process)
+    return lab
+
+
+def test_cancelled_batches_keep_the_rows_that_are_through(waiting):
+    lab, batches = waiting, waiting.server.batches
+    done = lab.here("resume", "runs/run", "--cancel-batches")
+    assert done.code == 3, done.err
+    assert "batches were cancelled" in done.err or "incomplete" in done.err
+    assert {made.ended for made in batches.made} == {"cancelled"}
+    run = lab.folder()
+    assert len(run.answered()) == 6
+    failed = [call for call in run.lines("calls") if call["outcome"] == "error"]
+    assert {(c["error_class"], c["cost_usd"]) for c in failed} == {("interrupted", 0.0)}
+    assert len(batches.made) == 2
+    assert lab.here("verify", "runs/run").code == 0
+
+    run = lab.resumed("--live")
+    assert len(batches.made) == 2
+    assert sorted(c["attempt"] for c in run.lines("calls") if c["outcome"] == "ok") == (
+        [1] * 6 + [2] * 6
+    )
+    whole(lab, run)
+
+
+def test_a_run_that_goes_on_live_still_fetches_what_was_handed_in(waiting):
+    lab, batches = waiting, waiting.server.batches
+    batches.hold = False
+    run = lab.resumed("--live")
+    assert len(batches.made) == 2
+    assert len(lab.server.calls) == 12
+    whole(lab, run)
+
+
+# -- money ------------------------------------------------------------------------------------------
+
+
+def bill(lab: Lab) -> float:
+    """What the vendor's bill would say: every row that was answered, at half the price."""
+    total = 0.0
+    for seen in lab.server.calls:
+        asked = vendors.read(seen.vendor, seen.path, seen.body)
+        if seen.paid:
+            tokens_in, tokens_out = len(asked.prompt) // 4 + 1, len(seen.text or "") // 4 + 1
+            total += (tokens_in * PRICE["input"] + tokens_out * PRICE["output"]) / 2e6
+    return total
+
+
+def test_a_cap_is_reserved_before_a_batch_is_handed_in(lab):
+    lay(lab, "openai/o", n=20)
+    whole_cost = lab.judged(*WORDS, "--batch", run="free").manifest["cost_usd"]
+    assert whole_cost == pytest.approx(bill(lab))
+    lab.server.clear()
+    cap = round(whole_cost * 0.7, 6)
+    done = lab.here("eval", *WORDS, "--run-id", "run", "--batch", "--max-cost", cap)
+    assert done.code == 3, done.err
+    assert "does not pay for another call" in done.err
+    assert 0 < bill(lab) <= cap
+    assert len(lab.server.batches.made) > 1  # what one left over paid for the next
+    run = lab.folder()
+    assert run.manifest["cost_usd"] == pytest.approx(bill(lab))
+    run = lab.resumed("--max-cost", 1)
+    assert bill(lab) == pytest.approx(whole_cost)
+    whole(lab, run)
+
+
+def test_the_cap_holds_for_a_batch_that_is_still_on(lab):
+    """Its money is set aside once, not once for each process that waits for it."""
+    lay(lab, "openai/o", n=10)
+    worst = lab.here("eval", *WORDS, "--dry-run", "--json", "--batch").json["worst_usd"]
+    lab.server.batches.hold = True
+    process = begun(lab, "--max-cost", worst * 1.05)
+    lab.wait_for(lambda: any(made.polls for made in lab.server.batches.made), process)
+    killed(process)
+    lab.server.batches.hold = False
+    run = lab.resumed()
+    assert [len(made.rows) for made in lab.server.batches.made] == [10]
+    assert run.manifest["cost_usd"] == pytest.approx(bill(lab))
+    whole(lab, run)
