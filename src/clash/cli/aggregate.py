@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.text import Text
 
 from clash.cli.common import AsJson, Seed
 from clash.cli.voting import Decisive, Judges, Presentation, Subset, VotesArgument
@@ -255,6 +254,8 @@ def _only_rankings(shown: _Shown) -> dict[str, Any]:
 
 
 def _print(asked: Asked, shown: _Shown, written: str | None) -> None:
+    from rich.text import Text
+
     from clash.cli.common import stdout
     from clash.cli.rankings import NAMELESS
     from clash.report import aggregation, calibration, rankings

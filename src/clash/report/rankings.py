@@ -116,8 +116,7 @@ def tables(found: Rankings) -> list[Table]:
 def _side_by_side(found: Rankings) -> Table:
     ranked = [m for m in found.methods if m.places]
     by_name = [{place.candidate: place for place in m.places} for m in ranked]
-    order = [place.candidate for place in ranked[0].places] if ranked else []
-    rows = [[name, *(_rank(column.get(name)) for column in by_name)] for name in order]
+    rows = [[name, *(_rank(column.get(name)) for column in by_name)] for name in _order(found)]
     title = (
         f"{len(found.candidates)} candidates, {found.n_judged} of {found.n_items} items with a"
         f" ballot, {len(found.weights)} judges, {found.n_ballots} ballots"
@@ -132,7 +131,7 @@ def _side_by_side(found: Rankings) -> Table:
     notes += [f"{m.method} refused: {n}" for m in found.methods if not m.places for n in m.notes]
     return Table(
         title,
-        ["candidate", *(m.method for m in ranked)],
+        ["candidate", *(m.method.replace("-", "-\n") for m in ranked)],
         rows[:_MOST_ROWS],
         frozenset(range(1, len(ranked) + 1)),
         [*notes, *_cut(rows), *found.notes],
@@ -155,13 +154,21 @@ def _head_to_head(found: Rankings) -> Iterator[Table]:
     if not 2 < len(names) <= _WIDEST:
         return
     prefers = found.wins + found.ties / 2
+    order = [names.index(name) for name in _order(found)]
     rows = [
-        [name, *(NONE if i == j else f"{prefers[i, j]:.4g}" for j in range(len(names)))]
-        for i, name in enumerate(names)
+        [f"{at} {names[i]}", *(NONE if i == j else f"{prefers[i, j]:.4g}" for j in order)]
+        for at, i in enumerate(order, start=1)
     ]
     notes = ["weight of the ballots that put the row before the column, a tie half"]
-    numeric = frozenset(range(1, len(names) + 1))
-    yield Table("Head to head", ["", *names], rows, numeric, notes)
+    # Names of models are long: the columns have their numbers.
+    columns = ["", *(str(at) for at in range(1, len(order) + 1))]
+    yield Table("Head to head", columns, rows, frozenset(range(1, len(columns))), notes)
+
+
+def _order(found: Rankings) -> list[str]:
+    """The candidates by the first method that ranks them; by name where none does."""
+    ranked = [m for m in found.methods if m.places]
+    return [place.candidate for place in ranked[0].places] if ranked else list(found.candidates)
 
 
 def _scores(method: Ranked, found: Rankings) -> Table:
