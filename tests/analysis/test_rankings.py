@@ -6,6 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given as drawn
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 
 from clash.analysis.encode import VoteRow, encode, write_votes
 from clash.analysis.encode.ballots import NamedBallots, file_ballots, run_ballots
@@ -15,6 +19,7 @@ from clash.analysis.rankings.weights import judge_weights, read_weights, vote_we
 from clash.config import Config
 from clash.errors import ConfigError, InputError, StatisticsError
 from clash.records import Blinding, Item, Judgment, Label, Response
+from clash.report.rankings import as_json, lines, methods_json, tables
 from clash.stats.voting.ballots import ballots
 from clash.store.folder import RunFolder, RunWriter
 from clash.store.manifest import Manifest
@@ -363,6 +368,41 @@ def test_an_exported_run_ranks_as_the_run_does(run, tmp_path):
     write_votes(path, list(score_rows(run)))
     by_score = rank(file_ballots(path, judges=["j1"]), ["kemeny"], replicates=0)
     assert scores(by_score, "kemeny") == {"a": 2, "b": 1, "c": 0}
+
+
+@settings(deadline=None, max_examples=60)
+@drawn(
+    hnp.arrays(
+        float,
+        st.tuples(st.integers(1, 10), st.integers(2, 4)),
+        elements=st.sampled_from([0, 1, 2, NAN]),
+    ),
+    st.lists(st.integers(0, 3), min_size=10, max_size=10),
+    st.lists(st.integers(0, 2), min_size=10, max_size=10),
+)
+def test_whatever_the_ballots_a_ranking_is_finite_or_refused(ranks, items, judges):
+    n = len(ranks)
+    try:
+        given = named(ranks, judges[:n], items[:n])
+    except StatisticsError:
+        return
+    found = rank(given, known_rankings(), replicates=12)
+    json.dumps([as_json(found), methods_json(found), list(lines(found))], allow_nan=False)
+    assert all(table.rows for table in tables(found))
+    for method in found.methods:
+        assert method.status == "ok" or method.notes
+        for place in method.places:
+            assert 1 <= place.rank <= len(found.candidates)
+            assert np.isfinite(place.score)
+            assert place.first is None or 0 <= place.first <= 1
+
+
+def test_an_exact_search_that_is_slow_has_fewer_replicates_and_says_so():
+    ranks = np.random.default_rng(0).permuted(np.tile(np.arange(13.0), (12, 1)), axis=1)
+    found = rank(named(ranks, names="abcdefghijklm"), ["kemeny", "borda"], replicates=110)
+    assert found.result("kemeny").replicates == 100
+    assert "100 replicates" in found.result("kemeny").notes[0]
+    assert found.result("borda").replicates == 110
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="../shared/data is absent")
