@@ -24,6 +24,15 @@ def test_maximum_likelihood_agrees_with_choix():
     assert fit.theta == pytest.approx([0.71597341, 0.25022226, -0.51020052, -0.45599514], abs=1e-6)
 
 
+def test_partial_rankings_agree_with_choix():
+    """choix 0.4.1 opt_rankings: who is not ranked was not there, and did not come last."""
+    orders = [(0, 1), (1, 0, 4), (3, 2), (2, 0, 1), (4, 0), (0, 3, 4, 2), (2, 3), (1, 2, 3)]
+    orders += [(4, 1, 0, 3, 2), (0, 1, 2), (0, 4), (3, 1)]
+    fit = plackett_luce(count_choices(ranks_of(*orders, k=5)), prior=0)
+    golden = [0.84343144, 0.22540354, -0.86207151, -0.39026333, 0.18349986]
+    assert fit.theta == pytest.approx(golden, abs=2e-6)
+
+
 def observed_and_expected(theta, ranks):
     """Times each candidate was chosen and was expected to be, choice by choice."""
     observed, expected = np.zeros(len(theta)), np.zeros(len(theta))
