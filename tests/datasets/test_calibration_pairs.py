@@ -86,6 +86,12 @@ def test_what_cannot_be_altered_that_way_makes_no_pair() -> None:
     assert "facts" not in {pair.kind for pair in made}
 
 
+def test_items_that_share_a_response_do_not_make_a_pair_twice() -> None:
+    items = [Item(item_id=f"q{i}", prompt="Why?") for i in range(3)]
+    pairs = calibration_pairs(items, {f"q{i}": {"m": TEXT} for i in range(3)}, kinds=["truncated"])
+    assert len({pair.content for pair in pairs}) == len(pairs) == 3
+
+
 def test_short_responses_are_no_source() -> None:
     with pytest.raises(InputError, match="25 words"):
         calibration_pairs([Item(item_id="q", prompt="?")], {"q": {"m": "Yes."}})

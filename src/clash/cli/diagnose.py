@@ -160,13 +160,12 @@ def _tell(found: Diagnosis, source: str, plot: Path | None, *, as_json: bool) ->
     from clash.cli.common import print_json, say, stdout
     from clash.report import diagnosis as report
     from clash.report.plots import save
+    from clash.report.psychometric import psychometric_plot
     from clash.report.terminal import show_table
 
     written: list[Any] = []
     if plot is not None and found.calibration:
-        written = [
-            str(path) for path in save(report.psychometric_plot(found), plot, "psychometric")
-        ]
+        written = [str(path) for path in save(psychometric_plot(found), plot, "psychometric")]
     elif plot is not None:
         say("no plot: this is no run of calibration pairs (--calibrate-judges)", style="yellow")
     if as_json:

@@ -86,6 +86,12 @@ class CalibrationPair:
         """What is right: the original, or a tie."""
         return ORIGINAL if self.gap > 0 else "tie"
 
+    @property
+    def content(self) -> tuple[str, ...]:
+        """What a judge reads."""
+        asked = self.item.prompt or repr([turn.model_dump() for turn in self.item.messages or []])
+        return asked, self.item.system or "", self.original, self.altered
+
     def entry(self) -> dict[str, Any]:
         """An entry of a prompts file."""
         asked: dict[str, Any] = (
@@ -144,7 +150,9 @@ def calibration_pairs(
             mend="calibration pairs are made from your own responses: give longer ones",
         )
     chosen = rng.sample(usable, min(most, len(usable)))
-    return [pair for item, text in chosen for pair in _pairs(item, text, kinds, rng)]
+    made = [pair for item, text in chosen for pair in _pairs(item, text, kinds, rng)]
+    # Items that share prompt and response come to the same pair, which is judged once.
+    return list({pair.content: pair for pair in reversed(made)}.values())[::-1]
 
 
 def to_jsonl(pairs: Sequence[CalibrationPair]) -> str:

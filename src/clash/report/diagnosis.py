@@ -7,19 +7,16 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from clash.analysis.plain import plain
+from clash.report import psychometric
 from clash.report.tables import NONE, Table, money, percent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from matplotlib.figure import Figure
-
     from clash.analysis.diagnosis import Diagnosis
-    from clash.analysis.diagnosis.calibration import Hit, JudgeCurve
     from clash.analysis.diagnosis.judges import Agreement, JudgeFacts
     from clash.analysis.diagnosis.recommend import Recommendation
     from clash.analysis.diagnosis.run import Scale
-    from clash.report.plots import Curve as PlotCurve
     from clash.stats.effectiveness import Removal
     from clash.stats.intervals import Interval
 
@@ -34,10 +31,12 @@ def as_json(found: Diagnosis) -> dict[str, Any]:
 def tables(found: Diagnosis) -> list[Table]:
     """What to do first, then why."""
     made = [
-        _calibration(found),
-        _hits(found),
+        psychometric.curves_table(found),
+        psychometric.hits_table(found),
         _recommendations(found),
         _judges(found),
+        _agreements(found),
+        _orders(found),
         _panel(found),
         _thresholds(found),
         _diversity(found),
@@ -90,19 +89,65 @@ def _why(made: Recommendation) -> str:
 
 
 def _judges(found: Diagnosis) -> Table:
+    rows = [
+        [
+            judge.judge,
+            str(judge.ballots),
+            str(judge.failed),
+            f"{judge.ties.estimate:.1%}" if judge.ballots else NONE,
+            percent(judge.discrimination, digits=1),
+            f"{judge.informative:.2f}",
+        ]
+        for judge in _shown(found)
+    ]
+    columns = ["judge", "ballots", "failed", "ties", "decides", "informative a prompt"]
+    notes = [
+        "decides: the discrimination rate, ballots that are no tie; informative a prompt: such"
+        " ballots for each prompt (or group, or run of a study) that it saw",
+    ]
+    return Table("Judges", columns, rows, frozenset(range(1, 6)), notes, brief=True)
+
+
+def _agreements(found: Diagnosis) -> Table:
+    rows = [
+        [
+            judge.judge,
+            *(_agreement(judge.rest) if judge.rest else [NONE] * 2),
+            *(_agreement(judge.label) if judge.label else [NONE] * 2),
+        ]
+        for judge in _shown(found)
+        if judge.rest is not None or judge.label is not None
+    ]
+    columns = ["judge", "with the rest", "kappa", "with labels", "kappa"]
+    notes = [
+        "on ballots where both decide; the rest: the majority of judges of other families; kappa"
+        " above 0.6 signal, below 0.3 noise",
+    ]
+    right = frozenset(range(1, 5))
+    return Table("Judges: agreement on decisive ballots", columns, rows, right, notes, brief=True)
+
+
+def _agreement(found: Agreement) -> list[str]:
+    return [f"{percent(found.share)} of {found.n}", ratio(found.kappa)]
+
+
+def _orders(found: Diagnosis) -> Table:
     facts = _shown(found)
     consistent = any(judge.consistency for judge in facts)
     flips = any(judge.slots.flips for judge in facts)
-    rows = [_judge_row(judge, consistent=consistent, flips=flips) for judge in facts]
-    columns = ["judge", "ballots", "failed", "ties", "decisive an item", "rest: kappa"]
-    columns += ["labels", "labels: kappa", "first shown wins", "pull"]
+    rows = [
+        _order_row(judge, consistent=consistent, flips=flips)
+        for judge in facts
+        if judge.slots.first is not None or judge.consistency is not None
+    ]
+    columns = ["judge", "first shown wins", "pull"]
     columns += (["flips"] if flips else []) + (["repeats itself"] if consistent else [])
     notes = [
-        "kappa: with the majority of judges of other families, and with labels, on ballots where"
-        " both decide; above 0.6 signal, below 0.3 noise",
-        "pull: first wins beyond those of the labels (or of the other judges) on the same ballots",
+        "pull: first wins beyond those of the labels (or of the other judges) on the same ballots,"
+        " in points",
     ]
-    return Table("Judges", columns, rows, frozenset(range(1, len(columns))), notes, brief=True)
+    right = frozenset(range(1, len(columns)))
+    return Table("Judges: order and repetition", columns, rows, right, notes, brief=True)
 
 
 def _shown(found: Diagnosis) -> list[JudgeFacts]:
@@ -111,17 +156,10 @@ def _shown(found: Diagnosis) -> list[JudgeFacts]:
     return [judge for judge in found.judges if judge.judge in sure or not sure]
 
 
-def _judge_row(judge: JudgeFacts, *, consistent: bool, flips: bool) -> list[str]:
+def _order_row(judge: JudgeFacts, *, consistent: bool, flips: bool) -> list[str]:
     slots = judge.slots
     row = [
         judge.judge,
-        str(judge.ballots),
-        str(judge.failed),
-        percent(judge.ties, digits=1),
-        f"{judge.informative:.2f}",
-        _kappa(judge.rest),
-        NONE if judge.label is None else percent(judge.label.share),
-        _kappa(judge.label),
         NONE if slots.first is None else percent(slots.first.interval),
         _points(slots.pull),
     ]
@@ -130,10 +168,6 @@ def _judge_row(judge: JudgeFacts, *, consistent: bool, flips: bool) -> list[str]
     if consistent:
         row.append(percent(judge.consistency))
     return row
-
-
-def _kappa(found: Agreement | None) -> str:
-    return NONE if found is None else ratio(found.kappa)
 
 
 def ratio(interval: Interval | None, digits: int = 2) -> str:
@@ -218,93 +252,6 @@ def _thresholds(found: Diagnosis) -> Table:
 def _removal(removals: Sequence[Removal], analysis: str) -> str:
     found = next((r for r in removals if r.analysis == analysis), None)
     return NONE if found is None else _points(found.change)
-
-
-def _calibration(found: Diagnosis) -> Table | None:
-    rows = [[judge.judge, str(judge.trials), *_curve(judge)] for judge in found.calibration]
-    columns = ["judge", "trials", "threshold", "tie band", "slope", "lapse", "75% at", ""]
-    notes = [
-        "gap: share of a response's sentences that were damaged (truncated: of its words);"
-        " threshold: the gap at which a judge decides half the time; slope: rise of the share"
-        " there, for a gap of 1",
-    ]
-    return Table("Known gaps: psychometric curves", columns, rows, frozenset(range(1, 7)), notes)
-
-
-def _curve(judge: JudgeCurve) -> list[str]:
-    fit = judge.fit
-    if fit is None:
-        return [*[NONE] * 5, judge.why or ""]
-    parts = (fit.tau, fit.band, fit.slope, fit.lapse, fit.seventy_five)
-    return [*(_gap(part) for part in parts), "; ".join(fit.warnings)]
-
-
-def _gap(interval: Interval) -> str:
-    """A gap; beyond 1 no damage is large enough."""
-    if interval.estimate > 1 and interval.low > 1 and math.isinf(interval.estimate):
-        return "never"
-    ends = ("∞" if math.isinf(end) else f"{end:.2f}" for end in (interval.low, interval.high))
-    middle = "never" if math.isinf(interval.estimate) else f"{interval.estimate:.2f}"
-    return f"{middle} [{', '.join(ends)}]"
-
-
-def _hits(found: Diagnosis) -> Table | None:
-    keys = sorted({(hit.kind, hit.gap) for judge in found.calibration for hit in judge.hits})
-    names = [judge.judge for judge in found.calibration]
-    table = {
-        (judge.judge, hit.kind, hit.gap): hit for judge in found.calibration for hit in judge.hits
-    }
-    rows = [
-        [kind, f"{gap:.1f}", *(_hit(table.get((name, kind, gap))) for name in names)]
-        for kind, gap in keys
-    ]
-    notes = ["picked the unaltered response / tied; without a gap a tie is right"]
-    columns = ["altered", "gap", *names]
-    return Table("Known gaps: what they saw", columns, rows, frozenset({1}), notes)
-
-
-def _hit(hit: Hit | None) -> str:
-    if hit is None:
-        return NONE
-    return f"{hit.better.estimate:.0%} / {hit.tie.estimate:.0%} of {hit.better.n:g}"
-
-
-def psychometric_plot(found: Diagnosis) -> Figure:
-    """A panel a judge: shares picked at each gap, and its curve."""
-    from clash.report.plots import Curve, curves
-
-    panels = []
-    for judge in found.calibration:
-        drawn = [_points_of(judge)]
-        if judge.fit is not None:
-            top = max(1.0, *(hit.gap for hit in judge.hits))
-            gaps = [top * at / 100 for at in range(101)]
-            fitted = judge.fit.curve
-            drawn.append(Curve("picks the better", gaps, fitted.better(gaps).tolist()))
-            drawn.append(Curve("ties", gaps, fitted.tie(gaps).tolist()))
-        panels.append(drawn)
-    return curves(
-        panels,
-        titles=[judge.judge for judge in found.calibration],
-        x_label="gap (share of the response damaged)",
-        y_label="share of trials",
-    )
-
-
-def _points_of(judge: JudgeCurve) -> PlotCurve:
-    """All kinds together by gap."""
-    from clash.report.plots import Curve
-
-    by_gap: dict[float, list[Hit]] = {}
-    for hit in judge.hits:
-        by_gap.setdefault(hit.gap, []).append(hit)
-    shares, errors = [], []
-    for hits in by_gap.values():
-        n = sum(hit.better.n for hit in hits)
-        share = sum(hit.better.estimate * hit.better.n for hit in hits) / n
-        shares.append(share)
-        errors.append(1.96 * math.sqrt(max(share * (1 - share), 0.25 / n) / n))
-    return Curve("seen", list(by_gap), shares, errors, "points")
 
 
 _READING = {

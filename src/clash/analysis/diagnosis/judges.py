@@ -87,7 +87,8 @@ class JudgeFacts:
         ballots: usable votes, ties included; ``decisive`` of them no tie.
         failures: share of its ballots that failed.
         ties: share of ballots that are ties; discrimination is 1 less that.
-        informative: decisive ballots for each item that it saw.
+        prompts: prompts (groups) that it saw: the unit of every interval, and a run of a study.
+        informative: decisive ballots for each of them.
         rest: agreement with the rest; null where no row has one.
         label: agreement with labels that are a side; null without any.
         tied_labels: share of ties where people tie too; null without such labels.
@@ -99,6 +100,7 @@ class JudgeFacts:
     ballots: int
     decisive: int
     items: int
+    prompts: int
     failed: int
     failures: Interval
     ties: Interval
@@ -187,6 +189,7 @@ def _facts(votes: Votes, index: int, rest: Floats) -> JudgeFacts:
     tied = (said == 0.5).astype(float)
     failed = int(votes.failed[index])
     items = len({votes.items[i] for i in np.flatnonzero(voted)})
+    prompts = len(np.unique(groups))
     decisive = int(np.sum(tied == 0))
     ties = wilson_clustered(tied, groups)
     return JudgeFacts(
@@ -195,11 +198,12 @@ def _facts(votes: Votes, index: int, rest: Floats) -> JudgeFacts:
         ballots=len(said),
         decisive=decisive,
         items=items,
+        prompts=prompts,
         failed=failed,
         failures=wilson(failed, failed + len(said)),
         ties=ties,
         discrimination=wilson_clustered(1 - tied, groups),
-        informative=decisive / items if items else 0.0,
+        informative=decisive / prompts if prompts else 0.0,
         rest=agreement(column, rest, votes.groups),
         label=agreement(column, votes.labels, votes.groups),
         tied_labels=_tied_labels(votes, column),

@@ -159,7 +159,8 @@ def _reasons(judge: JudgeFacts, others: Sequence[JudgeFacts]) -> list[Reason]:
         text = f"{judge.decisive} decisive ballots are too few to say more (30 are needed)"
         failing = _failures(judge) if _fails(judge) else None
         return [*([failing] if failing else []), Reason("keep", "few", text)]
-    found = [_discrimination(judge), _direction(judge, others), *_against_others(judge, others)]
+    found: list[Reason | None] = [_discrimination(judge), _direction(judge, others)]
+    found += _against_others(judge, others)
     found += [_failures(judge), _flips(judge), _pull(judge), _repeats(judge)]
     return [reason for reason in found if reason is not None]
 
@@ -291,8 +292,8 @@ def _saving(
     typical = median(others)
     rates = [judge.discrimination.estimate for judge in facts]
     share = [1.0 if math.isnan(e) else min(1.0, e / typical) for e in edges]
-    items = max(1, max(judge.items for judge in facts))
-    each = [judge.ballots / items for judge in facts]
+    prompts = max(1, max(judge.prompts for judge in facts))
+    each = [judge.ballots / prompts for judge in facts]
     now = _runs(each, rates, share, icc)
     rates[index], share[index] = max(TARGET, rates[index]), 1.0
     after = _runs(each, rates, share, icc)
