@@ -11,18 +11,15 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from analysis.ranked import ranked_run
 from clash.analysis.encode import VoteRow, encode, write_votes
 from clash.analysis.encode.ballots import NamedBallots, file_ballots, run_ballots
 from clash.analysis.encode.run import score_rows, vote_rows
 from clash.analysis.rankings import known_rankings, rank
 from clash.analysis.rankings.weights import judge_weights, read_weights, vote_weights
-from clash.config import Config
 from clash.errors import ConfigError, InputError, StatisticsError
-from clash.records import Blinding, Item, Judgment, Label, Response
 from clash.report.rankings import as_json, lines, methods_json, tables
 from clash.stats.voting.ballots import ballots
-from clash.store.folder import RunFolder, RunWriter
-from clash.store.manifest import Manifest
 
 SHARED = Path(__file__).resolve().parents[2] / "../shared/data/votes"
 NAN = np.nan
@@ -283,51 +280,7 @@ def test_a_model_against_itself_is_left_out_and_counted(tmp_path):
 
 @pytest.fixture
 def run(tmp_path):
-    """Three candidates, two judges, both orders; a failed judge, an item nobody judged."""
-    judges = [
-        {"id": "j1", "role": "voting", "weight": 2.0, "family": "x", "model": "m1"},
-        {"id": "j2", "role": "voting", "weight": 1.0, "family": "y", "model": "m2"},
-        {"id": "o", "role": "observer", "weight": 1.0, "family": "z", "model": "m3"},
-    ]
-    config = Config().model_dump(mode="json")
-    config["blinding"]["both_orders"] = True
-    panel = {"name": "made", "judges": judges, "quorum": None}
-    manifest = Manifest(run="r", kind="eval", config=config, panel=panel)
-    said = {
-        ("q1", 0): {"j1": [["A0"], ["A1"], ["A2"]], "j2": [["A1"], ["A0", "A2"]], "o": [["A2"], ["A1"], ["A0"]]},
-        ("q1", 1): {"j1": [["A2"], ["A1"], ["A0"]], "j2": None},
-        ("q2", 0): {"j1": [["A0"], ["A1"]], "j2": [["A0"], ["A1"]]},
-    }  # fmt: skip
-    order = {"q1": "abc", "q2": "ab", "q3": "ab"}
-    with RunWriter.create(tmp_path, "r", manifest) as writer:
-        for item, names in order.items():
-            group = None if item == "q1" else "p"
-            writer.append(Item(item_id=item, prompt="?", tags=[item], group=group, label="a"))
-            for name in (*names, "never") if item == "q3" else names:
-                writer.append(Response(item_id=item, candidate=name, text="…", source="injected"))
-            for page, shown in enumerate((names, names[::-1])):
-                labels = {f"A{i}": name for i, name in enumerate(shown)}
-                writer.append(Blinding(item_id=item, presentation=page, labels=labels))
-        for (item, page), by_judge in said.items():
-            for judge, ranking in by_judge.items():
-                writer.append(
-                    Judgment(
-                        item_id=item,
-                        presentation=page,
-                        judge=judge,
-                        role="observer" if judge == "o" else "voting",
-                        weight=1,
-                        ranking=ranking,
-                        parse="clean" if ranking else "failed",
-                        scores={
-                            label: {"Wit": 5 - place}
-                            for place, group in enumerate(ranking or [])
-                            for label in group
-                        },
-                    )
-                )
-        writer.append(Label(item_id="q2", annotator="me", winner="tie"))
-    return RunFolder.open(tmp_path / "r")
+    return ranked_run(tmp_path)
 
 
 def test_the_ballots_of_a_run_are_its_voting_judges_rankings(run):

@@ -10,6 +10,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from analysis.ranked import ranked_run
 from clash.analysis.encode import VoteRow, write_votes
 from clash.cli.aggregate import aggregate
 from clash.cli.rankings import Asked
@@ -171,3 +172,38 @@ def test_what_would_do_nothing_or_is_unknown_is_refused(
     result = runner.invoke(app, [str(votes), *words])
     assert isinstance(result.exception, ConfigError)
     assert result.exception.field == field
+
+
+def test_a_run_is_ranked_by_its_panels_weights_and_named_in_json(tmp_path: Path) -> None:
+    folder = ranked_run(tmp_path)
+    words = ["r", "--runs", tmp_path, "--method", "borda,majority,one-coin", "--bootstrap", "20"]
+    told = shown(*words)
+    assert told["run"] == str(folder.path)
+    assert told["rankings"]["weights"] == {"j1": 2, "j2": 1}
+    assert told["rankings"]["absent"] == ["never"]
+    assert told["methods"]["one-coin"]["status"] == "refused"
+    assert shown(*words, "--judges", "j1")["rankings"]["n_ballots"] == 3
+    sides = {}
+    for weights in ("panel", "equal"):
+        out = tmp_path / f"{weights}.jsonl"
+        shown(*words[:4], "weighted-majority", "--weights", weights, "--out", out)
+        lines = [json.loads(line) for line in out.read_text().splitlines()]
+        sides[weights] = next(x["winner"] for x in lines if x["item"] == "q1#a|b")
+    # j1, of weight 2, puts a first; j2 puts b first.
+    assert sides == {"panel": "A", "equal": "tie"}
+    result = runner.invoke(app, [*map(str, words), "--presentation", "orig"])
+    assert isinstance(result.exception, ConfigError)
+    assert result.exception.field == "--presentation"
+
+
+def test_ties_as_outcomes_and_refused_rankings_stand_beside_each_other(tmp_path: Path) -> None:
+    path = tmp_path / "v.jsonl"
+    rows = [VoteRow(f"q{i}", f"j{j}", "AB"[(i + j) % 2]) for i in range(30) for j in range(3)]
+    write_votes(path, [*rows, VoteRow("q99", "j0", "tie")])
+    words = [str(path), "--method", "majority,schulze,one-coin", "--ties", "outcome"]
+    result = runner.invoke(app, words, env={"COLUMNS": "120"})
+    assert result.exit_code == 0
+    assert "one-coin refused: a model of two sides" in result.stdout
+    assert "warning: schulze refused: the votes name no candidates" in result.stdout
+    weighed = shown(path, "--method", "weighted-majority", "--weights", "discrimination")
+    assert weighed["methods"]["weighted-majority"]["status"] == "ok"

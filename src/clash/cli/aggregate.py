@@ -101,6 +101,8 @@ def aggregate(
             source, runs, judges, subset, presentation, decisive=decisive, copies=copies
         )
         asked = asked if named is not None else asked.without_names(source)
+    elif weights is not None:  # a run's panel has weights, and names may tell who ties
+        named = rankings.read(source, runs, judges, subset, decisive=decisive, copies=copies)
     _of_use(
         asked,
         {

@@ -5,7 +5,13 @@ import pytest
 
 from clash.errors import NotIdentifiedError, StatisticsError
 from clash.stats.latent.factor import Strength, factor
-from clash.stats.latent.factor_laplace import LaplaceLaw, LaplaceModel, factor_laplace
+from clash.stats.latent.factor_laplace import (
+    Cast,
+    LaplaceLaw,
+    LaplaceModel,
+    expand,
+    factor_laplace,
+)
 from clash.stats.latent.patterns import collapse
 from clash.stats.latent.quadrature import FactorLaw
 
@@ -123,6 +129,27 @@ def test_renaming_judges_and_sides_renames_the_fit():
     assert other.item_posterior == pytest.approx(one.item_posterior, abs=0.01)
     turned = factor_laplace(collapse(1 - votes), tol=1e-7)
     assert turned.item_posterior == pytest.approx(1 - one.item_posterior, abs=0.01)
+
+
+def test_the_mode_is_found_where_a_whole_step_would_pass_it():
+    rng = np.random.default_rng(9)
+    law = law_of(rng, 30, 2, 12.0)
+    cast = Cast.of(rng.integers(0, 2, (50, 30)).astype(np.int8))
+    at = expand(law, cast)
+    slope = (cast.one[:, None] - at.right) @ law.loadings - at.mode
+    assert np.abs(slope).max() < 1e-6
+    assert np.all(np.isfinite(at.value))
+
+
+def test_swapping_the_classes_swaps_their_likelihoods():
+    votes, _, _ = simulated(60, 6, 3, 10)
+    patterns = collapse(votes)
+    model = LaplaceModel.of(patterns, 3, Strength())
+    theta = model.start(patterns)
+    theta[0] = 0.7
+    there, back = model.evaluate(theta)[0], model.evaluate(model.flipped(theta))[0]
+    assert back == pytest.approx(there[:, ::-1])
+    assert model.law(model.flipped(theta)).prior == pytest.approx(1 - model.law(theta).prior)
 
 
 def test_what_cannot_be_fitted_is_refused():
