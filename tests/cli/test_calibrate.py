@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
 from clash.analysis.encode import VoteRow, write_votes
@@ -114,6 +115,68 @@ def test_aggregate_puts_a_calibrator_beside_the_methods(tmp_path, capsys, monkey
     assert "--calibrator" in wrong["error"]["message"]
 
 
+def split_votes(path, n=150, labelled=90):
+    """Three judges, one of them bad; labels on the first items."""
+    rng = np.random.default_rng(0)
+    rows = []
+    for i in range(n):
+        truth = int(rng.random() < 0.5)
+        for judge, right in (("ann", 0.9), ("bob", 0.7), ("cleo", 0.5)):
+            vote = truth if rng.random() < right else 1 - truth
+            rows.append(VoteRow(f"q{i}", judge, vote, truth if i < labelled else None))
+    write_votes(path, rows)
+
+
+def test_a_plan_names_items_without_a_label_and_says_how_they_were_chosen(tmp_path, capsys):
+    split_votes(tmp_path / "v.jsonl")
+    found = answer(capsys, "calibrate", tmp_path / "v.jsonl", "--plan", "12")["plan"]
+    assert len(set(found["items"])) == 12
+    assert all(int(item[1:]) >= 90 for item in found["items"])
+    assert found["labelled"] == 90
+    assert found["imagined"] is False
+    saved = found["curve"][0]["saved_low"]
+    assert found["way"] == ("active" if saved > 0 else "random")
+    rate = found["win_rate"]
+    assert rate["low"] < rate["estimate"] < rate["high"]
+    assert rate["high"] - rate["low"] < rate["labels_only"][1] - rate["labels_only"][0]
+
+
+def test_a_plan_without_labels_draws_at_random_and_imagines_its_curve(tmp_path, capsys):
+    split_votes(tmp_path / "v.jsonl", labelled=0)
+    found = answer(capsys, "calibrate", tmp_path / "v.jsonl", "--plan", "5")["plan"]
+    assert (found["way"], found["imagined"], found["labelled"]) == ("random", True, 0)
+    assert "too few labels to replay" in found["why"]
+    assert found["curve"][0]["mse_random"] > 0
+
+
+def test_a_plan_for_what_is_all_labelled_is_refused(tmp_path, capsys):
+    split_votes(tmp_path / "v.jsonl", labelled=150)
+    found = answer(capsys, "calibrate", tmp_path / "v.jsonl", "--plan", "5", code=2)
+    assert "every item has a label" in found["error"]["message"]
+
+
+def test_few_labels_correct_the_win_rate_in_a_narrower_interval(tmp_path, capsys):
+    split_votes(tmp_path / "v.jsonl", n=400, labelled=100)
+    found = answer(capsys, "calibrate", tmp_path / "v.jsonl", "--splits", "2", "--jobs", "1",
+                   "--families", "logistic", "--paths", "random")  # fmt: skip
+    rate = found["win_rate"]
+    assert rate["high"] - rate["low"] < 0.9 * (rate["labels_only"][1] - rate["labels_only"][0])
+
+
+def test_one_map_or_an_average_and_a_guard_only_for_one(tmp_path, capsys):
+    split_votes(tmp_path / "v.jsonl")
+    base = ("calibrate", tmp_path / "v.jsonl", "--splits", "2", "--jobs", "1")
+    average = answer(capsys, *base)
+    assert average["combine"] == "average"
+    assert len(average["members"]) > 5
+    assert sum(m["weight"] for m in average["members"]) == pytest.approx(1, abs=1e-3)
+    one = answer(capsys, *base, "--guard", "1")
+    assert (one["combine"], len(one["members"])) == ("one", 1)
+    assert one["members"][0]["judges"] == one["selected"]["judges"]
+    refused = answer(capsys, *base, "--select", "average", "--guard", "1", code=2)
+    assert "--select one" in refused["error"]["message"]
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [
@@ -122,6 +185,7 @@ def test_aggregate_puts_a_calibrator_beside_the_methods(tmp_path, capsys, monkey
         (("--k", "a"), "--k"),
         (("--loss", "mae"), "--loss"),
         (("--protocol", "none"), "--protocol"),
+        (("--select", "some"), "--select"),
     ],
 )
 def test_options_that_are_none_are_named(tmp_path, capsys, words, says):

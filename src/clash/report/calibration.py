@@ -124,6 +124,9 @@ def plan_json(found: LabelPlan) -> dict[str, Any]:
     """What ``clash calibrate --plan --json`` says."""
     return {
         "items": list(found.items),
+        "way": found.way,
+        "why": found.why,
+        "imagined": found.imagined,
         "labelled": found.labelled,
         "curve": [
             {
@@ -155,19 +158,23 @@ def _rate_json(rate: Powered | None) -> dict[str, Any] | None:
 
 def plan_tables(found: LabelPlan) -> list[Table]:
     """The items to label next, what labels bought so far, and the win rate that they give."""
+    chosen = found.way == "active"
     items = Table(
         f"Label these {len(found.items)} next",
         ["", "item"],
         [[str(place), item] for place, item in enumerate(found.items, start=1)],
         frozenset({0}),
         [
-            "most useful first: judges disagree, the map is unsure, the pattern has few labels",
+            f"{'chosen, the most useful first' if chosen else 'drawn at random'}: {found.why}",
             "labels chosen so are no random sample: they fit a map, but promise no risk and no"
-            " win rate",
+            " win rate"
+            if chosen
+            else "a random sample fits a map, promises a risk and gives a win rate",
         ],
     )
     curve = Table(
-        "What labels buy (test squared error, replayed on the labelled rows)",
+        "What labels buy (test squared error, "
+        + ("labels drawn from the vote shares)" if found.imagined else "replayed on the labels)"),
         ["labels", "active", "random", "saved by active"],
         [
             [

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from clash.errors import StatisticsError
-from clash.stats.selection.active import budget_curve, plan
+from clash.stats.selection.active import RIDGE, budget_curve, design, plan
+from clash.stats.selection.anchored import FREE
 from clash.stats.selection.panel import Panel
 
 RNG = np.random.default_rng
@@ -23,18 +24,27 @@ def panel_of(n=400, seed=0, copies=1, labelled=True):
     )
 
 
-def test_disagreement_comes_first_without_any_label():
+def test_a_choice_lowers_the_variance_of_predictions_more_than_any_other_first_row():
     panel = panel_of(labelled=False)
-    chosen = plan(panel, np.arange(400), 20, RNG(0))
-    share = panel.values.mean(axis=1)[panel.pattern]
-    assert np.abs(share[chosen] - 0.5).mean() < 0.8 * np.abs(share - 0.5).mean()
+    made = design(panel, None)
+    prior = np.full(made.x.shape[1], RIDGE)
+    prior[:2] = 1.0, FREE
+
+    def variance(pattern):
+        x = made.x[pattern]
+        information = np.diag(prior) + made.weight[pattern] * np.outer(x, x)
+        return np.trace(np.linalg.inv(information) @ made.spread)
+
+    first = plan(panel, np.arange(400), 1, RNG(0))
+    each = [variance(pattern) for pattern in range(panel.n_patterns)]
+    assert variance(panel.pattern[first[0]]) == pytest.approx(min(each))
 
 
 def test_a_source_is_labelled_once_and_patterns_are_spread():
     panel = panel_of(copies=2, labelled=False)
     chosen = plan(panel, np.arange(800), 60, RNG(0))
     assert len(set(panel.group[chosen])) == 60
-    assert np.bincount(panel.pattern[chosen]).max() < 20
+    assert np.bincount(panel.pattern[chosen]).max() < 30
 
 
 def test_more_than_there_are_is_refused():
@@ -42,8 +52,33 @@ def test_more_than_there_are_is_refused():
         plan(panel_of(), np.arange(5), 6, RNG(0))
 
 
-def test_the_curve_falls_and_selection_does_no_harm():
-    points = budget_curve(panel_of(600), [20, 60, 180], 12, RNG(1))
-    active = [point.active.mean() for point in points]
-    assert active[0] > active[2]
-    assert active[2] < points[2].random.mean() + 0.005
+def test_the_curve_falls_with_labels_either_way():
+    points = budget_curve(panel_of(600), [20, 60, 180], 8, RNG(1))
+    for way in ("active", "random"):
+        means = [getattr(point, way).mean() for point in points]
+        assert means[0] > means[1] > means[2]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("skill", [(0.7,) * 5, (0.9, 0.75, 0.65, 0.55, 0.5), (0.95,) * 5])
+def test_twenty_chosen_labels_are_not_worse_than_twenty_drawn(skill):
+    # Choosing by uncertainty alone was: 0.01 to 0.05 more squared error on such panels.
+    saved = []
+    for seed in range(30):
+        rng = RNG(seed)
+        y = rng.random(500) < 0.5
+        votes = np.where(rng.random((500, 5)) < skill, y[:, None], ~y[:, None])
+        panel = Panel.of(votes * 1.0, y * 1.0, np.arange(500), "binary")
+        (point,) = budget_curve(panel, [20], 1, rng)
+        saved.append(point.random[0] - point.active[0])
+    assert np.mean(saved) > -2 * np.std(saved) / np.sqrt(30)
+
+
+@pytest.mark.parametrize("target", ["binary", "three", "scalar"])
+def test_labels_can_be_imagined_for_every_target(target):
+    rng = RNG(0)
+    votes = rng.choice([0.0, 0.5, 1.0], (120, 4))
+    panel = Panel.of(votes, np.full(120, np.nan), np.arange(120), target)
+    points = budget_curve(panel, [10, 30], 3, rng, imagined=True)
+    assert [point.labels for point in points] == [10, 30]
+    assert all(np.isfinite(point.active).all() for point in points)

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from clash.analysis.calibration.frame import Frame, unlabelled_frame
-from clash.errors import InputError, StatisticsError
+from clash.errors import InputError
 from clash.stats.intervals import Interval, mean_clustered
-from clash.stats.selection.active import budget_curve, plan
+from clash.stats.selection.active import Way, budget_curve, one_of_each, plan
 from clash.stats.selection.metrics import expected_side
 from clash.stats.selection.ppi import Powered, powered_mean
 from clash.stats.selection.selector import plain_majority
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from clash.analysis.encode import Votes
     from clash.stats.selection.panel import Panel
 
@@ -42,24 +45,30 @@ class LabelPlan:
     """What to label.
 
     Attributes:
-        items: the next ones, the most useful first.
+        items: the next ones; the most useful first where the way is ``active``.
+        way: how they were chosen: ``active`` only where the curve shows that it saves error.
+        why: the reason.
         labelled: rows that have a label.
-        curve: replayed on these; empty where there are too few.
+        curve: what labels buy, replayed.
+        imagined: the curve is of labels drawn from the vote shares, for want of real ones.
         win_rate: of side A, from labels and judges together; null without labels on some rows
             and votes on others.
     """
 
     items: tuple[str, ...]
+    way: Way
+    why: str
     labelled: int
     curve: tuple[Step, ...]
+    imagined: bool
     win_rate: Powered | None
 
 
 def label_plan(votes: Votes, n: int, seed: int = 0) -> LabelPlan:
-    """Plan the next ``n`` labels of a votes file or run.
+    """Plan the next ``n`` labels of a votes file or run, or as many as there are items without.
 
     Raises:
-        InputError: every row has a label, or fewer rows than wanted are without.
+        InputError: every row has a label.
     """
     rng = np.random.default_rng([seed, 4])
     frame = unlabelled_frame(votes)
@@ -69,32 +78,61 @@ def label_plan(votes: Votes, n: int, seed: int = 0) -> LabelPlan:
     rest = np.flatnonzero(~done)
     known = np.flatnonzero(panel.labelled)
     seen = panel.rows(known).evidence(panel.n_patterns) if len(known) else None
-    try:
-        rows = plan(panel, rest, min(n, len(np.unique(panel.group[rest]))), rng, seen)
-    except StatisticsError as error:
-        raise InputError(str(error), path=votes.source or None) from None
+    wanted = min(n, len(np.unique(panel.group[rest])))
+    if not wanted:
+        raise InputError("every item has a label already", path=votes.source or None)
+    curve, imagined = _curve(panel, rng)
+    why = _reason(curve, len(np.unique(panel.group[known])) + wanted, imagined=imagined)
+    way: Way = "random" if why else "active"
+    rows = (
+        plan(panel, rest, wanted, rng, seen)
+        if way == "active"
+        else one_of_each(panel, rest, wanted, rng)[:wanted]
+    )
     return LabelPlan(
         tuple(votes.items[row] for row in rows),
+        way,
+        why or "the replay saves error by it",
         len(known),
-        tuple(_curve(panel, rng)),
+        tuple(curve),
+        imagined,
         win_rate(votes, panel, frame),
     )
 
 
-def _curve(panel: Panel, rng: np.random.Generator) -> list[Step]:
+def _reason(curve: Sequence[Step], labels: int, *, imagined: bool) -> str | None:
+    """Why to draw at random; null where choosing is better at the nearest number of labels.
+
+    A chosen sample promises no risk and no win rate, so it must buy something that is seen.
+    """
+    if imagined:
+        return "too few labels to replay what choosing would save"
+    nearest = min(curve, key=lambda step: abs(math.log(step.labels / max(labels, 1))))
+    if nearest.saved.low > 0:
+        return None
+    return f"choosing saves nothing that is seen with {nearest.labels} labels"
+
+
+def _curve(panel: Panel, rng: np.random.Generator) -> tuple[list[Step], bool]:
+    """Steps, and whether their labels were drawn for want of real ones."""
     sources = len(np.unique(panel.group[panel.labelled]))
     budgets = [budget for budget in BUDGETS if budget <= sources // 3]
-    if not budgets:
-        return []
-    return [
+    imagined = not budgets
+    if imagined:
+        sources = len(np.unique(panel.group))
+        budgets = [b for b in BUDGETS[:3] if b <= sources // 3] or [max(sources // 3, 1)]
+    repetitions = REPETITIONS // 2 if imagined else REPETITIONS
+    points = budget_curve(panel, budgets, repetitions, rng, imagined=imagined)
+    steps = [
         Step(
             point.labels,
             float(point.active.mean()),
             float(point.random.mean()),
             mean_clustered(point.random - point.active),
         )
-        for point in budget_curve(panel, budgets, REPETITIONS, rng)
+        for point in points
     ]
+    return steps, imagined
 
 
 def win_rate(votes: Votes, panel: Panel, frame: Frame) -> Powered | None:

@@ -1,46 +1,83 @@
-"""Which rows to label next: where judges disagree, the map is unsure, and nobody has looked."""
+"""Which rows to label next: those whose labels would most sharpen the map over all rows."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from clash.errors import StatisticsError
+from clash.stats.latent.fit import sigmoid
+from clash.stats.selection.anchored import FREE, log_shares
 from clash.stats.selection.families import FAMILIES, fitted
 from clash.stats.selection.metrics import expected_side
+from clash.stats.selection.panel import Panel
 from clash.stats.selection.selector import plain_majority
 
 if TYPE_CHECKING:
-    from clash.stats.selection.panel import Evidence, Floats, Index, Panel
+    from clash.stats.selection.panel import Cells, Evidence, Floats, Index
 
-FAMILY = "logistic"
+Way = Literal["active", "random"]
+FAMILY = "averaged"
+"""What replays measure: the map that most splits lean on."""
+MODEL = "anchored-logistic"
+"""The map whose uncertainty chooses: the one that has a sensible opinion without a label."""
+RIDGE = 4.0
+"""Pseudo-rows that hold each judge's slope at zero while rows are chosen."""
 ROUNDS = 8
 """Times that the map is refitted while a plan is simulated; people label in batches too."""
 
 
-def usefulness(panel: Panel, seen: Evidence | None) -> Floats:
-    """(P,), what one more label of each pattern of votes is expected to be worth.
+@dataclass(frozen=True, slots=True)
+class Design:
+    """The linear map whose mean error over all rows labels are to make small.
 
-    The spread p (1 - p) of the label (by the map where there are labels, by the vote share where
-    there are none) over one plus the labels that the pattern has: a pattern that is sure or
-    known is worth little, and rows of one pattern are worth less one after the other.
+    Attributes:
+        x: (P, D), features of each pattern.
+        weight: (P,), what a label of it tells, and how much the prediction moves with the
+            log-odds: p (1 - p); 1 for scores.
+        spread: (D, D), mean over all rows of what an error of the parameters costs.
     """
+
+    x: Floats
+    weight: Floats
+    spread: Floats
+
+
+def design(panel: Panel, seen: Evidence | None) -> Design:
+    """Majority's log-odds, a constant and each judge, as :func:`anchored` has them."""
     cells = panel.cells(tuple(range(panel.n_judges)))
-    p = plain_majority(panel)
-    labelled = np.zeros(panel.n_patterns)
-    if seen is not None and seen.size:
-        labelled = seen.n
-        p = fitted(FAMILIES[FAMILY], cells, seen.on(cells))[cells.of_pattern]
-    side = expected_side(p)
-    return np.asarray(side * (1 - side) / (1 + labelled))
+    x = _features(cells)[cells.of_pattern]
+    weight = np.ones(len(x))
+    if panel.target != "scalar":
+        p = sigmoid(x[:, 0])
+        if seen is not None and seen.size:
+            p = expected_side(fitted(FAMILIES[MODEL], cells, seen.on(cells))[cells.of_pattern])
+        weight = p * (1 - p)
+    rows = np.bincount(panel.pattern, minlength=len(x)) / panel.n_rows
+    return Design(x, weight, (x * (rows * weight**2)[:, None]).T @ x)
+
+
+def _features(cells: Cells) -> Floats:
+    if cells.target == "scalar":
+        share = expected_side(np.exp(log_shares(cells))[:, -1:])
+        first = 2 * share - 1
+    else:
+        logs = log_shares(cells)
+        first = logs[:, -1] - logs[:, 0]
+    return np.column_stack([first, np.ones(len(first)), cells.design])
 
 
 def plan(
     panel: Panel, rows: Index, n: int, rng: np.random.Generator, seen: Evidence | None = None
 ) -> Index:
     """The next ``n`` rows to label, the most useful first; one row of each source.
+
+    Each is the one that most lowers the mean squared error of predictions over all rows, to
+    first order (V-optimal design; Chaloner and Verdinelli 1995), given those before it. Where
+    the map cannot hold what the labels say, for judges that fail together on one kind of item,
+    a random sample is safer: see :func:`budget_curve`.
 
     Labels chosen this way are no random sample: they fit a map well, but neither a promised
     risk nor a win rate may be computed from them.
@@ -55,29 +92,52 @@ def plan(
     Raises:
         StatisticsError: fewer sources than rows wanted.
     """
+    order = one_of_each(panel, rows, n, rng)
+    made = design(panel, seen)
+    x, weight = made.x, made.weight
+    ridge = np.full(x.shape[1], RIDGE)
+    ridge[:2] = 1.0, FREE
+    information = np.diag(ridge)
+    if seen is not None:
+        information = information + (x * (seen.n * weight)[:, None]).T @ x
+    covariance = np.linalg.inv(information)
+    waiting: dict[int, list[int]] = {}
+    for row in order.tolist():
+        waiting.setdefault(int(panel.pattern[row]), []).append(row)
+    places = np.array(list(waiting))
+    chosen: list[int] = []
+    for _ in range(n):
+        best = _next(x[places], weight[places], covariance, made.spread)
+        place = int(places[best])
+        chosen.append(waiting[place].pop())
+        moved = covariance @ x[place]
+        covariance -= np.outer(moved, moved) * (
+            weight[place] / (1 + weight[place] * float(x[place] @ moved))
+        )
+        if not waiting[place]:
+            places = np.delete(places, best)
+    return np.array(chosen, dtype=np.intp)
+
+
+def _next(x: Floats, weight: Floats, covariance: Floats, spread: Floats) -> int:
+    """Which pattern's label lowers the mean variance of predictions most."""
+    moved = x @ covariance
+    gain = weight * ((moved @ spread) * moved).sum(axis=1)
+    return int(np.argmax(gain / (1 + weight * (moved * x).sum(axis=1))))
+
+
+def one_of_each(panel: Panel, rows: Index, n: int, rng: np.random.Generator) -> Index:
+    """A random row of each source among these, in random order.
+
+    Raises:
+        StatisticsError: fewer sources than ``n``.
+    """
     order = rng.permutation(rows)
     _, first = np.unique(panel.group[order], return_index=True)
-    order = order[np.sort(first)]
+    order = np.asarray(order[np.sort(first)])
     if n > len(order):
         raise StatisticsError(f"{n} rows are wanted, {len(order)} unlabelled sources are there")
-    worth = usefulness(panel, seen)[panel.pattern[order]]
-    have = np.zeros(panel.n_patterns) if seen is None else seen.n
-    base = worth * (1 + have[panel.pattern[order]])
-    # The k-th row of a pattern is worth base / (labels + k).
-    turn = _occurrence(panel.pattern[order])
-    value = base / (1 + have[panel.pattern[order]] + turn)
-    return np.asarray(order[np.argsort(-value, kind="stable")[:n]])
-
-
-def _occurrence(codes: Index) -> Floats:
-    """(n,), how many earlier entries have the same code."""
-    order = np.argsort(codes, kind="stable")
-    ordered = codes[order]
-    start = np.r_[0, np.flatnonzero(np.diff(ordered)) + 1]
-    lengths = np.diff(np.r_[start, len(codes)])
-    out = np.empty(len(codes))
-    out[order] = np.arange(len(codes)) - np.repeat(start, lengths)
-    return out
+    return order
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,24 +155,39 @@ class CurvePoint:
 
 
 def budget_curve(
-    panel: Panel, budgets: list[int], repetitions: int, rng: np.random.Generator
+    panel: Panel,
+    budgets: list[int],
+    repetitions: int,
+    rng: np.random.Generator,
+    *,
+    imagined: bool = False,
 ) -> list[CurvePoint]:
     """Active against random selection, replayed on the labelled rows.
 
     Half of the sources are a sealed test block in each repetition; the other half pretends to
     be unlabelled, and is labelled in up to ``ROUNDS`` batches.
+
+    Args:
+        panel: the panel.
+        budgets: numbers of labels, rising.
+        repetitions: splits.
+        rng: of everything random.
+        imagined: for want of labels, draw them in each repetition from the vote shares: what to
+            expect of a panel whose majority is as right as it is agreed.
     """
-    known = np.flatnonzero(panel.labelled)
-    names = np.unique(panel.group[known])
-    errors = {kind: np.zeros((repetitions, len(budgets))) for kind in ("active", "random")}
+    errors: dict[Way, Floats] = {
+        way: np.zeros((repetitions, len(budgets))) for way in ("active", "random")
+    }
     for repetition in range(repetitions):
-        inside = rng.permutation(names)[: len(names) // 2]
-        pool = known[np.isin(panel.group[known], inside)]
-        sealed = panel.seal(known[~np.isin(panel.group[known], inside)])
-        for kind, found in errors.items():
-            for place, chosen in enumerate(_chosen(panel, pool, budgets, rng, kind)):
-                seen = panel.rows(chosen).evidence(panel.n_patterns)
-                cells = panel.cells(tuple(range(panel.n_judges)))
+        here = _imagined(panel, rng) if imagined else panel
+        known = np.flatnonzero(here.labelled)
+        names = rng.permutation(np.unique(here.group[known]))
+        inside = np.isin(here.group[known], names[: len(names) // 2])
+        pool, sealed = known[inside], here.seal(known[~inside])
+        cells = here.cells(tuple(range(here.n_judges)))
+        for way, found in errors.items():
+            for place, chosen in enumerate(_chosen(here, pool, budgets, rng, way)):
+                seen = here.rows(chosen).evidence(here.n_patterns)
                 p = fitted(FAMILIES[FAMILY], cells, seen.on(cells))[cells.of_pattern]
                 found[repetition, place] = sealed.mse(p)
     return [
@@ -121,16 +196,26 @@ def budget_curve(
     ]
 
 
+def _imagined(panel: Panel, rng: np.random.Generator) -> Panel:
+    """The panel with a label for every row, drawn from its vote share."""
+    p = plain_majority(panel)[panel.pattern]
+    u = rng.random(len(p))[:, None]
+    label = (u > 1 - p)[:, 0] * 1.0
+    if p.shape[1] > 1:
+        label = (u > np.cumsum(p, axis=1)[:, :-1]).sum(axis=1) / 2
+    elif panel.target == "scalar":
+        label = p[:, 0]
+    return Panel.of(panel.values[panel.pattern], label, panel.group, panel.target)
+
+
 def _chosen(
-    panel: Panel, pool: Index, budgets: list[int], rng: np.random.Generator, kind: str
+    panel: Panel, pool: Index, budgets: list[int], rng: np.random.Generator, way: Way
 ) -> list[Index]:
     """The rows labelled at each budget, each including the last."""
-    out: list[Index] = []
-    if kind == "random":
-        order = rng.permutation(pool)
-        _, first = np.unique(panel.group[order], return_index=True)
-        order = order[np.sort(first)]
+    if way == "random":
+        order = one_of_each(panel, pool, 0, rng)
         return [order[:budget] for budget in budgets]
+    out: list[Index] = []
     step = max(1, budgets[-1] // ROUNDS)
     chosen = np.zeros(0, dtype=np.intp)
     for budget in budgets:
