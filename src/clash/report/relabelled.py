@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from clash.stats.intervals import Interval
 
 _COLUMNS = ("", "before", "now")
-_NAMED = 12
+_NAMED = 6
 
 
 def tables(found: Changed, run: str) -> list[Table]:

@@ -139,7 +139,9 @@ def shared(more: Further) -> list[Picture]:
     known = more.shared
     if not isinstance(known, Shared):
         return []
-    given = "the labels" if known.truth.known else f"{known.truth.method}'s estimate of the truth"
+    given = (
+        "the labels" if known.truth.known else f"an estimate of the truth ({known.truth.method})"
+    )
     made = [
         _square(
             "residual-correlations",

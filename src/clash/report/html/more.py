@@ -104,8 +104,8 @@ def _read(known: Shared) -> Iterator[str]:
         yield f"given people's labels on {known.truth.labelled} items"
     else:
         yield (
-            f"given {known.truth.method}'s estimate of the truth: what all judges get wrong together"
-            f" it takes for the truth, so these are too small; with 100 labels they stand for it"
+            f"given an estimate of the truth ({known.truth.method}): what all judges get wrong together"
+            " it takes for the truth, so these are too small; from 100 labels on these are the truth"
         )
     yield f"from {FEWEST} items on; `clash dependence RUN` tests and explains all of this"
 

@@ -1,0 +1,152 @@
+"""Takes the pictures of the report and of the review page in a headless Chromium.
+
+python docs/pictures.py        # writes docs/images/{report,report-judges,review,review-end}.png
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from selenium.webdriver import Chrome
+
+IMAGES = Path(__file__).parent / "images"
+WIDTH = 1100
+DECISIONS = 20
+
+
+@contextlib.contextmanager
+def chromium() -> Iterator[Chrome]:
+    """A browser without a window; exits with a word where there is none."""
+    program, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if program is None or driver is None:
+        sys.exit("no browser: apt-get install chromium chromium-driver")
+    from selenium import webdriver
+    from selenium.webdriver.chrome.options import Options
+    from selenium.webdriver.chrome.service import Service
+
+    options = Options()
+    options.binary_location = program
+    for flag in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+                 "--hide-scrollbars"):  # fmt: skip
+        options.add_argument(flag)
+    opened = webdriver.Chrome(options=options, service=Service(driver))
+    try:
+        yield opened
+    finally:
+        opened.quit()
+
+
+def screen(browser: Chrome, height: int, theme: str = "light") -> None:
+    """The size of the window, and whether it is dark."""
+    size = {"width": WIDTH, "height": height, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    features = [{"name": "prefers-color-scheme", "value": theme}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+
+
+def wait(browser: Chrome, truth: str) -> Any:
+    """What a script returns once it is true."""
+    until = time.monotonic() + 60
+    while not (found := browser.execute_script(f"return {truth}")):
+        if time.monotonic() > until:
+            sys.exit(f"waited for {truth}")
+        time.sleep(0.05)
+    return found
+
+
+def save(browser: Chrome, name: str) -> None:
+    """What the window shows, in 64 colours."""
+    from io import BytesIO
+
+    from PIL import Image
+
+    png = base64.b64decode(browser.execute_cdp_cmd("Page.captureScreenshot", {})["data"])
+    picture = Image.open(BytesIO(png)).convert("RGB").quantize(64, dither=Image.Dither.NONE)
+    picture.save(IMAGES / f"{name}.png", optimize=True)
+
+
+def clash(folder: Path, *words: str) -> None:
+    """A command of ours, silent."""
+    command = [sys.executable, "-m", "clash", *words]
+    subprocess.run(command, cwd=folder, check=True, capture_output=True)
+
+
+def report(browser: Chrome, folder: Path) -> None:
+    """The top of the page, and what it says of judges, in the dark."""
+    page = (folder / "runs" / "demo" / "report.html").as_uri()
+    screen(browser, 1250)
+    browser.get(page)
+    wait(browser, "document.body.dataset.ready")
+    save(browser, "report")
+    screen(browser, 1150, "dark")
+    browser.get(f"{page}#judges")
+    wait(browser, "document.body.dataset.ready")
+    browser.execute_script(
+        "const h = [...document.querySelectorAll('h3')].find((h) => h.textContent === 'Errors in common');"
+        "document.querySelector('nav').hidden = true; document.querySelector('nav').style.display = 'none';"
+        "h.scrollIntoView();"
+    )
+    save(browser, "report-judges")
+
+
+def review(browser: Chrome, folder: Path) -> None:
+    """The page after three decisions, and what twenty changed."""
+    command = [sys.executable, "-m", "clash", "review", "runs/demo", "--all", "--no-open"]
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    environ = {**os.environ, "COLUMNS": "200"}
+    with subprocess.Popen(
+        command, cwd=folder, env=environ, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        found = re.search(r"http://\S+", process.stderr.readline() if process.stderr else "")
+        screen(browser, 810)
+        browser.get(found[0] if found else "")
+        wait(browser, "document.body.dataset.ready")
+        browser.switch_to.active_element.send_keys("Ann\n")
+        for done in range(DECISIONS):
+            wait(
+                browser,
+                f"document.getElementById('bar').value === {done} && document.body.dataset.item",
+            )
+            if done == 3:
+                save(browser, "review")
+            browser.execute_script(_LONGEST)
+        wait(browser, f"document.getElementById('bar').value === {DECISIONS}")
+        browser.find_element("id", "finish").click()
+        wait(browser, "document.querySelector('#told table') !== null")
+        screen(browser, 860)
+        save(browser, "review-end")
+        process.communicate(timeout=60)
+
+
+_LONGEST = """
+const texts = [...document.querySelectorAll("#responses pre")].map((one) => one.textContent.length);
+const best = texts.indexOf(Math.max(...texts));
+document.querySelectorAll("#choices .choose")[best].click();
+"""
+
+
+def main() -> int:
+    """Take them all."""
+    with tempfile.TemporaryDirectory() as place, chromium() as browser:
+        clash(Path(place), "demo", "--run-id", "demo", "-q")
+        report(browser, Path(place))
+        review(browser, Path(place))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
