@@ -44,8 +44,8 @@ def as_equal(duel: Duel) -> bool:
 def settles(duel: Duel, more: int | None, alpha: float = ALPHA) -> str:
     """The sentence on what would make an undecided duel surer.
 
-    A difference below 5 points is called as good as none, with what the data leave of it; what
-    is counted then is the prompts that would show one of 10 points.
+    Of a difference below 5 points it says what the data leave possible, and counts the prompts
+    that would show one of 10 points.
 
     Args:
         duel: the duel, seen from the leader.
@@ -63,7 +63,7 @@ def settles(duel: Duel, more: int | None, alpha: float = ALPHA) -> str:
     apart = "No difference is seen" if seen <= 0 else f"They are {_points(seen)} apart"
     if as_equal(duel):
         return f"{apart}, and more than {_points(_most(duel))} either way is ruled out."
-    return f"{apart}, as good as equal so far; {_left(duel, alpha)}"
+    return f"{apart} so far; {_left(duel, alpha)}"
 
 
 def _seen(duel: Duel) -> float:
