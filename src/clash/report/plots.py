@@ -35,7 +35,8 @@ class Curve:
     """A line of a plot.
 
     Attributes:
-        error: half the height of the error bar at each point, or null for none.
+        error: half the height of the error bar at each point, or how far it reaches below and how
+            far above; null for none.
         style: ``line``, ``points``, or ``level`` (a dashed horizontal line).
         colour: its place among the colours; by default the next one.
     """
@@ -43,7 +44,7 @@ class Curve:
     name: str
     x: Sequence[float]
     y: Sequence[float]
-    error: Sequence[float] | None = None
+    error: Sequence[float] | tuple[Sequence[float], Sequence[float]] | None = None
     style: Literal["line", "points", "level"] = "line"
     colour: int | None = None
 
@@ -135,6 +136,7 @@ def curves(
     x_label: str,
     y_label: str,
     log_x: bool = False,
+    y_range: tuple[float, float] | None = None,
 ) -> Figure:
     """Panels of curves side by side, with one axis title for all and a legend each."""
     from matplotlib import rc_context
@@ -151,6 +153,8 @@ def curves(
             axes.set_ylabel(y_label)
             if log_x:
                 axes.set_xscale("log")
+            if y_range is not None:
+                axes.set_ylim(*y_range)
             _legend(axes, len(panel))
     return figure
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from clash.report.tables import NONE, Table
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from matplotlib.figure import Figure
 
     from clash.analysis.diagnosis import Diagnosis
@@ -19,11 +21,12 @@ if TYPE_CHECKING:
 def curves_table(found: Diagnosis) -> Table:
     """Threshold, tie band, slope and lapses of each judge."""
     rows = [[judge.judge, str(judge.trials), *_curve(judge)] for judge in found.calibration]
-    columns = ["judge", "trials", "threshold", "tie band", "slope", "lapse", "75% at", ""]
+    columns = ["judge", "trials", "threshold", "tie band", "slope", "lapse", "75% at"]
     notes = [
         "gap: share of a response's sentences that were damaged (truncated: of its words);"
         " threshold: the gap at which a judge decides half the time; slope: rise of the share"
         " there, for a gap of 1",
+        *(doubt for judge in found.calibration for doubt in _doubts(judge)),
     ]
     return Table("Known gaps: psychometric curves", columns, rows, frozenset(range(1, 7)), notes)
 
@@ -31,9 +34,15 @@ def curves_table(found: Diagnosis) -> Table:
 def _curve(judge: JudgeCurve) -> list[str]:
     fit = judge.fit
     if fit is None:
-        return [*[NONE] * 5, judge.why or ""]
+        return [NONE] * 5
     parts = (fit.tau, fit.band, fit.slope, fit.lapse, fit.seventy_five)
-    return [*(_gap(part) for part in parts), "; ".join(fit.warnings)]
+    return [_gap(part) for part in parts]
+
+
+def _doubts(judge: JudgeCurve) -> list[str]:
+    """What speaks against a curve, or why there is none."""
+    told = list(judge.fit.warnings) if judge.fit is not None else [judge.why or "no fit"]
+    return [f"{judge.judge}: {'; '.join(told)}"] if told else []
 
 
 def _gap(interval: Interval) -> str:
@@ -68,38 +77,40 @@ def _hit(hit: Hit | None) -> str:
 
 
 def psychometric_plot(found: Diagnosis) -> Figure:
-    """A panel a judge: shares picked at each gap, and its curve."""
-    from clash.report.plots import Curve, curves
+    """A panel a judge: the shares that it picked and tied at each gap, and its curves."""
+    from clash.report.plots import curves
 
-    panels = []
-    for judge in found.calibration:
-        drawn = [_points_of(judge)]
-        if judge.fit is not None:
-            top = max(1.0, *(hit.gap for hit in judge.hits))
-            gaps = [top * at / 100 for at in range(101)]
-            fitted = judge.fit.curve
-            drawn.append(Curve("picks the better", gaps, fitted.better(gaps).tolist()))
-            drawn.append(Curve("ties", gaps, fitted.tie(gaps).tolist()))
-        panels.append(drawn)
     return curves(
-        panels,
+        [_drawn(judge) for judge in found.calibration],
         titles=[judge.judge for judge in found.calibration],
         x_label="gap (share of the response damaged)",
         y_label="share of trials",
+        y_range=(-0.03, 1.03),
     )
 
 
-def _points_of(judge: JudgeCurve) -> PlotCurve:
-    """All kinds together by gap."""
+def _drawn(judge: JudgeCurve) -> list[PlotCurve]:
     from clash.report.plots import Curve
 
-    by_gap: dict[float, list[Hit]] = {}
-    for hit in judge.hits:
-        by_gap.setdefault(hit.gap, []).append(hit)
-    shares, errors = [], []
-    for hits in by_gap.values():
-        n = sum(hit.better.n for hit in hits)
-        share = sum(hit.better.estimate * hit.better.n for hit in hits) / n
-        shares.append(share)
-        errors.append(1.96 * math.sqrt(max(share * (1 - share), 0.25 / n) / n))
-    return Curve("seen", list(by_gap), shares, errors, "points")
+    gaps = [seen.gap for seen in judge.seen]
+    better = [seen.better for seen in judge.seen]
+    tied = [seen.tie for seen in judge.seen]
+    drawn = [
+        Curve("picked the better", gaps, *_bars(better), style="points", colour=0),
+        # Beside the other points, not on them.
+        Curve("tied", [gap + 0.012 for gap in gaps], *_bars(tied), style="points", colour=1),
+    ]
+    if judge.fit is not None:
+        top = max(1.0, *gaps)
+        fine = [top * at / 100 for at in range(101)]
+        fitted = judge.fit.curve
+        drawn.append(Curve("picks, fitted", fine, fitted.better(fine).tolist(), colour=0))
+        drawn.append(Curve("ties, fitted", fine, fitted.tie(fine).tolist(), colour=1))
+    return drawn
+
+
+def _bars(shares: Sequence[Interval]) -> tuple[list[float], tuple[list[float], list[float]]]:
+    """Heights, and how far the intervals reach below and above them."""
+    below = [share.estimate - share.low for share in shares]
+    above = [share.high - share.estimate for share in shares]
+    return [share.estimate for share in shares], (below, above)

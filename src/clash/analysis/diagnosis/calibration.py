@@ -36,16 +36,27 @@ class Hit:
 
 
 @dataclass(frozen=True)
+class Seen:
+    """The same at one gap, all kinds together: what a curve is fitted to."""
+
+    gap: float
+    better: Interval
+    tie: Interval
+
+
+@dataclass(frozen=True)
 class JudgeCurve:
     """A judge.
 
     Attributes:
+        seen: shares at each gap.
         fit: null where its trials are too few; ``why`` says so.
     """
 
     judge: str
     trials: int
     hits: tuple[Hit, ...]
+    seen: tuple[Seen, ...]
     fit: Psychometric | None
     why: str | None = None
 
@@ -89,7 +100,7 @@ def _trials(data: RunData) -> Mapping[str, list[_Trial]]:
 
 
 def _judge(judge: str, trials: list[_Trial], seed: int) -> JudgeCurve:
-    hits = tuple(_hits(trials))
+    hits, seen = tuple(_hits(trials)), tuple(_seen(trials))
     try:
         fit = fit_psychometric(
             [trial.gap for trial in trials],
@@ -98,8 +109,8 @@ def _judge(judge: str, trials: list[_Trial], seed: int) -> JudgeCurve:
             rng=np.random.default_rng(seed),
         )
     except StatisticsError as error:
-        return JudgeCurve(judge, len(trials), hits, None, str(error))
-    return JudgeCurve(judge, len(trials), hits, fit)
+        return JudgeCurve(judge, len(trials), hits, seen, None, str(error))
+    return JudgeCurve(judge, len(trials), hits, seen, fit)
 
 
 def _hits(trials: list[_Trial]) -> list[Hit]:
@@ -107,10 +118,22 @@ def _hits(trials: list[_Trial]) -> list[Hit]:
     cells: dict[tuple[str, float], list[_Trial]] = defaultdict(list)
     for trial in trials:
         cells[trial.kind, round(trial.gap, 1)].append(trial)
-    made = []
-    for (kind, gap), found in sorted(cells.items()):
-        clusters = [trial.cluster for trial in found]
-        better = wilson_clustered([float(t.outcome == 1) for t in found], clusters)
-        tied = wilson_clustered([float(t.outcome == 0.5) for t in found], clusters)
-        made.append(Hit(kind, gap, better, tied))
-    return made
+    return [
+        Hit(kind, gap, _share(found, 1.0), _share(found, 0.5))
+        for (kind, gap), found in sorted(cells.items())
+    ]
+
+
+def _seen(trials: list[_Trial]) -> list[Seen]:
+    """By gap, rounded to a tenth."""
+    gaps: dict[float, list[_Trial]] = defaultdict(list)
+    for trial in trials:
+        gaps[round(trial.gap, 1)].append(trial)
+    return [
+        Seen(gap, _share(found, 1.0), _share(found, 0.5)) for gap, found in sorted(gaps.items())
+    ]
+
+
+def _share(trials: list[_Trial], outcome: float) -> Interval:
+    hits = [float(trial.outcome == outcome) for trial in trials]
+    return wilson_clustered(hits, [trial.cluster for trial in trials])
