@@ -1,50 +1,14 @@
-"""``--batch``: half the price, the same verdicts, and no batch is handed in twice."""
+"""``--batch``: half the price, the same verdicts, and rows that fail are asked again."""
 
 from __future__ import annotations
-
-import signal
 
 import pytest
 
 from clash.providers.batch_openai import OpenAIBatches
-from e2e.lab import PRICE, Folder, Lab
+from e2e.batching import FAST, SUBMIT, VENDORS, WORDS, begun, killed, lay, said, whole
+from e2e.lab import PRICE, Lab
 from wire import vendors
-from wire.batches import HUNG, LOST, STALLED
-
-VENDORS = ("openai", "anthropic", "google")
-WORDS = ("prompts.yaml", "--panel", "panel.yaml", "--criteria", "none")
-FAST = {"limits": {"batch_poll_s": 0.02}}
-CAPPED = {"max_tokens": 300}
-
-
-def lay(lab: Lab, *judges: str, n: int = 6, **limits: object) -> None:
-    """Prompts with given responses, a panel of ``judges``, and batches that are looked after often."""
-    lab.prompts(n)
-    lab.panel(*({"model": judge, "price": PRICE, "options": CAPPED} for judge in judges))
-    lab.write("clash.yaml", {"limits": {**FAST["limits"], **limits}})
-
-
-def begun(lab: Lab, *more: object):
-    """``clash eval --batch`` in a process of its own, which stays at its batch."""
-    return lab.start("eval", *WORDS, "--run-id", "run", "--yes", "--batch", *more)
-
-
-def killed(process) -> None:
-    process.kill()
-    process.communicate()
-
-
-def said(run: Folder) -> dict[tuple[str, str], object]:
-    return {(j["item_id"], j["judge"]): j["ranking"] for j in run.judgments()}
-
-
-def whole(lab: Lab, run: Folder) -> None:
-    """Every row is answered once, paid once, and the folder is what it says."""
-    assert run.manifest["status"] == "complete"
-    assert len(run.answered()) == len(set(run.answered()))
-    assert lab.server.paid_twice() == []
-    assert lab.here("verify", run.path).code == 0
-
+from wire.batches import LOST
 
 # -- what comes of it -------------------------------------------------------------------------------
 
@@ -247,8 +211,6 @@ def test_a_wrong_key_is_refused_before_anything_is_handed_in(lab, vendor):
 
 # -- the line ---------------------------------------------------------------------------------------
 
-SUBMIT = {"openai": "/batches", "anthropic": "/batches", "google": ":batchGenerateContent"}
-
 
 @pytest.mark.parametrize("vendor", VENDORS)
 @pytest.mark.parametrize("what", [LOST, 503])
@@ -283,134 +245,6 @@ def test_a_batch_that_cannot_be_looked_after_is_left_and_fetched_later(lab):
     assert run.manifest["cost_is_lower_bound"] is True
     run = lab.resumed()
     assert len(lab.server.batches.made) == 1
-    whole(lab, run)
-
-
-# -- kills ------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("vendor", VENDORS)
-def test_killed_between_handing_in_and_writing_it_down_nothing_is_ordered_twice(lab, vendor):
-    lay(lab, f"{vendor}/m")
-    batches = lab.server.batches
-    batches.trouble("POST", SUBMIT[vendor], HUNG)
-    process = begun(lab)
-    lab.wait_for(lambda: bool(batches.made), process)
-    killed(process)
-    assert [line["state"] for line in lab.folder().lines("batches")] == ["submitting"]
-    run = lab.resumed()
-    assert len(batches.made) == 1
-    assert [c["attempt"] for c in run.attempts("m")] == [1] * 6
-    assert run.manifest["cost_is_lower_bound"] is False
-    states = [line["state"] for line in run.lines("batches")]
-    assert states == ["submitting", "submitted", "ended"]
-    whole(lab, run)
-
-
-def test_killed_before_handing_in_the_rows_cost_nothing_and_are_asked(lab):
-    lay(lab, "openai/o")
-    batches = lab.server.batches
-    batches.trouble("POST", "/batches", STALLED)
-    process = begun(lab, "--max-cost", 1)
-    lab.wait_for(lambda: any(r == "POST /openai/v1/batches" for r in batches.requests), process)
-    killed(process)
-    assert batches.made == []
-    run = lab.resumed()
-    assert len(batches.made) == 1
-    first = [call for call in run.attempts("o") if call["attempt"] == 1]
-    assert {(c["error_class"], c["cost_usd"]) for c in first} == {("interrupted", 0.0)}
-    assert run.manifest["cost_is_lower_bound"] is False
-    whole(lab, run)
-
-
-def test_killed_while_it_waits_a_run_goes_on_with_the_batch_it_has(lab):
-    lay(lab, "openai/a", "openai/b")
-    batches = lab.server.batches
-    batches.hold = True
-    process = begun(lab)
-    lab.wait_for(lambda: sum(made.polls > 0 for made in batches.made) == 2, process)
-    killed(process)
-    batches.hold = False
-    run = lab.resumed()
-    assert len(batches.made) == 2
-    whole(lab, run)
-
-
-def test_the_file_of_batches_may_be_torn(lab):
-    lay(lab, "openai/o")
-    run = lab.judged(*WORDS, "--batch")
-    file = run.path / "batches.jsonl"
-    file.write_bytes(file.read_bytes()[:-40])
-    assert lab.here("verify", "runs/run").code == 5
-    run = lab.resumed()
-    assert len(lab.server.batches.made) == 1
-    whole(lab, run)
-
-
-# -- Ctrl-C, cancelling, going over to live ---------------------------------------------------------
-
-
-def test_ctrl_c_leaves_the_batch_with_the_provider_and_a_resume_fetches_it(lab):
-    lay(lab, "openai/o")
-    batches = lab.server.batches
-    batches.hold = True
-    process = begun(lab)
-    lab.wait_for(lambda: any(made.polls for made in batches.made), process)
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=30)
-    assert process.returncode == 130, err
-    assert "1 batch of 6 rows stays with the provider: `clash resume runs/run` fetches it" in err
-    assert not any("cancel" in request for request in batches.requests)
-    run = lab.folder()
-    assert run.lines("judgments") == []
-    assert run.manifest["status"] in ("partial", "failed")
-    assert run.manifest["cost_is_lower_bound"] is True
-    assert lab.here("verify", "runs/run").code == 0
-    batches.hold = False
-    run = lab.resumed()
-    assert len(batches.made) == 1
-    assert run.manifest["cost_is_lower_bound"] is False
-    whole(lab, run)
-
-
-@pytest.fixture
-def waiting(lab: Lab) -> Lab:
-    """A run that was killed while its batches were on."""
-    lay(lab, "openai/a", "openai/b")
-    lab.server.batches.hold = True
-    process = begun(lab)
-    lab.wait_for(lambda: sum(m.polls > 0 for m in lab.server.batches.made) == 2, process)
-    killed(process)
-    return lab
-
-
-def test_cancelled_batches_keep_the_rows_that_are_through(waiting):
-    lab, batches = waiting, waiting.server.batches
-    done = lab.here("resume", "runs/run", "--cancel-batches")
-    assert done.code == 3, done.err
-    assert "batches were cancelled" in done.err or "incomplete" in done.err
-    assert {made.ended for made in batches.made} == {"cancelled"}
-    run = lab.folder()
-    assert len(run.answered()) == 6
-    failed = [call for call in run.lines("calls") if call["outcome"] == "error"]
-    assert {(c["error_class"], c["cost_usd"]) for c in failed} == {("interrupted", 0.0)}
-    assert len(batches.made) == 2
-    assert lab.here("verify", "runs/run").code == 0
-
-    run = lab.resumed("--live")
-    assert len(batches.made) == 2
-    assert sorted(c["attempt"] for c in run.lines("calls") if c["outcome"] == "ok") == (
-        [1] * 6 + [2] * 6
-    )
-    whole(lab, run)
-
-
-def test_a_run_that_goes_on_live_still_fetches_what_was_handed_in(waiting):
-    lab, batches = waiting, waiting.server.batches
-    batches.hold = False
-    run = lab.resumed("--live")
-    assert len(batches.made) == 2
-    assert len(lab.server.calls) == 12
     whole(lab, run)
 
 

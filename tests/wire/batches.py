@@ -18,7 +18,7 @@ import itertools
 import json
 import re
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
@@ -108,7 +108,7 @@ class Batches:
         if wrong is not None and wrong[2] == STALLED:
             await asyncio.sleep(60)
         if wrong is not None and isinstance(wrong[2], int):
-            asked = vendors.Asked(vendor, "batch", "", "", [], None, False, None, False, False, {})
+            asked = replace(_NOTHING, vendor=vendor)
             await line.json(wrong[2], vendors.error(asked, wrong[2], "it did not work"))
             return
         speaks = {"openai": self._openai, "anthropic": self._anthropic, "google": self._google}
@@ -342,6 +342,9 @@ class Batches:
         return {"name": made.id, "metadata": about, "done": made.ended is not None}
 
 
+_NOTHING = vendors.Asked("anthropic", "batch", "", "", [], None, False, None, False, False, {})
+
+
 def _anthropic_row(row: Row) -> dict[str, Any]:
     match row.fate:
         case "answered":
@@ -351,12 +354,7 @@ def _anthropic_row(row: Row) -> dict[str, Any]:
         case "cancelled":
             result = {"type": "canceled"}
         case _:
-            kind = "invalid_request_error" if row.fate == "400" else "api_error"
-            error = row.answer or {
-                "type": "error",
-                "error": {"type": kind, "message": "it did not work"},
-                "request_id": "req_b",
-            }
+            error = row.answer or vendors.error(_NOTHING, int(row.fate), "it did not work")
             result = {"type": "errored", "error": error}
     return {"custom_id": row.key, "result": result}
 

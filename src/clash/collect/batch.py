@@ -123,7 +123,6 @@ class BatchCaller(Caller):
                 raise Interrupted(self.refused)
             if self._new == "live" or not batched(ask.ref, ask.request):
                 return await super()._attempt(ask, line)
-        begun()
         request = replace(ask.request, stream=False, item_id=ask.item_id, judge=ask.judge)
         provider = self._provider(ask.ref, line)
         if place is None:
@@ -142,6 +141,7 @@ class BatchCaller(Caller):
 
     def _taken_up(self, ask: Ask, place: Place, request: Request, provider: BatchProvider) -> None:
         """A place in a batch of an earlier process, waited for by this one."""
+        begun()
         if place.batch is not None:
             self._desk.take_up(place.batch, provider)
         place.row = provider.row(request, place.key)
@@ -173,6 +173,7 @@ class BatchCaller(Caller):
         if reserved is None:
             raise Interrupted(str(self._stop.reason))
         place.reserved = reserved
+        begun()
         self._desk.bring(place, provider)
         with self._stop.wakes():
             await place.handed.wait()

@@ -46,7 +46,10 @@ T = TypeVar("T")
 QUIET_S = 0.25
 """A model that nobody has asked anything for so long has been asked all there is for now."""
 SLOWER = 1.5
+"""How much longer each wait for a batch is than the one before it."""
 SLOWEST = 20
+"""The longest wait, in first ones."""
+_SERVER_ERROR = 500
 _UNIFORM = random.SystemRandom().uniform
 
 
@@ -80,6 +83,7 @@ class Desk:
         self._sizes = {batch.batch: len(batch.rows) for batch in folder.batches()}
         self._waiting: defaultdict[BatchProvider, list[Place]] = defaultdict(list)
         self._counts: defaultdict[str, dict[str, int]] = defaultdict(dict)
+        self._turns: defaultdict[str, anyio.Lock] = defaultdict(anyio.Lock)
         self._tasks: TaskGroup | None = None
 
     def start(self, tasks: TaskGroup) -> None:
@@ -95,6 +99,7 @@ class Desk:
 
     def take_back(self, place: Place, provider: BatchProvider) -> None:
         """Take a question back that has not been handed in."""
+        place.taken_back = True
         if place in self._waiting[provider]:
             self._waiting[provider].remove(place)
 
@@ -111,15 +116,16 @@ class Desk:
         lot = place.batch
         if lot is None:
             return
+        lot.open -= 1
         lot.answered += answered
         lot.failed += not answered
         if not lot.open:
             self._folder.append(lot.line("ended"))
 
-    def _begin(self, work: Callable[[T], Coroutine[Any, Any, None]], about: T) -> None:
+    def _begin(self, work: Callable[..., Coroutine[Any, Any, None]], *about: object) -> None:
         if self._tasks is None:
             raise AssertionError("a desk works within a task group")
-        self._tasks.start_soon(work, about)
+        self._tasks.start_soon(work, *about)
 
     # -- gathering ------------------------------------------------------------------------------
 
@@ -130,9 +136,8 @@ class Desk:
             seen = len(self._waiting[provider])
             await anyio.sleep(QUIET_S)
         places = self._waiting.pop(provider, [])
-        if not self._stop:
-            for part in _split(places, provider):
-                self._begin(self._carry, self._written_down(part, provider))
+        for part in _split(places, provider):
+            self._begin(self._hand_in, part, provider)
 
     def _written_down(self, places: Sequence[Place], provider: BatchProvider) -> HandedIn:
         """A batch that is about to be handed in, with what it may cost."""
@@ -143,6 +148,7 @@ class Desk:
             refused=list(provider.ladder.refused),
             began=now(),
             provider=provider,
+            open=len(places),
         )
         self._sizes[lot.mark] = len(places)
         for place in places:
@@ -176,7 +182,7 @@ class Desk:
         """See a batch to its end, whatever that is."""
         try:
             if lot.provider_id is None:
-                await (self._found_again(lot) if lot.earlier else self._hand_in(lot))
+                await self._find(lot)
             if lot.provider_id is None:
                 self._never_was(lot)
                 return
@@ -190,26 +196,39 @@ class Desk:
         finally:
             lot.told.set()
 
-    async def _hand_in(self, lot: HandedIn) -> None:
-        await anyio.to_thread.run_sync(self._folder.sync)
-        rows = [place.row for place in lot.places.values() if place.row is not None]
-        tried = False
-
-        async def once() -> None:
-            nonlocal tried
-            again, tried = tried, True
-            # An attempt whose answer was lost may have come to its end over there.
-            found = await self._of(lot).find(self._told(lot)) if again else None
-            with anyio.CancelScope(shield=True):
-                self._has_id(lot, found or await self._of(lot).submit(self._told(lot), rows))
-
-        await self._patiently(once)
+    async def _hand_in(self, places: Sequence[Place], provider: BatchProvider) -> None:
+        # One at a time: only then is there no other that one whose answer was lost could be.
+        async with self._turns[provider.account]:
+            places = [place for place in places if not place.taken_back]
+            if self._stop or not places:
+                return
+            lot = self._written_down(places, provider)
+            await anyio.to_thread.run_sync(self._folder.sync)
+            try:
+                await self._patiently(lambda: self._try_to_hand_in(lot))
+            except ProviderError as error:
+                self._give_up(lot, error)
+                return
         self._tell(lot, 0)
+        await self._carry(lot)
 
-    async def _found_again(self, lot: HandedIn) -> None:
-        found = await self._patiently(lambda: self._of(lot).find(self._told(lot)))
-        if found is not None:
-            self._has_id(lot, found)
+    async def _try_to_hand_in(self, lot: HandedIn) -> None:
+        provider, told = self._of(lot), self._told(lot)
+        # An attempt whose answer was lost may have come to its end over there.
+        found = await provider.find(told) if lot.perhaps else None
+        rows = [place.row for place in lot.places.values() if place.row is not None]
+        try:
+            with anyio.CancelScope(shield=True):
+                self._has_id(lot, found or await provider.submit(told, rows))
+        except ProviderError as error:
+            lot.perhaps |= error.maybe_billed or (error.status or 0) >= _SERVER_ERROR
+            raise
+
+    async def _find(self, lot: HandedIn) -> None:
+        async with self._turns[self._of(lot).account]:
+            found = await self._patiently(lambda: self._of(lot).find(self._told(lot)))
+            if found is not None:
+                self._has_id(lot, found)
 
     def _has_id(self, lot: HandedIn, provider_id: str) -> None:
         lot.provider_id = provider_id
@@ -272,7 +291,7 @@ class Desk:
 
     def _give_up(self, lot: HandedIn, error: ProviderError) -> None:
         """Say to all why there will be nothing now."""
-        left = lot.earlier or lot.provider_id is not None or error.maybe_billed
+        left = lot.perhaps or lot.provider_id is not None
         lot.outcome = None if left else "refused"
         for place in lot.places.values():
             place.settle(Left(error) if left else _again(error))

@@ -12,7 +12,7 @@ from clash.records import Batch, BatchRow
 from clash.store.manifest import now
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from clash.errors import ProviderError
     from clash.providers.batch import BatchProvider, Result, Row
@@ -35,6 +35,7 @@ class Place:
         key: what the provider knows it by.
         row: the question as a row; null while nobody has asked it in this process.
         reserved: the money that is set aside for it.
+        taken_back: nobody waits for it any more.
         handed: it is being handed in, and no longer to be taken back.
         came: ``found`` is there.
         found: what became of it.
@@ -46,6 +47,7 @@ class Place:
     key: str = ""
     row: Row | None = None
     reserved: Decimal = Decimal(0)
+    taken_back: bool = False
     handed: anyio.Event = field(default_factory=anyio.Event)
     came: anyio.Event = field(default_factory=anyio.Event)
     found: Result | ProviderError | Left | None = None
@@ -66,7 +68,9 @@ class HandedIn:
         places: by the key that the provider knows a row by.
         provider: null while nobody has asked for it in this process.
         provider_id: the provider's name of it; null where that is not known (yet).
+        perhaps: the provider may have it, whether or not it said so.
         earlier: an earlier process began to hand it in.
+        open: places whose calls are not on record.
         answered: places with an answer on record, and ``failed`` those with a failure.
         outcome: how it ended, in the provider's word.
         told: the provider knows that it is to cancel it, or that need not be.
@@ -79,16 +83,13 @@ class HandedIn:
     began: str
     provider: BatchProvider | None = None
     provider_id: str | None = None
+    perhaps: bool = False
     earlier: bool = False
+    open: int = 0
     answered: int = 0
     failed: int = 0
     outcome: str | None = None
     told: anyio.Event = field(default_factory=anyio.Event)
-
-    @property
-    def open(self) -> int:
-        """Places whose calls are not on record yet."""
-        return len(self.places) - self.answered - self.failed
 
     def line(self, state: str, rows: Sequence[BatchRow] = ()) -> Batch:
         """Its record."""
@@ -109,13 +110,13 @@ class HandedIn:
 
 
 def under_way(
-    folder: RunFolder, made: Container[tuple[str, int]], held: Mapping[tuple[str, int], float]
+    folder: RunFolder, made: Mapping[tuple[str, int], bool], held: Mapping[tuple[str, int], float]
 ) -> list[HandedIn]:
     """The batches that an earlier process handed in, or may have, and did not see to the end.
 
     Args:
         folder: the run.
-        made: call and attempt of every call on record.
+        made: of every call on record and its attempt, whether it was answered.
         held: what is set aside for each call and attempt, in dollars.
     """
     found = []
@@ -133,8 +134,20 @@ def under_way(
             for row in batch.rows
             if (row.call_id, row.attempt) not in made
         }
-        lot = HandedIn(batch.batch, batch.model, places, batch.refused, batch.time)
-        lot.provider_id, lot.earlier = batch.provider_id, True
+        ends = [made.get((row.call_id, row.attempt)) for row in batch.rows]
+        lot = HandedIn(
+            batch.batch,
+            batch.model,
+            places,
+            batch.refused,
+            batch.time,
+            provider_id=batch.provider_id,
+            perhaps=True,
+            earlier=True,
+            open=len(places),
+            answered=ends.count(True),
+            failed=ends.count(False),
+        )
         for place in places.values():
             place.batch = lot
             place.handed.set()

@@ -179,12 +179,12 @@ def _past(plan: Plan, folder: RunWriter) -> _Past:
     budget = Budget(Decimal(repr(limit)) if limit is not None else None)
     calls: dict[str, Call] = {}
     tried: dict[str, int] = {}
-    seen = set()
+    seen: dict[tuple[str, int], bool] = {}
     for call in folder.calls():
         # The raw answers are the bulk of the file, and nothing needs them again.
         calls[call.call_id] = call.model_copy(update={"request": None, "response": None})
         tried[call.call_id] = max(call.attempt, tried.get(call.call_id, 0))
-        seen.add((call.call_id, call.attempt))
+        seen[call.call_id, call.attempt] = call.outcome != "error"
         cost = call.cost_usd if call.cost_usd is not None else call.cost_bound_usd
         budget.book(Decimal(repr(cost or 0.0)), exact=call.cost_usd is not None)
     lost: dict[tuple[str, int], float] = {}
@@ -204,13 +204,18 @@ def _past(plan: Plan, folder: RunWriter) -> _Past:
 
 
 def _under_way(
-    folder: RunWriter, seen: set[tuple[str, int]], held: Mapping[tuple[str, int], float]
+    folder: RunWriter, seen: Mapping[tuple[str, int], bool], held: Mapping[tuple[str, int], float]
 ) -> list[HandedIn]:
+    """Batches that an answer may yet come of; one whose calls are all on record has ended."""
     if not (folder.path / layout.BATCHES).exists():
         return []
     from clash.collect.batch_places import under_way
 
-    return under_way(folder, seen, held)
+    found = under_way(folder, seen, held)
+    for batch in found:
+        if not batch.open:
+            folder.append(batch.line("ended"))
+    return [batch for batch in found if batch.open]
 
 
 # -- responses and criteria ---------------------------------------------------------------------

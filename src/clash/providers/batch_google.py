@@ -14,7 +14,8 @@ from clash.providers.payload import clean
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
 
-    from clash.config import Options
+    from clash.config import Limits, ModelRef
+    from clash.providers.accounts import Account
     from clash.providers.base import Request
     from clash.providers.batch import Lot, Row
     from clash.providers.dialects.common import Dialect
@@ -35,19 +36,25 @@ class GoogleBatches(BatchProvider, Google):
     most_rows = 50_000
     most_bytes = 18_000_000
 
+    def __init__(self, ref: ModelRef, account: Account, limits: Limits) -> None:
+        super().__init__(ref, account, limits)
+        # Batches are a matter of v1beta, whatever single questions are asked by.
+        self._ladder.refuse("stable_api")
+
     @property
     def _at(self) -> dict[str, Any]:
-        return {"http_options": types.HttpOptions(api_version=_version(self._ref.options))}
+        version = self._ref.options.api_version or "v1beta"
+        return {"http_options": types.HttpOptions(api_version=version)}
 
     def _target(self, request: Request, sent: Sent, dialect: Dialect) -> str:  # noqa: ARG002 - there is one dialect
-        return f"/{_version(request.options)}/models/{sent.body['model']}:generateContent"
+        return f"/{sent.body['api_version']}/models/{sent.body['model']}:generateContent"
 
     async def _submit(self, lot: Lot, rows: Sequence[Row]) -> str:
         first = rows[0]
         config: dict[str, Any] = {
             "display_name": _name(lot),
             "http_options": types.HttpOptions(
-                api_version=_version(first.request.options),
+                api_version=first.sent.body["api_version"],
                 headers=dict(first.request.options.headers) or None,
             ),
         }
@@ -95,11 +102,6 @@ class GoogleBatches(BatchProvider, Google):
     async def _job(self, batch_id: str) -> Any:  # noqa: ANN401 - the SDK's BatchJob
         batches: Any = self._client().aio.batches
         return await batches.get(name=batch_id, config=self._at)
-
-
-def _version(options: Options) -> str:
-    """Batches are a matter of the newer API, whatever single questions are asked by."""
-    return options.api_version or "v1beta"
 
 
 def _name(lot: Lot) -> str:

@@ -1,0 +1,303 @@
+"""The batch APIs, by the real SDKs over the loopback: handed in, looked after, found, read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from clash.config import Limits, ModelRef, Options
+from clash.errors import ProviderError
+from clash.providers import batched
+from clash.providers.batch import Lot, Progress, Result, never_came, open_batches
+from clash.providers.failures import Failure
+from wire.asking import SCHEMA, Asker, run
+from wire.batches import LOST
+
+KINDS = ("openai", "responses", "anthropic", "google")
+VENDORS = ("openai", "anthropic", "google")
+SUBMIT = {"openai": "/batches", "anthropic": "/batches", "google": ":batchGenerateContent"}
+
+
+@dataclass
+class Desk:
+    """One model of the loopback server, asked in batches."""
+
+    asker: Asker
+
+    def lot(self, rows: int, **more: Any) -> Lot:
+        return Lot("mark", "run", rows, datetime.now(UTC), **more)
+
+    async def _with(self, work: Any) -> Any:
+        opened = open_batches(
+            self.asker.ref(),
+            self.asker.server.environ(),
+            Limits(timeout_s=5, connect_timeout_s=2),
+        )
+        try:
+            return await work(opened)
+        finally:
+            await opened.aclose()
+
+    def do(self, work: Any) -> Any:
+        return run(self._with(work))
+
+    def handed_in(self, n: int = 2, **changed: Any) -> str:
+        """``n`` rows, handed in; the vendor's id."""
+
+        async def work(api: Any) -> str:
+            rows = [api.row(self.asker.request(**changed), f"judge-{i}-mark") for i in range(n)]
+            return await api.submit(self.lot(n), rows)
+
+        return self.do(work)
+
+    def asked(self, n: int = 2, **changed: Any) -> dict[str, Any]:
+        """``n`` rows, asked and read: a reply or an error for each key."""
+
+        async def work(api: Any) -> dict[str, Any]:
+            rows = {
+                f"judge-{i}-mark": api.row(self.asker.request(**changed), f"judge-{i}-mark")
+                for i in range(n)
+            }
+            batch = await api.submit(self.lot(n), list(rows.values()))
+            assert (await api.poll(batch)).ended
+            found: dict[str, Result] = {}
+            await api.fetch(batch, lambda result: found.update({result.key: result}))
+            replies: dict[str, Any] = {}
+            for key, result in found.items():
+                try:
+                    replies[key] = api.read(rows[key], result)
+                except ProviderError as error:
+                    replies[key] = error
+            return replies
+
+        return self.do(work)
+
+
+@pytest.fixture
+def desk(server):
+    def of(kind: str, **options: Any) -> Desk:
+        return Desk(Asker(server, kind, f"batch-{kind}", options=options))
+
+    return of
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("schema", [None, SCHEMA])
+def test_a_row_is_read_as_the_same_question_is_live(desk, kind, schema):
+    one = desk(kind)
+    live = one.asker.reply(schema=schema)
+    replies = one.asked(3, schema=schema)
+    assert set(replies) == {f"judge-{i}-mark" for i in range(3)}
+    for reply in replies.values():
+        for name in ("text", "outcome", "finish_reason", "tokens", "served_model", "degraded"):
+            assert getattr(reply, name) == getattr(live, name)
+        if kind != "google":  # its SDK makes the body of a live call; a batch has its arguments
+            sent, asked = (dict(r.request["body"]) for r in (reply, live))
+            assert not sent.pop("stream", False)
+            asked.pop("stream", None)
+            assert sent == asked
+    assert all(row.fate == "answered" for row in one.asker.server.batches.rows())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_answer_that_is_none_is_read_as_what_it_is(desk, kind):
+    one = desk(kind)
+    cut = one.asked(1, max_tokens=16, schema=None)["judge-0-mark"]
+    assert cut.outcome in ("ok", "truncated")
+    one.asker.server.conduct(one.asker.model, answer=lambda _: "")
+    empty = one.asked(1)["judge-0-mark"]
+    one.asker.server.conduct(one.asker.model)
+    assert empty.outcome == "empty"
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+@pytest.mark.parametrize(
+    ("status", "error_class", "action"),
+    [("400", "bad_request", "fail"), ("404", "not_found", "stop"), ("500", "server", "retry")],
+)
+def test_the_error_of_a_row_means_what_it_means_live(desk, vendor, status, error_class, action):
+    one = desk(vendor)
+    one.asker.server.batches.fate = lambda n: status if n == 1 else "answered"
+    replies = one.asked(2)
+    assert replies["judge-0-mark"].outcome == "ok"
+    error = replies["judge-1-mark"]
+    assert isinstance(error, ProviderError)
+    assert (error.error_class, error.action) == (error_class, action)
+    assert not error.maybe_billed
+    assert error.request is not None
+    assert error.response is not None
+
+
+@pytest.mark.parametrize("vendor", ["openai", "anthropic"])
+@pytest.mark.parametrize(
+    ("fate", "error_class"), [("expired", "timeout"), ("cancelled", "interrupted")]
+)
+def test_a_row_that_was_never_asked_says_so_and_costs_nothing(desk, vendor, fate, error_class):
+    one = desk(vendor)
+    one.asker.server.batches.fate = lambda n: fate
+    error = one.asked(1)["judge-0-mark"]
+    assert (error.error_class, error.action, error.maybe_billed) == (error_class, "fail", False)
+
+
+def test_what_a_batch_has_nothing_of_is_known_by_how_it_ended():
+    def kind(outcome: str, failure: Failure | None = None) -> tuple[str, bool]:
+        found = never_came(Progress(True, outcome, failure=failure))
+        return found.error_class, found.maybe_billed
+
+    assert kind("expired") == kind("EXPIRED") == kind("ended, some expired") == ("timeout", False)
+    assert kind("cancelled") == kind("CANCELLED") == ("interrupted", False)
+    # Asked or not, nobody can know: it counts as paid.
+    assert kind("completed") == kind("PARTIALLY_SUCCEEDED") == ("bad_payload", True)
+    assert kind("failed", Failure("not_found", "stop", "no model")) == ("not_found", False)
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_a_batch_whose_answer_was_lost_is_found(desk, vendor):
+    one = desk(vendor)
+    batches = one.asker.server.batches
+    assert one.do(lambda api: api.find(one.lot(2))) is None
+    batches.trouble("POST", SUBMIT[vendor], LOST)
+    with pytest.raises(ProviderError) as lost:
+        one.handed_in(2)
+    assert lost.value.maybe_billed
+    (made,) = batches.made
+    assert one.do(lambda api: api.find(one.lot(2))) == made.id
+
+
+@pytest.mark.parametrize("vendor", ["openai", "google"])
+def test_a_batch_is_found_by_our_name_for_it(desk, vendor):
+    one = desk(vendor)
+    one.handed_in(2)
+    other = replace(one.lot(2), mark="other")
+    assert one.do(lambda api: api.find(other)) is None
+
+
+def test_anthropic_knows_no_name_so_a_batch_is_found_by_size_and_moment(desk):
+    one = desk("anthropic")
+    made = one.handed_in(3)
+    known = one.handed_in(2)
+
+    def found(lot: Lot) -> str | None:
+        return one.do(lambda api: api.find(lot))
+
+    assert found(one.lot(3)) == made
+    assert found(one.lot(4)) is None
+    assert found(one.lot(2, known=frozenset({known}))) is None
+    late = replace(one.lot(3), began=datetime.now(UTC) + timedelta(hours=1))
+    assert found(late) is None
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_a_batch_is_looked_after_until_it_ends(desk, vendor):
+    one = desk(vendor)
+    one.asker.server.batches.polls = 2
+    batch = one.handed_in(4)
+    first, second = (one.do(lambda api: api.poll(batch)) for _ in range(2))
+    assert (first.ended, first.done) == (False, 0)
+    assert (second.ended, second.done, second.failure) == (True, 4, None)
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_a_cancelled_batch_has_ended_and_can_be_cancelled_again(desk, vendor):
+    one = desk(vendor)
+    one.asker.server.batches.hold = True
+    batch = one.handed_in(4)
+    for _ in range(2):
+        one.do(lambda api: api.cancel(batch))
+    progress = one.do(lambda api: api.poll(batch))
+    assert progress.ended
+    assert never_came(progress).error_class == "interrupted"
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+@pytest.mark.parametrize(("status", "action"), [(401, "stop"), (429, "retry"), (503, "retry")])
+def test_what_the_batch_api_answers_is_classified_like_any_answer(desk, vendor, status, action):
+    one = desk(vendor)
+    one.asker.server.batches.trouble("POST", SUBMIT[vendor], status)
+    with pytest.raises(ProviderError) as refused:
+        one.handed_in()
+    assert refused.value.action == action
+    assert not refused.value.maybe_billed
+    assert one.asker.server.keys[vendor] not in str(refused.value)
+
+
+def test_openai_tells_why_it_refused_a_file(desk):
+    one = desk("openai")
+    batches = one.asker.server.batches
+    for code, message, error_class in (
+        ("model_not_found", "The model does not exist", "not_found"),
+        ("token_limit_exceeded", "Enqueued token limit reached for m", "rate_limit"),
+        ("invalid_json_line", "This line is no JSON", "bad_request"),
+    ):
+        error = {"code": code, "message": message, "line": 3, "param": None}
+        batches.refuse = {"object": "list", "data": [error]}
+        batch = one.handed_in()
+        failure = one.do(lambda api, batch=batch: api.poll(batch)).failure
+        assert failure.error_class == error_class
+        assert message in failure.message
+        assert "line 3" in failure.message
+
+
+def test_files_do_not_stay_with_openai_for_ever(desk, monkeypatch):
+    sent: list[bytes] = []
+    one = desk("openai")
+    serve = one.asker.server.batches._openai
+    monkeypatch.setattr(
+        one.asker.server.batches,
+        "_openai",
+        lambda method, path, query, data, line: (
+            sent.append(data) or serve(method, path, query, data, line)
+        ),
+    )
+    one.handed_in()
+    assert b"expires_after" in sent[0]
+    assert b"output_expires_after" in sent[1]
+
+
+def test_a_temperature_is_sent_to_anthropic_under_the_version_that_knows_it(desk):
+    plain, warm = desk("anthropic"), desk("anthropic", temperature=0.3)
+
+    def target(one: Desk) -> str:
+        async def work(api: Any) -> str:
+            return api.row(one.asker.request()).target
+
+        return one.do(work)
+
+    assert target(plain) == "/v1/messages"
+    assert target(warm) == "/v1/messages 2023-06-01"  # so the two are never in one batch
+    assert warm.asked(1)["judge-0-mark"].outcome == "ok"
+
+
+def test_headers_of_ones_own_part_batches_too(desk):
+    one = desk("openai", headers={"X-Team": "blue"})
+
+    async def work(api: Any) -> str:
+        return api.row(one.asker.request()).target
+
+    assert one.do(work) == '/chat/completions {"X-Team": "blue"}'
+    reply = one.asked(1)["judge-0-mark"]
+    assert reply.request["headers"] == {"X-Team": "blue"}
+    assert reply.request["url"].endswith("/openai/v1/chat/completions")
+
+
+def test_which_questions_can_go_into_a_batch(desk):
+    request = desk("google").asker.request()
+    extra = replace(request, options=Options(extra={"safetySettings": []}))
+    can = {v: batched(ModelRef(model=f"{v}/m"), request) for v in ("openrouter", *VENDORS)}
+    assert can == {"openrouter": False, "openai": True, "anthropic": True, "google": True}
+    assert not batched(ModelRef(model="google/m"), extra)
+    assert batched(ModelRef(model="openai/m"), extra)
+    assert not batched(ModelRef(model="replay/openai/m"), request)
+
+
+def test_a_row_that_no_file_can_hold_is_refused(desk):
+    one = desk("openai")
+
+    async def work(api: Any) -> None:
+        api.row(one.asker.request(system="\ud800"))
+
+    with pytest.raises(ProviderError, match="no text may hold"):
+        one.do(work)
