@@ -315,7 +315,7 @@
 
   (async () => {
     index = JSON.parse(await inflate($("index").textContent));
-    if ($("beside").textContent) beside = JSON.parse(await inflate($("beside").textContent));
+    if ($("beside")) beside = JSON.parse(await inflate($("beside").textContent));
     restore();
     document.body.dataset.ready = "yes";
   })();
