@@ -118,9 +118,7 @@ class _Capped(httpx2.AsyncByteStream):
         await self._stream.aclose()
 
 
-def open_client(
-    account: Account, limits: Limits, longest: int = MAX_BYTES
-) -> httpx2.AsyncClient:
+def open_client(account: Account, limits: Limits, longest: int = MAX_BYTES) -> httpx2.AsyncClient:
     """The client of one account. It belongs to us: no SDK may close it."""
     return httpx2.AsyncClient(
         transport=Shards(account.base_url, longest=longest),
