@@ -52,6 +52,29 @@ def test_good_judges_weigh_more_than_majority_lets_them():
     assert found.result("auto").score.accuracy > found.result("majority").score.accuracy
 
 
+def test_couplings_say_how_they_were_held():
+    """A ridge that is given, and one that held-out likelihood chooses; both are shown."""
+    votes = encode(simulated(300))
+    fixed = aggregate(votes, ["ising-shared"], ridge=0.1).result("ising-shared")
+    chosen = aggregate(votes, ["ising-shared"], ridge="held-out").result("ising-shared")
+    assert "linear vote (equation 3); exact likelihood, L2 of 0.1" in fixed.notes[0]
+    assert "best held-out likelihood (0.3: -" in chosen.notes[0]
+    assert fixed.converged
+    assert chosen.converged
+
+
+def test_couplings_of_many_judges_are_by_pseudo_likelihood():
+    votes = encode(simulated(400, (0.8,) * 16))
+    found = aggregate(votes, ["ising-shared", "ising-class"], ridge="held-out")
+    for name, form in (("ising-shared", "linear"), ("ising-class", "quadratic")):
+        result = found.result(name)
+        assert result.status == "ok"
+        assert form in result.notes[0]
+        assert "16 judges being too many to enumerate" in result.notes[0]
+        assert result.log_likelihood is None
+        assert result.score.accuracy > 0.9
+
+
 def test_the_json_has_the_keys_of_the_contract_and_no_figures_without_labels():
     shown = as_json(aggregate(encode(simulated(label=False)), ["majority", "dawid-skene"]))
     assert {"n_items", "n_judges", "selected", "reason", "methods"} <= set(shown)

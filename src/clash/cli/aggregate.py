@@ -11,7 +11,7 @@ from clash.cli.common import AsJson, Seed
 from clash.cli.voting import Decisive, Judges, Presentation, Subset, VotesArgument
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from clash.analysis.aggregation import Aggregation
     from clash.analysis.calibration.votes import OnVotes
@@ -60,6 +60,14 @@ def aggregate(
             "--weights",
             help="Of the judges, in rankings and the weighted majority: `panel`, `equal`,"
             " `discrimination`, `one-coin`, or a file of judge and weight.",
+        ),
+    ] = None,
+    ridge: Annotated[
+        str | None,
+        typer.Option(
+            "--ridge",
+            help="L2 on the couplings of the Ising models, as a share of the items (0.01), or"
+            " `held-out` to choose it by held-out likelihood.",
         ),
     ] = None,
     bootstrap: Annotated[
@@ -111,6 +119,7 @@ def aggregate(
             "--threshold": threshold is not None,
             "--calibrator": calibrator is not None,
             "--max-risk": max_risk is not None,
+            "--ridge": ridge is not None,
         },
         {"--bootstrap": bootstrap is not None},
         weights,
@@ -132,6 +141,7 @@ def aggregate(
             use_labels=use_labels,
             threshold=threshold,
             weights=worth,
+            ridge=_ridge(ridge, asked.items),
         )
     if named is not None and asked.rankings:
         from clash.analysis.rankings import REPLICATES, rank
@@ -148,6 +158,31 @@ def aggregate(
         _print_json(source, runs, asked, shown, written)
     else:
         _print(asked, shown, written)
+
+
+def _ridge(text: str | None, methods: Sequence[str]) -> Any:  # noqa: ANN401 - a number or the Literal
+    """The ridge that was asked for.
+
+    Raises:
+        ConfigError: neither a positive number nor ``held-out``, or no method that reads it.
+    """
+    from clash.analysis.aggregation.coupled import DEFAULT_RIDGE, FORMS
+    from clash.errors import ConfigError
+
+    if text is None:
+        return DEFAULT_RIDGE
+    if not set(methods) & set(FORMS):
+        mend = f"name one of {', '.join(FORMS)}"
+        raise ConfigError("no method named here reads it", field="--ridge", mend=mend)
+    if text == "held-out":
+        return text
+    try:
+        share = float(text)
+    except ValueError:
+        share = 0.0
+    if not 0 < share < float("inf"):
+        raise ConfigError(f"no ridge {text!r}", field="--ridge", mend="0.01, or held-out")
+    return share
 
 
 @dataclass

@@ -80,9 +80,9 @@ def table(found: Aggregation) -> Table:
         "log-loss, Brier and ECE over labels that are a side; a tied verdict earns half",
         *found.notes,
         *(
-            f"{r.method} refused: {n}"
+            f"{r.method} refused: {n}" if r.status == "refused" else f"{r.method}: {n}"
             for r in found.methods
-            if r.status == "refused"
+            if r.method != "auto"  # what it warns of is said below the table
             for n in r.notes
         ),
     ]

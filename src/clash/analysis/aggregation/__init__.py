@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from clash.analysis.aggregation import outcomes
+from clash.analysis.aggregation.coupled import DEFAULT_RIDGE, Ridging
 from clash.analysis.aggregation.methods import Fitted, Rule, attempt, known_methods, rule
 from clash.analysis.aggregation.table import Copies, Table
 from clash.errors import ConfigError, StatisticsError
@@ -129,6 +130,7 @@ def aggregate(
     use_labels: bool = False,
     threshold: float | None = None,
     weights: Floats | None = None,
+    ridge: Ridging = DEFAULT_RIDGE,
 ) -> Aggregation:
     """Run every method on the same votes.
 
@@ -145,6 +147,8 @@ def aggregate(
             of the range that occurs.
         weights: (J,), of the judges in the weighted majority; by default those that the one-coin
             model implies.
+        ridge: L2 on the couplings of the Ising models, as a share of the items; ``held-out``
+            chooses it by held-out likelihood.
 
     Raises:
         ConfigError: an unknown method.
@@ -153,7 +157,7 @@ def aggregate(
     names = list(dict.fromkeys([*methods, "majority"]))
     _known(names)
     table = Table.of(votes, threshold, ties, use_labels=use_labels, copies=copies)
-    rules = {name: rule(name, table, seed, weights) for name in names}
+    rules = {name: rule(name, table, seed, weights, ridge) for name in names}
     fits = {name: attempt(name, rules[name], table.patterns()) for name in names}
     honest = {name: _cross_fitted(rules[name], table, fits[name], seed) for name in names}
     chosen = fits["auto"] if "auto" in fits else fits[names[0]]
@@ -264,7 +268,7 @@ def _result(
         temperature=fit.temperature,
         disagrees=int((verdict != _verdict(_share(table), table)).sum()),
         score=_score(honest, reference, table, own=fitted.method != "majority"),
-        notes=fitted.warnings,
+        notes=(*fitted.notes, *fitted.warnings),
     )
 
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from clash.analysis.aggregation.coupled import DEFAULT_RIDGE, FORMS, Ridging, coupled
 from clash.errors import StatisticsError
 from clash.stats.latent.auto import select
 from clash.stats.latent.dawid_skene import DawidSkene, dawid_skene, one_coin, position_bias
 from clash.stats.latent.factor import factor, factor_family
 from clash.stats.latent.factor_laplace import factor_laplace
 from clash.stats.latent.fit import LatentFit, log_odds, sigmoid
-from clash.stats.latent.ising import ising_class, ising_family, ising_shared
 from clash.stats.latent.majority import majority, weighted_majority
 from clash.stats.latent.patterns import TIE, Patterns
 from clash.stats.latent.temper import blend, temper, temperature
@@ -38,7 +38,9 @@ FAMILIES = ("ising-family", "factor-family")
 
 def known_methods() -> list[str]:
     """The names that ``--method`` takes."""
-    return ["auto", *_fitters(None), POSITION, WEIGHTED, BORDA]
+    plain = list(_fitters(None))
+    at = plain.index("factor")
+    return ["auto", *plain[:at], *FORMS, *plain[at:], POSITION, WEIGHTED, BORDA]
 
 
 def _fitters(families: Sequence[object] | None) -> dict[str, Fitter]:
@@ -47,9 +49,6 @@ def _fitters(families: Sequence[object] | None) -> dict[str, Fitter]:
         "majority": majority,
         "one-coin": one_coin,
         "dawid-skene": dawid_skene,
-        "ising-shared": ising_shared,
-        "ising-class": ising_class,
-        "ising-family": partial(ising_family, families=named),
         "factor": factor,
         "factor-2": partial(factor, rank=2),
         "factor-3": partial(factor_laplace, rank=3),
@@ -68,12 +67,19 @@ class Fitted:
     reason: str | None = None
     warnings: tuple[str, ...] = ()
     refusal: str | None = None
+    notes: tuple[str, ...] = ()
 
 
 Rule = Callable[[Patterns], Fitted]
 
 
-def rule(name: str, table: Table, seed: int, weights: Floats | None = None) -> Rule:
+def rule(
+    name: str,
+    table: Table,
+    seed: int,
+    weights: Floats | None = None,
+    ridge: Ridging = DEFAULT_RIDGE,
+) -> Rule:
     """The method of that name, as a function of patterns alone.
 
     Args:
@@ -81,6 +87,7 @@ def rule(name: str, table: Table, seed: int, weights: Floats | None = None) -> R
         table: the votes.
         seed: of the folds of cross-validation.
         weights: (J,), of the weighted majority; by default those that one-coin implies.
+        ridge: on the couplings of the Ising models.
     """
     if name == WEIGHTED:
         return partial(_weighted, weights=weights)
@@ -92,6 +99,8 @@ def rule(name: str, table: Table, seed: int, weights: Floats | None = None) -> R
         return partial(_by_position, table=table)
     if name in FAMILIES and table.families is None:
         return partial(_refuse, name)
+    if name in FORMS:
+        return partial(_coupled, name, table=table, ridge=ridge, seed=seed)
     fitter = _fitters(table.families)[name]
     return partial(_tempered, name, fitter)
 
@@ -135,6 +144,11 @@ def _tempered(name: str, fitter: Fitter, patterns: Patterns) -> Fitted:
     fit = temper(fitter(patterns))
     p = fit.item_posterior if name == "majority" else patterns.expand(blend(fit))
     return Fitted(name, p, fit, warnings=fit.warnings)
+
+
+def _coupled(name: str, patterns: Patterns, *, table: Table, ridge: Ridging, seed: int) -> Fitted:
+    fit, notes = coupled(name, patterns, table, ridge, seed)
+    return Fitted(name, patterns.expand(blend(fit)), fit, warnings=fit.warnings, notes=notes)
 
 
 def _auto(patterns: Patterns, *, table: Table, seed: int) -> Fitted:

@@ -9,11 +9,12 @@ slope is a mean of the energy difference under Gibbs samples.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from clash.errors import StatisticsError
 from clash.stats.latent.fit import (
     LatentFit,
     Start,
@@ -24,7 +25,7 @@ from clash.stats.latent.fit import (
     sigmoid,
     vote_share,
 )
-from clash.stats.latent.identify import require_identified
+from clash.stats.latent.identify import has_labels, require_identified
 from clash.stats.latent.ising import Strength
 from clash.stats.latent.patterns import MISSING, Codes, Floats, Patterns, spins
 
@@ -33,6 +34,10 @@ if TYPE_CHECKING:
 
 STEPS, CHAINS, SWEEPS = 11, 100, 30
 """Points on the path, chains at each, and sweeps per estimate: an error of some 0.03."""
+STEPS_OF_M = 12
+"""Climbing steps of an M-step: a generalised EM, which goes on from there in the next."""
+MOST_MISSING = 0.2
+"""Share of missing votes beyond which dropping them from the energies is another model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +100,12 @@ def ising_pseudo(
 
     Raises:
         NotIdentifiedError: fewer than four (class-dependent: five) different judges.
-        StatisticsError: no votes at all.
+        StatisticsError: no votes at all, or more gaps than :data:`MOST_MISSING`.
     """
     name = "ising-pseudo-class" if class_dependent else "ising-pseudo"
     least = 5 if class_dependent else 4
     require_identified(patterns, name, at_least=least, n_params=3 * least)
+    _require_complete(patterns, name)
     regression = _Regression.of(patterns, class_dependent, strength or Strength())
     theta = regression.start(patterns)
     p = observe(vote_share(patterns), patterns.labels)
@@ -116,7 +122,29 @@ def ising_pseudo(
         levels = law.log_likelihoods(patterns.votes)
         new = observe(sigmoid(levels[:, 1] - levels[:, 0] + logit(prior)), patterns.labels)
         change, p, n_iter = float(np.abs(new - p).max()), new, n_iter + 1
+    if agreement(p, vote_share(patterns), patterns.counts) < 0.5 and not has_labels(patterns):
+        law, p = _flipped(law), observe(1 - p, patterns.labels)
     return _finished(name, patterns, law, p, n_iter, change, tol)
+
+
+def _require_complete(patterns: Patterns, name: str) -> None:
+    cast = float(patterns.counts @ patterns.observed.mean(axis=1)) / patterns.weight
+    if 1 - cast > MOST_MISSING:
+        raise StatisticsError(
+            f"{name}: {1 - cast:.0%} of the votes are missing, and the pseudo-likelihood drops them "
+            "instead of summing them out; the factor model has no such limit"
+        )
+
+
+def _flipped(law: UnnormalisedIsing) -> UnnormalisedIsing:
+    """The law with the names of the two classes swapped: votes cannot tell, the anchor can."""
+    return replace(
+        law,
+        prior=1 - law.prior,
+        fields=law.fields[::-1],
+        couplings=law.couplings[::-1],
+        log_ratio=-law.log_ratio,
+    )
 
 
 def log_normaliser_ratio(law: UnnormalisedIsing, rng: np.random.Generator) -> float:
@@ -202,7 +230,7 @@ class _Regression:
             args=(weights,),
             jac=True,
             method="L-BFGS-B",
-            options={"maxiter": 30, "gtol": 1e-5},
+            options={"maxiter": STEPS_OF_M, "gtol": 1e-5},
         )
         return np.asarray(end.x)
 
@@ -213,11 +241,13 @@ class _Regression:
         value, gradient = self._penalty(theta)
         for y, sign in enumerate((-1.0, 1.0)):
             local = law.fields[y] + self.given @ law.couplings[y]
+            small = np.exp(-2 * np.abs(local))
             # a tie, spin 0, is half a vote: the mean of the two logistic losses
-            loss = np.logaddexp(local, -local) - self.given * local
+            loss = np.abs(local) + np.log1p(small) - self.given * local
             weight = weights[:, y, None] * self.seen
             value += float((weight * loss).sum())
-            residual = weight * (np.tanh(local) - self.given)
+            expected = np.copysign((1 - small) / (1 + small), local)
+            residual = weight * (expected - self.given)
             single = residual.sum(axis=0)
             double = residual.T @ self.given
             double = (double + double.T)[np.triu_indices(k, 1)]

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     import numpy as np
+    import numpy.typing as npt
 
     from clash.stats.latent.fit import LatentFit
     from clash.stats.latent.patterns import Patterns
@@ -27,11 +28,13 @@ class Ridge:
     """The chosen strength and what each ridge scored.
 
     Attributes:
+        fit: the model under the chosen ridge, fitted to all votes.
         strength: the prior, with the chosen ridge on the couplings.
         grid: the ridges tried, hardest first.
         held_out: mean held-out log-likelihood per item of each.
     """
 
+    fit: LatentFit
     strength: Strength
     grid: tuple[float, ...]
     held_out: tuple[float, ...]
@@ -42,6 +45,7 @@ def choose_ridge(
     patterns: Patterns,
     *,
     rng: np.random.Generator,
+    groups: npt.ArrayLike | None = None,
     grid: Sequence[float] = GRID,
     strength: Strength | None = None,
     n_folds: int = 5,
@@ -49,12 +53,15 @@ def choose_ridge(
     """Choose the ridge on the couplings of an exact Ising model.
 
     The hardest ridge within one standard error, paired by item, of the best held-out
-    likelihood: weak ridges let couplings explain what the class should.
+    likelihood: weak ridges let couplings explain what the class should. From the hardest on,
+    each fit starts where the last one ended, and its folds where it does; the softer ones are
+    not tried once one is worse than the best by more than its error.
 
     Args:
         fit: ``ising_shared``, ``ising_class``, or ``ising_family`` with its families bound.
         patterns: the votes.
         rng: draws the folds.
+        groups: shape (n_items,): items of one group are held out together.
         grid: ridges to try.
         strength: the rest of the prior.
         n_folds: folds of the cross-validation.
@@ -66,19 +73,26 @@ def choose_ridge(
     if not ridges:
         raise StatisticsError("no ridge to choose from")
     base = strength or Strength()
-    fold = folds(patterns.n_items, n_folds, rng)
-    tried = {ridge: replace(base, coupling=ridge) for ridge in ridges}
-    scores = [
-        votes_held_out(str(ridge), partial(fit, strength=held, tol=1e-4), patterns, fold)
-        for ridge, held in tried.items()
-    ]
+    fold = folds(patterns.n_items, n_folds, rng, groups)
+    fits: list[LatentFit] = []
+    scores: list[HeldOut] = []
+    for ridge in ridges:
+        held = partial(fit, strength=replace(base, coupling=ridge))
+        fits.append(held(patterns, warm=fits[-1] if fits else None))
+        refit = partial(held, tol=1e-4, warm=fits[-1])
+        scores.append(votes_held_out(str(ridge), refit, patterns, fold))
+        if not within_one_error(scores[-1], max(scores, key=_mean)):
+            break
     best = max(scores, key=_mean)
     if best.scores is None:
         raise StatisticsError(best.refusal)
-    chosen = next(
-        ridge for ridge, score in zip(ridges, scores, strict=True) if within_one_error(score, best)
+    chosen = next(i for i, score in enumerate(scores) if within_one_error(score, best))
+    return Ridge(
+        fits[chosen],
+        replace(base, coupling=ridges[chosen]),
+        ridges[: len(scores)],
+        tuple(score.mean for score in scores),
     )
-    return Ridge(tried[chosen], ridges, tuple(score.mean for score in scores))
 
 
 def _mean(score: HeldOut) -> float:

@@ -1,0 +1,100 @@
+"""The Ising models by name: exact or by pseudo-likelihood, their ridge given or chosen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from clash.stats.latent.ising import (
+    MOST_JUDGES,
+    Strength,
+    ising_class,
+    ising_family,
+    ising_shared,
+)
+from clash.stats.latent.pseudo import ising_pseudo
+from clash.stats.latent.regularise import choose_ridge
+from clash.stats.latent.temper import temper, temperature
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from clash.analysis.aggregation.table import Table
+    from clash.stats.latent.fit import LatentFit
+    from clash.stats.latent.patterns import Patterns
+
+Ridging = float | Literal["held-out"]
+"""The L2 on couplings as a share of the items, or that it is chosen by held-out likelihood."""
+DEFAULT_RIDGE = Strength().coupling
+FORMS = {
+    "ising-shared": "couplings alike in both classes: a linear vote (equation 3)",
+    "ising-class": "couplings by class: a quadratic vote (equation 2)",
+    "ising-family": "couplings within families, alike in both classes",
+}
+
+
+def coupled(
+    name: str, patterns: Patterns, table: Table, ridge: Ridging, seed: int
+) -> tuple[LatentFit, tuple[str, ...]]:
+    """A tempered Ising fit, and in words how it came about.
+
+    Args:
+        name: one of :data:`FORMS`.
+        patterns: the votes.
+        table: whose families and groups they have.
+        ridge: see :data:`Ridging`.
+        seed: of the folds, and of the chains of the pseudo-likelihood.
+
+    Raises:
+        StatisticsError: not identified, or too many gaps.
+    """
+    if name != "ising-family" and patterns.n_judges > MOST_JUDGES:
+        fit, how = _pseudo(name, patterns, ridge, seed)
+    else:
+        fit, how = _exact(name, patterns, table, ridge, seed)
+    return fit, (f"{FORMS[name]}; {how}",)
+
+
+def _exact(
+    name: str, patterns: Patterns, table: Table, ridge: Ridging, seed: int
+) -> tuple[LatentFit, str]:
+    models: dict[str, Callable[..., LatentFit]] = {
+        "ising-shared": ising_shared,
+        "ising-class": ising_class,
+        "ising-family": partial(ising_family, families=table.families or ()),
+    }
+    model = models[name]
+    if ridge != "held-out":
+        fit = model(patterns, strength=replace(Strength(), coupling=ridge))
+        return temper(fit), f"exact likelihood, L2 of {ridge:g} of the items (--ridge)"
+    rng = np.random.default_rng(seed)
+    found = choose_ridge(model, patterns, rng=rng, groups=table.groups)
+    tried = ", ".join(
+        f"{one:g}: {score:.3f}" for one, score in zip(found.grid, found.held_out, strict=True)
+    )
+    how = (
+        f"exact likelihood, L2 of {found.strength.coupling:g} of the items, the hardest within one "
+        f"standard error of the best held-out likelihood ({tried} nats an item)"
+    )
+    return temper(found.fit), how
+
+
+def _pseudo(name: str, patterns: Patterns, ridge: Ridging, seed: int) -> tuple[LatentFit, str]:
+    share = DEFAULT_RIDGE if ridge == "held-out" else ridge
+    fit = ising_pseudo(
+        patterns,
+        rng=np.random.default_rng(seed),
+        class_dependent=name == "ising-class",
+        strength=replace(Strength(), coupling=share),
+    )
+    if fit.parameters is not None:
+        fit = replace(fit, temperature=temperature(fit.parameters, patterns))
+    why = " (there is no likelihood to choose it by)" if ridge == "held-out" else ""
+    how = (
+        f"pseudo-likelihood, {patterns.n_judges} judges being too many to enumerate (at most "
+        f"{MOST_JUDGES}), L2 of {share:g} of the items and more the more judges there are{why}"
+    )
+    return replace(fit, name=name), how
