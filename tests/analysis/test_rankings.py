@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from analysis.ranked import ranked_run
-from clash.analysis.encode import VoteRow, encode, write_votes
+from clash.analysis.encode import VoteRow, encode, read_votes, write_votes
 from clash.analysis.encode.ballots import NamedBallots, file_ballots, run_ballots
 from clash.analysis.encode.run import score_rows, vote_rows
 from clash.analysis.rankings import known_rankings, rank
@@ -259,6 +259,74 @@ def test_lines_that_are_no_ballots_are_refused(rows, message, tmp_path):
     write_votes(path, rows)
     with pytest.raises(InputError, match=message):
         file_ballots(path)
+
+
+BALLOTS = [
+    {"item": "q1", "judge": "j", "ranking": [["ada"], ["bob", "eve"]], "label": "ada"},
+    {"item": "q1", "judge": "k", "ranking": ["eve", "ada", "bob"], "label": "ada", "family": "x"},
+    {"item": "q2", "judge": "j", "ranking": None, "label": "tie", "subset": "s"},
+    {"item": "q2", "judge": "k", "ranking": [["bob"], ["ada"]], "label": "tie", "group": "g"},
+]
+
+
+def dump(path, records):
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    return path
+
+
+def test_a_file_of_ballots_is_ranked(tmp_path):
+    found = file_ballots(dump(tmp_path / "b.jsonl", BALLOTS))
+    assert (found.candidates, found.judges) == (("ada", "bob", "eve"), ("j", "k"))
+    assert np.array_equal(found.ballots.ranks, [[0, 1, 1], [1, 2, 0], [1, 0, NAN]], equal_nan=True)
+    assert (found.n_items, found.n_judged, found.failed) == (2, 2, 1)
+    assert file_ballots(tmp_path / "b.jsonl", judges=["j"]).n_ballots == 1
+    assert file_ballots(tmp_path / "b.jsonl", decisive=True).n_items == 1
+
+
+def test_models_of_two_sides_read_a_file_of_ballots_as_pairs(tmp_path):
+    votes = read_votes(dump(tmp_path / "b.jsonl", BALLOTS))
+    assert votes.items == ("q1#ada|bob", "q1#ada|eve", "q1#bob|eve", "q2")
+    # Of the two in q2 a vote for A is for ada; j failed there.
+    expected = [[1, 1], [1, 0], [0.5, 0], [NAN, 0]]
+    assert np.array_equal(votes.matrix, expected, equal_nan=True)
+    assert np.array_equal(votes.labels, [1, 1, NAN, 0.5], equal_nan=True)
+    assert len(set(votes.groups[:3].tolist())) == 1
+    assert votes.groups[3] != votes.groups[0]
+    assert votes.failed.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"ranking": ["ada", "ada"]}, r":5: ranking: candidate 'ada' stands twice"),
+        ({"ranking": [[""], ["ada"]]}, r":5: ranking: a candidate has no name"),
+        ({"ranking": "ada"}, r":5: ranking: Expected `array"),
+        ({"judge": "j", "item": "q1"}, r":5: a second ballot of 'j'"),
+        ({"item": "q1", "judge": "m", "label": "bob"}, r":5: label: item 'q1' has two labels"),
+    ],
+)
+def test_lines_of_a_file_of_ballots_that_are_none_are_refused(change, message, tmp_path):
+    line = {"item": "q3", "judge": "j", "ranking": ["ada", "bob"]} | change
+    path = dump(tmp_path / "b.jsonl", [*BALLOTS, line])
+    for read in (file_ballots, read_votes):
+        with pytest.raises(InputError, match=message):
+            read(path)
+
+
+def test_filters_that_leave_no_ballot_are_refused(tmp_path):
+    path = dump(tmp_path / "b.jsonl", BALLOTS)
+    with pytest.raises(InputError, match="no ballot is left"):
+        file_ballots(path, subset=["nothing"])
+    with pytest.raises(StatisticsError, match="no ballot orders two"):
+        file_ballots(path, subset=["s"])
+
+
+def test_repeated_ballots_share_one_say_and_are_copies_of_the_item(tmp_path):
+    twice = [{**BALLOTS[0], "repeat": i} for i in (0, 1)]
+    path = dump(tmp_path / "b.jsonl", twice)
+    assert file_ballots(path).ballots.weights.tolist() == [0.5, 0.5]
+    assert file_ballots(path, copies="separate").ballots.weights.tolist() == [1, 1]
+    assert read_votes(path).n_rows == 6
 
 
 def test_votes_that_name_nobody_are_no_ballots(tmp_path):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     Floats = NDArray[Any]
 
 GROUPS = ("all", "rankings")
-NAMELESS = "the votes name no candidates: model_a and model_b of a pair, or model and group"
+NAMELESS = "the votes name no candidates: by model_a and model_b, model and group, or a ranking"
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from clash.analysis.encode.lines import is_csv, read_lines
+from clash.analysis.encode.lines import Line, is_csv, read_lines
+from clash.analysis.encode.rankings import holds_ballots, pair_rows, read_ballots
 from clash.analysis.encode.table import Columns, Table
 from clash.analysis.encode.votes import COLUMNS, Kind, VoteRow, Votes
 from clash.errors import InputError
@@ -41,7 +42,7 @@ def read_votes(
     presentation: str | None = None,
     decisive: bool = False,
 ) -> Votes:
-    """Read a votes file, JSONL or CSV by its name, plain or ``.gz``.
+    """Read a votes file, JSONL or CSV by its name, plain or ``.gz``; a file of ballots as pairs.
 
     Rows are (item, presentation, repeat). A vote whose presentation is ``both``, or is not said,
     stands in the row of ``orig``, unless some judge has several of these for one item.
@@ -59,6 +60,9 @@ def read_votes(
             line, where nothing is left after the filter (with a list of what there is).
     """
     file = Path(path)
+    if holds_ballots(file):
+        wanted = _globs(judges), _globs(subset), presentation
+        return encode(pair_rows(read_ballots(file, *wanted, decisive=decisive)), source=file)
     return (
         _table(file)
         .filtered(_globs(judges), _globs(subset), presentation, decisive=decisive)
@@ -68,7 +72,7 @@ def read_votes(
 
 def _table(file: Path) -> Table:
     columns = Columns(text=is_csv(file))
-    for rows in read_lines(file):
+    for rows in read_lines(file, Line):
         columns.add(rows)
     return Table.of(columns, file)
 

@@ -1,8 +1,9 @@
 """Runs and votes files as ballots over named candidates, for the rules that rank candidates.
 
-In a run a ballot is one judge's ranking of an item's responses. In a votes file it is a vote on a
-pair whose lines name ``model_a`` and ``model_b``; or, where lines name one ``model`` and the votes
-are scores, the order of the scores that a judge gave within a ``group``.
+In a run a ballot is one judge's ranking of an item's responses. In a file it is the ``ranking`` of
+a line (:mod:`clash.analysis.encode.rankings`); a vote on a pair, where lines name ``model_a`` and
+``model_b``; or, where lines name one ``model`` and the votes are scores, the order of the scores
+that a judge gave within a ``group``.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.analysis.encode.lines import NAMES, NamedLine, is_csv, read_lines
+from clash.analysis.encode.rankings import holds_ballots, read_ballots
 from clash.analysis.encode.table import Columns, Table
 from clash.analysis.rundata import truth_of
 from clash.analysis.verdicts import Blinds, Rules
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from clash.analysis.encode.rankings import Ballot
     from clash.analysis.verdicts import Ballots as Said
     from clash.records import Item
     from clash.store.folder import RunFolder
@@ -210,6 +213,9 @@ def file_ballots(
         StatisticsError: no ballot orders two candidates.
     """
     file = Path(path)
+    if holds_ballots(file):
+        wanted = read_ballots(file, judges, subset, presentation, decisive=decisive)
+        return _named(wanted, copies, str(file))
     columns = Columns(text=is_csv(file), further=NAMES)
     for lines in read_lines(file, NamedLine):
         columns.add(lines)
@@ -237,6 +243,34 @@ def file_ballots(
         failed=int(np.isnan(table.values["vote"][table.codes["vote"]]).sum()),
         notes=found.notes,
         source=str(file),
+    )
+
+
+def _named(given: Sequence[Ballot], copies: str, source: str) -> NamedBallots:
+    """The ballots of a file of ballots.
+
+    Raises:
+        StatisticsError: none orders two candidates.
+    """
+    cast = [ballot for ballot in given if ballot.places is not None and len(ballot.places) > 1]
+    if not cast:
+        raise StatisticsError("no ballot orders two candidates")
+    names = sorted({name for ballot in cast for name in ballot.places or {}})
+    judges = sorted({ballot.judge for ballot in given})
+    ranks = [[(ballot.places or {}).get(name, np.nan) for name in names] for ballot in cast]
+    items, clusters = _Numbers(), _Numbers()
+    item = np.array([items[ballot.item] for ballot in cast])
+    judge = np.array([judges.index(ballot.judge) for ballot in cast])
+    cluster = [clusters[ballot.group or f"\0{ballot.item}"] for ballot in cast]
+    share = _shares(item, judge) if copies == "merge" else None
+    return NamedBallots(
+        candidates=tuple(names),
+        judges=tuple(judges),
+        weights=np.ones(len(judges)),
+        ballots=ballots(ranks, share, judge, item, cluster),
+        n_items=len({ballot.item for ballot in given}),
+        failed=sum(ballot.places is None for ballot in given),
+        source=source,
     )
 
 

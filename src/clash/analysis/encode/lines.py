@@ -7,7 +7,7 @@ import csv
 import gzip
 import io
 import itertools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import msgspec
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _CHUNK = 1 << 19
 _ROWS = 4096
+AnyLine = TypeVar("AnyLine", bound=msgspec.Struct)
+"""A struct with ``item`` and ``judge`` first, and an example of a line in ``like``."""
 
 
 class Line(msgspec.Struct, gc=False):
@@ -34,6 +36,8 @@ class Line(msgspec.Struct, gc=False):
     group: str | int | None = None
     presentation: str | int | None = None
     repeat: str | int | float | None = None
+
+    like: ClassVar[str] = '{"item": "q1", "judge": "gpt", "vote": "A"}'
 
 
 class NamedLine(Line, gc=False):
@@ -68,17 +72,27 @@ def _open(file: Path) -> Iterator[IO[bytes]]:
         raise InputError(f"is a damaged .gz file: {error}", path=file) from None
 
 
-def read_lines(file: Path, kind: type[Line] = Line) -> Iterator[list[Line]]:
+def read_lines(file: Path, kind: type[AnyLine]) -> Iterator[list[AnyLine]]:
     """The votes of a file, in chunks; CSV where the name says so, else JSONL.
 
     Args:
         file: the file.
-        kind: what a line becomes: the votes, or with the names of whose responses they judge.
+        kind: what a line becomes: a :class:`Line`, or one that knows more keys.
 
     Raises:
         InputError: a line is not a vote, or the file cannot be read.
     """
     return _csv_rows(file, kind) if is_csv(file) else _json_rows(file, kind)
+
+
+def first_line(file: Path) -> bytes:
+    """The first line that holds something; empty where none does.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    with _open(file) as stream:
+        return next((text for text in stream if text.strip()), b"").removeprefix(b"\xef\xbb\xbf")
 
 
 def is_csv(file: Path) -> bool:
@@ -97,7 +111,7 @@ def line_number(file: Path, at: int) -> int:
         return next(number for i, number in enumerate(filled) if i == at)
 
 
-def _json_rows(file: Path, kind: type[Line]) -> Iterator[list[Line]]:
+def _json_rows(file: Path, kind: type[AnyLine]) -> Iterator[list[AnyLine]]:
     decoder = msgspec.json.Decoder(kind)
     line = 0
     with _open(file) as stream:
@@ -113,7 +127,9 @@ def _json_rows(file: Path, kind: type[Line]) -> Iterator[list[Line]]:
             yield _decode(decoder, rest, file, line)
 
 
-def _decode(decoder: msgspec.json.Decoder[Line], block: bytes, file: Path, line: int) -> list[Line]:
+def _decode(
+    decoder: msgspec.json.Decoder[AnyLine], block: bytes, file: Path, line: int
+) -> list[AnyLine]:
     try:
         return decoder.decode_lines(block)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -124,7 +140,7 @@ def _decode(decoder: msgspec.json.Decoder[Line], block: bytes, file: Path, line:
         raise
 
 
-def _decode_line(decoder: msgspec.json.Decoder[Line], text: bytes, file: Path, number: int) -> None:
+def _decode_line(decoder: msgspec.json.Decoder[Any], text: bytes, file: Path, number: int) -> None:
     try:
         decoder.decode(text)
     except msgspec.ValidationError as error:
@@ -134,7 +150,7 @@ def _decode_line(decoder: msgspec.json.Decoder[Line], text: bytes, file: Path, n
             path=file,
             line=number,
             field=where.strip("`.") or None,
-            mend='a line is like {"item": "q1", "judge": "gpt", "vote": "A"}',
+            mend=f"a line is like {decoder.type.like}",
         ) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InputError(
@@ -142,7 +158,7 @@ def _decode_line(decoder: msgspec.json.Decoder[Line], text: bytes, file: Path, n
         ) from None
 
 
-def _csv_rows(file: Path, kind: type[Line]) -> Iterator[list[Line]]:
+def _csv_rows(file: Path, kind: type[AnyLine]) -> Iterator[list[AnyLine]]:
     with _open(file) as stream:
         reader = _csv_reader(stream)
         try:
@@ -171,7 +187,7 @@ def _csv_reader(stream: IO[bytes]) -> csv.DictReader[str]:
     return csv.DictReader(io.TextIOWrapper(stream, encoding="utf-8-sig", newline=""))
 
 
-def _csv_line(row: Mapping[str, str | None], file: Path, line: int, kind: type[Line]) -> Line:
+def _csv_line(row: Mapping[str, str | None], file: Path, line: int, kind: type[AnyLine]) -> AnyLine:
     for name in ("item", "judge"):
         if not row[name]:
             raise InputError("is empty", path=file, line=line, field=name)

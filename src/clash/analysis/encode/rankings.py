@@ -1,0 +1,191 @@
+"""Files of ballots: a ranking of named candidates on each line.
+
+    {"item": "q1", "judge": "gpt", "ranking": [["ada"], ["bob", "eve"]], "label": "ada"}
+
+Best first; a group of several is a tie, and a name may stand without its brackets. A null ranking
+is a judge that failed. The label is a candidate's name, or ``tie``. Models of two sides read such a
+file as a vote for each pair of a ranking, as they read a run (:mod:`clash.analysis.encode.run`).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from itertools import combinations
+from typing import TYPE_CHECKING, ClassVar
+
+import msgspec
+
+from clash.analysis.encode.lines import first_line, is_csv, line_number, read_lines
+from clash.analysis.encode.votes import VoteRow
+from clash.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+
+class BallotLine(msgspec.Struct, gc=False):
+    """A line of a file of ballots; keys it does not know are passed over."""
+
+    item: str | int
+    judge: str | int
+    ranking: list[str | list[str]] | None
+    label: str | None = None
+    family: str | None = None
+    subset: str | int | None = None
+    group: str | int | None = None
+    presentation: str | int | None = None
+    repeat: str | int | float | None = None
+
+    like: ClassVar[str] = '{"item": "q1", "judge": "gpt", "ranking": [["ada"], ["bob", "eve"]]}'
+
+
+@dataclass(frozen=True)
+class Ballot:
+    """One judge's ranking of one item.
+
+    Attributes:
+        places: of each candidate, 0 is best; null where the judge failed.
+        copy: what tells a judge's several ballots on an item apart.
+    """
+
+    item: str
+    judge: str
+    places: Mapping[str, int] | None
+    label: str | None
+    family: str | None
+    subset: str | None
+    group: str | None
+    presentation: str | None
+    copy: str | None
+
+
+def holds_ballots(file: Path) -> bool:
+    """Whether the first line of a file has a ranking and no vote."""
+    if is_csv(file):
+        return False
+    try:
+        keys = msgspec.json.decode(first_line(file))
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False  # the reader of votes says what is wrong with it
+    return isinstance(keys, dict) and "ranking" in keys and "vote" not in keys
+
+
+def read_ballots(
+    file: Path,
+    judges: Sequence[str] | None = None,
+    subset: Sequence[str] | None = None,
+    presentation: str | None = None,
+    *,
+    decisive: bool = False,
+) -> list[Ballot]:
+    """The ballots of a file that a command asked for.
+
+    Args:
+        file: the file.
+        judges: ids with wildcards; null for all.
+        subset: subsets, likewise.
+        presentation: the presentation to keep.
+        decisive: only items whose label is a candidate.
+
+    Raises:
+        InputError: with file and line, where a line is no ballot, names a candidate twice, is a
+            judge's second on an item, or has another label; without line, where nothing is left.
+    """
+    made, seen, labels = [], set(), dict[str, str]()
+    lines = (line for chunk in read_lines(file, BallotLine) for line in chunk)
+    for at, line in enumerate(lines):
+        ballot = _ballot(line, file, at)
+        key = (ballot.item, ballot.judge, ballot.copy)
+        if key in seen:
+            mend = "give repeated ballots a different repeat, or keep one"
+            wrong = f"a second ballot of {ballot.judge!r} on item {ballot.item!r}"
+            raise InputError(wrong, path=file, line=line_number(file, at), mend=mend)
+        if ballot.label and labels.setdefault(ballot.item, ballot.label) != ballot.label:
+            mend = "a label is of the item: write the same one on all its ballots"
+            wrong = f"item {ballot.item!r} has two labels"
+            raise InputError(wrong, path=file, line=line_number(file, at), field="label", mend=mend)
+        seen.add(key)
+        made.append(ballot)
+    kept = [
+        ballot
+        for ballot in made
+        if _wanted(ballot.judge, judges)
+        and _wanted(ballot.subset, subset)
+        and presentation in (None, ballot.presentation)
+        and not (decisive and ballot.label in (None, "tie"))
+    ]
+    if not kept:
+        raise InputError("no ballot is left", path=file, mend="leave out a filter")
+    return kept
+
+
+def _ballot(line: BallotLine, file: Path, at: int) -> Ballot:
+    places: dict[str, int] | None = None if line.ranking is None else {}
+    for place, group in enumerate(line.ranking or []):
+        for name in [group] if isinstance(group, str) else group:
+            if not name or name in (places or {}):
+                raise InputError(
+                    f"candidate {name!r} stands twice" if name else "a candidate has no name",
+                    path=file,
+                    line=line_number(file, at),
+                    field="ranking",
+                    mend="every candidate once, best first; a list of several is a tie",
+                )
+            if places is not None:
+                places[name] = place
+    shown, repeat = _text(line.presentation), _text(line.repeat)
+    return Ballot(
+        item=str(line.item),
+        judge=str(line.judge),
+        places=places,
+        label=line.label,
+        family=line.family,
+        subset=_text(line.subset),
+        group=_text(line.group),
+        presentation=shown,
+        copy=None if shown is repeat is None else f"{shown or ''}/{repeat or ''}",
+    )
+
+
+def _text(value: float | str | None) -> str | None:
+    return None if value is None else str(value)
+
+
+def _wanted(name: str | None, globs: Sequence[str] | None) -> bool:
+    if globs is None:
+        return True
+    return name is not None and any(name == glob or fnmatchcase(name, glob) for glob in globs)
+
+
+def pair_rows(given: Sequence[Ballot]) -> Iterator[VoteRow]:
+    """A vote for each ballot and pair of its item's candidates; side A is the first by name.
+
+    A judge that failed has failed on every pair, and one that did not rank a candidate on each of
+    that candidate's. Of K > 2 candidates the pairs of an item share its group.
+    """
+    candidates: dict[str, set[str]] = defaultdict(set)
+    for ballot in given:
+        candidates[ballot.item] |= set(ballot.places or {})
+    for ballot in given:
+        names = sorted(candidates[ballot.item])
+        for first, second in combinations(names, 2):
+            yield VoteRow(
+                item=ballot.item if len(names) == 2 else f"{ballot.item}#{first}|{second}",
+                judge=ballot.judge,
+                vote=_side(ballot.places or {}, first, second),
+                label={first: "A", second: "B", "tie": "tie"}.get(ballot.label or ""),
+                family=ballot.family,
+                subset=ballot.subset,
+                group=ballot.group or (ballot.item if len(names) > 2 else None),
+                repeat=ballot.copy,
+            )
+
+
+def _side(places: Mapping[str, int], first: str, second: str) -> str | None:
+    if first not in places or second not in places:
+        return None
+    gap = places[first] - places[second]
+    return "tie" if gap == 0 else "A" if gap < 0 else "B"
