@@ -68,6 +68,9 @@ def test_pilot_judge_table_comes_out_of_votes_simulated_to_it() -> None:
     ties = {judge.judge: round(100 * judge.ties.estimate, 1) for judge in found.judges}
     assert ties == {"claude-sonnet-4-6": 44.4, "deepseek-v3p2": 63.5, "gpt-4o": 85.2}
     assert found.panel.discrimination.estimate == pytest.approx(0.356, abs=5e-4)
+    # Table 1.2 with 189 / 28 = 6.75 ballots a run, where it rounds to 7: 3.9, 2.6, 1.0.
+    informative = [judge.informative for judge in found.judges]
+    assert informative == pytest.approx([6.75 * 0.556, 6.75 * 0.365, 6.75 * 0.148], abs=0.01)
     assert found.panel.attenuation == pytest.approx(2.81, abs=0.01)
     standing = {judge.judge: judge for judge in found.thresholds.judges}["gpt-4o"]
     assert (standing.published, standing.derived) == ("marginally positive", "negative")

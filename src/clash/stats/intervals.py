@@ -142,9 +142,9 @@ def wilson_clustered(values: ArrayLike, clusters: ArrayLike, level: float = 0.95
     variance beyond that is noise, and with two clusters nothing but noise. So copies of an
     observation leave its interval what it was, and a cluster is worth one observation at least.
     With one observation a cluster it is Wilson's interval. Where all values are alike, the
-    correlation within clusters cannot be seen and is taken as complete. Two to five clusters of
-    4 or 20 cover a truth drawn from [0.05, 0.95] in 95% or more at any correlation, as Wilson's
-    interval of so many observations does; like that one less often near 0 and 1.
+    correlation within clusters cannot be seen and is taken as complete. Two to five clusters
+    of 4 to 20 cover a truth drawn from [0.05, 0.95] in 91 to 100% of simulated samples, whatever
+    the correlation (mean 96% or more); as Wilson's own interval, less often near 0 and 1.
 
     Args:
         values: shape (n,), in [0, 1]: 1 a success, 0 a failure, 0.5 a tie.
