@@ -7,16 +7,20 @@ shrunk towards the vote share instead, by a strength that predicts left-out rows
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from clash.stats.latent.fit import sigmoid
 from clash.stats.selection.scalar import mean_vote, normalised
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from clash.stats.selection.panel import Cells, Evidence, Floats
 
-RIDGES = (256.0, 64.0, 16.0, 4.0, 1.0)
+RIDGES = (128.0, 32.0, 8.0, 1.0)
 """Pseudo-rows that hold each judge's own slope at zero; the first nearly leaves majority alone."""
 FREE = 1e-2
 """The same for intercepts, which the labels have to themselves."""
@@ -25,12 +29,13 @@ _SMALL = 1e-8
 
 
 @dataclass(frozen=True, slots=True)
-class SoftmaxFit:
-    """A penalised multinomial regression of counts.
+class Fit:
+    """A penalised regression of counts.
 
     Attributes:
         theta: (D,), the parameters.
-        scores: (P, C), log-probabilities up to a constant, of every row of the design.
+        scores: (P, C), log-probabilities up to a constant, of every row of the design; (P,)
+            log-odds of class 1 where there are two.
         left_out: mean log-loss of rows predicted without themselves, to first order.
         converged: the last step changed the penalised deviance by less than 1e-8 of it.
     """
@@ -65,56 +70,102 @@ def anchored(cells: Cells, seen: Evidence) -> Floats:
     if cells.target == "scalar":
         return _anchored_mean(cells, seen)
     shares = log_shares(cells)
-    x = _design(shares, cells)
-    counts = _counts(seen)
-    centre = np.zeros(x.shape[2])
+    if cells.n_classes == 1:
+        x = np.column_stack([shares[:, 1] - shares[:, 0], np.ones(len(shares)), cells.design])
+        return sigmoid(_best_of(partial(binary_regression, x, seen.n, seen.s[:, 0]), x.shape))[
+            :, None
+        ]
+    cube = _design(shares, cells)
+    return _softmax(_best_of(partial(softmax_regression, cube, seen.s), cube.shape))
+
+
+def _best_of(fit: Callable[..., Fit], shape: tuple[int, ...]) -> Floats:
+    """Scores of the ridge that predicts left-out rows best; each fit starts from the one before."""
+    centre = np.zeros(shape[-1])
     centre[0] = 1.0
     best, theta = None, centre
     for ridge in RIDGES:
-        fit = softmax_regression(x, counts, _penalty(x.shape, ridge), centre, theta)
-        theta = fit.theta
-        if best is None or fit.left_out < best.left_out:
-            best = fit
+        found = fit(_penalty(shape, ridge), centre, theta)
+        theta = found.theta
+        if best is None or found.left_out < best.left_out:
+            best = found
     assert best is not None  # noqa: S101 - there is a ridge
-    p = _softmax(best.scores)
-    return p if cells.n_classes > 1 else p[:, 1:]
-
-
-def _counts(seen: Evidence) -> Floats:
-    """(P, C or 2), labelled rows of each class by cell."""
-    if seen.s.shape[1] > 1:
-        return seen.s
-    return np.column_stack([seen.n - seen.s[:, 0], seen.s[:, 0]])
+    return best.scores
 
 
 def _design(shares: Floats, cells: Cells) -> Floats:
     """(P, C, D): the shares' factor, an intercept for each class but the first, and the judges.
 
-    With two classes a judge has one slope, for side 1 against side 0; with three it adds to the
-    class it names, one weight where that is a side and one where it is the tie.
+    A judge adds to the class it names, one weight where that is a side and one where it is the
+    tie.
     """
     n, classes = shares.shape
-    if classes == 2:
-        judges = np.stack([np.zeros_like(cells.design), cells.design], axis=1)
-    else:
-        named = np.nan_to_num(cells.for_class).transpose(0, 2, 1)
-        side = np.array([1.0, 0.0, 1.0])[:, None]
-        judges = np.concatenate([named * side, named * (1 - side)], axis=2)
+    named = np.nan_to_num(cells.for_class).transpose(0, 2, 1)
+    side = np.array([1.0, 0.0, 1.0])[:, None]
     levels = np.broadcast_to(np.eye(classes)[:, 1:], (n, classes, classes - 1))
-    return np.concatenate([shares[:, :, None], levels, judges], axis=2)
+    return np.concatenate([shares[:, :, None], levels, named * side, named * (1 - side)], axis=2)
 
 
 def _penalty(shape: tuple[int, ...], ridge: float) -> Floats:
-    """(D,), pseudo-rows on each parameter of :func:`_design`."""
-    _, classes, size = shape
-    out = np.full(size, ridge)
+    """(D,), pseudo-rows on each parameter: the factor, the intercepts, the judges."""
+    classes = shape[1] if len(shape) == _CUBE else 2
+    out = np.full(shape[-1], ridge)
     out[0], out[1:classes] = 1.0, FREE
     return out
 
 
+_CUBE = 3
+
+
+def binary_regression(
+    x: Floats, n: Floats, s: Floats, penalty: Floats, centre: Floats, start: Floats
+) -> Fit:
+    """Logistic regression of s in n, as :func:`softmax_regression` has it for more classes.
+
+    Args:
+        x: (P, D).
+        n: (P,), observations.
+        s: (P,), of class 1; a share of an observation counts as so much of a row of either class.
+        penalty: (D,), ridge towards ``centre``, positive.
+        centre: (D,), where the parameters are without data.
+        start: (D,), where the search begins.
+    """
+    used = n > 0
+    a, n, s = x[used], n[used], s[used]
+
+    def deviance(theta: Floats) -> float:
+        odds = a @ theta
+        away = theta - centre
+        return float(n @ np.logaddexp(0, odds) - s @ odds + 0.5 * penalty @ away**2)
+
+    theta, value, converged, curve = start, deviance(start), False, np.diag(penalty)
+    for _ in range(_MOST_STEPS):
+        mean = sigmoid(a @ theta)
+        slope = (n * mean - s) @ a + penalty * (theta - centre)
+        curve = (a * (n * mean * (1 - mean))[:, None]).T @ a + np.diag(penalty)
+        step = np.linalg.solve(curve, slope)
+        new = deviance(theta - step)
+        while new > value + _SMALL and np.abs(step).max() > _SMALL:
+            step = step / 2
+            new = deviance(theta - step)
+        theta = theta - step
+        converged = bool(abs(value - new) < _SMALL * (1 + abs(new)))
+        value = new
+        if converged:
+            break
+    odds = a @ theta
+    mean = sigmoid(odds)
+    lever = ((a @ np.linalg.inv(curve)) * a).sum(axis=1)
+    reach = lever / (1 - mean * (1 - mean) * lever)
+    # Without itself a row's log-odds move by its residual, mean minus label.
+    if_one, if_zero = odds + reach * (mean - 1), odds + reach * mean
+    loss = s @ np.logaddexp(0, -if_one) + (n - s) @ np.logaddexp(0, if_zero)
+    return Fit(theta, np.asarray(x @ theta), float(loss / n.sum()), converged)
+
+
 def softmax_regression(
     x: Floats, counts: Floats, penalty: Floats, centre: Floats, start: Floats
-) -> SoftmaxFit:
+) -> Fit:
     """Newton's method on the penalised likelihood of counts, and its leave-one-out loss.
 
     The loss of left-out rows is the approximation of Rad and Maleki (2020): one Newton step from
@@ -147,7 +198,7 @@ def softmax_regression(
         value = new
         if converged:
             break
-    return SoftmaxFit(theta, x @ theta, _left_out(a, s, theta, curve), converged)
+    return Fit(theta, x @ theta, _left_out(a, s, theta, curve), converged)
 
 
 def _curvature(a: Floats, n: Floats, mean: Floats) -> Floats:
