@@ -13,7 +13,7 @@ from clash.records import Verdict
 from clash.stats.voting.borda import BordaResult, borda, borda_points
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -42,14 +42,19 @@ class Ballots:
         candidates: those whose responses were shown, sorted.
         ranks: by judge, a row (K,) for each presentation it ranked; smaller is better.
         share: of its presentations, how many a judge answered.
-        scores: mean criteria score by judge, as the rubric weighs them; (K,) each, NaN without.
+        marks: makes ``scores``, which only a broken tie asks for.
     """
 
     item_id: str
     candidates: tuple[str, ...]
     ranks: Mapping[str, Floats]
     share: Mapping[str, float]
-    scores: Mapping[str, Floats]
+    marks: Callable[[], Mapping[str, Floats]] = field(repr=False, compare=False)
+
+    @cached_property
+    def scores(self) -> Mapping[str, Floats]:
+        """Mean criteria score by judge, as the rubric weighs them; (K,) each, NaN without."""
+        return self.marks()
 
     def top(self, judge: str) -> str | None:
         """Whom a judge puts alone in first place; null where tied or missing."""
@@ -189,12 +194,20 @@ def _ballots(
 ) -> Ballots:
     first = next(iter(by_judge.values()))[0]
     candidates = tuple(sorted(blinds.labels(first).values()))
-    ranks, scores, share = {}, {}, {}
+    ranks, share = {}, {}
     for judge, said in by_judge.items():
         ranks[judge] = np.array([_ranks(j, blinds.labels(j), candidates) for j in said])
-        scores[judge] = _mean_scores(said, blinds, candidates, rubric)
         share[judge] = min(1.0, len(said) / presentations)
-    return Ballots(item, candidates, ranks, share, scores)
+    return Ballots(
+        item,
+        candidates,
+        ranks,
+        share,
+        lambda: {
+            judge: _mean_scores(said, blinds, candidates, rubric)
+            for judge, said in by_judge.items()
+        },
+    )
 
 
 def _ranks(judgment: Judgment, labels: Mapping[str, str], candidates: Sequence[str]) -> list[float]:
