@@ -210,3 +210,19 @@ def test_ties_as_outcomes_and_refused_rankings_stand_beside_each_other(tmp_path:
     assert "warning: schulze refused: the votes name no candidates" in result.stdout
     weighed = shown(path, "--method", "weighted-majority", "--weights", "discrimination")
     assert weighed["methods"]["weighted-majority"]["status"] == "ok"
+
+
+def test_a_ranking_that_is_refused_is_not_the_one_to_use(tmp_path: Path) -> None:
+    path = tmp_path / "v.jsonl"
+    rows = [
+        VoteRow(f"q{i}", "j", "A", extra={"model_a": f"m{i:02}", "model_b": f"m{i + 1:02}"})
+        for i in range(17)
+    ]
+    write_votes(path, rows)
+    told = shown(path, "--method", "kemeny,borda", "--bootstrap", "10")
+    assert told["methods"]["kemeny"]["status"] == "refused"
+    assert told["methods"]["kemeny"]["converged"] is None
+    assert told["selected"] == "borda"
+    alone = shown(path, "--method", "kemeny")
+    assert alone["selected"] is None
+    assert "16 candidates" in alone["methods"]["kemeny"]["notes"][0]

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,14 +9,12 @@ from clash.cli.common import AsJson, Seed
 from clash.cli.voting import Decisive, Judges, Presentation, Subset, VotesArgument
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from clash.analysis.aggregation import Aggregation
     from clash.analysis.calibration.votes import OnVotes
     from clash.analysis.encode import Votes
-    from clash.analysis.rankings import Rankings
     from clash.cli.rankings import Asked
-    from clash.report.tables import Table
 
 DEFAULT = "auto,majority,one-coin,dawid-skene,ising-shared,ising-class,ising-family,factor"
 
@@ -98,7 +94,7 @@ def aggregate(
 
     Methods of verdicts decide every item; methods of rankings order the candidates.
     """
-    from clash.cli import rankings
+    from clash.cli import aggregated, rankings
     from clash.cli.voting import read
 
     asked = rankings.Asked.of(method)
@@ -125,7 +121,7 @@ def aggregate(
         weights,
     )
     start = 42 if seed is None else seed
-    shown = _Shown()
+    shown = aggregated.Shown()
     if asked.items:
         votes = read(source, runs, judges, subset, presentation, decisive=decisive)
         shown.applied = _calibrated(calibrator, votes, max_risk)
@@ -155,9 +151,9 @@ def aggregate(
         )
     written = None if out is None else shown.write(out)
     if as_json:
-        _print_json(source, runs, asked, shown, written)
+        aggregated.print_object(source, runs, asked, shown, written)
     else:
-        _print(asked, shown, written)
+        aggregated.print_tables(asked, shown, written)
 
 
 def _ridge(text: str | None, methods: Sequence[str]) -> Any:  # noqa: ANN401 - a number or the Literal
@@ -183,32 +179,6 @@ def _ridge(text: str | None, methods: Sequence[str]) -> Any:  # noqa: ANN401 - a
     if not 0 < share < float("inf"):
         raise ConfigError(f"no ridge {text!r}", field="--ridge", mend="0.01, or held-out")
     return share
-
-
-@dataclass
-class _Shown:
-    """What was computed."""
-
-    verdicts: Aggregation | None = None
-    applied: OnVotes | None = None
-    rankings: Rankings | None = None
-
-    def write(self, path: Path) -> str:
-        """A line for each method and item, and for each method and candidate."""
-        with path.open("w", encoding="utf-8", newline="\n") as file:
-            for line in self._lines():
-                file.write(json.dumps(line, ensure_ascii=False) + "\n")
-        return str(path)
-
-    def _lines(self) -> Iterator[Mapping[str, Any]]:
-        from clash.report import rankings
-
-        if self.verdicts is not None:
-            yield from _item_lines(self.verdicts)
-        if self.applied is not None:
-            yield from self.applied.lines()
-        if self.rankings is not None:
-            yield from rankings.lines(self.rankings)
 
 
 def _verdicts(votes: Votes, asked: Asked, *, ties: str, copies: str, **more: Any) -> Aggregation:  # noqa: ANN401 - passed on
@@ -245,85 +215,6 @@ def _of_use(
         raise ConfigError("no method named here reads it", field="--weights", mend=mend)
 
 
-def _print_json(source: str, runs: Path, asked: Asked, shown: _Shown, written: str | None) -> None:
-    from clash.cli.common import print_json
-    from clash.cli.rankings import NAMELESS
-    from clash.cli.voting import run_of
-    from clash.report import aggregation, calibration, rankings
-
-    folder = run_of(source, runs)
-    told: dict[str, Any] = {"source": source, "run": None if folder is None else str(folder.path)}
-    told |= aggregation.as_json(shown.verdicts) if shown.verdicts else _only_rankings(shown)
-    if shown.applied is not None:
-        told["methods"]["calibrated"] = calibration.applied_json(shown.applied)
-    if shown.rankings is not None:
-        told["rankings"] = rankings.as_json(shown.rankings)
-        for name, method in rankings.methods_json(shown.rankings).items():
-            verdict = told["methods"].get(name, aggregation.without_figures())
-            told["methods"][name] = (
-                {**verdict, **method} if name not in asked.items else {**method, **verdict}
-            )
-    for name in asked.refused:
-        told["methods"][name] = {
-            **aggregation.without_figures(),
-            "status": "refused",
-            "converged": None,
-            "notes": [NAMELESS],
-        }
-    print_json({**told, "written": written})
-
-
-def _only_rankings(shown: _Shown) -> dict[str, Any]:
-    """The head of ``--json`` where no method gives verdicts."""
-    found = shown.rankings
-    if found is None:
-        return {}
-    return {
-        "n_items": found.n_items,
-        "n_judges": len(found.weights),
-        "n_labelled": None,
-        "selected": found.methods[0].method,
-        "reason": "named first on the command line",
-        "warnings": list(found.warnings),
-        "notes": list(found.notes),
-        "methods": {},
-    }
-
-
-def _print(asked: Asked, shown: _Shown, written: str | None) -> None:
-    from rich.text import Text
-
-    from clash.cli.common import stdout
-    from clash.cli.rankings import NAMELESS
-    from clash.report import aggregation, calibration, rankings
-    from clash.report.terminal import safe, show_table
-
-    tables: list[Table] = []
-    told: list[str] = []
-    warnings: list[str] = []
-    if shown.verdicts is not None:
-        tables.append(aggregation.table(shown.verdicts))
-        told.append(f"use {shown.verdicts.selected}: {shown.verdicts.reason}")
-        warnings += shown.verdicts.warnings
-    if shown.applied is not None:
-        told.append(calibration.applied_line(shown.applied))
-        warnings += shown.applied.warnings
-    if shown.rankings is not None:
-        tables += rankings.tables(shown.rankings)
-        told += shown.rankings.differences
-        warnings += shown.rankings.warnings
-    warnings += [f"{name} refused: {NAMELESS}" for name in asked.refused]
-    for table in tables:
-        show_table(stdout(), table)
-    stdout().print()
-    for line in told:
-        stdout().print(Text(safe(line)), soft_wrap=True)
-    for warning in warnings:
-        stdout().print(Text(safe(f"warning: {warning}"), style="yellow"), soft_wrap=True)
-    if written:
-        stdout().print(f"wrote {written}", soft_wrap=True)
-
-
 def _calibrated(file: Path | None, votes: Votes, max_risk: float | None) -> OnVotes | None:
     """What a calibrator makes of the votes.
 
@@ -342,18 +233,6 @@ def _calibrated(file: Path | None, votes: Votes, max_risk: float | None) -> OnVo
     from clash.analysis.calibration.votes import on_votes
 
     return on_votes(read_calibrator(file), votes, max_risk, str(file))
-
-
-def _item_lines(found: Aggregation) -> Iterator[Mapping[str, Any]]:
-    """For each item and method ``p`` of the first side, and the winner it implies."""
-    winners = {1.0: "A", 0.0: "B", 0.5: "tie"}
-    for result in found.methods:
-        if result.p is None or result.verdict is None:
-            continue
-        rows = zip(found.items, result.p.tolist(), result.verdict.tolist(), strict=True)
-        for item, p, verdict in rows:
-            line = {"item": item, "method": result.method, "p": round(p, 9)}
-            yield {**line, "winner": winners[verdict]}
 
 
 def _choice(text: str, field: str, *known: str) -> Any:  # noqa: ANN401 - a Literal

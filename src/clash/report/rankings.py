@@ -116,13 +116,14 @@ def tables(found: Rankings) -> list[Table]:
 def _side_by_side(found: Rankings) -> Table:
     ranked = [m for m in found.methods if m.places]
     by_name = [{place.candidate: place for place in m.places} for m in ranked]
-    rows = [[name, *(_rank(column.get(name)) for column in by_name)] for name in _order(found)]
+    order = _order(found) if ranked else []
+    rows = [[name, *(_rank(column.get(name)) for column in by_name)] for name in order]
     title = (
         f"{len(found.candidates)} candidates, {found.n_judged} of {found.n_items} items with a"
         f" ballot, {len(found.weights)} judges, {found.n_ballots} ballots"
     )
     notes = []
-    if found.replicates:
+    if found.replicates and ranked:
         notes.append(f"place, best first, and in brackets its {found.level:.0%} interval")
         notes.append(
             f"bootstrap over {found.n_clusters} items or prompts, {found.replicates} replicates,"

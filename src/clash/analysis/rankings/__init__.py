@@ -97,7 +97,8 @@ class Rankings:
         wins: (K, K), weight of the ballots that put the row before the column; ``ties`` level.
         condorcet: who beats every other head to head, null where nobody does.
         smith: the smallest set whose members beat everyone outside it.
-        cycle: a shortest cycle of majorities, empty where there is none.
+        cycle: a shortest cycle of majorities, within ``smith`` where that is more than one;
+            empty where there is none.
         groups: sets of candidates that comparisons link; across them nothing compares.
         differences: in words, where the methods differ and why.
     """
@@ -166,7 +167,7 @@ def rank(
     found = tuple(study.method(name, weights) for name in dict.fromkeys(methods))
     counts = study.base.counts()
     prefers = counts.wins + counts.ties / 2
-    best = condorcet_winner(prefers)
+    best, top = condorcet_winner(prefers), smith_set(prefers).tolist()
     rankings = Rankings(
         candidates=named.candidates,
         absent=named.absent,
@@ -183,8 +184,8 @@ def rank(
         wins=counts.wins,
         ties=counts.ties,
         condorcet=named.candidates[best] if best >= 0 else None,
-        smith=tuple(named.candidates[i] for i in smith_set(prefers)),
-        cycle=tuple(named.candidates[i] for i in majority_cycle(prefers)),
+        smith=tuple(named.candidates[i] for i in top),
+        cycle=tuple(named.candidates[i] for i in _cycle(prefers, top)),
         groups=_groups(linked(counts), named.candidates),
         methods=found,
         differences=(),
@@ -194,6 +195,12 @@ def rank(
     return replace(
         rankings, differences=reasons.differences(rankings), warnings=reasons.warnings(rankings)
     )
+
+
+def _cycle(prefers: Floats, top: Sequence[int]) -> list[int]:
+    """A shortest cycle among those that beat the rest; anywhere, where one beats all."""
+    among = list(top) if len(top) > 1 else list(range(len(prefers)))
+    return [among[i] for i in majority_cycle(prefers[np.ix_(among, among)]).tolist()]
 
 
 def _groups(codes: NDArray[np.intp], names: Sequence[str]) -> tuple[tuple[str, ...], ...]:
