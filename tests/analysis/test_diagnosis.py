@@ -10,6 +10,7 @@ import pytest
 
 from clash.analysis.diagnosis import diagnose, judge_facts
 from clash.analysis.diagnosis.judges import rest_of_panel
+from clash.analysis.diversity import Texts
 from clash.analysis.encode import VoteRow, Votes, encode, read_votes
 from clash.errors import StatisticsError
 
@@ -270,3 +271,24 @@ def test_mtbench_panel_weighs_position_biased_judges_less() -> None:
     assert found["LLMBar:ChatGPT/Vanilla_NoRules"] == "down-weight"
     assert found["LLMBar:GPT-4/Vanilla_NoRules"] == "keep"
     assert found["anthropic/claude-opus-4.5/agentclash-supreme"] == "keep"
+
+
+def test_a_judge_of_length_is_told_from_one_that_likes_what_people_like() -> None:
+    """People prefer the longer response in 3 of 4 items; one judge follows them, one counts words."""
+    rng = np.random.default_rng(8)
+    rows, texts = [], {}
+    for i in range(300):
+        long_first = rng.random() < 0.5
+        texts[f"q{i}"] = Texts("w " * (60 if long_first else 30), "w " * (30 if long_first else 60))
+        label = long_first if rng.random() < 0.75 else not long_first
+        fair = label if rng.random() < 0.9 else not label
+        for judge, first in (("fair", fair), ("counts", long_first)):
+            side, right = ("AB"[1 - int(value)] for value in (first, label))
+            rows.append(VoteRow(f"q{i}", judge, side, label=right))
+    found = {line.judge: line for line in diagnose(encode(rows), texts=texts).lengths}
+    assert found["counts"].longer.interval.estimate == 1
+    assert found["counts"].pull.estimate == pytest.approx(0.25, abs=0.06)
+    assert found["counts"].pull.low > 0
+    assert found["fair"].pull.low < 0.01
+    assert found["fair"].pull_by == "the labels"
+    assert diagnose(encode(rows)).lengths == ()

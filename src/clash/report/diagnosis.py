@@ -37,6 +37,7 @@ def tables(found: Diagnosis) -> list[Table]:
         _judges(found),
         _agreements(found),
         _orders(found),
+        _lengths(found),
         _panel(found),
         _thresholds(found),
         _diversity(found),
@@ -154,6 +155,22 @@ def _shown(found: Diagnosis) -> list[JudgeFacts]:
     """Judges with enough ballots; all of them where none has."""
     sure = {r.judge for r in found.recommendations if r.sure}
     return [judge for judge in found.judges if judge.judge in sure or not sure]
+
+
+def _lengths(found: Diagnosis) -> Table:
+    shown = {judge.judge for judge in _shown(found)}
+    rows = [
+        [line.judge, f"{percent(line.longer.interval)} of {line.longer.interval.n:g}",
+         _points(line.pull), line.pull_by]
+        for line in found.lengths
+        if line.judge in shown
+    ]  # fmt: skip
+    notes = [
+        "of decisive ballots on responses of unlike length, in words; pull: longer wins beyond those"
+        " of the reference on the same ballots, in points"
+    ]
+    columns = ["judge", "longer wins", "pull", "against"]
+    return Table("Judges: length", columns, rows, frozenset({1, 2}), notes, brief=True)
 
 
 def _order_row(judge: JudgeFacts, *, consistent: bool, flips: bool) -> list[str]:

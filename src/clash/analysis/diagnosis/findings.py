@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.analysis.diagnosis.judges import JudgeFacts, judge_facts
+from clash.analysis.diagnosis.length import LengthBias, length_biases
 from clash.analysis.diagnosis.panel import PanelFacts, Thresholds, panel_facts, thresholds
 from clash.analysis.diagnosis.recommend import Recommendation, recommend
 from clash.analysis.diversity import Equivalence, Texts, equivalence
@@ -34,6 +35,7 @@ class Diagnosis:
         icc: correlation of decisive ballots of one item, for the saving in runs.
         run: what only a run folder tells: cost, length, scores, candidates; null for votes.
         equivalence: ties against the diversity of the responses; null without these.
+        lengths: what length does to each judge; empty without the responses.
         calibration: psychometric curves, where the run judged calibration pairs.
     """
 
@@ -45,6 +47,7 @@ class Diagnosis:
     icc: Interval
     run: RunFacts | None
     equivalence: Equivalence | None
+    lengths: tuple[LengthBias, ...]
     calibration: tuple[JudgeCurve, ...]
     notes: tuple[str, ...]
 
@@ -101,6 +104,7 @@ def diagnose(
         icc=icc,
         run=run,
         equivalence=_equivalence(votes, texts, advice, encoder, seed, notes),
+        lengths=length_biases(votes, texts) if texts else (),
         calibration=calibration,
         notes=tuple(notes),
     )

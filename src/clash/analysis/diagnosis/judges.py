@@ -133,10 +133,15 @@ class JudgeFacts:
 
 def judge_facts(votes: Votes) -> tuple[JudgeFacts, ...]:
     """Every judge that cast a ballot or failed to, in their order."""
+    rest = weighted_rest(votes)
+    return tuple(_facts(votes, index, rest[:, index]) for index in range(len(votes.judges)))
+
+
+def weighted_rest(votes: Votes) -> Floats:
+    """(N, J), as :func:`rest_of_panel`, each judge weighted by its edge in a first round."""
     first = rest_of_panel(votes)
     edges = np.array([_edge(votes, index, first[:, index]) for index in range(len(votes.judges))])
-    rest = rest_of_panel(votes, edges) if edges.any() else first
-    return tuple(_facts(votes, index, rest[:, index]) for index in range(len(votes.judges)))
+    return rest_of_panel(votes, edges) if edges.any() else first
 
 
 def _edge(votes: Votes, index: int, rest: Floats) -> float:
