@@ -44,9 +44,8 @@ def test_a_cell_without_a_table_or_where_all_refused_has_no_gap():
 
 
 def test_budgets_leave_a_test_block():
-    assert budgets_for(800, 800) == (25, 50, 100, 200, 400)
-    assert budgets_for(30, 30) == (22,)
-    assert all(n >= 4 * 10 for n in budgets_for(1000, 100))
+    assert budgets_for(800) == (25, 50, 100, 200, 400)
+    assert budgets_for(30) == (22,)
 
 
 def test_the_map_finds_the_regime():

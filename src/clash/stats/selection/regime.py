@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 BUDGETS = (25, 50, 100, 200, 400, 800, 1600)
 MOST_TRAIN = 0.75
-"""Share of the labelled rows that the largest budget may take: the rest is the test's."""
+"""Share of the labelled sources that the largest budget may take: the rest is the test's."""
 RULE = "information-first"
 
 
@@ -33,7 +33,7 @@ class Cell:
 
     Attributes:
         k: judges.
-        labels: labelled rows that maps are fitted to.
+        labels: labelled sources that maps are fitted to.
         winner: family with the least mean test error; null where all were refused.
         risk: that error.
         gap: of the best scalar family, minus that of the joint table: positive where the table is
@@ -99,11 +99,10 @@ class RegimeMap:
         return min(known, key=lambda i: mean[i]) if known else None
 
 
-def budgets_for(n_labelled: int, n_sources: int) -> tuple[int, ...]:
-    """Those of ``BUDGETS`` that leave a test block, in rows; the smallest possible if none does."""
-    most = int(MOST_TRAIN * n_labelled)
-    fewest = math.ceil(4 * n_labelled / n_sources)
-    return tuple(n for n in BUDGETS if fewest <= n <= most) or (max(most, fewest),)
+def budgets_for(n_sources: int) -> tuple[int, ...]:
+    """Those of ``BUDGETS`` that leave a test block; the most that does if none is so small."""
+    most = int(MOST_TRAIN * n_sources)
+    return tuple(n for n in BUDGETS if n <= most) or (most,)
 
 
 def survey(
@@ -125,15 +124,14 @@ def survey(
         settings: its families and prefix sizes.
         splits: random splits at each budget.
         seed: of the splits.
-        budgets: by default those that the labels allow.
+        budgets: labelled sources; by default those that leave a test block.
         done: told how many splits of how many are done.
 
     Raises:
         StatisticsError: too few labelled sources.
     """
-    n = int(panel.labelled.sum())
     sources = len(np.unique(panel.group[panel.labelled]))
-    chosen = tuple(budgets or budgets_for(n, sources))
+    chosen = tuple(budgets or budgets_for(sources))
     sizes = tuple(k for k in settings.sizes if k <= panel.n_judges)
     fitter = Fitter(panel, Settings(rules=(RULE,), sizes=sizes, families=settings.families))
     risk = np.empty((splits, len(chosen), len(sizes), len(settings.families)))
@@ -153,7 +151,7 @@ def _at(
     made = blocks.split(panel, blocks.Plan(labels=budget, rotations=1), rng)
     everybody = panel.votes(np.arange(panel.n_rows))
     seen = panel.rows(made.train).evidence(panel.n_patterns, everybody)
-    paths = fitter.paths(seen, budget, rng)
+    paths = fitter.paths(seen, len(made.train), rng)
     families = fitter.settings.families
     menu = [Candidate(RULE, k, family) for k in sizes for family in families]
     sealed = panel.seal(made.test)
