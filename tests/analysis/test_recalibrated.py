@@ -7,7 +7,7 @@ import pytest
 
 from analysis.made import run_data
 from clash.analysis.encode import VoteRow, encode
-from clash.analysis.recalibrated import Calibrated, Refused, calibrated, recalibrated
+from clash.analysis.recalibrated import Calibrated, Refused, _winners, calibrated, recalibrated
 from clash.analysis.relabelled import Changed
 from clash.report.relabelled import tables
 
@@ -93,6 +93,13 @@ def test_the_win_rates_of_two_candidates_add_up_to_one(made):
     both = [calibrated(data, votes(rows, truth, 80), name).win_rate for name in ("ada", "bob")]
     assert both[0].estimate + both[1].estimate == pytest.approx(1)
     assert both[0].low == pytest.approx(1 - both[1].high)
+
+
+def test_an_item_shown_in_both_orders_has_one_verdict_and_it_is_that_of_both():
+    pairs = {"q0": ("ada", "bob"), "q1": ("ada", "bob"), "q2": ("ada", "bob")}
+    rows = ("q0", "q0", "q1", "q1", "q2", "unknown")
+    found = _winners(rows, [1.0, 1.0, 1.0, 0.0, 0.0, 1.0], pairs)
+    assert found == {"q0": "ada", "q1": "tie", "q2": "bob"}
 
 
 def test_the_change_is_plain_data(made):

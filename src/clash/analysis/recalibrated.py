@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import asdict, dataclass, field
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from clash.stats.selection.metrics import expected_side, verdicts
 from clash.stats.selection.panel import Evidence, summed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from clash.analysis.calibration.study import Figure, Study
     from clash.analysis.encode import Votes
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 FOLDS = 5
 REPLICATES = 200
-_SIDES = {1.0: 0, 0.0: 1}
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Calibrated:
             counting half; the interval is by a bootstrap over prompts that fits the map anew,
             with family and judges as they were selected. Null where it has no pairs.
         panel_rate: the same by the panel's verdicts as they are.
-        winners: by row, what the map says: a candidate, or ``tie``.
+        winners: by item or pair, what the map says: a candidate, or ``tie``.
         against_panel: rows in which that is not the panel's verdict.
     """
 
@@ -142,13 +142,9 @@ def _applied(
     panel = found.frame.panel(votes)
     judges = [found.frame.judges.index(judge) for judge in found.judges]
     fit = _Fit.of(panel, panel.cells(judges), found.selected.family)
-    names = [_pairs(data).get(item) for item in votes.items]
-    said = _said(data)
-    sides = fit.verdicts()
-    winners: dict[str, str] = {}
-    for item, pair, side in zip(votes.items, names, sides, strict=True):
-        if pair is not None:
-            winners[item] = pair[_SIDES[side]] if side in _SIDES else "tie"
+    pairs, said = _pairs(data), _said(data)
+    names = [pairs.get(item) for item in votes.items]
+    winners = _winners(votes.items, fit.verdicts(), pairs)
     direction = np.array([_direction(pair, leader) for pair in names])
     return Calibrated(
         labels=found.n_labelled,
@@ -229,6 +225,19 @@ class _Fit:
             return np.nan
         won = 0.5 + direction * (side - 0.5)
         return float(weights[mine] @ won[mine]) / total if total else np.nan
+
+
+def _winners(
+    rows: tuple[str, ...], sides: Sequence[float], pairs: Mapping[str, tuple[str, str]]
+) -> dict[str, str]:
+    """What the map says by item: of both orders together, where an item was shown in both."""
+    total: dict[str, float] = defaultdict(float)
+    for row, side in zip(rows, sides, strict=True):
+        if row in pairs:
+            total[row] += side - 0.5
+    return {
+        row: "tie" if lead == 0 else pairs[row][0 if lead > 0 else 1] for row, lead in total.items()
+    }
 
 
 def _pairs(data: RunData) -> dict[str, tuple[str, str]]:
