@@ -120,3 +120,23 @@ def test_intervals_cover_the_truth(theta, grid, plain_fails):
         assert hits[name, DOUBT].min() / runs > 0.86, name
     worst = min(hits[name, 0.0].min() for name in FAST) / runs
     assert (worst < 0.6) == plain_fails
+
+
+@pytest.mark.slow
+def test_the_chance_of_being_first_comes_true_where_candidates_differ():
+    """Strengths of spread 1, ten items: what is first in 86% of the replicates is in 89% of cases.
+
+    Of candidates that hardly differ (spread 0.3) it says too much, 84% for 69%: it knows no prior
+    by which the best of equals is partly luck.
+    """
+    rng, told, best = np.random.default_rng(0), [], []
+    for _ in range(250):
+        theta = rng.normal(size=3)
+        given = judged(rng, 10, theta)
+        told.append(drawn(given, "borda", rng, 200, twins=100).first())
+        best.append(np.arange(3) == theta.argmax())
+    p, y = np.ravel(told), np.ravel(best)
+    for low, high in ((0, 0.25), (0.25, 0.75), (0.75, 1.01)):
+        inside = (p >= low) & (p < high)
+        assert inside.sum() > 100
+        assert p[inside].mean() == pytest.approx(y[inside].mean(), abs=0.08)
