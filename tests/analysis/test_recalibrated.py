@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 from analysis.made import run_data
-from clash.analysis.encode import VoteRow, encode
+from clash.analysis.encode import VoteRow, encode, from_run
 from clash.analysis.recalibrated import Calibrated, Refused, _winners, calibrated, recalibrated
 from clash.analysis.relabelled import Changed
+from clash.analysis.rundata import RunData
 from clash.report.relabelled import tables
+from review.runs import judged
 
 ADA, BOB = [["ada"], ["bob"]], [["bob"], ["ada"]]
 N = 120
@@ -108,3 +110,30 @@ def test_the_change_is_plain_data(made):
     assert found["before"]["missing"] == 18
     assert set(found["after"]["winners"].values()) <= {"ada", "bob", "tie"}
     assert {f.name for f in dataclasses.fields(Calibrated)} == set(found["after"])
+
+
+def test_of_three_candidates_every_pair_is_a_row_and_the_leader_is_in_two_of_them(tmp_path):
+    rng = np.random.default_rng(1)
+    prompts = [
+        {
+            "id": f"q{i}",
+            "prompt": f"Name {i + 2} colours.",
+            "responses": {n: "red " * int(rng.integers(1, 40)) for n in ("ada", "bob", "cyd")},
+            "label": ("ada", "bob")[i % 2],
+        }
+        for i in range(40)
+    ]
+    folder = judged(tmp_path, prompts)
+    data = RunData.load(folder)
+    found = calibrated(data, from_run(folder), "ada")
+    assert isinstance(found, Calibrated)
+    assert len(found.winners) == 120
+    assert found.labels == 80  # a winner labels the two pairs that it is in
+    beaten = [
+        0.5 if v.ranking and any({"ada", other} <= set(group) for group in v.ranking)
+        else float(next(n for group in v.ranking for n in group if n in ("ada", other)) == "ada")
+        for v in data.verdicts
+        for other in ("bob", "cyd")
+    ]  # fmt: skip
+    assert found.panel_rate == pytest.approx(np.mean(beaten))
+    assert found.win_rate.low <= found.win_rate.estimate <= found.win_rate.high
