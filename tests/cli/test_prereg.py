@@ -77,6 +77,33 @@ def test_other_looks_than_registered_are_a_deviation(tmp_path: Path, capsys) -> 
     ]
 
 
+@pytest.mark.parametrize("outcome", ["points", "wins", "concordance"])
+def test_the_report_gives_the_primary_outcome_at_the_registered_level(
+    outcome: str, tmp_path: Path, capsys
+) -> None:
+    plan = tmp_path / "p.json"
+    about = [] if outcome == "concordance" else ["--primary", "birch"]
+    words = ["prereg", QUICKSTART, "--out", str(plan), "--alpha", "0.2", "--outcome", outcome]
+    assert run([*words, *about]) == 0
+    base = ["--out", str(tmp_path), "--run-id", "r", "--prereg", str(plan), "-q"]
+    assert run(["eval", QUICKSTART, *base]) == 0
+    assert f"primary outcome, {outcome}" in capsys.readouterr().out
+    report = json.loads((tmp_path / "r" / "report.json").read_text())
+    found = report["preregistration"]["primary"]
+    (birch,) = (row for row in report["leaderboard"] if row["candidate"] == "birch")
+    beside = {
+        "points": birch["points"],
+        "wins": birch["win_rate"],
+        "concordance": report["labelled"]["concordance"],
+    }[outcome]
+    assert found["interval"]["estimate"] == pytest.approx(beside["estimate"])
+    assert found["interval"]["level"] == 0.8
+    width = found["interval"]["high"] - found["interval"]["low"]
+    assert width < 0.85 * (beside["high"] - beside["low"])
+    deviations = {d["what"] for d in report["preregistration"]["deviations"]}
+    assert deviations == {"alpha of the intervals"}
+
+
 def test_reruns_are_held_to_it_too(plan: Path, tmp_path: Path, capsys) -> None:
     assert run(["eval", QUICKSTART, "--out", str(tmp_path), "--run-id", "a", "-q"]) == 0
     assert run(["rerun", "a", "--out", str(tmp_path), "--prereg", str(plan), "-q", "-y"]) == 0
@@ -142,6 +169,11 @@ def test_a_registered_rule_that_is_kept_is_no_deviation(tmp_path: Path, capsys) 
     assert run([*arguments, *rule, "--prereg", str(plan)]) == 0
     assert _report(tmp_path / "u")["deviations"] == []
     assert _stopping(tmp_path / "u")["looks"][0]["candidate"] == "birch"
+    last, shown = _stopping(tmp_path / "u")["looks"][-1], _report(tmp_path / "u")["primary"]
+    assert (shown["interval"]["low"], shown["interval"]["high"]) == pytest.approx(
+        (last["low"], last["high"])
+    )
+    assert shown["interval"]["method"] == "pocock"
     arguments = ["eval", QUICKSTART, "--out", str(tmp_path), "--run-id", "v", "-q"]
     assert run([*arguments, "--until", "ci<0.6", "--prereg", str(plan)]) == 0
     found = {d["what"] for d in _report(tmp_path / "v")["deviations"]}

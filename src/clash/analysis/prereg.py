@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from clash.analysis.registered import Outcome, Primary, primary
 from clash.errors import InputError
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
     from clash.analysis.rundata import RunData
 
-Outcome = Literal["points", "wins", "concordance"]
 OUTCOMES: tuple[Outcome, ...] = ("points", "wins", "concordance")
 
 
@@ -169,12 +169,14 @@ class Conformity:
 
     Attributes:
         stopping: the registered stopping rule in words.
+        primary: the registered outcome; null where this run cannot show it.
     """
 
     sha256: str
     frozen: str
     plan: dict[str, Any]
     stopping: str
+    primary: Primary | None
     deviations: tuple[Deviation, ...]
 
 
@@ -192,6 +194,7 @@ def conformity(data: RunData) -> Conformity | None:
         found.frozen,
         found.plan.model_dump(),
         stopping(found.plan),
+        primary(data, found.plan.outcome, found.plan.primary, found.plan.alpha),
         tuple(_deviations(found, data)),
     )
 

@@ -140,7 +140,7 @@ def wilson_clustered(values: ArrayLike, clusters: ArrayLike, level: float = 0.95
     1998, there with Clopper-Pearson). The design effect is never taken below 1, nor above what
     complete correlation would make it, n / n_c with n_c = n^2 / sum n_g^2: an estimate of the
     variance beyond that is noise, and with two clusters nothing but noise. So copies of an
-    observation leave its interval what it was, and a cluster is worth one observation at least.
+    observation leave its interval what it was, and G equal clusters are worth G or more.
     With one observation a cluster it is Wilson's interval. Where all values are alike, the
     correlation within clusters cannot be seen and is taken as complete. Two to five clusters
     of 4 to 20 cover a truth drawn from [0.05, 0.95] in 91 to 100% of simulated samples, whatever

@@ -1,0 +1,87 @@
+"""The registered primary outcome of a run, at the registered level."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from clash.analysis.labelled import matches
+from clash.analysis.leaderboard import points_table
+from clash.stats.intervals import Interval, mean_clustered, wilson_clustered
+
+if TYPE_CHECKING:
+    from clash.analysis.rundata import RunData
+
+Outcome = Literal["points", "wins", "concordance"]
+
+
+@dataclass(frozen=True)
+class Primary:
+    """What was registered as the outcome, and what it came to.
+
+    Attributes:
+        even: what it is without any difference; null for concordance, which is against nothing.
+        interval: clustered by prompt, at 1 - alpha; of a run with a stopping rule the last look's,
+            which peeking is paid for in.
+    """
+
+    outcome: Outcome
+    candidate: str | None
+    even: float | None
+    interval: Interval
+
+
+def primary(data: RunData, outcome: Outcome, candidate: str | None, alpha: float) -> Primary | None:
+    """The primary outcome; null where nothing was registered that this run can show.
+
+    Args:
+        data: the run.
+        outcome: mean share of points, share won of all items that the candidate was to answer, or
+            concordance with labels.
+        candidate: whose; null for concordance.
+        alpha: two-sided.
+    """
+    level = 1 - alpha
+    if outcome == "concordance":
+        found = _concordance(data, level)
+        return None if found is None else Primary(outcome, None, None, found)
+    if candidate not in data.candidates:
+        return None
+    if outcome == "wins":
+        asked = {r.item_id for r in data.responses if r.candidate == candidate}
+        mine = [verdict for verdict in data.verdicts if verdict.item_id in asked]
+        won = [float(verdict.winner == candidate) for verdict in mine]
+        clusters = [data.clusters[verdict.item_id] for verdict in mine]
+        return Primary(outcome, candidate, None, wilson_clustered(won, clusters, level))
+    looked = _last_look(data, candidate, level)
+    return Primary(outcome, candidate, 0.5, looked or _points(data, candidate, level))
+
+
+def _points(data: RunData, candidate: str, level: float) -> Interval:
+    column = points_table(data)[:, data.candidates.index(candidate)]
+    known = ~np.isnan(column)
+    clusters = np.array([data.clusters[item.item_id] for item in data.items])[known]
+    found = mean_clustered(column[known], clusters, level)
+    return replace(found, low=max(0.0, found.low), high=min(1.0, found.high))
+
+
+def _last_look(data: RunData, candidate: str, level: float) -> Interval | None:
+    """Looks are at 95%; another level has none of them."""
+    looks = (data.manifest.stopping or {}).get("looks", [])
+    if not looks or looks[-1]["candidate"] != candidate or not math.isclose(level, 0.95):
+        return None
+    last, judged = looks[-1], len(data.items)
+    estimate = math.nan if last["estimate"] is None else last["estimate"]
+    name = str((data.manifest.stopping or {})["sequential"])
+    return Interval(estimate, last["low"], last["high"], level, judged, last["prompts"], name)
+
+
+def _concordance(data: RunData, level: float) -> Interval | None:
+    known = [verdict for verdict in data.verdicts if verdict.item_id in data.truth]
+    if not known:
+        return None
+    hits = [float(matches(verdict, data.truth[verdict.item_id])) for verdict in known]
+    return wilson_clustered(hits, [data.clusters[verdict.item_id] for verdict in known], level)
