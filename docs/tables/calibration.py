@@ -1,83 +1,235 @@
-"""Makes the table of docs/calibration.md: calibration on every labelled panel of a data folder.
+"""Writes docs/tables/calibration.md: what labels are worth on every labelled panel of a folder.
 
-python docs/tables/calibration.py DATA [--labels 100] [--splits 30] > table.md
+    python docs/tables/calibration.py DATA [--only NAME ...] [--splits 10] [--budgets 50,100,200]
+    python docs/tables/calibration.py DATA --cold-start --budgets 16,64 --splits 6
 
-DATA holds files that end in .votes.jsonl.gz, or any votes files.
+DATA holds files that end in .votes.jsonl.gz. Figures are kept in calibration.json beside this file,
+panel by panel, so that a slice (``--only``) can be made anew without the rest; no vote is in it.
+The summary in docs/statistics.md is written too.
 """
 
 from __future__ import annotations
 
 import argparse
-import sys
+import json
+import time
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from clash.analysis.calibration.study import Study, study
+import numpy as np
+from calibration_page import write
+
+from clash.analysis.calibration.frame import Frame
+from clash.analysis.calibration.study import Figure, Study, study
 from clash.analysis.encode import read_votes
-from clash.stats.selection.blocks import Plan
+from clash.stats.selection import blocks
+from clash.stats.selection.families import FAMILIES, MENU
+from clash.stats.selection.metrics import Metrics
+from clash.stats.selection.prior import experience, of_task, pooled
+from clash.stats.selection.selector import Settings, evaluate
 
-PANELS = (
-    ("llmbar-casestudy", {"judges": "*/Vanilla", "presentation": "orig"}),
-    ("llmbar-casestudy", {"presentation": "orig"}),
-    ("llmbar-processed", {"presentation": "orig"}),
-    ("rb2-replicates", {"judges": "*#s0"}),
-    ("rb2-replicates", {"judges": "gpt-5.4-nano#*,*#s0"}),
-    ("ta-feedback", {}),
-    ("llmfao", {"judges": "gpt-*,heuristic*", "decisive": True}),
-    ("llmfao", {"judges": "gpt-*,heuristic*"}),
-    ("pandalm", {"judges": "gpt-*,PandaLM*,heuristic*"}),
-    ("arena-claude4", {}),
-    ("agentclash-mtbench100", {}),
-    ("agentclash-arena100", {}),
-    ("amel-llmbar", {}),
-    ("mtbench-panel", {}),
-    ("mtbench-human", {}),
-    ("llm-rubric", {}),
-)
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from clash.stats.selection.panel import Panel
+    from clash.stats.selection.selector import Outcome
+
+HERE = Path(__file__).resolve().parent
+KEPT = HERE / "calibration.json"
+PANELS: dict[str, tuple[str, dict[str, Any]]] = {
+    "llmbar-casestudy, Vanilla": (
+        "llmbar-casestudy",
+        {"judges": "*/Vanilla", "presentation": "orig"},
+    ),
+    "llmbar-casestudy": ("llmbar-casestudy", {"presentation": "orig"}),
+    "llmbar-processed": ("llmbar-processed", {"presentation": "orig"}),
+    "rb2-replicates, one sample": ("rb2-replicates", {"judges": "*#s0"}),
+    "rb2-replicates, near-copies": ("rb2-replicates", {"judges": "gpt-5.4-nano#*,*#s0"}),
+    "ta-feedback": ("ta-feedback", {}),
+    "llmfao, decisive": ("llmfao", {"judges": "gpt-*,heuristic*", "decisive": True}),
+    "llmfao, ties": ("llmfao", {"judges": "gpt-*,heuristic*"}),
+    "pandalm": ("pandalm", {"judges": "gpt-*,PandaLM*,heuristic*"}),
+    "arena-claude4": ("arena-claude4", {}),
+    "agentclash-mtbench100": ("agentclash-mtbench100", {}),
+    "agentclash-arena100": ("agentclash-arena100", {}),
+    "amel-llmbar": ("amel-llmbar", {}),
+    "mtbench-panel, decisive": ("mtbench-panel", {"decisive": True}),
+    "mtbench-panel, ties": ("mtbench-panel", {}),
+    "mtbench-human": ("mtbench-human", {}),
+    "llm-rubric": ("llm-rubric", {"judges": "gpt-*"}),
+}
+BUDGETS = (50, 100, 200)
+TRAIN = 0.75
+MOST_COLD = 9
+"""Judges of a panel in the cold-start table, which fits everything seven times."""
 
 
-def line(name: str, options: dict, found: Study) -> str:
-    gain = [100 * x for x in (found.gain.estimate, found.gain.low, found.gain.high)]
-    families = [f for f in found.families if f.family != "majority"]
-    best = max(families, key=lambda f: f.figures["accuracy"].mean)
-    judges = options.get("judges", "all").replace("*", "\\*")
-    cells = [
-        f"{name} ({judges}{', decisive' if options.get('decisive') else ''})",
-        f"{found.frame.target}, {len(found.frame.judges)}",
-        f"{found.n_train}",
-        f"{100 * found.majority['accuracy'].mean:.1f}",
-        f"{100 * found.test['accuracy'].mean:.1f}",
-        f"{gain[0]:+.1f} [{gain[1]:+.1f}, {gain[2]:+.1f}]",
-        f"{100 * best.figures['accuracy'].mean:.1f} ({best.family})",
-        f"{found.majority['nll'].mean:.2f} / {found.test['nll'].mean:.2f}",
-        f"{found.test['ece'].mean:.3f} ({found.chance_ece:.3f})",
+def figures(values: dict[str, Figure]) -> dict[str, list[float]]:
+    """Mean and standard error by metric."""
+    return {name: [values[name].mean, values[name].se] for name in Metrics.names()}
+
+
+def chosen(outcome: Outcome, kinds: Sequence[str], *, whole: bool = False) -> float:
+    """Test squared error of the candidate of these kinds that validation likes best."""
+    menu = outcome.choice.candidates
+    most = max(c.k for c in menu)
+    places = [
+        i
+        for i, c in enumerate(menu)
+        if FAMILIES[c.family].kind in kinds and (c.k == most or not whole)
     ]
-    return "| " + " | ".join(cells) + " |"
+    place = outcome.choice.best_of(places)
+    return float("nan") if place is None else float(outcome.risks[place])
+
+
+def against(outcomes: Sequence[Outcome]) -> dict[str, list[float]]:
+    """Scalar families against the table, at their own prefix and at the whole panel."""
+    groups = {"table": ("table",), "scalar": ("scalar",), "full": ("table", "scalar", "middle")}
+    found = {
+        f"{name}{' K=all' if whole else ''}": [chosen(o, kinds, whole=whole) for o in outcomes]
+        for name, kinds in groups.items()
+        for whole in (True, False)
+    }
+    found["gap"] = list(np.subtract(found["table"], found["scalar"]))
+    return {name: [Figure.of(x).mean, Figure.of(x).se] for name, x in found.items()}
+
+
+def at(votes: Any, labels: int, splits: int) -> tuple[Study, dict[str, Any]]:
+    """The figures of one budget."""
+    found = study(votes, plan=blocks.Plan(labels=labels), splits=splits, seed=1, jobs=1)
+    return found, {
+        "selected": figures(found.test),
+        "chance": found.chance_ece,
+        "majority": figures(found.majority),
+        "gain": [found.gain.estimate, found.gain.low, found.gain.high],
+        "oracle": [found.oracle.mean, found.oracle.se],
+        "against": against(found.outcomes),
+    }
+
+
+def measured(file: Path, filters: dict[str, Any], splits: int, budgets: Sequence[int]) -> Any:
+    """Everything of a panel: each budget, and family by family at the largest."""
+    votes = read_votes(file, **filters)
+    most = int(TRAIN * len(np.unique(votes.groups[votes.labelled])))
+    curve: dict[str, Any] = {}
+    for labels in [*(n for n in budgets if n < 0.8 * most), most]:
+        found, curve[str(labels)] = at(votes, labels, splits)
+    return {
+        "target": found.frame.target,
+        "judges": len(found.frame.judges),
+        "labelled": found.n_labelled,
+        "sources": found.n_groups,
+        "splits": splits,
+        "curve": curve,
+        "families": {
+            line.family: {"k": line.k, "weight": line.share, **figures(line.figures)}
+            for line in found.families
+        },
+    }
+
+
+def cold(panels: dict[str, Panel], labels: int, splits: int) -> dict[str, Any]:
+    """Appendix C.2: each panel in turn is the new task, the others are what went before."""
+    known = {
+        name: experience(panel, labels, np.random.default_rng([7, labels]))
+        for name, panel in panels.items()
+    }
+    out = {}
+    for name, panel in panels.items():
+        rest = [one for other, one in known.items() if family_of(other) != family_of(name)]
+        earlier = pooled(rest, np.random.default_rng(7))
+        out[name] = {"prior": earlier.family, **_ways(panel, labels, splits, earlier.weights)}
+    return out
+
+
+def family_of(name: str) -> str:
+    """Panels of one file are one task."""
+    return name.partition(",")[0].partition("-")[0]
+
+
+def _ways(panel: Panel, labels: int, splits: int, earlier: Any) -> dict[str, list[float]]:
+    families = tuple(name for name in MENU if name != "ising-temperature")
+    sizes = tuple(sorted({1, 2, 3, 5, panel.n_judges}))
+    base = Settings(rules=("information-first",), sizes=sizes, families=families)
+    task = of_task(panel.target).weights
+    ways = {
+        "task prior": _with(base, combine="one", prior=task, guard=np.inf),
+        "pooled prior": _with(base, combine="one", prior=earlier, guard=np.inf),
+        "naive": _with(base, combine="one", guard=-np.inf),
+        "guarded, task": _with(base, combine="one", prior=task),
+        "guarded, pooled": _with(base, combine="one", prior=earlier),
+        "average": base,
+        "average, pooled": _with(base, prior=earlier),
+    }
+    found: dict[str, list[float]] = {name: [] for name in ("majority", *ways)}
+    for i in range(splits):
+        made = blocks.split(panel, blocks.Plan(labels=labels), np.random.default_rng([8, i]))
+        for name, settings in ways.items():
+            outcome = evaluate(panel, made, settings, np.random.default_rng([9, i]))
+            found[name].append(outcome.test.mse)
+        found["majority"].append(outcome.majority.mse)
+    return {name: [Figure.of(x).mean, Figure.of(x).se] for name, x in found.items()}
+
+
+def _with(settings: Settings, **changes: Any) -> Settings:
+    from dataclasses import replace
+
+    return replace(settings, **changes)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", type=Path)
-    parser.add_argument("--labels", type=int)
-    parser.add_argument("--folds", type=int)
-    parser.add_argument("--splits", type=int, default=30)
+    parser.add_argument("--only", nargs="+", choices=list(PANELS))
+    parser.add_argument("--splits", type=int, default=10)
+    parser.add_argument("--budgets", type=lambda s: tuple(map(int, s.split(","))), default=BUDGETS)
+    parser.add_argument("--cold-start", action="store_true")
     options = parser.parse_args()
-    print(
-        "| panel (judges) | target, judges | labels | majority % | selected % | gain, points"
-        " | best family % | NLL majority / selected | ECE (by chance) |"
-    )
-    print("| --- | --- | ---: | ---: | ---: | --- | --- | --- | --- |", flush=True)
-    for name, filters in PANELS:
-        for file in sorted(options.data.glob(f"{name}*.gz")):
-            found = study(
-                read_votes(file, **filters),
-                plan=Plan(labels=options.labels),
-                splits=options.splits,
-                folds=options.folds,
-                seed=1,
-                jobs=1,
-            )
-            print(line(name, filters, found), flush=True)
+    kept: dict[str, Any] = {"panels": {}, "cold": {}}
+    if KEPT.exists():
+        kept = json.loads(KEPT.read_text(encoding="utf-8"))
+    if options.cold_start:
+        for labels in options.budgets:
+            kept["cold"][str(labels)] = _cold(options.data, labels, options.splits)
+    for name in [] if options.cold_start else options.only or list(PANELS):
+        stem, filters = PANELS[name]
+        began = time.monotonic()
+        (file,) = sorted(options.data.glob(f"{stem}*.votes.jsonl*"))
+        kept["panels"][name] = measured(file, filters, options.splits, options.budgets)
+        print(f"{name}: {time.monotonic() - began:.0f} s", flush=True)
+        _keep(kept)
+    _keep(kept)
+    write(kept, list(PANELS))
+
+
+def _cold(data: Path, labels: int, splits: int) -> dict[str, Any]:
+    """Panels of two sides and few judges."""
+    panels = {}
+    for name, (stem, filters) in PANELS.items():
+        (file,) = sorted(data.glob(f"{stem}*.votes.jsonl*"))
+        votes = read_votes(file, **filters)
+        frame = Frame.of(votes)
+        if frame.target == "binary" and len(frame.judges) <= MOST_COLD:
+            panels[name] = frame.panel(votes)
+    return cold(panels, labels, splits)
+
+
+def _keep(kept: dict[str, Any]) -> None:
+    """A line for each panel, so that a slice made anew is a line that differs."""
+    lines = []
+    for kind, panels in kept.items():
+        inside = [f"{json.dumps(k)}: {json.dumps(_rounded(v))}" for k, v in panels.items()]
+        lines.append(f"{json.dumps(kind)}: {{\n" + ",\n".join(inside) + "\n}")
+    KEPT.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, float):
+        return None if np.isnan(value) else round(value, 4)
+    if isinstance(value, dict):
+        return {key: _rounded(part) for key, part in value.items()}
+    return [_rounded(part) for part in value] if isinstance(value, list) else value
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
