@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 from clash.analysis.dependence import METHODS, Dependence, Options, diagnose
 from clash.analysis.encode import VoteRow, Votes, encode, read_votes
 from clash.errors import ConfigError, NotIdentifiedError, StatisticsError
-from clash.report.dependence import as_json
+from clash.report.dependence import as_json, write_plots
 from clash.stats.simulate import IndependentPanel
 
 SHARED = Path(__file__).resolve().parents[2] / "../shared/data/votes"
@@ -229,6 +230,25 @@ def test_more_than_fifteen_judges_are_coupled_by_pseudo_likelihood() -> None:
     assert all(pair.p_wald_holm < 0.05 and pair.p_ratio is None for pair in closest)
     assert any("too many to enumerate" in caveat for caveat in found.caveats)
     assert all(test.p is not None or test.refusal for test in found.tests)
+
+
+def test_the_picture_puts_copies_side_by_side_and_frames_them(tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    labels = rng.integers(0, 2, 900)
+    source = np.where(rng.random(900) < 0.8, labels, 1 - labels)
+    columns = [
+        np.where(rng.random(900) < 0.05, 1 - source, source)
+        if judge % 2
+        else np.where(rng.random(900) < 0.75, labels, 1 - labels)
+        for judge in range(6)
+    ]
+    votes = votes_of(np.column_stack(columns), list("abcdef"), label=labels.tolist())
+    found = diagnose(votes, Options(use_labels=True, bootstrap=100))
+    written = write_plots(found, tmp_path)
+    assert {path.suffix for path in written} == {".svg", ".png"}
+    drawn = (tmp_path / "couplings.svg").read_text(encoding="utf-8")
+    names = re.findall(r">([a-f])</text>", drawn)
+    assert names[:6] == ["a", "b", "d", "f", "c", "e"]
 
 
 def test_a_crowd_that_hardly_shares_items_gets_no_couplings_and_is_told_why() -> None:

@@ -54,30 +54,60 @@ def tables(found: Dependence, *, whole: bool = False) -> list[Table]:
 
 
 def write_plots(found: Dependence, folder: Path) -> list[Path]:
-    """Heat maps of residual correlations and couplings, as SVG and PNG; the paths written."""
+    """Heat maps of residual correlations and couplings, as SVG and PNG; the paths written.
+
+    Judges that err together stand together; near-copies are framed.
+    """
     import numpy as np
 
-    names = found.panel.judges
+    order, frames = _arranged(found)
+    names = [found.panel.judges[k] for k in order]
+    grid = np.ix_(order, order)
     diagonal = np.eye(len(names), dtype=bool)
     given = "the label" if found.truth.known else f"{found.truth.method}'s estimate"
-    correlations = np.where(diagonal, np.nan, found.correlations)
+    correlations = np.where(diagonal, np.nan, found.correlations[grid])
     written = save(
         heat_map(
             correlations,
             names,
             title=f"Errors in common, given {given}",
             unit="residual correlation",
+            frames=frames,
         ),
         folder,
         "residual-correlations",
     )
     if found.couplings is not None:
-        couplings = np.where(diagonal, np.nan, found.couplings)
+        couplings = np.where(diagonal, np.nan, found.couplings[grid])
         figure = heat_map(
-            couplings, names, title=f"Couplings, given {given}", unit="W (log odds ratio)"
+            couplings,
+            names,
+            title=f"Couplings, given {given}",
+            unit="W (log odds ratio)",
+            frames=frames,
         )
         written += save(figure, folder, "couplings")
     return written
+
+
+def _arranged(found: Dependence) -> tuple[list[int], list[tuple[int, int]]]:
+    """Judges with those of a bloc side by side, and where sets of near-copies begin and end."""
+    blocs = sorted(found.blocs, key=lambda bloc: -len(bloc.judges))
+    place = {judge: k for k, judge in enumerate(found.panel.judges)}
+
+    def key(judge: str) -> tuple[int, ...]:
+        # Beside the first judge of each bloc it is in, the widest bloc first.
+        firsts = [min(map(place.__getitem__, b.judges)) for b in blocs if judge in b.judges]
+        return (*firsts, place[judge])
+
+    judges = sorted(place, key=key)
+    order = [place[judge] for judge in judges]
+    spans = []
+    for bloc in found.blocs:
+        at = sorted(judges.index(judge) for judge in bloc.judges)
+        if bloc.near_copies and at[-1] - at[0] == len(at) - 1:
+            spans.append((at[0], at[-1] + 1))
+    return order, spans
 
 
 def _worth(found: Dependence) -> Table:

@@ -86,6 +86,7 @@ def heat_map(
     title: str,
     unit: str,
     limit: float | None = None,
+    frames: Sequence[tuple[int, int]] = (),
 ) -> Figure:
     """A square matrix around zero: blue below, red above, grey where there is no value.
 
@@ -95,6 +96,7 @@ def heat_map(
         title: over the figure.
         unit: what the numbers are, beside the colour bar.
         limit: the value of the strongest colour. Default: the largest there is.
+        frames: first row and the one after the last of blocks on the diagonal to be framed.
     """
     import numpy as np
     from matplotlib import rc_context
@@ -115,6 +117,10 @@ def heat_map(
         axes.set_title(title, loc="left")
         if n <= MOST_CELLS_WITH_NUMBERS:
             _write_numbers(axes, matrix, scale)
+        for begin, end in frames:
+            corners = [begin - 0.5, end - 0.5, end - 0.5, begin - 0.5, begin - 0.5]
+            sides = [begin - 0.5, begin - 0.5, end - 0.5, end - 0.5, begin - 0.5]
+            axes.plot(corners, sides, color="black", linewidth=1.5, clip_on=False)
         figure.colorbar(image, ax=axes, shrink=0.8, label=unit)
     return figure
 
