@@ -5,9 +5,10 @@ beside evalica and choix, in one run.
     python benchmarks/aggregation.py --quick               # n to 10^4, under a minute
     python benchmarks/aggregation.py --largest 1000000     # what the targets speak of
     python benchmarks/aggregation.py --votes FILE          # a real panel as well
+    python benchmarks/aggregation.py --targets             # what was promised, and nothing else
 
 CPU seconds (user and system, least of several runs) from a vote matrix (crowd-kit: from its data
-frame, whose making is not counted) to a posterior for every item. ``x`` is a peer's time over that
+frame, whose making is not counted) to a posterior for every item. The run ends with one table of ratios. ``x`` is a peer's time over that
 of the method of clash it is beside: the same model where there is one, else Dawid-Skene. A peer
 that would take longer than --limit, by its time on a tenth of the items, is not run. ``agree`` is
 the share of items on which it decides as that method does. Run with OMP_NUM_THREADS=1.
@@ -17,6 +18,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import subprocess
+import sys
+import tempfile
 import time
 import warnings
 from dataclasses import asdict, dataclass
@@ -25,7 +29,7 @@ from pathlib import Path
 import numpy as np
 
 from clash.errors import StatisticsError
-from clash.stats.latent.dawid_skene import dawid_skene, one_coin
+from clash.stats.latent.dawid_skene import dawid_skene, one_coin, refits
 from clash.stats.latent.factor import factor
 from clash.stats.latent.ising import ising_class, ising_shared
 from clash.stats.latent.majority import majority
@@ -209,6 +213,81 @@ def ranking(n, models, limit):
         )
 
 
+TARGETS = (
+    ("Dawid-Skene, 10^6 items x 10 judges, fit and predict", 0.06, "s"),
+    ("exact Ising, shared couplings, 10^5 items x 10 judges, one start", 0.1, "s"),
+    ("exact Ising, shared couplings, 10^5 items x 15 judges, one start", 2.0, "s"),
+    ("1000 bootstrap refits of Dawid-Skene, 10 judges", 0.5, "s"),
+    ("Bradley-Terry, 10^6 comparisons of 200 models", 0.05, "s"),
+    ("read 10^6 judgments from JSONL", 4.0, "s"),
+    ("  and its peak memory, the interpreter's included", 200.0, "MB"),
+)
+
+
+def targets():
+    """What was promised, measured: a line each with the figure, the target and whether it is met."""
+    import bradley_terry as bt
+
+    rng = np.random.default_rng(0)
+    million, _ = synthetic(10**6, 10, rng)
+    found = [timed(lambda: dawid_skene(collapse(million)).item_posterior, 5)[0]]
+    patterns = collapse(million)
+    counts = patterns.resample(1000, rng)
+    for k in (10, 15):
+        votes, _ = synthetic(10**5, k, rng)
+        found.append(timed(lambda votes=votes: ising_shared(collapse(votes)).item_posterior, 3)[0])
+    found.append(timed(lambda: refits(patterns, counts), 3)[0])
+    winner, loser = bt.comparisons(10**6, 200, rng)
+    found.append(timed(lambda: bt.ours(winner, loser, 200), 3)[0])
+    found += reading(10**6)
+    print(f"{'':66} {'measured':>9} {'target':>9}")
+    for (what, target, unit), value in zip(TARGETS, found, strict=True):
+        met = "met" if value <= target else "MISSED"
+        print(f"{what:66} {value:>6.3g} {unit:2} {target:>6.3g} {unit:2} {met}", flush=True)
+
+
+READER = """
+import resource, sys, time
+from clash.analysis.encode import read_votes
+start = time.process_time()
+votes = read_votes(sys.argv[1])
+assert votes.matrix.size >= int(sys.argv[2])
+print(time.process_time() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+"""
+
+
+def reading(n):
+    """CPU seconds and peak megabytes of a process that reads a votes file of n judgments."""
+    rng = np.random.default_rng(1)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "votes.jsonl"
+        with path.open("w") as file:
+            for item in range(n // 10):
+                label = int(rng.random() < 0.5)
+                file.writelines(
+                    f'{{"item":"q{item}","judge":"judge-{j}","vote":{vote},"label":{label}}}\n'
+                    for j, vote in enumerate(rng.integers(0, 2, 10).tolist())
+                )
+        command = [sys.executable, "-c", READER, str(path), str(n)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return [float(word) for word in done.stdout.split()]
+
+
+def ratios(lines):
+    """One table: a peer's CPU time over ours, by judges and items; its seconds where ours are 0."""
+    sizes = sorted({line.n for line in lines if line.beside})
+    print(f"\n{'times the CPU of clash':30} {'beside':14} {'K':>4}", end="")
+    print("".join(f" {f'n = 10^{round(np.log10(n))}':>10}" for n in sizes))
+    rows = {}
+    for line in lines:
+        if line.beside and line.data in {"independent", "comparisons"}:
+            cell = "-" if line.ratio is None else f"{line.ratio:.0f}x"
+            rows.setdefault((line.method, line.beside, line.judges), {})[line.n] = cell
+    for (method, beside, judges), cells in sorted(rows.items()):
+        print(f"{method:30} {beside:14} {judges:>4}", end="")
+        print("".join(f" {cells.get(n, ''):>10}" for n in sizes))
+
+
 def show(line):
     seconds = "-" if line.seconds is None else f"{line.seconds:.4f}"
     ratio = "" if line.ratio is None else f"{line.ratio:.0f}x {line.beside}"
@@ -228,7 +307,11 @@ def main():
     parser.add_argument("--votes", type=Path, help="a votes file to time as well")
     parser.add_argument("--select", help="judges of --votes, with wildcards")
     parser.add_argument("--json", type=Path, help="write every line there")
+    parser.add_argument("--targets", action="store_true", help="what was promised, alone")
     options = parser.parse_args()
+    if options.targets:
+        targets()
+        return
     largest = 10**4 if options.quick else options.largest
     panels = [3, 6] if options.quick else [int(k) for k in options.judges.split(",")]
     limit = 5.0 if options.quick else options.limit
@@ -258,6 +341,8 @@ def main():
     if not options.no_peers:
         for n in sizes[1:]:
             record(ranking(n, 50, limit))
+    if not options.no_peers:
+        ratios(lines)
     if options.json:
         options.json.write_text(json.dumps([asdict(line) for line in lines], indent=1) + "\n")
         print(f"wrote {options.json}")
