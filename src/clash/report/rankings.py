@@ -129,6 +129,12 @@ def _side_by_side(found: Rankings) -> Table:
             f"bootstrap over {found.n_clusters} items or prompts, {found.replicates} replicates,"
             f" seed {found.seed}"
         )
+    if len(set(found.weights.values())) > 1:
+        each = [f"{name} {weight:.3g}" for name, weight in found.weights.items()]
+        more = [f"{len(each) - _MOST_ROWS} more"] if len(each) > _MOST_ROWS else []
+        notes.append(
+            f"judges weighted by {found.weights_by}: {', '.join(each[:_MOST_ROWS] + more)}"
+        )
     notes += [f"{m.method} refused: {n}" for m in found.methods if not m.places for n in m.notes]
     return Table(
         title,

@@ -33,6 +33,7 @@ Fitter = Callable[[Patterns], LatentFit]
 POSITION = "position-bias"
 WEIGHTED = "weighted-majority"
 BORDA = "borda"
+_MOST_SHOWN = 20
 FAMILIES = ("ising-family", "factor-family")
 
 
@@ -125,7 +126,8 @@ def _by_position(patterns: Patterns, *, table: Table) -> Fitted:  # noqa: ARG001
 
 def _borda(patterns: Patterns) -> Fitted:
     """With two sides the better one earns a point and a tie half: that is the majority."""
-    return replace(_tempered("majority", majority, patterns), method=BORDA)
+    found = _tempered("majority", majority, patterns)
+    return replace(found, method=BORDA, notes=("of two sides the Borda count is the majority",))
 
 
 def _weighted(patterns: Patterns, *, weights: Floats | None) -> Fitted:
@@ -137,7 +139,10 @@ def _weighted(patterns: Patterns, *, weights: Floats | None) -> Fitted:
     fit = weighted_majority(patterns, weights)
     if fit.parameters is not None:
         fit = replace(fit, temperature=temperature(fit.parameters, patterns))
-    return Fitted(WEIGHTED, patterns.expand(blend(fit)), fit)
+    each = ", ".join(f"{weight:.2f}" for weight in weights[:_MOST_SHOWN].tolist())
+    more = ", …" if len(weights) > _MOST_SHOWN else ""
+    notes = (f"weights of the judges, in the order of their names: {each}{more}",)
+    return Fitted(WEIGHTED, patterns.expand(blend(fit)), fit, notes=notes)
 
 
 def _tempered(name: str, fitter: Fitter, patterns: Patterns) -> Fitted:
