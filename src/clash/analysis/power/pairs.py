@@ -100,6 +100,11 @@ class Field:
         return sorted({name for s in self._sides() if s for name in (s.first, s.second)})
 
     @property
+    def met(self) -> int:
+        """Pairs that met at all."""
+        return len(self._prompts())
+
+    @property
     def scattered(self) -> bool:
         """Whether most pairs met on fewer than 10 prompts."""
         return median(self._prompts().values() or [0]) < FEW
@@ -176,7 +181,7 @@ def asked_for(field: Field, wanted: str | None) -> Sides | None:
     """
     pairs = field.pairs() if field.names else []
     if wanted is None:
-        return None if not pairs or (len(pairs) > MOST_PAIRS and field.scattered) else pairs[0]
+        return None if not pairs or (field.met > MOST_PAIRS and field.scattered) else pairs[0]
     known = field.candidates
     given = [name.strip() for name in wanted.split(",")]
     if len(given) != 2 or given[0] == given[1] or not set(given) <= set(known):
