@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import re
+import zlib
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from clash.analysis.encode import VoteRow, write_votes
+from clash.analysis.rundata import RunData
 from clash.cli.app import run
+from clash.review.queue import queue
 from clash.store.folder import RunFolder
 
 WORDS = ("apple tree", "river stone", "green field", "old clock", "warm bread", "long road")
@@ -73,6 +79,49 @@ def test_from_labels_to_calibrated_verdicts_that_verify(tmp_path, prompts, capsy
     assert all(v.winner is None for v in third)
     assert any("for review" in v.abstained for v in third)
     assert run(["verify", "third"]) == 0
+
+
+def decide(folder, page, tmp_path, capsys):
+    """A person's file: from the page on disk, choosing the response with a list."""
+    assert run(["review", str(folder), "--all", "--export-static", str(page)]) == 0
+    packed = re.search(r'id="held">([^<]*)<', page.read_text())[1]
+    held = json.loads(zlib.decompress(base64.b64decode(packed)))
+    decisions = [
+        {"item": one["item"], "choice": side}
+        for one in held["items"]
+        for side, said in one["responses"].items()
+        if "\n- " in said
+    ]
+    file = tmp_path / "ann.json"
+    file.write_text(json.dumps({**held, "annotator": "Ann", "decisions": decisions}))
+    assert run(["review", str(folder), "--import", str(file)]) == 0
+
+
+def test_what_people_decide_calibrates_a_run_and_its_doubts_come_back_to_them_first(
+    tmp_path, prompts, capsys, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    items = [json.loads(line) for line in prompts.read_text().splitlines()]
+    prompts.write_text("".join(json.dumps({**i, "label": None}) + "\n" for i in items))
+    base = ("eval", prompts, "--panel", "baseline", "--criteria", "none", "--yes", "-q")
+    answer(capsys, *base, "--run-id", "first")
+    quick = ("--splits", "2", "--jobs", "1", "--families", "logistic", "--paths", "random")
+    refused = answer(capsys, "calibrate", "first", *quick, code=2)
+    assert "at least 30" in refused["error"]["message"]
+    decide(Path("runs/first"), tmp_path / "page.html", tmp_path, capsys)
+    found = answer(capsys, "calibrate", "first", *quick, "--out", "cal.json")
+    assert found["n"] == 60
+    board = answer(capsys, "report", "first")["leaderboard"]
+    assert all(row["corrected"]["n"] == 60 for row in board)
+
+    again = answer(capsys, "aggregate", "first", "--method", "majority", "--calibrator", "cal.json")
+    assert again["methods"]["calibrated"]["accuracy"] > 0.9
+    answer(capsys, *base, "--run-id", "second", "--calibrator", "cal.json", "--max-risk", "0.05")
+    data = RunData.load(RunFolder.open("second"))
+    doubts = {v.item_id for v in data.verdicts if v.abstained and "for review" in v.abstained}
+    first = [task.item.item_id for task in queue(data, everything=True)][: len(doubts)]
+    assert doubts
+    assert set(first) == doubts
 
 
 def test_a_calibrator_of_another_panel_is_refused_before_the_first_call(

@@ -68,6 +68,8 @@ def _verdict(
                 "method": METHOD,
                 "ranking": None,
                 "winner": None,
+                # Of no verdict there is no confidence; `p` tells how unsure the map was.
+                "confidence": None,
                 "unanimous": False,
                 "p": p,
                 "abstained": _why(applied, sure, max_risk),
