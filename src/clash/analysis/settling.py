@@ -79,7 +79,7 @@ def _most(duel: Duel) -> float:
 def _left(duel: Duel, alpha: float) -> str:
     """What the data leave, and what would narrow it."""
     low, high = 1 - 2 * duel.share.low, 2 * duel.share.high - 1
-    left = f"anything from {_points(low)} behind to {_points(high)} ahead is possible"
+    left = f"anything from {_points(low)} behind to {_number(high)} ahead is possible"
     decisive = (duel.wins + duel.losses) / _items(duel)
     if decisive <= MARGIN:
         return f"{left}, and most prompts tie."
@@ -91,8 +91,13 @@ def _left(duel: Duel, alpha: float) -> str:
 
 
 def _points(share: float) -> str:
-    number = f"{100 * share:.1f}".removesuffix(".0")
+    number = _number(share)
     return f"{number} point{'' if number == '1' else 's'}"
+
+
+def _number(share: float) -> str:
+    """In points; tenths of them matter below ten only."""
+    return f"{100 * share:.{1 if share < 0.0995 else 0}f}".removesuffix(".0")
 
 
 def _items(duel: Duel) -> int:
