@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from clash.collect.budget import Budget, BudgetSpent
 from clash.collect.run import _past
 from clash.config import Config
-from clash.records import Call, Reservation
+from clash.records import Batch, BatchRow, Call, Reservation
 from clash.store.folder import RunWriter
 from clash.store.manifest import Manifest
 
@@ -129,3 +129,52 @@ def test_every_attempt_that_a_kill_cut_short_counts_as_spent_and_keeps_its_numbe
     assert not past.budget.exact
     assert past.tried == {"c": 3, "d": 1}
     assert list(past.calls) == ["c"]
+
+
+def test_what_is_in_a_batch_that_goes_on_is_set_aside_and_not_lost(tmp_path):
+    """Two rows are with the provider, a third has its call, and one batch is only not closed."""
+
+    def row(call):
+        return BatchRow(call_id=call, attempt=1, custom_id=f"{call}-b", request_hash="h")
+
+    def answered(call):
+        return Call(
+            call_id=call,
+            purpose="judge",
+            item_id="q",
+            attempt=1,
+            model="m",
+            request_hash="h",
+            outcome="ok",
+            cost_usd=0.125,
+            time="t",
+        )
+
+    began = "2026-11-21T00:00:00.000Z"
+    with RunWriter.create(tmp_path, "run", Manifest(run="run", kind="eval")) as writer:
+        for name, calls in (("b", "cde"), ("over", "f")):
+            rows = [row(call) for call in calls]
+            for state in ("submitting", "submitted"):
+                writer.append(
+                    Batch(
+                        batch=name,
+                        model="m",
+                        state=state,
+                        rows=rows if state == "submitting" else [],
+                        provider_id=None if state == "submitting" else f"id-{name}",
+                        time=began,
+                    )
+                )
+        for call in "cdefx":
+            writer.append(Reservation(call_id=call, attempt=1, usd=0.5))
+        for call in "cf":
+            writer.append(answered(call))
+        plan = SimpleNamespace(config=Config.model_validate({"limits": {"max_cost": 2}}))
+        past = _past(plan, writer)
+        states = {batch.batch: batch.state for batch in writer.batches()}
+    assert past.budget.reserved == Decimal("0.5") * 2
+    assert past.budget.spent == Decimal("0.125") * 2 + Decimal("0.5")  # x is lost
+    (batch,) = past.under_way
+    assert (batch.provider_id, batch.open, batch.answered) == ("id-b", 2, 1)
+    assert [place.call_id for place in batch.places.values()] == ["d", "e"]
+    assert states == {"b": "submitted", "over": "ended"}

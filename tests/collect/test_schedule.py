@@ -167,3 +167,30 @@ def test_work_that_queues_but_never_says_so_is_done_all_the_same():
 
     anyio.run(drain, [Pool(range(20), work, 3, queues=True)], Stop())
     assert sorted(done) == list(range(20))
+
+
+def test_who_waits_for_an_answer_that_is_under_way_is_woken_only_where_it_is_left():
+    """The budget's end does not leave a batch; a person who goes does."""
+    stop, woken = Stop(), []
+
+    async def patient():
+        with stop.wakes(patient=True):
+            await anyio.sleep_forever()
+        woken.append("patient")
+
+    async def main():
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(patient)
+            await anyio.lowlevel.checkpoint()
+            stop.now("the budget is spent")
+            await anyio.sleep(0.01)
+            assert woken == []
+            tasks.start_soon(patient)
+            await anyio.sleep(0.01)
+            assert woken == []
+            stop.now("interrupted", leaves=True)
+        await patient()
+
+    anyio.run(main)
+    assert woken == ["patient"] * 3
+    assert stop.reason == "the budget is spent"

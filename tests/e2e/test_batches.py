@@ -7,7 +7,7 @@ import pytest
 from clash.providers.batch_openai import OpenAIBatches
 from e2e.batching import FAST, SUBMIT, VENDORS, WORDS, begun, killed, lay, said, whole
 from e2e.lab import PRICE, Lab
-from wire import vendors
+from wire import faults, vendors
 from wire.batches import LOST
 
 # -- what comes of it -------------------------------------------------------------------------------
@@ -94,6 +94,8 @@ def test_a_dry_run_prices_a_batch_at_half(lab):
         assert other["gpt-6-luna"][name] == pytest.approx(one["gpt-6-luna"][name] / 2)
         assert other["r"][name] == one["r"][name]
     assert [line["batch"] for line in other.values()] == [True, False]
+    told = lab.here("eval", *WORDS, "--dry-run", "--batch").out
+    assert "at the price of a batch: openai/gpt-6-luna  " in told
     assert lab.server.batches.requests == []
 
 
@@ -106,6 +108,19 @@ def test_a_batch_can_be_ordered_in_the_file_and_by_the_environment(lab):
     lay(lab, "openai/o", n=1)
     lab.judged(*WORDS, run="third", CLASH_BATCH="1")
     assert len(lab.server.batches.made) == 2
+
+
+def test_a_rerun_and_a_validation_can_go_by_batch_and_a_run_go_over_to_it(lab):
+    lay(lab, "openai/o", n=2, max_attempts=1)
+    lab.prompts(2, label="ada")
+    lab.server.misbehave(faults.server_error(), nth=1)
+    lab.judged(*WORDS, code=3, CLASH_BATCH="0")
+    run = lab.resumed("--batch")
+    assert [len(made.rows) for made in lab.server.batches.made] == [1]
+    whole(lab, run)
+    assert lab.here("rerun", "run", "--batch").code == 0
+    assert lab.here("validate", *WORDS, "--batch").code == 0
+    assert [len(made.rows) for made in lab.server.batches.made] == [1, 2, 2]
 
 
 def test_a_live_run_has_no_file_of_batches(lab):

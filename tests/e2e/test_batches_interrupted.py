@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from e2e.batching import SUBMIT, VENDORS, WORDS, begun, killed, lay, whole
-from wire.batches import HUNG, STALLED
+from wire.batches import HUNG, LOST, STALLED
 
 if TYPE_CHECKING:
     from e2e.lab import Lab
@@ -31,6 +31,16 @@ def test_killed_between_handing_in_and_writing_it_down_nothing_is_ordered_twice(
     assert run.manifest["cost_is_lower_bound"] is False
     states = [line["state"] for line in run.lines("batches")]
     assert states == ["submitting", "submitted", "ended"]
+    whole(lab, run)
+
+
+def test_batches_of_one_size_are_told_apart_though_their_provider_knows_no_names(lab):
+    """Two judges of one account with as many rows each: whose answer was lost, whose was not?"""
+    lay(lab, "anthropic/a", "anthropic/b", n=3)
+    batches = lab.server.batches
+    batches.trouble("POST", "/batches", LOST)
+    run = lab.judged(*WORDS, "--batch")
+    assert len(batches.made) == 2
     whole(lab, run)
 
 
@@ -69,8 +79,12 @@ def test_the_file_of_batches_may_be_torn(lab):
     file = run.path / "batches.jsonl"
     file.write_bytes(file.read_bytes()[:-40])
     assert lab.here("verify", "runs/run").code == 5
+    looked = len(lab.server.batches.requests)
     run = lab.resumed()
-    assert len(lab.server.batches.made) == 1
+    # Every row has its call, so the batch need not even be looked after.
+    assert len(lab.server.batches.requests) == looked
+    assert run.lines("batches")[-1]["state"] == "ended"
+    assert run.lines("batches")[-1]["answered"] == 6
     whole(lab, run)
 
 
@@ -123,6 +137,8 @@ def test_cancelled_batches_keep_the_rows_that_are_through(waiting):
     assert {(c["error_class"], c["cost_usd"]) for c in failed} == {("interrupted", 0.0)}
     assert len(batches.made) == 2
     assert lab.here("verify", "runs/run").code == 0
+    again = lab.here("resume", "runs/run", "--cancel-batches")
+    assert (again.code, again.err) == (0, "no batch of this run is with a provider\n")
 
     run = lab.resumed("--live")
     assert len(batches.made) == 2

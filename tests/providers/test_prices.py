@@ -219,3 +219,29 @@ def test_importing_the_module_does_not_import_the_table():
     code = "import sys; import clash.providers.prices; print('genai_prices' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize(
+    "model", ["openai/gpt-6-luna", "anthropic/claude-haiku-5-5", "google/gemini-3.8-flash"]
+)
+def test_a_batch_costs_half_of_the_table_and_half_of_what_the_user_says(model):
+    request = Request(turns=(Turn(role="user", content="word " * 200),), max_tokens=100)
+    reply = Reply(
+        text="", outcome="ok", request={}, response={}, tokens=Tokens(input=1000, output=50)
+    )
+    own = {"price": {"input": 3, "output": 7}}
+    for ref in (ModelRef(model=model), ModelRef(model=model, **own)):
+        for priced in (prices.worst_case, prices.expected):
+            live, batch = priced(ref, request), priced(ref, request, batch=True)
+            assert batch.usd * 2 == live.usd > 0
+        live, batch = prices.cost(ref, reply), prices.cost(ref, reply, batch=True)
+        assert batch.usd * 2 == live.usd > 0
+        assert batch.source != live.source
+        assert "batch" in batch.source
+
+
+def test_a_batch_of_a_model_without_a_batch_price_is_at_its_full_price():
+    """The table knows of no discount, so none is counted on."""
+    ref = ModelRef(model="openai/gpt-4o-search-preview")
+    request = Request(turns=(Turn(role="user", content="?"),), max_tokens=100)
+    assert prices.worst_case(ref, request, batch=True).usd == prices.worst_case(ref, request).usd

@@ -10,7 +10,7 @@ import threading
 import pytest
 
 from clash.errors import RunFolderError
-from clash.records import Item, Judgment, Label, Response
+from clash.records import Batch, BatchRow, Item, Judgment, Label, Response
 from clash.store import layout
 from clash.store.audit import audit
 from clash.store.folder import RunFolder, RunWriter, new_run_id, runs
@@ -252,3 +252,33 @@ def test_line_counts_and_hashes_are_those_of_other_tools(tmp_path):
     assert seal_file(file) == FileSeal(
         sha256=hashlib.sha256(file.read_bytes()).hexdigest(), lines=1_400_000
     )
+
+
+def batch(state, *calls, **more):
+    rows = [
+        BatchRow(call_id=call, attempt=1, custom_id=f"{call}-b", request_hash="h") for call in calls
+    ]
+    return Batch(batch="b", model="m", state=state, rows=rows, time="t", **more)
+
+
+def test_a_batch_is_its_last_line_with_the_rows_of_its_first(tmp_path):
+    with made(tmp_path) as writer:
+        writer.append(batch("submitting", "c", "d", refused=["schema"]))
+        writer.append(batch("submitted", provider_id="batch_1"))
+        (found,) = writer.batches()
+    assert (found.state, found.provider_id, found.refused) == ("submitted", "batch_1", ["schema"])
+    assert [row.call_id for row in found.rows] == ["c", "d"]
+
+
+def test_a_row_of_a_batch_that_has_ended_must_have_its_call(tmp_path):
+    with made(tmp_path) as writer:
+        writer.append(batch("submitting", "c"))
+        writer.append(Item(item_id="q", prompt="?"))
+        writer.seal(writer.manifest())
+    assert problems(RunFolder(tmp_path / "run")) == {}
+    with RunFolder(tmp_path / "run").write() as writer:
+        writer.append(batch("ended"))
+        writer.seal(writer.manifest())
+    assert problems(RunFolder(tmp_path / "run")) == {
+        "rows of batches are accounted for": "the batch b has ended, and its row c-b has no call"
+    }

@@ -56,6 +56,9 @@ def tell(forecast: Forecast, plan: Plan, *, as_json: bool) -> None:
         "worst case: every answer as long as its cap allows, in one attempt; --max-cost caps"
         " retries too"
     ]
+    if plan.config.limits.batch:
+        by_batch = sorted({line.model for line in forecast.lines if line.batch})
+        notes.append(f"at the price of a batch: {', '.join(by_batch) or 'no model here'}")
     title = f"{len(plan.items)} items, {forecast.calls:,} calls: {headline(forecast)}"
     show_table(stdout(), Table(title, columns, rows, frozenset({3, 4, 5, 6, 7}), notes))
     stdout().print("dry run: no call was made")

@@ -37,6 +37,7 @@ def resume(
     Batches that are with a provider are waited for and fetched. A run with a stopping rule (`eval --until`) goes on with it.
     """
     from clash.cli import beginning, ending, pipeline
+    from clash.cli.common import say
     from clash.cli.until import goes_on, resume_until
     from clash.collect.resolve import load_environ
     from clash.store.folder import RunFolder
@@ -45,6 +46,9 @@ def resume(
     folder = RunFolder.open(run, out=out)
     given = {"max_cost": max_cost, "concurrency": concurrency, "batch": batch}
     limits = {name: value for name, value in given.items() if value is not None}
+    if cancel_batches and all(batch.state == "ended" for batch in folder.batches()):
+        say("no batch of this run is with a provider", style="")
+        raise typer.Exit
     with folder.write() as writer:
         if cancel_batches:
             made = beginning.replan(writer, environ, limits)
