@@ -139,8 +139,8 @@ def test_comparison_prefers_what_generated_the_votes() -> None:
 
 
 def test_models_that_do_not_apply_are_named_with_the_reason() -> None:
-    votes = np.random.default_rng(7).integers(0, 2, (200, 13))
+    votes = np.random.default_rng(7).integers(0, 2, (200, 16))
     scores = compare_models(collapse(votes), np.arange(200) % 2)
     refused = {model.name: model.refusal for model in scores if model.refusal}
-    assert "up to 12 judges" in refused["Ising, shared couplings"]
-    assert "up to 10 judges" in refused["Ising, couplings by class"]
+    assert "up to 15 judges" in refused["Ising, shared couplings"]
+    assert "up to 12 judges" in refused["Ising, couplings by class"]

@@ -111,9 +111,9 @@ def test_a_false_hypothesis_is_rejected(make, panel):
 
 def test_crowds_and_sparse_votes_are_refused():
     rng = np.random.default_rng(6)
-    crowd = collapse(rng.integers(0, 2, (100, 65)))
+    crowd = collapse(rng.integers(0, 2, (100, 49)))
     sparse = collapse(np.where(rng.random((100, 5)) < 0.5, -1, rng.integers(0, 2, (100, 5))))
-    for patterns, why in ((crowd, "up to 64"), (sparse, "votes are missing")):
+    for patterns, why in ((crowd, "up to 48"), (sparse, "votes are missing")):
         k = patterns.n_judges
         with pytest.raises(StatisticsError, match=why):
             fit_pseudo(

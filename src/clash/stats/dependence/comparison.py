@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,16 +12,18 @@ from clash.errors import StatisticsError
 from clash.stats.intervals import Interval, mean_clustered
 from clash.stats.latent.dawid_skene import dawid_skene
 from clash.stats.latent.factor import factor
-from clash.stats.latent.heldout import votes_held_out
 from clash.stats.latent.ising import ising_class, ising_family, ising_shared
+from clash.stats.latent.trial import fitted, foreseen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from clash.stats.latent.fit import LatentFit
-    from clash.stats.latent.patterns import Index, Patterns
+    from clash.stats.latent.heldout import HeldOut
+    from clash.stats.latent.patterns import Floats, Index, Patterns
 
-MOST_COUPLED, MOST_BY_CLASS = 12, 10
+CI = "independent (CI)"
+MOST_COUPLED, MOST_BY_CLASS = 15, 12
 """Judges up to which the fully coupled models are refitted for every fold."""
 
 
@@ -63,7 +65,7 @@ def compare_models(
         families: the family of each judge; adds the family-block model.
         clusters: shape (n_items,), for the intervals of the gains.
     """
-    models: dict[str, Callable[[Patterns], LatentFit]] = {"independent (CI)": dawid_skene}
+    models: dict[str, Callable[..., LatentFit]] = {CI: dawid_skene}
     if families is not None:
         models["Ising within families"] = partial(ising_family, families=families)
     models |= {
@@ -71,27 +73,31 @@ def compare_models(
         "Ising, couplings by class": partial(_coupled, ising_class, MOST_BY_CLASS),
         "latent factor": factor,
     }
-    scores = {name: votes_held_out(name, fit, patterns, fold) for name, fit in models.items()}
-    base = scores["independent (CI)"].scores
-    out = []
-    for name, fit in models.items():
-        held = scores[name]
-        if held.scores is None:
-            out.append(ModelScore(name, refusal=held.refusal))
-            continue
-        whole = fit(patterns)
-        gain = None if base is None else mean_clustered(held.scores - base, clusters)
-        out.append(
-            ModelScore(
-                name,
-                whole.n_params,
-                whole.log_likelihood,
-                whole.bic,
-                float(held.scores.mean()),
-                gain,
-            )
-        )
-    return tuple(out)
+    whole, refused = fitted(models, patterns)
+    held = {
+        name: foreseen(name, models[name], fit, patterns, fold) for name, fit in whole.items()
+    } | refused
+    base = held[CI].scores
+    return tuple(_score(name, whole.get(name), held[name], base, clusters) for name in models)
+
+
+def _score(
+    name: str,
+    whole: LatentFit | None,
+    held: HeldOut,
+    base: Floats | None,
+    clusters: Index | None,
+) -> ModelScore:
+    if whole is None or held.scores is None:
+        return ModelScore(name, refusal=held.refusal)
+    return ModelScore(
+        name,
+        whole.n_params,
+        whole.log_likelihood,
+        whole.bic,
+        held.mean,
+        None if base is None else mean_clustered(held.scores - base, clusters),
+    )
 
 
 def cluster_folds(clusters: Index, n_folds: int, rng: np.random.Generator) -> Index:
@@ -100,7 +106,9 @@ def cluster_folds(clusters: Index, n_folds: int, rng: np.random.Generator) -> In
     return np.asarray((rng.permutation(n_clusters) % n_folds)[clusters], dtype=np.intp)
 
 
-def _coupled(fit: Callable[[Patterns], LatentFit], most: int, patterns: Patterns) -> LatentFit:
+def _coupled(
+    fit: Callable[..., LatentFit], most: int, patterns: Patterns, **options: Any  # noqa: ANN401 - passed on
+) -> LatentFit:
     if patterns.n_judges > most:
         raise StatisticsError(f"refitted for every fold only up to {most} judges")
-    return fit(patterns)
+    return fit(patterns, **options)

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from clash.stats.dependence.hypotheses import Hypothesis
     from clash.stats.latent.patterns import Floats, Index, Patterns
 
-MOST_JUDGES = 64
-"""Judges up to which every pair gets a coupling: beyond, pairs hardly share an item."""
+MOST_JUDGES = 48
+"""Judges up to which every pair gets a coupling: Newton steps cost as their sixth power."""
 MOST_MISSING = 0.2
 """Share of missing votes beyond which the regressions would be of something else."""
 TYPICAL = 0.42
