@@ -99,3 +99,18 @@ def test_a_pilot_of_several_candidates_is_asked_about_two(tmp_path, capsys, monk
 def test_what_is_wrong_is_named(arguments: list[str], word: str, capsys) -> None:
     assert run(["power", *arguments]) == 2
     assert word in capsys.readouterr().err
+
+
+def test_a_file_of_rankings_is_a_pilot_of_its_candidates(tmp_path, capsys) -> None:
+    path = tmp_path / "ballots.jsonl"
+    orders = (["ada", "bob", "eve"], ["ada", ["bob", "eve"]], ["bob", "ada", "eve"])
+    with path.open("w") as file:
+        for i in range(24):
+            for k, judge in enumerate("xy"):
+                line = {"item": f"q{i}", "judge": judge, "ranking": orders[(i + k) % 3]}
+                file.write(json.dumps(line) + "\n")
+    found = _json(capsys, "--for", "paired", "--from", str(path))
+    assert found["pair"] == {"first": "ada", "second": "bob"}
+    assert (found["clusters"], found["ballots"]) == (24, 48)
+    assert found["base"]["estimate"] == pytest.approx(2 / 3)
+    assert [pair["pair"]["second"] for pair in found["pairs"]] == ["bob", "eve", "eve"]

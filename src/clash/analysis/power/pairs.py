@@ -6,17 +6,16 @@ wins are the wins of nobody. A question about two candidates is answered from th
 
 from __future__ import annotations
 
-import csv
-import gzip
-import io
+from collections import defaultdict
 from dataclasses import dataclass, replace
 from itertools import combinations
 from statistics import median
 from typing import TYPE_CHECKING
 
-import msgspec
 import numpy as np
 
+from clash.analysis.encode.lines import NamedLine, read_lines
+from clash.analysis.encode.rankings import holds_ballots, read_ballots
 from clash.analysis.encode.run import vote_rows
 from clash.analysis.power.pilot import FEW
 from clash.errors import ConfigError, StatisticsError
@@ -53,12 +52,6 @@ class Sides:
         return f"{self.first} against {self.second}"
 
 
-class _Named(msgspec.Struct):
-    item: str | int
-    model_a: str | None = None
-    model_b: str | None = None
-
-
 def names_of_run(folder: RunFolder) -> dict[str, Sides]:
     """Who is side A and who side B, by item id of the run's votes."""
     return {
@@ -68,18 +61,29 @@ def names_of_run(folder: RunFolder) -> dict[str, Sides]:
 
 
 def names_of_file(path: Path) -> dict[str, Sides]:
-    """The same, of a votes file that says so (``model_a``, ``model_b``); empty for one that does not."""
-    raw = path.read_bytes()
-    data = gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw
-    if path.name.lower().removesuffix(".gz").endswith(".csv"):
-        text = io.StringIO(data.decode("utf-8-sig"), newline="")
-        lines = [msgspec.convert(row, _Named, strict=False) for row in csv.DictReader(text)]
-    else:
-        lines = msgspec.json.Decoder(_Named).decode_lines(data.removeprefix(b"\xef\xbb\xbf"))
+    """The same, of a votes file that says so (``model_a``, ``model_b``) or holds rankings.
+
+    Empty for a file that does not name candidates.
+    """
+    if holds_ballots(path):
+        return _names_of_ballots(path)
+    lines = (line for chunk in read_lines(path, NamedLine) for line in chunk)
     return {
         str(line.item): Sides(line.model_a, line.model_b)
         for line in lines
         if line.model_a and line.model_b
+    }
+
+
+def _names_of_ballots(path: Path) -> dict[str, Sides]:
+    """Items are named as where rankings become votes on pairs."""
+    candidates: dict[str, set[str]] = defaultdict(set)
+    for ballot in read_ballots(path):
+        candidates[ballot.item] |= set(ballot.places or {})
+    return {
+        item if len(names) == 2 else f"{item}#{a}|{b}": Sides(a, b)
+        for item, names in candidates.items()
+        for a, b in combinations(sorted(names), 2)
     }
 
 
