@@ -6,8 +6,6 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from clash.stats.intervals import Interval, mean_clustered
 
 if TYPE_CHECKING:
@@ -73,5 +71,5 @@ def _by_cell(data: RunData) -> dict[tuple[str, str], dict[str, list[int]]]:
 
 
 def _mean(data: RunData, by_item: Mapping[str, list[int]]) -> Interval:
-    means = [float(np.mean(given)) for given in by_item.values()]
+    means = [sum(given) / len(given) for given in by_item.values()]
     return mean_clustered(means, [data.clusters[item] for item in by_item])

@@ -11,7 +11,7 @@ from clash.baselines.forms import readability, wishes
 from clash.baselines.text import count_words, stems, terms
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+    from collections.abc import Callable, Mapping, Sequence, Set
 
     from clash.baselines.forms import Wish
     from clash.records import Criterion, Turn
@@ -119,7 +119,7 @@ class _Demand:
     """Terms of a prompt, which weigh 3, and of a criterion beyond these, which weigh 1.
 
     Attributes:
-        named: by stem, the word it was first seen as.
+        named: by stem, the word it was first seen as; the prompt's before the criterion's.
     """
 
     prompt: Set[str]
@@ -128,20 +128,15 @@ class _Demand:
 
     @classmethod
     def of(cls, wanted: Mapping[str, str], rubric: Mapping[str, str]) -> _Demand:
-        return cls(wanted.keys(), rubric.keys() - wanted.keys(), {**rubric, **wanted})
+        return cls(wanted.keys(), rubric.keys() - wanted.keys(), {**wanted, **rubric, **wanted})
 
     def mark(self, found: Set[str]) -> Mark:
         total = 3 * len(self.prompt) + len(self.rubric)
         lacking, beside = len(self.prompt - found), len(self.rubric - found)
         value = 1 - (3 * lacking + beside) / total if total and found else 0.0
-        count = len(self.prompt) + len(self.rubric)
-        words = ", ".join(word[:20] for word in self._missing(found))
-        return Mark(value, f"{lacking + beside} of {count} terms missing: {words}")
-
-    def _missing(self, found: Set[str]) -> Iterator[str]:
-        """The first three, the prompt's before the criterion's."""
-        order = (*self.prompt, *(stem for stem in self.named if stem in self.rubric))
-        return islice((self.named[stem] for stem in order if stem not in found), 3)
+        missing = islice((word for stem, word in self.named.items() if stem not in found), 3)
+        words = ", ".join(word[:20] for word in missing)
+        return Mark(value, f"{lacking + beside} of {len(self.named)} terms missing: {words}")
 
 
 def structure(task: Task) -> Marks:

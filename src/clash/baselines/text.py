@@ -73,7 +73,21 @@ def stems(text: str) -> frozenset[str]:
 
     Kept for a while: several baselines look at the same texts one after the other.
     """
-    return frozenset(map(stem, set(_words(text)) - FUNCTION_WORDS))
+    return frozenset(map(_STEMS.__getitem__, _words(text))) - {""}
+
+
+class _Stems(dict[str, str]):
+    """The stem of each word met so far; nothing for a function word."""
+
+    def __missing__(self, word: str) -> str:
+        if len(self) >= _MOST_WORDS:
+            self.clear()
+        self[word] = "" if word in FUNCTION_WORDS else stem(word)
+        return self[word]
+
+
+_MOST_WORDS = 65536
+_STEMS = _Stems()
 
 
 def _words(text: str) -> list[str]:
