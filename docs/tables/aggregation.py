@@ -211,7 +211,9 @@ def document(whole: list[str], parts: list[str], chosen: list[str], absent: list
         'method. A tied vote is half a vote, a verdict at 1/2 half right. "Against majority": '
         "difference in accuracy, in points, with its 95% interval over items; *better* and "
         "*worse* where the interval leaves out 0. Every posterior but majority's is tempered and "
-        "averaged with the vote share. Methods that were refused (not identified, too many gaps) "
+        "averaged with the vote share; auto's too where it gives majority's verdicts the "
+        "probabilities of equally good judges. The Ising models hold their couplings by an L2 of "
+        "0.01 of the items, and are fitted by pseudo-likelihood beyond 15 judges. Methods that were refused (not identified, too many gaps) "
         f"have no row.{missing}\n\n## Panels\n\n{HEADER}\n" + "\n".join(whole) + "\n\n"
         "## What auto chose, and why\n\n" + "\n".join(chosen) + "\n\n"
         f"## Subsets\n\n{HEADER}\n" + "\n".join(parts) + "\n"

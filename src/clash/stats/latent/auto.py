@@ -182,7 +182,8 @@ def _by_votes(
     record = _record(trial.scores | refusals, trial.evidence, doubts)
     name = _simplest({n: trial.scores[n] for n in fits if n == EQUAL or not doubts[n]})
     if name is None or doubts[name]:
-        best = max((trial.scores[n] for n in doubts), key=mean_score).name
+        tried = [n for n in doubts if not models[n].nested] or list(doubts)
+        best = max((trial.scores[n] for n in tried), key=mean_score).name
         reason = f"{best} describes the votes best, but {doubts[best] or doubts[EQUAL]}"
         return _majority(patterns, reason, record, correlation)
     if name == EQUAL:
