@@ -213,6 +213,19 @@ def test_a_file_that_openai_refuses_as_a_whole_stops_the_model(lab):
     whole(lab, lab.resumed())
 
 
+def test_a_model_of_the_responses_api_alone_goes_into_a_batch_of_that_api(lab):
+    lay(lab, "openai/o", n=2)
+    text = "This model is only supported in v1/responses and not in v1/chat/completions."
+    error = {"code": "model_not_found", "message": text, "line": 1, "param": None}
+    lab.server.batches.refuse = {"object": "list", "data": [error]}
+    lab.server.batches.refuses_endpoint = "/v1/chat/completions"
+    run = lab.judged(*WORDS, "--batch")
+    endpoints = [made.about["endpoint"] for made in lab.server.batches.made]
+    assert endpoints == ["/v1/chat/completions", "/v1/responses"]
+    assert [c["cost_usd"] == 0.0 for c in run.attempts("o")] == [True, True, False, False]
+    whole(lab, run)
+
+
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_a_wrong_key_is_refused_before_anything_is_handed_in(lab, vendor):
     lay(lab, f"{vendor}/m", n=2)

@@ -241,6 +241,23 @@ def test_openai_tells_why_it_refused_a_file(desk):
         assert "line 3" in failure.message
 
 
+def test_a_refusal_of_the_whole_is_no_word_on_any_row(desk):
+    """Or a resumed run would hold that the prompts are too long, and ask none of them again."""
+    one = desk("openai")
+    one.asker.server.batches.trouble("POST", "/files", 413)
+    with pytest.raises(ProviderError) as refused:
+        one.handed_in()
+    assert refused.value.error_class == "bad_request"
+
+
+def test_a_key_does_not_go_where_anthropic_says_the_results_are(desk):
+    """Behind a gateway it names its own address, and the gateway's key is not for it."""
+    one = desk("anthropic")
+    one.asker.server.batches.results_at = "http://127.0.0.1:9/v1/messages/batches"
+    replies = one.asked(2)
+    assert [reply.outcome for reply in replies.values()] == ["ok", "ok"]
+
+
 def test_files_do_not_stay_with_openai_for_ever(desk, monkeypatch):
     sent: list[bytes] = []
     one = desk("openai")

@@ -84,6 +84,8 @@ class Batches:
         self.polls = 1
         self.hold = False
         self.reverse = True
+        self.refuses_endpoint: str | None = None
+        self.results_at: str | None = None
         self.refuse: dict[str, Any] | None = None
         self.fate: Callable[[int], Fate] = lambda _: "answered"
         self._troubles: list[tuple[str, str, int | str]] = []
@@ -211,7 +213,7 @@ class Batches:
             endpoint=body["endpoint"],
             input=body["input_file_id"],
         )
-        if self.refuse is not None:
+        if self.refuse is not None and self.refuses_endpoint in (None, body["endpoint"]):
             made.ended = "failed"
         return made
 
@@ -290,7 +292,7 @@ class Batches:
             "archived_at": None, "ended_at": when if made.ended else None,
             "cancel_initiated_at": when if made.ended == "cancelled" else None,
             "processing_status": "ended" if made.ended else "in_progress",
-            "results_url": f"{where}/{made.id}/results" if made.ended else None,
+            "results_url": f"{self.results_at or where}/{made.id}/results" if made.ended else None,
             "request_counts": {
                 "processing": open_, "succeeded": made.count("answered"), "errored": made.failed,
                 "canceled": made.count("cancelled"), "expired": made.count("expired"),

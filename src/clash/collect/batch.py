@@ -36,7 +36,7 @@ class Progress(Listener, Watcher, Protocol):
 
 
 _ALL_AT_ONCE = 20_000
-"""Questions to one model that wait at once: each takes some 20 kB while it waits."""
+"""Questions to one model that wait at once: each takes some 10 kB, and its text, while it waits."""
 
 
 class BatchCaller(Caller):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from abc import abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
@@ -263,7 +263,8 @@ class BatchProvider(SdkProvider):
             data=dict(result.data),
         )
         if result.failure is not None:
-            raise self._error(exchange, result.failure)
+            failure = self._degraded(result.failure, exchange, row.sent, row.request)
+            raise self._error(exchange, failure)
         if result.status >= 400:
             failure = from_answer(result.status, {}, result.data)
             failure = self._degraded(failure, exchange, row.sent, row.request)
@@ -303,13 +304,20 @@ class BatchProvider(SdkProvider):
             return self._lost(error)
         body = getattr(error, "body", None) or getattr(error, "details", None) or str(error)
         headers = {str(k).lower(): str(v) for k, v in dict(answer.headers).items()}  # type: ignore[union-attr] # it has a status
-        return from_answer(status, headers, body)
+        return as_a_whole(from_answer(status, headers, body))
 
     def _lost(self, error: Exception) -> Failure:
         found = self._broken(error, Exchange())
         if isinstance(found, Broken):
             return found.failure
         return Failure("bad_payload", "retry", str(found), maybe_billed=True)
+
+
+def as_a_whole(failure: Failure) -> Failure:
+    """Why no row of a batch was asked, which says of none that it cannot be."""
+    if failure.error_class in ("too_long", "blocked"):
+        return replace(failure, error_class="bad_request")
+    return failure
 
 
 def status_in(body: Mapping[str, Any], *path: str) -> int:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import httpx2
 
 from clash.providers.anthropic import Anthropic, headers_of
 from clash.providers.batch import (
@@ -15,7 +18,7 @@ from clash.providers.batch import (
     status_in,
 )
 from clash.providers.failures import hint
-from clash.providers.payload import clean, word
+from clash.providers.payload import clean, decode, word
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
@@ -82,13 +85,26 @@ class AnthropicBatches(BatchProvider, Anthropic):
 
     async def _results(self, batch_id: str) -> AsyncIterator[Result]:
         batches: Any = self._client().messages.batches
-        async for row in await batches.results(batch_id):
-            yield _result(row.to_dict(mode="json"))
+        where = (await batches.retrieve(batch_id)).results_url
+        if _host(where) == _host(self._account.base_url):
+            async for row in await batches.results(batch_id):
+                yield _result(row.to_dict(mode="json"))
+            return
+        # Behind a gateway the vendor names its own address, to which this key must not go.
+        path = f"/v1/messages/batches/{batch_id}/results"
+        answer = await self._client().get(path, cast_to=httpx2.Response)
+        for line in answer.content.splitlines():
+            if line.strip():
+                yield _result(decode(line))
 
     async def _cancel(self, batch_id: str) -> None:
         batches: Any = self._client().messages.batches
         if (await batches.retrieve(batch_id)).processing_status == "in_progress":
             await batches.cancel(batch_id)
+
+
+def _host(url: str | None) -> str:
+    return urlsplit(url or "").netloc
 
 
 async def _parsed(answer: Any) -> Any:  # noqa: ANN401 - the SDK's raw answer

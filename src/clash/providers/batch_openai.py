@@ -13,6 +13,7 @@ from clash.providers.batch import (
     BatchProvider,
     Progress,
     Result,
+    as_a_whole,
 )
 from clash.providers.dialects.responses import Responses
 from clash.providers.failures import Failure, from_answer, hint
@@ -135,4 +136,4 @@ def _refused(batch: Any) -> Failure:  # noqa: ANN401 - the SDK's Batch
     if "enqueued" in str(first.message).lower():
         return Failure("rate_limit", "fail", text)
     error = {"code": first.code, "message": text, "param": first.param}
-    return from_answer(400, {}, {"error": error})
+    return as_a_whole(from_answer(400, {}, {"error": error}))
