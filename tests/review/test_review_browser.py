@@ -227,10 +227,15 @@ def test_two_people_at_once_and_their_agreement(browsers, folder):
         table.find_element(By.TAG_NAME, "summary").click()
         assert "Ann" in table.text
         assert "100%" in table.text
+        assert re.search(r"Ann 4 ", table.text)
+        press(browsers[1], "t")
+        press(browsers[0], "t")  # Bob's table follows without a hand of his
+        wait_for(browsers[1], lambda: re.search(r"Ann 5 ", table.text))
+        assert progress(browsers[1]) == "5 of 13 decided"
     labels = folder.labels()
     assert {(who, sum(one.annotator == who for one in labels)) for who in ("Ann", "Bob")} == {
-        ("Ann", 4),
-        ("Bob", 4),
+        ("Ann", 5),
+        ("Bob", 5),
     }
 
 

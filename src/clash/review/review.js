@@ -44,6 +44,7 @@
       state: () => ask("state"), decide: (said) => ask("decide", said), undo: () => ask("undo"),
       finish: async () => ({ words: "The session has ended; the report is being rebuilt. You can close this page.", tables: (await ask("finish")).told }),
       after: "Finish ends the session for everyone and rebuilds the report.",
+      follow: true,
       meanwhile: "Working out what the decisions changed…",
     };
   };
@@ -167,6 +168,15 @@
       el("thead", {}, el("tr", {}, ["you and", "items", "the same", "kappa"].map((h) => el("th", { scope: "col" }, h)))),
       el("tbody", {}, lines.map((line) => el("tr", {}, el("th", { scope: "row" }, name(line.with)), el("td", {}, String(line.n)), cells(line).map((c) => el("td", {}, c)))))));
   };
+
+  // While the table is open it follows what the others decide.
+  setInterval(async () => {
+    if (busy || !state || !where.follow || document.hidden || !$("agreement").open) return;
+    try {
+      const found = (await where.state()).agreement;
+      if (!busy && state) agreement(found);
+    } catch { /* a session that has ended says so at the next decision */ }
+  }, 2000);
 
   const run = async (work) => {
     if (busy) return;
