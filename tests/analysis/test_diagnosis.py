@@ -10,8 +10,8 @@ import pytest
 
 from clash.analysis.diagnosis import diagnose, judge_facts
 from clash.analysis.diagnosis.judges import rest_of_panel
-from clash.analysis.diversity import Texts
 from clash.analysis.encode import VoteRow, Votes, encode, read_votes
+from clash.analysis.texts import Texts
 from clash.errors import StatisticsError
 
 DATA = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "votes"

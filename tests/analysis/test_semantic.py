@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from clash.analysis.diversity import Texts, equivalence
+from clash.analysis.diversity import equivalence
 from clash.analysis.encode import VoteRow, encode
 from clash.analysis.semantic import encoder_of, likeness
+from clash.analysis.texts import Texts
 from clash.cli.app import run
 from clash.errors import ConfigError, StatisticsError
 from clash.stats.diversity import cosines

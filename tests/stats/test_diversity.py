@@ -7,8 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from clash.analysis.diversity import Texts, equivalence
+from clash.analysis.diversity import equivalence
 from clash.analysis.encode import VoteRow, encode
+from clash.analysis.texts import Texts
 from clash.errors import StatisticsError
 from clash.stats.diversity import (
     Shape,

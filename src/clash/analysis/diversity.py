@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import math
 from dataclasses import dataclass
-from itertools import combinations
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from clash.analysis.semantic import likeness
-from clash.errors import InputError, StatisticsError
+from clash.errors import StatisticsError
 from clash.stats.diversity import MEASURES, Logit, TieSplit, diversity, logit, split_ties
 from clash.stats.icc import anova_icc
 from clash.stats.intervals import Interval
@@ -20,13 +17,12 @@ from clash.stats.resample import cluster_weights
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     from numpy.typing import NDArray
 
     from clash.analysis.encode import Votes
-    from clash.analysis.rundata import RunData
     from clash.analysis.semantic import Encoder, Likeness
+    from clash.analysis.texts import Texts
 
     Floats = NDArray[np.float64]
     Codes = NDArray[np.intp]
@@ -40,14 +36,6 @@ _FLOOR_AT = 95
 _FEW_ITEMS = 20
 _FEW_BALLOTS = 60
 MOST_JUDGES = 15
-
-
-@dataclass(frozen=True)
-class Texts:
-    """The two responses of a row of votes, first side first."""
-
-    first: str
-    second: str
 
 
 @dataclass(frozen=True)
@@ -110,49 +98,6 @@ class Equivalence:
 
 def _band(share: float) -> Reading:
     return "equivalence" if share >= EQUIVALENCE else "failure" if share < FAILURE else "mixed"
-
-
-def run_texts(data: RunData) -> dict[str, Texts]:
-    """The responses behind the rows of a run's votes, named as these are."""
-    found = {}
-    for item_id, by_candidate in data.texts.items():
-        names = sorted(by_candidate)
-        for a, b in combinations(names, 2):
-            row = item_id if len(names) == 2 else f"{item_id}#{a}|{b}"
-            found[row] = Texts(by_candidate[a], by_candidate[b])
-    return found
-
-
-def read_pairs(path: Path) -> dict[str, Texts]:
-    """The responses of a pairs file (JSONL, plain or .gz), by item id and by ``subset/id``.
-
-    Raises:
-        InputError: no such file, or a line without ``item_id``, ``response_a``, ``response_b``.
-    """
-    try:
-        raw = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", path=path) from None
-    text = (gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw).decode("utf-8")
-    found = {}
-    for number, line in enumerate(text.split("\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            pair = json.loads(line)
-            texts = Texts(str(pair["response_a"]), str(pair["response_b"]))
-            name = str(pair.get("item_id", pair.get("item")))
-        except (ValueError, KeyError, AttributeError):
-            raise InputError(
-                "is no pair of responses",
-                path=path,
-                line=number,
-                mend='a line is {"item_id": …, "response_a": …, "response_b": …}',
-            ) from None
-        found[name] = texts
-        if pair.get("subset") is not None:
-            found[f"{pair['subset']}/{name}"] = texts
-    return found
 
 
 def equivalence(

@@ -128,8 +128,8 @@ def _diagnosis(
     from clash.analysis.diagnosis import diagnose as run
     from clash.analysis.diagnosis.calibration import calibration_curves, is_calibration
     from clash.analysis.diagnosis.run import run_facts
-    from clash.analysis.diversity import read_pairs, run_texts
     from clash.analysis.semantic import encoder_of
+    from clash.analysis.texts import read_pairs, run_texts
     from clash.cli.voting import read
 
     facts = None if data is None else run_facts(data)

@@ -12,7 +12,7 @@ from clash.analysis.diagnosis.judges import JudgeFacts, judge_facts
 from clash.analysis.diagnosis.length import LengthBias, length_biases
 from clash.analysis.diagnosis.panel import PanelFacts, Thresholds, panel_facts, thresholds
 from clash.analysis.diagnosis.recommend import Recommendation, recommend
-from clash.analysis.diversity import Equivalence, Texts, equivalence
+from clash.analysis.diversity import Equivalence, equivalence
 from clash.analysis.power.pilot import ASSUMED_ICC
 from clash.errors import StatisticsError
 from clash.stats.icc import random_intercept
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from clash.analysis.diagnosis.run import RunFacts
     from clash.analysis.encode import Votes
     from clash.analysis.semantic import Encoder
+    from clash.analysis.texts import Texts
     from clash.stats.intervals import Interval
 
 

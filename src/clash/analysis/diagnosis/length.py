@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from clash.analysis.diversity import Texts
     from clash.analysis.encode import Votes
+    from clash.analysis.texts import Texts
     from clash.stats.intervals import Interval
 
     Floats = NDArray[np.float64]

@@ -1,0 +1,67 @@
+"""The responses behind votes: of a run, or from a file of pairs beside them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+from clash.errors import InputError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from clash.analysis.rundata import RunData
+
+
+@dataclass(frozen=True)
+class Texts:
+    """The two responses of a row of votes, first side first."""
+
+    first: str
+    second: str
+
+
+def run_texts(data: RunData) -> dict[str, Texts]:
+    """The responses behind the rows of a run's votes, named as these are."""
+    found = {}
+    for item_id, by_candidate in data.texts.items():
+        names = sorted(by_candidate)
+        for a, b in combinations(names, 2):
+            row = item_id if len(names) == 2 else f"{item_id}#{a}|{b}"
+            found[row] = Texts(by_candidate[a], by_candidate[b])
+    return found
+
+
+def read_pairs(path: Path) -> dict[str, Texts]:
+    """The responses of a pairs file (JSONL, plain or .gz), by item id and by ``subset/id``.
+
+    Raises:
+        InputError: no such file, or a line without ``item_id``, ``response_a``, ``response_b``.
+    """
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", path=path) from None
+    text = (gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw).decode("utf-8")
+    found = {}
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            pair = json.loads(line)
+            texts = Texts(str(pair["response_a"]), str(pair["response_b"]))
+            name = str(pair.get("item_id", pair.get("item")))
+        except (ValueError, KeyError, AttributeError):
+            raise InputError(
+                "is no pair of responses",
+                path=path,
+                line=number,
+                mend='a line is {"item_id": …, "response_a": …, "response_b": …}',
+            ) from None
+        found[name] = texts
+        if pair.get("subset") is not None:
+            found[f"{pair['subset']}/{name}"] = texts
+    return found
