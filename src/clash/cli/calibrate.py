@@ -40,7 +40,12 @@ def calibrate(
         str | None, typer.Option("--paths", help="Path rules, comma separated; default: all four.")
     ] = None,
     families: Annotated[
-        str | None, typer.Option("--families", help="Families, comma separated; default: all.")
+        str | None,
+        typer.Option(
+            "--families",
+            help="Families, comma separated; default: all but joint-table-global, the joint table"
+            " as published.",
+        ),
     ] = None,
     sizes: Annotated[
         str | None, typer.Option("--k", help="Prefix sizes, comma separated; default: 1 to all.")
