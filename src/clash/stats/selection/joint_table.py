@@ -38,13 +38,27 @@ class Level:
     @classmethod
     def of(cls, codes: npt.NDArray[np.int16], seen: Evidence) -> Level:
         """Group the cells by some columns of their codes."""
-        if codes.shape[1] == 0:
-            of_cell = np.zeros(len(codes), np.intp)
-        else:
-            of_cell = np.unique(_keys(codes), return_inverse=True)[1].astype(np.intp)
+        return cls._counted(_entries(codes), seen)
+
+    @classmethod
+    def at(cls, cells: Cells, k: int, seen: Evidence) -> Level:
+        """The table of the first k judges of some cells; which cell is where is worked out once."""
+        if k not in cells.kept:
+            cells.kept[k] = _entries(cells.codes[:, :k])
+        return cls._counted(cells.kept[k], seen)
+
+    @classmethod
+    def _counted(cls, of_cell: Index, seen: Evidence) -> Level:
         size = int(of_cell.max()) + 1
         sums = [summed(of_cell, column, size) for column in seen.s.T]
         return cls(of_cell, summed(of_cell, seen.n, size), np.column_stack(sums))
+
+
+def _entries(codes: npt.NDArray[np.int16]) -> Index:
+    """(P,), rows with equal codes have equal numbers, from 0 on."""
+    if codes.shape[1] == 0:
+        return np.zeros(len(codes), np.intp)
+    return np.unique(_keys(codes), return_inverse=True)[1].astype(np.intp)
 
 
 def _keys(codes: npt.NDArray[np.int16]) -> npt.NDArray[np.int64]:
@@ -62,7 +76,7 @@ def _keys(codes: npt.NDArray[np.int16]) -> npt.NDArray[np.int64]:
 
 def levels(cells: Cells, seen: Evidence) -> list[Level]:
     """The tables of 0, 1, …, K judges along the path."""
-    return [Level.of(cells.codes[:, :k], seen) for k in range(cells.codes.shape[1] + 1)]
+    return [Level.at(cells, k, seen) for k in range(cells.codes.shape[1] + 1)]
 
 
 def joint_table(
@@ -87,7 +101,7 @@ def joint_table(
     Returns:
         (P, C).
     """
-    whole = Level.of(cells.codes, seen)
+    whole = Level.at(cells, cells.codes.shape[1], seen)
     base = seen.base
     if alpha is None:
         risks = [_left_out(whole, seen, base, a) for a in ALPHAS]
@@ -164,7 +178,7 @@ def residual_shrinkage(
     Returns:
         (P, C), clipped to [0, 1].
     """
-    level = Level.of(cells.codes, seen)
+    level = Level.at(cells, cells.codes.shape[1], seen)
     size = len(level.n)
     excess = seen.s - seen.n[:, None] * scalar
     total = np.column_stack([summed(level.of_cell, c, size) for c in excess.T])[level.of_cell]

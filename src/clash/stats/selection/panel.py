@@ -40,12 +40,14 @@ class Cells:
         codes: int16 (P, K), the outcome of each vote, ``NO_VOTE`` where there is none.
         target: what is predicted.
         of_pattern: (P_all,), the cell of each pattern of the whole panel.
+        kept: tables of shorter prefixes, by how many judges: fits to other labels share them.
     """
 
     values: Floats
     codes: npt.NDArray[np.int16]
     target: Target
     of_pattern: Index
+    kept: dict[int, Index] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def n_classes(self) -> int:
