@@ -63,6 +63,23 @@ def test_couplings_say_how_they_were_held():
     assert chosen.converged
 
 
+def test_another_reading_of_the_votes_is_told():
+    """Four copies against four good judges: which of the two is the truth, the votes do not say."""
+    rng = np.random.default_rng(3)
+    truth = rng.integers(0, 2, 600)
+    source = np.where(rng.random(600) < 0.7, truth, 1 - truth)
+    good = [np.where(rng.random(600) < 0.85, truth, 1 - truth) for _ in range(4)]
+    near = [np.where(rng.random(600) < 0.05, 1 - source, source) for _ in range(4)]
+    votes = encode(
+        VoteRow(f"q{i}", f"j{j}", int(column[i]))
+        for j, column in enumerate(good + near)
+        for i in range(600)
+    )
+    found = aggregate(votes, ["auto", "factor"])
+    assert any("another reading" in note for note in found.result("factor").notes)
+    assert found.selected == "majority"
+
+
 def test_couplings_of_many_judges_are_by_pseudo_likelihood():
     votes = encode(simulated(400, (0.8,) * 16))
     found = aggregate(votes, ["ising-shared", "ising-class"], ridge="held-out")

@@ -35,6 +35,8 @@ WEIGHTED = "weighted-majority"
 BORDA = "borda"
 _MOST_SHOWN = 20
 FAMILIES = ("ising-family", "factor-family")
+APART = 0.05
+"""Share of items decided otherwise from which an optimum is another reading."""
 
 
 def known_methods() -> list[str]:
@@ -148,7 +150,19 @@ def _weighted(patterns: Patterns, *, weights: Floats | None) -> Fitted:
 def _tempered(name: str, fitter: Fitter, patterns: Patterns) -> Fitted:
     fit = temper(fitter(patterns))
     p = fit.item_posterior if name == "majority" else patterns.expand(blend(fit))
-    return Fitted(name, p, fit, warnings=fit.warnings)
+    return Fitted(name, p, fit, warnings=fit.warnings, notes=_readings(fit))
+
+
+def _readings(fit: LatentFit) -> tuple[str, ...]:
+    """Other optima of a fit that decide otherwise."""
+    chosen = next((start for start in fit.starts if start.name == fit.start), None)
+    return tuple(
+        f"another reading of the votes (from {start.name}) decides {start.differs:.0%} of the items "
+        f"otherwise; penalised log-likelihood an item "
+        f"{(start.objective - chosen.objective) / fit.patterns.weight:+.3f}"
+        for start in fit.starts
+        if chosen is not None and start.differs >= APART
+    )
 
 
 def _coupled(name: str, patterns: Patterns, *, table: Table, ridge: Ridging, seed: int) -> Fitted:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.errors import StatisticsError
-from clash.stats.latent.fit import LatentFit, logit, sigmoid
+from clash.stats.latent.fit import LatentFit, decided_apart, logit, sigmoid
 from clash.stats.latent.identify import (
     numbered,
     require_families,
@@ -126,10 +126,11 @@ def swapped(
 
 def _clearer(fit: LatentFit, other: LatentFit) -> LatentFit:
     """The other reading where it explains the votes clearly better."""
-    starts = (*fit.starts, *other.starts)
-    reached = next(start.objective for start in fit.starts if start.name == fit.start)
-    gain = other.starts[0].objective - reached
-    return replace(other if gain > CLEARLY * fit.patterns.weight else fit, starts=starts)
+    reached = next(start for start in fit.starts if start.name == fit.start)
+    ended, apart = other.starts[0], decided_apart(fit, other)
+    if ended.objective - reached.objective > CLEARLY * fit.patterns.weight:
+        return replace(other, starts=(replace(reached, differs=apart), ended))
+    return replace(fit, starts=(*fit.starts, replace(ended, differs=apart)))
 
 
 def factor_family(

@@ -40,12 +40,14 @@ class Start:
         objective: penalised log-likelihood at the end (higher is better).
         anchor_agreement: share of items on which it ends on majority's side (a tie is half).
         converged: whether the optimiser met its tolerance.
+        differs: share of items that it decides otherwise than the start that won.
     """
 
     name: str
     objective: float
     anchor_agreement: float
     converged: bool
+    differs: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +65,12 @@ class LatentFit:
         converged: whether the optimiser met its tolerance.
         n_iter: iterations of the winning start.
         residual: norm of the gradient (or largest parameter step, for EM) at the end.
-        identified: False where the data fit several parameter values equally well and the
-            prior decided.
         warnings: what a reader should know before believing the posteriors.
         anchor_agreement: share of items on which the fit sides with uniform majority.
         start: the start that won.
         starts: every start tried.
         theta: where the optimiser ended, to start another fit from; None for a closed form.
         temperature: by how much the log-odds are divided in ``tempered``; 1 is the model's own.
-        temperature_reason: why.
     """
 
     name: str
@@ -83,14 +82,12 @@ class LatentFit:
     converged: bool = True
     n_iter: int = 0
     residual: float = 0.0
-    identified: bool = True
     warnings: tuple[str, ...] = ()
     anchor_agreement: float = 1.0
     start: str = "closed form"
     starts: tuple[Start, ...] = ()
     theta: Floats | None = field(default=None, repr=False)
     temperature: float = 1.0
-    temperature_reason: str = "untempered"
 
     @property
     def item_posterior(self) -> Floats:
@@ -108,11 +105,6 @@ class LatentFit:
         if self.log_likelihood is None:
             return None
         return -2 * self.log_likelihood + self.n_params * float(np.log(self.patterns.weight))
-
-    @property
-    def ambiguity(self) -> float:
-        """How much the naming of the classes is a convention: 0 agrees with majority, 1 not."""
-        return 1 - abs(2 * self.anchor_agreement - 1)
 
     def posterior(self, votes: Codes, *, tempered: bool = False) -> Floats:
         """P(truth = 1 | votes) for new votes of shape (n, n_judges), coded as in ``patterns``."""
@@ -188,6 +180,12 @@ def agreement(p: Floats, q: Floats, counts: Floats) -> float:
     """Share of items on which two posteriors are on the same side; one at 1/2 counts half."""
     sides = np.sign(np.round(p - 0.5, 12)) * np.sign(np.round(q - 0.5, 12))
     return float(counts @ (1 + sides) / (2 * counts.sum()))
+
+
+def decided_apart(one: LatentFit, other: LatentFit) -> float:
+    """Share of the items that two fits to the same patterns decide differently."""
+    apart = (one.pattern_posterior > 0.5) != (other.pattern_posterior > 0.5)
+    return float(one.patterns.counts @ apart) / one.patterns.weight
 
 
 def assemble(name: str, parameters: Conditional, patterns: Patterns) -> LatentFit:

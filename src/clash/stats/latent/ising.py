@@ -83,11 +83,6 @@ class IsingLaw:
         """W of equation (1), where votes are 0 and 1; shape (2, n_judges, n_judges)."""
         return np.asarray(4 * self.couplings)
 
-    @property
-    def class_effects(self) -> Floats:
-        """C of equation (3): what a vote of each judge adds to the log-odds, W being shared."""
-        return np.asarray(self.paper_fields[1] - self.paper_fields[0])
-
     def log_likelihoods(self, votes: Codes) -> Floats:
         """Log P(votes | truth = 0 and 1), shape (n, 2); missing votes are summed out."""
         total = np.zeros((len(votes), 2))

@@ -17,6 +17,7 @@ from clash.stats.latent.fit import (
     Start,
     agreement,
     assemble,
+    decided_apart,
     posterior,
     sigmoid,
     vote_share,
@@ -181,7 +182,10 @@ def fit_from(
     first, best = next(iter(ends)), max(ends, key=lambda start: ends[start].objective)
     gap = ends[best].objective - ends[first].objective
     winner = best if gap > CLEARLY * patterns.weight else first
-    fit = replace(fits[winner], starts=tuple(fits[start].starts[0] for start in fits))
+    starts_ended = tuple(
+        replace(fit.starts[0], differs=decided_apart(fit, fits[winner])) for fit in fits.values()
+    )
+    fit = replace(fits[winner], starts=starts_ended)
     if not fit.converged:
         fit = fit.warned(f"stopped after {fit.n_iter} iterations, short of its tolerance")
     return fit

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from clash.errors import StatisticsError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int8]
@@ -92,10 +89,6 @@ class Patterns:
     def unlabelled(self) -> Patterns:
         """The same items with every label hidden; patterns that now coincide stay apart."""
         return replace(self, labels=np.full_like(self.labels, MISSING))
-
-    def judges(self, columns: Sequence[int]) -> Patterns:
-        """The same items as some of the judges saw them; patterns that coincide stay apart."""
-        return replace(self, votes=self.votes[:, list(columns)])
 
     def resample(self, n_replicates: int, rng: np.random.Generator) -> Floats:
         """Bootstrap counts over items, of shape (n_replicates, n_patterns)."""

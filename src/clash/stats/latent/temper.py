@@ -93,9 +93,7 @@ def temper(fit: LatentFit) -> LatentFit:
     """
     if fit.parameters is None or fit.log_likelihood is None:
         return fit
-    t = temperature(fit.parameters, fit.patterns)
-    reason = f"left-out judges are predicted best with the log-odds divided by {t:.2g}"
-    return replace(fit, temperature=t, temperature_reason=reason)
+    return replace(fit, temperature=temperature(fit.parameters, fit.patterns))
 
 
 def blend(fit: LatentFit, votes: Codes | None = None) -> Floats:
@@ -119,12 +117,3 @@ def _average(own: Floats, share: Floats, temperature: float) -> Floats:
     odds = log_odds(own) / temperature
     both = (odds + log_odds(share)) / 2
     return sigmoid(np.where(odds * both < 0, JUST * np.sign(odds), both))
-
-
-def effective_judges(fit: LatentFit) -> float:
-    """How many independent judges the panel is worth, in evidence: judges / temperature.
-
-    A panel of k copies has k times the log-odds of one judge and a temperature of about k.
-    """
-    tempered = temper(fit) if fit.temperature == 1 else fit
-    return fit.patterns.n_judges / tempered.temperature

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from clash.errors import StatisticsError
 from clash.stats.latent.contenders import EQUAL, Contender, rivals
+from clash.stats.latent.fit import decided_apart
 from clash.stats.latent.heldout import HeldOut, paired_z, votes_held_out
 from clash.stats.latent.likeness import carriers, copies
 from clash.stats.latent.marginal import CLEARLY
@@ -132,8 +133,7 @@ class Trial:
         model, fit = self.models[name], self.fits[name]
         for reading in model.others:
             other = reading(self.patterns, fit)
-            apart = (other.pattern_posterior > 0.5) != (fit.pattern_posterior > 0.5)
-            differs = float(self.patterns.counts @ apart) / self.patterns.weight
+            differs = decided_apart(other, fit)
             if differs <= DIFFERS:
                 continue
             score = foreseen(name, model.fit, other, self.patterns, self.fold)
