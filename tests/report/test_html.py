@@ -346,6 +346,18 @@ def test_every_picture_stands_beside_its_table(folder, page):
         assert svg(picture) in page
 
 
+def test_a_long_table_is_folded_and_its_picture_stays_in_sight(tmp_path):
+    names = [f"model-{letter}" for letter in "abcdefg"]
+    prompts = [
+        {"id": f"q{i}", "prompt": f"Name {i + 2} colours.", "responses": {n: n * (i + 1) for n in names}}
+        for i in range(3)
+    ]  # fmt: skip
+    text = (judged(tmp_path, prompts).path / layout.REPORT_HTML).read_text(encoding="utf-8")
+    block = text[text.index("<h3>Pair by pair</h3>") :]
+    assert block.index("<svg") < block.index("<summary>21 rows of numbers</summary>")
+    assert text.count("<details") == text.count("</details>")
+
+
 def test_the_front_is_marked_where_quality_has_a_price(folder):
     found = findings_of(RunData.load(folder))
     trades = [
