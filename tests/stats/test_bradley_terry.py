@@ -16,6 +16,7 @@ from clash.stats.voting.bradley_terry import (
     Comparisons,
     bradley_terry,
     count_comparisons,
+    strengths,
 )
 
 
@@ -313,6 +314,15 @@ def test_intervals_cover_where_a_candidate_hardly_ever_wins(truth):
         separated += fit.separated
     assert separated > 30
     assert hits / runs > 0.88
+
+
+def test_refits_far_from_their_start_converge_to_the_same():
+    """Newton's first step from there is far too long, and is cut."""
+    wins, ties = np.zeros((3, 2, 2)), np.zeros((3, 2, 2))
+    wins[0, 0, 1], ties[1] = 1, [[0, 1], [1, 0]]
+    near = strengths(wins, ties)
+    for start in ([40.0, -40.0, 60.0], [0.0, 0.0, -300.0]):
+        assert strengths(wins, ties, np.array(start)) == pytest.approx(near, abs=1e-5)
 
 
 def test_no_comparisons_are_the_prior():

@@ -229,7 +229,7 @@ class _Study:
     own: int
     worth: Floats
     base: Tally
-    draws: Floats | None
+    draws: NDArray[np.uint16] | None
     sure: NDArray[np.bool_]
 
     @classmethod

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from clash.stats.voting.rules import Rule
 
     Floats = NDArray[np.float64]
+    Counts = NDArray[np.uint16]
 
 DOUBT = 2.0
 TWINS = 400
@@ -37,8 +38,10 @@ _CELLS = 1 << 21
 
 def draw(
     n_clusters: int, n_twins: int, n: int, rng: np.random.Generator, doubt: float = DOUBT
-) -> Floats:
-    """Weights of the clusters and, after them, the twins in n replicates, (n, G + twins).
+) -> Counts:
+    """How often n replicates hold each cluster and, after them, each twin, (n, G + twins).
+
+    Small whole numbers, for a thousand replicates of a hundred thousand items.
 
     Raises:
         StatisticsError: fewer than two clusters, which show no variation.
@@ -47,11 +50,25 @@ def draw(
         raise StatisticsError(
             f"{n_clusters} cluster(s): a bootstrap over clusters needs at least two"
         )
-    chance = np.full(n_clusters, 1 / (n_clusters + doubt))
-    other = np.full(n_twins, doubt / (n_clusters + doubt) / max(1, n_twins))
-    p = np.concatenate([chance, other])
-    weights: Floats = rng.multinomial(n_clusters, p / p.sum(), size=n).astype(float)
-    return weights
+    step = max(1, _CELLS // (n_clusters + n_twins))
+    parts = [_drawn(n_clusters, n_twins, min(step, n - at), rng, doubt) for at in range(0, n, step)]
+    empty = np.zeros((0, n_clusters + n_twins), dtype=np.uint16)
+    return np.concatenate([empty, *parts])
+
+
+def _drawn(n_clusters: int, n_twins: int, n: int, rng: np.random.Generator, doubt: float) -> Counts:
+    """Some of the replicates: how many twins each holds, then which clusters and which twins."""
+    width = n_clusters + n_twins
+    twins = rng.binomial(n_clusters, doubt / (n_clusters + doubt), size=n)
+    row = np.arange(n) * width
+    own = np.repeat(row, n_clusters - twins) + rng.integers(
+        n_clusters, size=int((n_clusters - twins).sum())
+    )
+    other = np.repeat(row + n_clusters, twins) + rng.integers(
+        max(1, n_twins), size=int(twins.sum())
+    )
+    counts = np.bincount(own, minlength=n * width) + np.bincount(other, minlength=n * width)
+    return counts.reshape(n, width).astype(np.uint16)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +128,7 @@ def _quantiles(values: Floats, level: float, method: str) -> tuple[Floats, Float
     return bounds[:, 0], bounds[:, 1]
 
 
-def replicate(rule: Rule, weights: Floats) -> Replicates:
+def replicate(rule: Rule, weights: Counts) -> Replicates:
     """A rule's scores and places on every replicate.
 
     Args:
@@ -124,7 +141,7 @@ def replicate(rule: Rule, weights: Floats) -> Replicates:
     return Replicates(kept, places(kept, rule.slack), int((~whole).sum()))
 
 
-def _parts(weights: Floats) -> Iterator[Floats]:
+def _parts(weights: Counts) -> Iterator[Floats]:
     step = max(1, _CELLS // weights.shape[1])
     for at in range(0, len(weights), step):
-        yield weights[at : at + step]
+        yield weights[at : at + step].astype(float)

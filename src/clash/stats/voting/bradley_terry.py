@@ -255,7 +255,7 @@ class _Problem:
         lam = x[:, self.k] if self.davidson else np.full(len(x), -np.inf)
         half = np.abs(theta[:, :, None] - theta[:, None, :]) / 2
         # log D less the mean of the two strengths: finite however far apart they are.
-        log_d = half + np.log1p(np.exp(-2 * half) + np.exp(lam[:, None, None] - half))
+        log_d = half + np.logaddexp(np.log1p(np.exp(-2 * half)), lam[:, None, None] - half)
         fit = np.sum(self.games * log_d, axis=(1, 2)) / 2
         fit -= np.sum((self.observed - self.played / 2) * theta, axis=1)
         fit += self.prior * np.sum(np.logaddexp(0, theta) - theta / 2, axis=1)

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 _SMALLEST_STEP = 1e-10
+_LONGEST_STEP = 8.0
+"""Of a log strength: where the function is nearly flat, Newton's own step means nothing."""
 
 
 class Problem(Protocol):
@@ -78,7 +80,7 @@ def _step(
     going: NDArray[np.bool_],
 ) -> tuple[NDArray[np.bool_], Floats, Floats]:
     """A step, halved until the function falls: which have moved, where to, and the values."""
-    direction = -np.linalg.solve(hessian, gradient[..., None])[..., 0] * going[:, None]
+    direction = _direction(gradient, hessian) * going[:, None]
     slope = np.sum(gradient * direction, axis=1)
     # Near the minimum the fall drowns in rounding, which is no reason to stop short of it.
     slack = 1e-12 * np.maximum(1.0, np.abs(value))
@@ -91,3 +93,14 @@ def _step(
         here[now], reached[now] = there[now], found[now]
         moved, size = moved | now, size / 2
     return moved & going, here, reached
+
+
+def _direction(gradient: Floats, hessian: Floats) -> Floats:
+    """Newton's step, (B, n), cut to a length that can be believed."""
+    size = hessian.shape[-1]
+    largest = hessian[:, np.arange(size), np.arange(size)].max(axis=1)
+    held = hessian + (1e-12 * np.maximum(1.0, largest))[:, None, None] * np.eye(size)
+    step: Floats = -np.linalg.solve(held, gradient[..., None])[..., 0].astype(float)
+    length = np.abs(step).max(axis=1, keepdims=True)
+    believed: Floats = step * (_LONGEST_STEP / np.maximum(length, _LONGEST_STEP))
+    return believed
