@@ -61,6 +61,7 @@ class Made:
     about: dict[str, Any] = field(default_factory=dict)
     polls: int = 0
     ended: str | None = None
+    leaving: bool = False
 
     def count(self, *fates: str) -> int:
         return sum(row.fate in fates for row in self.rows)
@@ -137,6 +138,8 @@ class Batches:
     def _look(self, made: Made, line: Line) -> None:
         """A look brings a batch nearer to its end."""
         made.polls += 1
+        if made.leaving and made.ended is None:
+            self._end(made, line, "cancelled")
         if made.ended is None and not self.hold and made.polls >= self.polls:
             self._end(made, line, "completed")
 
@@ -195,8 +198,9 @@ class Batches:
                 self._openai_files(made)
                 return self._openai_batch(made)
             case "POST", ["batches", _, "cancel"] if made is not None:
-                self._end(made, line, "cancelled")
-                self._openai_files(made)
+                assert made.ended is None, "only what goes on can be cancelled"
+                assert not made.leaving, "and only once"
+                made.leaving = True
                 return self._openai_batch(made)
         return None
 
@@ -246,7 +250,7 @@ class Batches:
             "id": made.id, "object": "batch", "endpoint": made.about["endpoint"],
             "errors": self.refuse if made.ended == "failed" else None,
             "input_file_id": made.about["input"], "completion_window": "24h",
-            "status": made.ended or "in_progress", "created_at": int(made.created),
+            "status": made.ended or ("cancelling" if made.leaving else "in_progress"), "created_at": int(made.created),
             "output_file_id": made.about.get("output"), "error_file_id": made.about.get("errors"),
             "metadata": made.about["metadata"],
             "request_counts": {"total": len(made.rows), "completed": done, "failed": made.failed},
@@ -279,7 +283,8 @@ class Batches:
                 found = [_anthropic_row(row) for row in rows_ if row.fate != "missing"]
                 return ("\n".join(map(json.dumps, found)) + "\n").encode()
             case "POST", [_, "cancel"] if made is not None:
-                self._end(made, line, "cancelled")
+                assert made.ended is None, "only what goes on can be cancelled"
+                made.leaving = True
                 return self._anthropic_batch(made)
         return None
 
@@ -291,7 +296,8 @@ class Batches:
             "id": made.id, "type": "message_batch", "created_at": when, "expires_at": when,
             "archived_at": None, "ended_at": when if made.ended else None,
             "cancel_initiated_at": when if made.ended == "cancelled" else None,
-            "processing_status": "ended" if made.ended else "in_progress",
+            "processing_status": "ended" if made.ended
+            else "canceling" if made.leaving else "in_progress",
             "results_url": f"{self.results_at or where}/{made.id}/results" if made.ended else None,
             "request_counts": {
                 "processing": open_, "succeeded": made.count("answered"), "errored": made.failed,

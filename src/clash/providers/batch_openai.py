@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from clash.providers.ladder import Sent
 
 _ENDED = frozenset({"completed", "failed", "expired", "cancelled"})
+_GOING_ON = frozenset({"validating", "in_progress"})
+"""What can be cancelled: what is being cancelled, or its files written, ends by itself."""
 _KEPT = {"anchor": "created_at", "seconds": 30 * 24 * 3600}
 """Prompts and answers do not stay with the vendor for ever."""
 _NEVER_ASKED = {"batch_expired": EXPIRED, "batch_cancelled": CANCELLED}
@@ -98,7 +100,7 @@ class OpenAIBatches(BatchProvider, OpenAI):
 
     async def _cancel(self, batch_id: str) -> None:
         client: Any = self._client()
-        if (await client.batches.retrieve(batch_id)).status not in _ENDED:
+        if (await client.batches.retrieve(batch_id)).status in _GOING_ON:
             await client.batches.cancel(batch_id)
 
 
