@@ -294,12 +294,12 @@ def test_independent_judges_are_weighted_where_the_data_can_tell(skill, at_least
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("n", [30, 100, 400])
+@pytest.mark.parametrize("n", [30, 200])
 @pytest.mark.parametrize("prior", [0.5, 0.95])
 def test_small_and_lopsided_panels_are_no_worse_than_majority_on_average(n, prior):
     """A bloc misled on a fifth of the items, with gaps; single panels may lose, the mean may not."""
     earned = []
-    for seed in range(12):
+    for seed in range(8):
         rng = np.random.default_rng(seed)
         votes, truth = independent(n, rng.uniform(0.65, 0.9, 6), rng, prior=prior)
         misled = (rng.random(n) < 0.2)[:, None] & (np.arange(6) < 3)
