@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from clash.analysis.calibration.study import Figure, Figures, Study
     from clash.analysis.calibration.votes import OnVotes
     from clash.stats.selection.ppi import Powered
+    from clash.stats.selection.reliability import Reliability
 
 SHOWN = ("accuracy", "balanced_accuracy", "mse", "nll", "ece", "pearson", "spearman")
 
@@ -236,9 +237,7 @@ def _headline(found: Study) -> Table:
     d = found.diagnostics
     notes = [
         f"mean ± standard error over {found.n_splits} splits, {found.n_train} labelled rows to"
-        " learn from; ECE of all test blocks together, where a perfect map would show"
-        f" {found.reliability.chance:.3f} (95% below {found.reliability.chance_high:.3f});"
-        f" without that bias {found.reliability.debiased:.3f}",
+        " learn from; ECE of all test blocks together, " + _by_chance(found.reliability),
         f"accuracy against majority: {gain[0]:+.1f} points [{gain[1]:+.1f}, {gain[2]:+.1f}]",
         f"patterns: effective {d['h_k'].mean:.1f}, cell pressure {d['cell_pressure'].mean:.3f},"
         f" unseen {d['unseen'].mean:.1%}, V {d['v'].mean:.3f}",
@@ -254,6 +253,12 @@ def _headline(found: Study) -> Table:
         notes,
         brief=True,
     )
+
+
+def _by_chance(found: Reliability) -> str:
+    text = f"where a perfect map would show {found.chance:.3f} (95% below {found.chance_high:.3f})"
+    # Bins of one source have no variance to take away.
+    return text if math.isnan(found.debiased) else f"{text}; without bias {found.debiased:.3f}"
 
 
 def _families(found: Study) -> Table:
