@@ -7,16 +7,17 @@ import re
 import zlib
 from typing import TYPE_CHECKING
 
-import clash
 from clash.report.html.more import RETEST
 from clash.report.html.page import document, key
 from clash.store import layout
+from clash.store.manifest import versions
 
 if TYPE_CHECKING:
     from clash.analysis.findings import Findings
     from clash.analysis.rundata import RunData
     from clash.store.folder import RunFolder
 
+_DECIDING = ("clash", "numpy", "scipy")
 _BLOCK = re.compile(r'(<script type="text/plain" id="[\w-]+">)([A-Za-z0-9+/=]+)(</script>)')
 _DIRECTIONS = re.compile(r'(<script type="text/plain" id="beside">|data-key=")[^<"]*')
 _RETEST = re.compile(
@@ -28,11 +29,13 @@ def redrawn(folder: RunFolder, data: RunData, found: Findings) -> str | None:
     """What is wrong with the pages of a run, or null.
 
     Blocks are compared unpacked, for another build of zlib packs otherwise. What a rerun says of
-    its parent is left out: it follows from another folder, whose labels may have grown. Pages of
-    another version of clash are not compared, nor those of runs that were sealed without one.
+    its parent is left out: it follows from another folder, whose labels may have grown. Not
+    compared are pages of runs that were sealed without one, or under another version of clash or
+    of what fits its models, which may round the last digit of a coupling otherwise.
     """
-    sealed = folder.manifest()
-    if layout.REPORT_HTML not in sealed.files or sealed.versions.get("clash") != clash.__version__:
+    sealed, here = folder.manifest(), versions()
+    same = all(sealed.versions.get(name) == here.get(name) for name in _DECIDING)
+    if layout.REPORT_HTML not in sealed.files or not same:
         return None
     made = document(found, data, folder.path)
     pages = {layout.REPORT_HTML: made.page, layout.REPORT_DATA: made.data}
