@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,10 @@ from clash.analysis.calibration.study import sizes_for, study
 from clash.analysis.calibration.votes import on_votes
 from clash.analysis.encode import VoteRow, encode, read_votes
 from clash.errors import InputError
-from clash.stats.selection.selector import Settings
+from clash.stats.selection import blocks
+from clash.stats.selection.metrics import credits_of
+from clash.stats.selection.panel import Panel
+from clash.stats.selection.selector import Settings, learn
 
 DATA = Path(__file__).resolve().parents[3] / "../shared/data/votes"
 QUICK = Settings(
@@ -36,8 +40,6 @@ def rows(n=240, skill=(0.9, 0.7, 0.6, 0.35), seed=0, labelled=True):
 def made(votes, seed=0, settings=QUICK):
     frame = Frame.of(votes)
     panel = frame.panel(votes)
-    from dataclasses import replace
-
     settings = replace(settings, sizes=sizes_for(panel.n_judges))
     return fit(votes, frame, panel, settings, seed=seed)
 
@@ -160,3 +162,59 @@ def test_the_risk_is_kept_on_a_real_panel_over_200_repetitions():
         covered.append(answered.mean())
     assert np.mean(shares) <= 0.05 + 2 * np.std(shares) / np.sqrt(200)
     assert np.mean(covered) > 0.5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("risk", [0.05, 0.15])
+def test_what_is_deployed_keeps_the_risk_over_200_repetitions(risk):
+    votes, shares, answered = encode(rows(400, skill=(0.95, 0.8, 0.7, 0.6))), [], []
+    frame = Frame.of(votes)
+    whole = frame.panel(votes)
+    settings = replace(QUICK, sizes=(1, 2, 4))
+    for repetition in range(200):
+        ours = np.random.default_rng(repetition).random(400) < 0.5
+        labels = np.where(ours, votes.labels, np.nan)
+        panel = Panel.of(whole.values[whole.pattern], labels, whole.group, frame.target)
+        found = fit(votes, frame, panel, settings, seed=repetition)
+        columns = [JUDGES.index(judge) for judge in found.asked]
+        told = apply(found, votes.matrix[~ours][:, columns], risk)
+        wrong = 1 - credits_of(told.p, votes.labels[~ours][:, None])[told.answered]
+        shares.append(wrong.mean() if len(wrong) else 0.0)
+        answered.append(told.answered.mean())
+    assert np.mean(shares) <= risk + 2 * np.std(shares) / np.sqrt(200)
+    assert np.mean(answered) > 0.2
+
+
+def test_a_calibrator_of_one_family_as_earlier_versions_wrote_it_still_works():
+    found = made(encode(rows()), settings=replace(QUICK, combine="one", guard=-np.inf))
+    value = found.as_json()
+    assert len(value["maps"]) == 1
+    older = parse({key: part for key, part in value.items() if key != "maps"})
+    new = np.random.default_rng(1).integers(0, 2, (15, len(found.asked))) * 1.0
+    assert apply(older, new).p == pytest.approx(apply(found, new).p)
+
+
+def test_a_map_of_a_judge_that_is_not_asked_is_refused():
+    value = made(encode(rows())).as_json()
+    value["maps"][0]["judges"] = [99]
+    with pytest.raises(InputError, match="unknown"):
+        parse(value)
+
+
+def test_what_is_deployed_from_its_file_is_what_was_fitted():
+    votes = encode(rows())
+    frame = Frame.of(votes)
+    panel = frame.panel(votes)
+    settings = replace(QUICK, sizes=(1, 2, 4))
+    found = fit(votes, frame, panel, settings, seed=3)
+    assert sum(part.weight for part in found.maps) == pytest.approx(1)
+    columns = [JUDGES.index(judge) for judge in found.asked]
+    p = apply(parse(found.as_json()), votes.matrix[:, columns]).p
+    # The same choice and fit, made by hand on the same rows.
+    rng = np.random.default_rng([3, 3])
+    known = np.flatnonzero(panel.labelled)
+    ours, held = blocks.divide(panel.group[known], (0.7, 0.3), rng)
+    roles = blocks.deal(panel.group, known[ours], blocks.Plan(), rng)
+    seen = panel.votes(np.setdiff1d(np.arange(panel.n_rows), known[held]))
+    learnt = learn(panel, known[ours], roles, seen, settings, rng)
+    assert p == pytest.approx(learnt.deployed.p[panel.pattern], abs=1e-6)
