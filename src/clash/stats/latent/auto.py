@@ -209,7 +209,12 @@ def _by_labels(
     del models[EQUAL]  # majority is there itself
     if families is not None:
         models["ising-family"] = partial(ising_family, families=families)
-    scores = {name: labels_held_out(name, fit, patterns, fold) for name, fit in models.items()}
+    fits, refusals = fitted(models, patterns)
+    scores = refusals | {
+        name: labels_held_out(name, _near(models[name], fit), patterns, fold)
+        for name, fit in fits.items()
+    }
+    scores = {name: scores[name] for name in models}  # simplest first
     record = _record(scores, {}, {})
     name = _simplest(scores) or "majority"
     n_labels = int((patterns.labels[patterns.inverse] >= 0).sum())
@@ -219,8 +224,13 @@ def _by_labels(
     )
     if name == "majority":
         return _majority(patterns, reason, record, correlation, labelled=True)
-    fit = temper(models[name](patterns))
+    fit = temper(fits[name])
     return Selection(name, reason, fit, blend(fit), record, correlation, fit.warnings)
+
+
+def _near(model: Callable[..., LatentFit], whole: LatentFit) -> Callable[..., LatentFit]:
+    """The model, climbing from where the fit to all labels ended: four fifths of them stay in."""
+    return model if whole.theta is None else partial(model, tol=1e-4, warm=whole)
 
 
 def _simplest(scores: dict[str, HeldOut]) -> str | None:
