@@ -416,3 +416,38 @@ def test_so_many_more_labels_do_make_the_interval_that_narrow():
         if more:
             less = wilson(centre * (n + more - 10), n + more - 10)
             assert (less.high - less.low) / 2 > 0.05
+
+
+def test_a_session_of_twenty_decisions_changes_the_report_of_a_validation(tmp_path):
+    prompts = [
+        {**one, "label": ("north", "south")[i % 2]} for i, one in enumerate(plain_prompts(24))
+    ]
+    file = tmp_path / "pairs.jsonl"
+    file.write_text("".join(json.dumps(one) + "\n" for one in prompts), encoding="utf-8")
+    words = ["--panel", "baseline", "--out", str(tmp_path), "--run-id", "val", "--yes", "-q"]
+    assert run(["validate", str(file), *words]) == 0
+    folder = RunFolder.open(tmp_path / "val")
+    report = folder.path / "report.json"
+    before = json.loads(report.read_text())
+    verdicts = {v.item_id: v.winner for v in folder.verdicts()}
+    with session(folder) as made:
+        for _ in range(20):
+            item = made.state("ann")["item"]["item"]
+            sides = made.tasks[item].sides(made._people["ann"].key)
+            other = next(side for side, who in sides.items() if who != verdicts[item])
+            made.decide("ann", {"item": item, "choice": other})
+    assert run(["report", str(folder.path)]) == 0
+    after = json.loads(report.read_text())
+    assert before["kind"] == after["kind"] == "validate"
+    assert before["labelled"]["n"] == after["labelled"]["n"] == 24
+    # Where the two of them differ the label is a tie, which agrees with no winner.
+    shares = [part["labelled"]["concordance"]["estimate"] for part in (before, after)]
+    assert shares[1] < shares[0]
+    assert after["concordance"]["headline"] != before["concordance"]["headline"]
+    assert after["concordance"]["people"]["items"] == 20
+    mine = {one.item_id: one.winner for one in folder.labels() if one.annotator == "ann"}
+    agreed = [mine[one["id"]] == one["label"] for one in prompts if one["id"] in mine]
+    assert after["concordance"]["people"]["agreement"]["estimate"] == pytest.approx(np.mean(agreed))
+    page = (folder.path / "report.html").read_text()
+    assert f"{after['labelled']['concordance']['estimate']:.0%} [" in page
+    assert run(["verify", str(folder.path)]) == 0
