@@ -107,7 +107,10 @@ def cluster_folds(clusters: Index, n_folds: int, rng: np.random.Generator) -> In
 
 
 def _coupled(
-    fit: Callable[..., LatentFit], most: int, patterns: Patterns, **options: Any  # noqa: ANN401 - passed on
+    fit: Callable[..., LatentFit],
+    most: int,
+    patterns: Patterns,
+    **options: Any,  # noqa: ANN401 - passed on
 ) -> LatentFit:
     if patterns.n_judges > most:
         raise StatisticsError(f"refitted for every fold only up to {most} judges")
