@@ -9,7 +9,13 @@ from clash.errors import StatisticsError
 from clash.stats.selection.families import FAMILIES, MENU, fitted
 from clash.stats.selection.joint_table import hierarchical_backoff, joint_table
 from clash.stats.selection.panel import Evidence, Panel
-from clash.stats.selection.scalar import binomial, isotonic, majority, ridge_score
+from clash.stats.selection.scalar import (
+    binomial,
+    isotonic,
+    majority,
+    multinomial,
+    ridge_score,
+)
 
 RNG = np.random.default_rng
 
@@ -43,6 +49,17 @@ def test_logistic_has_the_optimum_of_scikit_learn():
     weight = np.r_[seen.s[:, 0], seen.n - seen.s[:, 0]]
     theirs = LogisticRegression(C=1.0, tol=1e-10, max_iter=5000).fit(x, y, sample_weight=weight)
     assert odds == pytest.approx(theirs.decision_function(cells.design), abs=2e-3)
+
+
+def test_multinomial_has_the_optimum_of_scikit_learn():
+    from sklearn.linear_model import LogisticRegression
+
+    rng = RNG(6)
+    x, counts = rng.normal(size=(80, 5)), rng.integers(0, 4, (80, 3)).astype(float)
+    cell, which = np.nonzero(counts)
+    theirs = LogisticRegression(C=1.0, tol=1e-8, max_iter=5000)
+    theirs.fit(x[cell], which, sample_weight=counts[cell, which])
+    assert multinomial(x, counts) == pytest.approx(theirs.predict_proba(x), abs=3e-3)
 
 
 def test_ridge_is_scikit_learns():
