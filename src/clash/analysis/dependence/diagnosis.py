@@ -14,6 +14,7 @@ from clash.analysis.dependence.truth import Estimated, Rows, estimate, matched
 from clash.analysis.dependence.words import caveats, conclusions
 from clash.errors import StatisticsError
 from clash.stats.dependence import (
+    MOST_JOINTLY,
     Contribution,
     Couplings,
     Hypothesis,
@@ -252,9 +253,13 @@ def _joint(tests: PairwiseIndependence | None, untested: str) -> TestFinding:
     if tests is None:
         return TestFinding(name, says, None, None, None, untested)
     if tests.joint is None:
-        return TestFinding(
-            name, says, None, None, None, "the votes leave nothing to test it with; labels would"
+        many = len(tests.pairs) > MOST_JOINTLY
+        why = (
+            f"{len(tests.pairs)} pairs are too many to test at once; see them one by one"
+            if many
+            else "the votes leave nothing to test it with; labels would"
         )
+        return TestFinding(name, says, None, None, None, why)
     return TestFinding(name, says, tests.joint.statistic, tests.joint.df, tests.joint.p)
 
 

@@ -32,6 +32,7 @@ from clash.stats.dependence.hypotheses import (
     families_independent,
 )
 from clash.stats.dependence.independence import (
+    MOST_JOINTLY,
     PairwiseIndependence,
     independence_tests,
     without_ties,
@@ -47,6 +48,7 @@ from clash.stats.dependence.residual import (
 from clash.stats.dependence.scores import ScoreTest
 
 __all__ = [
+    "MOST_JOINTLY",
     "Accuracies",
     "Bloc",
     "Contribution",

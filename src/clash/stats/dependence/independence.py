@@ -19,6 +19,8 @@ NEARLY_FLAT = BetaPriors(right=0.5, wrong=0.5, truth=0.5)
 """Keeps rates off 0 and 1, where a score has no variance; vanishes as items come in."""
 SIMULATED, LEAST_SIMULATED = 20_000, 4_000
 MANY_JUDGES = 20
+MOST_JOINTLY = 1200
+"""Pairs up to which all are tested at once: the cost grows as their third power."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,8 @@ class PairwiseIndependence:
         pairs: (j, k) with j < k, in the order of ``tests``.
         tests: one per pair; None where the pair's dependence cannot be told from the judges'
             rates (three judges without labels, or two that never voted together).
-        joint: all couplings 0 at once; None where that cannot be tested.
+        joint: all couplings 0 at once; None where that cannot be tested, or where there are
+            more than :data:`MOST_JOINTLY`.
         posterior: shape (n_patterns,), of the model without couplings.
     """
 
@@ -151,7 +154,7 @@ def _scores(law: DawidSkene, votes: Codes, labels: Codes, pairs: tuple[Index, In
 def _joint(scores: Scores, inverse: Index, clusters: Index | None) -> ScoreTest | None:
     from clash.errors import StatisticsError
 
-    if not len(scores.tested):
+    if not 0 < len(scores.tested) <= MOST_JOINTLY:
         return None
     try:
         return joint_test(scores, inverse, clusters)
