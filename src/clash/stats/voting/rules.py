@@ -138,9 +138,10 @@ def _points(tally: Tally) -> Floats:
     met, shape = tally.duels, tally.given.ranks.shape
     half = np.where(met.tied, 0.5, 0.0)
     cell = met.ballot * shape[1]
-    points = np.bincount(cell + met.first, 1 - half, shape[0] * shape[1])
-    points += np.bincount(cell + met.second, half, shape[0] * shape[1])
-    return points.reshape(shape)
+    cells = shape[0] * shape[1]
+    first = np.bincount(cell + met.first, 1 - half, cells)
+    second = np.bincount(cell + met.second, half, cells)
+    return np.asarray(first + second, dtype=np.float64).reshape(shape)
 
 
 def majority_rule(tally: Tally) -> Rule:
