@@ -94,9 +94,9 @@ def against(outcomes: Sequence[Outcome]) -> dict[str, list[float]]:
     return {name: [Figure.of(x).mean, Figure.of(x).se] for name, x in found.items()}
 
 
-def at(votes: Any, labels: int, splits: int) -> tuple[Study, dict[str, Any]]:
+def at(votes: Any, labels: int, splits: int, jobs: int) -> tuple[Study, dict[str, Any]]:
     """The figures of one budget."""
-    found = study(votes, plan=blocks.Plan(labels=labels), splits=splits, seed=1, jobs=1)
+    found = study(votes, plan=blocks.Plan(labels=labels), splits=splits, seed=1, jobs=jobs)
     return found, {
         "selected": figures(found.test),
         "chance": found.chance_ece,
@@ -107,13 +107,15 @@ def at(votes: Any, labels: int, splits: int) -> tuple[Study, dict[str, Any]]:
     }
 
 
-def measured(file: Path, filters: dict[str, Any], splits: int, budgets: Sequence[int]) -> Any:
+def measured(
+    file: Path, filters: dict[str, Any], splits: int, budgets: Sequence[int], jobs: int
+) -> Any:
     """Everything of a panel: each budget, and family by family at the largest."""
     votes = read_votes(file, **filters)
     most = int(TRAIN * len(np.unique(votes.groups[votes.labelled])))
     curve: dict[str, Any] = {}
     for labels in [*(n for n in budgets if n < 0.8 * most), most]:
-        found, curve[str(labels)] = at(votes, labels, splits)
+        found, curve[str(labels)] = at(votes, labels, splits, jobs)
     return {
         "target": found.frame.target,
         "judges": len(found.frame.judges),
@@ -183,6 +185,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=list(PANELS))
     parser.add_argument("--splits", type=int, default=10)
     parser.add_argument("--budgets", type=lambda s: tuple(map(int, s.split(","))), default=BUDGETS)
+    parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--cold-start", action="store_true")
     options = parser.parse_args()
     kept: dict[str, Any] = {"panels": {}, "cold": {}}
@@ -195,7 +198,9 @@ def main() -> None:
         stem, filters = PANELS[name]
         began = time.monotonic()
         (file,) = sorted(options.data.glob(f"{stem}*.votes.jsonl*"))
-        kept["panels"][name] = measured(file, filters, options.splits, options.budgets)
+        kept["panels"][name] = measured(
+            file, filters, options.splits, options.budgets, options.jobs
+        )
         print(f"{name}: {time.monotonic() - began:.0f} s", flush=True)
         _keep(kept)
     _keep(kept)

@@ -233,3 +233,9 @@ def test_a_folder_that_cannot_be_written_is_said_without_a_traceback(capsys):
     Path("runs").write_text("in the way", encoding="utf-8")
     assert run(("eval", "prompts.yaml", "--panel", "baseline")) == 2
     assert "cannot be made" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["aggregate", "dependence", "diagnose", "calibrate"])
+def test_a_votes_file_that_is_not_there_is_not_called_a_run(command, capsys):
+    assert run([command, "vots.jsonl.gz"]) == 2
+    assert "vots.jsonl.gz: no such file" in capsys.readouterr().err

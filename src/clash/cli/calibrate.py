@@ -231,12 +231,12 @@ def _write(out: Path, votes: Votes, found: Study, source: str, runs: Path, seed:
 def _origin(source: str, runs: Path) -> tuple[dict[str, str] | None, str | None]:
     """The models behind the judges and the hash of their prompts, where a run says so."""
     from clash.analysis.calibration.verdicts import of_run
-    from clash.store.folder import RunFolder
+    from clash.cli.voting import run_of
 
-    path = Path(source)
-    if path.is_file() and path.name != "manifest.json":
+    folder = run_of(source, runs)
+    if folder is None:
         return None, None
-    manifest = RunFolder.open(path, out=runs).manifest()
+    manifest = folder.manifest()
     return of_run(manifest.panel), manifest.hashes.get("templates")
 
 

@@ -180,9 +180,7 @@ def _tell(found: Diagnosis, source: str, plot: Path | None, *, as_json: bool) ->
 def _run(source: str, runs: Path) -> RunData | None:
     """The run; null for a votes file."""
     from clash.analysis.rundata import RunData
-    from clash.store.folder import RunFolder
+    from clash.cli.voting import run_of
 
-    path = Path(source)
-    if path.is_file() and path.name != "manifest.json":
-        return None
-    return RunData.load(RunFolder.open(path, out=runs))
+    folder = run_of(source, runs)
+    return None if folder is None else RunData.load(folder)

@@ -128,31 +128,27 @@ def _write(pairs: Sequence[CalibrationPair], file: Path) -> None:
     file.write_text(to_jsonl(pairs), encoding="utf-8", newline="\n")
 
 
-def _is_file(source: str) -> bool:
-    path = Path(source)
-    return path.is_file() and path.name != "manifest.json"
-
-
 def _prompts(source: str, runs: Path) -> Prompts:
     """The responses of a prompts file, or of a run."""
+    from clash.cli.voting import run_of
     from clash.collect.load import Prompts, load
-    from clash.store.folder import RunFolder
 
-    if _is_file(source):
+    folder = run_of(source, runs)
+    if folder is None:
         return load(Path(source))
-    folder = RunFolder.open(source, out=runs)
     return Prompts(folder.path, tuple(folder.items()), tuple(folder.responses()), "")
 
 
 def _config(source: str, runs: Path, wanted: Wanted) -> Config:
     """Of the run, else of clash.yaml."""
+    from clash.cli.voting import run_of
     from clash.collect.resolve import read_config
     from clash.config import Config
-    from clash.store.folder import RunFolder
 
-    if _is_file(source):
+    folder = run_of(source, runs)
+    if folder is None:
         return read_config(None, {"panel": wanted.panel, "seed": wanted.seed})
-    config = Config.model_validate(RunFolder.open(source, out=runs).manifest().config)
+    config = Config.model_validate(folder.manifest().config)
     return config if wanted.panel is None else config.model_copy(update={"panel": wanted.panel})
 
 

@@ -219,12 +219,10 @@ def _from_pilot(
 def _field(source: str, runs: Path, votes: Votes) -> Field:
     """The votes, and who is which side in them."""
     from clash.analysis.power.pairs import Field, names_of_file, names_of_run
-    from clash.store.folder import RunFolder
+    from clash.cli.voting import run_of
 
-    path = Path(source)
-    if path.is_file() and path.name != "manifest.json":
-        return Field(votes, names_of_file(path))
-    return Field(votes, names_of_run(RunFolder.open(path, out=runs)))
+    folder = run_of(source, runs)
+    return Field(votes, names_of_file(Path(source)) if folder is None else names_of_run(folder))
 
 
 def _pilot(

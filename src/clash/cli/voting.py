@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from clash.analysis.encode import Votes
     from clash.store.folder import RunFolder
 
+_SUFFIXES = frozenset({".jsonl", ".csv", ".gz"})
+
 VotesArgument = Annotated[
     str, typer.Argument(help="A votes file (.jsonl, .csv, .gz) or a run.", metavar="RUN|VOTES")
 ]
@@ -53,7 +55,7 @@ def read(
 
 
 def run_of(source: str, runs: Path) -> RunFolder | None:
-    """The run that a source names; null where it is a votes file.
+    """The run that a source names; null where it is a file of votes, or of prompts.
 
     Raises:
         RunFolderError: it is neither a file nor a run.
@@ -61,6 +63,7 @@ def run_of(source: str, runs: Path) -> RunFolder | None:
     from clash.store.folder import RunFolder
 
     path = Path(source)
-    if path.is_file() and path.name != "manifest.json":
-        return None
+    mistyped = not path.exists() and path.suffix in _SUFFIXES
+    if mistyped or (path.is_file() and path.name != "manifest.json"):
+        return None  # who reads it as a votes file says what is wrong with it
     return RunFolder.open(path, out=runs)
