@@ -155,3 +155,30 @@ def test_a_reader_that_leaves_is_no_error(lab):
     assert "Traceback" not in err
     assert process.wait(30) in (0, 1)
     assert json.loads(lab.here("report", "runs/b", "--json").out)["run"] == "runs/b"
+
+
+@pytest.mark.parametrize("gone", [("stdout",), ("stderr",), ("stdout", "stderr")])
+@pytest.mark.parametrize("words", [(), ("--json",)])
+def test_a_reader_that_leaves_changes_neither_the_run_nor_its_exit_code(lab, gone, words):
+    """`clash eval … | head`: exit code 1 would say that a gate failed."""
+    from wire import faults
+
+    lab.prompts(4)
+    lab.server.misbehave(faults.unauthorized())
+    lab.panel({"model": "compatible/a", "price": PRICE})
+    eval_ = ("eval", "prompts.yaml", "--panel", "panel.yaml", "--criteria", "none")
+    process = lab.start(*eval_, "--run-id", "run", *words)
+    for name in gone:
+        getattr(process, name).close()
+    assert process.wait(60) == 4
+    for name in {"stdout", "stderr"} - set(gone):
+        with getattr(process, name) as stream:
+            assert "Traceback" not in stream.read()
+    assert lab.here("verify", "runs/run").code == 0
+
+
+def test_a_closed_stdout_is_no_error(lab):
+    lab.prompts(1)
+    line = f"{sys.executable} -m clash runs >&-"
+    done = subprocess.run(line, shell=True, cwd=lab.path, stderr=subprocess.PIPE, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -108,10 +106,6 @@ def run(arguments: Sequence[str]) -> int:
         return _misused(error, arguments)
     except (typer.Abort, KeyboardInterrupt):
         return 130
-    except BrokenPipeError:
-        # The reader left (`clash runs | head`): not our error, and there is nothing to add.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     return code if isinstance(code, int) else 0
 
 

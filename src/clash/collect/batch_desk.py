@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 QUIET_S = 0.25
-"""A model that nobody has asked anything for so long has been asked all there is for now."""
+"""A model that nobody has asked anything for so long has been asked all that can be asked yet."""
 SLOWER = 1.5
 """How much longer each wait for a batch is than the one before it."""
 SLOWEST = 20

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from clash.report.concordance.agreement import contrast_row
+from clash.report.concordance.biases import selves
 from clash.report.concordance.cells import bounds, number, p_value, points, share
 from clash.report.published import claims_table
 from clash.report.tables import NONE, Table, money, percent, seconds
@@ -24,7 +25,7 @@ def tables(found: Compared) -> list[Table]:
         made += [
             _ablation(found, found.pooled),
             _unanimity(found.pooled),
-            _selves(found.pooled),
+            selves(found.pooled.self_rates, "Self-evaluation, blind, pooled"),
         ]
     made.append(claims_table(found.published))
     return [table for table in made if table.rows]
@@ -238,24 +239,4 @@ def _unanimity(pooled: Pooled) -> Table:
         frozenset({1, 2, 3}),
         notes,
         brief=True,
-    )
-
-
-def _selves(pooled: Pooled) -> Table:
-    rows = [
-        [
-            line.judge,
-            str(line.n),
-            percent(line.own, digits=1),
-            percent(line.people, digits=1),
-            points(line.test.difference),
-            p_value(line.test.test),
-        ]
-        for line in pooled.self_rates
-    ]
-    return Table(
-        "Self-evaluation, blind, pooled",
-        ["judge and candidate", "n", "puts itself first", "people do", "difference", "p"],
-        rows,
-        frozenset({1, 2, 3, 4, 5}),
     )

@@ -40,7 +40,7 @@ def tables(found: Concordance | None) -> list[Table]:
         gaps(found),
         chronic(found),
         families(found),
-        selves(found),
+        selves(found.self_rates),
         lengths(found),
         equal_length(found),
         positions(found),

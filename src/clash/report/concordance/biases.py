@@ -8,7 +8,10 @@ from clash.report.concordance.cells import p_value, points
 from clash.report.tables import Table, percent
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from clash.analysis.concordance import Concordance
+    from clash.analysis.concordance.biases import SelfRate
 
 
 def families(found: Concordance) -> Table:
@@ -37,8 +40,10 @@ def families(found: Concordance) -> Table:
     )
 
 
-def selves(found: Concordance) -> Table:
-    """Candidates that judged themselves, beside people."""
+def selves(
+    rates: Sequence[SelfRate], title: str = "Self-evaluation, blind, against people"
+) -> Table:
+    """Candidates that judged themselves, beside people; of one run, or of several pooled."""
     rows = [
         [
             line.judge,
@@ -48,10 +53,10 @@ def selves(found: Concordance) -> Table:
             points(line.test.difference),
             p_value(line.test.test),
         ]
-        for line in found.self_rates
+        for line in rates
     ]
     return Table(
-        "Self-evaluation, blind, against people",
+        title,
         ["judge and candidate", "n", "puts itself first", "people do", "difference", "p"],
         rows,
         frozenset({1, 2, 3, 4, 5}),
