@@ -243,7 +243,7 @@ def new_run_id(slug: str) -> str:
     """An id that sorts by time and says what it is of."""
     word = re.sub(r"[^a-z0-9]+", "-", slug.lower()).strip("-")[:32] or "run"
     stamp = re.sub(r"[^0-9T]", "", now()[:19]).replace("T", "-")
-    return f"{stamp}-{word}-{secrets.token_hex(2)}"
+    return f"{stamp}-{word}-{secrets.token_hex(4)}"
 
 
 def runs(out: Path) -> list[RunFolder]:
