@@ -95,6 +95,20 @@ def test_a_text_about_models_is_left_alone(text):
     assert scrub(text) == []
 
 
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "By gpt-4 3.14159265358979323846264338327950288 is pi.",
+        "By gpt-4 " + "3.14159" * 100_000 + " is pi.",
+        "As gpt " + "1" * 1_000_000 + "!",
+        "gpt" + " " * 1_000_000 + "x",
+    ],
+)
+def test_no_text_takes_long_to_scrub(text):
+    assert scrub(text) == []
+
+
 def test_a_candidate_that_names_itself_is_masked_by_its_own_name():
     texts = {"acme/rocket-9": "I am Rocket-9 and I know.", "b": "I do not."}
     (page,) = pages(texts, names=["acme/rocket-9", "b"])

@@ -1,19 +1,18 @@
 """The page a judge reads: a prompt, criteria and blinded responses, and the answer wanted.
 
 Pure. Responses are hostile until shown otherwise: they travel between delimiters that carry a
-nonce, and what imitates a delimiter or speaks to the judge is defused and flagged.
+nonce, defused.
 """
 
 from __future__ import annotations
 
 import hashlib
-import re
 import sys
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from clash.collect.spans import folded, found
+from clash.collect.defusing import defuse, defuse_delimiters
 from clash.providers.base import JudgeTask, Request
 from clash.records import Turn
 
@@ -24,26 +23,6 @@ if TYPE_CHECKING:
     from clash.collect.templates import Templates
     from clash.config import Options
     from clash.records import Criterion, Item
-
-_DELIMITER = re.compile(
-    r"<(?=\s*/?\s*(?:response|responses|prompt|conversation|criteria|system|judge|reference|task)\b)",
-    re.IGNORECASE,
-)
-_TO_THE_JUDGE = tuple(
-    re.compile(pattern, re.MULTILINE)
-    for pattern in (
-        r"(?:ignore|disregard|forget)\s+(?:all\s+|any\s+)?(?:the\s+|your\s+|these\s+)?"
-        r"(?:previous|prior|above|earlier|other)\s+(?:instruction|rule|criteri|prompt|response)\w*",
-        r"(?:dear|attention|note\s+to|message\s+(?:to|for)|instructions?\s+(?:to|for))\s+"
-        r"(?:the\s+)?(?:judge|evaluator|grader|reviewer)s?",
-        r"\b(?:rank|rate|score|place|put|prefer|choose|select|give)\s+"
-        r"(?:me|this\s+(?:response|answer|one)|response\s+a\d|a\d)\s+"
-        r"(?:first|highest|best|top|as\s+(?:the\s+)?(?:best|winner)|(?:a\s+)?(?:5|five|full\s+marks))",
-        r"\b(?:this\s+(?:response|answer)|a\d)\s+(?:is|should\s+be)\s+(?:the\s+)?"
-        r"(?:winner|ranked\s+first|best\s+response)",
-        r"^\s*(?:\[?(?:system|inst|/inst)\]?\s*:|<\|im_(?:start|end)\|>|###\s*(?:system|instruction))",
-    )
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,34 +106,13 @@ def nonce(seed: int, *parts: object) -> str:
     return hashlib.sha256(key.encode()).hexdigest()[:12]
 
 
-def defuse(text: str, nonce: str, label: str, flags: list[str]) -> str:
-    """``text`` with nothing in it that could close its delimiters or command the judge.
-
-    The words stay readable: an angle bracket becomes a single quote bracket, and what speaks to
-    the judge is put in brackets that the judge is told never to follow.
-    """
-    if nonce in text:
-        text = text.replace(nonce, "·" * len(nonce))
-        flags.append(f"{label}: holds the nonce")
-    if _DELIMITER.search(text):
-        text = _DELIMITER.sub("‹", text)
-        flags.append(f"{label}: imitates a delimiter")
-    spans = found(_TO_THE_JUDGE, folded(text))
-    if spans:
-        first = text[slice(*spans[0])].strip()
-        flags.append(f"{label}: speaks to the judge ({first[:40]!r})")
-    for start, end in reversed(spans):
-        text = f"{text[:start]}⟦{text[start:end]}⟧{text[end:]}"
-    return text
-
-
 def conversation(turns: Sequence[Turn], system: str | None) -> str:
     """The prompt as a judge or a criteria writer reads it; delimiters in it are defused too."""
     if len(turns) == 1 and system is None:
-        return _DELIMITER.sub("‹", turns[0].content)
+        return defuse_delimiters(turns[0].content)
     lines = [f"[system]\n{system}"] if system else []
     lines += [f"[{turn.role}]\n{turn.content}" for turn in turns]
-    return _DELIMITER.sub("‹", "\n\n".join(lines))
+    return defuse_delimiters("\n\n".join(lines))
 
 
 @lru_cache(maxsize=64)
@@ -202,7 +160,7 @@ def longer(request: Request) -> Request:
 
 
 def _section(name: str, text: str | None) -> str:
-    return f"<{name}>\n{_DELIMITER.sub('‹', text)}\n</{name}>\n" if text else ""
+    return f"<{name}>\n{defuse_delimiters(text)}\n</{name}>\n" if text else ""
 
 
 def _enclosed(label: str, text: str, nonce: str) -> str:

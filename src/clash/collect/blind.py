@@ -28,15 +28,18 @@ _MAKERS = (
     r"zhipu(?:\s+ai)?|01\.ai|databricks|tii|ibm|apple|baidu|tencent|lmsys"
 )
 _MODELS = (
-    r"claude|chat\s?gpt|gpt(?:[-\s]?[\d.]+\w*)?|gemini|gemma|bard|palm|llama|mi[sx]tral|grok|"
+    r"claude|chat\s?gpt|gpt|gemini|gemma|bard|palm|llama|mi[sx]tral|grok|"
     r"deepseek|qwen|kimi|command\s?r\+?|copilot|phi[-\s]?\d|vicuna|alpaca|yi[-\s]\w+|nova|glm|"
     r"ernie|hunyuan|jamba|dbrx|falcon|nemotron|o[134](?:-mini|-pro)?"
 )
-# A version or a variant after the name: "Claude Opus 4.5", "GPT-5.2 pro", "Llama-3-70B".
-_TAIL = (
-    r"(?:[-\s]?(?:v?\d[\w.]*|opus|sonnet|haiku|pro|flash|mini|nano|ultra|turbo|large|instruct))*"
-)
+# A version or a variant after the name: "Claude Opus 4.5", "GPT-5.2 pro", "Llama-3-70B". A number
+# can be read in one way only, and the group is atomic: "gpt-4 3.14159…" would otherwise be divided
+# into pieces in every possible way, which takes time exponential in its length.
+_VERSION = r"v?\d\w{0,12}(?:\.\w{1,12}){0,4}"
+_VARIANT = "opus|sonnet|haiku|pro|flash|mini|nano|ultra|turbo|large|instruct"
+_TAIL = rf"(?>(?:[-\s]?(?:{_VERSION}|{_VARIANT})){{0,6}})"
 _NAME = rf"(?:{_MODELS}){_TAIL}"
+_BLANKS = r"\s{0,4}"
 _SOMEONE = re.compile(rf"\b(?:{_MODELS}|{_MAKERS})")
 """Every pattern below needs one of these, and most texts have none."""
 _IDENTITY = [
@@ -52,7 +55,7 @@ _IDENTITY = [
         rf"(?P<hit>{_MAKERS})\b",
         rf"^\s*\**(?P<hit>{_NAME})\**\s*:\s",
         rf"(?:[—–-]|signed,?|regards,?|yours,?)\s*\**\b(?P<hit>{_NAME})\**\s*$",
-        rf"\b(?P<hit>{_NAME})\s*(?:,|\()?\s*(?:an?\s+)?(?:ai\s+|language\s+)?(?:model|assistant)?\s*"
+        rf"\b(?P<hit>{_NAME}){_BLANKS}(?:,|\()?{_BLANKS}(?:an?\s+)?(?:ai\s+|language\s+)?(?:model|assistant)?{_BLANKS}"
         rf"(?:made|created|built|trained|developed)\s+by\s+(?:{_MAKERS})\b",
     )
 ]
