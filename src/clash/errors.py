@@ -114,6 +114,7 @@ ErrorClass = Literal[
     "timeout",
     "connection",
     "incomplete_stream",
+    "unfinished",
     "bad_payload",
     "unsupported",
     "bad_request",

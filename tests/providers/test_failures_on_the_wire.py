@@ -108,6 +108,26 @@ ROWS = (
     # 20, 21: keys and permissions
     Row(faults.unauthorized(), ("auth", "stop"), billed=False),
     Row(faults.key_invalid(), ("auth", "stop"), ("google",)),
+    # A gateway's 400 for a wrong key: LiteLLM's own, and an upstream's that it passes on.
+    *(
+        Row(faults.status(400, text, name=f"wrong_key_400_{n}"), ("auth", "stop"))
+        for n, text in enumerate(
+            (
+                "Authentication Error, Invalid proxy server token passed. Received API Key ="
+                " sk-...89ab, Unable to find token in cache or `LiteLLM_VerificationTokenTable`",
+                "litellm.AuthenticationError: AuthenticationError: OpenAIException",
+                "API key not valid. Please pass a valid API key.",
+                "Authentication Error, No api key passed in.",
+                "Malformed API Key passed in. Ensure Key has `Bearer ` prefix.",
+                "Invalid Virtual Key",
+            )
+        )
+    ),
+    Row(
+        faults.status(400, "no", code="401", kind="auth_error", name="auth_error_400"),
+        ("auth", "stop"),
+        ("openai", "compatible"),
+    ),
     Row(faults.forbidden(), ("permission", "stop")),
     Row(faults.region(), ("permission", "stop"), ("google",)),
     Row(faults.moderation(), ("blocked", "fail"), ("openrouter",)),
@@ -355,21 +375,123 @@ def test_an_answer_of_many_megabytes_is_not_kept(asker, provider, stream):
     assert len(json.dumps(error.response)) < 100_000
 
 
-def test_an_unknown_stop_reason_is_left_to_the_reader_of_the_text(asker):
-    for provider, field in (("openai", "stop"), ("anthropic", "stop"), ("google", "stop")):
-        model = asker(provider)
+# What each API says when an answer is whole, and everything else that it is known to say.
+REASONS = {
+    "chat": (
+        ("choices", 0, "finish_reason"),
+        ("stop", "STOP", "eos", "eos_token", "end_turn", "stop_sequence", "COMPLETE"),
+        ("tool_calls", "function_call", "abort", "cancelled", "OTHER", "NEW_REASON", 7),
+    ),
+    "responses": (
+        ("status",),
+        ("completed",),
+        ("cancelled", "in_progress", "queued", "NEW_REASON", 7),
+    ),
+    "messages": (
+        ("stop_reason",),
+        ("end_turn", "stop_sequence", "tool_use"),
+        ("pause_turn", "NEW_REASON", 7),
+    ),
+    "gemini": (
+        ("candidates", 0, "finishReason"),
+        ("STOP",),
+        (
+            *("MALFORMED_RESPONSE", "OTHER", "FINISH_REASON_UNSPECIFIED", "NO_IMAGE"),
+            *("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS"),
+            *("MISSING_THOUGHT_SIGNATURE", "IMAGE_OTHER", "NEW_REASON"),
+        ),
+    ),
+}
+API = {"responses": "responses", "anthropic": "messages", "google": "gemini"}
 
-        async def play(line, asked, said):
+
+def ends_with(place: tuple[str | int, ...], reason: object) -> Fault:
+    """The plain answer, with another reason for its end; null leaves the field out."""
+
+    async def play(line, asked, said):
+        from wire import vendors
+
+        whole = vendors.body(asked, said)
+        inner = whole
+        for step in place[:-1]:
+            inner = inner[step]
+        inner[place[-1]] = reason
+        if reason is None:
+            del inner[place[-1]]
+        await line.json(200, whole)
+
+    return Fault(f"ends_with_{reason}", play, billed=True)
+
+
+@pytest.mark.parametrize("provider", ALL)
+def test_only_a_reason_that_says_so_makes_an_answer_whole(asker, provider):
+    """A half answer can read like a vote, and vendors add reasons as they like."""
+    place, whole, others = REASONS[API.get(provider, "chat")]
+    for reason in whole:
+        model = asker(provider)
+        model.misbehave(ends_with(place, reason))
+        assert model.reply(schema=SCHEMA).outcome == "ok", reason
+    for reason in others:
+        model = asker(provider)
+        model.misbehave(ends_with(place, reason))
+        error = model.failure(schema=SCHEMA)
+        assert (error.error_class, error.action) == ("unfinished", "retry"), reason
+        assert error.maybe_billed
+        assert not isinstance(reason, str) or repr(reason) in error.message
+
+
+@pytest.mark.parametrize("provider", ALL)
+@pytest.mark.parametrize("reason", [None, ""])
+def test_small_local_servers_alone_may_leave_the_reason_out(asker, provider, reason):
+    place, *_ = REASONS[API.get(provider, "chat")]
+    model = asker(provider)
+    model.misbehave(ends_with(place, reason))
+    (said,) = model.ask(schema=SCHEMA)
+    outcome = "ok" if provider == "compatible" else "unfinished"
+    assert getattr(said, "outcome", getattr(said, "error_class", None)) == outcome
+
+
+def test_every_reason_of_googles_sdk_is_decided_on(asker):
+    """A new one in a later SDK shall be looked at."""
+    from google.genai.types import FinishReason
+
+    from clash.providers.dialects.gemini import Gemini
+
+    answer = {"content": {"parts": [{"text": '{"ranking": [["A0"], ["A1"]]}'}]}}
+    outcomes = {
+        reason.value: getattr(
+            Gemini().read({"candidates": [{**answer, "finishReason": reason.value}]}),
+            "outcome",
+            "unfinished",
+        )
+        for reason in FinishReason
+    }
+    assert [name for name, outcome in outcomes.items() if outcome == "ok"] == ["STOP"]
+    assert {n for n, o in outcomes.items() if o == "unfinished"} <= set(REASONS["gemini"][2])
+
+
+def test_an_incomplete_response_says_why(asker):
+    for reason, outcome in (
+        ("max_output_tokens", "truncated"),
+        ("content_filter", "blocked"),
+        ("steered", "unfinished"),
+        ("max_messages", "unfinished"),
+        (None, "unfinished"),
+    ):
+        model = asker("responses")
+
+        async def play(line, asked, said, reason=reason):
             from wire import vendors
 
-            body = json.dumps(vendors.body(asked, said))
-            for known in ('"stop"', '"end_turn"', '"STOP"'):
-                body = body.replace(known, '"NEW_REASON"')
-            await line.send(200, body.encode(), "application/json")
+            whole = vendors.body(asked, said) | {
+                "status": "incomplete",
+                "incomplete_details": {"reason": reason},
+            }
+            await line.json(200, whole)
 
-        model.misbehave(Fault("new_reason", play))
-        reply = model.reply(schema=SCHEMA)
-        assert (reply.outcome, reply.finish_reason) == ("ok", "NEW_REASON"), (provider, field)
+        model.misbehave(Fault("incomplete", play))
+        (said,) = model.ask()
+        assert getattr(said, "outcome", getattr(said, "error_class", None)) == outcome, reason
 
 
 def test_googles_continuation_is_not_bought_unasked(asker):

@@ -79,6 +79,7 @@ def test_a_hint_beyond_the_bound_stops():
         ("server", 5, "fail"),
         ("timeout", 3, "fail"),
         ("bad_payload", 3, "fail"),
+        ("unfinished", 2, "fail"),
         ("proxy", 2, "stop"),
     ],
 )

@@ -194,8 +194,17 @@ _RULES = (
         "auth",
         "stop",
         statuses=frozenset({401}),
-        codes=_words(r"invalid_api_key|api_key_invalid|api_key_expired"),
-        words=_words(r"api key not valid|incorrect api key|invalid api key"),
+        # A gateway says so under 400 as well: LiteLLM, and whoever passes Google's error on.
+        codes=_words(
+            r"invalid_api_key|api_key_invalid|api_key_expired|authentication_error|auth_error"
+            r"|token_not_found|expired_key|unauthenticated"
+        ),
+        words=_words(
+            r"(?:incorrect|invalid|missing|malformed|expired|unknown|revoked|wrong) (?:x-)?api[ -]key"
+            r"|api[ -]key (?:is )?(?:not valid|invalid|not found|expired|missing|revoked|disabled)"
+            r"|no (?:x-)?api[ -]key|invalid (?:proxy server|bearer|virtual|access) (?:token|key)"
+            r"|authentication ?error|authentication failed|invalid authentication"
+        ),
     ),
     _Rule(
         "too_long",

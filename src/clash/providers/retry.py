@@ -39,6 +39,7 @@ _BASE_S: Mapping[ErrorClass, float] = {"overloaded": 2.0, "rate_limit": 1.0}
 _MOST: Mapping[ErrorClass, int] = {
     "timeout": 3,  # each may have been billed
     "bad_payload": 3,
+    "unfinished": 2,  # each was paid for, and a model that does so twice does so again
     "proxy": 2,
 }
 _FINAL: Mapping[ErrorClass, Action] = {"proxy": "stop"}

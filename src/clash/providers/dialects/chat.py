@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from clash.providers.dialects.common import Answer, nothing, outcome_of
+from clash.providers.dialects.common import Answer, nothing, outcome_of, unfinished
 from clash.providers.failures import Failure, from_answer
 from clash.providers.ladder import Feature, Sent, extended, left_out, system_of
 from clash.providers.payload import count, money, part, word
@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 Flavour = Literal["openai", "openrouter", "compatible"]
 _SCHEMA_NAMES = ("response_format", "json_schema", "structured_outputs", "guided_json", "grammar")
 _JSON_NAMES = ("response_format", "json_object")
+_FINISHED = frozenset({"stop", "eos", "eos_token", "end_turn", "stop_sequence", "complete"})
+"""Reasons that say that the answer is whole: OpenAI's, and those that gateways pass on unchanged
+(Text Generation Inference, Anthropic, Cohere; Google's STOP). Small local servers send none with
+an answer that is not streamed, so ``compatible`` needs none there."""
+_CUT = frozenset({"length", "max_tokens", "model_length", "model_context_window_exceeded"})
+_BLOCKED = frozenset({"content_filter", "safety", "recitation", "prohibited_content", "blocklist"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,14 +128,15 @@ class Chat:
         refusal = part(message, "refusal")
         text = _text(part(message, "content"))
         finish = word(choice.get("finish_reason"))
+        reason = (finish or "").lower()
+        blocked, cut = reason in _BLOCKED, reason in _CUT
+        unsaid = choice.get("finish_reason") in (None, "")
+        whole = reason in _FINISHED or (unsaid and self.flavour == "compatible")
+        if not (refusal or blocked or cut or whole):
+            return unfinished(finish)
         return Answer(
             text=text or (refusal if isinstance(refusal, str) else ""),
-            outcome=outcome_of(
-                text,
-                refused=bool(refusal),
-                blocked=finish == "content_filter",
-                cut=finish == "length",
-            ),
+            outcome=outcome_of(text, refused=bool(refusal), blocked=blocked, cut=cut),
             finish_reason=finish,
             tokens=_tokens(data.get("usage")),
             served_model=word(data.get("model")),

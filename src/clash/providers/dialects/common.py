@@ -71,6 +71,17 @@ def outcome_of(text: str, *, refused: bool, blocked: bool, cut: bool) -> Outcome
     return "ok" if text.strip() else "empty"
 
 
+def unfinished(reason: str | None) -> Failure:
+    """The model ended for a reason that does not say that its answer is whole.
+
+    Each dialect names the reasons that do say so. Any other, the vendors' future ones included,
+    is a failure: half an answer can read like a vote.
+    """
+    words = f"finish reason {reason!r}" if reason else "no finish reason"
+    text = f"the model did not finish its answer ({words})"
+    return Failure("unfinished", "retry", text, 200, maybe_billed=True)
+
+
 def nothing(what: str) -> Failure:
     """200, but not an answer of this API."""
     return Failure("bad_payload", "retry", f"the answer has {what}", 200, maybe_billed=True)

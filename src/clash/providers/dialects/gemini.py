@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from clash.providers.dialects.common import Answer, nothing, outcome_of
+from clash.providers.dialects.common import Answer, nothing, outcome_of, unfinished
 from clash.providers.failures import Failure, from_answer
 from clash.providers.ladder import Feature, Sent, left_out, system_of
 from clash.providers.payload import added, count, part, word
@@ -18,7 +18,20 @@ if TYPE_CHECKING:
     from clash.providers.ladder import Ladder
 
 _BLOCKED = frozenset(
-    {"SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "LANGUAGE", "IMAGE_SAFETY"}
+    {
+        "SAFETY",
+        "RECITATION",
+        "BLOCKLIST",
+        "PROHIBITED_CONTENT",
+        "SPII",
+        "LANGUAGE",
+        "ESCALATION",
+        "MODEL_ARMOR",
+        "PUP_LIMITED_DISABLED",
+        "IMAGE_SAFETY",
+        "IMAGE_PROHIBITED_CONTENT",
+        "IMAGE_RECITATION",
+    }
 )
 _JSON_NAMES = ("responseMimeType", "response_mime_type", "JSON mode")
 _SCHEMA_NAMES = (
@@ -108,14 +121,12 @@ class Gemini:
             for piece in pieces
             if isinstance(part(piece, "text"), str) and not part(piece, "thought")
         )
+        blocked, cut = block is not None or finish in _BLOCKED, finish in _CUT
+        if not (blocked or cut or finish == "STOP"):
+            return unfinished(finish)
         return Answer(
             text=text,
-            outcome=outcome_of(
-                text,
-                refused=False,
-                blocked=block is not None or finish in _BLOCKED,
-                cut=finish in _CUT,
-            ),
+            outcome=outcome_of(text, refused=False, blocked=blocked, cut=cut),
             finish_reason=f"prompt blocked: {block}" if block else finish,
             tokens=_tokens(data.get("usageMetadata")),
             served_model=word(data.get("modelVersion")),

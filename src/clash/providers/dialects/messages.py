@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from clash.providers.dialects.common import Answer, nothing, outcome_of
+from clash.providers.dialects.common import Answer, nothing, outcome_of, unfinished
 from clash.providers.failures import Failure, from_answer
 from clash.providers.ladder import Feature, Sent, extended, left_out, system_of
 from clash.providers.payload import added, count, part, word
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 LAST_WITH_SAMPLING = "2023-06-01"
 """The API version that still knows temperature and top_p, for models that still take them."""
 TOOL = "answer"
+_FINISHED = frozenset({"end_turn", "stop_sequence", "tool_use"})
+_CUT = frozenset({"max_tokens", "model_context_window_exceeded"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,14 +98,12 @@ class Messages:
             return nothing("no content")
         text = "".join(_said(block) for block in blocks)
         stop = word(data.get("stop_reason"))
+        refused, cut = stop == "refusal", stop in _CUT
+        if not (refused or cut or stop in _FINISHED):
+            return unfinished(stop)
         return Answer(
             text=text,
-            outcome=outcome_of(
-                text,
-                refused=stop == "refusal",
-                blocked=False,
-                cut=stop in ("max_tokens", "model_context_window_exceeded"),
-            ),
+            outcome=outcome_of(text, refused=refused, blocked=False, cut=cut),
             finish_reason=stop,
             tokens=_tokens(data.get("usage")),
             served_model=word(data.get("model")),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from clash.providers.dialects.common import Answer, nothing, outcome_of
+from clash.providers.dialects.common import Answer, nothing, outcome_of, unfinished
 from clash.providers.failures import Failure, from_answer
 from clash.providers.ladder import Feature, Sent, extended, left_out, system_of
 from clash.providers.payload import count, part, word
@@ -74,16 +74,15 @@ class Responses:
         parts = list(_parts(data["output"]))
         text = "".join(p["text"] for p in parts if isinstance(p.get("text"), str))
         refusals = [p["refusal"] for p in parts if isinstance(p.get("refusal"), str)]
-        reason = part(data, "incomplete_details", "reason")
+        reason = word(part(data, "incomplete_details", "reason"))
+        blocked, cut = reason == "content_filter", reason == "max_output_tokens"
+        whole = status == "completed" and reason is None
+        if not (refusals or blocked or cut or whole):
+            return unfinished(reason or word(status))
         return Answer(
             text=text or "".join(refusals),
-            outcome=outcome_of(
-                text,
-                refused=bool(refusals),
-                blocked=reason == "content_filter",
-                cut=status == "incomplete",
-            ),
-            finish_reason=word(reason) or word(status),
+            outcome=outcome_of(text, refused=bool(refusals), blocked=blocked, cut=cut),
+            finish_reason=reason or word(status),
             tokens=_tokens(data.get("usage")),
             served_model=word(data.get("model")),
         )
