@@ -237,7 +237,12 @@ class Batch(Record):
 
 
 class Judgment(Record):
-    """What one judge said of one presentation; ``ranking`` is null where the judge failed."""
+    """What one judge said of one presentation; ``ranking`` is null where the judge failed.
+
+    Attributes:
+        call_id: the call that it follows from; of a model that is not asked any more, the call
+            that was refused for good, which several judgments may share.
+    """
 
     item_id: str
     presentation: int

@@ -31,7 +31,9 @@ def test_a_wrong_key_stops_its_judge_alone_and_the_right_one_completes_the_run(l
     failed = run.judgments("c")
     assert [j["ranking"] for j in failed] == [None] * 3
     assert all(j["error"].startswith("auth: the key in MINE is not accepted") for j in failed)
-    assert len(run.attempts("c")) == 1
+    (refused,) = run.attempts("c")
+    assert [j["call_id"] for j in failed] == [refused["call_id"]] * 3
+    assert lab.here("verify", "runs/run").code == 0
     # Two of three are a quorum.
     assert all(verdict["ranking"] for verdict in run.lines("verdicts"))
     assert list(run.manifest["stopped"]) == ["openrouter/vendor/c"]

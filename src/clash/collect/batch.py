@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from clash.collect.batch_desk import Desk, Watcher
 from clash.collect.batch_places import Left, Place
-from clash.collect.calling import Caller, Listener, ModelStopped
+from clash.collect.calling import Caller, Listener
 from clash.collect.schedule import Interrupted, begun
 from clash.errors import ProviderError
 from clash.providers import batched, prices
@@ -157,8 +157,7 @@ class BatchCaller(Caller):
         """A place in a batch that is being handed in."""
         if self._stop:
             raise Interrupted(str(self._stop.reason))
-        if line.stopped is not None:
-            raise ModelStopped(line.stopped)
+        line.check()
         number = self._tried[ask.call_id] = self._tried.get(ask.call_id, 0) + 1
         worst = prices.worst_case(ask.ref, request, batch=True)
         try:
@@ -212,7 +211,7 @@ class BatchCaller(Caller):
         """The batch may yet be fetched, so there is nothing to write down."""
         why = f"{found.error.error_class}: {found.error.message}"
         if found.error.action == "stop":
-            line.stopped = line.stopped or why
+            line.stop(why)
         self.refused = self.refused or f"a batch could not be fetched: {why}"
         return Interrupted(self.refused)
 

@@ -39,9 +39,17 @@ if TYPE_CHECKING:
 
 
 class ModelStopped(ClashError):
-    """The model is not asked any more in this run; the message says why."""
+    """The model is not asked any more in this run; the message says why.
+
+    Attributes:
+        call_id: the call that it was refused in, which need not be the one that was to be made.
+    """
 
     exit_code = 4
+
+    def __init__(self, reason: str, call_id: str | None = None) -> None:
+        super().__init__(reason)
+        self.call_id = call_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +95,7 @@ class Line:
 
     Attributes:
         room: holds the model to its own ``concurrency``, whoever asks it.
+        stopped: why the model is not asked any more, and ``stopped_in`` the call that showed it.
     """
 
     model: str
@@ -94,6 +103,21 @@ class Line:
     limiter: Limiter
     room: anyio.CapacityLimiter | None
     stopped: str | None = None
+    stopped_in: str | None = None
+
+    def stop(self, reason: str, call_id: str | None = None) -> None:
+        """Ask the model no more; the first reason stays."""
+        if self.stopped is None:
+            self.stopped, self.stopped_in = reason, call_id
+
+    def check(self) -> None:
+        """Refuse a call to a model that is not asked any more.
+
+        Raises:
+            ModelStopped: it is one.
+        """
+        if self.stopped is not None:
+            raise ModelStopped(self.stopped, self.stopped_in)
 
 
 class Caller:
@@ -187,8 +211,9 @@ class Caller:
                     call = await self._attempt(ask, line)
         except ProviderError as error:
             if error.action == "stop":
-                line.stopped = line.stopped or f"{error.error_class}: {error.message}"
-                raise ModelStopped(line.stopped) from None
+                reason = f"{error.error_class}: {error.message}"
+                line.stop(reason, ask.call_id)
+                raise ModelStopped(line.stopped or reason, ask.call_id) from None
             return self._failed(ask, error)
         if call is None:
             raise AssertionError("a call ended without an attempt")
@@ -228,8 +253,7 @@ class Caller:
             # The world may have changed while this waited for its turn.
             if self._stop:
                 raise Interrupted(str(self._stop.reason))
-            if line.stopped is not None:
-                raise ModelStopped(line.stopped)
+            line.check()
             number = self._tried.get(ask.call_id, 0) + 1
             self._tried[ask.call_id] = number
             reserved = await self._reserve(ask, number)

@@ -47,7 +47,10 @@ async def judge(seat: Seat, page: Ballot, plan: Plan, caller: Caller) -> Judgmen
         try:
             call = await caller.ask(_ask(seat, request, suffix))
         except ModelStopped as stopped:
-            return _judgment(seat, page, None, Parsed(None, "failed", error=str(stopped)))
+            parsed = Parsed(None, "failed", error=str(stopped))
+            return _judgment(seat, page, None, parsed).model_copy(
+                update={"call_id": stopped.call_id}
+            )
         parsed = read(call, page)
         step = next_step(call, parsed, tried, reask=plan.panel.reask)
         if step in ("accept", "fail"):
