@@ -151,6 +151,8 @@ class Call(Record):
         outcome: what the answer was worth.
         cost_usd: what it cost; null is unknown, never free.
         cost_bound_usd: what it can have cost at most, where ``cost_usd`` is unknown.
+        usage_doubt: why the usage that the provider reports is impossible; its counts are then
+            null where they cannot be, and so is ``cost_usd``.
         request_hash: SHA-256 of what was asked, independent of vendor and time: what replay
             looks up.
     """
@@ -178,6 +180,7 @@ class Call(Record):
     cost_usd: float | None = None
     cost_bound_usd: float | None = None
     cost_source: str | None = None
+    usage_doubt: str | None = None
     latency_s: float | None = None
     ttft_s: float | None = None
     degraded: list[str] = []

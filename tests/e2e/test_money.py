@@ -202,3 +202,128 @@ def test_what_a_dry_run_foretells_comes_true(lab):
     assert told["expected_usd"] <= told["worst_usd"]
     lines = told["plan"]
     assert sum(line["expected_usd"] for line in lines) == pytest.approx(told["expected_usd"])
+
+
+# -- usage that cannot be true ----------------------------------------------------------------------
+
+HUGE = 10**30
+LIES = {
+    "openai": ("openai/liar", {}, {"prompt_tokens": HUGE, "completion_tokens": 5}),
+    "responses": (
+        "openai/liar",
+        {"api": "responses"},
+        {"input_tokens": 5, "output_tokens": HUGE},
+    ),
+    "anthropic": ("anthropic/liar", {}, {"input_tokens": 1e30, "output_tokens": 5}),
+    "google": (
+        "google/liar",
+        {},
+        {"promptTokenCount": 2_000_000_000, "candidatesTokenCount": 5},
+    ),
+    "openrouter": (
+        "openrouter/vendor/liar",
+        {},
+        {"prompt_tokens": 5, "completion_tokens": 5, "cost": 1000.0},
+    ),
+    "compatible": ("compatible/liar", {}, {"prompt_tokens": -5, "completion_tokens": 10**400}),
+}
+
+
+@pytest.mark.parametrize("wire", LIES)
+def test_a_server_that_lies_about_usage_cannot_spend_the_budget(lab, wire):
+    model, options, reports = LIES[wire]
+    lab.prompts(3)
+    lab.panel({"model": model, "price": PRICE, "options": {**CAPPED, **options}})
+    lab.server.conduct(model.split("/", 1)[1], reports=reports)
+    done = lab.here("eval", *WORDS, "--run-id", "run", "--max-cost", 0.5)
+    assert done.code == 0, done.err
+    run = lab.folder()
+    calls = run.lines("calls")
+    assert [call["cost_usd"] for call in calls] == [None] * 3
+    assert all(0 < call["cost_bound_usd"] < 0.01 for call in calls)
+    assert all(call["usage_doubt"] for call in calls)
+    assert all((call["tokens"]["input"] or 0) < 5000 for call in calls)
+    assert run.manifest["cost_usd"] == 0
+    assert run.manifest["cost_is_lower_bound"] is True
+    assert done.err.count(f"warning: {model}: 3 calls report usage that is impossible") == 1
+    (doubt,) = run.report["usage_doubts"]
+    assert (doubt["model"], doubt["calls"]) == (model, 3)
+    assert doubt["bound_usd"] == pytest.approx(sum(call["cost_bound_usd"] for call in calls))
+    assert "usage that is impossible" in (run.path / "report.md").read_text(encoding="utf-8")
+    assert lab.here("verify", "runs/run").code == 0
+
+
+def test_the_bound_of_what_is_not_believed_counts_against_the_cap(lab):
+    lay(lab, n=20, judges="a")
+    lab.server.conduct("a", reports={"prompt_tokens": HUGE, "completion_tokens": 1})
+    try:
+        run = lab.judged(*WORDS, "--max-cost", 0.02, "--concurrency", 1, code=3)
+    finally:
+        lab.server.conduct("a")
+    bounds = [call["cost_bound_usd"] for call in run.lines("calls")]
+    assert 1 < len(bounds) < 20
+    assert 0.02 - max(bounds) < sum(bounds) <= 0.02
+
+
+def test_a_cap_that_was_passed_is_an_error_that_says_by_how_much(lab):
+    """Each call is charged at three times its list price: believed, since lists grow old."""
+    lab.prompts(3)
+    lab.panel({"model": "openrouter/vendor/dear", "price": PRICE, "options": CAPPED})
+    lab.server.conduct("vendor/dear", cost=0.012)
+    done = lab.here("eval", *WORDS, "--run-id", "run", "--max-cost", 0.03, "--concurrency", 3)
+    assert done.code == 3, done.err
+    assert "error: the run spent $0.0360, $0.0060 more than --max-cost allows" in done.err
+    report = lab.here("resume", "runs/run", "--json")
+    assert report.code == 3
+    assert report.json["over_usd"] == pytest.approx(0.006)
+    assert lab.here("resume", "runs/run", "--max-cost", 1).code == 0
+
+
+# -- forecast and fact ------------------------------------------------------------------------------
+
+
+def test_every_run_ends_with_its_cost_beside_what_was_expected(lab):
+    lay(lab, n=3)
+    done = lab.here("eval", *WORDS, "--run-id", "run", "--yes")
+    run = lab.folder()
+    forecast, spending = run.manifest["forecast"], run.report["spending"]
+    assert forecast["calls"] == 9
+    assert 0 < spending["cost_usd"] <= spending["worst_usd"] == forecast["worst_usd"]
+    assert spending["expected_usd"] == forecast["expected_usd"]
+    line = (
+        f"Cost ${spending['cost_usd']:.4f} (expected ${forecast['expected_usd']:.4f},"
+        f" at most ${forecast['worst_usd']:.4f})"
+    )
+    assert line in done.out
+    assert spending["warning"] is None
+
+
+def test_a_run_that_costs_far_more_than_expected_says_why(lab):
+    """Every answer is cut and bought again, and some calls are repeated."""
+    lab.prompts(6)
+    lab.panel(
+        {
+            "model": "compatible/a",
+            "price": {"input": 0, "output": 10.0},
+            "options": {"max_tokens": 3},
+        }
+    )
+    lab.server.misbehave(faults.server_error(), times=2)
+    done = lab.here("eval", *WORDS, "--run-id", "run", "--yes")
+    warning = lab.folder().report["spending"]["warning"]
+    assert f"warning: {warning}" in done.err
+    assert "6 answers cut off and bought again" in warning
+    assert "2 retries" in warning
+
+
+def test_a_folder_of_the_previous_version_has_no_forecast_and_is_reported(lab):
+    import json
+
+    lay(lab, n=2)
+    run = lab.judged(*WORDS)
+    manifest = run.manifest
+    del manifest["forecast"]
+    (run.path / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    done = lab.here("report", "runs/run")
+    assert done.code == 0, done.err
+    assert "expected $" not in done.out

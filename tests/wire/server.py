@@ -75,6 +75,7 @@ class Conduct:
             ``json_object`` stand for those forms of structured output.
         refusal_status: or with another status.
         usage: it counts tokens.
+        reports: replaces the usage object of the wire, as it stands.
         served: the model that it says has answered.
         latency_s: replaces the server's.
         cost: what OpenRouter says it cost, in dollars.
@@ -85,6 +86,7 @@ class Conduct:
     refuses: tuple[str, ...] = ()
     refusal_status: int = 400
     usage: bool = True
+    reports: Any = None
     served: str | None = None
     latency_s: float | None = None
     cost: float | None = 0.0001
@@ -403,12 +405,16 @@ class Line(asyncio.Protocol):
         finish = "stop"
         if asked.cap is not None and len(text) > asked.cap * 4:
             text, finish = text[: asked.cap * 4], "length"
-        counts = {"input": len(asked.prompt) // 4 + 1, "output": len(text) // 4 + 1}
+        output = len(text) // 4 + 1
+        if asked.cap is not None:
+            output = min(output, asked.cap)
+        counts = {"input": len(asked.prompt) // 4 + 1, "output": output}
         return Said(
             text,
             conduct.served or asked.model,
             finish,
             counts if conduct.usage else None,
+            usage=conduct.reports,
             cost=conduct.cost,
         )
 

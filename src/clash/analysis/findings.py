@@ -28,6 +28,7 @@ from clash.analysis.leaderboard import Duel, Standing, duels, standings
 from clash.analysis.pareto import Economy, Trade, economies, trades
 from clash.analysis.prereg import Conformity, conformity
 from clash.analysis.rundata import RunData
+from clash.analysis.spending import Spending, UsageDoubt, spending
 
 if TYPE_CHECKING:
     from clash.stats.intervals import Interval
@@ -76,6 +77,8 @@ class Findings:
     preregistration: Conformity | None
     cost_usd: float
     cost_is_lower_bound: bool
+    spending: Spending
+    usage_doubts: list[UsageDoubt]
 
     def as_json(self) -> dict[str, Any]:
         """Plain data; what is not a number (NaN, an endless interval) becomes null."""
@@ -97,6 +100,7 @@ def findings_of(data: RunData) -> Findings:
     met = duels(data, [row.candidate for row in board])
     covered = coverage(data)
     spent = economies(data)
+    cost = round(math.fsum(line.cost_usd or 0.0 for line in spent), 10)
     found = Findings(
         clash=clash.__version__,
         run=data.manifest.run,
@@ -124,8 +128,10 @@ def findings_of(data: RunData) -> Findings:
         economies=spent,
         trades=trades(data, board),
         preregistration=conformity(data),
-        cost_usd=round(math.fsum(line.cost_usd or 0.0 for line in spent), 10),
+        cost_usd=cost,
         cost_is_lower_bound=data.lost > 0 or not all(line.exact for line in spent),
+        spending=spending(data.manifest.forecast, cost, data.tally),
+        usage_doubts=list(data.tally.doubts.values()),
     )
     mine = [entry for entry in data.manifest.dataset.get("figures", []) if entry["report"] == "run"]
     return replace(found, published=claims(mine, figures(found))) if mine else found

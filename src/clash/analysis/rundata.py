@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from clash import baselines
+from clash.analysis.spending import Tally
 from clash.analysis.verdicts import Ballots, Blinds, Panelist, Rules, ballots, decided
 from clash.store.spent import spent
 
@@ -67,6 +68,7 @@ class RunData:
     Attributes:
         usage: by purpose and by judge, candidate or ``criteria``.
         lost: attempts that a killed process began and nobody saw the end of.
+        tally: what all calls came to together.
     """
 
     manifest: Manifest
@@ -81,6 +83,7 @@ class RunData:
     labels: tuple[Label, ...]
     usage: Mapping[tuple[str, str], Usage]
     lost: int = 0
+    tally: Tally = field(default_factory=Tally)
 
     @classmethod
     def load(cls, folder: RunFolder) -> RunData:
@@ -92,10 +95,13 @@ class RunData:
         criteria = {record.item_id: record for record in folder.criteria()}
         said = ballots(judgments, blinds, rules.presentations, criteria.values())
         usage: dict[tuple[str, str], Usage] = defaultdict(Usage)
-        begun = {(held.call_id, held.attempt) for held in folder.reservations()}
+        tally = Tally()
+        begun = {(held.call_id, held.attempt): held.usd for held in folder.reservations()}
         for call in spent(folder):
-            begun.discard((call.call_id, call.attempt))
+            begun.pop((call.call_id, call.attempt), None)
+            tally.add(call)
             usage[call.purpose, call.judge or call.candidate or "criteria"].add(call)
+        tally.bound_usd += sum(begun.values())
         return cls(
             manifest=folder.manifest(),
             rules=rules,
@@ -109,6 +115,7 @@ class RunData:
             labels=tuple(folder.labels()),
             usage=dict(usage),
             lost=len(begun),
+            tally=tally,
         )
 
     @cached_property

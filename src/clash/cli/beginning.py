@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from clash.analysis.prereg import Frozen
+    from clash.collect.forecast import Forecast
     from clash.records import Criteria, Kind, Label, Pooled
 
 
@@ -142,6 +143,7 @@ def begin(
     out: Path,
     run_id: str | None = None,
     origin: Origin | None = None,
+    forecast: Forecast | None = None,
 ) -> RunWriter:
     """Make the run folder, with everything in it that is known before the first call."""
     made, prompts, origin = prepared.plan, prepared.prompts, origin or Origin()
@@ -184,6 +186,7 @@ def begin(
         git=git_state(),
         stopping=None if origin.stopping is None else dict(origin.stopping),
         counts=_promised(made, origin),
+        forecast=None if forecast is None else forecast.summary(),
         started=now(),
         notes=[*prepared.resolved.notes, *prompts.warnings, *origin.notes, *doubts],
     )

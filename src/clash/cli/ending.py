@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from clash.cli.common import print_json, say, stdout
+from clash.report.spending import doubted
+from clash.report.tables import money
 from clash.report.terminal import show
 from clash.store import layout
 from clash.store.folder import RunFolder
@@ -31,6 +33,7 @@ class Finished:
 
     Attributes:
         interrupted: why it ended early, null where it did not.
+        over_usd: dollars by which ``--max-cost`` was passed.
     """
 
     folder: RunFolder
@@ -38,6 +41,7 @@ class Finished:
     findings: Findings
     exit_code: int
     interrupted: str | None
+    over_usd: float = 0.0
 
 
 def conclude(writer: RunWriter, manifest: Manifest, collected: Collected) -> Finished:
@@ -61,7 +65,8 @@ def conclude(writer: RunWriter, manifest: Manifest, collected: Collected) -> Fin
     manifest.cost_usd, manifest.cost_is_lower_bound = found.cost_usd, found.cost_is_lower_bound
     write_report(writer, found, replace(data, manifest=manifest))
     sealed = writer.seal(manifest)
-    return Finished(RunFolder(writer.path), sealed, found, code, collected.interrupted)
+    over = float(collected.over_usd)
+    return Finished(RunFolder(writer.path), sealed, found, code, collected.interrupted, over)
 
 
 def write_report(writer: RunWriter, found: Findings, data: RunData) -> None:
@@ -109,7 +114,7 @@ def _exit_code(data: RunData, counts: Mapping[str, int], collected: Collected) -
         return 130
     if collected.stopped:
         return 4
-    if collected.interrupted is not None or _too_many(data, counts):
+    if collected.interrupted is not None or collected.over_usd or _too_many(data, counts):
         return 3
     return 0
 
@@ -132,7 +137,7 @@ def tell(finished: Finished, *, as_json: bool, whole: bool, quiet: bool) -> None
         stdout().print(f"\nrun: {path}", style="bold", soft_wrap=True)
         if not quiet and not whole:
             say(f"everything: {path / layout.REPORT_HTML}, or `clash report {path}`")
-    for line in _afterword(finished):
+    for line in (*_about_money(finished), *_afterword(finished)):
         say(line, style="yellow")
 
 
@@ -155,9 +160,25 @@ def _afterword(finished: Finished) -> list[str]:
                     f"`clash resume {path}{more}` goes on",
                     *_with_providers(finished.folder),
                 ]
+            if finished.over_usd:
+                return []
             return [f"incomplete (see coverage); `clash resume {path}` tries what is missing"]
         case _:
             return []
+
+
+def _about_money(finished: Finished) -> list[str]:
+    """A cap that was passed, a forecast that failed, usage that is not believed."""
+    lines = []
+    if finished.over_usd:
+        spending = finished.findings.spending
+        lines.append(
+            f"error: the run spent {money(spending.bound_usd)}, {money(finished.over_usd)} more than"
+            " --max-cost allows: a provider charged more than the list price of what it was asked"
+        )
+    if finished.findings.spending.warning is not None:
+        lines.append(f"warning: {finished.findings.spending.warning}")
+    return [*lines, *(f"warning: {doubted(doubt)}" for doubt in finished.findings.usage_doubts)]
 
 
 def _with_providers(folder: RunFolder) -> list[str]:
@@ -187,6 +208,9 @@ def summary(finished: Finished) -> dict[str, Any]:
         "coverage": report["coverage"],
         "cost_usd": finished.manifest.cost_usd,
         "cost_is_lower_bound": finished.manifest.cost_is_lower_bound,
+        "spending": report["spending"],
+        "over_usd": finished.over_usd,
+        "usage_doubts": report["usage_doubts"],
         "judges": report["judges"],
         "stopped": finished.manifest.stopped,
         "interrupted": finished.interrupted,

@@ -30,10 +30,7 @@ def tell(forecast: Forecast, plan: Plan, *, as_json: bool) -> None:
             {
                 "dry_run": True,
                 "items": len(plan.items),
-                "calls": forecast.calls,
-                "expected_usd": round(forecast.expected_usd, 6),
-                "worst_usd": round(forecast.worst_usd, 6),
-                "unknown_price": forecast.unknown,
+                **forecast.summary(),
                 "plan": [asdict(line) for line in forecast.lines],
             }
         )

@@ -57,7 +57,7 @@ def judge_known_gaps(
         estimate.tell(forecast, made.plan, as_json=as_json)
         return None
     estimate.check(forecast, made.plan, yes=wanted.yes, quiet=wanted.quiet)
-    with beginning.begin(made, kind="eval", out=runs) as writer:
+    with beginning.begin(made, kind="eval", out=runs, forecast=forecast) as writer:
         finished = pipeline.carry_on(writer, made.plan, environ, quiet=wanted.quiet)
     if finished.exit_code not in (0, 3):
         raise IncompleteRun(

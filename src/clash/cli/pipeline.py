@@ -56,7 +56,7 @@ def launch(
     for note in (*made.resolved.notes, *made.prompts.warnings, *_live(made.plan)):
         say(note, style="yellow")
     estimate.check(forecast, made.plan, yes=yes, quiet=quiet or as_json)
-    with begin(made, kind=kind, out=out, run_id=run_id, origin=origin) as writer:
+    with begin(made, kind=kind, out=out, run_id=run_id, origin=origin, forecast=forecast) as writer:
         finished = carry_on(writer, made.plan, environ, quiet=quiet or as_json)
     ending.tell(finished, as_json=as_json, whole=whole, quiet=quiet)
     return finished.exit_code

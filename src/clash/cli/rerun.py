@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from clash.analysis.retest import Retest
     from clash.cli.again import Again
     from clash.cli.ending import Finished
+    from clash.collect.forecast import Forecast
     from clash.report.tables import Table
     from clash.store.folder import RunFolder
 
@@ -191,8 +192,9 @@ def _repeat(
         if count == 0:
             for note in (*made.prepared.resolved.notes, *made.origin.notes):
                 say(note, style="yellow")
-        estimate.check(price(made.prepared.plan), made.prepared.plan, yes=yes, quiet=quiet)
-        finished = _run(made, parent.path.parent, environ, quiet=quiet)
+        forecast = price(made.prepared.plan)
+        estimate.check(forecast, made.prepared.plan, yes=yes, quiet=quiet)
+        finished = _run(made, forecast, parent.path.parent, environ, quiet=quiet)
         done.append(finished)
         say(f"run: {finished.folder.path} ({finished.manifest.status})")
         if finished.exit_code in _STOPS:
@@ -200,11 +202,18 @@ def _repeat(
     return done
 
 
-def _run(made: Again, out: Path, environ: Mapping[str, str], *, quiet: bool) -> Finished:
+def _run(
+    made: Again, forecast: Forecast, out: Path, environ: Mapping[str, str], *, quiet: bool
+) -> Finished:
     from clash.cli import beginning, pipeline
 
     with beginning.begin(
-        made.prepared, kind="rerun", out=out, run_id=made.name, origin=made.origin
+        made.prepared,
+        kind="rerun",
+        out=out,
+        run_id=made.name,
+        origin=made.origin,
+        forecast=forecast,
     ) as writer:
         return pipeline.carry_on(writer, made.prepared.plan, environ, quiet=quiet)
 

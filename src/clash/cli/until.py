@@ -63,10 +63,13 @@ def judge_until(
         require(ref, environ)
     for note in (*made.resolved.notes, *made.prompts.warnings):
         say(note, style="yellow")
-    estimate.check(price(made.plan), made.plan, yes=yes, quiet=quiet or as_json)
+    forecast = price(made.plan)
+    estimate.check(forecast, made.plan, yes=yes, quiet=quiet or as_json)
     pool, first = _pool(made), _first(made, rule.looks, environ)
     about = replace(origin, stopping=stopping(rule, []), pool=pool)
-    with beginning.begin(first, kind=kind, out=out, run_id=run_id, origin=about) as writer:
+    with beginning.begin(
+        first, kind=kind, out=out, run_id=run_id, origin=about, forecast=forecast
+    ) as writer:
         finished = _go_on(writer, rule, [], environ, {}, quiet=quiet or as_json)
     ending.tell(finished, as_json=as_json, whole=whole, quiet=quiet)
     return finished.exit_code

@@ -11,7 +11,7 @@ from clash.collect.batch_places import Left, Place
 from clash.collect.calling import Caller, Listener
 from clash.collect.schedule import Interrupted, begun
 from clash.errors import ProviderError
-from clash.providers import batched, prices
+from clash.providers import batched, prices, usage
 from clash.providers.batch import open_batches
 
 if TYPE_CHECKING:
@@ -200,9 +200,9 @@ class BatchCaller(Caller):
             self._record(_as_row(call, place), ask)
             self._desk.recorded(place, answered=False)
             raise
-        cost = prices.cost(ask.ref, reply, batch=True)
-        self._budget.settle(place.reserved, cost.usd if cost else None)
-        call = self._reply(ask, place.attempt, reply, cost, place.reserved)
+        charge = usage.charge(ask.ref, ask.request, reply, batch=True)
+        self._budget.settle(place.reserved, charge.cost.usd if charge.cost else None)
+        call = self._reply(ask, place.attempt, reply, charge, place.reserved)
         self._record(call := _as_row(call, place), ask)
         self._desk.recorded(place, answered=True)
         return call

@@ -72,5 +72,10 @@ class Budget:
         self.spent += cost
         self.exact = self.exact and exact
 
+    @property
+    def over(self) -> Decimal:
+        """By how much the limit was passed; 0 where it was kept or there is none."""
+        return Decimal(0) if self.limit is None else max(Decimal(0), self.spent - self.limit)
+
     def _fits(self, amount: Decimal) -> bool:
         return self.limit is None or self.spent + self.reserved + amount <= self.limit

@@ -17,7 +17,7 @@ import anyio
 
 from clash.collect.schedule import Interrupted, begun
 from clash.errors import ClashError, ProviderError
-from clash.providers import open_provider, prices
+from clash.providers import open_provider, prices, usage
 from clash.providers.limits import Limiters
 from clash.providers.retry import attempts
 from clash.records import Call, Reservation
@@ -267,9 +267,9 @@ class Caller:
                 self._budget.settle(reserved, lost)
                 self._record(self._error(ask, number, error, reserved), ask)
                 raise
-            cost = prices.cost(ask.ref, reply)
-            self._budget.settle(reserved, cost.usd if cost else None)
-        return self._record(self._reply(ask, number, reply, cost, reserved), ask)
+            charge = usage.charge(ask.ref, ask.request, reply)
+            self._budget.settle(reserved, charge.cost.usd if charge.cost else None)
+        return self._record(self._reply(ask, number, reply, charge, reserved), ask)
 
     async def _reserve(self, ask: Ask, number: int) -> Decimal:
         """Set the worst case aside, and write that down before any money can flow."""
@@ -307,8 +307,9 @@ class Caller:
         )
 
     def _reply(
-        self, ask: Ask, number: int, reply: Reply, cost: prices.Cost | None, reserved: Decimal
+        self, ask: Ask, number: int, reply: Reply, charge: usage.Charge, reserved: Decimal
     ) -> Call:
+        cost = charge.cost
         return Call(
             **self._head(ask, number),
             request=dict(reply.request),
@@ -319,10 +320,11 @@ class Caller:
             finish_reason=reply.finish_reason,
             served_model=reply.served_model,
             request_id=reply.request_id,
-            tokens=reply.tokens,
+            tokens=charge.tokens,
             cost_usd=float(cost.usd) if cost else None,
             cost_bound_usd=None if cost else float(reserved),
             cost_source=cost.source if cost else None,
+            usage_doubt=charge.doubt,
             latency_s=round(reply.latency_s, 6),
             ttft_s=round(reply.ttft_s, 6) if reply.ttft_s is not None else None,
             degraded=list(reply.degraded),

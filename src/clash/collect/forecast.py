@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from clash.collect import criteria as criteria_stage
 from clash.collect import respond
@@ -78,6 +78,15 @@ class Forecast:
     def worst_usd(self) -> float:
         """Sum of what is known."""
         return sum(line.worst_usd or 0.0 for line in self.lines)
+
+    def summary(self) -> dict[str, Any]:
+        """What the manifest keeps, to be compared with the fact."""
+        return {
+            "calls": self.calls,
+            "expected_usd": round(self.expected_usd, 6),
+            "worst_usd": round(self.worst_usd, 6),
+            "unknown_price": self.unknown,
+        }
 
 
 def price(plan: Plan) -> Forecast:

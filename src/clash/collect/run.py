@@ -69,10 +69,12 @@ class Collected:
     Attributes:
         stopped: models that refused for good, and why.
         interrupted: why it ended early, null where it did not.
+        over_usd: dollars by which ``max_cost`` was passed.
     """
 
     stopped: dict[str, str]
     interrupted: str | None
+    over_usd: Decimal = Decimal(0)
 
 
 async def collect(
@@ -115,7 +117,7 @@ async def collect(
     finally:
         with anyio.CancelScope(shield=True):
             await caller.aclose()
-    return Collected(caller.stopped, stop.reason or caller.refused)
+    return Collected(caller.stopped, stop.reason or caller.refused, past.budget.over)
 
 
 def _caller(

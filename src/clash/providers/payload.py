@@ -65,10 +65,12 @@ def clean(value: Any) -> Any:  # noqa: ANN401 - any JSON value
 
 
 def count(value: object) -> int | None:
-    """A number of tokens; null for anything that is none (negative, NaN, text)."""
+    """A number of tokens; null for anything that is none (negative, a fraction, NaN, text)."""
     if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
         return None
-    return int(value) if math.isfinite(value) else None
+    if isinstance(value, float) and not value.is_integer():
+        return None
+    return int(value)
 
 
 def added(*values: int | None) -> int | None:
@@ -78,15 +80,14 @@ def added(*values: int | None) -> int | None:
 
 
 def money(value: object) -> float | None:
-    """An amount in dollars; null for anything that is none."""
-    if isinstance(value, str):
-        try:
-            value = float(value)
-        except ValueError:
-            return None
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    """An amount in dollars; null for anything that is none (negative, NaN, text)."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
-    return float(value) if math.isfinite(value) and value >= 0 else None
+    try:
+        amount = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return amount if math.isfinite(amount) and amount >= 0 else None
 
 
 def word(value: object) -> str | None:

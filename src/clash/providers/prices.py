@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from clash.providers.payload import count, part
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -124,9 +126,9 @@ def output_bound(ref: ModelRef, request: Request) -> int:
 def _bytes(request: Request) -> int:
     size = sum(len(turn.content.encode("utf-8", "replace")) for turn in request.turns)
     size += len((request.system or "").encode("utf-8", "replace"))
-    for part in (request.schema, request.options.extra):
-        if part:
-            size += len(msgspec.json.encode(part, enc_hook=str))
+    for value in (request.schema, request.options.extra):
+        if value:
+            size += len(msgspec.json.encode(value, enc_hook=str))
     return size
 
 
@@ -237,15 +239,12 @@ def _where(ref: ModelRef) -> tuple[str | None, str | None]:
 
 
 def _cache_writes(response: Any) -> int | None:  # noqa: ANN401 - whatever the wire said
-    usage = response.get("usage") if isinstance(response, dict) else None
-    if not isinstance(usage, dict):
-        return None
-    for key in ("prompt_tokens_details", "input_tokens_details"):
-        details = usage.get(key)
-        if isinstance(details, dict) and isinstance(details.get("cache_write_tokens"), int):
-            return int(details["cache_write_tokens"])
-    written = usage.get("cache_creation_input_tokens")
-    return written if isinstance(written, int) else None
+    usage = part(response, "usage")
+    for details in ("prompt_tokens_details", "input_tokens_details"):
+        written = count(part(usage, details, "cache_write_tokens"))
+        if written is not None:
+            return written
+    return count(part(usage, "cache_creation_input_tokens"))
 
 
 def _context(batch: bool) -> dict[str, str] | None:

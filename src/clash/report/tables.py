@@ -36,7 +36,7 @@ class Table:
 def tables(found: Findings) -> list[Table]:
     """Everything worth a table, in the order of interest; empty ones are left out."""
     # Their tables are made of these.
-    from clash.report import concordance, preregistration, published
+    from clash.report import concordance, preregistration, published, spending
 
     with_people = concordance.tables(found.concordance)
     first = found.kind == "validate"
@@ -52,6 +52,7 @@ def tables(found: Findings) -> list[Table]:
         _self(found),
         _pareto(found),
         _costs(found),
+        spending.table(found),
         *([] if first else with_people),
         published.claims_table(found.published),
     ]

@@ -11,6 +11,7 @@ from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from clash.report import spending
 from clash.report.tables import tables
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ def show(console: Console, found: Findings, *, whole: bool = True) -> None:
     console.print()
     console.print(Text(safe(found.decision.sentence), style=_STYLE[found.decision.status]))
     console.print(Text(safe(_facts(found)), style="dim"))
+    if (cost := spending.line(found.spending)) is not None:
+        console.print(Text(cost, style="dim"))
     for model, why in found.stopped.items():
         console.print(Text(f"{model} refused for good: {safe(why)}", style="bold red"))
     for table in tables(found):

@@ -55,6 +55,8 @@ class Manifest(BaseModel):
         calibrator: the calibrator that verdicts are made by, whole; null without one.
         preregistration: hash of the plan that the run is held to; ``registration`` is that plan.
         stopping: the rule of ``--until`` and what each look saw; null where all was judged once.
+        forecast: what the run was expected to cost before its first call: ``expected_usd``,
+            ``worst_usd``, ``calls``, ``unknown_price``; null in runs of earlier versions.
         files: the seal of each file, at the end.
         seal: SHA-256 of this object without the seal.
     """
@@ -80,6 +82,7 @@ class Manifest(BaseModel):
     counts: dict[str, int] = {}
     cost_usd: float | None = None
     cost_is_lower_bound: bool = False
+    forecast: dict[str, Any] | None = None
     started: str = ""
     ended: str | None = None
     wall_s: float = 0.0

@@ -29,12 +29,14 @@ class Spent(msgspec.Struct, frozen=True):
     attempt: int
     purpose: Purpose
     outcome: Outcome
+    model: str = ""
     judge: str | None = None
     candidate: str | None = None
     error_class: str | None = None
     tokens: Counted | None = None
     cost_usd: float | None = None
     cost_bound_usd: float | None = None
+    usage_doubt: str | None = None
     latency_s: float | None = None
     ttft_s: float | None = None
 
