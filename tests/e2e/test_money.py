@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import pytest
 
 from e2e.lab import PRICE, Lab
 from wire import faults, vendors
+from wire.answers import labels, schema_of
 
 CAPPED = {"max_tokens": 120}
 WORDS = ("prompts.yaml", "--panel", "panel.yaml", "--criteria", "none")
@@ -317,8 +319,6 @@ def test_a_run_that_costs_far_more_than_expected_says_why(lab):
 
 
 def test_a_folder_of_the_previous_version_has_no_forecast_and_is_reported(lab):
-    import json
-
     lay(lab, n=2)
     run = lab.judged(*WORDS)
     manifest = run.manifest
@@ -327,3 +327,54 @@ def test_a_folder_of_the_previous_version_has_no_forecast_and_is_reported(lab):
     done = lab.here("report", "runs/run")
     assert done.code == 0, done.err
     assert "expected $" not in done.out
+
+
+FIVE = {"mode": "fixed", "items": [{"name": name, "weight": 1} for name in "vwxyz"]}
+SIXTY = tuple(f"model-{n:02}" for n in range(60))
+
+
+def thorough(asked) -> str:
+    """A judge that gives every score of 3 its reason, on one line."""
+    names = labels(schema_of(asked))
+    cell = {"score": 3, "reason": "Says nothing of the empty list or of negative numbers"}
+    rows = {name: {f"C{n}": cell for n in range(1, 6)} for name in names}
+    return json.dumps({"scores": rows, "ranking": [[name] for name in names]})
+
+
+def many(lab: Lab, **options: int) -> None:
+    """Two prompts with 60 responses, judged by five criteria; every score has its reason."""
+    lab.prompts(2, candidates=SIXTY)
+    lab.panel({"model": "compatible/a", "price": PRICE, "options": options})
+    lab.write("clash.yaml", {"criteria": FIVE})
+    lab.server.conduct("a", answer=thorough)
+
+
+def test_with_60_responses_and_five_criteria_the_first_answer_is_whole(lab):
+    many(lab)
+    try:
+        told = lab.here("eval", "prompts.yaml", "--panel", "panel.yaml", "--dry-run", "--json").json
+        run = lab.judged("prompts.yaml", "--panel", "panel.yaml")
+    finally:
+        lab.server.conduct("a")
+    assert [call["outcome"] for call in run.lines("calls")] == ["ok", "ok"]
+    assert lab.server.paid_twice() == []
+    paid = run.manifest["cost_usd"]
+    assert paid / 1.5 < told["expected_usd"] < paid * 1.5
+    assert paid <= told["worst_usd"]
+
+
+def test_a_cap_that_cannot_suffice_is_said_before_and_priced(lab):
+    many(lab, max_tokens=2000)
+    try:
+        words = ("eval", "prompts.yaml", "--panel", "panel.yaml")
+        told = lab.here(*words, "--dry-run", "--json").json
+        done = lab.here(*words, "--run-id", "run", "--yes")
+    finally:
+        lab.server.conduct("a")
+    assert "warning: a: max_tokens is too low for 2 of 2 judgments" in done.err
+    assert "fix: options: {max_tokens: 13820}" in done.err
+    (line,) = (line for line in told["plan"] if line["who"] == "a")
+    assert (line["calls"], line["cut"], line["needs"]) == (2, 2, 13820)
+    calls = lab.folder().lines("calls")
+    assert [call["outcome"] for call in calls].count("truncated") >= 2
+    assert lab.folder().manifest["cost_usd"] <= told["worst_usd"]

@@ -56,9 +56,20 @@ def tell(forecast: Forecast, plan: Plan, *, as_json: bool) -> None:
     if plan.config.limits.batch:
         by_batch = sorted({line.model for line in forecast.lines if line.batch})
         notes.append(f"at the price of a batch: {', '.join(by_batch) or 'no model here'}")
+    notes += _cut(forecast)
     title = f"{len(plan.items)} items, {forecast.calls:,} calls: {headline(forecast)}"
     show_table(stdout(), Table(title, columns, rows, frozenset({3, 4, 5, 6, 7}), notes))
     stdout().print("dry run: no call was made")
+
+
+def _cut(forecast: Forecast) -> list[str]:
+    """Judges whose cap has no room for a typical answer."""
+    return [
+        f"{line.who}: max_tokens is too low for {line.cut} of {line.calls} judgments, whose answers will"
+        f" be cut off and bought twice; fix: options: {{max_tokens: {line.needs}}}"
+        for line in forecast.lines
+        if line.cut
+    ]
 
 
 def headline(forecast: Forecast) -> str:
@@ -78,6 +89,8 @@ def check(forecast: Forecast, plan: Plan, *, yes: bool, quiet: bool) -> None:
     """
     limits = plan.config.limits
     check_cap(forecast.unknown, limits)
+    for warning in _cut(forecast):
+        say(f"warning: {warning}", style="bold yellow")
     if forecast.worst_usd == 0 and not forecast.unknown:
         return
     if not quiet:

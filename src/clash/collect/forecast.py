@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from clash.collect import answer_length, respond
 from clash.collect import criteria as criteria_stage
-from clash.collect import respond
+from clash.collect.ballots import longer
 from clash.collect.blind import Presentation
 from clash.collect.judge import question, render
 from clash.providers import batched, prices
@@ -18,13 +19,12 @@ if TYPE_CHECKING:
 
     from clash.collect.ballots import Ballot
     from clash.collect.plan import Plan
-    from clash.config import ModelRef
+    from clash.config import Judge, ModelRef
     from clash.providers.base import Request
     from clash.records import Criterion, Item, Purpose
 
 RESPONSE_CHARS = 1600
 """Characters assumed of a response that does not exist yet, for the expected cost."""
-JUDGMENT_TOKENS = 600
 CRITERIA_TOKENS = 120
 RESPONSE_TOKENS = 450
 
@@ -36,6 +36,8 @@ class Line:
     Attributes:
         expected_usd: null where the price is unknown, as ``worst_usd``.
         batch: through the provider's batch API, and at its price.
+        cut: calls whose cap has no room for a typical answer, so that a second one with twice the
+            cap is counted on; ``needs`` is the cap that would suffice.
     """
 
     purpose: Purpose
@@ -47,6 +49,8 @@ class Line:
     expected_usd: float | None
     worst_usd: float | None
     batch: bool = False
+    cut: int = 0
+    needs: int = 0
 
 
 @dataclass(frozen=True)
@@ -97,7 +101,7 @@ def price(plan: Plan) -> Forecast:
 
 @dataclass
 class _Tally:
-    """Calls of one model for one purpose; ``answer`` is the tokens expected of each.
+    """Calls of one model for one purpose.
 
     Attributes:
         batches: the run asks in batches where it can.
@@ -106,7 +110,6 @@ class _Tally:
     purpose: Purpose
     who: str
     ref: ModelRef
-    answer: int
     batches: bool
     by_batch: bool = False
     calls: int = 0
@@ -114,10 +117,29 @@ class _Tally:
     tokens_out: int = 0
     expected: Decimal | None = Decimal(0)
     worst: Decimal | None = Decimal(0)
+    cut: int = 0
+    needs: int = 0
 
-    def add(self, request: Request) -> None:
-        output = min(self.answer, request.max_tokens)
+    def add(self, request: Request, answer: int) -> None:
+        """Count a call of which an answer of so many tokens is expected."""
         self.calls += 1
+        self._attempt(request, answer)
+
+    def judgment(self, page: Ballot, judge: Judge) -> None:
+        """Count the judgment of a page; where its cap is sure to be too low, the second try too."""
+        request = question(page, judge)
+        size = len(page.labels), len(page.criteria)
+        answer = answer_length.expected(*size)
+        self.add(request, answer + answer_length.REASONING_TOKENS)
+        if answer > request.max_tokens and self.ref.provider not in prices.OFFLINE:
+            self._attempt(longer(request), answer)
+            self.cut += 1
+            self.needs = max(
+                self.needs, answer_length.longest(*size) + answer_length.REASONING_ROOM
+            )
+
+    def _attempt(self, request: Request, answer: int) -> None:
+        output = min(answer, request.max_tokens)
         self.tokens_in += prices.input_estimate(request)
         self.tokens_out += output
         batch = self.batches and batched(self.ref, request)
@@ -138,6 +160,8 @@ class _Tally:
             expected_usd=None if self.expected is None else float(self.expected),
             worst_usd=None if self.worst is None else float(self.worst),
             batch=self.by_batch,
+            cut=self.cut,
+            needs=self.needs,
         )
 
 
@@ -147,9 +171,9 @@ def _plus(total: Decimal | None, cost: prices.Cost | None) -> Decimal | None:
 
 def _responses(plan: Plan) -> list[_Tally]:
     batches = plan.config.limits.batch
-    tallies = {c.id: _Tally("generate", c.id, c, RESPONSE_TOKENS, batches) for c in plan.candidates}
+    tallies = {c.id: _Tally("generate", c.id, c, batches) for c in plan.candidates}
     for item, candidate in plan.missing():
-        tallies[candidate.id].add(respond.question(item, candidate, plan.config))
+        tallies[candidate.id].add(respond.question(item, candidate, plan.config), RESPONSE_TOKENS)
     return list(tallies.values())
 
 
@@ -157,21 +181,19 @@ def _criteria_calls(plan: Plan) -> list[_Tally]:
     ref = plan.criteria_ref
     if ref is None:
         return []
-    tally = _Tally("criteria", "criteria", ref, CRITERIA_TOKENS, plan.config.limits.batch)
+    tally = _Tally("criteria", "criteria", ref, plan.config.limits.batch)
     for item in plan.items:
         if criteria_stage.settled(item, plan) is None:
-            tally.add(criteria_stage.question(item, plan, ref))
+            tally.add(criteria_stage.question(item, plan, ref), CRITERIA_TOKENS)
     return [tally]
 
 
 def _judgments(plan: Plan) -> list[_Tally]:
     batches = plan.config.limits.batch
-    tallies = [
-        (judge, _Tally("judge", judge.id, judge, JUDGMENT_TOKENS, batches)) for judge in plan.judges
-    ]
+    tallies = [(judge, _Tally("judge", judge.id, judge, batches)) for judge in plan.judges]
     for page in _pages(plan):
         for judge, tally in tallies:
-            tally.add(question(page, judge))
+            tally.judgment(page, judge)
     return [tally for _, tally in tallies]
 
 

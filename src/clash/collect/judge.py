@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from clash.collect import ballots
+from clash.collect import answer_length, ballots
 from clash.collect.calling import Ask, ModelStopped, call_id
 from clash.collect.parsing import Parsed, parse
-from clash.collect.plan import JUDGE_TOKENS
 from clash.records import Judgment
 
 if TYPE_CHECKING:
@@ -81,7 +80,8 @@ def render(
 
 def question(page: Ballot, judge: Judge) -> Request:
     """The page as it is put to ``judge``."""
-    return page.question(judge.options, judge.options.max_tokens or JUDGE_TOKENS)
+    cap = judge.options.max_tokens or answer_length.cap(len(page.labels), len(page.criteria))
+    return page.question(judge.options, cap)
 
 
 def read(call: Call, page: Ballot) -> Parsed:

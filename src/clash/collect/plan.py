@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from clash.collect.templates import Templates
     from clash.records import Criteria, Item, Response
 
-JUDGE_TOKENS = 4000
-"""Cap on a judge's answer where its panel sets none: reasoning counts, so it is generous."""
 GENERATION_TOKENS = 4096
 CRITERIA_TOKENS = 150
 METHOD = "borda"
