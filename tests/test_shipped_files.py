@@ -15,8 +15,8 @@ import yaml
 from clash import assets
 from clash.baselines import BASELINES, Case, judge
 from clash.collect.blind import scrub
-from clash.collect.defusing import defuse
 from clash.collect.criteria import FALLBACK
+from clash.collect.defusing import defuse
 from clash.collect.load import load
 from clash.collect.templates import NAMES, Templates
 from clash.config import Config, ModelRef, Panel
