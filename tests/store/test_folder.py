@@ -231,13 +231,13 @@ def test_a_call_that_was_answered_twice_is_found(tmp_path):
 
 
 def test_a_derived_file_is_the_old_one_or_the_new_one_never_a_half(tmp_path, monkeypatch):
-    def full(*_):
-        raise OSError("no space left")
+    def full(*_, **__):
+        raise OSError(28, "no space left")
 
     with made(tmp_path) as writer:
         writer.replace_text(layout.REPORT_MD, "old")
-        monkeypatch.setattr("pathlib.Path.replace", full)
-        with pytest.raises(OSError, match="no space left"):
+        monkeypatch.setattr("os.replace", full)
+        with pytest.raises(RunFolderError, match=r"report\.md: cannot be written \(no space left"):
             writer.replace_text(layout.REPORT_MD, "new")
         assert (writer.path / layout.REPORT_MD).read_text(encoding="utf-8") == "old"
 

@@ -8,7 +8,8 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from clash.analysis.encode import dump_votes, write_votes
+from clash import files
+from clash.analysis.encode import pack_votes
 from clash.analysis.encode.run import vote_rows
 from clash.analysis.rundata import RunData
 from clash.analysis.verdicts import unblinded
@@ -51,23 +52,40 @@ def write(
     Raises:
         InputError: Parquet on stdout, or a file that may not be written.
     """
+    if form == "parquet" and str(to) == "-":
+        raise InputError("Parquet does not go to stdout", field="--to", mend="name a file")
     path = to or folder.path / _NAMES[form]
-    if form == "votes":
-        return _votes(folder, path, observers=observers)
-    if form == "csv":
-        return _csv(RunData.load(folder), path)
-    return _parquet(RunData.load(folder), path, observers=observers)
+    data, rows = _exported(folder, form, path, observers=observers)
+    if str(to) == "-":
+        sys.stdout.write(data.decode())
+    elif to is None:
+        files.replace(path, data)
+    else:
+        _write(path, data)
+    return Written(path, rows)
 
 
-def _votes(folder: RunFolder, path: Path, *, observers: bool) -> Written:
-    rows = list(vote_rows(folder, observers=observers))
-    if str(path) == "-":
-        sys.stdout.write(dump_votes(rows).decode())
-        return Written(path, len(rows))
-    return Written(path, write_votes(path, rows))
+def _exported(folder: RunFolder, form: Format, path: Path, *, observers: bool) -> tuple[bytes, int]:
+    """The bytes of a file, and how many rows it has."""
+    match form:
+        case "votes":
+            rows = list(vote_rows(folder, observers=observers))
+            return pack_votes(rows, path), len(rows)
+        case "csv":
+            return _csv(RunData.load(folder))
+        case "parquet":
+            return _parquet(RunData.load(folder), observers=observers)
 
 
-def _csv(data: RunData, path: Path) -> Written:
+def _write(path: Path, data: bytes) -> None:
+    """Write a file that a user named, which may be a pipe or a link of theirs."""
+    try:
+        path.write_bytes(data)
+    except OSError as error:
+        raise InputError(f"cannot be written ({error.strerror})", path=path) from None
+
+
+def _csv(data: RunData) -> tuple[bytes, int]:
     out = io.StringIO(newline="")
     writer = csv.writer(out, lineterminator="\n")
     head = ["item", "winner", "ranking", "confidence", "unanimous", "split", "abstained", "label"]
@@ -78,22 +96,17 @@ def _csv(data: RunData, path: Path) -> Written:
         label = data.truth.get(verdict.item_id, "")
         found = [verdict.confidence, verdict.unanimous, verdict.split, verdict.abstained]
         writer.writerow([verdict.item_id, winner, ranking, *found, label])
-    if str(path) == "-":
-        sys.stdout.write(out.getvalue())
-    else:
-        path.write_text(out.getvalue(), encoding="utf-8", newline="")
-    return Written(path, len(data.verdicts))
+    return out.getvalue().encode(), len(data.verdicts)
 
 
-def _parquet(data: RunData, path: Path, *, observers: bool) -> Written:
+def _parquet(data: RunData, *, observers: bool) -> tuple[bytes, int]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    if str(path) == "-":
-        raise InputError("Parquet does not go to stdout", field="--to", mend="name a file")
     rows = list(_judgments(data, observers=observers))
-    pq.write_table(pa.Table.from_pylist(rows), path)
-    return Written(path, len(rows))
+    out = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(rows), out)
+    return out.getvalue(), len(rows)
 
 
 def _judgments(data: RunData, *, observers: bool) -> Iterator[dict[str, Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from clash import files
 from clash.analysis.findings import findings_of
 from clash.analysis.rundata import RunData
 from clash.errors import RunFolderError
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from clash.store.folder import RunFolder
 
     Redrawn = Callable[[RunFolder, RunData, Findings], str | None]
+
+_LARGEST = 1 << 28
+"""Bytes of a ``report.json``: a hundred times that of 100,000 items."""
 
 
 def recheck(folder: RunFolder, redrawn: Redrawn | None = None) -> list[Finding]:
@@ -62,7 +66,7 @@ def _verdicts(folder: RunFolder, data: RunData) -> str | None:
 def _report(folder: RunFolder, found: Findings) -> str | None:
     path = folder.path / layout.REPORT_JSON
     try:
-        written = json.loads(path.read_text(encoding="utf-8"))
+        written = json.loads(files.read(path, most=_LARGEST))
     except FileNotFoundError:
         return "report.json is missing"
     except ValueError:

@@ -31,8 +31,25 @@ def write_report(
     Raises:
         ConfigError: another ending.
     """
+    text = render_report(path.suffix, title, record, tables, runs)
     path.parent.mkdir(parents=True, exist_ok=True)
-    match path.suffix.lower():
+    path.write_text(text, encoding="utf-8", newline="\n")
+    return str(path)
+
+
+def render_report(
+    suffix: str,
+    title: str,
+    record: Mapping[str, Any],
+    tables: Sequence[Table],
+    runs: Sequence[str],
+) -> str:
+    """The text of a report, JSON or Markdown.
+
+    Raises:
+        ConfigError: another ending.
+    """
+    match suffix.lower():
         case ".json":
             whole = {"clash": clash.__version__, "runs": list(runs), **record}
             text = json.dumps(whole, indent=1, ensure_ascii=False, allow_nan=False)
@@ -42,5 +59,4 @@ def write_report(
             text = "\n\n".join([head, named, *map(markdown.table, tables)])
         case other:
             raise ConfigError(f"no report ends in {other!r}", field="--to", mend=".md or .json")
-    path.write_text(text + "\n", encoding="utf-8", newline="\n")
-    return str(path)
+    return text + "\n"

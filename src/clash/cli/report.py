@@ -82,11 +82,12 @@ def _browse(folder: RunFolder) -> Path:
     """
     import webbrowser
 
+    from clash import files
     from clash.errors import RunFolderError
     from clash.store import layout
 
-    path = (folder.path / layout.REPORT_HTML).resolve()
-    if not path.is_file():
+    path = folder.path.resolve() / layout.REPORT_HTML
+    if not files.is_file(path):
         raise RunFolderError(
             f"{path}: is not there\n  mend: `clash resume {folder.path}`, or drop --no-write"
         )
@@ -98,14 +99,11 @@ def rewrite(folder: RunFolder, data: RunData, found: Findings) -> None:
     """The derived files anew, sealed; the collected ones are not touched, nor their seals."""
     from clash.cli.ending import write_report
     from clash.store import layout
-    from clash.store.manifest import seal_file
+    from clash.store.manifest import seals_of
 
     with folder.write() as writer:
         write_report(writer, found, data)
         manifest = writer.manifest()
         kept = {n: s for n, s in manifest.files.items() if n not in layout.DERIVED}
-        files = {
-            **kept,
-            **{n: seal_file(writer.path / n) for n in layout.DERIVED if (writer.path / n).exists()},
-        }
-        writer.save(manifest.model_copy(update={"files": files}).sealed())
+        seals = {**kept, **seals_of(writer.path, layout.DERIVED)}
+        writer.save(manifest.model_copy(update={"files": seals}).sealed())

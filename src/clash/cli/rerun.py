@@ -255,10 +255,16 @@ def _written(
     to: Path | None,
 ) -> list[str]:
     """The report beside the newest rerun, and wherever it was asked for."""
-    from clash.cli.documents import write_report
+    from clash import files
+    from clash.cli.documents import render_report, write_report
 
-    targets = [to] if to is not None else []
-    if done:
-        targets += [done[-1].folder.path / name for name in (JSON, MARKDOWN)]
     title = f"Test and retest: {Path(runs[0]).name}"
-    return [write_report(path, title, found.as_json(), tables, runs) for path in targets]
+    written = []
+    if to is not None:
+        written.append(write_report(to, title, found.as_json(), tables, runs))
+    for name in (JSON, MARKDOWN) if done else ():
+        path = done[-1].folder.path / name
+        text = render_report(path.suffix, title, found.as_json(), tables, runs)
+        files.replace(path, text.encode())
+        written.append(str(path))
+    return written

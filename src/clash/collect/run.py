@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
 import anyio
 
+from clash import files
 from clash.collect.blind import Presentation, presentations
 from clash.collect.budget import Budget
 from clash.collect.calling import Caller, Listener
@@ -209,7 +210,7 @@ def _under_way(
     folder: RunWriter, seen: Mapping[tuple[str, int], bool], held: Mapping[tuple[str, int], float]
 ) -> list[HandedIn]:
     """Batches that an answer may yet come of; one whose calls are all on record has ended."""
-    if not (folder.path / layout.BATCHES).exists():
+    if not files.is_file(folder.path / layout.BATCHES):
         return []
     from clash.collect.batch_places import under_way
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import anyio.to_thread
 import msgspec
 
+from clash import files
 from clash.errors import ConfigError, ProviderError
 from clash.providers.base import Reply
 from clash.records import Tokens
@@ -125,7 +126,7 @@ def calls_file(ref: ModelRef, environ: Mapping[str, str]) -> Path:
         )
     path = Path(where)
     path = path / "calls.jsonl" if path.is_dir() else path
-    if not path.is_file():
+    if not files.is_file(path):
         raise ConfigError("there is no run to replay", path=path, mend="name a run folder")
     return path
 
@@ -146,16 +147,13 @@ def _index(path: Path) -> dict[_Key, deque[_Call]]:
 
 def _lines(path: Path) -> Iterator[_Call]:
     decode = msgspec.json.Decoder(_Call).decode
-    with path.open("rb") as lines:
-        for number, line in enumerate(lines, start=1):
-            try:
-                yield decode(line)
-            except msgspec.MsgspecError as error:
-                if not line.endswith(b"\n"):
-                    return  # torn by a crash in the middle of the write
-                raise ConfigError(
-                    f"is no record of a call: {error}", path=path, line=number
-                ) from None
+    for number, line in enumerate(files.lines(path), start=1):
+        try:
+            yield decode(line)
+        except msgspec.MsgspecError as error:
+            if not line.endswith(b"\n"):
+                return  # torn by a crash in the middle of the write
+            raise ConfigError(f"is no record of a call: {error}", path=path, line=number) from None
 
 
 def _keys(wanted: str, item: str | None, judge: str | None) -> tuple[_Key, ...]:

@@ -10,6 +10,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from clash import files
 from clash.errors import ClashError, RunFolderError
 from clash.store import layout
 from clash.store.manifest import digest, seal_file, written
@@ -67,7 +68,7 @@ def _seal(folder: RunFolder) -> Iterator[str]:
     if manifest.seal is None:
         yield f"the run has not ended ({manifest.status}), so nothing is sealed"
         return
-    data = (folder.path / layout.MANIFEST).read_bytes()
+    data = files.read(folder.path / layout.MANIFEST)
     raw = json.loads(data)
     if manifest.seal != digest(raw):
         yield "manifest.json was changed after it was sealed"
@@ -76,10 +77,10 @@ def _seal(folder: RunFolder) -> Iterator[str]:
 
 
 def _hashes(folder: RunFolder) -> Iterator[str]:
-    files = folder.manifest().files
-    for name, sealed in files.items():
+    seals = folder.manifest().files
+    for name, sealed in seals.items():
         path = folder.path / name
-        if not path.is_file():
+        if not files.is_file(path):
             yield f"{name} is missing"
             continue
         found = seal_file(path)
@@ -90,9 +91,9 @@ def _hashes(folder: RunFolder) -> Iterator[str]:
                 else f", {sealed.lines} lines sealed, {found.lines} found"
             )
             yield f"{name} was changed after it was sealed{lines}"
-    known = {*files, layout.MANIFEST, layout.LABELS, layout.LOCK}
+    known = {*seals, layout.MANIFEST, layout.LABELS, layout.LOCK}
     for name in (*layout.COLLECTED, *layout.AT_TIMES, *layout.DERIVED):
-        if files and name not in known and (folder.path / name).exists():
+        if seals and name not in known and files.is_file(folder.path / name):
             yield f"{name} was added after the run was sealed"
 
 

@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING, Self, TypeVar, cast
 
 from pydantic import ValidationError
 
+from clash import files
 from clash.errors import RunFolderError
 from clash.records import (
     SCHEMA_VERSION,
@@ -30,7 +31,7 @@ from clash.records import (
 )
 from clash.store import journal, layout
 from clash.store.journal import Journal
-from clash.store.manifest import FileSeal, Manifest, now, seal_file
+from clash.store.manifest import Manifest, now, seals_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -72,7 +73,7 @@ class RunFolder:
         """
         file = self.path / layout.MANIFEST
         try:
-            manifest = Manifest.model_validate_json(file.read_bytes())
+            manifest = Manifest.model_validate_json(files.read(file))
         except FileNotFoundError:
             raise RunFolderError(f"{self.path}: is not a run folder (no manifest.json)") from None
         except ValidationError as error:
@@ -153,11 +154,14 @@ class RunWriter(RunFolder):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        self._lock = _Lock(path / layout.LOCK)
-        self.mended = {
-            name: cut for name in layout.RECORDS if (cut := journal.mend(path / name)) > 0
-        }
         self._journals: dict[str, Journal] = {}
+        self._lock = _Lock(path / layout.LOCK)
+        try:
+            files.sweep(path)
+            self.mended = {n: cut for n in _JOURNALS if (cut := journal.mend(path / n)) > 0}
+        except BaseException:
+            self._lock.release()
+            raise
 
     @classmethod
     def create(cls, out: Path, run_id: str, manifest: Manifest) -> RunWriter:
@@ -199,13 +203,11 @@ class RunWriter(RunFolder):
 
     def replace(self, name: str, records: Iterable[Record]) -> None:
         """Write a derived file whole, so that a reader sees the old or the new one."""
-        self.replace_text(name, b"".join(map(journal.encode, records)).decode())
+        files.replace(self.path / name, b"".join(map(journal.encode, records)))
 
     def replace_text(self, name: str, text: str) -> None:
         """Write a derived file whole."""
-        part = self.path / f".{name}.part"
-        part.write_text(text, encoding="utf-8", newline="\n")
-        part.replace(self.path / name)
+        files.replace(self.path / name, text.encode())
 
     def save(self, manifest: Manifest) -> None:
         """Write the manifest."""
@@ -221,10 +223,8 @@ class RunWriter(RunFolder):
         """Write the manifest with the hash and line count of every file."""
         self.sync()
         names = (*layout.COLLECTED, *layout.AT_TIMES, *layout.DERIVED)
-        files: dict[str, FileSeal] = {
-            name: seal_file(self.path / name) for name in names if (self.path / name).exists()
-        }
-        sealed = manifest.model_copy(update={**update, "files": files}).sealed()
+        seals = seals_of(self.path, names)
+        sealed = manifest.model_copy(update={**update, "files": seals}).sealed()
         self.save(sealed)
         return sealed
 
@@ -237,6 +237,7 @@ class RunWriter(RunFolder):
 
 
 _FILE_OF = {model: name for name, model in layout.RECORDS.items()}
+_JOURNALS = tuple(name for name in layout.RECORDS if name not in layout.DERIVED)
 
 
 def new_run_id(slug: str) -> str:
@@ -250,18 +251,22 @@ def runs(out: Path) -> list[RunFolder]:
     """The runs under a folder, oldest first."""
     if not out.is_dir():
         return []
-    found = [RunFolder(path.parent) for path in out.glob(f"*/{layout.MANIFEST}")]
+    found = [
+        RunFolder(path.parent)
+        for path in out.glob(f"[!.]*/{layout.MANIFEST}")
+        if path.is_file() and not path.is_symlink()
+    ]
     return sorted(found, key=lambda run: run.path.name)
 
 
 def _find(path: Path, out: Path) -> Path:
-    if (path / layout.MANIFEST).is_file():
+    if files.is_file(path / layout.MANIFEST):
         return path
-    if path.name == layout.MANIFEST and path.is_file():
+    if path.name == layout.MANIFEST and files.is_file(path):
         return path.parent
     if str(path) == "latest" and (known := runs(out)):
         return max(known, key=lambda run: run.manifest().started).path
-    if (out / path / layout.MANIFEST).is_file():
+    if files.is_file(out / path / layout.MANIFEST):
         return out / path
     near = sorted(run.path.name for run in runs(out) if str(path) in run.path.name)
     mend = f"did you mean {near[-1]}?" if near else "`clash runs` lists the runs"
@@ -275,7 +280,7 @@ class _Lock:
         self._path = path
         self._file: IO[bytes] | None = None
         while self._file is None:
-            file = path.open("ab")
+            file = os.fdopen(files.open_to_append(path), "ab")
             try:
                 _acquire(file.fileno())
             except OSError:
@@ -300,7 +305,7 @@ class _Lock:
 
 def _is_at(file: IO[bytes], path: Path) -> bool:
     try:
-        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+        return os.path.samestat(os.fstat(file.fileno()), path.lstat())
     except FileNotFoundError:
         return False
 

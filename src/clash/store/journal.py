@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import msgspec
 from pydantic import BaseModel, ValidationError
 
+from clash import files
 from clash.errors import RunFolderError
 
 if TYPE_CHECKING:
@@ -37,10 +38,7 @@ class Journal:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        try:
-            self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-        except OSError as error:
-            raise RunFolderError(f"{path}: cannot be written ({error.strerror})") from None
+        self._fd = files.open_to_append(path)
         self._dirty = False
 
     def __enter__(self) -> Self:
@@ -108,11 +106,8 @@ def read(path: Path, model: type[R]) -> Iterator[R]:
     Raises:
         RunFolderError: a line is not such a record; names file and line.
     """
-    if not path.exists():
-        return
-    with path.open("rb") as file:
-        for number, line in enumerate(file, start=1):
-            yield _check(path, number, line, model)
+    for number, line in enumerate(files.lines(path), start=1):
+        yield _check(path, number, line, model)
 
 
 def _check(path: Path, number: int, line: bytes, model: type[R]) -> R:
@@ -141,15 +136,12 @@ def glance(path: Path, part: type[S], whole: type[Record]) -> Iterator[S]:
         RunFolderError: as :func:`read`, where what is wrong is in a field of ``part``.
     """
     decode = msgspec.json.Decoder(part).decode
-    if not path.exists():
-        return
-    with path.open("rb") as file:
-        for number, line in enumerate(file, start=1):
-            try:
-                yield decode(line)
-            except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                _check(path, number, line, whole)
-                raise RunFolderError(f"{path}:{number}: cannot be read ({error})") from None
+    for number, line in enumerate(files.lines(path), start=1):
+        try:
+            yield decode(line)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            _check(path, number, line, whole)
+            raise RunFolderError(f"{path}:{number}: cannot be read ({error})") from None
 
 
 def mend(path: Path) -> int:
@@ -158,32 +150,35 @@ def mend(path: Path) -> int:
     Returns:
         How many bytes were cut, 0 where the file was whole or missing.
     """
-    if not path.exists():
+    try:
+        with files.open_to_read(path, whole=False) as file:
+            tail = _last_line(file, path)
+    except FileNotFoundError:
         return 0
-    with path.open("rb+") as file:
-        tail = _last_line(file)
-        if _is_record(tail):
-            if tail and not tail.endswith(b"\n"):
+    if _is_record(tail):
+        if tail and not tail.endswith(b"\n"):
+            with files.open_to_update(path) as file:
+                file.seek(0, os.SEEK_END)
                 file.write(b"\n")
-            return 0
+        return 0
+    with files.open_to_update(path) as file:
         file.truncate(file.seek(0, os.SEEK_END) - len(tail))
-        return len(tail)
+    return len(tail)
 
 
-def _last_line(file: BinaryIO) -> bytes:
+def _last_line(file: BinaryIO, path: Path) -> bytes:
     """What follows the last line feed but one, read from the end: a journal may be large."""
     end = file.seek(0, os.SEEK_END)
-    tail = b""
-    while len(tail) < end:
-        start = max(0, end - len(tail) - _BLOCK)
-        file.seek(start)
-        tail = file.read(end - len(tail) - start) + tail
+    size = min(_BLOCK, end)
+    while True:
+        file.seek(end - size)
+        tail = file.read(size)
         cut = tail.rfind(b"\n", 0, len(tail) - 1) + 1
-        if cut:
-            tail = tail[cut:]
-            break
-    file.seek(0, os.SEEK_END)
-    return tail
+        if cut or size == end:
+            return tail[cut:]
+        if size > files.LONGEST:
+            raise RunFolderError(f"{path}: its last line is longer than {files.LONGEST:,} bytes")
+        size = min(2 * size, end)
 
 
 def _is_record(line: bytes) -> bool:

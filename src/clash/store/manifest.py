@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ConfigDict
 
 import clash
+from clash import files
 from clash.records import SCHEMA_VERSION, Kind, Status
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 _DISTRIBUTIONS = (
     "aiohttp",
@@ -134,11 +135,16 @@ def sha256_json(value: Any) -> str:  # noqa: ANN401 - any JSON value
 def seal_file(path: Path) -> FileSeal:
     """Hash and line count of a file."""
     digest, lines = hashlib.sha256(), 0
-    with path.open("rb") as file:
+    with files.open_to_read(path) as file:
         while block := file.read(1 << 20):
             digest.update(block)
             lines += block.count(b"\n")
     return FileSeal(sha256=digest.hexdigest(), lines=lines)
+
+
+def seals_of(folder: Path, names: Iterable[str]) -> dict[str, FileSeal]:
+    """The seal of each of these files that is there."""
+    return {name: seal_file(folder / name) for name in names if files.is_file(folder / name)}
 
 
 def versions() -> dict[str, str]:

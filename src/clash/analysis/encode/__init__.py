@@ -158,13 +158,19 @@ def write_votes(path: str | Path, rows: Iterable[VoteRow]) -> int:
         InputError: the folder is missing or may not be written to.
     """
     file, kept = Path(path), list(rows)
-    data = dump_votes(kept, as_csv=is_csv(file))
+    data = pack_votes(kept, file)
     try:
-        # No time stamp inside: the same votes are the same bytes.
-        file.write_bytes(gzip.compress(data, mtime=0) if file.suffix == ".gz" else data)
+        file.write_bytes(data)
     except OSError as error:
         raise InputError(f"may not be written: {error.strerror}", path=file) from None
     return len(kept)
+
+
+def pack_votes(rows: Iterable[VoteRow], file: Path) -> bytes:
+    """The bytes of a votes file of that name."""
+    data = dump_votes(rows, as_csv=is_csv(file))
+    # No time stamp inside: the same votes are the same bytes.
+    return gzip.compress(data, mtime=0) if file.suffix == ".gz" else data
 
 
 def dump_votes(rows: Iterable[VoteRow], *, as_csv: bool = False) -> bytes:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from pydantic import BaseModel
 
+from clash import files
 from clash.analysis.labelled import matches
 from clash.analysis.walk import walks
 from clash.pages import clipped, pack
@@ -176,17 +177,15 @@ class _Calls:
         places: dict[str, list[tuple[int, int]]] = {}
         read = msgspec.json.Decoder(_OfItem).decode
         start = 0
-        if path.exists():
-            with path.open("rb") as file:
-                for line in file:
-                    places.setdefault(read(line).item_id, []).append((start, len(line)))
-                    start += len(line)
+        for line in files.lines(path):
+            places.setdefault(read(line).item_id, []).append((start, len(line)))
+            start += len(line)
         return cls(path, places)
 
     def lines(self, items: list[str]) -> Iterator[bytes]:
         if not self.places:
             return
-        with self.path.open("rb") as file:
+        with files.open_to_read(self.path) as file:
             for item in items:
                 for start, length in self.places.get(item, []):
                     file.seek(start)

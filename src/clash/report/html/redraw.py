@@ -7,6 +7,7 @@ import re
 import zlib
 from typing import TYPE_CHECKING
 
+from clash import files
 from clash.report.html.more import RETEST
 from clash.report.html.page import document, key
 from clash.store import layout
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from clash.analysis.rundata import RunData
     from clash.store.folder import RunFolder
 
+_LARGEST = 1 << 29
+"""Bytes of a page: far more than a browser opens."""
 _DECIDING = ("clash", "numpy", "scipy")
 _BLOCK = re.compile(r'(<script type="text/plain" id="[\w-]+">)([A-Za-z0-9+/=]+)(</script>)')
 _DIRECTIONS = re.compile(r'(<script type="text/plain" id="beside">|data-key=")[^<"]*')
@@ -48,11 +51,12 @@ def redrawn(folder: RunFolder, data: RunData, found: Findings) -> str | None:
 
 def _differs(folder: RunFolder, name: str, drawn: str | None) -> str | None:
     path = folder.path / name
-    if not path.is_file():
+    if not files.is_file(path):
         return None if drawn is None else f"{name} is missing"
     if drawn is None:
         return f"{name} is of another report: this one has all items in its page"
-    written = _bare(path.read_text(encoding="utf-8", errors="replace")).splitlines()
+    text = files.read(path, most=_LARGEST).decode(errors="replace")
+    written = _bare(text).splitlines()
     follows = _bare(drawn).splitlines()
     for number, (there, here) in enumerate(zip(written, follows, strict=False), start=1):
         if there != here:

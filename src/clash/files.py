@@ -1,0 +1,240 @@
+"""Read and write the files of a run folder, which may come from a stranger.
+
+A symbolic link, a pipe or a device in a run folder is refused, so that nothing outside of the
+folder is read or written through it and no command waits for it. The check is made on the open
+file: another process may swap a name between a look and an open.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import TYPE_CHECKING, BinaryIO, cast
+
+from clash.errors import RunFolderError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+LONGEST = 1 << 26
+"""Bytes of the longest line, and of the largest file that is read whole by default. No provider
+takes or gives half as much in one call; a file without line ends would otherwise fill the memory."""
+
+_FLAGS = (
+    getattr(os, "O_NOFOLLOW", 0)
+    # Without it, opening a pipe waits until somebody opens its other end.
+    | getattr(os, "O_NONBLOCK", 0)
+    | getattr(os, "O_NOCTTY", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_BINARY", 0)  # Windows would write \r\n
+)
+_AT_ONCE = os.open in os.supports_dir_fd and hasattr(os, "O_DIRECTORY")
+_KINDS = {
+    stat.S_IFLNK: "a symbolic link",
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFDIR: "a folder",
+}
+
+
+def is_file(path: Path) -> bool:
+    """Whether there is a regular file, not a link to one.
+
+    Raises:
+        RunFolderError: there is something else of that name.
+    """
+    try:
+        _check_kind(path, path.lstat())
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise _failed(path, "read", error) from None
+    return True
+
+
+def open_to_read(path: Path, *, whole: bool = True) -> BinaryIO:
+    """Open a file for reading.
+
+    Args:
+        path: the file.
+        whole: it will be read from end to end, so one that is large and empty is refused.
+
+    Raises:
+        FileNotFoundError: there is none.
+        RunFolderError: it is no regular file, or cannot be read.
+    """
+    file = os.fdopen(_open(path, os.O_RDONLY, "read"), "rb")
+    if whole and _is_sparse(file.fileno()):
+        file.close()
+        raise RunFolderError(f"{path}: has holes (it is a sparse file), so clash did not write it")
+    return file
+
+
+def open_to_append(path: Path) -> int:
+    """The descriptor of a file that only grows, made where it is missing.
+
+    Raises:
+        RunFolderError: it is no regular file, has a second name, or cannot be written.
+    """
+    return _writable(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+
+
+def open_to_update(path: Path) -> BinaryIO:
+    """Open an existing file for reading and writing.
+
+    Raises:
+        FileNotFoundError: there is none.
+        RunFolderError: as :func:`open_to_append`.
+    """
+    return cast("BinaryIO", os.fdopen(_writable(path, os.O_RDWR), "rb+"))
+
+
+def read(path: Path, *, most: int = LONGEST) -> bytes:
+    """A file whole.
+
+    Raises:
+        FileNotFoundError: there is none.
+        RunFolderError: it is no regular file, larger than ``most``, or cannot be read.
+    """
+    with open_to_read(path) as file:
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise RunFolderError(f"{path}: is larger than {most:,} bytes, so clash did not write it")
+    return data
+
+
+def lines(path: Path) -> Iterator[bytes]:
+    """The lines of a file, each with its line end; none where the file is missing.
+
+    Raises:
+        RunFolderError: it is no regular file, cannot be read, or a line is too long to be a record.
+    """
+    try:
+        file = open_to_read(path)
+    except FileNotFoundError:
+        return
+    with file:
+        for number, line in enumerate(iter(partial(file.readline, LONGEST + 1), b""), start=1):
+            if len(line) > LONGEST:
+                raise RunFolderError(f"{path}:{number}: is longer than {LONGEST:,} bytes")
+            yield line
+
+
+def replace(path: Path, data: bytes) -> None:
+    """Write a file whole: a reader sees the old one or the new one, after a power cut too.
+
+    Raises:
+        RunFolderError: something that is no regular file has its name, or it cannot be written.
+    """
+    is_file(path)
+    part = f".{path.name}.{secrets.token_hex(8)}.part"
+    try:
+        with _folder(path.parent) as (at, folder):
+            try:
+                with os.fdopen(_create(at(part), folder), "wb") as file:
+                    file.write(data)
+                    file.flush()
+                    os.fsync(file.fileno())
+                os.replace(at(part), at(path.name), src_dir_fd=folder, dst_dir_fd=folder)
+            except BaseException:
+                with suppress(OSError):
+                    os.unlink(at(part), dir_fd=folder)
+                raise
+            if folder is not None:
+                os.fsync(folder)  # the new name
+    except OSError as error:
+        raise _failed(path, "written", error) from None
+
+
+def sweep(folder: Path) -> None:
+    """Remove what a process that was killed in :func:`replace` left behind."""
+    for path in folder.glob(".*.part"):
+        if not stat.S_ISDIR(path.lstat().st_mode):
+            path.unlink()  # of a link this removes the link
+
+
+@contextmanager
+def _folder(path: Path) -> Iterator[tuple[Callable[[str], str], int | None]]:
+    """A folder held open, and how its files are named meanwhile.
+
+    The part is renamed in the folder that it was written to, whatever its path leads to by then.
+    """
+    if not _AT_ONCE:  # pragma: no cover - Windows
+        yield (lambda name: str(path / name)), None
+        return
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield str, folder
+    finally:
+        os.close(folder)
+
+
+def _create(name: str, folder: int | None) -> int:
+    return os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FLAGS, 0o666, dir_fd=folder)
+
+
+def _writable(path: Path, flags: int) -> int:
+    fd = _open(path, flags, "written")
+    # What is added to a file is added to it under all of its names, of which one may be anywhere.
+    if os.fstat(fd).st_nlink > 1:
+        os.close(fd)
+        raise RunFolderError(
+            f"{path}: has a second name (a hard link), which would be written too"
+            f"\n  mend: replace it by a copy of itself"
+        )
+    return fd
+
+
+def _open(path: Path, flags: int, verb: str) -> int:
+    try:
+        with suppress(FileNotFoundError):
+            _check_kind(path, path.lstat())  # before: opening a device may have effects
+        fd = os.open(path, flags | _FLAGS, 0o666)
+    except FileNotFoundError:
+        if flags & os.O_CREAT:
+            raise RunFolderError(f"{path}: cannot be {verb} (its folder is gone)") from None
+        raise
+    except OSError as error:
+        raise _failed(path, verb, error) from None
+    try:
+        _check_kind(path, os.fstat(fd))  # after: the name may have been swapped
+    except RunFolderError:
+        os.close(fd)
+        raise
+    return fd
+
+
+def _check_kind(path: Path, status: os.stat_result) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        kind = _KINDS.get(stat.S_IFMT(status.st_mode), "no regular file")
+        raise RunFolderError(
+            f"{path}: is {kind}, and every file of a run is a regular file"
+            "\n  mend: do not use this folder unless you know where it comes from;"
+            " otherwise put the file itself there"
+        )
+
+
+def _is_sparse(fd: int) -> bool:
+    """Whether a file is large and mostly of bytes that nobody wrote: it would take hours to read.
+
+    Only large files are asked for, since a few zero bytes are what a power cut leaves.
+    """
+    size = os.fstat(fd).st_size
+    if size <= LONGEST or not hasattr(os, "SEEK_HOLE"):
+        return False
+    try:
+        return os.lseek(fd, 0, os.SEEK_HOLE) < size
+    except OSError:  # the file system does not tell
+        return False
+    finally:
+        os.lseek(fd, 0, os.SEEK_SET)
+
+
+def _failed(path: Path, verb: str, error: OSError) -> RunFolderError:
+    return RunFolderError(f"{path}: cannot be {verb} ({error.strerror or error})")
