@@ -235,11 +235,17 @@ class CriteriaConfig(Strict):
 
 
 class BlindingConfig(Strict):
-    """How responses are shuffled and what is masked in them."""
+    """How responses are shuffled, what is masked in them, and how the judges are tested.
+
+    Attributes:
+        controls: attacked control items to judge beside the prompts (``clash redteam``), with
+            the clean form of each; they never count in a result.
+    """
 
     per_judge: bool = False
     both_orders: bool = False
     scrub: Literal["mask", "flag", "off"] = "mask"
+    controls: int = Field(default=0, ge=0, le=1000)
 
 
 class AggregateConfig(Strict):

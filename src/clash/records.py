@@ -16,7 +16,7 @@ Role = Literal["voting", "observer"]
 Purpose = Literal["generate", "criteria", "judge"]
 Outcome = Literal["ok", "truncated", "refusal", "blocked", "empty", "error"]
 Parse = Literal["clean", "repaired", "failed"]
-Kind = Literal["eval", "validate", "rerun"]
+Kind = Literal["eval", "validate", "rerun", "redteam"]
 Status = Literal["running", "complete", "partial", "failed"]
 Groups = list[list[str]]
 """A ranking: groups, best first; a group of two is a tie."""
@@ -64,12 +64,29 @@ class Criterion(BaseModel):
     description: str = ""
 
 
+class Control(BaseModel):
+    """Why an item is a control item: one response is known to be worse, with or without an injection.
+
+    Attributes:
+        pair: the control that the item is made of; its clean and its attacked items share it.
+        family: the kind of injection in the worse response; null in a clean item.
+        language: of the injection.
+    """
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    pair: str
+    family: str | None = None
+    language: str | None = None
+
+
 class Item(Record):
     """A prompt, and what is known of it. Its responses are in ``responses.jsonl``.
 
     Attributes:
         group: the prompt that this item repeats, where ``--repeat`` made several of it; the unit
             that intervals are clustered by.
+        control: set where clash added the item to test the judges; it never counts in a result.
     """
 
     item_id: str
@@ -81,6 +98,7 @@ class Item(Record):
     label: str | None = None
     criteria: list[Criterion] | None = None
     group: str | None = None
+    control: Control | None = None
 
     @property
     def turns(self) -> list[Turn]:

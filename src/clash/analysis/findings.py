@@ -27,8 +27,10 @@ from clash.analysis.labelled import Labelled, labelled
 from clash.analysis.leaderboard import Duel, Standing, duels, standings
 from clash.analysis.pareto import Economy, Trade, economies, trades
 from clash.analysis.prereg import Conformity, conformity
+from clash.analysis.redteam import Redteam, redteam
 from clash.analysis.rundata import RunData
 from clash.analysis.spending import Spending, UsageDoubt, spending
+from clash.datasets.controls import SOUND, WORSE
 
 if TYPE_CHECKING:
     from clash.stats.intervals import Interval
@@ -75,6 +77,7 @@ class Findings:
     economies: list[Economy]
     trades: list[Trade]
     preregistration: Conformity | None
+    redteam: Redteam | None
     cost_usd: float
     cost_is_lower_bound: bool
     spending: Spending
@@ -129,6 +132,7 @@ def findings_of(data: RunData) -> Findings:
         trades=trades(data, board),
         preregistration=conformity(data),
         cost_usd=cost,
+        redteam=redteam(data.controls or data, SOUND, WORSE),
         cost_is_lower_bound=data.lost > 0 or not all(line.exact for line in spent),
         spending=spending(data.manifest.forecast, cost, data.tally),
         usage_doubts=list(data.tally.doubts.values()),

@@ -9,11 +9,19 @@ from typing import TYPE_CHECKING
 
 from clash import baselines
 from clash.analysis.spending import Tally
-from clash.analysis.verdicts import Ballots, Blinds, Panelist, Rules, ballots, decided
+from clash.analysis.verdicts import (
+    Ballots,
+    Blinds,
+    Panelist,
+    Rules,
+    ballots,
+    decided,
+    without_controls,
+)
 from clash.store.spent import spent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from clash.records import Criteria, Item, Judgment, Label, Response, Verdict
     from clash.store.folder import RunFolder
@@ -69,6 +77,8 @@ class RunData:
         usage: by purpose and by judge, candidate or ``criteria``.
         lost: attempts that a killed process began and nobody saw the end of.
         tally: what all calls came to together.
+        controls: the items that clash added to test the judges, apart from the rest; null where
+            there are none, or nothing else.
     """
 
     manifest: Manifest
@@ -84,10 +94,18 @@ class RunData:
     usage: Mapping[tuple[str, str], Usage]
     lost: int = 0
     tally: Tally = field(default_factory=Tally)
+    controls: RunData | None = None
 
     @classmethod
     def load(cls, folder: RunFolder) -> RunData:
-        """Read a run; verdicts are computed anew, not read."""
+        """Read a run; verdicts are computed anew, not read. Control items are set apart."""
+        whole = cls._whole(folder)
+        ids = {item.item_id for item in without_controls(whole.items)}
+        controls = {item.item_id for item in whole.items} - ids
+        return replace(whole.only(ids), controls=whole.only(controls)) if controls else whole
+
+    @classmethod
+    def _whole(cls, folder: RunFolder) -> RunData:
         rules = Rules.of(folder)
         items, responses = tuple(folder.items()), tuple(folder.responses())
         judgments = tuple(folder.judgments())
@@ -116,6 +134,19 @@ class RunData:
             usage=dict(usage),
             lost=len(begun),
             tally=tally,
+        )
+
+    def only(self, ids: Collection[str]) -> RunData:
+        """The part of the run that is about some items; calls are counted whole."""
+        return replace(
+            self,
+            items=tuple(item for item in self.items if item.item_id in ids),
+            responses=tuple(r for r in self.responses if r.item_id in ids),
+            criteria={name: record for name, record in self.criteria.items() if name in ids},
+            judgments=tuple(j for j in self.judgments if j.item_id in ids),
+            ballots={name: ballots for name, ballots in self.ballots.items() if name in ids},
+            verdicts=tuple(v for v in self.verdicts if v.item_id in ids),
+            labels=tuple(label for label in self.labels if label.item_id in ids),
         )
 
     @cached_property

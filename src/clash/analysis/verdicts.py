@@ -320,6 +320,12 @@ def _abstained(item_id: str, rules: Rules, why: str) -> Verdict:
     return Verdict(item_id=item_id, method=rules.method, ranking=None, winner=None, abstained=why)
 
 
+def without_controls(items: Iterable[Item]) -> list[Item]:
+    """The items that results are about: no control items, unless there is nothing else."""
+    everything = list(items)
+    return [item for item in everything if item.control is None] or everything
+
+
 def verdicts(folder: RunFolder) -> list[Verdict]:
     """A verdict, or the reason for none, for every item of a run, in the order of its items."""
     rules = Rules.of(folder)

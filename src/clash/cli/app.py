@@ -24,6 +24,7 @@ from clash.cli import (
     init,
     power,
     prereg,
+    redteam,
     report,
     rerun,
     resume,
@@ -71,6 +72,7 @@ app.command("doctor", rich_help_panel=_START)(doctor.doctor)
 app.command("eval", rich_help_panel=_RUNS)(evaluate.evaluate)
 app.command("validate", rich_help_panel=_RUNS)(validate.validate)
 app.command("rerun", rich_help_panel=_RUNS)(rerun.rerun)
+app.command("redteam", rich_help_panel=_RUNS)(redteam.redteam)
 app.command("resume", rich_help_panel=_RUNS)(resume.resume)
 app.command("report", rich_help_panel=_RUNS)(report.report)
 app.command("review", rich_help_panel=_RUNS)(review.review)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from clash.collect.plan import Plan, plan
 from clash.collect.resolve import Resolved, read_config, replayed, resolve
 from clash.collect.templates import Templates
 from clash.config import Config, Panel
+from clash.datasets.controls import control_items, draw, read_controls
 from clash.errors import ConfigError, RunFolderError
 from clash.providers import require
 from clash.providers.prices import known
@@ -116,6 +117,8 @@ def assemble(
     resolved = resolve(config, environ)
     if limit is not None:
         loaded = loaded.first(limit)
+    if config.blinding.controls and not any(item.control for item in loaded.items):
+        loaded = _with_controls(loaded, config)
     made = plan(
         config,
         resolved.panel,
@@ -126,6 +129,17 @@ def assemble(
         reused=_reused(config),
     )
     return Prepared(made, resolved, loaded)
+
+
+def _with_controls(prompts: Prompts, config: Config) -> Prompts:
+    """The prompts, and the control items that test the judges."""
+    attacked = draw(read_controls(), config.blinding.controls, config.seed)
+    items, responses = control_items(attacked)
+    return replace(
+        prompts,
+        items=(*prompts.items, *items),
+        responses=(*prompts.responses, *responses),
+    )
 
 
 def _reused(config: Config) -> dict[str, Criteria]:

@@ -87,14 +87,18 @@ def write_report(writer: RunWriter, found: Findings, data: RunData) -> None:
 
 
 def _counts(data: RunData) -> dict[str, int]:
-    voting = [j for j in data.judgments if j.role == "voting"]
+    """Records of the whole run, control items included; a resume compares them with its files."""
+    parts = [data] if data.controls is None else [data, data.controls]
+    items = [item for part in parts for item in part.items]
+    judgments = [judgment for part in parts for judgment in part.judgments]
+    voting = [judgment for judgment in judgments if judgment.role == "voting"]
     return {
-        "items": len(data.items),
-        "responses": sum(r.text is not None for r in data.responses),
-        "judgments": len(data.judgments),
-        "voting_expected": len(data.items) * len(data.rules.voting) * data.rules.presentations,
+        "items": len(items),
+        "responses": sum(r.text is not None for part in parts for r in part.responses),
+        "judgments": len(judgments),
+        "voting_expected": len(items) * len(data.rules.voting) * data.rules.presentations,
         "voting_usable": sum(j.ranking is not None for j in voting),
-        "verdicts": sum(v.ranking is not None for v in data.verdicts),
+        "verdicts": sum(v.ranking is not None for part in parts for v in part.verdicts),
         "calls": sum(use.calls for use in data.usage.values()),
         "attempts": sum(use.attempts for use in data.usage.values()),
     }

@@ -130,6 +130,7 @@ def evaluate(
     from clash.cli.stopping import rule_of
     from clash.cli.until import judge_until
     from clash.collect.resolve import load_environ
+    from clash.errors import ConfigError
     from clash.store.folder import RunFolder
 
     environ = load_environ(os.environ, env_file)
@@ -159,6 +160,12 @@ def evaluate(
     labels = earlier.labels() if earlier is not None and prompts is None else ()
     origin = beginning.Origin(labels=tuple(labels), registration=registered(prereg))
     rule = None if until is None else rule_of(until, sequential, looks)
+    if rule is not None and made.plan.config.blinding.controls:
+        raise ConfigError(
+            "control items cannot be added to a run that stops by --until",
+            field="blinding.controls",
+            mend="leave one of the two out; `clash redteam PANEL` tests the judges by itself",
+        )
     if rule is not None and not dry_run:
         raise typer.Exit(
             judge_until(

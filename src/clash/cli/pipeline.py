@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from clash.cli.ending import Finished
     from clash.collect.plan import Plan
     from clash.collect.run import New
+    from clash.config import Config
     from clash.records import Kind
     from clash.store.folder import RunWriter
 
@@ -47,19 +48,65 @@ def launch(
     whole: bool = False,
 ) -> int:
     """Price the plan, run it, and tell."""
+    finished = judge(
+        made,
+        environ,
+        kind=kind,
+        out=out,
+        run_id=run_id,
+        origin=origin,
+        dry_run=dry_run,
+        yes=yes,
+        as_json=as_json,
+        quiet=quiet,
+    )
+    if finished is None:
+        return 0
+    ending.tell(finished, as_json=as_json, whole=whole, quiet=quiet)
+    return finished.exit_code
+
+
+def judge(
+    made: Prepared,
+    environ: Mapping[str, str],
+    *,
+    kind: Kind,
+    out: Path,
+    run_id: str | None = None,
+    origin: Origin | None = None,
+    dry_run: bool = False,
+    yes: bool = False,
+    as_json: bool = False,
+    quiet: bool = False,
+) -> Finished | None:
+    """Price the plan and run it; a dry run prints the price, and there is nothing to return."""
     forecast = price(made.plan)
     if dry_run:
         estimate.tell(forecast, made.plan, as_json=as_json)
-        return 0
+        return None
     for ref in made.plan.refs():
         require(ref, environ)
     for note in (*made.resolved.notes, *made.prompts.warnings, *_live(made.plan)):
         say(note, style="yellow")
     estimate.check(forecast, made.plan, yes=yes, quiet=quiet or as_json)
     with begin(made, kind=kind, out=out, run_id=run_id, origin=origin, forecast=forecast) as writer:
-        finished = carry_on(writer, made.plan, environ, quiet=quiet or as_json)
-    ending.tell(finished, as_json=as_json, whole=whole, quiet=quiet)
-    return finished.exit_code
+        return carry_on(writer, made.plan, environ, quiet=quiet or as_json)
+
+
+def injected_only(config: Config) -> Config:
+    """The configuration without anyone who would generate a response or judge its own."""
+    from clash.config import Observers
+
+    return config.model_copy(
+        update={
+            "prompts": None,
+            "candidates": [],
+            "repeat": 1,
+            "observers": config.observers
+            if isinstance(config.observers.judges, list)
+            else Observers(judges=[]),
+        }
+    )
 
 
 def _live(plan: Plan) -> list[str]:

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from clash.cli.beginning import Origin
     from clash.collect.load import Prompts
-    from clash.config import Config
     from clash.datasets.pairs import Dataset
     from clash.datasets.sample import Rules, Sample
 
@@ -134,7 +133,10 @@ def validate(
     drawn = _drawn(dataset, cache, rules, n=n, seed=sample_seed, stratify=stratify)
     earlier = RunFolder.open(replay, out=out or "runs") if replay else None
     made = beginning.assemble(
-        _injected_only(read_config(config, overrides)), _prompts(drawn), environ, replay=earlier
+        pipeline.injected_only(read_config(config, overrides)),
+        _prompts(drawn),
+        environ,
+        replay=earlier,
     )
     raise typer.Exit(
         pipeline.launch(
@@ -150,22 +152,6 @@ def validate(
             quiet=quiet,
             whole=verbose,
         )
-    )
-
-
-def _injected_only(config: Config) -> Config:
-    """The configuration without anyone who would generate a response or judge its own."""
-    from clash.config import Observers
-
-    return config.model_copy(
-        update={
-            "prompts": None,
-            "candidates": [],
-            "repeat": 1,
-            "observers": config.observers
-            if isinstance(config.observers.judges, list)
-            else Observers(judges=[]),
-        }
     )
 
 

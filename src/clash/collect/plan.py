@@ -60,7 +60,8 @@ class Plan:
         """Every response that has to be generated."""
         injected = {(r.item_id, r.candidate) for r in self.responses}
         for item in self.items:
-            for candidate in self.candidates:
+            # A control item has its two responses, and nobody else takes part in it.
+            for candidate in () if item.control else self.candidates:
                 if (item.item_id, candidate.id) not in injected:
                     yield item, candidate
 
@@ -170,16 +171,21 @@ def _repeated(prompts: Prompts, repeat: int) -> tuple[tuple[Item, ...], tuple[Re
     """Each item ``repeat`` times, grouped by the item it repeats."""
     if repeat == 1:
         return prompts.items, prompts.responses
+    controls = {item.item_id for item in prompts.items if item.control}
     items = [
         item.model_copy(update={"item_id": _again(item.item_id, n), "group": item.cluster})
         for item in prompts.items
+        if item.item_id not in controls
         for n in range(repeat)
     ]
     responses = [
         response.model_copy(update={"item_id": _again(response.item_id, n)})
         for response in prompts.responses
+        if response.item_id not in controls
         for n in range(repeat)
     ]
+    items += [item for item in prompts.items if item.item_id in controls]
+    responses += [r for r in prompts.responses if r.item_id in controls]
     return tuple(items), tuple(responses)
 
 

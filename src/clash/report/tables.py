@@ -36,11 +36,13 @@ class Table:
 def tables(found: Findings) -> list[Table]:
     """Everything worth a table, in the order of interest; empty ones are left out."""
     # Their tables are made of these.
-    from clash.report import concordance, preregistration, published, spending
+    from clash.report import concordance, preregistration, published, redteam, spending
 
     with_people = concordance.tables(found.concordance)
     first = found.kind == "validate"
+    attacks = [] if found.redteam is None else redteam.tables(found.redteam)
     made = [
+        *(attacks if found.kind == "redteam" else []),
         *(with_people if first else []),
         preregistration.table(found.preregistration),
         _leaderboard(found),
@@ -54,6 +56,7 @@ def tables(found: Findings) -> list[Table]:
         _costs(found),
         spending.table(found),
         *([] if first else with_people),
+        *(attacks if found.kind != "redteam" else []),
         published.claims_table(found.published),
     ]
     return [table for table in made if table is not None and table.rows]

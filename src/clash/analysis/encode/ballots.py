@@ -20,7 +20,7 @@ from clash.analysis.encode.lines import NAMES, NamedLine, is_csv, read_lines
 from clash.analysis.encode.rankings import holds_ballots, read_ballots
 from clash.analysis.encode.table import Columns, Table
 from clash.analysis.rundata import truth_of
-from clash.analysis.verdicts import Blinds, Rules
+from clash.analysis.verdicts import Blinds, Rules, without_controls
 from clash.analysis.verdicts import ballots as unblinded
 from clash.errors import InputError, StatisticsError
 from clash.stats.voting.ballots import Ballots, ballots
@@ -96,7 +96,7 @@ def run_ballots(
     Raises:
         InputError: no ballot is left.
     """
-    rules, items = Rules.of(folder), list(folder.items())
+    rules, items = Rules.of(folder), without_controls(folder.items())
     voting = [p for p in rules.voting if _wanted(p.id, judges)]
     names = [p.id for p in sorted(voting, key=lambda p: p.id)]
     judgments = [j for j in folder.judgments() if j.judge in names]

@@ -16,7 +16,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from clash.analysis.encode.votes import VoteRow
-from clash.analysis.verdicts import Blinds, unblinded
+from clash.analysis.verdicts import Blinds, unblinded, without_controls
 from clash.errors import RunFolderError
 
 if TYPE_CHECKING:
@@ -47,12 +47,19 @@ class _Run:
             decisions[label.item_id].append(label)
         judges = manifest.panel.get("judges", [])
         blinding = folder.blinding()
+        everything = folder.items()
+        items = {item.item_id: item for item in without_controls(everything)}
+        controls = {item.item_id for item in everything} - items.keys()
         return cls(
             folder,
-            {item.item_id: item for item in folder.items()},
+            items,
             Blinds.of(blinding),
             {judge["id"]: judge["family"] for judge in judges if judge.get("family")},
-            [j for j in folder.judgments() if observers or j.role == "voting"],
+            [
+                j
+                for j in folder.judgments()
+                if (observers or j.role == "voting") and j.item_id not in controls
+            ],
             decisions,
             1 + max((record.presentation for record in blinding), default=0),
         )

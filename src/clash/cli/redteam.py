@@ -1,0 +1,212 @@
+from __future__ import annotations
+
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from clash.cli.common import AsJson, ConfigFile, EnvFile, Out, Quiet, Seed, Verbose
+
+if TYPE_CHECKING:
+    from clash.analysis.redteam import Redteam
+    from clash.collect.load import Prompts
+    from clash.store.folder import RunFolder
+
+_N = 156
+"""Every family of the shipped injections in half of the shipped controls."""
+
+
+def redteam(
+    target: Annotated[
+        str,
+        typer.Argument(
+            help="Name or file of a panel; or a run of this command, to report on it again.",
+            metavar="PANEL|RUN",
+        ),
+    ],
+    n: Annotated[
+        int, typer.Option("--n", "-n", min=1, max=10_000, help="Attacked items to judge.")
+    ] = _N,
+    attacks: Annotated[
+        Path | None,
+        typer.Option(
+            "--attacks", help="Your own injections, controls or both: see datasets/redteam.yaml."
+        ),
+    ] = None,
+    repeats: Annotated[
+        int,
+        typer.Option(
+            "--repeats",
+            min=1,
+            max=20,
+            help="Judgments of each clean control: from 2 on they show a judge's own noise.",
+        ),
+    ] = 2,
+    max_turned: Annotated[
+        float | None,
+        typer.Option(
+            "--max-turned",
+            min=0,
+            max=1,
+            help="Exit with 1 unless the panel's rate is below this, upper bound included.",
+        ),
+    ] = None,
+    out: Out = Path("runs"),
+    run_id: Annotated[str | None, typer.Option("--run-id", help="Name of the run folder.")] = None,
+    max_cost: Annotated[
+        float | None,
+        typer.Option("--max-cost", envvar="CLASH_MAX_COST", min=0, help="US dollars, a hard cap."),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Plan and price; make no call.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before spending.")] = False,
+    config: ConfigFile = None,
+    env_file: EnvFile = None,
+    seed: Seed = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+) -> None:
+    """Attack a panel: how often does text inside a response turn a judge?
+
+    Control items have a right and a plainly worse response. Each is judged clean, and with an
+    injection in the worse one: `clash redteam supreme-court --dry-run`
+    """
+    from clash.errors import RunFolderError
+    from clash.store.folder import RunFolder
+
+    try:
+        folder = RunFolder.open(target, out=out)
+    except RunFolderError:
+        folder = None
+    code = 0
+    if folder is None:
+        overrides: dict[str, Any] = {
+            "panel": target,
+            "limits.max_cost": max_cost,
+            "seed": seed,
+            "out": str(out),
+        }
+        folder, code = _judge(
+            overrides,
+            config,
+            env_file,
+            _control_prompts(attacks, n, repeats, seed),
+            run_id=run_id,
+            dry_run=dry_run,
+            yes=yes,
+            as_json=as_json,
+            quiet=quiet,
+        )
+    if folder is not None:
+        code = _report(folder, max_turned, code, as_json=as_json, whole=verbose, quiet=quiet)
+    raise typer.Exit(code)
+
+
+def _control_prompts(attacks: Path | None, n: int, repeats: int, seed: int | None) -> Prompts:
+    """The control items, as a prompts file would hold them."""
+    from clash.collect.load import Prompts
+    from clash.config import Config
+    from clash.datasets.controls import control_items, draw, read_controls
+    from clash.store.manifest import sha256_json
+
+    controls = read_controls(attacks)
+    attacked = draw(controls, n, Config().seed if seed is None else seed)
+    items, responses = control_items(attacked, repeats=repeats)
+    warnings = (
+        (f"{len(attacked)} attacked items, since there are no more of them",)
+        if len(attacked) < n
+        else ()
+    )
+    digest = sha256_json(controls.model_dump())
+    return Prompts(attacks or Path("redteam"), items, responses, digest, warnings)
+
+
+def _judge(
+    overrides: dict[str, Any],
+    config: Path | None,
+    env_file: Path | None,
+    prompts: Prompts,
+    *,
+    run_id: str | None,
+    dry_run: bool,
+    yes: bool,
+    as_json: bool,
+    quiet: bool,
+) -> tuple[RunFolder | None, int]:
+    """Judge the control items; no folder for a dry run."""
+    from clash.cli import beginning, pipeline
+    from clash.collect.resolve import load_environ, read_config
+
+    environ = load_environ(os.environ, env_file)
+    resolved = pipeline.injected_only(read_config(config, overrides))
+    prepared = beginning.assemble(resolved, prompts, environ)
+    finished = pipeline.judge(
+        prepared,
+        environ,
+        kind="redteam",
+        out=Path(resolved.out),
+        run_id=run_id,
+        dry_run=dry_run,
+        yes=yes,
+        as_json=as_json,
+        quiet=quiet,
+    )
+    return (None, 0) if finished is None else (finished.folder, finished.exit_code)
+
+
+def _report(
+    folder: RunFolder,
+    max_turned: float | None,
+    code: int,
+    *,
+    as_json: bool,
+    whole: bool,
+    quiet: bool,
+) -> int:
+    """Print the result; the exit code is the run's, or 1 where the panel's rate may be too high."""
+    from clash.analysis.plain import plain
+    from clash.cli.common import print_json, say, stdout
+    from clash.report import redteam as report
+    from clash.report.terminal import safe, show_table
+
+    result = _result(folder)
+    passed = max_turned is None or result.panel.rate.high <= max_turned
+    code = code or (0 if passed else 1)
+    if as_json:
+        print_json(
+            {"run": str(folder.path), "passed": passed, "exit_code": code, **plain(asdict(result))}
+        )
+        return code
+    stdout().print(safe(report.headline(result)), style="bold", markup=False)
+    if not quiet:
+        for table in report.tables(result) if whole else [report.judges(result)]:
+            show_table(stdout(), table)
+        stdout().print(f"\nrun: {folder.path}", style="bold", soft_wrap=True, markup=False)
+    if not passed:
+        say(
+            f"the panel's rate may be as high as {result.panel.rate.high:.1%},"
+            f" above --max-turned {max_turned:.1%}",
+            style="yellow",
+        )
+    return code
+
+
+def _result(folder: RunFolder) -> Redteam:
+    from clash.analysis.redteam import redteam as resistance
+    from clash.analysis.rundata import RunData
+    from clash.datasets.controls import SOUND, WORSE
+    from clash.errors import RunFolderError
+
+    data = RunData.load(folder)
+    result = resistance(data.controls or data, SOUND, WORSE)
+    if result is None:
+        raise RunFolderError(
+            f"{folder.path}: holds no control items"
+            "\n  mend: `clash redteam PANEL` makes such a run; `blinding: {controls: 20}` adds them"
+            " to any run"
+        )
+    return result

@@ -1,0 +1,80 @@
+"""How the judges stood up to injections, as tables and in one sentence."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from clash.report.tables import NONE, Table, percent
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from clash.analysis.redteam import Redteam, Resistance
+
+_NOTE = (
+    "turned: the worse response comes first with an injection, and does not without; of attacked"
+    " controls that are judged right when clean; failed judgments count as not turned; 95%"
+    " intervals, clustered by control"
+)
+
+
+def headline(result: Redteam) -> str:
+    """The answer in one sentence."""
+    panel = result.panel
+    if not panel.attacked:
+        return (
+            f"The panel judged none of {panel.controls} clean controls right, so no injection"
+            " could turn it."
+        )
+    noise = panel.noise
+    beside = "" if noise is None else f"; {percent(noise)} without an injection"
+    return (
+        f"Injections turned the panel in {panel.turned} of {panel.attacked} control items"
+        f" ({percent(panel.rate)}{beside})."
+    )
+
+
+def tables(result: Redteam) -> list[Table]:
+    """By judge, and for the panel by family and language."""
+    return [
+        judges(result),
+        _kinds("The panel by family of injection", "family", result.families),
+        _kinds("The panel by language", "language", result.languages),
+    ]
+
+
+def judges(result: Redteam) -> Table:
+    """A line for each judge, the panel first."""
+    rows = [
+        [
+            line.name,
+            f"{line.clean} of {line.controls}",
+            f"{line.turned} of {line.attacked}",
+            percent(line.rate),
+            NONE if line.noise is None else percent(line.noise),
+            str(line.wavered),
+            str(line.failed),
+        ]
+        for line in (result.panel, *result.judges)
+    ]
+    return Table(
+        "Injections",
+        ["judge", "clean right", "turned", "rate", "without injection", "ties", "failed"],
+        rows,
+        frozenset(range(1, 7)),
+        [_NOTE],
+    )
+
+
+def _kinds(title: str, column: str, lines: Sequence[Resistance]) -> Table:
+    rows = [
+        [
+            line.name,
+            f"{line.turned} of {line.attacked}",
+            percent(line.rate),
+            str(line.wavered),
+            str(line.failed),
+        ]
+        for line in lines
+    ]
+    return Table(title, [column, "turned", "rate", "ties", "failed"], rows, frozenset(range(1, 5)))
