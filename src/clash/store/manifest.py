@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
-import shutil
-import subprocess
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -17,6 +15,7 @@ from pydantic import BaseModel, ConfigDict
 import clash
 from clash import files
 from clash.records import SCHEMA_VERSION, Kind, Status
+from clash.store.git import commit_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -159,22 +158,10 @@ def versions() -> dict[str, str]:
 
 
 def git_state(folder: Path | None = None) -> dict[str, Any] | None:
-    """Commit of the working folder and whether it has changes; null outside a repository."""
-    git = shutil.which("git")
-    if git is None:
-        return None
-    here = folder or Path.cwd()
+    """Commit of the working folder; null outside of a repository.
 
-    def ask(*words: str) -> str | None:
-        try:
-            done = subprocess.run(  # noqa: S603 - fixed words, found program
-                [git, *words], cwd=here, capture_output=True, text=True, timeout=5, check=False
-            )
-        except (OSError, subprocess.TimeoutExpired):
-            return None
-        return done.stdout.strip() if done.returncode == 0 else None
-
-    commit = ask("rev-parse", "HEAD")
-    if commit is None:
-        return None
-    return {"commit": commit, "dirty": bool(ask("status", "--porcelain", "-uno"))}
+    Whether it has changes is unknown (null): only the program ``git`` can tell, and it runs what
+    the repository's configuration names.
+    """
+    commit = commit_at(folder or Path.cwd())
+    return None if commit is None else {"commit": commit, "dirty": None}

@@ -1,0 +1,73 @@
+"""Read the commit of a working folder from the files of its repository.
+
+The program ``git`` is not asked: what it runs (hooks, filters, a file system monitor) is configured
+by the repository, and a bare repository inside a folder that somebody else packed is one too.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from clash import files
+from clash.errors import RunFolderError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_REF = re.compile(r"refs(/(?!\.)[^\s/:?*\[\\^~\x00-\x1f\x7f]+)+")
+_MOST = 4096
+"""Bytes of a file that names a commit, a branch or a folder."""
+
+
+def commit_at(folder: Path) -> str | None:
+    """The commit that is checked out in ``folder`` or above it; null where that is not to be told."""
+    folder = folder.absolute()
+    try:
+        dots = (above / ".git" for above in (folder, *folder.parents))
+        repository = next((dot for dot in dots if dot.exists()), None)
+        return None if repository is None else _head(_git_folder(repository))
+    except (OSError, RunFolderError, ValueError):
+        return None
+
+
+def _git_folder(dot: Path) -> Path:
+    """Where the repository of a ``.git`` is: itself, or for a worktree the folder that it names."""
+    if dot.is_dir():
+        return dot
+    return _named(dot.parent, _text(dot).removeprefix("gitdir: "))
+
+
+def _head(folder: Path) -> str | None:
+    head = _text(folder / "HEAD")
+    if not head.startswith("ref: "):
+        return head if _HASH.fullmatch(head) else None
+    ref = head.removeprefix("ref: ")
+    if not _REF.fullmatch(ref):
+        return None
+    common = folder / "commondir"  # a worktree shares the branches of its repository
+    return _ref(_named(folder, _text(common)) if common.exists() else folder, ref)
+
+
+def _ref(folder: Path, ref: str) -> str | None:
+    """The commit of a branch, from a file of its own or from the list of packed ones."""
+    loose = folder / ref
+    if loose.exists():
+        text = _text(loose)
+        return text if _HASH.fullmatch(text) else None
+    ending = f" {ref}\n".encode()
+    line = next((li for li in files.lines(folder / "packed-refs") if li.endswith(ending)), b"")
+    text = line.decode().partition(" ")[0]
+    return text if _HASH.fullmatch(text) else None
+
+
+def _text(path: Path) -> str:
+    return files.read(path, most=_MOST).decode().strip()
+
+
+def _named(folder: Path, name: str) -> Path:
+    # On Windows, opening such a path sends the user's credentials to a server of that name.
+    if name.startswith(("\\\\", "//")):
+        raise ValueError(f"{name!r} is on another machine")
+    return folder / name
