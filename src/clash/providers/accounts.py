@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from clash.errors import ConfigError
+from clash.redaction import MARKED, NOTHING, Redactor, marked_fields
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,6 +52,7 @@ class Account:
         key_variable: the variable it was read from.
         chosen: the address stands in the model's entry, so that what the environment holds for
             the vendor's own address (organisation, custom headers) is not meant for it.
+        redact: knows the key, and every other secret of the environment and the entry.
     """
 
     vendor: str
@@ -58,6 +60,7 @@ class Account:
     key: str = field(repr=False)
     key_variable: str | None
     chosen: bool
+    redact: Redactor = field(default=NOTHING, repr=False)
 
     @property
     def name(self) -> str:
@@ -119,7 +122,18 @@ def account(ref: ModelRef, environ: Mapping[str, str]) -> Account:
         key=_key(ref, environ),
         key_variable=key_variable(ref, environ),
         chosen=ref.base_url is not None,
+        redact=Redactor.of_environ(environ).knowing(secrets(ref, environ)),
     )
+
+
+def secrets(ref: ModelRef, environ: Mapping[str, str]) -> dict[str, str]:
+    """What an entry makes secret, and where each value comes from: its key, its marked fields."""
+    variable = key_variable(ref, environ)
+    key = environ.get(variable, "").strip() if variable else ""
+    options = ref.options
+    found = {value: f"extra.{name}" for name, value in marked_fields(options.extra)}
+    found |= {value: name for name, value in options.headers.items() if MARKED.search(name)}
+    return {**found, key: str(variable)} if key else found
 
 
 def _checked_url(ref: ModelRef, environ: Mapping[str, str]) -> str:
@@ -133,7 +147,7 @@ def _checked_url(ref: ModelRef, environ: Mapping[str, str]) -> str:
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ConfigError(
-            f"{ref.model} has an address that is no http(s) URL ({url!r})",
+            f"{ref.model} has an address that is no http(s) URL ({NOTHING.message(url)!r})",
             field="base_url",
             mend="begin it with https:// or http://",
         )

@@ -6,6 +6,7 @@ import json
 import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -15,7 +16,6 @@ from clash.providers.base import Reply
 from clash.providers.failures import Failure, Report, from_answer, report
 from clash.providers.ladder import Ladder
 from clash.providers.payload import NotPayload, TooMuch, clean, decode, preview
-from clash.providers.redact import Redactor
 from clash.providers.sse import Events
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from clash.providers.base import Request
     from clash.providers.dialects.common import Answer, Dialect, Stream
     from clash.providers.ladder import Sent
+    from clash.redaction import Redactor
 
 KEPT = 20_000
 """Characters kept of an answer that cannot be read, as evidence."""
@@ -102,7 +103,7 @@ class NetworkProvider(ABC):
         self._account = account
         self._limits = limits
         self._ladder = Ladder()
-        self._redact = Redactor.of(account.key)
+        self._redact = account.redact
 
     @abstractmethod
     def _dialect(self, request: Request) -> Dialect:
@@ -172,17 +173,20 @@ class NetworkProvider(ABC):
         ttft = None
         if exchange.first_token is not None:
             ttft = exchange.first_token - exchange.began
+        # A server may repeat what it was sent beside its answer, too.
+        about = [answer.finish_reason, answer.served_model, exchange.request_id]
+        finish_reason, served_model, request_id = self._redact.data(about)
         return Reply(
             text=self._redact.data(answer.text),
             outcome=answer.outcome,
             request=self._as_sent(exchange),
-            response=self._kept(data),
+            response=self._redact.data(data),
             status=exchange.status,
-            finish_reason=answer.finish_reason,
+            finish_reason=finish_reason,
             tokens=answer.tokens,
             cost_usd=self._reported(exchange, answer),
-            served_model=answer.served_model,
-            request_id=exchange.request_id,
+            served_model=served_model,
+            request_id=request_id,
             degraded=sent.dropped,
             latency_s=latency,
             ttft_s=ttft,
@@ -240,7 +244,7 @@ class NetworkProvider(ABC):
             retry_after=failure.retry_after,
             request=self._as_sent(exchange),
             response=self._evidence(body),
-            request_id=exchange.request_id,
+            request_id=self._redact.data(exchange.request_id),
             maybe_billed=failure.maybe_billed,
             latency_s=exchange.seconds,
         )
@@ -248,19 +252,22 @@ class NetworkProvider(ABC):
     # -- evidence -------------------------------------------------------------------------------
 
     def _as_sent(self, exchange: Exchange) -> dict[str, Any]:
-        sent: dict[str, Any] = {"url": self._redact.message(exchange.url)}
+        sent: dict[str, Any] = {"url": _shown(self._redact, exchange.url)}
         if exchange.headers:
             sent["headers"] = self._redact.headers(exchange.headers)
-        sent["body"] = self._kept(exchange.body)
+        sent["body"] = self._redact.data(exchange.body)
         return sent
-
-    def _kept(self, value: Any) -> Any:  # noqa: ANN401 - any JSON value
-        return self._redact.data(value) if self._redact.keys else value
 
     def _evidence(self, body: Any) -> Any:  # noqa: ANN401 - any JSON value
         if isinstance(body, str):
-            return self._redact.message(body[:KEPT]) or None
-        return _scrubbed(body, self._redact)
+            return self._redact.message(body)[:KEPT] or None
+        return self._redact.evidence(body)
+
+
+@lru_cache(maxsize=256)
+def _shown(redact: Redactor, url: str) -> str:
+    """An address without secrets; there are few of them, and each call has one."""
+    return redact.message(url)
 
 
 async def read_events(chunks: AsyncIterable[bytes], exchange: Exchange, dialect: Dialect) -> None:
@@ -297,14 +304,3 @@ def loosely(data: bytes) -> Any:  # noqa: ANN401 - any JSON value, or text
         return clean(json.loads(data)) if len(data) < MAX_EVIDENCE else preview(data, KEPT)
     except (ValueError, RecursionError):
         return preview(data, KEPT)
-
-
-def _scrubbed(value: Any, redact: Redactor) -> Any:  # noqa: ANN401 - any JSON value
-    """An error body without keys or what looks like one."""
-    if isinstance(value, str):
-        return redact.message(value)
-    if isinstance(value, dict):
-        return {str(key): _scrubbed(inner, redact) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_scrubbed(inner, redact) for inner in value]
-    return value

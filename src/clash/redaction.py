@@ -1,0 +1,448 @@
+"""Keeps secrets out of everything that is stored, shown or raised.
+
+A secret is known by its value: what the variables with telling names hold (the environment and
+``.env``), the passwords in addresses, the keys of models, header values. It is looked for as it
+stands and in the forms in which servers repeat what they were sent:
+
+- in any case, and with anything that is no letter or digit between its characters: spaces, line
+  breaks, zero-width characters, quotes and backslashes of JSON, ``%2F`` of addresses;
+- reversed, in base64 (three alignments, either alphabet) and in hexadecimal;
+- where it looks random, every part of at least eight characters.
+
+All of these are substrings once case and everything but letters and digits are folded away, so that
+one automaton finds them in one pass, and a text without any costs little. How much a value gives
+away when an ordinary text happens to hold it decides how far it is looked for: see ``_weight``.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import quote, unquote, urlsplit
+
+import ahocorasick_rs
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+HIDDEN = "[key]"
+MARKED = re.compile(r"auth|key|token|cookie|secret|password", re.IGNORECASE)
+"""Names of headers whose values are secrets."""
+_MARKED_FIELD = re.compile(
+    r"(?<!cache)(?<!cache[_-])key$|(?:^|[_-])token$|secret|passw|credential|cookie|^auth",
+    re.IGNORECASE,
+)
+"""Names of fields of a request whose values are secrets; ``prompt_cache_key`` is none."""
+
+_VARIABLE = re.compile(
+    r"KEY(?:_|S?\d*$)|TOKEN(?:_|\d*$)|SECRET|PASSW(?:OR)?D|PASSPHRASE|CREDENTIAL|COOKIE"
+    r"|(?:^|_)(?:PASS|AUTH|PAT|PW)(?:_|\d*$)",
+    re.IGNORECASE,
+)
+_PLACEHOLDER = re.compile(
+    r"none|null|nil|true|false|yes|no|on|off|tests?|testing|dummy|fake|mock|placeholder|default"
+    r"|empty|example|change[-_ ]?me|unused|anything|password|secret|token|key|api[-_ ]?key|ollama"
+    r"|lm[-_ ]?studio|not[-_ ]?(?:needed|required|used|set)|(?:sk-)?no[-_ ]?key(?:[-_ ]required)?"
+    r"|your[-_ ].*|<.*>|[x*.]+",
+    re.IGNORECASE,
+)
+_PATH = re.compile(r"(?:~|\.{1,2})?/[\w.@+-]+(?:/[\w.@+-]+)*/?")
+_WORD = re.compile(r"[a-z]+|[A-Z]+|[A-Z][a-z]+|[0-9]+")
+_PUBLIC = re.compile(r"(?:(?:[A-Za-z]{2,10}|api\d+|v\d+)[-_])+|AIza(?:Sy)?")
+"""What the keys of a vendor begin with: no secret, and in every text about that vendor."""
+_SHORTEST = 4
+_LONG = 8
+_WORDY = 16
+_PART = 8
+_HEX_PART = 16
+"""A part of eight hexadecimal digits is found by chance in one of 75 million hashes; a run has
+millions of hashes."""
+_RANDOM = 0.25
+"""Changes between letters, capitals and digits, for each character: words have hardly any, random
+characters of 36 have 0.4, of 62 have 0.6."""
+
+_LOOKS_LIKE_A_KEY = re.compile(
+    r"\b(?:sk-|gsk_|xai-|hf_|ghp_|github_pat_|AIza)[\w*.…•-]{5,}[\w*…•-]"  # masked echoes as well
+    r"|(?i:\bbearer\s+)[\w.~+/-]{8,}=*"
+    r"|(?i:[?&](?:key|api_key|apikey|token|access_token|password)=)[^&\s\"']+"
+)
+_USERINFO = re.compile(r"(?<=://)[^\s/@\"'<>]{1,500}@")
+
+_LETTERS = "0123456789abcdefghijklmnopqrstuvwxyz"
+_LOWER = bytes(range(256)).lower()
+_NOISE = bytes(byte for byte in range(256) if chr(_LOWER[byte]) not in _LETTERS)
+_ESCAPE = re.compile(r"\\u[0-9a-fA-F]{4}|\\[nrt]|%[0-9a-fA-F]{2}")
+_ESCAPED = re.compile(rb"\\u[0-9a-fA-F]{4}|%[0-9a-fA-F]{2}")
+_ENDS = re.compile(r"^[^0-9A-Za-z]*|[^0-9A-Za-z]*$")
+_BETWEEN = "[\\s\u200b-\u200f\u2060-\u2064\ufeff\u00ad]*"
+
+Weight = Literal["long", "short", "word"]
+
+
+def environment_secrets(environ: Mapping[str, str]) -> dict[str, str]:
+    """Secrets by value, with the variable that each was found in.
+
+    Args:
+        environ: the environment, ``.env`` included.
+    """
+    found: dict[str, str] = {}
+    for name, text in environ.items():
+        value = text.strip()
+        if _VARIABLE.search(name) and (_looks_random(value) or not _PATH.fullmatch(value)):
+            found.setdefault(value, name)
+        if "://" in value and "@" in value:
+            proxy = name.lower().endswith("_proxy")
+            found |= {part: name for part in _in_address(value, user=proxy) if part not in found}
+    return found
+
+
+def marked_fields(value: object) -> Iterator[tuple[str, str]]:
+    """Name and text of each field in ``value``, at any depth, whose name marks it as a secret."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            if not isinstance(inner, str):
+                yield from marked_fields(inner)
+            elif _MARKED_FIELD.search(str(name)) and _weight(inner) is not None:
+                yield str(name), inner
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from marked_fields(inner)
+
+
+def _in_address(url: str, *, user: bool) -> Iterator[str]:
+    """The password in an address, the user where it is asked for, and both as they are sent."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return
+    name, password = unquote(parts.username or ""), unquote(parts.password or "")
+    if password:
+        yield password
+        yield f"{name}:{password}"
+    if user and name:
+        yield name
+
+
+@dataclass(frozen=True, slots=True)
+class Redactor:
+    """Knows secrets, and takes them out of what is given to it.
+
+    A text that a model wrote or reads may speak of keys, so only the known ones are taken out of
+    it; of messages about failures everything that looks like one.
+
+    Attributes:
+        secrets: where each comes from (a variable, a header), by value.
+    """
+
+    secrets: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+
+    @classmethod
+    def of(cls, *values: str) -> Redactor:
+        """A redactor for ``values``."""
+        return cls().knowing(dict.fromkeys(values, "a key"))
+
+    @classmethod
+    def of_environ(cls, environ: Mapping[str, str]) -> Redactor:
+        """A redactor for the secrets of an environment."""
+        return cls().knowing(environment_secrets(environ))
+
+    def knowing(self, secrets: Mapping[str, str]) -> Redactor:
+        """A redactor that knows these as well, each with where it comes from."""
+        known = {**secrets, **dict(self.secrets)}
+        return Redactor(tuple(sorted((v, n) for v, n in known.items() if _weight(v))))
+
+    @property
+    def _index(self) -> _Index:
+        return _index(self.secrets)
+
+    def suspects(self, data: bytes) -> bool:
+        """Whether ``data`` (UTF-8, JSON or not) may hold a secret; false is certain."""
+        return bool(self.secrets) and self._index.may_be_in(data)
+
+    def found(self, value: Any) -> list[str]:  # noqa: ANN401 - any JSON value
+        """Where the secrets come from that stand in ``value``."""
+        texts = _texts(value)
+        return sorted({name for text in texts for _, _, name in self._index.spans(text)})
+
+    def data(self, value: Any) -> Any:  # noqa: ANN401 - any JSON value
+        """``value`` without the secrets, wherever in it they stand."""
+        if not self.secrets:
+            return value
+        # Hardly any value holds one, and to look at its JSON takes a tenth of walking through it.
+        try:
+            encoded = msgspec.json.encode(value)
+        except (UnicodeEncodeError, TypeError):
+            return self._without(value)
+        return self._without(value) if self._index.may_be_in(encoded) else value
+
+    def _without(self, value: Any) -> Any:  # noqa: ANN401 - any JSON value
+        if isinstance(value, str):
+            return self._text(value)
+        if isinstance(value, dict):
+            return {self._without(str(key)): self._without(part) for key, part in value.items()}
+        if isinstance(value, list | tuple):
+            return [self._without(part) for part in value]
+        return value
+
+    def _text(self, text: str) -> str:
+        if not self._index.may_be_in(text.encode("utf-8", "replace")):
+            return text
+        return _cut(text, self._index.spans(text))
+
+    def message(self, text: str) -> str:
+        """``text`` without the secrets, and without anything that looks like one."""
+        if self.secrets:
+            text = self._index.in_messages.sub(HIDDEN, self._text(text))
+        return _LOOKS_LIKE_A_KEY.sub(HIDDEN, _USERINFO.sub(f"{HIDDEN}@", text))
+
+    def evidence(self, value: Any) -> Any:  # noqa: ANN401 - any JSON value
+        """An error body, each text of it as a message."""
+        if isinstance(value, str):
+            return self.message(value)
+        if isinstance(value, dict):
+            return {self.message(str(key)): self.evidence(part) for key, part in value.items()}
+        if isinstance(value, list):
+            return [self.evidence(part) for part in value]
+        return value
+
+    def headers(self, headers: Mapping[str, str]) -> dict[str, str]:
+        """``headers`` with the values of those that carry secrets hidden."""
+        return {
+            name: HIDDEN if MARKED.search(name) else self.message(value)
+            for name, value in headers.items()
+        }
+
+
+def _cut(text: str, spans: Iterable[tuple[int, int, str]]) -> str:
+    """``text`` with each of ``spans`` hidden; overlapping ones as one."""
+    pieces, end = [], 0
+    for start, stop, _ in sorted(spans):
+        if start >= end:
+            pieces += [text[end:start], HIDDEN]
+        end = max(end, stop)
+    return "".join([*pieces, text[end:]])
+
+
+def _texts(value: Any) -> Iterator[str]:  # noqa: ANN401 - any JSON value
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for key, part in value.items():
+            yield str(key)
+            yield from _texts(part)
+    elif isinstance(value, list | tuple):
+        for part in value:
+            yield from _texts(part)
+
+
+# -- what a value is worth ------------------------------------------------------------------------
+
+
+def _weight(value: str) -> Weight | None:
+    """How far a secret is looked for.
+
+    Returns:
+        ``long``: everywhere and in every form. ``short`` (fewer than eight letters and digits, or
+        fewer than sixteen that are all hexadecimal): everywhere, but only as a word of its own and
+        in its own case, or it would be found in what is none. ``word`` (one plain word or number):
+        only in messages, or a password "banana" would take the fruit out of every answer. Null, and
+        never looked for: what servers without keys are given (``none``, ``ollama``), and what has
+        fewer than four characters.
+    """
+    if len(value) < _SHORTEST or _PLACEHOLDER.fullmatch(value):
+        return None
+    if len(value) < _WORDY and _WORD.fullmatch(value):
+        return "word"
+    folded = _folded(value)
+    if len(folded) < _LONG or (len(folded) < _HEX_PART and _is_hexadecimal(folded)):
+        return "short"
+    return "long"
+
+
+def _is_hexadecimal(folded: str) -> bool:
+    return not folded.strip("0123456789abcdef")
+
+
+def _looks_random(value: str) -> bool:
+    kinds = ["0" if c.isdigit() else "A" if c.isupper() else "a" for c in value if c.isalnum()]
+    changes = sum(left != right for left, right in pairwise(kinds))
+    return len(kinds) >= _WORDY and changes >= _RANDOM * len(kinds)
+
+
+# -- folding --------------------------------------------------------------------------------------
+
+
+def _fold(data: bytes) -> bytes:
+    """Only lower-case letters and digits of ``data``; escapes are no letters."""
+    if b"\\" in data:
+        # A space, or what is left and right of an escape could make another.
+        data = data.replace(b"\\n", b" ").replace(b"\\r", b" ").replace(b"\\t", b" ")
+    if b"%" in data or b"\\u" in data:
+        data = _ESCAPED.sub(b" ", data)
+    return data.translate(_LOWER, _NOISE)
+
+
+def _folded(text: str) -> str:
+    return _fold(text.encode("utf-8", "replace")).decode()
+
+
+def _folded_with_places(text: str) -> tuple[str, list[int]]:
+    """As :func:`_folded`, and where each character of it stands in ``text``."""
+    masked = _ESCAPE.sub(lambda match: " " * len(match[0]), text)
+    places = [i for i, c in enumerate(masked) if c.isascii() and c.isalnum()]
+    return "".join([masked[i] for i in places]).lower(), places
+
+
+# -- looking --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """One way of writing a long secret, folded.
+
+    Attributes:
+        name: where the secret comes from.
+        parts: a part of it is a match as well, from ``public`` on.
+        head: what stands before the first letter or digit, and ``tail`` after the last.
+    """
+
+    text: str
+    name: str
+    parts: bool
+    public: int = 0
+    head: str = ""
+    tail: str = ""
+
+    def seeds(self) -> Iterator[tuple[str, int]]:
+        """Pieces of which every match holds one, each with its place in the form."""
+        if not self.parts:
+            yield self.text, 0
+            return
+        last = len(self.text) - _PART
+        for start in {*range(self.public, last + 1, _PART), last}:
+            yield self.text[start : start + _PART], start
+
+    def span(self, folded: str, at: int, place: int) -> tuple[int, int] | None:
+        """The longest match around a seed found ``at``; null where it is too short to be one."""
+        start, end = at, at + (_PART if self.parts else len(self.text))
+        before, after = place, place + end - at
+        while start and before and folded[start - 1] == self.text[before - 1]:
+            start, before = start - 1, before - 1
+        while end < len(folded) and after < len(self.text) and folded[end] == self.text[after]:
+            end, after = end + 1, after + 1
+        shortest = _HEX_PART if _is_hexadecimal(folded[start:end]) else _PART
+        enough = after - max(before, self.public) >= shortest
+        return (start, end) if enough or end - start == len(self.text) else None
+
+
+def _forms(value: str, name: str) -> Iterator[_Form]:
+    """Every way of writing a long secret that does not fold to the same as another."""
+    parts = _looks_random(value)
+    prefix = _PUBLIC.match(value)
+    public = len(_folded(prefix[0])) if prefix else 0
+    folded = _folded(value)
+    parts = parts and len(folded) - public >= _WORDY
+    head, tail = _ENDS.findall(value)[0], _ENDS.findall(value)[-1]
+    yield _Form(folded, name, parts, public if parts else 0, head, tail)
+    for other in {_folded(quote(value, safe="")), _folded(json.dumps(value)[1:-1])} - {folded}:
+        yield _Form(other, name, parts=False)
+    yield _Form(folded[::-1], name, parts)
+    raw = value.encode("utf-8", "replace")
+    yield _Form(raw.hex(), name, parts and 2 * len(raw) >= 2 * _HEX_PART)
+    for shift in range(3):
+        encoded = base64.b64encode(b"\0" * shift + raw).rstrip(b"=")
+        # The first and last characters depend on what stands beside the secret.
+        first = (8 * shift + 5) // 6
+        last = 8 * (shift + len(raw)) // 6
+        text = _folded(encoded[first:last].decode())
+        if len(text) >= _PART:
+            yield _Form(text, name, parts and len(text) >= _WORDY)
+
+
+def _as_a_word(value: str) -> str:
+    """A pattern of a short secret, in the forms that a word of its own can have."""
+    raw = value.encode("utf-8", "replace")
+    plain = {value, value[::-1], quote(value, safe=""), json.dumps(value)[1:-1], raw.hex()}
+    plain |= {base64.b64encode(raw).decode(), base64.urlsafe_b64encode(raw).decode()}
+    plain |= {text.rstrip("=") for text in plain if text.endswith("=")}
+    apart = _BETWEEN.join(map(re.escape, value))
+    words = [*map(re.escape, sorted(plain, key=len, reverse=True)), apart]
+    return rf"(?<![0-9A-Za-z])(?:{'|'.join(words)})(?![0-9A-Za-z])"
+
+
+class _Index:
+    """What a set of secrets looks like, made once for each set."""
+
+    def __init__(self, secrets: tuple[tuple[str, str], ...]) -> None:
+        self._named = secrets
+        self._owners: dict[str, list[tuple[_Form, int]]] = {}
+        long = [pair for pair in secrets if _weight(pair[0]) == "long"]
+        for form in (form for value, name in long for form in _forms(value, name)):
+            for seed, place in form.seeds():
+                self._owners.setdefault(seed, []).append((form, place))
+        self._seeds = list(self._owners)
+        self._short = [
+            (re.compile(_as_a_word(value)), name)
+            for value, name in secrets
+            if _weight(value) == "short"
+        ]
+        self._automaton = ahocorasick_rs.BytesAhoCorasick([seed.encode() for seed in self._seeds])
+
+    @cached_property
+    def _hints(self) -> ahocorasick_rs.BytesAhoCorasick | None:
+        """As the automaton, with what every form of the short ones folds to; null for always."""
+        hints = set(self._seeds)
+        for value in (value for value, _ in self._named if _weight(value) == "short"):
+            raw = value.encode("utf-8", "replace")
+            forms = (value, value[::-1], quote(value, safe=""), raw.hex(), json.dumps(value)[1:-1])
+            hints |= {_folded(form) for form in forms}
+            hints.add(_folded(base64.b64encode(raw).decode()))
+        if "" in hints:
+            return None
+        return ahocorasick_rs.BytesAhoCorasick([hint.encode() for hint in hints])
+
+    def may_be_in(self, data: bytes) -> bool:
+        """Whether it is worth looking closely."""
+        return self._hints is None or bool(self._hints.find_matches_as_indexes(_fold(data)))
+
+    def spans(self, text: str) -> Iterator[tuple[int, int, str]]:
+        """Where secrets stand in ``text``: from, to, and where the secret comes from."""
+        for pattern, name in self._short:
+            yield from ((*match.span(), name) for match in pattern.finditer(text))
+        folded, places = _folded_with_places(text)
+        matches = self._automaton.find_matches_as_indexes(folded.encode(), overlapping=True)
+        for seed, at, _ in matches:
+            for form, place in self._owners[self._seeds[seed]]:
+                if (span := form.span(folded, at, place)) is not None:
+                    start, end = places[span[0]], places[span[1] - 1] + 1
+                    if text.endswith(form.head, 0, start):
+                        start -= len(form.head)
+                    if text.startswith(form.tail, end):
+                        end += len(form.tail)
+                    yield start, end, form.name
+
+    @cached_property
+    def in_messages(self) -> re.Pattern[str]:
+        """Plain words, and masked echoes of any secret (``0wn-…alue``)."""
+        words = [_as_a_word(value) for value, _ in self._named if _weight(value) == "word"]
+        masked = [
+            rf"(?<!\w){re.escape(value[:2])}[\w-]{{0,8}}(?:[*…•]{{2,}}|\.{{3,}}|…)[\w*…•-]{{0,8}}"
+            for value, _ in self._named
+            if _weight(value) == "long"
+        ]
+        return re.compile("|".join([*words, *masked]) or r"(?!)")
+
+
+@lru_cache(maxsize=64)
+def _index(secrets: tuple[tuple[str, str], ...]) -> _Index:
+    return _Index(secrets)
+
+
+NOTHING = Redactor()
+"""Knows no secret; messages lose what looks like one all the same."""
