@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -38,6 +39,10 @@ def judgment(**more):
 
 def problems(folder):
     return {finding.check: finding.problem for finding in audit(folder) if finding.problem}
+
+
+def gaps(folder):
+    return {finding.check: finding.unchecked for finding in audit(folder) if finding.unchecked}
 
 
 # -- the lock ---------------------------------------------------------------------------------------
@@ -169,7 +174,7 @@ def test_a_sealed_run_has_nothing_to_be_said_against_and_an_open_one_has(tmp_pat
     with made(tmp_path) as writer:
         writer.append(Item(item_id="q", prompt="?"))
         writer.replace(layout.VERDICTS, [])
-        assert "has not ended" in problems(writer)["manifest is sealed"]
+        assert "has not ended" in gaps(writer)["manifest is sealed"]
         sealed = writer.seal(writer.manifest(), status="complete")
     assert problems(RunFolder(tmp_path / "run")) == {}
     assert sealed.files["items.jsonl"].lines == 1
@@ -185,9 +190,43 @@ def test_a_file_that_came_later_is_no_part_of_the_run(tmp_path):
         "files have the sealed hashes": "report.json was added after the run was sealed"
     }
     (tmp_path / "run" / layout.REPORT_JSON).unlink()
-    # Labels may come at any time.
-    (tmp_path / "run" / layout.LABELS).write_bytes(b'{"v":1,"item_id":"q","annotator":"me"}\n')
-    assert problems(RunFolder(tmp_path / "run")) == {}
+
+
+def test_labels_may_come_at_any_time_and_are_named_until_they_are_sealed(tmp_path):
+    with made(tmp_path) as writer:
+        writer.seal(writer.manifest())
+        writer.append(Label(item_id="q", annotator="me", winner="a"))
+        assert problems(writer) == {
+            "records refer to each other": "a label is of the unknown item 'q'"
+        }
+        writer.append(Item(item_id="q", prompt="?"))
+        writer.seal(writer.manifest())
+        before = gaps(writer)
+        writer.append(Label(item_id="q", annotator="me", winner="b"))
+    folder, check = RunFolder(tmp_path / "run"), "files have the sealed hashes"
+    assert problems(folder) == {}
+    assert check not in before
+    assert gaps(folder)[check].startswith("labels.jsonl has lines that are not sealed")
+    labels = folder.path / layout.LABELS
+    labels.write_text(labels.read_text().replace('"a"', '"c"'))
+    assert problems(folder) == {check: "labels.jsonl was changed after it was sealed"}
+
+
+@pytest.mark.parametrize("kind", ["file", "folder", "link", "pipe"])
+def test_what_clash_did_not_write_fails_and_no_link_is_followed(tmp_path, kind):
+    with made(tmp_path) as writer:
+        writer.seal(writer.manifest())
+    entry = tmp_path / "run" / "notes.txt"
+    make = {
+        "file": entry.touch,
+        "folder": entry.mkdir,
+        "link": lambda: entry.symlink_to(tmp_path / "nowhere"),
+        "pipe": lambda: os.mkfifo(entry),
+    }[kind]
+    make()
+    (found,) = problems(RunFolder(tmp_path / "run")).items()
+    assert found[0] == "the folder holds nothing else"
+    assert found[1].startswith("'notes.txt' is ")
 
 
 def test_the_seal_of_an_older_clash_holds_though_it_knew_fewer_fields(tmp_path):

@@ -1,79 +1,195 @@
-"""Whether verdicts and report follow from the judgments: all computed anew, offline."""
+"""Whether manifest, verdicts and report follow from the records: all computed anew, offline."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from clash import files
+from clash.analysis import prereg
+from clash.analysis.counts import count_records, too_many_failed
 from clash.analysis.findings import findings_of
 from clash.analysis.rundata import RunData
-from clash.errors import RunFolderError
 from clash.store import layout
-from clash.store.audit import BROKEN, Finding
+from clash.store.audit import BROKEN, Gap, broken, finding
+from clash.store.manifest import other_versions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from clash.analysis.findings import Findings
+    from clash.store.audit import Finding
     from clash.store.folder import RunFolder
 
-    Redrawn = Callable[[RunFolder, RunData, Findings], str | None]
+    Redraw = Callable[[RunFolder, RunData, Findings], Iterable[Finding]]
+
+_TOLERANCE = 1e-6
+"""Relative; between two builds of what fits models, not between two results."""
 
 _LARGEST = 1 << 28
 """Bytes of a ``report.json``: a hundred times that of 100,000 items."""
 
 
-def recheck(folder: RunFolder, redrawn: Redrawn | None = None) -> list[Finding]:
+def recheck(folder: RunFolder, redraw: Redraw | None = None) -> list[Finding]:
     """Compare what stands in the folder with what follows from it.
 
     Args:
         folder: the run.
-        redrawn: what is wrong with its pages, which are not drawn here.
+        redraw: compares its pages, which are not drawn here.
     """
     try:
-        return list(_checks(folder, redrawn))
+        return list(_checks(folder, redraw))
     except BROKEN as error:
-        problem = f"cannot be computed: {str(error).partition(chr(10))[0]}"
-        return [Finding("verdicts and report follow from the judgments", problem)]
+        return [broken("manifest, verdicts and report follow from the records", error)]
 
 
-def _checks(folder: RunFolder, redrawn: Redrawn | None) -> Iterator[Finding]:
+def _checks(folder: RunFolder, redraw: Redraw | None) -> Iterator[Finding]:
     data = RunData.load(folder)
-    yield Finding("verdicts follow from the judgments", _verdicts(folder, data))
-    found = findings_of(data)
-    yield Finding("the report follows from the records", _report(folder, found))
-    if redrawn is not None:
-        yield Finding("the page shows the report", redrawn(folder, data, found))
+    findings = findings_of(data)
+    yield finding("the manifest's sums follow from the records", _sums(data, findings))
+    yield finding("verdicts follow from the judgments", _verdicts(folder, data))
+    yield finding("the report follows from the records", _report(folder, data, findings))
+    if redraw is not None:
+        yield from redraw(folder, data, findings)
 
 
-def _verdicts(folder: RunFolder, data: RunData) -> str | None:
-    try:
-        written = folder.verdicts()
-    except RunFolderError as error:
-        return str(error).partition("\n")[0]
+def _sums(data: RunData, findings: Findings) -> Iterator[str | Gap]:
+    """Counts, cost and status; a run that has not ended has none yet."""
+    manifest = data.manifest
+    if manifest.seal is None:
+        yield Gap("the run has not ended, so its counts and its cost are not written")
+        return
+    counts = count_records(data)
+    for name, count in counts.items():
+        written = manifest.counts.get(name)
+        if written is None:
+            yield Gap(f"manifest.json has no count of {name}")
+        elif written != count:
+            yield f"manifest.json counts {written} {name}, the records have {count}"
+    yield from _cost(data, findings)
+    if manifest.status == "failed" and counts["verdicts"]:
+        yield "manifest.json says that the run failed, and there are verdicts"
+    if manifest.status == "complete" and (
+        not counts["verdicts"] or manifest.stopped or too_many_failed(data, counts)
+    ):
+        yield "manifest.json says that the run is complete, and the records say that it is not"
+    if manifest.registration is not None:
+        frozen = prereg.parse(manifest.registration)
+        if frozen.sha256 != manifest.preregistration:
+            yield "the registration of manifest.json has another hash than the run began with"
+
+
+def _cost(data: RunData, findings: Findings) -> Iterator[str | Gap]:
+    manifest = data.manifest
+    if not data.usage and manifest.cost_usd:
+        yield Gap(f"there are no calls that cost_usd {manifest.cost_usd} could be the sum of")
+        return
+    if manifest.cost_usd != findings.cost_usd:
+        yield f"manifest.json says {manifest.cost_usd} USD, the calls add up to {findings.cost_usd}"
+    if manifest.cost_is_lower_bound != findings.cost_is_lower_bound:
+        yield "cost_is_lower_bound of manifest.json does not follow from the calls"
+
+
+def _verdicts(folder: RunFolder, data: RunData) -> Iterator[str | Gap]:
+    written = folder.verdicts()
+    if not written and data.manifest.seal is None:
+        yield Gap("the run has not ended, so no verdict is written")
+        return
     if len(written) != len(data.verdicts):
-        return f"{len(written)} verdicts are written, {len(data.verdicts)} follow"
-    for found, follows in zip(written, data.verdicts, strict=True):
-        if found != follows:
-            return (
-                f"item {found.item_id!r}: written {found.winner or found.abstained or 'tie'!r},"
+        yield f"{len(written)} verdicts are written, {len(data.verdicts)} follow"
+        return
+    for verdict, follows in zip(written, data.verdicts, strict=True):
+        if verdict != follows:
+            yield (
+                f"item {verdict.item_id!r}:"
+                f" written {verdict.winner or verdict.abstained or 'tie'!r},"
                 f" follows {follows.winner or follows.abstained or 'tie'!r}"
             )
-    return None
 
 
-def _report(folder: RunFolder, found: Findings) -> str | None:
+# -- report.json --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Difference:
+    """A place where two reports differ.
+
+    Attributes:
+        wording: only its words differ, or one report has a field that the other has not: what
+            another version of clash may do.
+    """
+
+    where: str
+    wording: bool
+
+
+def _report(folder: RunFolder, data: RunData, findings: Findings) -> Iterator[str | Gap]:
     path = folder.path / layout.REPORT_JSON
-    try:
-        written = json.loads(files.read(path, most=_LARGEST))
-    except FileNotFoundError:
-        return "report.json is missing"
-    except ValueError:
-        return "report.json is not JSON"
+    if not files.is_file(path):
+        yield from no_report(data, layout.REPORT_JSON)
+        return
+    written = json.loads(files.read(path, most=_LARGEST))
     # Through JSON and back, so that tuples are lists on both sides.
-    follows = json.loads(json.dumps(found.as_json()))
-    if written.get("clash") != follows["clash"]:
-        return None  # another version may word or compute it otherwise; the hashes still hold
-    differing = [key for key in follows if written.get(key) != follows[key]]
-    return f"report.json says otherwise of {', '.join(differing)}" if differing else None
+    follows = json.loads(json.dumps(findings.as_json()))
+    if written == follows:
+        return
+    author = written.pop("clash", None)
+    elsewhere = other_versions(data.manifest)
+    if author != follows.pop("clash"):
+        elsewhere = f"written by clash {author}, this is {findings.clash}"
+    for difference in _differences(written, follows, _names(data), exact=elsewhere is None):
+        if difference.wording and elsewhere is not None:
+            yield Gap(f"{difference.where} of report.json ({elsewhere})")
+        else:
+            yield f"report.json says otherwise of {difference.where}"
+
+
+def no_report(data: RunData, name: str) -> Iterator[str | Gap]:
+    """What a file of the report that is not there means."""
+    if data.manifest.seal is None:
+        yield Gap(f"the run has not ended, so there is no {name}")
+    elif name in data.manifest.files:
+        yield f"{name} is missing"
+    else:
+        yield Gap(f"{name} was never written")
+
+
+def _names(data: RunData) -> frozenset[str]:
+    """Words that say who or what is meant, whichever clash writes them."""
+    judges = (panelist.id for panelist in data.rules.panelists)
+    items = (item.item_id for item in data.items)
+    return frozenset({*data.candidates, *judges, *items, data.rules.method, "tie"})
+
+
+def _differences(
+    written: Any,  # noqa: ANN401 - any JSON value
+    follows: Any,  # noqa: ANN401 - any JSON value
+    names: frozenset[str],
+    where: str = "",
+    *,
+    exact: bool,
+) -> Iterator[_Difference]:
+    """Where ``written`` differs from ``follows``; numbers exactly, or as two builds may."""
+    if isinstance(written, dict) and isinstance(follows, dict):
+        for key in {**written, **follows}:
+            inner = f"{where}.{key}" if where else key
+            if key in written and key in follows:
+                yield from _differences(written[key], follows[key], names, inner, exact=exact)
+            else:
+                yield _Difference(inner, wording=True)
+    elif isinstance(written, list) and isinstance(follows, list) and len(written) == len(follows):
+        for number, pair in enumerate(zip(written, follows, strict=True)):
+            yield from _differences(*pair, names, f"{where}[{number}]", exact=exact)
+    elif isinstance(written, str) and isinstance(follows, str):
+        if written != follows:
+            yield _Difference(where, wording=not names & {written, follows})
+    elif not (written == follows or (not exact and _near(written, follows))):
+        yield _Difference(where, wording=False)
+
+
+def _near(written: object, follows: object) -> bool:
+    if not (isinstance(written, int | float) and isinstance(follows, int | float)):
+        return False
+    return math.isclose(written, follows, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE)

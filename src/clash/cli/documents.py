@@ -52,11 +52,9 @@ def render_report(
     match suffix.lower():
         case ".json":
             whole = {"clash": clash.__version__, "runs": list(runs), **record}
-            text = json.dumps(whole, indent=1, ensure_ascii=False, allow_nan=False)
+            text = json.dumps(whole, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
         case ".md":
-            head = f"# {markdown.inline(title)}"
-            named = "runs: " + ", ".join(markdown.inline(run) for run in runs)
-            text = "\n\n".join([head, named, *map(markdown.table, tables)])
+            text = markdown.comparison(title, tables, runs)
         case other:
             raise ConfigError(f"no report ends in {other!r}", field="--to", mend=".md or .json")
-    return text + "\n"
+    return text

@@ -7,6 +7,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from clash.analysis.counts import count_records, too_many_failed
 from clash.cli.common import print_json, say, stdout
 from clash.report.spending import doubted
 from clash.report.tables import money
@@ -51,7 +52,7 @@ def conclude(writer: RunWriter, manifest: Manifest, collected: Collected) -> Fin
     from clash.analysis.rundata import RunData
 
     data = RunData.load(writer)
-    covered = _counts(data)
+    covered = count_records(data)
     code = _exit_code(data, covered, collected)
     manifest = manifest.model_copy(
         update={
@@ -86,39 +87,12 @@ def write_report(writer: RunWriter, found: Findings, data: RunData) -> None:
     writer.replace_text(layout.REPORT_HTML, made.page)
 
 
-def _counts(data: RunData) -> dict[str, int]:
-    """Records of the whole run, control items included; a resume compares them with its files."""
-    parts = [data] if data.controls is None else [data, data.controls]
-    items = [item for part in parts for item in part.items]
-    judgments = [judgment for part in parts for judgment in part.judgments]
-    voting = [judgment for judgment in judgments if judgment.role == "voting"]
-    return {
-        "items": len(items),
-        "responses": sum(r.text is not None for part in parts for r in part.responses),
-        "judgments": len(judgments),
-        "voting_expected": len(items) * len(data.rules.voting) * data.rules.presentations,
-        "voting_usable": sum(j.ranking is not None for j in voting),
-        "verdicts": sum(v.ranking is not None for part in parts for v in part.verdicts),
-        "calls": sum(use.calls for use in data.usage.values()),
-        "attempts": sum(use.attempts for use in data.usage.values()),
-    }
-
-
-def _failed_share(counts: Mapping[str, int]) -> float:
-    return 1 - counts["voting_usable"] / max(1, counts["voting_expected"])
-
-
-def _too_many(data: RunData, counts: Mapping[str, int]) -> bool:
-    allowed = float(data.manifest.config["limits"]["max_failed"])
-    return _failed_share(counts) > allowed + 1e-12
-
-
 def _exit_code(data: RunData, counts: Mapping[str, int], collected: Collected) -> int:
     if collected.interrupted == INTERRUPTED:
         return 130
     if collected.stopped:
         return 4
-    if collected.interrupted is not None or collected.over_usd or _too_many(data, counts):
+    if collected.interrupted is not None or collected.over_usd or too_many_failed(data, counts):
         return 3
     return 0
 
@@ -126,7 +100,7 @@ def _exit_code(data: RunData, counts: Mapping[str, int], collected: Collected) -
 def _status(data: RunData, counts: Mapping[str, int], collected: Collected) -> str:
     if counts["verdicts"] == 0:
         return "failed" if collected.interrupted is None else "partial"
-    if collected.interrupted or collected.stopped or _too_many(data, counts):
+    if collected.interrupted or collected.stopped or too_many_failed(data, counts):
         return "partial"
     return "complete"
 

@@ -104,6 +104,8 @@ def rewrite(folder: RunFolder, data: RunData, found: Findings) -> None:
     with folder.write() as writer:
         write_report(writer, found, data)
         manifest = writer.manifest()
-        kept = {n: s for n, s in manifest.files.items() if n not in layout.DERIVED}
-        seals = {**kept, **seals_of(writer.path, layout.DERIVED)}
+        # The report counts the labels, so both are sealed together.
+        anew = (*layout.DERIVED, layout.LABELS)
+        kept = {n: s for n, s in manifest.files.items() if n not in anew}
+        seals = {**kept, **seals_of(writer.path, anew)}
         writer.save(manifest.model_copy(update={"files": seals}).sealed())

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from clash.report.tables import Table
     from clash.store.folder import RunFolder
 
-JSON, MARKDOWN = "retest.json", "retest.md"
 _STABLE = 31
 _STOPS = (130, 4)
 """Exit codes after which a further rerun makes no sense: interrupted, refused."""
@@ -257,14 +256,18 @@ def _written(
     """The report beside the newest rerun, and wherever it was asked for."""
     from clash import files
     from clash.cli.documents import render_report, write_report
+    from clash.report.retest import title_of
+    from clash.store import layout
 
-    title = f"Test and retest: {Path(runs[0]).name}"
+    # Names, not paths: a folder is read elsewhere too.
+    names = [Path(run).name for run in runs]
+    title = title_of(names)
     written = []
     if to is not None:
-        written.append(write_report(to, title, found.as_json(), tables, runs))
-    for name in (JSON, MARKDOWN) if done else ():
+        written.append(write_report(to, title, found.as_json(), tables, names))
+    for name in (layout.RETEST_JSON, layout.RETEST_MD) if done else ():
         path = done[-1].folder.path / name
-        text = render_report(path.suffix, title, found.as_json(), tables, runs)
+        text = render_report(path.suffix, title, found.as_json(), tables, names)
         files.replace(path, text.encode())
         written.append(str(path))
     return written

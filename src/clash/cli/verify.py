@@ -1,35 +1,111 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from clash.cli.common import AsJson, Out, RunArgument
 
+if TYPE_CHECKING:
+    from clash.store.audit import Finding
+    from clash.store.folder import RunFolder
 
-def verify(run: RunArgument, out: Out = Path("runs"), as_json: AsJson = False) -> int:
-    """Audit a run: hashes, references, and verdicts, report and page computed anew."""
-    from rich.text import Text
+AllowUnchecked = Annotated[
+    bool,
+    typer.Option("--allow-unchecked", help="Accept a run of which something could not be checked."),
+]
+_MARKS = {
+    "ok": ("ok  ", "green"),
+    "problem": ("FAIL", "bold red"),
+    "unchecked": ("????", "bold yellow"),
+}
 
-    from clash.analysis.recheck import recheck
+
+def verify(
+    run: RunArgument,
+    out: Out = Path("runs"),
+    allow_unchecked: AllowUnchecked = False,
+    as_json: AsJson = False,
+) -> int:
+    """Audit a run: hashes, references, and judgments, verdicts, sums and report computed anew.
+
+    Exits with 5 where a check fails, and where one could not be made, unless --allow-unchecked.
+    """
     from clash.cli.common import print_json, stdout
-    from clash.collect.reread import reread
     from clash.errors import AuditFailed
-    from clash.report.html.redraw import redrawn
-    from clash.report.terminal import safe
-    from clash.store.audit import audit
     from clash.store.folder import RunFolder
 
     folder = RunFolder.find(run, out=out)
-    found = [*audit(folder), *reread(folder), *recheck(folder, redrawn)]
-    bad = [finding for finding in found if finding.problem is not None]
+    findings = all_checks(folder)
+    refusal = refused(findings, allow_unchecked=allow_unchecked)
     if as_json:
-        checks = [{"check": f.check, "problem": f.problem} for f in found]
-        print_json({"run": str(folder.path), "ok": not bad, "checks": checks})
-        return AuditFailed.exit_code if bad else 0
-    for finding in found:
-        mark, style = ("ok  ", "green") if finding.problem is None else ("FAIL", "bold red")
-        line = finding.check + (f": {finding.problem}" if finding.problem else "")
-        stdout().print(Text(mark, style=style), Text(safe(line)), soft_wrap=True)
-    if bad:
-        raise AuditFailed(f"{folder.path}: {len(bad)} of {len(found)} checks failed")
-    stdout().print(f"{folder.path} is what it says it is", style="bold green", soft_wrap=True)
+        print_json(
+            {
+                "run": str(folder.path),
+                "ok": refusal is None,
+                "unchecked": sum(f.unchecked is not None for f in findings),
+                "checks": [_as_json(f) for f in findings],
+            }
+        )
+        return AuditFailed.exit_code if refusal else 0
+    show(findings)
+    if refusal is not None:
+        raise AuditFailed(f"{folder.path}: {refusal}")
+    made = sum(f.state == "ok" for f in findings)
+    stdout().print(_passed(folder, findings, made), style="bold green", soft_wrap=True)
     return 0
+
+
+def all_checks(folder: RunFolder) -> list[Finding]:
+    """Everything that can be checked offline."""
+    from clash.analysis.recheck import recheck
+    from clash.collect.reread import reread
+    from clash.report.redraw import redraw
+    from clash.store.audit import audit
+
+    return [*audit(folder), *reread(folder), *recheck(folder, redraw)]
+
+
+def refused(findings: list[Finding], *, allow_unchecked: bool) -> str | None:
+    """Why a run does not pass; null where it does."""
+    failed = sum(f.state == "problem" for f in findings)
+    if failed:
+        return f"{failed} of {len(findings)} checks failed"
+    gaps = sum(f.unchecked is not None for f in findings)
+    if gaps and not allow_unchecked:
+        return (
+            f"{gaps} of {len(findings)} checks could not be made in full"
+            "\n  mend: read what is marked ????; --allow-unchecked accepts it"
+        )
+    return None
+
+
+def show(findings: list[Finding]) -> None:
+    """A line for each check."""
+    from rich.text import Text
+
+    from clash.cli.common import stdout
+    from clash.report.terminal import safe
+
+    for finding in findings:
+        mark, style = _MARKS[finding.state]
+        reason = finding.problem or finding.unchecked
+        line = finding.check + (f": {reason}" if reason else "")
+        stdout().print(Text(mark, style=style), Text(safe(line)), soft_wrap=True)
+
+
+def _passed(folder: RunFolder, findings: list[Finding], made: int) -> str:
+    if made == len(findings):
+        return f"{folder.path}: verified, all {made} checks passed"
+    return f"{folder.path}: {made} of {len(findings)} checks passed, the rest is unchecked"
+
+
+def _as_json(finding: Finding) -> dict[str, str | None]:
+    return {
+        "check": finding.check,
+        "state": finding.state,
+        "reason": finding.problem or finding.unchecked,
+        "problem": finding.problem,
+        "unchecked": finding.unchecked,
+    }

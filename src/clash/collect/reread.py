@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from clash.collect.parsing import parse
-from clash.store.audit import BROKEN, Finding
+from clash.store.audit import BROKEN, broken, finding
+from clash.store.manifest import other_versions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from clash.records import Blinding, Criteria, Judgment
+    from clash.store.audit import Finding
     from clash.store.folder import RunFolder
 
 CHECK = "judgments follow from the answers"
@@ -19,11 +21,10 @@ CHECK = "judgments follow from the answers"
 def reread(folder: RunFolder) -> list[Finding]:
     """Parse every judge's answer anew and compare with the judgment that was written."""
     try:
-        problems = list(_differing(folder))
+        unless = other_versions(folder.manifest())
     except BROKEN as error:
-        problems = [f"cannot be read anew: {str(error).partition(chr(10))[0]}"]
-    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-    return [Finding(CHECK, problems[0] + more if problems else None)]
+        return [broken(CHECK, error)]
+    return [finding(CHECK, _differing(folder), unless=unless)]
 
 
 def _differing(folder: RunFolder) -> Iterator[str]:

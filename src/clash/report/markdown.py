@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from clash.report.tables import tables
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from clash.analysis.findings import Findings
     from clash.records import Verdict
@@ -29,6 +29,12 @@ def document(found: Findings, verdicts: list[Verdict]) -> str:
         _how(found),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def comparison(title: str, tables: Sequence[Table], runs: Sequence[str]) -> str:
+    """A report over several runs."""
+    named = "runs: " + ", ".join(map(inline, runs))
+    return "\n\n".join([f"# {inline(title)}", named, *map(table, tables)]) + "\n"
 
 
 def table(made: Table) -> str:

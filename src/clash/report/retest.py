@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 _SHOWN = 20
 
 
+def title_of(runs: Sequence[str]) -> str:
+    """The heading of a report over these runs."""
+    return f"Test and retest: {runs[0]}"
+
+
 def tables(found: Retest) -> list[Table]:
     """Everything worth a table, in the order of interest; empty ones are left out."""
     made = [

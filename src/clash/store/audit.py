@@ -6,67 +6,128 @@ Recomputing verdicts and report is for ``analysis``; ``clash verify`` does both.
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from clash import files
 from clash.errors import ClashError, RunFolderError
 from clash.store import layout
-from clash.store.manifest import digest, seal_file, written
+from clash.store.manifest import digest, seal_file, sha256_json, sha256_text, written
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
 
     from clash.store.folder import RunFolder
+    from clash.store.manifest import FileSeal
 
-BROKEN = (ClashError, LookupError, TypeError, ValueError, ArithmeticError)
+BROKEN = (ClashError, LookupError, TypeError, ValueError, ArithmeticError, AttributeError)
 """What computing from a folder may raise once someone has changed it: it then is not what it was."""
 
 _WITHHELD = "not published"
+_UNSEALED_LABELS = "labels.jsonl has lines that are not sealed: `clash seal` takes them in"
+State = Literal["ok", "problem", "unchecked"]
+
+
+@dataclass(frozen=True)
+class Gap:
+    """What a check could not compare, and why."""
+
+    reason: str
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was checked.
+    """The outcome of one check.
 
     Attributes:
         problem: what is wrong; null where nothing is.
+        unchecked: what could not be compared, and why; null where everything was.
     """
 
     check: str
     problem: str | None = None
+    unchecked: str | None = None
+
+    @property
+    def state(self) -> State:
+        """A problem outweighs what could not be checked."""
+        if self.problem is not None:
+            return "problem"
+        return "ok" if self.unchecked is None else "unchecked"
+
+
+def finding(check: str, results: Iterable[str | Gap], *, unless: str | None = None) -> Finding:
+    """The outcome of a check, from everything that it found.
+
+    Args:
+        check: what holds where nothing was found.
+        results: problems, and what could not be compared; an error while computing them is one.
+        unless: why a difference need not be a change by hand; problems are then gaps.
+    """
+    problems, gaps = _Tally(), _Tally()
+    try:
+        for result in results:
+            if isinstance(result, Gap):
+                gaps.add(result.reason)
+            elif unless is None:
+                problems.add(result)
+            else:
+                gaps.add(f"{result} ({unless})")
+    except BROKEN as error:
+        problems.add(_message(error))
+    return Finding(check, problems.text, gaps.text)
+
+
+def broken(check: str, error: Exception) -> Finding:
+    """A check that an error cut short before it could begin."""
+    return Finding(check, _message(error))
+
+
+@dataclass
+class _Tally:
+    """The first of many messages and their number: a spoilt run may have millions."""
+
+    first: str | None = None
+    count: int = 0
+
+    def add(self, message: str) -> None:
+        self.first = self.first or message
+        self.count += 1
+
+    @property
+    def text(self) -> str | None:
+        return f"{self.first} (and {self.count - 1} more)" if self.count > 1 else self.first
+
+
+def _message(error: Exception) -> str:
+    if isinstance(error, ClashError):
+        return str(error).partition("\n")[0]
+    return f"cannot be computed: {type(error).__name__}: {str(error).partition(chr(10))[0]}"
 
 
 def audit(folder: RunFolder) -> list[Finding]:
     """Every check on bytes and references; a broken file is a finding, not an error."""
-    checks: dict[str, Callable[[RunFolder], Iterator[str]]] = {
+    checks: dict[str, Callable[[RunFolder], Iterator[str | Gap]]] = {
         "manifest is sealed": _seal,
         "files have the sealed hashes": _hashes,
+        "the folder holds nothing else": _entries,
+        "the manifest agrees with its own hashes": _manifest_hashes,
         "every line is a record": _lines,
         "records refer to each other": _references,
         "each presentation is a permutation": _blinding,
         "answered calls are unique": _calls,
         "rows of batches are accounted for": _batches,
     }
-    return [_run(name, check, folder) for name, check in checks.items()]
+    return [finding(name, check(folder)) for name, check in checks.items()]
 
 
-def _run(name: str, check: Callable[[RunFolder], Iterator[str]], folder: RunFolder) -> Finding:
-    try:
-        problems = list(check(folder))
-    except RunFolderError as error:
-        problems = [str(error).partition("\n")[0]]
-    if not problems:
-        return Finding(name)
-    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-    return Finding(name, problems[0] + more)
-
-
-def _seal(folder: RunFolder) -> Iterator[str]:
+def _seal(folder: RunFolder) -> Iterator[str | Gap]:
     manifest = folder.manifest()
     if manifest.seal is None:
-        yield f"the run has not ended ({manifest.status}), so nothing is sealed"
+        yield Gap(f"the run has not ended ({manifest.status}), so nothing is sealed")
         return
     data = files.read(folder.path / layout.MANIFEST)
     raw = json.loads(data)
@@ -76,25 +137,73 @@ def _seal(folder: RunFolder) -> Iterator[str]:
         yield "manifest.json was rewritten after it was sealed"
 
 
-def _hashes(folder: RunFolder) -> Iterator[str]:
-    seals = folder.manifest().files
-    for name, sealed in seals.items():
+def _hashes(folder: RunFolder) -> Iterator[str | Gap]:
+    manifest = folder.manifest()
+    if manifest.seal is None:
+        yield Gap("the run has not ended, so no file has a sealed hash")
+        return
+    for name, sealed in manifest.files.items():
         path = folder.path / name
+        if name not in layout.SEALED:
+            yield f"{name!r} is sealed, and is no file of a run"
+            continue
         if not files.is_file(path):
             yield f"{name} is missing"
             continue
-        found = seal_file(path)
-        if found != sealed:
-            lines = (
-                ""
-                if found.lines == sealed.lines
-                else f", {sealed.lines} lines sealed, {found.lines} found"
-            )
-            yield f"{name} was changed after it was sealed{lines}"
-    known = {*seals, layout.MANIFEST, layout.LABELS, layout.LOCK}
-    for name in (*layout.COLLECTED, *layout.AT_TIMES, *layout.DERIVED):
-        if seals and name not in known and files.is_file(folder.path / name):
+        current = seal_file(path)
+        if current == sealed:
+            continue
+        if name == layout.LABELS and current.lines > sealed.lines:
+            yield from _labels_since(path, sealed)
+            continue
+        lines = (
+            ""
+            if current.lines == sealed.lines
+            else f", {sealed.lines} lines sealed, {current.lines} found"
+        )
+        yield f"{name} was changed after it was sealed{lines}"
+    for name in layout.SEALED:
+        if name in manifest.files or not files.is_file(folder.path / name):
+            continue
+        if name == layout.LABELS:
+            yield Gap(_UNSEALED_LABELS)
+        elif name == layout.PUBLISHED:  # no clash before 0.2 sealed it
+            yield Gap(f"{name} is not sealed")
+        else:
             yield f"{name} was added after the run was sealed"
+
+
+def _labels_since(path: Path, sealed: FileSeal) -> Iterator[str | Gap]:
+    """People may decide after a run has ended: what was sealed must be there, more may follow."""
+    if seal_file(path, lines=sealed.lines) != sealed:
+        yield f"{path.name} was changed after it was sealed"
+        return
+    yield Gap(_UNSEALED_LABELS)
+
+
+def _entries(folder: RunFolder) -> Iterator[str]:
+    """Whatever clash did not write; by ``lstat``, so that no link is followed."""
+    for entry in sorted(os.scandir(folder.path), key=lambda entry: entry.name):
+        if entry.is_symlink():
+            yield f"{entry.name!r} is a link"
+        elif not entry.is_file(follow_symlinks=False):
+            yield f"{entry.name!r} is no regular file"
+        elif entry.name not in layout.ENTRIES:
+            yield f"{entry.name!r} is no file of a run"
+
+
+def _manifest_hashes(folder: RunFolder) -> Iterator[str | Gap]:
+    """The parts of a manifest that are hashed one by one, before the first call is made."""
+    manifest = folder.manifest()
+    for part in ("config", "panel", "templates"):
+        hashed = manifest.hashes.get(part)
+        if hashed is None:
+            yield Gap(f"manifest.json has no hash of its {part}")
+        elif sha256_json(getattr(manifest, part)) != hashed:
+            yield f"{part} of manifest.json has another hash than the run began with"
+    for name, text in manifest.templates.items():
+        if sha256_text(text) != manifest.hashes.get(f"template {name}"):
+            yield f"the template {name} of manifest.json has another hash than the run began with"
 
 
 def _lines(folder: RunFolder) -> Iterator[str]:
@@ -117,6 +226,9 @@ def _references(folder: RunFolder) -> Iterator[str]:
             yield f"a response is of the unknown item {response.item_id!r}"
         if response.call_id is not None and response.call_id not in calls:
             yield f"a response of {response.item_id!r} comes from a call that is not there"
+    for label in folder.labels():
+        if label.item_id not in items:
+            yield f"a label is of the unknown item {label.item_id!r}"
     for judgment in folder.judgments():
         if judgment.item_id not in items:
             yield f"a judgment is of the unknown item {judgment.item_id!r}"

@@ -222,8 +222,7 @@ class RunWriter(RunFolder):
     def seal(self, manifest: Manifest, **update: object) -> Manifest:
         """Write the manifest with the hash and line count of every file."""
         self.sync()
-        names = (*layout.COLLECTED, *layout.AT_TIMES, *layout.DERIVED)
-        seals = seals_of(self.path, names)
+        seals = seals_of(self.path, layout.SEALED)
         sealed = manifest.model_copy(update={**update, "files": seals}).sealed()
         self.save(sealed)
         return sealed

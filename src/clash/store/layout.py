@@ -34,6 +34,11 @@ REPORT_MD = "report.md"
 REPORT_HTML = "report.html"
 REPORT_DATA = "report.data.html"
 """The items of a report that is too large for one page."""
+PUBLISHED = "published.jsonl"
+"""What another tool said of each item of a run that was converted from it."""
+RETEST_JSON = "retest.json"
+RETEST_MD = "retest.md"
+"""A rerun against its parent and its siblings; written after the seal, for it is of other runs too."""
 LOCK = ".lock"
 
 RECORDS: dict[str, type[Record]] = {
@@ -58,3 +63,9 @@ AT_TIMES = (POOL, BATCHES)
 
 DERIVED = (VERDICTS, REPORT_JSON, REPORT_MD, REPORT_HTML, REPORT_DATA)
 """Recomputed from the collected files and the labels at any time."""
+
+SEALED = (*COLLECTED, *AT_TIMES, *DERIVED, LABELS, PUBLISHED)
+"""What a seal covers, where it is there; labels may still grow after it."""
+
+ENTRIES = frozenset({*RECORDS, *DERIVED, MANIFEST, PUBLISHED, RETEST_JSON, RETEST_MD, LOCK})
+"""Every name that clash gives to an entry of a run folder; anything else is not of the run."""

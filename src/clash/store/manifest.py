@@ -7,6 +7,7 @@ import json
 import platform
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,8 @@ _DISTRIBUTIONS = (
     "openai",
     "scipy",
 )
+_DECIDING = ("clash", "numpy", "scipy")
+"""What the numbers and the wording of a report depend on."""
 
 
 class FileSeal(BaseModel):
@@ -131,14 +134,33 @@ def sha256_json(value: Any) -> str:  # noqa: ANN401 - any JSON value
     return sha256_text(json.dumps(value, sort_keys=True, ensure_ascii=False, default=str))
 
 
-def seal_file(path: Path) -> FileSeal:
-    """Hash and line count of a file."""
-    digest, lines = hashlib.sha256(), 0
+def seal_file(path: Path, lines: int | None = None) -> FileSeal:
+    """Hash and line count of a file, or of its first ``lines``."""
+    digest, count = hashlib.sha256(), 0
+    if lines is not None:
+        for line in islice(files.lines(path), lines):
+            digest.update(line)
+            count += line.endswith(b"\n")
+        return FileSeal(sha256=digest.hexdigest(), lines=count)
     with files.open_to_read(path) as file:
         while block := file.read(1 << 20):
             digest.update(block)
-            lines += block.count(b"\n")
-    return FileSeal(sha256=digest.hexdigest(), lines=lines)
+            count += block.count(b"\n")
+    return FileSeal(sha256=digest.hexdigest(), lines=count)
+
+
+def other_versions(manifest: Manifest) -> str | None:
+    """What the run was computed with where it is not what is installed here; null where it is.
+
+    A fit may round its last digit otherwise, and another clash may word or draw a report otherwise.
+    """
+    here = versions()
+    differing = [
+        f"{name} {manifest.versions.get(name, 'unknown')}, here {here.get(name, 'missing')}"
+        for name in _DECIDING
+        if manifest.versions.get(name) != here.get(name)
+    ]
+    return f"computed by {'; '.join(differing)}" if differing else None
 
 
 def seals_of(folder: Path, names: Iterable[str]) -> dict[str, FileSeal]:

@@ -1,0 +1,35 @@
+"""The counts of a manifest, which follow from its records."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from clash.analysis.rundata import RunData
+
+
+def count_records(data: RunData) -> dict[str, int]:
+    """How many of each there are in the whole run, control items included."""
+    parts = [data] if data.controls is None else [data, data.controls]
+    items = [item for part in parts for item in part.items]
+    judgments = [judgment for part in parts for judgment in part.judgments]
+    voting = [judgment for judgment in judgments if judgment.role == "voting"]
+    return {
+        "items": len(items),
+        "responses": sum(r.text is not None for part in parts for r in part.responses),
+        "judgments": len(judgments),
+        "voting_expected": len(items) * len(data.rules.voting) * data.rules.presentations,
+        "voting_usable": sum(j.ranking is not None for j in voting),
+        "verdicts": sum(v.ranking is not None for part in parts for v in part.verdicts),
+        "calls": sum(use.calls for use in data.usage.values()),
+        "attempts": sum(use.attempts for use in data.usage.values()),
+    }
+
+
+def too_many_failed(data: RunData, counts: Mapping[str, int]) -> bool:
+    """Whether more voting judgments are missing than the run allows."""
+    allowed = float(data.manifest.config["limits"]["max_failed"])
+    missing = 1 - counts["voting_usable"] / max(1, counts["voting_expected"])
+    return missing > allowed + 1e-12

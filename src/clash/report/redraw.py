@@ -1,0 +1,135 @@
+"""Whether the pages of a run are those that its records make: drawn anew and compared."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import zlib
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+import clash
+from clash import files
+from clash.analysis.recheck import no_report
+from clash.analysis.retest import retest
+from clash.analysis.rundata import RunData
+from clash.errors import RunFolderError
+from clash.report import markdown
+from clash.report.html.more import RETEST
+from clash.report.html.page import document, key
+from clash.report.retest import tables, title_of
+from clash.store import layout
+from clash.store.audit import BROKEN, Gap, finding
+from clash.store.folder import RunFolder
+from clash.store.manifest import other_versions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from clash.analysis.findings import Findings
+    from clash.store.audit import Finding
+
+_LARGEST = 1 << 29
+"""Bytes of a page: far more than a browser opens."""
+_BLOCK = re.compile(r'(<script type="text/plain" id="[\w-]+">)([A-Za-z0-9+/=]+)(</script>)')
+_DIRECTIONS = re.compile(r'(<script type="text/plain" id="beside">|data-key=")[^<"]*')
+_RETEST = re.compile(
+    rf'<a href="#{key(RETEST)}">[^<]*</a>\n|<section id="{key(RETEST)}".*?</section>\n', re.DOTALL
+)
+
+
+def redraw(folder: RunFolder, data: RunData, findings: Findings) -> Iterator[Finding]:
+    """Compare ``report.md`` and ``report.html`` with what follows from the records.
+
+    Another version of clash, or of what fits its models, may draw them otherwise: a difference is
+    then named as one that could not be checked.
+    """
+    unless = other_versions(data.manifest)
+    yield finding("report.md shows the report", _text(folder, data, findings), unless=unless)
+    yield finding("report.html shows the report", _pages(folder, data, findings), unless=unless)
+    if any(files.is_file(folder.path / name) for name in (layout.RETEST_JSON, layout.RETEST_MD)):
+        yield finding("the retest report follows from its runs", _retest(folder, data))
+
+
+def _text(folder: RunFolder, data: RunData, findings: Findings) -> Iterator[str | Gap]:
+    drawn = markdown.document(findings, list(data.verdicts))
+    yield from _differing(folder, data, layout.REPORT_MD, drawn)
+
+
+def _pages(folder: RunFolder, data: RunData, findings: Findings) -> Iterator[str | Gap]:
+    """Blocks are compared unpacked, for another build of zlib packs otherwise."""
+    drawn = document(findings, data, folder.path)
+    yield from _differing(folder, data, layout.REPORT_HTML, drawn.page)
+    beside = folder.path / layout.REPORT_DATA
+    if drawn.data is not None:
+        yield from _differing(folder, data, layout.REPORT_DATA, drawn.data)
+    elif files.is_file(beside):
+        yield f"{beside.name} is of another report: this one has all items in its page"
+
+
+def _retest(folder: RunFolder, data: RunData) -> Iterator[Gap]:
+    """Everything about it is a gap: it follows from other folders, which may have grown since."""
+    try:
+        record = json.loads(files.read(folder.path / layout.RETEST_JSON))
+        runs = [str(line["run"]) for line in record["runs"]]
+        follows = retest([_beside(folder, data, run) for run in runs])
+        text = files.read(folder.path / layout.RETEST_MD).decode()
+    except (*BROKEN, OSError) as error:
+        yield Gap(f"cannot be computed anew: {str(error).partition(chr(10))[0]}")
+        return
+    whole = {"clash": clash.__version__, **follows.as_json()}
+    if record != json.loads(json.dumps(whole)):
+        yield Gap(f"{layout.RETEST_JSON} is not what its runs give now")
+    if text != markdown.comparison(title_of(runs), tables(follows), runs):
+        yield Gap(f"{layout.RETEST_MD} is not what its runs give now")
+
+
+def _beside(folder: RunFolder, data: RunData, name: str) -> RunData:
+    if name == folder.path.name:
+        return data
+    if name in ("", "..") or name != PurePath(name).name:
+        raise RunFolderError(f"{name!r} is no name of a run")
+    return RunData.load(RunFolder(folder.path.parent / name))
+
+
+def _differing(folder: RunFolder, data: RunData, name: str, drawn: str) -> Iterator[str | Gap]:
+    path = folder.path / name
+    if not files.is_file(path):
+        yield from no_report(data, name)
+        return
+    text = files.read(path, most=_LARGEST).decode(errors="replace")
+    if text == drawn:
+        return
+    problem = _first_difference(name, _unpacked(text), _unpacked(drawn))
+    if problem is None:
+        return
+    if data.manifest.parent is not None:
+        # What a rerun says of its parent follows from another folder, whose labels may have grown.
+        problem = _first_difference(name, _alone(text), _alone(drawn))
+    parent = data.manifest.parent
+    yield problem or Gap(f"the comparison with {parent} in {name} is not what that run gives now")
+
+
+def _first_difference(name: str, written: str, follows: str) -> str | None:
+    lines = written.splitlines(), follows.splitlines()
+    for number, (line, drawn) in enumerate(zip(*lines, strict=False), start=1):
+        if line != drawn:
+            return f"{name}:{number} is not what the records make of it"
+    return None if len(lines[0]) == len(lines[1]) else f"{name} has lines of its own"
+
+
+def _alone(page: str) -> str:
+    return _unpacked(_RETEST.sub("", page))
+
+
+def _unpacked(page: str) -> str:
+    return _BLOCK.sub(_unpack, _DIRECTIONS.sub(r"\1", page))
+
+
+def _unpack(block: re.Match[str]) -> str:
+    try:
+        text = zlib.decompress(base64.b64decode(block[2])).decode(errors="replace")
+    except (ValueError, zlib.error):
+        return block[0]  # nothing that we packed: it differs as it is
+    return block[1] + text + block[3]
