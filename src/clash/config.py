@@ -9,9 +9,18 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    field_validator,
+    model_validator,
+)
 
 from clash.records import Criterion, Role, Turn
+from clash.trust import Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,7 +70,31 @@ class TokenPrice(Strict):
     output: float = Field(ge=0)
 
 
-class ModelRef(Strict):
+class Sourced(Strict):
+    """A part of a file that remembers whose file it was, and that no file can say this of itself.
+
+    What was made without a word on its source is as suspect as a stranger's run folder.
+    """
+
+    _source: Source = PrivateAttr(default="run")
+
+    def model_post_init(self, context: Any, /) -> None:  # noqa: ANN401 - as pydantic passes it
+        """Take the source from the validation context, which reaches every part of a file."""
+        self._source = (context or {}).get("source", "run")
+
+    @property
+    def source(self) -> Source:
+        """Who chose what stands here."""
+        return self._source
+
+    def chosen_by(self, source: Source) -> Self:
+        """The same, of another source."""
+        copy = self.model_copy()
+        copy._source = source  # noqa: SLF001 - its own class
+        return copy
+
+
+class ModelRef(Sourced):
     """A model somewhere: ``provider/model`` and how to reach and call it.
 
     Attributes:
@@ -202,7 +235,7 @@ class Panel(Strict):
         return sum(judge.weight for judge in self.voting)
 
 
-class CriteriaConfig(Strict):
+class CriteriaConfig(Sourced):
     """Where the criteria come from: a model, the file, or nowhere."""
 
     mode: Literal["dynamic", "fixed", "none"] = "dynamic"
@@ -225,13 +258,14 @@ class CriteriaConfig(Strict):
         """The model that writes them, where the file names one."""
         if self.model is None:
             return None
-        return ModelRef(
+        ref = ModelRef(
             model=self.model,
             base_url=self.base_url,
             api_key_env=self.api_key_env,
             options=self.options,
             price=self.price,
         )
+        return ref.chosen_by(self.source)
 
 
 class BlindingConfig(Strict):

@@ -157,8 +157,14 @@ def read_jsonl(path: Path) -> Iterator[Document]:
         yield Document(path, value, {(): number})
 
 
-def validate(model: type[M], document: Document, *, error: type[InputError] = ConfigError) -> M:
-    """``document`` as a ``model``.
+def validate(
+    model: type[M],
+    document: Document,
+    *,
+    error: type[InputError] = ConfigError,
+    context: Mapping[str, str] | None = None,
+) -> M:
+    """``document`` as a ``model``; ``context`` reaches the validators of every part of it.
 
     Raises:
         InputError: the first thing that is wrong, with file, line, field and what was expected.
@@ -166,7 +172,7 @@ def validate(model: type[M], document: Document, *, error: type[InputError] = Co
     from pydantic import ValidationError
 
     try:
-        return model.model_validate(document.value)
+        return model.model_validate(document.value, context=context)
     except ValidationError as invalid:
         raise _explain(invalid, document, error) from None
 

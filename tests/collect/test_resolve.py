@@ -60,7 +60,7 @@ def test_paths_in_a_file_are_looked_up_beside_it_too():
     wrote("name: mine\njudges: [{model: baseline/longest}]\n", "deep/panel.yaml")
     file = wrote("prompts: prompts.yaml\npanel: panel.yaml\n", "deep/clash.yaml")
     config = read_config(file, {})
-    assert (config.prompts, config.panel) == ("deep/prompts.yaml", "deep/panel.yaml")
+    assert config.prompts == "deep/prompts.yaml"
     assert resolve(config, {}).panel.name == "mine"
 
 

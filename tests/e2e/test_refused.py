@@ -151,7 +151,8 @@ def test_a_candidate_with_a_wrong_key_is_completed_once_it_has_the_right_one(lab
     model = {"id": "ada", "model": "openrouter/vendor/ada", "api_key_env": "MINE", "price": PRICE}
     lab.write("clash.yaml", {"candidates": [model], "observers": [], "criteria": {"mode": "none"}})
     words = ("prompts.yaml", "--panel", "panel.yaml")
-    run = lab.judged(*words, code=4, MINE="sk-or-v1-wrong0wrong0wrong0")
+    trusted = ("--trust-host", f"http://127.0.0.1:{lab.server.port}")
+    run = lab.judged(*words, *trusted, code=4, MINE="sk-or-v1-wrong0wrong0wrong0")
     assert run.manifest["status"] == "failed"
     assert {r["error"].partition(":")[0] for r in run.lines("responses") if r["error"]} == {"auth"}
     assert run.lines("blinding") == run.lines("judgments") == []

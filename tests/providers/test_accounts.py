@@ -11,6 +11,7 @@ from clash.config import Limits, ModelRef
 from clash.errors import ConfigError
 from clash.providers import has_key, key_variable, open_provider
 from clash.providers.accounts import account, base_url
+from clash.trust import Environ
 
 DEFAULTS = {
     "openai/m": ("OPENAI_API_KEY", "https://api.openai.com/v1"),
@@ -62,13 +63,14 @@ def test_some_need_no_key(model):
 
 
 def test_a_server_of_ones_own_never_gets_openais_key():
-    ref = ModelRef(model="compatible/m", base_url="http://localhost:1/v1")
+    ref = ModelRef(model="compatible/m", base_url="http://localhost:1/v1").chosen_by("file")
     assert account(ref, {"OPENAI_API_KEY": "sk-not-for-you"}).key == ""
     assert account(ref, {"COMPATIBLE_API_KEY": "k"}).key == "k"
 
 
 def test_the_address_comes_from_the_file_then_the_environment_then_the_vendor():
     environ = {"OPENAI_BASE_URL": "https://env.example/v1", "OPENAI_API_KEY": "k"}
+    environ = Environ(environ, hosts=["file.example"])
     chosen = account(ModelRef(model="openai/m", base_url="https://file.example/v1/"), environ)
     given = account(ModelRef(model="openai/m"), environ)
     assert (chosen.base_url, chosen.chosen) == ("https://file.example/v1", True)
@@ -99,7 +101,7 @@ def test_a_missing_key_names_both_of_googles_variables():
 
 
 def test_models_at_one_account_share_its_name_and_others_do_not():
-    environ = {"OPENAI_API_KEY": "k", "OTHER": "o"}
+    environ = Environ({"OPENAI_API_KEY": "k", "OTHER": "o"}, hosts=["http://h", "api.openai.com"])
     one = account(ModelRef(model="openai/a"), environ).name
     assert one == account(ModelRef(model="openai/b"), environ).name
     assert one != account(ModelRef(model="openai/a", api_key_env="OTHER"), environ).name
@@ -116,8 +118,9 @@ def test_a_proxy_that_clash_does_not_speak_is_refused(monkeypatch):
     monkeypatch.setenv("ALL_PROXY", "socks5://127.0.0.1:1080")
     for model in ("compatible/m", "openai/m"):
         ref = ModelRef(model=model, base_url="http://model.invalid/v1")
+        environ = Environ({"OPENAI_API_KEY": "k"}, hosts=["http://model.invalid"])
         with pytest.raises(ConfigError, match="socks5"):
-            open_provider(ref, environ={"OPENAI_API_KEY": "k"}, limits=Limits())
+            open_provider(ref, environ=environ, limits=Limits())
 
 
 SDKS = ("openai", "anthropic", "google.genai", "aiohttp", "httpx2", "genai_prices")
@@ -137,9 +140,11 @@ def test_an_sdk_is_imported_by_the_model_that_needs_it_and_by_no_other(model, im
 import sys
 from clash.config import Limits, ModelRef
 from clash.providers import open_provider
+from clash.trust import Environ
 if {model!r}:
     ref = ModelRef(model={model!r}, base_url={"http://h/v1" if model != "baseline/longest" else None!r})
-    open_provider(ref, environ={{"OPENAI_API_KEY": "k"}}, limits=Limits())
+    environ = Environ({{"OPENAI_API_KEY": "k"}}, hosts=["http://h"])
+    open_provider(ref, environ=environ, limits=Limits())
 print(*[name for name in {SDKS!r} if name in sys.modules])
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -11,6 +11,7 @@ from clash.config import Limits
 from clash.errors import ProviderError
 from clash.providers.base import Reply
 from clash.records import Turn
+from clash.trust import Environ
 from wire import Fault, faults
 from wire.asking import PROVIDERS, SCHEMA, Asker
 
@@ -243,7 +244,8 @@ class _At:
         keys = {f"{name}_API_KEY": "sk-some-key-or-other" for name in
                 ("OPENAI", "ANTHROPIC", "GOOGLE", "OPENROUTER")}  # fmt: skip
         names = ("OPENAI", "ANTHROPIC", "GOOGLE_GEMINI", "OPENROUTER", "COMPATIBLE")
-        return keys | {f"{name}_BASE_URL": self.address for name in names}
+        addresses = {f"{name}_BASE_URL": self.address for name in names}
+        return Environ(keys | addresses, hosts=[self.address])
 
 
 @pytest.mark.parametrize("provider", ALL)
@@ -280,7 +282,8 @@ class _Moved:
         return getattr(self.server, name)
 
     def environ(self):
-        return {k: self.new if v == self.old else v for k, v in self.server.environ().items()}
+        moved = {k: self.new if v == self.old else v for k, v in self.server.environ().items()}
+        return Environ(moved, hosts=[self.new])
 
 
 @pytest.mark.parametrize("provider", ALL)

@@ -158,7 +158,7 @@ def test_the_process_environment_adds_nothing_at_a_chosen_address(asker, provide
         model=f"{model.vendor}/{model.model}",
         base_url=model.server.base_url(model.vendor),
         api_key_env="MY_KEY",
-    )
+    ).chosen_by("file")
     environ = {**AMBIENT, "MY_KEY": model.server.keys[model.vendor]}
 
     async def main():
@@ -191,7 +191,8 @@ def test_at_the_vendors_own_address_the_given_environment_counts_and_no_other(as
 def test_gateways_of_older_make_find_anthropics_key_where_they_look(asker, server):
     model = asker("anthropic")
     key = server.keys["anthropic"]
-    ref = ModelRef(model=f"anthropic/{model.model}", base_url=server.base_url("anthropic"))
+    address = server.base_url("anthropic")
+    ref = ModelRef(model=f"anthropic/{model.model}", base_url=address).chosen_by("file")
 
     async def main():
         opened = open_provider(ref, environ={"ANTHROPIC_API_KEY": key}, limits=Limits())

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clash.cli import beginning
+from clash.cli import beginning, keys
 from clash.cli.beginning import Origin, Prepared
 from clash.collect.load import Prompts
 from clash.collect.plan import observing
@@ -99,6 +99,7 @@ def again(
         InputError: there is nothing to judge again, or nothing to generate again.
     """
     manifest = parent.manifest()
+    keys.recall(manifest, environ)
     seed = manifest.seeds.get("seed", 0)
     config = _config(manifest, derived_seed(seed, number), panel, limits or {})
     responses = tuple(parent.responses())
@@ -130,7 +131,7 @@ def _config(manifest: Manifest, seed: int, panel: str | None, limits: Mapping[st
     # A run of another tool knows of its candidates only what they are called.
     told["candidates"] = [about for about in told.get("candidates", []) if "model" in about]
     config = Config.model_validate({**told, "seed": seed, "repeat": 1})
-    seated = read_panel(panel) if panel is not None else config.panel
+    seated = read_panel(panel, "file") if panel is not None else config.panel
     if not isinstance(seated, Panel):
         raise ConfigError(
             f"{manifest.run} names no panel that clash can call",

@@ -31,6 +31,7 @@ from clash.cli import (
     review,
     runs,
     simulate,
+    trust,
     validate,
     verify,
 )
@@ -69,6 +70,7 @@ _START, _RUNS, _STATISTICS = "Start", "Runs", "Statistics"
 app.command("demo", rich_help_panel=_START)(demo.demo)
 app.command("init", rich_help_panel=_START)(init.init)
 app.command("doctor", rich_help_panel=_START)(doctor.doctor)
+app.command("trust", rich_help_panel=_START)(trust.trust)
 app.command("eval", rich_help_panel=_RUNS)(evaluate.evaluate)
 app.command("validate", rich_help_panel=_RUNS)(validate.validate)
 app.command("rerun", rich_help_panel=_RUNS)(rerun.rerun)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clash.cli import estimate
+from clash.cli import estimate, keys
 from clash.cli.common import say
 from clash.collect.load import Prompts, load
 from clash.collect.plan import Plan, plan
@@ -15,7 +15,6 @@ from clash.collect.templates import Templates
 from clash.config import Config, Panel
 from clash.datasets.controls import control_items, draw, read_controls
 from clash.errors import ConfigError, RunFolderError
-from clash.providers import require
 from clash.providers.prices import known
 from clash.store import layout
 from clash.store.folder import RunFolder, RunWriter, new_run_id
@@ -152,6 +151,7 @@ def _reused(config: Config) -> dict[str, Criteria]:
 
 def begin(
     prepared: Prepared,
+    environ: Mapping[str, str],
     *,
     kind: Kind,
     out: Path,
@@ -204,7 +204,7 @@ def begin(
         started=now(),
         notes=[*prepared.resolved.notes, *prompts.warnings, *origin.notes, *doubts],
     )
-    writer = RunWriter.create(out, name, manifest)
+    writer = RunWriter.create(out, name, keys.sign(manifest, made.refs(), environ))
     for record in (*made.items, *made.responses, *origin.labels, *origin.pool):
         writer.append(record)
     return writer
@@ -256,7 +256,11 @@ def recorded(folder: RunFolder) -> Prompts:
 
 
 def replan(
-    folder: RunFolder, environ: Mapping[str, str], limits: Mapping[str, Any] | None = None
+    folder: RunFolder,
+    environ: Mapping[str, str],
+    limits: Mapping[str, Any] | None = None,
+    *,
+    quiet: bool = True,
 ) -> Plan:
     """The plan of a run, from its folder alone; ``limits`` replaces some of its limits.
 
@@ -297,6 +301,6 @@ def replan(
         reused=_reused(config),
     )
     estimate.check_cap(sorted({r.model for r in made.refs() if not known(r)}), config.limits)
-    for ref in made.refs():
-        require(ref, environ)
+    keys.recall(manifest, environ)
+    keys.check(made.refs(), environ, quiet=quiet)
     return made

@@ -33,6 +33,15 @@ Out = Annotated[
 EnvFile = Annotated[
     Path | None, typer.Option("--env-file", help="File of NAME=value lines; .env by itself.")
 ]
+TrustHost = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--trust-host",
+        metavar="HOST",
+        help="Let keys go to this server in this command; `clash trust` confirms one for good."
+        " Repeat for several, or list them in CLASH_TRUST_HOSTS.",
+    ),
+]
 Batch = Annotated[
     bool | None,
     typer.Option(
@@ -63,6 +72,11 @@ def stderr() -> Console:
     from rich.console import Console
 
     return Console(stderr=True, highlight=False)
+
+
+def person_here() -> bool:
+    """Whether somebody can be asked."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def say(text: str, style: str = "dim") -> None:

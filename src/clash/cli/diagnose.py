@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from clash.cli.common import AsJson, EnvFile, Quiet, Seed
+from clash.cli.common import AsJson, EnvFile, Quiet, Seed, TrustHost
 from clash.cli.voting import Judges, Presentation, Subset, VotesArgument
 
 if TYPE_CHECKING:
     from clash.analysis.diagnosis import Diagnosis
     from clash.analysis.rundata import RunData
     from clash.analysis.semantic import Encoder
-    from clash.cli.known_gaps import Wanted
 
 _SEED = 42
 
@@ -81,17 +80,20 @@ def diagnose(
         Path, typer.Option("--runs", help="Folder that runs lie in, and land in.")
     ] = Path("runs"),
     env_file: EnvFile = None,
+    trust_host: TrustHost = None,
     seed: Seed = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
     """Is each judge worth its ballots: ties, agreement, biases; keep, down-weight or replace."""
-    from clash.cli.known_gaps import Wanted
+    from clash.cli.known_gaps import Wanted, judge_known_gaps
+    from clash.collect.resolve import load_environ
 
     number = _SEED if seed is None else seed
     if calibrate:
         wanted = Wanted(panel, sources, max_cost, number, dry_run, yes, quiet or as_json)
-        judged = _judged(source, runs, wanted, env_file, as_json=as_json)
+        environ = load_environ(os.environ, env_file, trust_host or ())
+        judged = judge_known_gaps(source, runs, wanted, environ, as_json=as_json)
         if judged is None:
             return
         source = judged
@@ -101,17 +103,6 @@ def diagnose(
         replications if simulate else 0, number,
     )  # fmt: skip
     _tell(found, source, plot, as_json=as_json)
-
-
-def _judged(
-    source: str, runs: Path, wanted: Wanted, env_file: Path | None, *, as_json: bool
-) -> str | None:
-    """The run of calibration pairs made from ``source``; null where none was asked for."""
-    from clash.cli.known_gaps import judge_known_gaps
-    from clash.collect.resolve import load_environ
-
-    environ = load_environ(os.environ, env_file)
-    return judge_known_gaps(source, runs, wanted, environ, as_json=as_json)
 
 
 def _diagnosis(

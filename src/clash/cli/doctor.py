@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from clash.cli.common import AsJson, ConfigFile, EnvFile
+from clash.cli.common import AsJson, ConfigFile, EnvFile, TrustHost
 
 
 def doctor(
@@ -21,6 +21,7 @@ def doctor(
     ] = False,
     config: ConfigFile = None,
     env_file: EnvFile = None,
+    trust_host: TrustHost = None,
     as_json: AsJson = False,
 ) -> None:
     """Check keys, addresses, models, prices and disk; never prints a key."""
@@ -30,7 +31,7 @@ def doctor(
     from clash.report.tables import Table
     from clash.report.terminal import show_table
 
-    environ = load_environ(os.environ, env_file)
+    environ = load_environ(os.environ, env_file, trust_host or ())
     found = list(checkup.run(config, panel, models, environ, ping=ping))
     bad = any(finding.level == "bad" for finding in found)
     if as_json:

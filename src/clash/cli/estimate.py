@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import typer
 
-from clash.cli.common import print_json, say, stdout
+from clash.cli import keys
+from clash.cli.common import person_here, print_json, say, stdout
 from clash.errors import ConfigError
 from clash.report.tables import Table, money
 from clash.report.terminal import show_table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from clash.collect.forecast import Forecast
     from clash.collect.plan import Plan
@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 ASK_ABOVE_USD = 1.0
 
 
-def tell(forecast: Forecast, plan: Plan, *, as_json: bool) -> None:
-    """Print the plan and its price: what ``--dry-run`` does."""
+def tell(forecast: Forecast, plan: Plan, environ: Mapping[str, str], *, as_json: bool) -> None:
+    """Print the plan, its price and where keys would go: what ``--dry-run`` does."""
+    refs = list(plan.refs())
     if as_json:
         print_json(
             {
@@ -32,6 +33,7 @@ def tell(forecast: Forecast, plan: Plan, *, as_json: bool) -> None:
                 "items": len(plan.items),
                 **forecast.summary(),
                 "plan": [asdict(line) for line in forecast.lines],
+                "destinations": [asdict(where) for where in keys.destinations(refs, environ)],
             }
         )
         return
@@ -59,6 +61,8 @@ def tell(forecast: Forecast, plan: Plan, *, as_json: bool) -> None:
     notes += _cut(forecast)
     title = f"{len(plan.items)} items, {forecast.calls:,} calls: {headline(forecast)}"
     show_table(stdout(), Table(title, columns, rows, frozenset({3, 4, 5, 6, 7}), notes))
+    for line in keys.lines(refs, environ):
+        stdout().print(line, soft_wrap=True, markup=False)
     stdout().print("dry run: no call was made")
 
 
@@ -101,7 +105,7 @@ def check(forecast: Forecast, plan: Plan, *, yes: bool, quiet: bool) -> None:
             style="bold yellow",
         )
     dear = forecast.worst_usd > ASK_ABOVE_USD or bool(forecast.unknown)
-    if dear and limits.max_cost is None and not yes and _person_here():
+    if dear and limits.max_cost is None and not yes and person_here():
         _ask()
 
 
@@ -127,7 +131,3 @@ def check_cap(unknown: Sequence[str], limits: Limits) -> None:
             mend="give `price: {input: …, output: …}` (dollars per million tokens) for the model,"
             " or --allow-unknown-price to leave it out of the cap",
         )
-
-
-def _person_here() -> bool:
-    return sys.stdin.isatty() and sys.stderr.isatty()

@@ -14,6 +14,7 @@ from clash.cli.common import (
     Prereg,
     Quiet,
     Seed,
+    TrustHost,
     Verbose,
 )
 
@@ -116,6 +117,7 @@ def evaluate(
     ] = 5,
     config: ConfigFile = None,
     env_file: EnvFile = None,
+    trust_host: TrustHost = None,
     seed: Seed = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -133,7 +135,7 @@ def evaluate(
     from clash.errors import ConfigError
     from clash.store.folder import RunFolder
 
-    environ = load_environ(os.environ, env_file)
+    environ = load_environ(os.environ, env_file, trust_host or ())
     overrides: dict[str, Any] = {
         "candidates": [m.strip() for m in models.split(",") if m.strip()] if models else None,
         "panel": panel,

@@ -43,21 +43,22 @@ def judge_known_gaps(
         InputError: there are no responses long enough.
         IncompleteRun: the run was interrupted or lost too many judgments.
     """
-    from clash.cli import beginning, estimate, pipeline
+    from clash.cli import beginning, estimate, keys, pipeline
     from clash.cli.common import say
     from clash.collect.forecast import price
     from clash.collect.load import load
     from clash.errors import IncompleteRun
 
-    file, config = _written(source, runs, wanted)
+    file, config = _written(source, runs, wanted, environ)
     say(f"pairs with known gaps: {file}")
     made = beginning.assemble(config, load(file), environ)
     forecast = price(made.plan)
     if wanted.dry_run:
-        estimate.tell(forecast, made.plan, as_json=as_json)
+        estimate.tell(forecast, made.plan, environ, as_json=as_json)
         return None
+    keys.check(made.plan.refs(), environ, quiet=wanted.quiet)
     estimate.check(forecast, made.plan, yes=wanted.yes, quiet=wanted.quiet)
-    with beginning.begin(made, kind="eval", out=runs, forecast=forecast) as writer:
+    with beginning.begin(made, environ, kind="eval", out=runs, forecast=forecast) as writer:
         finished = pipeline.carry_on(writer, made.plan, environ, quiet=wanted.quiet)
     if finished.exit_code not in (0, 3):
         raise IncompleteRun(
@@ -103,12 +104,14 @@ def _gaps(pairs: Sequence[CalibrationPair], kind: str) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def _written(source: str, runs: Path, wanted: Wanted) -> tuple[Path, Config]:
+def _written(
+    source: str, runs: Path, wanted: Wanted, environ: Mapping[str, str]
+) -> tuple[Path, Config]:
     """The prompts file of the pairs, and how to judge it."""
     pairs = _pairs(_prompts(source, runs), wanted.sources, wanted.seed)
     file = runs / f"known-gaps-{Path(source).stem}-{wanted.seed}.jsonl"
     _write(pairs, file)
-    return file, _only_judging(_config(source, runs, wanted), wanted)
+    return file, _only_judging(_config(source, runs, wanted, environ), wanted)
 
 
 def _pairs(prompts: Prompts, sources: int, seed: int) -> list[CalibrationPair]:
@@ -139,17 +142,22 @@ def _prompts(source: str, runs: Path) -> Prompts:
     return Prompts(folder.path, tuple(folder.items()), tuple(folder.responses()), "")
 
 
-def _config(source: str, runs: Path, wanted: Wanted) -> Config:
+def _config(source: str, runs: Path, wanted: Wanted, environ: Mapping[str, str]) -> Config:
     """Of the run, else of clash.yaml."""
+    from clash.cli import keys
     from clash.cli.voting import run_of
-    from clash.collect.resolve import read_config
+    from clash.collect.resolve import read_config, read_panel
     from clash.config import Config
 
     folder = run_of(source, runs)
     if folder is None:
         return read_config(None, {"panel": wanted.panel, "seed": wanted.seed})
-    config = Config.model_validate(folder.manifest().config)
-    return config if wanted.panel is None else config.model_copy(update={"panel": wanted.panel})
+    manifest = folder.manifest()
+    keys.recall(manifest, environ)
+    config = Config.model_validate(manifest.config)
+    if wanted.panel is None:
+        return config
+    return config.model_copy(update={"panel": read_panel(wanted.panel, "file")})
 
 
 def _only_judging(config: Config, wanted: Wanted) -> Config:

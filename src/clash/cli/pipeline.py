@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from clash.cli import ending, estimate
+from clash.cli import ending, estimate, keys
 from clash.cli.beginning import begin
 from clash.cli.common import say
 from clash.cli.ending import INTERRUPTED
@@ -17,7 +17,7 @@ from clash.collect.forecast import price
 from clash.collect.run import Collected, collect
 from clash.collect.schedule import Stop
 from clash.errors import ClashError
-from clash.providers import BATCHING, require
+from clash.providers import BATCHING
 from clash.providers.prices import OFFLINE
 
 if TYPE_CHECKING:
@@ -82,14 +82,15 @@ def judge(
     """Price the plan and run it; a dry run prints the price, and there is nothing to return."""
     forecast = price(made.plan)
     if dry_run:
-        estimate.tell(forecast, made.plan, as_json=as_json)
+        estimate.tell(forecast, made.plan, environ, as_json=as_json)
         return None
-    for ref in made.plan.refs():
-        require(ref, environ)
+    keys.check(made.plan.refs(), environ, quiet=quiet or as_json)
     for note in (*made.resolved.notes, *made.prompts.warnings, *_live(made.plan)):
         say(note, style="yellow")
     estimate.check(forecast, made.plan, yes=yes, quiet=quiet or as_json)
-    with begin(made, kind=kind, out=out, run_id=run_id, origin=origin, forecast=forecast) as writer:
+    with begin(
+        made, environ, kind=kind, out=out, run_id=run_id, origin=origin, forecast=forecast
+    ) as writer:
         return carry_on(writer, made.plan, environ, quiet=quiet or as_json)
 
 

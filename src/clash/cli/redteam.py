@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from clash.cli.common import AsJson, ConfigFile, EnvFile, Out, Quiet, Seed, Verbose
+from clash.cli.common import AsJson, ConfigFile, EnvFile, Out, Quiet, Seed, TrustHost, Verbose
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from clash.analysis.redteam import Redteam
     from clash.collect.load import Prompts
     from clash.store.folder import RunFolder
@@ -65,6 +67,7 @@ def redteam(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before spending.")] = False,
     config: ConfigFile = None,
     env_file: EnvFile = None,
+    trust_host: TrustHost = None,
     seed: Seed = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -75,6 +78,7 @@ def redteam(
     Control items have a right and a plainly worse response. Each is judged clean, and with an
     injection in the worse one: `clash redteam supreme-court --dry-run`
     """
+    from clash.collect.resolve import load_environ
     from clash.errors import RunFolderError
     from clash.store.folder import RunFolder
 
@@ -84,6 +88,7 @@ def redteam(
         folder = None
     code = 0
     if folder is None:
+        environ = load_environ(os.environ, env_file, trust_host or ())
         overrides: dict[str, Any] = {
             "panel": target,
             "limits.max_cost": max_cost,
@@ -93,7 +98,7 @@ def redteam(
         folder, code = _judge(
             overrides,
             config,
-            env_file,
+            environ,
             _control_prompts(attacks, n, repeats, seed),
             run_id=run_id,
             dry_run=dry_run,
@@ -128,7 +133,7 @@ def _control_prompts(attacks: Path | None, n: int, repeats: int, seed: int | Non
 def _judge(
     overrides: dict[str, Any],
     config: Path | None,
-    env_file: Path | None,
+    environ: Mapping[str, str],
     prompts: Prompts,
     *,
     run_id: str | None,
@@ -139,9 +144,8 @@ def _judge(
 ) -> tuple[RunFolder | None, int]:
     """Judge the control items; no folder for a dry run."""
     from clash.cli import beginning, pipeline
-    from clash.collect.resolve import load_environ, read_config
+    from clash.collect.resolve import read_config
 
-    environ = load_environ(os.environ, env_file)
     resolved = pipeline.injected_only(read_config(config, overrides))
     prepared = beginning.assemble(resolved, prompts, environ)
     finished = pipeline.judge(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from clash.cli.common import AsJson, Batch, EnvFile, Out, Prereg, Quiet, Verbose
+from clash.cli.common import AsJson, Batch, EnvFile, Out, Prereg, Quiet, TrustHost, Verbose
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -70,6 +70,7 @@ def rerun(
     ] = None,
     prereg: Prereg = None,
     env_file: EnvFile = None,
+    trust_host: TrustHost = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
@@ -92,7 +93,7 @@ def rerun(
         return
     if len(folders) > 1:
         raise ConfigError("one run at a time", field="RUN", mend="--compare takes several")
-    environ = load_environ(os.environ, env_file)
+    environ = load_environ(os.environ, env_file, trust_host or ())
     given = {"max_cost": max_cost, "concurrency": concurrency, "batch": batch}
     about: dict[str, Any] = {
         "regenerate": regenerate,
@@ -167,7 +168,7 @@ def _price(
     from clash.collect.forecast import price
 
     made = again(parent, environ, next_number(parent), **about)
-    estimate.tell(price(made.prepared.plan), made.prepared.plan, as_json=as_json)
+    estimate.tell(price(made.prepared.plan), made.prepared.plan, environ, as_json=as_json)
 
 
 def _repeat(
@@ -180,7 +181,7 @@ def _repeat(
     quiet: bool,
 ) -> list[Finished]:
     """``times`` reruns, one after the other; an interruption or a refusal ends them."""
-    from clash.cli import estimate
+    from clash.cli import estimate, keys
     from clash.cli.again import again, next_number
     from clash.cli.common import say
     from clash.collect.forecast import price
@@ -191,6 +192,7 @@ def _repeat(
         if count == 0:
             for note in (*made.prepared.resolved.notes, *made.origin.notes):
                 say(note, style="yellow")
+        keys.check(made.prepared.plan.refs(), environ, quiet=quiet or count > 0)
         forecast = price(made.prepared.plan)
         estimate.check(forecast, made.prepared.plan, yes=yes, quiet=quiet)
         finished = _run(made, forecast, parent.path.parent, environ, quiet=quiet)
@@ -208,6 +210,7 @@ def _run(
 
     with beginning.begin(
         made.prepared,
+        environ,
         kind="rerun",
         out=out,
         run_id=made.name,

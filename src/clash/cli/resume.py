@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from clash.cli.common import AsJson, Batch, EnvFile, Out, Quiet, RunArgument, Verbose
+from clash.cli.common import AsJson, Batch, EnvFile, Out, Quiet, RunArgument, TrustHost, Verbose
 
 
 def resume(
@@ -28,6 +28,7 @@ def resume(
         ),
     ] = False,
     env_file: EnvFile = None,
+    trust_host: TrustHost = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
@@ -42,21 +43,22 @@ def resume(
     from clash.collect.resolve import load_environ
     from clash.store.folder import RunFolder
 
-    environ = load_environ(os.environ, env_file)
+    environ = load_environ(os.environ, env_file, trust_host or ())
     folder = RunFolder.open(run, out=out)
     given = {"max_cost": max_cost, "concurrency": concurrency, "batch": batch}
     limits = {name: value for name, value in given.items() if value is not None}
     if cancel_batches and all(batch.state == "ended" for batch in folder.batches()):
         say("no batch of this run is with a provider", style="")
         raise typer.Exit
+    silent = quiet or as_json
     with folder.write() as writer:
         if cancel_batches:
-            made = beginning.replan(writer, environ, limits)
-            finished = pipeline.carry_on(writer, made, environ, quiet=quiet or as_json, new="none")
+            made = beginning.replan(writer, environ, limits, quiet=silent)
+            finished = pipeline.carry_on(writer, made, environ, quiet=silent, new="none")
         elif goes_on(writer.manifest()):
-            finished = resume_until(writer, environ, limits, quiet=quiet or as_json)
+            finished = resume_until(writer, environ, limits, quiet=silent)
         else:
-            made = beginning.replan(writer, environ, limits)
-            finished = pipeline.carry_on(writer, made, environ, quiet=quiet or as_json)
+            made = beginning.replan(writer, environ, limits, quiet=silent)
+            finished = pipeline.carry_on(writer, made, environ, quiet=silent)
     ending.tell(finished, as_json=as_json, whole=verbose, quiet=quiet)
     raise typer.Exit(finished.exit_code)

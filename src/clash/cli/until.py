@@ -54,13 +54,11 @@ def judge_until(
 
     What it may cost is what all prompts may cost, and ``--max-cost`` holds for the whole.
     """
-    from clash.cli import beginning, ending, estimate
+    from clash.cli import beginning, ending, estimate, keys
     from clash.cli.common import say
     from clash.collect.forecast import price
-    from clash.providers import require
 
-    for ref in made.plan.refs():
-        require(ref, environ)
+    keys.check(made.plan.refs(), environ, quiet=quiet or as_json)
     for note in (*made.resolved.notes, *made.prompts.warnings):
         say(note, style="yellow")
     forecast = price(made.plan)
@@ -68,7 +66,7 @@ def judge_until(
     pool, first = _pool(made), _first(made, rule.looks, environ)
     about = replace(origin, stopping=stopping(rule, []), pool=pool)
     with beginning.begin(
-        first, kind=kind, out=out, run_id=run_id, origin=about, forecast=forecast
+        first, environ, kind=kind, out=out, run_id=run_id, origin=about, forecast=forecast
     ) as writer:
         finished = _go_on(writer, rule, [], environ, {}, quiet=quiet or as_json)
     ending.tell(finished, as_json=as_json, whole=whole, quiet=quiet)
@@ -94,7 +92,7 @@ def resume_until(
     plan = writer.manifest().stopping or {}
     rule = rule_of(plan["rule"], plan["sequential"], plan["looks_planned"])
     looks = [Look.read(look) for look in plan["looks"]]
-    return _go_on(writer, rule, looks, environ, limits, quiet=quiet)
+    return _go_on(writer, rule, looks, environ, limits, quiet=quiet, shows_keys=not quiet)
 
 
 def _go_on(
@@ -105,6 +103,7 @@ def _go_on(
     limits: Mapping[str, Any],
     *,
     quiet: bool,
+    shows_keys: bool = False,
 ) -> Finished:
     from clash.cli import beginning, pipeline
     from clash.cli.common import say
@@ -115,9 +114,9 @@ def _go_on(
     while True:
         size = sizes[len(looks)]
         _top_up(writer, pool, size)
-        finished = pipeline.carry_on(
-            writer, beginning.replan(writer, environ, limits), environ, quiet=quiet
-        )
+        plan = beginning.replan(writer, environ, limits, quiet=not shows_keys)
+        shows_keys = False
+        finished = pipeline.carry_on(writer, plan, environ, quiet=quiet)
         if finished.exit_code in (130, 4) or finished.interrupted is not None:
             return _concluded(writer, finished, rule, max(before, looks, key=len), sizes)
         looks = [*looks, _look(finished, rule, looks, sizes)]

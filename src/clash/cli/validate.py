@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from clash.cli.common import AsJson, Batch, ConfigFile, EnvFile, Prereg, Quiet, Seed, Verbose
+from clash.cli.common import (
+    AsJson,
+    Batch,
+    ConfigFile,
+    EnvFile,
+    Prereg,
+    Quiet,
+    Seed,
+    TrustHost,
+    Verbose,
+)
 from clash.cli.datasets import Cache, RuleSet, Stratify
 
 if TYPE_CHECKING:
@@ -101,6 +111,7 @@ def validate(
     cache: Cache = None,
     config: ConfigFile = None,
     env_file: EnvFile = None,
+    trust_host: TrustHost = None,
     seed: Seed = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -115,7 +126,7 @@ def validate(
     from clash.collect.resolve import load_environ, read_config
     from clash.store.folder import RunFolder
 
-    environ = load_environ(os.environ, env_file)
+    environ = load_environ(os.environ, env_file, trust_host or ())
     overrides: dict[str, Any] = {
         "panel": panel,
         "aggregate.method": method,

@@ -119,6 +119,11 @@ class Line:
         if self.stopped is not None:
             raise ModelStopped(self.stopped, self.stopped_in)
 
+    @property
+    def name(self) -> str:
+        """The model with where it is asked: ``compatible/m at host with VARIABLE``."""
+        return f"{self.model} {self.provider.account.partition(' ')[2]}"
+
 
 class Caller:
     """Makes calls for one run.
@@ -171,9 +176,14 @@ class Caller:
 
     @property
     def stopped(self) -> dict[str, str]:
-        """Models that refused for good, and why."""
+        """Models that refused for good, and why; with address and key where one has several."""
+        accounts: dict[str, set[str]] = {}
+        for line in self._lines.values():
+            accounts.setdefault(line.model, set()).add(line.provider.account)
         return {
-            line.model: line.stopped for line in self._lines.values() if line.stopped is not None
+            line.name if len(accounts[line.model]) > 1 else line.model: line.stopped
+            for line in self._lines.values()
+            if line.stopped is not None
         }
 
     def start(self, tasks: TaskGroup) -> None:

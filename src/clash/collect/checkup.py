@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import anyio
 
 from clash import assets
 from clash.collect.resolve import KEYLESS_PANEL, read_config, read_panel
-from clash.config import Limits, ModelRef
+from clash.config import Limits, ModelRef, Panel
 from clash.documents import read_yaml
 from clash.errors import ConfigError, InputError, ProviderError
-from clash.providers import has_key, key_variable, open_provider, prices, require
+from clash.providers import (
+    base_url,
+    destination,
+    has_key,
+    key_variable,
+    open_provider,
+    prices,
+    require,
+)
 from clash.providers.base import Request
 from clash.records import Turn
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from clash.config import Config
 
@@ -68,35 +77,76 @@ def run(
     except InputError as error:
         yield Finding("bad", "configuration", error.message, error.mend or "")
         return
+    panels = _panels(config)
     chosen = config.panel is not None
-    names = [config.panel] if isinstance(config.panel, str) else []
-    refs: dict[str, ModelRef] = {}
-    for name in names or ([] if chosen else list(assets.panels())):
-        try:
-            found = read_panel(name)
-        except InputError as error:
-            yield Finding("bad", f"panel {name}", error.message, error.mend or "")
-            continue
-        members: list[ModelRef] = [*found.judges, *([found.criteria] if found.criteria else [])]
-        refs |= {ref.model: ref for ref in members}
-        yield _panel(name, members, environ, needed=chosen)
-    wanted = _wanted(config, models)
-    refs |= {ref.model: ref for ref in wanted}
-    needed = {ref.model for ref in wanted} | (set(refs) if chosen else set())
+    for seated in panels:
+        yield _panel(seated, environ, needed=chosen)
+    wanted = [*_wanted(config, models), *(_members(panels) if chosen else [])]
+    rows = _rows([*wanted, *_members(panels)], environ)
+    needed = set(_rows(wanted, environ))
     retired = retirements()
-    for ref in refs.values():
-        if ref.provider != KEYLESS_PANEL:
-            yield from _model(ref, environ, retired, needed=ref.model in needed)
+    names = _names(rows)
+    for row, ref in rows.items():
+        yield from _model(names[row], ref, environ, retired, needed=row in needed)
     if ping:
-        able = [r for r in refs.values() if r.provider != KEYLESS_PANEL and has_key(r, environ)]
+        able = {names[row]: ref for row, ref in rows.items() if _can_be_called(ref, environ)}
         yield from anyio.run(_ping_all, able, environ)
 
 
+class Row(NamedTuple):
+    """What tells two entries of models apart: one model at two addresses is two."""
+
+    model: str
+    address: str | None
+    key_variable: str | None
+
+
+def _panels(config: Config) -> list[Panel]:
+    """The panel that was chosen; all shipped ones where none was."""
+    if isinstance(config.panel, Panel):
+        return [config.panel]
+    return [read_panel(name, "owner") for name in assets.panels()]
+
+
+def _members(panels: Iterable[Panel]) -> list[ModelRef]:
+    return [ref for panel in panels for ref in (*panel.judges, panel.criteria) if ref is not None]
+
+
 def _wanted(config: Config, models: str | None) -> list[ModelRef]:
-    """What this user really means to call."""
+    """What this user really means to call beside the panel."""
     named = [ModelRef(model=name.strip()) for name in (models or "").split(",") if name.strip()]
     criteria = [config.criteria.ref] if config.criteria.ref else []
-    return [*config.candidates, *criteria, *named]
+    observers = config.observers.judges
+    watching = observers if isinstance(observers, list) else []
+    return [*config.candidates, *criteria, *watching, *named]
+
+
+def _rows(refs: Iterable[ModelRef], environ: Mapping[str, str]) -> dict[Row, ModelRef]:
+    """The models that have keys or addresses to check, each once at each address."""
+    return {
+        Row(ref.model, base_url(ref, environ), key_variable(ref, environ)): ref
+        for ref in refs
+        if ref.provider != KEYLESS_PANEL
+    }
+
+
+def _names(rows: Iterable[Row]) -> dict[Row, str]:
+    """What each row is called: by its model, and by what differs where a model has several."""
+    models = Counter(row.model for row in rows)
+    return {
+        row: row.model
+        if models[row.model] == 1
+        else f"{row.model} at {row.address} with {row.key_variable or 'no key'}"
+        for row in rows
+    }
+
+
+def _can_be_called(ref: ModelRef, environ: Mapping[str, str]) -> bool:
+    try:
+        require(ref, environ)
+    except ConfigError:
+        return False
+    return True
 
 
 def _disk() -> Iterator[Finding]:
@@ -106,19 +156,18 @@ def _disk() -> Iterator[Finding]:
     yield Finding(level, "disk", f"{free / 1e9:.1f} GB free", "" if level == "ok" else "make room")
 
 
-def _panel(
-    name: str, members: list[ModelRef], environ: Mapping[str, str], *, needed: bool
-) -> Finding:
+def _panel(panel: Panel, environ: Mapping[str, str], *, needed: bool) -> Finding:
+    members = _members([panel])
     missing = sorted({str(key_variable(m, environ)) for m in members if not has_key(m, environ)})
+    subject = f"panel {panel.name}"
     if not missing:
-        return Finding("ok", f"panel {name}", f"{len(members)} models, no key missing")
+        return Finding("ok", subject, f"{len(members)} models, no key missing")
     mend = f"export {missing[0]}=…"
-    return Finding(
-        "bad" if needed else "note", f"panel {name}", f"needs {', '.join(missing)}", mend
-    )
+    return Finding("bad" if needed else "note", subject, f"needs {', '.join(missing)}", mend)
 
 
 def _model(
+    name: str,
     ref: ModelRef,
     environ: Mapping[str, str],
     retired: Mapping[str, Retirement],
@@ -126,27 +175,34 @@ def _model(
     needed: bool,
 ) -> Iterator[Finding]:
     if needed:
-        try:
-            require(ref, environ)
-        except ConfigError as error:
-            yield Finding("bad", ref.model, error.message, error.mend or "")
+        yield _reached(name, ref, environ)
     if not prices.known(ref):
         mend = "price: {input: …, output: …} in dollars per million tokens"
-        yield Finding("warn" if needed else "note", ref.model, "price unknown", mend)
+        yield Finding("warn" if needed else "note", name, "price unknown", mend)
     ends = retired.get(canonical(ref))
     if ends is not None:
-        yield _retiring(ref, ends, needed=needed)
+        yield _retiring(name, ends, needed=needed)
 
 
-def _retiring(ref: ModelRef, ends: Retirement, *, needed: bool) -> Finding:
+def _reached(name: str, ref: ModelRef, environ: Mapping[str, str]) -> Finding:
+    """Whether a model could be called, and where its key would go."""
+    try:
+        require(ref, environ)
+    except ConfigError as error:
+        return Finding("bad", name, error.message, error.mend or "")
+    where = destination(ref, environ)
+    return Finding("ok", name, str(where or f"no key -> {base_url(ref, environ)}"))
+
+
+def _retiring(name: str, ends: Retirement, *, needed: bool) -> Finding:
     days = (ends.day - datetime.now(UTC).date()).days
     if days < 0 and ends.status == "announced":
         return Finding(
-            "bad" if needed else "warn", ref.model, f"retired on {ends.day}", f"use {ends.instead}"
+            "bad" if needed else "warn", name, f"retired on {ends.day}", f"use {ends.instead}"
         )
     when = f"retires on {ends.day}" if ends.status == "announced" else f"may retire from {ends.day}"
     level: Level = "warn" if days <= _SOON_DAYS else "note"
-    return Finding(level, ref.model, when, f"use {ends.instead}")
+    return Finding(level, name, when, f"use {ends.instead}")
 
 
 def canonical(ref: ModelRef) -> str:
@@ -166,19 +222,19 @@ def retirements() -> dict[str, Retirement]:
     }
 
 
-async def _ping_all(refs: list[ModelRef], environ: Mapping[str, str]) -> list[Finding]:
+async def _ping_all(refs: Mapping[str, ModelRef], environ: Mapping[str, str]) -> list[Finding]:
     found: list[Finding] = []
 
-    async def one(ref: ModelRef) -> None:
-        found.append(await _ping(ref, environ))
+    async def one(name: str, ref: ModelRef) -> None:
+        found.append(await _ping(name, ref, environ))
 
     async with anyio.create_task_group() as tasks:
-        for ref in refs:
-            tasks.start_soon(one, ref)
+        for name, ref in refs.items():
+            tasks.start_soon(one, name, ref)
     return sorted(found, key=lambda finding: finding.subject)
 
 
-async def _ping(ref: ModelRef, environ: Mapping[str, str]) -> Finding:
+async def _ping(name: str, ref: ModelRef, environ: Mapping[str, str]) -> Finding:
     """One word of one model, in up to three attempts where it refuses a parameter."""
     provider = open_provider(ref, environ=environ, limits=_LIMITS)
     request = Request(
@@ -193,8 +249,8 @@ async def _ping(ref: ModelRef, environ: Mapping[str, str]) -> Finding:
             except ProviderError as error:
                 if error.action == "degrade":
                     continue
-                return Finding("bad", ref.model, f"{error.error_class}: {error.message}"[:160])
-            return Finding("ok", ref.model, f"answers in {reply.latency_s:.1f} s")
+                return Finding("bad", name, f"{error.error_class}: {error.message}"[:160])
+            return Finding("ok", name, f"answers in {reply.latency_s:.1f} s")
     finally:
         await provider.aclose()
-    return Finding("bad", ref.model, "refuses every form of a request")
+    return Finding("bad", name, "refuses every form of a request")

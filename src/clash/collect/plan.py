@@ -162,7 +162,7 @@ def observing(config: Config) -> list[Judge]:
             options=candidate.options.model_copy(update={"max_tokens": None, "stream": None}),
             price=candidate.price,
             concurrency=candidate.concurrency,
-        )
+        ).chosen_by(candidate.source)
         for candidate in config.candidates
     ]
 

@@ -6,20 +6,23 @@ here as command line values, since Typer reads both.
 
 from __future__ import annotations
 
+import io
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from clash import assets
 from clash.config import Config, CriteriaConfig, ModelRef, Panel
-from clash.documents import Document, read_yaml, validate
+from clash.documents import Document, read_text, read_yaml, validate
 from clash.errors import ConfigError
-from clash.providers import has_key, key_variable
+from clash.providers import STEERING, has_key, key_variable
+from clash.trust import HOSTS_VARIABLE, Environ, read_confirmed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from clash.store.folder import RunFolder
+    from clash.trust import Source
 
 R = TypeVar("R", bound=ModelRef)
 _SECTIONS = frozenset({"criteria", "blinding", "aggregate", "limits", "generation"})
@@ -74,8 +77,13 @@ def read_config(
     if not isinstance(document.value, dict):
         raise ConfigError("expected keys and values", path=file, line=1)
     validate(Config, document)
-    config = validate(Config, Document(Path("command line"), _laid(document.value, overrides)))
-    return _relative(config, file)
+    source: Source = "auto" if path is None else "file"
+    whole = Document(Path("command line"), _laid(document.value, overrides))
+    config = _relative(validate(Config, whole, context={"source": source}), file)
+    if not isinstance(config.panel, str):
+        return config
+    panel = read_panel(config.panel, "file" if overrides.get("panel") is not None else source)
+    return config.model_copy(update={"panel": panel})
 
 
 def _laid(value: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
@@ -106,13 +114,13 @@ def _relative(config: Config, file: Path) -> Config:
     return config.model_copy(update=update)
 
 
-def read_panel(name_or_path: str) -> Panel:
-    """A panel by name or path.
+def read_panel(name_or_path: str, source: Source) -> Panel:
+    """A panel by name or path, named by ``source``.
 
     Raises:
         ConfigError: there is none, or it is wrong.
     """
-    return validate(Panel, read_yaml(assets.panel(name_or_path)))
+    return validate(Panel, read_yaml(assets.panel(name_or_path)), context={"source": source})
 
 
 def resolve(config: Config, environ: Mapping[str, str]) -> Resolved:
@@ -133,10 +141,10 @@ def _panel(config: Config, environ: Mapping[str, str], notes: list[str]) -> Pane
     if isinstance(config.panel, Panel):
         return config.panel
     if config.panel is not None:
-        return read_panel(config.panel)
+        return read_panel(config.panel, "run")
     if any(environ.get(name, "").strip() for name in _KEYS):
         for name in (DEFAULT_PANEL, f"{DEFAULT_PANEL}-native"):
-            panel = read_panel(name)
+            panel = read_panel(name, "owner")
             if all(has_key(judge, environ) for judge in panel.judges):
                 notes.append(f"panel: {name} (--panel names another)")
                 return panel
@@ -149,7 +157,7 @@ def _panel(config: Config, environ: Mapping[str, str], notes: list[str]) -> Pane
             "no API key is set and no panel named, so the baseline judges sit: they are no"
             " language models and show the pipeline, not quality (`clash doctor` tells more)"
         )
-    return read_panel(KEYLESS_PANEL)
+    return read_panel(KEYLESS_PANEL, "owner")
 
 
 def _criteria(
@@ -182,7 +190,7 @@ def replayed(config: Config, run: RunFolder) -> Config:
     sets others; an answer that the run does not hold is a failed call, never a paid one.
     """
     config = _over(run.manifest().config, config)
-    panel = read_panel(config.panel) if isinstance(config.panel, str) else config.panel
+    panel = read_panel(config.panel, "run") if isinstance(config.panel, str) else config.panel
     if panel is None:
         raise ConfigError("the run to replay names no panel", field="--replay")
     update: dict[str, Any] = {
@@ -226,18 +234,42 @@ def _from(run: RunFolder, ref: R) -> R:
     return ref.model_copy(update={"model": f"replay/{ref.model}", "base_url": str(run.path)})
 
 
-def load_environ(environ: Mapping[str, str], env_file: Path | None) -> dict[str, str]:
-    """The environment, with what ``.env`` adds to it; what is set already wins.
+def load_environ(
+    environ: Mapping[str, str], env_file: Path | None, trust_hosts: Iterable[str] = ()
+) -> Environ:
+    """The environment, the keys that ``.env`` adds to it, and where the owner lets keys go.
+
+    What is set already wins. Hosts come from the command line and from the environment itself.
 
     Raises:
-        ConfigError: a named file does not exist.
+        ConfigError: a named file does not exist, or the file sets what decides where keys go.
     """
+    hosts = [*trust_hosts, *environ.get(HOSTS_VARIABLE, "").split()]
+    keys = _keys(env_file, environ)
+    return Environ({**keys, **environ}, confirmed=read_confirmed(), hosts=hosts)
+
+
+def _keys(env_file: Path | None, environ: Mapping[str, str]) -> dict[str, str]:
+    """What ``.env`` sets. It often lies in a folder that came from somebody else."""
     file = env_file or Path(".env")
     if not file.is_file():
         if env_file is not None:
             raise ConfigError("no such file", path=file, field="--env-file")
-        return dict(environ)
-    from dotenv import dotenv_values
+        return {}
+    from dotenv.parser import parse_stream
 
-    found = {name: value for name, value in dotenv_values(file, interpolate=False).items() if value}
-    return {**found, **environ}
+    values: dict[str, str] = {}
+    for binding in parse_stream(io.StringIO(read_text(file))):
+        name = binding.key
+        if name is None or not binding.value:
+            continue
+        if name in STEERING and name not in environ:
+            raise ConfigError(
+                "is not taken from this file: it decides where keys go, or what goes with them",
+                path=file,
+                line=binding.original.line,
+                field=name,
+                mend=f"remove the line; if you mean it, set {name} in the shell",
+            )
+        values[name] = binding.value
+    return values

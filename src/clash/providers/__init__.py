@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clash.providers.accounts import account, has_key, key_variable
+from clash.providers.accounts import (
+    STEERING,
+    account,
+    base_url,
+    destination,
+    has_key,
+    key_variable,
+    needs_confirmation,
+    not_confirmed,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -12,7 +21,19 @@ if TYPE_CHECKING:
     from clash.config import Limits, ModelRef
     from clash.providers.base import Provider, Request
 
-__all__ = ["BATCHING", "batched", "has_key", "key_variable", "open_provider", "require"]
+__all__ = [
+    "BATCHING",
+    "STEERING",
+    "base_url",
+    "batched",
+    "destination",
+    "has_key",
+    "key_variable",
+    "needs_confirmation",
+    "not_confirmed",
+    "open_provider",
+    "require",
+]
 
 
 BATCHING = ("openai", "anthropic", "google")

@@ -9,11 +9,13 @@ from urllib.parse import urlsplit
 
 from clash.errors import ConfigError
 from clash.redaction import MARKED, NOTHING, Redactor, marked_fields
+from clash.trust import Destination, is_confirmed, is_expected, server_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from clash.config import ModelRef
+    from clash.trust import Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,21 @@ _VENDORS: Mapping[str, _Vendor] = {
     ),
     "compatible": _Vendor(("COMPATIBLE_API_KEY",), "COMPATIBLE_BASE_URL", None, needs_key=False),
 }
+STEERING = frozenset(
+    {
+        *(vendor.address for vendor in _VENDORS.values()),
+        *(f"{vendor}_CUSTOM_HEADERS" for vendor in ("OPENAI", "ANTHROPIC")),
+        "CLASH_REPLAY",
+    }
+)
+"""Variables that are no keys: they decide where a key goes, or what is sent beside it."""
 _SECRET_QUERY = re.compile(r"(?:^|&)[\w-]*(?:key|token|secret|password)=", re.IGNORECASE)
+_BY: Mapping[Source, str] = {
+    "owner": "the environment",
+    "file": "the file that you named",
+    "auto": "clash.yaml",
+    "run": "the run folder",
+}
 LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "::1", "0.0.0.0"})  # noqa: S104 - names, no bind
 
 
@@ -110,16 +126,19 @@ def base_url(ref: ModelRef, environ: Mapping[str, str]) -> str | None:
 
 
 def account(ref: ModelRef, environ: Mapping[str, str]) -> Account:
-    """The key and the address of ``ref``.
+    """The key and the address of ``ref``: whoever sends a key gets it here, and only here.
 
     Raises:
-        ConfigError: the key is missing (the message names its variable), or the address is missing
-            or no http(s) URL.
+        ConfigError: the key is missing (the message names its variable), the address is missing
+            or no http(s) URL, or the owner of the key has not confirmed that it may go there.
     """
+    url, key = _checked_url(ref, environ), _key(ref, environ)
+    if needs_confirmation(ref, environ):
+        raise not_confirmed([ref], environ)
     return Account(
         vendor=ref.provider,
-        base_url=_checked_url(ref, environ),
-        key=_key(ref, environ),
+        base_url=url,
+        key=key,
         key_variable=key_variable(ref, environ),
         chosen=ref.base_url is not None,
         redact=Redactor.of_environ(environ).knowing(secrets(ref, environ)),
@@ -136,6 +155,58 @@ def secrets(ref: ModelRef, environ: Mapping[str, str]) -> dict[str, str]:
     return {**found, key: str(variable)} if key else found
 
 
+def destination(ref: ModelRef, environ: Mapping[str, str]) -> Destination | None:
+    """Where the key of ``ref`` would go.
+
+    Returns:
+        Null where no key is sent, or where a compatible server was given no address.
+
+    Raises:
+        ConfigError: the address is no http(s) URL.
+    """
+    variable = key_variable(ref, environ)
+    if variable is None or base_url(ref, environ) is None:
+        return None
+    return Destination(variable, server_of(_checked_url(ref, environ)))
+
+
+def needs_confirmation(ref: ModelRef, environ: Mapping[str, str]) -> bool:
+    """Whether the key of ``ref`` would go where its owner has not said that it may.
+
+    Raises:
+        ConfigError: the address is no http(s) URL.
+    """
+    where = destination(ref, environ)
+    if where is None or is_confirmed(where, environ):
+        return False
+    return not is_expected(
+        where, address=_address_source(ref, where.server), variable=_variable_source(ref)
+    )
+
+
+def _address_source(ref: ModelRef, server: str) -> Source:
+    own = _VENDORS[ref.provider].base_url
+    chosen = ref.base_url is not None and (own is None or server != server_of(own))
+    return ref.source if chosen else "owner"
+
+
+def _variable_source(ref: ModelRef) -> Source:
+    return "owner" if ref.api_key_env in (None, *_VENDORS[ref.provider].keys) else ref.source
+
+
+def not_confirmed(refs: Iterable[ModelRef], environ: Mapping[str, str]) -> ConfigError:
+    """The error that these models would send keys where their owner has not said they may."""
+    places = {where: ref for ref in refs if (where := destination(ref, environ)) is not None}
+    pairs = ", ".join(f"{where} (as {_BY[ref.source]} says)" for where, ref in places.items())
+    commands = "; ".join(f"clash trust {where.variable} {where.host}" for where in places)
+    hosts = " ".join(f"--trust-host {server}" for server in {where.host: 0 for where in places})
+    return ConfigError(
+        f"a key would go where you have not confirmed that it may: {pairs}",
+        field="base_url",
+        mend=f"if that is meant: {commands}; or for this command only: {hosts}",
+    )
+
+
 def _checked_url(ref: ModelRef, environ: Mapping[str, str]) -> str:
     url = base_url(ref, environ)
     if url is None:
@@ -144,13 +215,15 @@ def _checked_url(ref: ModelRef, environ: Mapping[str, str]) -> str:
             field="base_url",
             mend="base_url: http://localhost:11434/v1 (or set COMPATIBLE_BASE_URL)",
         )
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    try:
+        server_of(url)
+    except ValueError as error:
         raise ConfigError(
-            f"{ref.model} has an address that is no http(s) URL ({NOTHING.message(url)!r})",
+            f"{ref.model} has an address that {error} ({NOTHING.message(url)!r})",
             field="base_url",
-            mend="begin it with https:// or http://",
-        )
+            mend="begin it with https:// or http://, and write its host in ASCII",
+        ) from None
+    parts = urlsplit(url)
     if parts.username or parts.password or _SECRET_QUERY.search(parts.query):
         raise ConfigError(
             f"{ref.model} has an address with a password or a key in it",

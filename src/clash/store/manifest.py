@@ -44,6 +44,15 @@ class FileSeal(BaseModel):
     lines: int
 
 
+class KeyDestination(BaseModel):
+    """The name of a variable that holds a key, and the server that the key was sent to."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    variable: str
+    server: str
+
+
 class Manifest(BaseModel):
     """One object about the whole run; holds no secret.
 
@@ -60,6 +69,9 @@ class Manifest(BaseModel):
         stopping: the rule of ``--until`` and what each look saw; null where all was judged once.
         forecast: what the run was expected to cost before its first call: ``expected_usd``,
             ``worst_usd``, ``calls``, ``unknown_price``; null in runs of earlier versions.
+        destinations: where the keys of its models go.
+        origin: proof, for the user who made the run and on that machine only, that it was made
+            with these destinations; null where none is needed or none could be given.
         files: the seal of each file, at the end.
         seal: SHA-256 of this object without the seal.
     """
@@ -94,6 +106,8 @@ class Manifest(BaseModel):
     preregistration: str | None = None
     registration: dict[str, Any] | None = None
     stopping: dict[str, Any] | None = None
+    destinations: list[KeyDestination] = []
+    origin: str | None = None
     files: dict[str, FileSeal] = {}
     seal: str | None = None
 

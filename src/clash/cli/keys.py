@@ -1,0 +1,107 @@
+"""Keys before the first call: where they would go is shown, and confirmed where that is needed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from clash.cli.common import person_here, say
+from clash.errors import ConfigError
+from clash.providers import destination, has_key, needs_confirmation, not_confirmed, require
+from clash.store.manifest import KeyDestination
+from clash.trust import (
+    Destination,
+    Environ,
+    is_tagged,
+    read_confirmed,
+    run_tag,
+    write_confirmed,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from clash.config import ModelRef
+    from clash.store.manifest import Manifest
+
+
+def check(refs: Iterable[ModelRef], environ: Mapping[str, str], *, quiet: bool) -> None:
+    """Refuse models that could not be called, ask where keys may go, and show where they do.
+
+    Raises:
+        ConfigError: a key or an address is missing or wrong, or the owner of a key has not
+            confirmed where it would go and cannot be asked.
+    """
+    models = list(refs)
+    _confirm([ref for ref in models if has_key(ref, environ)], environ)
+    for ref in models:
+        require(ref, environ)
+    if not quiet:
+        for line in lines(models, environ):
+            say(line)
+
+
+def lines(refs: Iterable[ModelRef], environ: Mapping[str, str]) -> Iterator[str]:
+    """``VARIABLE -> host`` for people, with the models that are called there."""
+    models: dict[Destination, dict[str, None]] = {}
+    for ref in refs:
+        if (where := destination(ref, environ)) is not None:
+            doubt = " (not confirmed)" if needs_confirmation(ref, environ) else ""
+            models.setdefault(where, {})[ref.model + doubt] = None
+    for where, names in models.items():
+        yield f"key: {where} for {', '.join(names)}"
+
+
+def destinations(refs: Iterable[ModelRef], environ: Mapping[str, str]) -> list[Destination]:
+    """Every place that a key would be sent to, once."""
+    return sorted({where for ref in refs if (where := destination(ref, environ)) is not None})
+
+
+def _confirm(refs: Sequence[ModelRef], environ: Mapping[str, str]) -> None:
+    """Ask once for all that needs it, and keep the answer for good."""
+    doubtful = [ref for ref in refs if needs_confirmation(ref, environ)]
+    if not doubtful:
+        return
+    refusal = not_confirmed(doubtful, environ)
+    # --yes agrees to a price, not to this.
+    if not (isinstance(environ, Environ) and person_here()):
+        raise refusal
+    new = destinations(doubtful, environ)
+    say("These keys would go where you have not confirmed that they may:", style="bold yellow")
+    for where in new:
+        open_line = "" if where.is_encrypted or where.is_loopback else "  (not encrypted)"
+        say(f"  {where}{open_line}", style="bold")
+    try:
+        agreed = typer.confirm("Send them there, now and in later runs?", err=True)
+    except typer.Abort:
+        raise KeyboardInterrupt from None
+    if not agreed:
+        raise refusal
+    environ.confirm(new)
+    try:
+        write_confirmed(read_confirmed() | set(new))
+    except ConfigError as error:
+        say(f"confirmed for this command only: {error}", style="yellow")
+
+
+# -- runs made here ----------------------------------------------------------------------------
+
+
+def sign(manifest: Manifest, refs: Iterable[ModelRef], environ: Mapping[str, str]) -> Manifest:
+    """The manifest with where its keys go, and proof for this user that it was made here."""
+    places = destinations(refs, environ)
+    return manifest.model_copy(
+        update={
+            "destinations": [KeyDestination(variable=d.variable, server=d.server) for d in places],
+            "origin": run_tag(manifest.run, places) if places else None,
+        }
+    )
+
+
+def recall(manifest: Manifest, environ: Mapping[str, str]) -> None:
+    """Let keys go where the run sent them, if this user made it on this machine."""
+    places = [Destination(d.variable, d.server) for d in manifest.destinations]
+    ours = manifest.origin is not None and is_tagged(manifest.run, places, manifest.origin)
+    if ours and isinstance(environ, Environ):
+        environ.confirm(places)

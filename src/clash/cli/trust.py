@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from clash.cli.common import AsJson
+
+
+def trust(
+    variable: Annotated[
+        str | None, typer.Argument(help="The NAME of the variable that holds the key.")
+    ] = None,
+    host: Annotated[
+        str | None, typer.Argument(help="gateway.example, gateway.example:8443, http://10.0.0.5.")
+    ] = None,
+    remove: Annotated[bool, typer.Option("--remove", help="Take the confirmation back.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Confirm that a key may go to a server that is not its vendor's own; alone, list what you confirmed.
+
+    `clash trust GATEWAY_KEY gateway.example`
+    """
+    from clash.cli.common import print_json, stdout
+    from clash.errors import ConfigError
+    from clash.trust import destination_named, read_confirmed, write_confirmed
+
+    confirmed = set(read_confirmed())
+    if variable is not None and host is not None:
+        named = destination_named(variable, host)
+        if remove and named not in confirmed:
+            raise ConfigError(
+                f"{named} was not confirmed", field="--remove", mend="`clash trust` lists what is"
+            )
+        confirmed = confirmed - {named} if remove else confirmed | {named}
+        write_confirmed(confirmed)
+    elif variable is not None or remove:
+        raise ConfigError("names no host", field="HOST", mend="clash trust VARIABLE HOST")
+    if as_json:
+        entries = [{"variable": d.variable, "server": d.server} for d in sorted(confirmed)]
+        print_json({"confirmed": entries})
+        return
+    for where in sorted(confirmed):
+        stdout().print(str(where), soft_wrap=True, markup=False)
+    if not confirmed:
+        stdout().print("nothing is confirmed: keys go to their vendors' own servers only")
