@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from clash.analysis.lengths import Longer, longer
@@ -50,8 +49,7 @@ def _retest(data: RunData, folder: Path) -> Retest | Unknown | None:
     from clash.analysis.rundata import RunData
     from clash.store.folder import RunFolder
 
-    parent = RunFolder(folder.parent / PurePath(name).name)  # beside it, wherever that is
     try:
-        return retest([RunData.load(parent), data])
+        return retest([RunData.load(RunFolder(folder).beside(name)), data])
     except ClashError as error:
         return Unknown(str(error).partition("\n")[0])

@@ -11,11 +11,12 @@ from clash.cli import beginning, keys
 from clash.cli.beginning import Origin, Prepared
 from clash.collect.load import Prompts
 from clash.collect.plan import observing
-from clash.collect.resolve import read_panel
+from clash.collect.resolve import own_config, read_panel
 from clash.collect.templates import Templates
 from clash.config import Config, Observers, Panel
 from clash.errors import ConfigError, InputError, RunFolderError
-from clash.store.folder import RunFolder, runs
+from clash.store import layout
+from clash.store.folder import RunFolder, check_run_id, runs
 from clash.store.manifest import sha256_json
 
 if TYPE_CHECKING:
@@ -57,12 +58,17 @@ def _number(manifest: Manifest) -> int:
 
 def next_number(parent: RunFolder) -> int:
     """The number of the next rerun: seeds derive from it, so none is used twice."""
-    name = parent.manifest().run
+    name = _run_id(parent)
     beside = [m for run in runs(parent.path.parent) if (m := _manifest(run)) is not None]
     number = max([0, *(_number(m) for m in beside if m.parent == name)]) + 1
     while (parent.path.parent / f"{name}-r{number}").exists():
         number += 1
     return number
+
+
+def _run_id(parent: RunFolder) -> str:
+    """The id of a run, which the names of its reruns begin with."""
+    return check_run_id(parent.manifest().run, f"{parent.path / layout.MANIFEST}: run")
 
 
 def derived_seed(seed: int, number: int) -> int:
@@ -101,7 +107,7 @@ def again(
     manifest = parent.manifest()
     keys.recall(manifest, environ)
     seed = manifest.seeds.get("seed", 0)
-    config = _config(manifest, derived_seed(seed, number), panel, limits or {})
+    config = _config(parent, derived_seed(seed, number), panel, limits or {})
     responses = tuple(parent.responses())
     config, given = (
         _fresh(config, responses, parent) if regenerate else _same(config, responses, parent)
@@ -123,11 +129,13 @@ def again(
         notes=notes,
         registration=registration,
     )
-    return Again(prepared, origin, f"{manifest.run}-r{number}")
+    return Again(prepared, origin, f"{_run_id(parent)}-r{number}")
 
 
-def _config(manifest: Manifest, seed: int, panel: str | None, limits: Mapping[str, Any]) -> Config:
-    told = dict(manifest.config)
+def _config(parent: RunFolder, seed: int, panel: str | None, limits: Mapping[str, Any]) -> Config:
+    """The configuration of a run, but for what was read from other files: its folder has that."""
+    manifest = parent.manifest()
+    told = {**own_config(parent), "prompts": None, "templates": None}
     # A run of another tool knows of its candidates only what they are called.
     told["candidates"] = [about for about in told.get("candidates", []) if "model" in about]
     config = Config.model_validate({**told, "seed": seed, "repeat": 1})

@@ -29,7 +29,7 @@ from clash.store.manifest import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from clash.analysis.prereg import Frozen
     from clash.collect.forecast import Forecast
@@ -149,6 +149,20 @@ def _reused(config: Config) -> dict[str, Criteria]:
     return {record.item_id: record for record in folder.criteria()}
 
 
+def _still_reused(folder: RunFolder, config: Config) -> dict[str, Criteria]:
+    """As :func:`_reused`, for a run whose folder says what it reuses: the criteria it lacks.
+
+    Raises:
+        RunFolderError: the run that it names is none that lies beside it.
+    """
+    written = {record.item_id for record in folder.criteria()}
+    if config.criteria.reuse is None or all(i.item_id in written for i in folder.items()):
+        return {}
+    earlier = folder.beside(Path(config.criteria.reuse).name)
+    earlier.manifest()
+    return {record.item_id: record for record in earlier.criteria()}
+
+
 def begin(
     prepared: Prepared,
     environ: Mapping[str, str],
@@ -205,9 +219,18 @@ def begin(
         notes=[*prepared.resolved.notes, *prompts.warnings, *origin.notes, *doubts],
     )
     writer = RunWriter.create(out, name, keys.sign(manifest, made.refs(), environ))
-    for record in (*made.items, *made.responses, *origin.labels, *origin.pool):
+    criteria = _reused_criteria(made, origin)
+    for record in (*made.items, *made.responses, *origin.labels, *origin.pool, *criteria):
         writer.append(record)
     return writer
+
+
+def _reused_criteria(made: Plan, origin: Origin) -> Iterator[Criteria]:
+    """The criteria of an earlier run for every item, so that this folder no longer needs that one."""
+    items = (*made.items, *(pooled.item for pooled in origin.pool))
+    for item_id in dict.fromkeys(item.item_id for item in items):
+        if item_id in made.reused:
+            yield made.reused[item_id].model_copy(update={"call_id": None})
 
 
 def _promised(made: Plan, origin: Origin) -> dict[str, int]:
@@ -217,12 +240,15 @@ def _promised(made: Plan, origin: Origin) -> dict[str, int]:
 
 
 def _without_places(config: Config) -> Config:
-    """Names instead of paths: what the files held is in the folder, and a path is of one machine."""
-    update = {
+    """Names instead of paths: what they led to is in the folder, and a path is of one machine."""
+    update: dict[str, Any] = {
         name: Path(value).name
         for name in ("prompts", "templates")
         if (value := getattr(config, name)) is not None
     }
+    if config.criteria.reuse is not None:
+        run = RunFolder.find(config.criteria.reuse, out=config.out).path.resolve().name
+        update["criteria"] = config.criteria.model_copy(update={"reuse": run})
     return config.model_copy(update=update)
 
 
@@ -298,7 +324,7 @@ def replan(
         Templates(manifest.templates),
         criteria_ref=resolved.criteria_ref,
         criteria_why=resolved.criteria_why,
-        reused=_reused(config),
+        reused=_still_reused(folder, config),
     )
     estimate.check_cap(sorted({r.model for r in made.refs() if not known(r)}), config.limits)
     keys.recall(manifest, environ)

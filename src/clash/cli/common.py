@@ -50,6 +50,17 @@ Batch = Annotated[
         help="Ask through the providers' batch APIs: half the price, answers within a day.",
     ),
 ]
+
+
+def _check_run_id(run_id: str | None) -> str | None:
+    from clash.store.folder import check_run_id
+
+    return None if run_id is None else check_run_id(run_id)
+
+
+RunId = Annotated[
+    str | None, typer.Option("--run-id", callback=_check_run_id, help="Name of the run folder.")
+]
 Prereg = Annotated[
     Path | None,
     typer.Option("--prereg", help="A plan of `clash prereg`: the report lists every deviation."),

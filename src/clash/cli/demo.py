@@ -2,16 +2,15 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
-from clash.cli.common import AsJson, Out, Quiet, Verbose
+from clash.cli.common import AsJson, Out, Quiet, RunId, Verbose
 
 
 def demo(
     out: Out = Path("runs"),
-    run_id: Annotated[str | None, typer.Option("--run-id", help="Name of the run folder.")] = None,
+    run_id: RunId = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
     verbose: Verbose = False,

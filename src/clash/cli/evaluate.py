@@ -13,6 +13,7 @@ from clash.cli.common import (
     EnvFile,
     Prereg,
     Quiet,
+    RunId,
     Seed,
     TrustHost,
     Verbose,
@@ -40,7 +41,7 @@ def evaluate(
         Path | None,
         typer.Option("--out", "-o", envvar="CLASH_OUT", help="Folder that runs land in."),
     ] = None,
-    run_id: Annotated[str | None, typer.Option("--run-id", help="Name of the run folder.")] = None,
+    run_id: RunId = None,
     method: Annotated[
         str | None, typer.Option("--method", help="How judgments become verdicts.")
     ] = None,

@@ -15,6 +15,7 @@ from clash.cli.common import (
     EnvFile,
     Prereg,
     Quiet,
+    RunId,
     Seed,
     TrustHost,
     Verbose,
@@ -70,7 +71,7 @@ def validate(
         Path | None,
         typer.Option("--out", "-o", envvar="CLASH_OUT", help="Folder that runs land in."),
     ] = None,
-    run_id: Annotated[str | None, typer.Option("--run-id", help="Name of the run folder.")] = None,
+    run_id: RunId = None,
     method: Annotated[
         str | None, typer.Option("--method", help="How judgments become verdicts.")
     ] = None,

@@ -189,7 +189,7 @@ def replayed(config: Config, run: RunFolder) -> Config:
     Seed, blinding, criteria, panel and candidates are those of the run, unless the configuration
     sets others; an answer that the run does not hold is a failed call, never a paid one.
     """
-    config = _over(run.manifest().config, config)
+    config = _over(own_config(run), config)
     panel = read_panel(config.panel, "run") if isinstance(config.panel, str) else config.panel
     if panel is None:
         raise ConfigError("the run to replay names no panel", field="--replay")
@@ -201,6 +201,14 @@ def replayed(config: Config, run: RunFolder) -> Config:
         "criteria": _criteria_from(run, config.criteria, panel),
     }
     return config.model_copy(update=update)
+
+
+def own_config(run: RunFolder) -> dict[str, Any]:
+    """The configuration of a run; criteria that it had from an earlier one are its own by now."""
+    config = run.manifest().config
+    if config.get("criteria", {}).get("reuse"):
+        config = {**config, "criteria": {**config["criteria"], "reuse": str(run.path)}}
+    return config
 
 
 def _criteria_from(run: RunFolder, config: CriteriaConfig, panel: Panel) -> CriteriaConfig:

@@ -65,6 +65,14 @@ class RunFolder:
         """
         return cls(_find(Path(path), Path(out)))
 
+    def beside(self, run_id: str) -> RunFolder:
+        """The run of that id that lies beside this one, as a manifest names it.
+
+        Raises:
+            RunFolderError: that is no run id.
+        """
+        return RunFolder(self.path.parent / check_run_id(run_id, layout.MANIFEST))
+
     def manifest(self) -> Manifest:
         """The manifest.
 
@@ -168,9 +176,9 @@ class RunWriter(RunFolder):
         """A new run folder.
 
         Raises:
-            RunFolderError: the id is taken, or the folder cannot be made.
+            RunFolderError: the id is none, or taken, or the folder cannot be made.
         """
-        path = out / run_id
+        path = out / check_run_id(run_id)
         try:
             path.mkdir(parents=True)
         except FileExistsError:
@@ -235,8 +243,27 @@ class RunWriter(RunFolder):
         self._lock.release()
 
 
+_RUN_ID = re.compile(r"\w[\w.-]{0,99}")
 _FILE_OF = {model: name for name, model in layout.RECORDS.items()}
 _JOURNALS = tuple(name for name in layout.RECORDS if name not in layout.DERIVED)
+
+
+def check_run_id(run_id: str, source: str = "--run-id") -> str:
+    """The id of a run, which is safe as the name of a folder.
+
+    Args:
+        run_id: from the command line or from a manifest, which may be a stranger's.
+        source: where it stands, for the message.
+
+    Raises:
+        RunFolderError: it is something else, such as a path.
+    """
+    if _RUN_ID.fullmatch(run_id):
+        return run_id
+    raise RunFolderError(
+        f"{source}: {run_id!r} is not a run id"
+        "\n  mend: 1 to 100 letters, digits, '_', '-' and '.', beginning with a letter or digit"
+    )
 
 
 def new_run_id(slug: str) -> str:
