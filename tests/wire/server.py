@@ -80,6 +80,7 @@ class Conduct:
         latency_s: replaces the server's.
         cost: what OpenRouter says it cost, in dollars.
         responses_only: it refuses chat completions.
+        capped: it cuts its answer at the cap on tokens, and says so.
         answer: replaces the server's answering function.
     """
 
@@ -91,6 +92,7 @@ class Conduct:
     latency_s: float | None = None
     cost: float | None = 0.0001
     responses_only: bool = False
+    capped: bool = True
     answer: Callable[[Asked], str] | None = None
 
 
@@ -403,7 +405,7 @@ class Line(asyncio.Protocol):
         """What the model says."""
         text = (conduct.answer or self._server.answer)(asked)
         finish = "stop"
-        if asked.cap is not None and len(text) > asked.cap * 4:
+        if conduct.capped and asked.cap is not None and len(text) > asked.cap * 4:
             text, finish = text[: asked.cap * 4], "length"
         output = len(text) // 4 + 1
         if asked.cap is not None:

@@ -1,11 +1,15 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from clash.cli.common import AsJson, ConfigFile, EnvFile, TrustHost
+
+if TYPE_CHECKING:
+    from clash.collect.checkup import Finding
+    from clash.trust import Environ
 
 
 def doctor(
@@ -19,6 +23,15 @@ def doctor(
     ping: Annotated[
         bool, typer.Option("--ping", help="Ask each model for one word (costs a little).")
     ] = False,
+    torture: Annotated[
+        str | None,
+        typer.Option(
+            "--torture",
+            metavar="URL|PANEL",
+            help="Try a gateway, or the models of a panel, for what breaks runs: ignored schemas,"
+            " dropped refusals, wrong usage, swapped models. Some twenty short calls a model.",
+        ),
+    ] = None,
     config: ConfigFile = None,
     env_file: EnvFile = None,
     trust_host: TrustHost = None,
@@ -32,12 +45,37 @@ def doctor(
     from clash.report.terminal import show_table
 
     environ = load_environ(os.environ, env_file, trust_host or ())
-    found = list(checkup.run(config, panel, models, environ, ping=ping))
+    if torture is not None:
+        title = "clash doctor --torture"
+        found = _tortured(torture, models, environ, quiet=as_json)
+    else:
+        title = "clash doctor"
+        found = list(checkup.run(config, panel, models, environ, ping=ping))
     bad = any(finding.level == "bad" for finding in found)
     if as_json:
         print_json({"ok": not bad, "findings": [finding.as_json() for finding in found]})
     else:
         columns = ["", "what", "is", "mend"]
         rows = [[f.level, f.subject, f.says, f.mend] for f in found]
-        show_table(stdout(), Table("clash doctor", columns, rows))
+        show_table(stdout(), Table(title, columns, rows))
     raise typer.Exit(1 if bad else 0)
+
+
+def _tortured(
+    url_or_panel: str, models: str | None, environ: Environ, *, quiet: bool
+) -> list[Finding]:
+    """Every probe of every model, one model after the other: they may share a rate limit."""
+    import anyio
+
+    from clash.cli import keys
+    from clash.cli.common import say
+    from clash.collect import torture
+
+    refs = anyio.run(torture.targets, url_or_panel, models, environ)
+    keys.check(refs, environ, quiet=quiet)
+    findings: list[Finding] = []
+    for ref in refs:
+        if not quiet:
+            say(f"asking {ref.model}")
+        findings += anyio.run(torture.torture, ref, environ)
+    return findings

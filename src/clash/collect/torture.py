@@ -1,0 +1,359 @@
+"""A battery of questions that show what a gateway does with what clash relies on.
+
+Each probe asks one thing whose honest answer is known: a schema that is kept, a cap that cuts, a
+refusal that arrives, usage that grows with the prompt, a model that is the one asked for. What
+goes wrong here would go wrong in a run, where nobody would be looking for it.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import secrets
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import anyio
+
+from clash.collect.checkup import Finding
+from clash.collect.resolve import read_panel
+from clash.config import Limits, ModelRef, Options
+from clash.errors import ProviderError
+from clash.providers import key_variable, open_provider, prices
+from clash.providers.base import Reply, Request
+from clash.providers.listing import listed_models
+from clash.providers.prices import OFFLINE
+from clash.records import Turn
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+
+    from clash.collect.checkup import Level
+
+_LIMITS = Limits(timeout_s=60, connect_timeout_s=10)
+_PARAMETERS = 6
+_CAP = 400
+_SMALL_CAP = 24
+_AT_ONCE = 8
+_FILLER = "The quick brown fox jumps over the lazy dog. " * 90
+"""About 4,000 characters, which no tokenizer in use packs into fewer than 400 tokens."""
+_FILLER_TOKENS = 400
+_COLOURS = ("red", "green", "blue")
+_SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "colour": {"type": "string", "enum": list(_COLOURS)},
+        "count": {"type": "integer", "enum": [1, 2, 3]},
+    },
+    "required": ["colour", "count"],
+    "additionalProperties": False,
+}
+
+Verdict = tuple["Level", str, str]
+"""How bad it is, what was seen, and what follows or can be done."""
+
+
+@dataclass(frozen=True)
+class Gateway:
+    """A model at an address, and where its key is."""
+
+    ref: ModelRef
+    environ: MutableMapping[str, str]
+
+    async def ask(self, question: str, **fields: Any) -> Reply | ProviderError:  # noqa: ANN401 - fields of a Request
+        """One answer, or why there is none. Parameters that the model refuses are left out."""
+        options = fields.pop("options", self.ref.options)
+        request = Request(
+            turns=(Turn(role="user", content=question),),
+            max_tokens=fields.pop("max_tokens", _CAP),
+            options=options,
+            **fields,
+        )
+        provider = open_provider(self.ref, environ=self.environ, limits=_LIMITS)
+        try:
+            # A model may refuse several parameters, one with each attempt.
+            for _ in range(_PARAMETERS):
+                try:
+                    return await provider.complete(request)
+                except ProviderError as error:
+                    if error.action != "degrade":
+                        return error
+            return await provider.complete(request)
+        except ProviderError as error:
+            return error
+        finally:
+            await provider.aclose()
+
+
+async def _answers(gateway: Gateway) -> Verdict:
+    reply = await gateway.ask("Answer with one short sentence: what is the sea?")
+    if isinstance(reply, ProviderError):
+        return _error(reply)
+    if reply.outcome != "ok":
+        return "bad", f"{reply.outcome}, and no usable text", "no judgment can be had from it"
+    return "ok", f"answers in {reply.latency_s:.1f} s, ends with {reply.finish_reason!r}", ""
+
+
+async def _schema(gateway: Gateway) -> Verdict:
+    reply = await gateway.ask("Describe the sea in two sentences of plain prose.", schema=_SCHEMA)
+    if isinstance(reply, ProviderError):
+        return _error(reply)
+    if "schema" in reply.degraded:
+        return "note", "refuses a JSON Schema", "clash asks in words; votes then need their code"
+    if _fits(reply.text):
+        return "ok", "keeps to the schema", ""
+    return (
+        "warn",
+        f"ignores the schema: {_excerpt(reply.text)}",
+        "votes then need their code; `options: {structured: text}` asks in words at once",
+    )
+
+
+async def _words(gateway: Gateway) -> Verdict:
+    """Whether an instruction to copy a code arrives: votes without a schema depend on it."""
+    code = secrets.token_hex(6)
+    reply = await gateway.ask(
+        f'Answer with exactly this JSON object and nothing else: {{"code": "{code}"}}',
+        options=gateway.ref.options.model_copy(update={"structured": "text"}),
+    )
+    if isinstance(reply, ProviderError):
+        return _error(reply)
+    if code in reply.text:
+        return "ok", "repeats a code that it is given", ""
+    return (
+        "warn",
+        f"does not repeat a code that it is given: {_excerpt(reply.text)}",
+        "without a schema its votes would not count",
+    )
+
+
+async def _refusal(gateway: Gateway) -> Verdict:
+    reply = await gateway.ask(
+        "Refuse this request in one sentence, as you would refuse a forbidden one. Do not fill in"
+        " any form.",
+        schema=_SCHEMA,
+    )
+    if isinstance(reply, ProviderError):
+        return _error(reply)
+    match reply.outcome:
+        case "empty":
+            seen = f"no text, no refusal, and it ends with {reply.finish_reason!r}"
+            return "bad", f"drops refusals: {seen}", "clash counts such an answer as failed"
+        case "ok":
+            return "ok", "answers with text", ""
+        case outcome:
+            return "ok", f"says that it is {outcome}", ""
+
+
+async def _usage(gateway: Gateway) -> Verdict:
+    question = "Answer with the word: here"
+    short = await gateway.ask(question)
+    if isinstance(short, ProviderError):
+        return _error(short)
+    long = await gateway.ask(f"{_FILLER}\n\n{question}")
+    if isinstance(long, ProviderError):
+        return _error(long)
+    counts = [short.tokens.input, long.tokens.input, short.tokens.output, long.tokens.output]
+    if any(count is None for count in counts):
+        return "warn", "reports no usage", "costs are unknown; --max-cost counts the worst case"
+    few, many, *written = (count or 0 for count in counts)
+    bound = prices.input_bound(Request((Turn(role="user", content=_FILLER + question),), _CAP))
+    if many > bound or max(written) > _CAP or min(few, *written) < 0:
+        seen = f"{many:,} tokens in for at most {bound:,}, {max(written):,} out for a cap of {_CAP}"
+        return "bad", f"reports usage that cannot be: {seen}", "clash counts the worst case instead"
+    if many - few < _FILLER_TOKENS:
+        seen = f"{few:,}, then {many:,} tokens in for 4,000 characters more"
+        return (
+            "bad",
+            f"reports usage that does not grow with the prompt: {seen}",
+            "its costs are wrong",
+        )
+    return "ok", f"{few:,} and {many:,} tokens in, {written[0]:,} out", ""
+
+
+async def _cap(gateway: Gateway) -> Verdict:
+    reply = await gateway.ask(
+        "Count from 1 to 500 in words, separated by commas. Leave nothing out.",
+        max_tokens=_SMALL_CAP,
+        options=gateway.ref.options.model_copy(update={"reasoning": None}),
+    )
+    if isinstance(reply, ProviderError):
+        return _error(reply)
+    if reply.outcome in ("truncated", "empty"):
+        return "ok", f"cuts at the cap, and says {reply.finish_reason!r}", ""
+    # A token of English is some four characters; eight times the cap is more than it can hold.
+    if len(reply.text) > 8 * _SMALL_CAP:
+        seen = f"{len(reply.text):,} characters for a cap of {_SMALL_CAP} tokens"
+        return "bad", f"ignores the cap on tokens: {seen}", "--max-cost cannot hold"
+    return (
+        "warn",
+        f"ends with {reply.finish_reason!r} under a cap that cuts: {_excerpt(reply.text)}",
+        "half an answer may pass for a whole one",
+    )
+
+
+async def _model(gateway: Gateway) -> Verdict:
+    reply = await gateway.ask("Answer with the word: here")
+    if isinstance(reply, ProviderError):
+        return _error(reply)
+    if reply.served_model is None:
+        return "note", "does not say which model answered", "a swap could not be seen"
+    if same_model(gateway.ref.name, reply.served_model):
+        return "ok", f"says {reply.served_model}", ""
+    return (
+        "bad",
+        f"swaps models: {reply.served_model} answered",
+        "verdicts would be another model's",
+    )
+
+
+async def _no_such_model(gateway: Gateway) -> Verdict:
+    ref = gateway.ref.model_copy(update={"model": f"{gateway.ref.model}-no-such-model"})
+    reply = await replace(gateway, ref=ref).ask("Answer with the word: here")
+    if isinstance(reply, ProviderError):
+        return "ok", f"refuses it ({reply.error_class})", ""
+    return (
+        "bad",
+        f"answers for a model that does not exist, as {reply.served_model}",
+        ("a typing error in a name would go unnoticed"),
+    )
+
+
+async def _wrong_key(gateway: Gateway) -> Verdict:
+    variable = key_variable(gateway.ref, gateway.environ)
+    if variable is None or not gateway.environ.get(variable):
+        return "note", "is asked without a key", ""
+    # A copy of the same kind: what the owner confirmed of the variable holds for its value here.
+    environ = copy.copy(gateway.environ)
+    environ[variable] = f"wrong-{secrets.token_hex(12)}"
+    reply = await replace(gateway, environ=environ).ask("Answer with the word: here")
+    if not isinstance(reply, ProviderError):
+        return "note", "answers whatever the key is", "fine on your own machine"
+    if reply.action == "stop":
+        return "ok", f"refuses it ({reply.error_class})", ""
+    return (
+        "warn",
+        f"says {reply.error_class} ({reply.status}) to a wrong key",
+        "a run would go on asking instead of stopping",
+    )
+
+
+async def _stream(gateway: Gateway) -> Verdict:
+    reply = await gateway.ask("Answer with one short sentence: what is a tide?", stream=True)
+    if isinstance(reply, ProviderError):
+        return _error(reply)
+    if reply.outcome != "ok":
+        return "bad", f"{reply.outcome}, ends with {reply.finish_reason!r}", "leave `stream` unset"
+    if reply.tokens.output is None:
+        return "warn", "streams without usage", "costs of streamed answers are unknown"
+    return "ok", f"first token after {reply.ttft_s or 0:.1f} s, with usage", ""
+
+
+async def _parallel(gateway: Gateway) -> Verdict:
+    failures: list[str] = []
+
+    async def one(number: int) -> None:
+        reply = await gateway.ask(f"Answer with the number {number}.")
+        if isinstance(reply, ProviderError):
+            failures.append(reply.error_class)
+
+    async with anyio.create_task_group() as tasks:
+        for number in range(_AT_ONCE):
+            tasks.start_soon(one, number)
+    if not failures:
+        return "ok", f"{_AT_ONCE} calls at once are all answered", ""
+    causes = ", ".join(sorted(set(failures)))
+    return (
+        "warn",
+        f"{len(failures)} of {_AT_ONCE} calls at once fail ({causes})",
+        "set `concurrency` for this model",
+    )
+
+
+_PROBES: Mapping[str, Callable[[Gateway], Awaitable[Verdict]]] = {
+    "answers": _answers,
+    "JSON Schema": _schema,
+    "code in words": _words,
+    "refusals": _refusal,
+    "usage": _usage,
+    "cap on tokens": _cap,
+    "model served": _model,
+    "unknown model": _no_such_model,
+    "wrong key": _wrong_key,
+    "stream": _stream,
+    "calls at once": _parallel,
+}
+
+
+async def targets(
+    url_or_panel: str, models: str | None, environ: Mapping[str, str]
+) -> list[ModelRef]:
+    """The models behind an address, or those of a panel that are asked over a network.
+
+    Raises:
+        InputError: there is no such panel, or the address lists no model and none is named.
+    """
+    if not url_or_panel.startswith(("http://", "https://")):
+        return [
+            ref for ref in read_panel(url_or_panel, "file").judges if ref.provider not in OFFLINE
+        ]
+    if models:
+        names = [name.strip() for name in models.split(",") if name.strip()]
+        return [_typed(name, url_or_panel) for name in names]
+    server = _typed("compatible/any", url_or_panel)
+    first, *_ = await listed_models(server, environ, _LIMITS)
+    return [_typed(f"compatible/{first}", url_or_panel)]
+
+
+def _typed(model: str, url: str) -> ModelRef:
+    """A model at an address that the owner of the keys typed."""
+    return ModelRef(model=model, base_url=url).chosen_by("owner")
+
+
+async def torture(ref: ModelRef, environ: MutableMapping[str, str]) -> list[Finding]:
+    """Put every probe to one model; a gateway that does not answer at all is asked no more.
+
+    Raises:
+        ConfigError: its key or its address is missing or wrong.
+    """
+    gateway = Gateway(ref.model_copy(update={"options": _plain(ref.options)}), environ)
+    findings: list[Finding] = []
+    for name, probe in _PROBES.items():
+        level, seen, mend = await probe(gateway)
+        findings.append(Finding(level, f"{ref.model}: {name}", seen, mend))
+        if name == "answers" and level == "bad":
+            break
+    return findings
+
+
+def same_model(asked: str, served: str) -> bool:
+    """Whether ``served`` may be the model ``asked`` for: the same name, or a dated form of it."""
+    ours, theirs = (name.rpartition("/")[2].partition(":")[0].lower() for name in (asked, served))
+    return theirs == ours or theirs.startswith((f"{ours}-", f"{ours}@")) or ours.startswith(theirs)
+
+
+def _plain(options: Options) -> Options:
+    """The user's options without a cap of their own, which the probes set."""
+    return options.model_copy(update={"max_tokens": None, "stream": None})
+
+
+def _fits(text: str) -> bool:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return False
+    properties = _SCHEMA["properties"]
+    return (
+        isinstance(value, dict)
+        and value.keys() == properties.keys()
+        and all(value[name] in rule["enum"] for name, rule in properties.items())
+    )
+
+
+def _excerpt(text: str) -> str:
+    short = " ".join(text[:400].split())
+    return repr(short[:60]) if short else "no text"
+
+
+def _error(error: ProviderError) -> Verdict:
+    return "bad", f"{error.error_class}: {error.message}"[:160], ""
