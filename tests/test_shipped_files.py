@@ -14,7 +14,7 @@ import yaml
 
 from clash import assets
 from clash.baselines import BASELINES, Case, judge
-from clash.collect.blind import scrub
+from clash.collect.authorship import claims
 from clash.collect.criteria import FALLBACK
 from clash.collect.defusing import defuse
 from clash.collect.load import load
@@ -341,7 +341,7 @@ def borda_shares(ranking):
 
 def test_the_quickstart_gives_masking_and_neutralising_something_to_do(responses):
     texts = [text for item in responses.values() for text in item.values()]
-    masked = [text[start:end] for text in texts for start, end in scrub(text)]
+    masked = [text[start:end] for text in texts for start, end in claims(text)]
     flags = []
     for text in texts:
         defuse(text, "0123456789ab", "A0", flags)

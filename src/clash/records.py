@@ -142,13 +142,18 @@ class Scrub(BaseModel):
 
 
 class Blinding(Record):
-    """One shuffle of an item's responses. ``judge`` is null where all judges share it."""
+    """One shuffle of an item's responses. ``judge`` is null where all judges share it.
+
+    Attributes:
+        normalised: hidden characters that judges did not get to see, by candidate and kind.
+    """
 
     item_id: str
     presentation: int
     judge: str | None = None
     labels: dict[str, str]
     scrubbed: list[Scrub] = []
+    normalised: dict[str, dict[str, int]] = {}
 
 
 class Criteria(Record):

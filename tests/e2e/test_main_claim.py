@@ -33,7 +33,7 @@ KEYS = {
         *("v", "item_id", "candidate", "text", "source", "tokens", "cost_usd", "latency_s"),
         *("ttft_s", "finish_reason", "error"),
     },
-    "blinding": {"v", "item_id", "presentation", "labels", "scrubbed"},
+    "blinding": {"v", "item_id", "presentation", "labels", "scrubbed", "normalised"},
     "criteria": {"v", "item_id", "source", "criteria"},
     "calls": {
         *("v", "call_id", "purpose", "item_id", "judge", "attempt", "request", "response"),

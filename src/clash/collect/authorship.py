@@ -1,0 +1,185 @@
+"""Where a response says, in the first person, which model wrote it or whose model that is.
+
+A text *about* a model or a company is left alone. Each sentence that names one is reduced to its
+words with a sign for each name, and read by the rules of ten languages: those with the most users,
+each of which a response may be in whatever the language of the prompt. Names inside a quotation are
+somebody else's.
+
+Sentences are bounded before they are read, and only those that hold a name are: the time that this
+takes is linear in the text.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from clash.collect.authorship_rules import CLOSING, LANGUAGES, SALUTATION
+from clash.collect.looks import offsets, read
+from clash.collect.model_names import names_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from clash.collect.model_names import Kind, Mention, Names
+    from clash.collect.spans import Span
+
+LONGEST_SENTENCE = 600
+MOST_SENTENCES = 2_000
+"""Of those that name a model. A text with more of them is about models; the rest is not read."""
+
+_SIGNS: dict[Kind, str] = {"model": "\x01", "plain": "\x02", "maker": "\x03", "company": "\x04"}
+
+_SIGN = re.compile("[\x01-\x04]")
+_BLANKS = re.compile(r"\s+")
+_ENCLOSED = re.compile(r"[\"'\[]([\x01-\x04])[\"'\]]")
+# A full stop ends a sentence where a blank, a quote or emphasis follows: not in "GPT-4.5".
+_END = re.compile(r"[.!?…।](?=[\s*_`\"'”»)]|$)|\n+|[。！？]")
+_QUOTED = re.compile(
+    r'"[^"\n]{1,400}"|“[^”\n]{1,400}”|„[^“”\n]{1,400}[“”]|«[^»\n]{1,400}»|「[^」\n]{1,400}」|'
+    r"『[^』\n]{1,400}』"
+)
+_REPORTED = re.compile(
+    r"\b(?:say|says|said|answer|answers|answered|reply|replies|replied|claim|claims|claimed|write|"
+    r"writes|wrote|print|prints|output|outputs|respond|responds)(?: that)?[:,]? ?$"
+)
+_LABEL = re.compile(r"^[^\S\n]{0,3}\w[\w .'-]{0,30}:", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class _Sentence:
+    """A sentence that names somebody.
+
+    Attributes:
+        words: by their looks, with a sign for each name.
+        names: where each sign's name stands in the response.
+    """
+
+    words: str
+    names: tuple[Span, ...]
+
+    @cached_property
+    def signs(self) -> list[int]:
+        """Where the signs are in ``words``."""
+        return [sign.start() for sign in _SIGN.finditer(self.words)]
+
+    def hit(self, pattern: re.Pattern[str]) -> Iterator[Span]:
+        """The names within each match, unless somebody is reported to have said it."""
+        for match in pattern.finditer(self.words):
+            if not _REPORTED.search(self.words[max(match.start() - 20, 0) : match.start()]):
+                first, last = (bisect_left(self.signs, at) for at in match.span())
+                yield from self.names[first:last]
+
+
+def claims(text: str, candidates: Iterable[str] = ()) -> list[Span]:
+    """Where ``text`` names its author or its author's maker: spans, in order.
+
+    Args:
+        text: a response.
+        candidates: ids, which are names as well.
+    """
+    names = names_of(tuple(sorted(candidates)))
+    shown = read(text)
+    if next(names(shown), None) is None:
+        return []
+    sentences = list(_sentences(text, names))
+    spans = {span for sentence in sentences for span in _claimed(sentence)}
+    spans.update(_label(sentences, shown), _signature(sentences, text))
+    hints = {span for sentence in sentences for span in _hinted(sentence)}
+    if hints and (spans or any(rules.self_description.search(shown) for rules in LANGUAGES)):
+        spans |= hints
+    quotations = _quotations(text)
+    return sorted(span for span in spans if not _is_quoted(span, quotations))
+
+
+def _sentences(text: str, names: Names) -> Iterator[_Sentence]:
+    """The sentences of ``text`` that hold a name."""
+    number = 0
+    for start, end in _pieces(text):
+        piece = text[start:end]
+        mentions = list(names(read(piece)))
+        if not mentions:
+            continue
+        yield _sentence(piece, start, mentions)
+        number += 1
+        if number == MOST_SENTENCES:
+            return
+
+
+def _pieces(text: str) -> Iterator[Span]:
+    start = 0
+    for end in (*(match.end() for match in _END.finditer(text)), len(text)):
+        while start < end:
+            yield start, min(end, start + LONGEST_SENTENCE)
+            start = min(end, start + LONGEST_SENTENCE)
+
+
+def _sentence(piece: str, start: int, mentions: Sequence[Mention]) -> _Sentence:
+    shown, sources = read(piece), offsets(piece)
+    parts, last = [], 0
+    for mention in mentions:
+        parts += [shown[last : mention.start], _SIGNS[mention.kind]]
+        last = mention.end
+    words = _BLANKS.sub(" ", "".join([*parts, shown[last:]])).strip(" ")
+    words = _ENCLOSED.sub(r"\1", words)
+    names = tuple(
+        (start + sources[mention.start], start + sources[mention.end - 1] + 1)
+        for mention in mentions
+    )
+    return _Sentence(words, names)
+
+
+def _claimed(sentence: _Sentence) -> Iterator[Span]:
+    for rules in LANGUAGES:
+        if rules.cue.search(sentence.words):
+            for claim in rules.claims:
+                yield from sentence.hit(claim)
+
+
+def _hinted(sentence: _Sentence) -> Iterator[Span]:
+    for rules in LANGUAGES:
+        if rules.cue.search(sentence.words):
+            for hint in rules.hints:
+                yield from sentence.hit(hint)
+
+
+def _label(sentences: Sequence[_Sentence], shown: str) -> Iterator[Span]:
+    """``GPT-4: the answer is 42``, where nobody else is given a line: that is a dialogue."""
+    if len(_LABEL.findall(shown)) == 1 and _LABEL.match(shown.lstrip()):
+        first = sentences[0]
+        if re.match(r"[\x01\x02] ?:", first.words) and not shown[: first.names[0][0]].strip():
+            yield first.names[0]
+
+
+def _signature(sentences: Sequence[_Sentence], text: str) -> Iterator[Span]:
+    """A name alone, after a dash or a closing formula, at the very end."""
+    last = sentences[-1]
+    start, end = last.names[-1]
+    if len(last.names) > 1 or text[end:].strip(" \t\n*_`.!"):
+        return
+    line = text.rfind("\n", 0, start) + 1
+    before = _BLANKS.sub(" ", read(text[max(start - 80, 0) : start]))
+    alone = re.fullmatch(r"[-\s]*", read(text[line:start])) is not None
+    signed = CLOSING.search(before) or (re.search(r"- ?$", before) is not None and alone)
+    letter = SALUTATION.search(read(text[:80].lstrip()))
+    if signed and (alone or CLOSING.search(before)) and not (letter and "\x02" in last.words):
+        yield start, end
+
+
+def _quotations(text: str) -> list[Span]:
+    """What is quoted. A response that is one quotation as a whole quotes nobody."""
+    whole = len(text.strip()) - 2
+    return [m.span() for m in _QUOTED.finditer(text) if m.end() - m.start() < whole]
+
+
+def _is_quoted(name: Span, quotations: Sequence[Span]) -> bool:
+    """Whether a name is in a quotation, of which it is not all: I am "Claude"."""
+    start, end = name
+    number = bisect_left(quotations, (start + 1, 0)) - 1
+    if number < 0:
+        return False
+    opened, closed = quotations[number]
+    return end < closed and (closed - opened) - (end - start) > 3

@@ -1,0 +1,128 @@
+"""Text by its looks, for matching: one letter for all that are read as it.
+
+``Ｃｌаudе`` (fullwidth, Cyrillic) and ``**Claude**`` look like ``claude`` to a reader and to a model,
+so they do to a pattern. Patterns that hold letters of other scripts pass through the same table.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from clash.collect.normalise import is_hidden
+
+# From Unicode's table of confusables (UTS 39), letters of Greek, Cyrillic, Armenian, Cherokee,
+# Coptic, Lisu and of phonetic alphabets, by their lower case: capitals must fold as small letters
+# do, or words of Russian would not match at the start of a sentence.
+_LETTERS = {
+    "a": "ɑαаᎪꓮᴀ",
+    "b": "ƅβвьᏏᏴꓐꞵʙ",
+    "c": "ϲсᏟᴄⲥꓚ",
+    "d": "ԁᎠᏧꓒꓓᴅđ",
+    "e": "εеҽᎬꓰꬲᴇ",
+    "f": "ϝքẝꓝꞙꬵ𝈓",
+    "g": "ƍɡԍցᏀᏳᶃꓖɢ",
+    "h": "ηнһհᎻᏂⲏꓧʜħ",
+    "i": "ıɩɪιіӏᎥⲓꓲꙇ",
+    "j": "ʝϳјᎫꓙᴊ",
+    "k": "κкᏦⲕꓗᴋ",
+    "l": "ǀᏞⳑꓡ𝈪ʟł",
+    "m": "μϻмᎷⲙꓟᴍ",
+    "n": "νոռⲛꓠɴ",
+    "o": "οσоօᴏᴑⲟꓳꬽø",
+    "p": "ρрᏢⲣꓑᴘ",
+    "q": "ԛգզ",
+    "r": "ʀгᎡᎱᏒᴦⲅꓣꭇꭈ𝈖",
+    "s": "ƽѕտᏕᏚꓢꜱ",
+    "t": "τтᎢⲧꓔᴛ",
+    "u": "ʋυսᴜꓴꞟꭎꭒ",
+    "v": "ѵᏙᴠꓦ𝈍",
+    "w": "ɯѡԝաᎳᏔᴡꓪ",
+    "x": "χхⲭꓫꭓ",
+    "y": "ɣʏγϒуүᎩᎽᶌỿⲩꓬꭚ",
+    "z": "ζᏃᴢꓜ𐋵",
+}
+_SIGNS = {
+    "<": "‹⟨〈〈˂ᐸᚲ❮❬≺⧼⋖",
+    ">": "›⟩〉〉˃ᐳ❯❭≻⧽⋗",
+    "/": "⁄∕╱⟋⧸",
+    "-": "‐‑‒–—―−",
+    '"': "“”„‟«»「」『』〝〞",
+    "'": "‘’‚‛ʼʹ′`´",
+    ",": "،、",
+    ".": "。।",
+    "?": "؟",
+    ";": "؛",
+}
+_MARKS = "*_`~"
+"""Emphasis and code, of which nothing is seen."""
+_MARKUP = re.compile(f"[{_MARKS}\\x00-\\x08\\x0e-\\x1b\\x7f]")
+_FEW = 100
+
+
+class _Looks(dict[int, str]):
+    """What each character looks like, worked out when it is met first: for ``str.translate``."""
+
+    def __init__(self, dropped: str = "") -> None:
+        super().__init__()
+        self._dropped = dropped
+
+    def __missing__(self, code: int) -> str:
+        looks = (look for look in _look(chr(code)) if look not in self._dropped)
+        return self.setdefault(code, "".join(looks))
+
+
+def _look(character: str) -> str:
+    if is_hidden(character) or character == _STRETCH:
+        return ""
+    looks = _CONFUSABLES.get(character) or _folded(character)
+    return looks if looks == character else "".join(map(_look, looks))
+
+
+def _folded(character: str) -> str:
+    parts = unicodedata.normalize("NFKD", character)
+    letters = "".join(part for part in parts if not _is_accent(part)).casefold()
+    return unicodedata.normalize("NFC", letters)
+
+
+def _is_accent(character: str) -> bool:
+    """Accents of alphabets and of Arabic; the signs of other scripts are letters to their readers."""
+    return "\u0300" <= character <= "\u036f" or "\u064b" <= character <= "\u0655"
+
+
+_CONFUSABLES = {
+    other.casefold(): look
+    for table in (_LETTERS, _SIGNS)
+    for look, others in table.items()
+    for other in others
+}
+_STRETCH = "\u0640"
+"""Arabic's, which makes a word longer and no other."""
+_PLAIN = _Looks()
+_TEXT = _Looks(_MARKS)
+
+
+def look(text: str) -> str:
+    """What ``text`` looks like, in lower case; markup stays."""
+    return text.translate(_PLAIN)
+
+
+def read(text: str) -> str:
+    """What ``text`` looks like once its Markdown is shown, in lower case."""
+    if text.isascii():
+        return text.translate(_TEXT)
+    others = [c for c in set(text) if c > "\x7f" and _TEXT[ord(c)] != c]
+    if len(others) > _FEW:
+        return text.translate(_TEXT)
+    # A text has few letters that change, and to replace each is several times faster than to look
+    # up all. The order is no matter: what a letter becomes looks like itself.
+    for character in others:
+        text = text.replace(character, _TEXT[ord(character)])
+    return _MARKUP.sub("", text.casefold())
+
+
+def offsets(text: str) -> list[int]:
+    """For each character of ``read(text)`` and for its end, the index in ``text`` it comes from."""
+    lengths = [len(_TEXT[ord(character)]) for character in text]
+    starts = [index for index, length in enumerate(lengths) for _ in range(length)]
+    return [*starts, len(text)]
