@@ -126,6 +126,12 @@ class ModelRef(Sourced):
         parts = self.model.split("/")
         return parts[1] if parts[0] in ("openrouter", "replay") and len(parts) > 2 else parts[0]
 
+    @property
+    def identity(self) -> str:
+        """The model itself, by whatever road it is reached and however its version is spelled."""
+        name = self.model.removeprefix("replay/").removeprefix("openrouter/")
+        return name.partition(":")[0].lower().replace(".", "-")
+
     @field_validator("model")
     @classmethod
     def _provider_is_known(cls, model: str) -> str:
@@ -200,6 +206,7 @@ class Panel(Strict):
         ties: judges may rank responses as equal.
         criteria: the model that writes criteria for this panel.
         reask: ask a judge once more, with the error, after an answer that cannot be read.
+        exclude_self: a voting judge that is a candidate too does not judge its own responses.
     """
 
     name: str
@@ -209,6 +216,7 @@ class Panel(Strict):
     ties: bool = True
     criteria: Ref | None = None
     reask: bool = True
+    exclude_self: bool = False
 
     @model_validator(mode="after")
     def _judges_differ(self) -> Self:
@@ -349,6 +357,7 @@ class Config(Strict):
         system: system message of every item that has none.
         templates: a folder whose files take the place of the shipped ones of the same name.
         repeat: how often each item is generated and judged anew.
+        exclude_self: replaces that of the panel, where it is set.
     """
 
     prompts: str | None = None
@@ -363,6 +372,7 @@ class Config(Strict):
     system: str | None = None
     templates: str | None = None
     repeat: int = Field(default=1, ge=1)
+    exclude_self: bool | None = None
     seed: int = 42
     out: str = "runs"
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from clash.errors import StatisticsError
-from clash.stats.voting.borda import borda
+from clash.stats.voting.borda import borda, borda_pairwise
 from clash.stats.voting.majority import majority
 
 NAN = np.nan
@@ -119,3 +119,43 @@ def test_weights_that_differ_by_rounding_do_not_decide():
 def test_bad_input_is_refused(ranks, weights, message):
     with pytest.raises(StatisticsError, match=message):
         borda(ranks, weights)
+
+
+# -- rankings that leave candidates out --------------------------------------------------------------
+
+
+@given(
+    st.integers(2, 6).flatmap(
+        lambda k: st.lists(
+            st.tuples(
+                st.lists(st.integers(1, k), min_size=k, max_size=k),
+                st.sampled_from([0.5, 1.0, 2.0]),
+            ),
+            min_size=1,
+            max_size=6,
+        )
+    )
+)
+def test_on_complete_rankings_pairs_count_what_points_do(rows):
+    ranks, weights = [row for row, _ in rows], [weight for _, weight in rows]
+    plain, pairs = borda(ranks, weights), borda_pairwise(ranks, weights)
+    assert pairs.scores == pytest.approx(plain.scores)
+    assert (pairs.winner, pairs.places.tolist()) == (plain.winner, plain.places.tolist())
+    assert pairs.margin == pytest.approx(plain.margin)
+
+
+def test_a_place_that_a_judge_leaves_out_is_no_lost_one():
+    """The first judge leaves out A, which both others put first; it has B before C."""
+    nan = np.nan
+    found = borda_pairwise([[nan, 1, 2], [1, 2, 3], [1, 3, 2]])
+    # A beats both in 2 of 2; B beats C in 2 of 3. Times the weight of 3 judges.
+    assert found.scores == pytest.approx([2 * 3, 2 / 3 * 3, 1 / 3 * 3])
+    assert found.winner == 0
+    assert found.weight == 3
+
+
+def test_a_pair_that_nobody_ranked_is_even():
+    nan = np.nan
+    found = borda_pairwise([[nan, 1, 2], [1, nan, 2]])
+    assert found.scores == pytest.approx([(0.5 + 1) * 2, (0.5 + 1) * 2, 0])
+    assert found.winner == -1

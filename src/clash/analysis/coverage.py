@@ -24,6 +24,7 @@ class Coverage:
         clean, repaired, failed: what came, and failures by cause; ``not_run`` is the rest.
         responses_failed: responses that could not be had, by candidate.
         criteria: items by source of their criteria.
+        excluded: voting judgments that were not to be made (``exclude_self``), not in ``expected``.
     """
 
     items: int
@@ -39,6 +40,7 @@ class Coverage:
     criteria: dict[str, int]
     scrubbed: int
     flagged: int
+    excluded: int = 0
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ def coverage(data: RunData) -> Coverage:
     """Count everything."""
     voting = [j for j in data.judgments if j.role == "voting"]
     failed = Counter(cause(j) for j in voting if j.ranking is None)
-    expected = len(data.items) * len(data.rules.voting) * data.rules.presentations
+    expected = len(data.items) * len(data.rules.voting) * data.rules.presentations - data.excluded
     missing = Counter(r.candidate for r in data.responses if r.text is None)
     return Coverage(
         items=len(data.items),
@@ -76,6 +78,7 @@ def coverage(data: RunData) -> Coverage:
         criteria=dict(Counter(record.source for record in data.criteria.values())),
         scrubbed=_scrubbed(data),
         flagged=len({(j.item_id, flag) for j in data.judgments for flag in j.flags}),
+        excluded=data.excluded,
     )
 
 

@@ -111,9 +111,7 @@ def _report(data: RunData, judge: str) -> JudgeReport:
         ties=_rate(data, {_key(j): float(len((j.ranking or [[]])[0]) > 1) for j in usable}),
         agreement=_rate(
             data,
-            _agreement(
-                data, {n: b.top(judge) for n, b in data.ballots.items() if judge in b.ranks}
-            ),
+            _agreement(data, judge),
         ),
         first_shown=_rate(data, {_key(j): float((j.ranking or [[]])[0] == ["A0"]) for j in sole}),
         first_expected=sum(1 / size for size in sizes) / len(sizes) if sizes else None,
@@ -135,10 +133,17 @@ def _rate(
     return wilson_clustered(list(values.values()), clusters)
 
 
-def _agreement(data: RunData, tops: Mapping[str, str | None]) -> dict[str, float]:
-    """1 where the first place is the verdict's winner, 0 else; a tied first place is no match."""
+def _agreement(data: RunData, judge: str) -> dict[str, float]:
+    """1 where the first place is the verdict's winner, 0 else; a tied first place is no match.
+
+    Items whose winner the judge does not judge are left out.
+    """
     winners = {v.item_id: v.winner for v in data.verdicts if v.winner is not None}
-    return {item: float(top == winners[item]) for item, top in tops.items() if item in winners}
+    return {
+        item: float(ballots.top(judge) == winners[item])
+        for item, ballots in data.ballots.items()
+        if item in winners and ballots.ranked(judge, winners[item])
+    }
 
 
 def _flips(data: RunData, usable: list[Judgment]) -> Interval | None:
@@ -193,7 +198,7 @@ def self_reports(data: RunData, prefix: str) -> list[SelfReport]:
         mine = {
             item: ballots
             for item, ballots in data.ballots.items()
-            if panelist.id in ballots.ranks and name in ballots.candidates
+            if ballots.ranked(panelist.id, name)
         }
         winners = {v.item_id: v.winner for v in data.verdicts}
         own = _rate(data, {item: float(b.top(panelist.id) == name) for item, b in mine.items()})
@@ -210,12 +215,18 @@ def pairs(data: RunData) -> list[Pair]:
         same = {
             n: _same(ballot, a, b)
             for n, ballot in data.ballots.items()
-            if {a, b} <= set(ballot.ranks)
+            if {a, b} <= set(ballot.ranks) and _same_field(ballot, a, b)
         }
         rate = _rate(data, same)
         if rate is not None:
             found.append(Pair(a, b, rate))
     return found
+
+
+def _same_field(ballots: Ballots, a: str, b: str) -> bool:
+    """Whether two judges ranked the same candidates."""
+    here, there = (np.isnan(ballots.ranks[judge]).any(axis=0) for judge in (a, b))
+    return bool(np.all(here == there))
 
 
 def _same(ballots: Ballots, a: str, b: str) -> float:

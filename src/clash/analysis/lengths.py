@@ -87,7 +87,7 @@ def _judge(data: RunData, judge: str) -> Say:
     def say(item: str, a: str, b: str) -> float:
         said = data.ballots[item]
         ranks = said.ranks.get(judge)
-        if ranks is None:
+        if ranks is None or not (said.ranked(judge, a) and said.ranked(judge, b)):
             return np.nan
         first, second = said.candidates.index(a), said.candidates.index(b)
         return _won(float(np.sign(ranks[:, second] - ranks[:, first]).sum()))

@@ -159,6 +159,19 @@ class RunData:
         return found
 
     @cached_property
+    def excluded(self) -> int:
+        """Voting judgments that were not to be made: the judge is a candidate, and one is left."""
+        if not self.rules.excluded:
+            return 0
+        voting = len(self.rules.voting)
+        apart = (
+            voting - len(self.rules.eligible(texts))
+            for texts in self.texts.values()
+            if len(texts) > 1
+        )
+        return sum(apart) * self.rules.presentations
+
+    @cached_property
     def candidates(self) -> list[str]:
         """Everyone who has a response or should have one, sorted."""
         return sorted({response.candidate for response in self.responses})

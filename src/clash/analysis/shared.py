@@ -139,6 +139,6 @@ def _table(data: RunData, judges: Sequence[str]) -> tuple[np.ndarray, Floats, np
 
 def _code(said: Ballots, judge: str, first: int, second: int) -> int:
     ranks = said.ranks.get(judge)
-    if ranks is None:
+    if ranks is None or np.isnan(ranks[:, [first, second]]).any():
         return MISSING
     return _CODES[float(np.sign(np.sign(ranks[:, second] - ranks[:, first]).sum()))]

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from clash.records import Verdict
-from clash.stats.voting.borda import BordaResult, borda, borda_points
+from clash.stats.voting.borda import BordaResult, borda, borda_pairwise, borda_points
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -40,7 +40,8 @@ class Ballots:
 
     Attributes:
         candidates: those whose responses were shown, sorted.
-        ranks: by judge, a row (K,) for each presentation it ranked; smaller is better.
+        ranks: by judge, a row (K,) for each presentation it ranked; smaller is better, NaN for a
+            response that the judge was not shown, since it is its own.
         share: of its presentations, how many a judge answered.
         marks: makes ``scores``, which only a broken tie asks for.
     """
@@ -55,6 +56,13 @@ class Ballots:
     def scores(self) -> Mapping[str, Floats]:
         """Mean criteria score by judge, as the rubric weighs them; (K,) each, NaN without."""
         return self.marks()
+
+    def ranked(self, judge: str, candidate: str) -> bool:
+        """Whether a judge ranked a candidate."""
+        ranks = self.ranks.get(judge)
+        if ranks is None or candidate not in self.candidates:
+            return False
+        return not np.isnan(ranks[:, self.candidates.index(candidate)]).any()
 
     def top(self, judge: str) -> str | None:
         """Whom a judge puts alone in first place; null where tied or missing."""
@@ -75,18 +83,26 @@ class Ballots:
 def _sole(shape: tuple[int, ...], ranks: bytes) -> int | None:
     """The place of the only best candidate, over the presentations that a judge ranked."""
     points = borda_points(np.frombuffer(ranks).reshape(shape)).mean(axis=0)
-    best = np.flatnonzero(points > points.max() - 1e-9)  # means of halves: a tie but for rounding
+    best = np.flatnonzero(
+        points > np.nanmax(points) - 1e-9
+    )  # means of halves: a tie but for rounding
     return int(best[0]) if len(best) == 1 else None
 
 
 @lru_cache(maxsize=4096)
 def _counted(shape: tuple[int, ...], ranks: bytes, weights: bytes) -> BordaResult:
-    return borda(np.frombuffer(ranks).reshape(shape), np.frombuffer(weights))
+    table = np.frombuffer(ranks).reshape(shape)
+    count = borda_pairwise if np.isnan(table).any() else borda
+    return count(table, np.frombuffer(weights))
 
 
 @dataclass(frozen=True)
 class Rules:
-    """How the run decides: from its manifest."""
+    """How the run decides: from its manifest.
+
+    Attributes:
+        excluded: candidates that a judge does not judge, by judge: it is the same model.
+    """
 
     panelists: tuple[Panelist, ...]
     quorum: float | None
@@ -95,6 +111,7 @@ class Rules:
     presentations: int = 1
     calibrator: Mapping[str, Any] | None = None
     max_risk: float | None = None
+    excluded: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, folder: RunFolder) -> Rules:
@@ -115,6 +132,7 @@ class Rules:
             2 if both else 1,
             manifest.calibrator,
             aggregate.get("max_risk"),
+            {judge: frozenset(names) for judge, names in panel.get("excluded", {}).items()},
         )
 
     @property
@@ -122,11 +140,25 @@ class Rules:
         """The judges that decide."""
         return tuple(p for p in self.panelists if p.role == "voting")
 
-    def enough(self, weight: float) -> bool:
-        """Whether a voting weight carries a verdict: the quorum, or more than half of it all."""
+    def eligible(self, candidates: Collection[str]) -> tuple[Panelist, ...]:
+        """The judges that decide on these candidates: not one who is left with a single one."""
+        return tuple(
+            p
+            for p in self.voting
+            if p.id not in self.excluded or len(set(candidates) - self.excluded[p.id]) > 1
+        )
+
+    def enough(self, weight: float, eligible: Sequence[Panelist]) -> bool:
+        """Whether a voting weight carries a verdict: the quorum, or more than half of it all.
+
+        The quorum is of the judges that may judge the item: one that is excluded from it has not
+        failed.
+        """
+        all_of_them = sum(p.weight for p in self.voting)
+        here = sum(p.weight for p in eligible)
         if self.quorum is not None:
-            return weight >= self.quorum - 1e-9
-        return weight > sum(p.weight for p in self.voting) / 2 + 1e-9
+            return weight >= self.quorum * here / all_of_them - 1e-9
+        return weight > here / 2 + 1e-9
 
 
 @dataclass
@@ -192,8 +224,8 @@ def _ballots(
     presentations: int,
     rubric: Mapping[str, float],
 ) -> Ballots:
-    first = next(iter(by_judge.values()))[0]
-    candidates = tuple(sorted(blinds.labels(first).values()))
+    shown = {name for said in by_judge.values() for name in blinds.labels(said[0]).values()}
+    candidates = tuple(sorted(shown))
     ranks, share = {}, {}
     for judge, said in by_judge.items():
         ranks[judge] = np.array([_ranks(j, blinds.labels(j), candidates) for j in said])
@@ -216,7 +248,7 @@ def _ranks(judgment: Judgment, labels: Mapping[str, str], candidates: Sequence[s
         for rank, group in enumerate(judgment.ranking or [])
         for label in group
     }
-    return [place[candidate] for candidate in candidates]
+    return [place.get(candidate, np.nan) for candidate in candidates]
 
 
 def _mean_scores(
@@ -253,18 +285,24 @@ def verdict(item_id: str, said: Ballots | None, rules: Rules, why: str | None = 
     """
     if said is None:
         return _abstained(item_id, rules, why or "no judge judged it")
-    present = [p for p in rules.voting if p.id in said.ranks]
-    if not rules.enough(sum(p.weight * said.share[p.id] for p in present)):
-        names = ", ".join(p.id for p in rules.voting if p.id not in said.ranks)
+    eligible = rules.eligible(said.candidates)
+    present = [p for p in eligible if p.id in said.ranks]
+    if not rules.enough(sum(p.weight * said.share[p.id] for p in present), eligible):
+        names = ", ".join(p.id for p in eligible if p.id not in said.ranks)
         return _abstained(item_id, rules, f"below the quorum: nothing usable of {names or 'some'}")
+    unjudged = _unjudged(said, present) if rules.excluded else []
+    if unjudged:
+        why = f"excluded: no voting judge may judge {', '.join(unjudged)}"
+        return _abstained(item_id, rules, why)
     rows, weights = _rows(said, present)
     outcome = _counted(rows.shape, rows.tobytes(), weights.tobytes())
     groups = _groups(outcome.places, said.candidates)
     if rules.tie_break == "scores" and len(groups[0]) > 1:
         groups = _broken(groups, said, present)
     winner = groups[0][0] if len(groups[0]) == 1 else None
-    tops = [said.top(p.id) for p in present]
-    whole = len(present) == len(rules.voting) and all(said.share[p.id] == 1 for p in present)
+    # A judge is neither for nor against a winner whom it does not judge.
+    tops = [said.top(p.id) for p in present if winner is None or said.ranked(p.id, winner)]
+    whole = len(present) == len(eligible) and all(said.share[p.id] == 1 for p in present)
     return Verdict(
         item_id=item_id,
         method=rules.method,
@@ -275,6 +313,11 @@ def verdict(item_id: str, said: Ballots | None, rules: Rules, why: str | None = 
         unanimous=whole and set(tops) == {winner},
         split=_split(tops, winner),
     )
+
+
+def _unjudged(said: Ballots, present: Sequence[Panelist]) -> list[str]:
+    """Candidates that none of these judges ranked: all of them are the same model."""
+    return [name for name in said.candidates if not any(said.ranked(p.id, name) for p in present)]
 
 
 def _rows(said: Ballots, present: Sequence[Panelist]) -> tuple[Floats, Floats]:
@@ -343,7 +386,7 @@ def decided(
     said: Mapping[str, Ballots],
 ) -> list[Verdict]:
     """:func:`verdicts` of what was read from a run."""
-    reasons = _reasons(items, responses, judgments)
+    reasons = _reasons(rules, items, responses, judgments)
     made = [
         verdict(item.item_id, said.get(item.item_id), rules, reasons.get(item.item_id))
         for item in items
@@ -356,17 +399,21 @@ def decided(
 
 
 def _reasons(
-    items: Iterable[Item], responses: Iterable[Response], judgments: Iterable[Judgment]
+    rules: Rules,
+    items: Iterable[Item],
+    responses: Iterable[Response],
+    judgments: Iterable[Judgment],
 ) -> dict[str, str]:
     """Why an item that nobody judged has no judgment."""
     failed: dict[str, list[str]] = defaultdict(list)
     for judgment in judgments:
         if judgment.error:
             failed[judgment.item_id].append(f"{judgment.judge}: {judgment.error}")
-    texts: dict[str, int] = defaultdict(int)
+    texts: dict[str, set[str]] = defaultdict(set)
     errors: dict[str, list[str]] = defaultdict(list)
     for response in responses:
-        texts[response.item_id] += response.text is not None
+        if response.text is not None:
+            texts[response.item_id].add(response.candidate)
         if response.error:
             errors[response.item_id].append(f"{response.candidate}: {response.error}")
     reasons: dict[str, str] = {}
@@ -374,8 +421,10 @@ def _reasons(
         name = item.item_id
         if failed[name]:
             reasons[name] = "every judge failed: " + "; ".join(failed[name])[:300]
-        elif texts[name] < 2:
+        elif len(texts[name]) < 2:
             reasons[name] = "fewer than two responses: " + "; ".join(errors[name])[:300]
+        elif not rules.eligible(texts[name]):
+            reasons[name] = "excluded: every voting judge wrote one of the responses"
         else:
             reasons[name] = "not judged: the run is incomplete"
     return reasons

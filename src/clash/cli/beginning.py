@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from clash.cli import estimate, keys
 from clash.cli.common import say
 from clash.collect.load import Prompts, load
-from clash.collect.plan import Plan, plan
+from clash.collect.plan import Plan, plan, self_votes
 from clash.collect.resolve import Resolved, read_config, replayed, resolve
 from clash.collect.templates import Templates
 from clash.config import Config, Panel
@@ -127,7 +127,8 @@ def assemble(
         criteria_why=resolved.criteria_why,
         reused=_reused(config),
     )
-    return Prepared(made, resolved, loaded)
+    notes = [*resolved.notes, *self_votes(made)]
+    return Prepared(made, replace(resolved, notes=notes), loaded)
 
 
 def _with_controls(prompts: Prompts, config: Config) -> Prompts:
@@ -182,6 +183,7 @@ def begin(
         "quorum": made.quorum,
         "ties": made.panel.ties,
         "judges": judges,
+        **_kept_apart(made),
     }
     name = run_id or new_run_id(prompts.path.stem)
     templates = sha256_json(dict(made.templates.texts))
@@ -231,6 +233,12 @@ def _reused_criteria(made: Plan, origin: Origin) -> Iterator[Criteria]:
     for item_id in dict.fromkeys(item.item_id for item in items):
         if item_id in made.reused:
             yield made.reused[item_id].model_copy(update={"call_id": None})
+
+
+def _kept_apart(made: Plan) -> dict[str, Any]:
+    """Whose responses a judge is not shown, where there are such judges."""
+    apart = {judge: sorted(names) for judge, names in made.excluded.items()}
+    return {"excluded": apart} if apart else {}
 
 
 def _promised(made: Plan, origin: Origin) -> dict[str, int]:

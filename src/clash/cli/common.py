@@ -61,6 +61,13 @@ def _check_run_id(run_id: str | None) -> str | None:
 RunId = Annotated[
     str | None, typer.Option("--run-id", callback=_check_run_id, help="Name of the run folder.")
 ]
+ExcludeSelf = Annotated[
+    bool | None,
+    typer.Option(
+        "--exclude-self/--include-self",
+        help="A voting judge that is a candidate too does not judge its own responses.",
+    ),
+]
 Prereg = Annotated[
     Path | None,
     typer.Option("--prereg", help="A plan of `clash prereg`: the report lists every deviation."),

@@ -11,6 +11,7 @@ from clash.cli.common import (
     Batch,
     ConfigFile,
     EnvFile,
+    ExcludeSelf,
     Prereg,
     Quiet,
     RunId,
@@ -98,6 +99,7 @@ def evaluate(
             " prompts: no network, free.",
         ),
     ] = None,
+    exclude_self: ExcludeSelf = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Plan and price; make no call.")
     ] = False,
@@ -150,6 +152,7 @@ def evaluate(
         "criteria.mode": criteria,
         "criteria.reuse": criteria_from,
         "blinding.both_orders": both_orders,
+        "exclude_self": exclude_self,
         "blinding.per_judge": per_judge,
         "observers": {"none": []}.get(observers or "", observers),
         "repeat": repeat,

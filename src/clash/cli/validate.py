@@ -13,6 +13,7 @@ from clash.cli.common import (
     Batch,
     ConfigFile,
     EnvFile,
+    ExcludeSelf,
     Prereg,
     Quiet,
     RunId,
@@ -104,6 +105,7 @@ def validate(
     replay: Annotated[
         str | None, typer.Option("--replay", help="Answer from this run's calls: no network, free.")
     ] = None,
+    exclude_self: ExcludeSelf = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Plan and price; make no call.")
     ] = False,
@@ -138,6 +140,7 @@ def validate(
         "criteria.mode": criteria,
         "criteria.reuse": criteria_from,
         "blinding.both_orders": both_orders,
+        "exclude_self": exclude_self,
         "blinding.per_judge": per_judge,
         "seed": seed,
         "out": str(out) if out is not None else None,

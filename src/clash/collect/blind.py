@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import random
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from clash.collect.authorship import claims
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from clash.config import BlindingConfig
 
 MASK = "[masked]"
+_NOBODY: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,6 +53,7 @@ def presentations(
     seed: int,
     *,
     names: Iterable[str] = (),
+    excluded: Mapping[str, frozenset[str]] = MappingProxyType({}),
 ) -> Iterator[Presentation]:
     """Every presentation of one item.
 
@@ -61,10 +64,12 @@ def presentations(
         config: per judge, both orders, and what to scrub.
         seed: the run's.
         names: ids of the candidates, masked as well where a response says them of itself.
+        excluded: candidates that a judge is not shown, by judge.
 
     Yields:
         One presentation, two with ``both_orders`` (the second is the first reversed); and so for
-        each judge with ``per_judge``.
+        each judge with ``per_judge``. A judge that is not shown all of them has its own, in the
+        same order; none where fewer than two responses are left.
     """
     spans = {
         name: [] if config.scrub == "off" else claims(text, names) for name, text in texts.items()
@@ -73,10 +78,15 @@ def presentations(
         name: normalise(masked(text, spans[name]) if config.scrub == "mask" else text)
         for name, text in texts.items()
     }
-    for judge in judges if config.per_judge else [None]:
+    apart = [judge for judge in judges if not excluded.get(judge, _NOBODY).isdisjoint(texts)]
+    for judge in judges if config.per_judge else (None, *apart):
         # Candidates are sorted first: the order they were written in must not show.
         order = sorted(texts)
-        rng(seed, "blind", item_id, judge or "").shuffle(order)
+        whose = judge if judge is not None and config.per_judge else ""
+        rng(seed, "blind", item_id, whose).shuffle(order)
+        order = [name for name in order if name not in excluded.get(judge or "", _NOBODY)]
+        if len(order) < 2:
+            continue
         orders = [order, order[::-1]] if config.both_orders else [order]
         for number, names_in_order in enumerate(orders):
             labels = {f"A{i}": name for i, name in enumerate(names_in_order)}

@@ -15,7 +15,7 @@ from clash.providers import batched, prices
 from clash.records import Blinding, Response
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from clash.collect.ballots import Ballot
     from clash.collect.plan import Plan
@@ -190,15 +190,15 @@ def _criteria_calls(plan: Plan) -> list[_Tally]:
 
 def _judgments(plan: Plan) -> list[_Tally]:
     batches = plan.config.limits.batch
-    tallies = [(judge, _Tally("judge", judge.id, judge, batches)) for judge in plan.judges]
-    for page in _pages(plan):
-        for judge, tally in tallies:
-            tally.judgment(page, judge)
-    return [tally for _, tally in tallies]
+    tallies = {judge.id: _Tally("judge", judge.id, judge, batches) for judge in plan.judges}
+    for page, readers in _pages(plan):
+        for judge in readers:
+            tallies[judge.id].judgment(page, judge)
+    return list(tallies.values())
 
 
-def _pages(plan: Plan) -> Iterator[Ballot]:
-    """What one judge will read, with stand-ins for responses that do not exist yet.
+def _pages(plan: Plan) -> Iterator[tuple[Ballot, list[Judge]]]:
+    """What judges will read, and which, with stand-ins for responses that do not exist yet.
 
     Neither shuffled nor masked, which changes the length of a page by next to nothing.
     """
@@ -206,12 +206,24 @@ def _pages(plan: Plan) -> Iterator[Ballot]:
     for response in (*plan.responses, *_imagined(plan)):
         texts[response.item_id][response.candidate] = response.text or ""
     for item in plan.items:
-        labels = {f"A{number}": name for number, name in enumerate(texts[item.item_id])}
-        shown = {label: texts[item.item_id][name] for label, name in labels.items()}
         criteria = _criteria(item, plan)
-        for number in range(plan.presentations):
-            blinding = Blinding(item_id=item.item_id, presentation=number, labels=labels)
-            yield render(item, criteria, Presentation(blinding, shown), plan)
+        for names, readers in _readers(plan, texts[item.item_id]).items():
+            labels = {f"A{number}": name for number, name in enumerate(names)}
+            shown = {label: texts[item.item_id][name] for label, name in labels.items()}
+            for number in range(plan.presentations):
+                blinding = Blinding(item_id=item.item_id, presentation=number, labels=labels)
+                yield render(item, criteria, Presentation(blinding, shown), plan), readers
+
+
+def _readers(plan: Plan, names: Iterable[str]) -> dict[tuple[str, ...], list[Judge]]:
+    """The judges of an item, by the candidates that each is shown."""
+    views: dict[tuple[str, ...], list[Judge]] = {}
+    for judge in plan.judges:
+        own = plan.excluded.get(judge.id, frozenset())
+        shown = tuple(name for name in names if name not in own)
+        if len(shown) > 1:
+            views.setdefault(shown, []).append(judge)
+    return views
 
 
 def _imagined(plan: Plan) -> Iterator[Response]:

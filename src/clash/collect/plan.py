@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from clash.config import Candidate, Config, Judge, ModelRef, Panel
+from clash.config import PROVIDERS, Candidate, Config, Judge, ModelRef, Panel
 from clash.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
@@ -82,6 +83,30 @@ class Plan:
         return self.panel.quorum * observers.panel_weight
 
     @property
+    def excludes_self(self) -> bool:
+        """Whether a judge is kept from judging its own responses."""
+        wanted = self.config.exclude_self
+        return self.panel.exclude_self if wanted is None else wanted
+
+    @cached_property
+    def own(self) -> dict[str, frozenset[str]]:
+        """Candidates that are the same model as a voting judge, by judge; those with any."""
+        models: dict[str, str | None] = {c.id: c.identity for c in self.candidates}
+        for response in self.responses:
+            models.setdefault(response.candidate, _identity(response.candidate))
+        voting = (judge for judge in self.judges if judge.role == "voting")
+        found = {
+            judge.id: frozenset(name for name, model in models.items() if model == judge.identity)
+            for judge in voting
+        }
+        return {judge: names for judge, names in found.items() if names}
+
+    @property
+    def excluded(self) -> dict[str, frozenset[str]]:
+        """Candidates whose responses a judge is not shown, by judge."""
+        return self.own if self.excludes_self else {}
+
+    @property
     def presentations(self) -> int:
         """How often each judge sees each item."""
         return 2 if self.config.blinding.both_orders else 1
@@ -128,6 +153,24 @@ def plan(
     for ref in made.refs():
         _check_headers(ref)
     return made
+
+
+def self_votes(made: Plan) -> list[str]:
+    """Warnings of voting judges that judge responses of their own."""
+    if made.excludes_self:
+        return []
+    return [
+        f"the voting judge {judge} is also the candidate {name}, and votes on its own responses;"
+        " fix: --exclude-self, or exclude_self: true in the panel"
+        for judge, names in made.own.items()
+        for name in sorted(names)
+    ]
+
+
+def _identity(candidate: str) -> str | None:
+    """The model that a given response is named after; null where the name is no model's."""
+    provider, _, name = candidate.partition("/")
+    return ModelRef(model=candidate).identity if provider in PROVIDERS and name else None
 
 
 def _judges(config: Config, panel: Panel) -> Iterator[Judge]:

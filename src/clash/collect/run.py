@@ -291,7 +291,7 @@ async def _judge(
     rubrics = _rubrics(folder)
     have = {(j.item_id, j.presentation, j.judge) for j in folder.judgments() if past.backs(j)}
     items = {item.item_id: item for item in plan.items}
-    seats = partial(_seats, pages=pages, items=items, have=have)
+    seats = partial(_seats, pages=pages, items=items, have=have, excluded=plan.excluded)
 
     # The judges of a page come to it at about the same time: it is rendered once for all.
     @lru_cache(plan.config.limits.concurrency)
@@ -334,7 +334,13 @@ def _pages(plan: Plan, folder: RunWriter) -> list[Presentation]:
     made: list[Presentation] = []
     for item_id, texts in _texts(plan, folder, sealed).items():
         for page in presentations(
-            item_id, texts, judges, plan.config.blinding, plan.config.seed, names=names
+            item_id,
+            texts,
+            judges,
+            plan.config.blinding,
+            plan.config.seed,
+            names=names,
+            excluded=plan.excluded,
         ):
             made.append(page)
             if _page_key(page.blinding) not in sealed:
@@ -346,7 +352,9 @@ def _texts(
     plan: Plan, folder: RunWriter, sealed: Mapping[tuple[str, int, str | None], Mapping[str, str]]
 ) -> dict[str, dict[str, str]]:
     """Response by candidate, for each item that has two at least, in the order of the items."""
-    shown = {key[0]: set(labels.values()) for key, labels in sealed.items()}
+    shown: dict[str, set[str]] = {}
+    for (item_id, _, _), labels in sealed.items():
+        shown.setdefault(item_id, set()).update(labels.values())
     texts: dict[str, dict[str, str]] = {item.item_id: {} for item in plan.items}
     for response in folder.responses():
         late = response.candidate not in shown.get(response.item_id, {response.candidate})
@@ -365,12 +373,16 @@ def _seats(
     pages: list[Presentation],
     items: Mapping[str, Item],
     have: set[tuple[str, int, str]],
+    excluded: Mapping[str, frozenset[str]],
 ) -> Iterator[Seat]:
-    """The pages that ``judge`` has not judged yet."""
+    """The pages that ``judge`` has not judged yet; none with a response it is kept from."""
+    own = excluded.get(judge.id)
     for page in pages:
         blinding = page.blinding
         if blinding.judge not in (None, judge.id):
             continue
         if (blinding.item_id, blinding.presentation, judge.id) in have:
+            continue
+        if own is not None and not own.isdisjoint(blinding.labels.values()):
             continue
         yield Seat(judge, items[blinding.item_id], page)

@@ -187,6 +187,10 @@ def _coverage(found: Findings) -> Table:
     optional = [
         ("failed judgments", counts(covered.failed)),
         ("responses not had", counts(covered.responses_failed)),
+        (
+            "not asked: own response",
+            f"{covered.excluded} voting judgments" if covered.excluded else "",
+        ),
         ("criteria", counts(covered.criteria)),
         ("self-identification masked", str(covered.scrubbed) if covered.scrubbed else ""),
         ("texts that speak to the judge", str(covered.flagged) if covered.flagged else ""),

@@ -138,10 +138,10 @@ def _case(
 
 
 def _points(said: Ballots, order: Sequence[str]) -> dict[str, NDArray[np.float64]]:
-    """Points by judge, in the order of the source; 0 for a response that was not shown."""
+    """Points by judge, in the order of the source; 0 for a response that it was not shown."""
     place = [said.candidates.index(name) if name in said.candidates else -1 for name in order]
     return {
-        judge: np.append(borda_points(ranks).mean(axis=0), 0.0)[place]
+        judge: np.append(np.nan_to_num(borda_points(ranks).mean(axis=0)), 0.0)[place]
         for judge, ranks in said.ranks.items()
     }
 

@@ -66,6 +66,30 @@ def borda(ranks: ArrayLike, weights: ArrayLike | None = None) -> BordaResult:
     return _outcome(scores, points, present.sum(axis=-1))
 
 
+def borda_pairwise(ranks: ArrayLike, weights: ArrayLike | None = None) -> BordaResult:
+    """Borda scores where some judges ranked only some of the candidates.
+
+    A candidate's score is the sum over its opponents of the weighted share of judges that prefer it,
+    among those that ranked both, times the weight of all judges that ranked anything. On complete
+    rankings that is the Borda score. A judge that left a candidate out thus has no influence on its
+    pairs, where plain points would count the missing place as a lost one. A pair that nobody ranked
+    counts half for each.
+
+    Args:
+        ranks: (J, K); smaller is better, NaN where a judge left a candidate out.
+        weights: (J,), non-negative; 1 each where not given.
+    """
+    table = np.asarray(ranks, dtype=float)
+    worth = _weights(weights, table.shape[-2])
+    mine, other = table[:, :, None], table[:, None, :]
+    wins = np.einsum("j,jab->ab", worth, (mine < other) + 0.5 * (mine == other))
+    met = np.einsum("j,jab->ab", worth, ~(np.isnan(mine) | np.isnan(other)))
+    share = np.where(met > 0, wins / np.where(met > 0, met, 1.0), 0.5)
+    weight = worth[~np.isnan(table).all(axis=1)].sum()
+    scores = (share.sum(axis=1) - np.diag(share)) * weight
+    return _outcome(scores, borda_points(table), weight)
+
+
 def borda_points(ranks: Floats) -> Floats:
     """Points of each judge, same shape as ``ranks``: candidates beaten plus half of those tied."""
     mine, other = ranks[..., :, None], ranks[..., None, :]
