@@ -365,12 +365,22 @@ def _forms(value: str, name: str) -> Iterator[_Form]:
             yield _Form(text, name, parts and len(text) >= _WORDY)
 
 
-def _as_a_word(value: str) -> str:
-    """A pattern of a short secret, in the forms that a word of its own can have."""
+def _spellings(value: str) -> set[str]:
+    """The forms of a short secret, as they stand."""
     raw = value.encode("utf-8", "replace")
     plain = {value, value[::-1], quote(value, safe=""), json.dumps(value)[1:-1], raw.hex()}
     plain |= {base64.b64encode(raw).decode(), base64.urlsafe_b64encode(raw).decode()}
-    plain |= {text.rstrip("=") for text in plain if text.endswith("=")}
+    return plain | {text.rstrip("=") for text in plain if text.endswith("=")}
+
+
+def _hints(value: str) -> set[str]:
+    """What a text has to hold for a short secret to be looked for in it."""
+    return _spellings(value) if _weight(value) == "short" else set()
+
+
+def _as_a_word(value: str) -> str:
+    """A pattern of a short secret, as a word of its own."""
+    plain = _spellings(value)
     apart = _BETWEEN.join(map(re.escape, value))
     words = [*map(re.escape, sorted(plain, key=len, reverse=True)), apart]
     return rf"(?<![0-9A-Za-z])(?:{'|'.join(words)})(?![0-9A-Za-z])"
@@ -386,30 +396,19 @@ class _Index:
         for form in (form for value, name in long for form in _forms(value, name)):
             for seed, place in form.seeds():
                 self._owners.setdefault(seed, []).append((form, place))
-        self._seeds = list(self._owners)
         self._short = [
             (re.compile(_as_a_word(value)), name)
             for value, name in secrets
             if _weight(value) == "short"
         ]
+        hints = {_folded(form) for value, _ in secrets for form in _hints(value)}
+        self._always = "" in hints
+        self._seeds = [*self._owners, *(hints - {"", *self._owners})]
         self._automaton = ahocorasick_rs.BytesAhoCorasick([seed.encode() for seed in self._seeds])
-
-    @cached_property
-    def _hints(self) -> ahocorasick_rs.BytesAhoCorasick | None:
-        """As the automaton, with what every form of the short ones folds to; null for always."""
-        hints = set(self._seeds)
-        for value in (value for value, _ in self._named if _weight(value) == "short"):
-            raw = value.encode("utf-8", "replace")
-            forms = (value, value[::-1], quote(value, safe=""), raw.hex(), json.dumps(value)[1:-1])
-            hints |= {_folded(form) for form in forms}
-            hints.add(_folded(base64.b64encode(raw).decode()))
-        if "" in hints:
-            return None
-        return ahocorasick_rs.BytesAhoCorasick([hint.encode() for hint in hints])
 
     def may_be_in(self, data: bytes) -> bool:
         """Whether it is worth looking closely."""
-        return self._hints is None or bool(self._hints.find_matches_as_indexes(_fold(data)))
+        return self._always or bool(self._automaton.find_matches_as_indexes(_fold(data)))
 
     def spans(self, text: str) -> Iterator[tuple[int, int, str]]:
         """Where secrets stand in ``text``: from, to, and where the secret comes from."""
@@ -418,7 +417,7 @@ class _Index:
         folded, places = _folded_with_places(text)
         matches = self._automaton.find_matches_as_indexes(folded.encode(), overlapping=True)
         for seed, at, _ in matches:
-            for form, place in self._owners[self._seeds[seed]]:
+            for form, place in self._owners.get(self._seeds[seed], ()):
                 if (span := form.span(folded, at, place)) is not None:
                     start, end = places[span[0]], places[span[1] - 1] + 1
                     if text.endswith(form.head, 0, start):

@@ -18,8 +18,10 @@ _YOUNG = 10_000
 def main() -> None:
     """Run ``clash``; errors of ours become a message and an exit code, never a traceback."""
     from clash.cli.app import run
+    from clash.cli.guard import guard
 
     sys.stdout, sys.stderr = _patient(sys.stdout), _patient(sys.stderr)
+    guard()
     # A run holds many small objects for long and makes few cycles: looking for them at the default
     # of every 700 costs a twentieth of its time.
     gc.set_threshold(_YOUNG)

@@ -35,6 +35,7 @@ from clash.cli import (
     validate,
     verify,
 )
+from clash.cli.guard import guarded
 from clash.errors import ClashError, ConfigError
 
 if TYPE_CHECKING:
@@ -100,6 +101,11 @@ def run(arguments: Sequence[str]) -> int:
         0 done, 1 a gate failed, 2 usage or input, 3 incomplete, 4 refused by a provider,
         5 an audit failed, 130 interrupted.
     """
+    with guarded():
+        return _run(arguments)
+
+
+def _run(arguments: Sequence[str]) -> int:
     try:
         # Not standalone: that mode drops the exit code that a command returns.
         code = app(list(arguments), prog_name="clash", standalone_mode=False)

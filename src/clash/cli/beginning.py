@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from clash.cli import estimate, keys
 from clash.cli.common import say
+from clash.cli.guard import learn
 from clash.collect.load import Prompts, load
-from clash.collect.plan import Plan, plan, self_votes
+from clash.collect.plan import Plan, observing, plan, self_votes
 from clash.collect.resolve import Resolved, read_config, replayed, resolve
 from clash.collect.templates import Templates
 from clash.config import Config, Panel
 from clash.datasets.controls import control_items, draw, read_controls
 from clash.errors import ConfigError, RunFolderError
+from clash.providers import redactor
 from clash.providers.prices import known
 from clash.store import layout
 from clash.store.folder import RunFolder, RunWriter, new_run_id
@@ -27,6 +29,7 @@ from clash.store.manifest import (
     sha256_text,
     versions,
 )
+from clash.store.secrecy import without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
     from clash.analysis.prereg import Frozen
     from clash.collect.forecast import Forecast
     from clash.records import Criteria, Kind, Label, Pooled
+    from clash.redaction import Redactor
 
 
 @dataclass(frozen=True)
@@ -118,17 +122,30 @@ def assemble(
         loaded = loaded.first(limit)
     if config.blinding.controls and not any(item.control for item in loaded.items):
         loaded = _with_controls(loaded, config)
+    redact = _redactor(config, resolved, environ)
+    loaded = loaded.without_secrets(redact)
+    templates = templates or Templates.load(config.templates)
     made = plan(
         config,
         resolved.panel,
         loaded,
-        templates or Templates.load(config.templates),
+        Templates(redact.data(dict(templates.texts))),
         criteria_ref=resolved.criteria_ref,
         criteria_why=resolved.criteria_why,
         reused=_reused(config),
+        redact=redact,
     )
     notes = [*resolved.notes, *self_votes(made)]
     return Prepared(made, replace(resolved, notes=notes), loaded)
+
+
+def _redactor(config: Config, resolved: Resolved, environ: Mapping[str, str]) -> Redactor:
+    """Knows the secrets of the environment and of every model that a run may call."""
+    refs = [*resolved.panel.judges, *config.candidates, *observing(config)]
+    criteria = [] if resolved.criteria_ref is None else [resolved.criteria_ref]
+    known = redactor([*refs, *criteria], environ)
+    learn(known)
+    return known
 
 
 def _with_controls(prompts: Prompts, config: Config) -> Prompts:
@@ -177,7 +194,9 @@ def begin(
     """Make the run folder, with everything in it that is known before the first call."""
     made, prompts, origin = prepared.plan, prepared.prompts, origin or Origin()
     config = _without_places(made.config).model_copy(update={"panel": made.panel})
-    judges = [judge.model_dump(mode="json") for judge in made.judges]
+    # Hashed as they are written, which is without secrets.
+    settings = made.redact.data(config.model_dump(mode="json"))
+    judges = made.redact.data([judge.model_dump(mode="json") for judge in made.judges])
     panel = {
         "name": made.panel.name,
         "quorum": made.quorum,
@@ -193,7 +212,7 @@ def begin(
         kind=kind,
         parent=origin.parent,
         prompts=prompts.path.name,
-        config=config.model_dump(mode="json"),
+        config=settings,
         panel=panel,
         candidates=[
             *(c.model_dump(mode="json") for c in made.candidates),
@@ -203,7 +222,7 @@ def begin(
         templates=dict(made.templates.texts),
         seeds={"seed": config.seed, **origin.seeds},
         hashes={
-            "config": sha256_json(config.model_dump(mode="json")),
+            "config": sha256_json(settings),
             "panel": sha256_json(panel),
             "prompts": prompts.sha256,
             "templates": templates,
@@ -220,7 +239,9 @@ def begin(
         started=now(),
         notes=[*prepared.resolved.notes, *prompts.warnings, *origin.notes, *doubts],
     )
-    writer = RunWriter.create(out, name, keys.sign(manifest, made.refs(), environ))
+    manifest = keys.sign(without_secrets(manifest, made.redact), made.refs(), environ)
+    writer = RunWriter.create(out, name, manifest)
+    writer.redact = made.redact
     criteria = _reused_criteria(made, origin)
     for record in (*made.items, *made.responses, *origin.labels, *origin.pool, *criteria):
         writer.append(record)
@@ -333,6 +354,7 @@ def replan(
         criteria_ref=resolved.criteria_ref,
         criteria_why=resolved.criteria_why,
         reused=_still_reused(folder, config),
+        redact=_redactor(config, resolved, environ),
     )
     estimate.check_cap(sorted({r.model for r in made.refs() if not known(r)}), config.limits)
     keys.recall(manifest, environ)

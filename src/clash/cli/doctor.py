@@ -39,12 +39,15 @@ def doctor(
 ) -> None:
     """Check keys, addresses, models, prices and disk; never prints a key."""
     from clash.cli.common import print_json, stdout
+    from clash.cli.guard import learn
     from clash.collect import checkup
     from clash.collect.resolve import load_environ
+    from clash.redaction import Redactor
     from clash.report.tables import Table
     from clash.report.terminal import show_table
 
     environ = load_environ(os.environ, env_file, trust_host or ())
+    learn(Redactor.of_environ(environ))
     if torture is not None:
         title = "clash doctor --torture"
         found = _tortured(torture, models, environ, quiet=as_json)

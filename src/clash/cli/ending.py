@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from clash.analysis.counts import count_records, too_many_failed
 from clash.cli.common import print_json, say, stdout
+from clash.errors import AuditFailed
 from clash.report.spending import doubted
 from clash.report.tables import money
 from clash.report.terminal import show
 from clash.store import layout
 from clash.store.folder import RunFolder
 from clash.store.manifest import now
+from clash.store.secrecy import scan, without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from clash.store.folder import RunWriter
     from clash.store.manifest import Manifest
 
-INTERRUPTED = "interrupted"
+INTERRUPTED, INTERRUPTED_CODE = "interrupted", 130
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,10 @@ def conclude(writer: RunWriter, manifest: Manifest, collected: Collected) -> Fin
     found = findings_of(replace(data, manifest=manifest))
     manifest.cost_usd, manifest.cost_is_lower_bound = found.cost_usd, found.cost_is_lower_bound
     write_report(writer, found, replace(data, manifest=manifest))
-    sealed = writer.seal(manifest)
+    searched = scan(writer.path, writer.redact)
+    if searched["hits"] and code != INTERRUPTED_CODE:
+        code = AuditFailed.exit_code
+    sealed = writer.seal(without_secrets(manifest, writer.redact), secrets_scan=searched)
     over = float(collected.over_usd)
     return Finished(RunFolder(writer.path), sealed, found, code, collected.interrupted, over)
 
@@ -89,7 +94,7 @@ def write_report(writer: RunWriter, found: Findings, data: RunData) -> None:
 
 def _exit_code(data: RunData, counts: Mapping[str, int], collected: Collected) -> int:
     if collected.interrupted == INTERRUPTED:
-        return 130
+        return INTERRUPTED_CODE
     if collected.stopped:
         return 4
     if collected.interrupted is not None or collected.over_usd or too_many_failed(data, counts):
@@ -117,6 +122,8 @@ def tell(finished: Finished, *, as_json: bool, whole: bool, quiet: bool) -> None
             say(f"everything: {path / layout.REPORT_HTML}, or `clash report {path}`")
     for line in (*_about_money(finished), *_afterword(finished)):
         say(line, style="yellow")
+    for line in _about_secrets(finished):
+        say(line, style="bold red")
 
 
 def _afterword(finished: Finished) -> list[str]:
@@ -143,6 +150,16 @@ def _afterword(finished: Finished) -> list[str]:
             return [f"incomplete (see coverage); `clash resume {path}` tries what is missing"]
         case _:
             return []
+
+
+def _about_secrets(finished: Finished) -> list[str]:
+    """Files that hold a secret all the same: of an earlier version, or put there by somebody."""
+    searched = finished.manifest.secrets_scan or {"hits": {}}
+    return [
+        f"error: {finished.folder.path / name} holds the value of {', '.join(variables)}\n"
+        "  mend: do not share this folder, and replace that key"
+        for name, variables in searched["hits"].items()
+    ]
 
 
 def _about_money(finished: Finished) -> list[str]:

@@ -13,10 +13,14 @@ from clash.config import PromptEntry
 from clash.documents import Document, read_jsonl, read_text, read_yaml, validate
 from clash.errors import InputError
 from clash.records import Item, Response
+from clash.redaction import HIDDEN
+from clash.store.secrecy import without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
+
+    from clash.redaction import Redactor
 
 _COLUMNS = ("id", "prompt", "system", "reference", "tags", "label", "group")
 _RESPONSE = "response:"
@@ -42,6 +46,22 @@ class Prompts:
     def candidates(self) -> list[str]:
         """Who has injected responses, in order of appearance."""
         return list(dict.fromkeys(response.candidate for response in self.responses))
+
+    def without_secrets(self, redact: Redactor) -> Prompts:
+        """The same without the secrets that stand in them: what is sent is what is on record."""
+        items = tuple(without_secrets(item, redact) for item in self.items)
+        responses = tuple(without_secrets(response, redact) for response in self.responses)
+        changed = {i.item_id for i, shown in zip(self.items, items, strict=True) if i is not shown}
+        changed |= {
+            r.item_id for r, shown in zip(self.responses, responses, strict=True) if r is not shown
+        }
+        if not changed:
+            return self
+        number = f"{len(changed)} item{'s hold' if len(changed) > 1 else ' holds'}"
+        warning = (
+            f"{number} a secret of this environment: {HIDDEN} takes its place, in what is sent too"
+        )
+        return replace(self, items=items, responses=responses, warnings=(*self.warnings, warning))
 
     def first(self, n: int) -> Prompts:
         """The first ``n`` items and their responses."""

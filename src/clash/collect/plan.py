@@ -6,13 +6,13 @@ does, and a resumed run finds the same plan in its folder.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from clash.config import PROVIDERS, Candidate, Config, Judge, ModelRef, Panel
 from clash.errors import ConfigError, InputError
+from clash.redaction import MARKED, NOTHING, marked_fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from clash.collect.load import Prompts
     from clash.collect.templates import Templates
     from clash.records import Criteria, Item, Response
+    from clash.redaction import Redactor
 
 GENERATION_TOKENS = 4096
 CRITERIA_TOKENS = 150
 METHOD = "borda"
 """How verdicts are made; with two candidates that is the majority."""
-_SECRET_HEADER = re.compile(r"auth|key|token|cookie|secret", re.IGNORECASE)
 SELF = "self:"
 """Prefix of the judge id under which a candidate judges."""
 
@@ -40,6 +40,7 @@ class Plan:
         criteria_ref: the model that writes criteria; null where none does.
         criteria_why: why not, where dynamic criteria were asked for and cannot be had.
         reused: criteria of an earlier run, by item.
+        redact: knows every secret that this run could write down.
     """
 
     config: Config
@@ -51,6 +52,7 @@ class Plan:
     criteria_ref: ModelRef | None = None
     criteria_why: str | None = None
     reused: Mapping[str, Criteria] = field(default_factory=dict)
+    redact: Redactor = field(default=NOTHING, repr=False)
 
     @property
     def candidates(self) -> list[Candidate]:
@@ -121,6 +123,7 @@ def plan(
     criteria_ref: ModelRef | None = None,
     criteria_why: str | None = None,
     reused: Mapping[str, Criteria] | None = None,
+    redact: Redactor = NOTHING,
 ) -> Plan:
     """Put a run together.
 
@@ -148,10 +151,11 @@ def plan(
         criteria_ref,
         criteria_why,
         reused or {},
+        redact,
     )
     _check(made, prompts)
     for ref in made.refs():
-        _check_headers(ref)
+        _check_options(ref)
     return made
 
 
@@ -236,15 +240,16 @@ def _again(item_id: str, n: int) -> str:
     return f"{item_id}~{n + 1}"
 
 
-def _check_headers(ref: ModelRef) -> None:
+def _check_options(ref: ModelRef) -> None:
     """The configuration is written into the run folder, where no key may be."""
-    for name in ref.options.headers:
-        if _SECRET_HEADER.search(name):
-            raise ConfigError(
-                f"the header {name} of {ref.model} may hold a key, and would be on record",
-                field="options.headers",
-                mend="put the key into a variable and name it in api_key_env",
-            )
+    marked = [("header", "headers", name) for name in ref.options.headers if MARKED.search(name)]
+    marked += [("field", "extra", name) for name, _ in marked_fields(ref.options.extra)]
+    for kind, option, name in marked:
+        raise ConfigError(
+            f"the {kind} {name} of {ref.model} may hold a key, and would be on record",
+            field=f"options.{option}",
+            mend="put the key into a variable and name it in api_key_env",
+        )
 
 
 def _check(made: Plan, prompts: Prompts) -> None:

@@ -13,10 +13,12 @@ from clash.providers.accounts import (
     key_variable,
     needs_confirmation,
     not_confirmed,
+    secrets,
 )
+from clash.redaction import Redactor
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from clash.config import Limits, ModelRef
     from clash.providers.base import Provider, Request
@@ -32,6 +34,7 @@ __all__ = [
     "needs_confirmation",
     "not_confirmed",
     "open_provider",
+    "redactor",
     "require",
 ]
 
@@ -67,6 +70,14 @@ def require(ref: ModelRef, environ: Mapping[str, str]) -> None:
             find(ref.name)
         case _:
             account(ref, environ)
+
+
+def redactor(refs: Iterable[ModelRef], environ: Mapping[str, str]) -> Redactor:
+    """Knows every secret of the environment, and what each of ``refs`` makes one."""
+    known = Redactor.of_environ(environ)
+    for ref in refs:
+        known = known.knowing(secrets(ref, environ))
+    return known
 
 
 def open_provider(ref: ModelRef, *, environ: Mapping[str, str], limits: Limits) -> Provider:

@@ -29,9 +29,11 @@ from clash.records import (
     Response,
     Verdict,
 )
+from clash.redaction import NOTHING
 from clash.store import journal, layout
 from clash.store.journal import Journal
 from clash.store.manifest import Manifest, now, seals_of
+from clash.store.secrecy import without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -158,10 +160,15 @@ class RunFolder:
 
 
 class RunWriter(RunFolder):
-    """A run folder opened for writing, by this process alone."""
+    """A run folder opened for writing, by this process alone.
+
+    Attributes:
+        redact: knows what may not be written.
+    """
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
+        self.redact = NOTHING
         self._journals: dict[str, Journal] = {}
         self._lock = _Lock(path / layout.LOCK)
         try:
@@ -207,6 +214,9 @@ class RunWriter(RunFolder):
 
     def append(self, record: Record) -> None:
         """Write a record to the file that holds its kind."""
+        # A call comes from its provider without them, since votes are read from what is written.
+        if not isinstance(record, Call):
+            record = without_secrets(record, self.redact)
         self.journal(_FILE_OF[type(record)]).append(record)
 
     def replace(self, name: str, records: Iterable[Record]) -> None:
@@ -215,11 +225,14 @@ class RunWriter(RunFolder):
 
     def replace_text(self, name: str, text: str) -> None:
         """Write a derived file whole."""
-        files.replace(self.path / name, text.encode())
+        data = text.encode()
+        if self.redact.suspects(data):
+            data = str(self.redact.data(text)).encode()
+        files.replace(self.path / name, data)
 
     def save(self, manifest: Manifest) -> None:
         """Write the manifest."""
-        self.replace_text(layout.MANIFEST, manifest.text())
+        files.replace(self.path / layout.MANIFEST, manifest.text().encode())
 
     def sync(self) -> None:
         """Bring every journal to the disk itself."""

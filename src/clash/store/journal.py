@@ -71,7 +71,7 @@ class Journal:
             self._fd = -1
 
 
-def encode(record: Record) -> bytes:
+def encode(record: BaseModel) -> bytes:
     """A record as a line of UTF-8 JSON, newline included."""
     try:
         return _ENCODER.encode(record) + b"\n"

@@ -72,6 +72,9 @@ class Manifest(BaseModel):
         destinations: where the keys of its models go.
         origin: proof, for the user who made the run and on that machine only, that it was made
             with these destinations; null where none is needed or none could be given.
+        secrets_scan: what the search for secrets found at the end: ``secrets``, how many were
+            looked for; ``files``, how many were read; ``hits``, by file the variables whose values
+            stand in it. Null in runs of earlier versions.
         files: the seal of each file, at the end.
         seal: SHA-256 of this object without the seal.
     """
@@ -108,6 +111,7 @@ class Manifest(BaseModel):
     stopping: dict[str, Any] | None = None
     destinations: list[KeyDestination] = []
     origin: str | None = None
+    secrets_scan: dict[str, Any] | None = None
     files: dict[str, FileSeal] = {}
     seal: str | None = None
 
