@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from clash import files
 from clash.errors import ClashError, RunFolderError
-from clash.store import layout
+from clash.store import chain, layout
 from clash.store.manifest import digest, seal_file, sha256_json, sha256_text, written
 
 if TYPE_CHECKING:
@@ -118,6 +118,7 @@ def audit(folder: RunFolder) -> list[Finding]:
         "every line is a record": _lines,
         "records refer to each other": _references,
         "each presentation is a permutation": _blinding,
+        "each call follows the one before it": _chain,
         "answered calls are unique": _calls,
         "rows of batches are accounted for": _batches,
     }
@@ -263,6 +264,28 @@ def _calls(folder: RunFolder) -> Iterator[str]:
     for call_id, times in answered.items():
         if times > 1:
             yield f"the call {call_id} was answered (and paid) {times} times"
+
+
+def _chain(folder: RunFolder) -> Iterator[str | Gap]:
+    """Calls of a clash that wrote no links come first, where a newer one resumed its run."""
+    manifest = folder.manifest()
+    bare, linked, head = 0, 0, chain.START
+    for number, line in enumerate(files.lines(folder.path / layout.CALLS), start=1):
+        link = chain.link(line)
+        if link is None and not linked:
+            bare += 1
+        elif link != head:
+            yield f"{layout.CALLS}:{number} does not follow the line before it"
+            return
+        else:
+            linked += 1
+        head = chain.digest(line)
+    if bare:
+        yield Gap(f"the first {bare} of {bare + linked} calls carry no hash of the call before")
+    if manifest.seal is None:
+        yield Gap("the run has not ended, so its last call is not sealed")
+    elif head != manifest.chain and (linked or manifest.chain is not None):
+        yield f"the last line of {layout.CALLS} is not the one that manifest.json names"
 
 
 def _batches(folder: RunFolder) -> Iterator[str]:

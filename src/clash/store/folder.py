@@ -30,7 +30,8 @@ from clash.records import (
     Verdict,
 )
 from clash.redaction import NOTHING
-from clash.store import journal, layout
+from clash.store import chain, journal, layout
+from clash.store.chain import ChainedJournal
 from clash.store.journal import Journal
 from clash.store.manifest import Manifest, now, seals_of
 from clash.store.secrecy import without_secrets
@@ -209,7 +210,8 @@ class RunWriter(RunFolder):
     def journal(self, name: str) -> Journal:
         """The journal of that file name."""
         if name not in self._journals:
-            self._journals[name] = Journal(self.path / name)
+            kind = ChainedJournal if name == layout.CALLS else Journal
+            self._journals[name] = kind(self.path / name)
         return self._journals[name]
 
     def append(self, record: Record) -> None:
@@ -244,7 +246,8 @@ class RunWriter(RunFolder):
         """Write the manifest with the hash and line count of every file."""
         self.sync()
         seals = seals_of(self.path, layout.SEALED)
-        sealed = manifest.model_copy(update={**update, "files": seals}).sealed()
+        whole = {**update, "files": seals, "chain": chain.head(self.path / layout.CALLS)}
+        sealed = manifest.model_copy(update=whole).sealed()
         self.save(sealed)
         return sealed
 

@@ -49,7 +49,9 @@ class Journal:
 
     def append(self, record: Record) -> None:
         """Write one line."""
-        data = encode(record)
+        self._write(encode(record))
+
+    def _write(self, data: bytes) -> None:
         try:
             while data:
                 data = data[os.write(self._fd, data) :]
@@ -150,11 +152,7 @@ def mend(path: Path) -> int:
     Returns:
         How many bytes were cut, 0 where the file was whole or missing.
     """
-    try:
-        with files.open_to_read(path, whole=False) as file:
-            tail = _last_line(file, path)
-    except FileNotFoundError:
-        return 0
+    tail = last_line(path)
     if _is_record(tail):
         if tail and not tail.endswith(b"\n"):
             with files.open_to_update(path) as file:
@@ -166,8 +164,23 @@ def mend(path: Path) -> int:
     return len(tail)
 
 
+def last_line(path: Path) -> bytes:
+    """What follows the last line feed but one, read from the end: a journal may be large.
+
+    Returns:
+        The line with its line feed, where it has one; nothing where the file is missing or empty.
+
+    Raises:
+        RunFolderError: it is too long to be a record.
+    """
+    try:
+        with files.open_to_read(path, whole=False) as file:
+            return _last_line(file, path)
+    except FileNotFoundError:
+        return b""
+
+
 def _last_line(file: BinaryIO, path: Path) -> bytes:
-    """What follows the last line feed but one, read from the end: a journal may be large."""
     end = file.seek(0, os.SEEK_END)
     size = min(_BLOCK, end)
     while True:

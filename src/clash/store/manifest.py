@@ -76,6 +76,7 @@ class Manifest(BaseModel):
             looked for; ``files``, how many were read; ``hits``, by file the variables whose values
             stand in it. Null in runs of earlier versions.
         files: the seal of each file, at the end.
+        chain: SHA-256 of the last line of ``calls.jsonl``, whose lines carry that of the one before.
         seal: SHA-256 of this object without the seal.
     """
 
@@ -113,6 +114,7 @@ class Manifest(BaseModel):
     origin: str | None = None
     secrets_scan: dict[str, Any] | None = None
     files: dict[str, FileSeal] = {}
+    chain: str | None = None
     seal: str | None = None
 
     def text(self) -> str:

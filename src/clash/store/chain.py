@@ -1,0 +1,54 @@
+"""The hash chain over ``calls.jsonl``: each line carries the SHA-256 of the line before it.
+
+Whoever knows one line's hash, from a sealed manifest or a signature, knows every line before it:
+none can be changed, removed, inserted or moved without breaking a link.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import TYPE_CHECKING
+
+from clash.store.journal import Journal, encode, last_line
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from clash.records import Record
+
+START = "0" * 64
+"""What the first line carries."""
+_LINK = re.compile(rb',"chain":"([0-9a-f]{64})"\}\n?\Z')
+_LENGTH = len(',"chain":""}\n') + len(START)
+
+
+class ChainedJournal(Journal):
+    """A journal of which each line carries the hash of the line before, on disk, also on resume."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._head = head(path)
+
+    def append(self, record: Record) -> None:
+        """Write one line, with its link as the last key."""
+        line = encode(record)[:-2] + b',"chain":"' + self._head.encode() + b'"}\n'
+        self._write(line)
+        self._head = digest(line)
+
+
+def head(path: Path) -> str:
+    """The hash of the last line; what the next one is to carry."""
+    line = last_line(path)
+    return digest(line) if line else START
+
+
+def digest(line: bytes) -> str:
+    """SHA-256 of a line without its line feed."""
+    return hashlib.sha256(line.removesuffix(b"\n")).hexdigest()
+
+
+def link(line: bytes) -> str | None:
+    """The hash that a line carries; null where it was written without one."""
+    match = _LINK.search(line, max(0, len(line) - _LENGTH))
+    return match[1].decode() if match else None
