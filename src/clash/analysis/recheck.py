@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from clash.analysis.findings import Findings
     from clash.store.audit import Finding
     from clash.store.folder import RunFolder
+    from clash.store.manifest import Manifest
 
     Redraw = Callable[[RunFolder, RunData, Findings], Iterable[Finding]]
 
@@ -47,12 +48,24 @@ def recheck(folder: RunFolder, redraw: Redraw | None = None) -> list[Finding]:
 
 def _checks(folder: RunFolder, redraw: Redraw | None) -> Iterator[Finding]:
     data = RunData.load(folder)
+    data = data.relabelled(folder.labels(_sealed_labels(data.manifest)))
     findings = findings_of(data)
     yield finding("the manifest's sums follow from the records", _sums(data, findings))
     yield finding("verdicts follow from the judgments", _verdicts(folder, data))
     yield finding("the report follows from the records", _report(folder, data, findings))
     if redraw is not None:
         yield from redraw(folder, data, findings)
+
+
+def _sealed_labels(manifest: Manifest) -> int | None:
+    """Lines of ``labels.jsonl`` that the report was computed from; null where all of them.
+
+    A clash that wrote no chain did not seal labels either.
+    """
+    sealed = manifest.files.get(layout.LABELS)
+    if sealed is not None:
+        return sealed.lines
+    return None if manifest.seal is None or manifest.chain is None else 0
 
 
 def _sums(data: RunData, findings: Findings) -> Iterator[str | Gap]:

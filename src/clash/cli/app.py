@@ -30,6 +30,7 @@ from clash.cli import (
     resume,
     review,
     runs,
+    seal,
     simulate,
     trust,
     validate,
@@ -83,6 +84,7 @@ app.command("compare", rich_help_panel=_RUNS)(compare.compare)
 app.command("gate", rich_help_panel=_RUNS)(gate.gate)
 app.command("runs", rich_help_panel=_RUNS)(runs.runs)
 app.command("verify", rich_help_panel=_RUNS)(verify.verify)
+app.command("seal", rich_help_panel=_RUNS)(seal.seal)
 app.command("export", rich_help_panel=_RUNS)(export.export)
 app.command("aggregate", rich_help_panel=_STATISTICS)(aggregate.aggregate)
 app.command("dependence", rich_help_panel=_STATISTICS)(dependence.dependence)

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from clash.analysis.findings import Findings
     from clash.analysis.rundata import RunData
     from clash.store.folder import RunFolder
+    from clash.store.manifest import Manifest
 
 
 def report(
@@ -20,11 +21,14 @@ def report(
         str | None, typer.Option("--item", help="Walk through this item, from prompt to verdict.")
     ] = None,
     write: Annotated[
-        bool,
+        bool | None,
         typer.Option(
-            "--write/--no-write", help="Write report.json, report.md and report.html anew."
+            "--write/--no-write",
+            help="Write report.json, report.md and report.html anew; by default of a run that"
+            " is not signed.",
+            show_default=False,
         ),
-    ] = True,
+    ] = None,
     plots: Annotated[
         Path | None, typer.Option("--plots", help="Write every picture as SVG and PNG here.")
     ] = None,
@@ -52,7 +56,7 @@ def report(
             items.show(stdout(), steps)
         return
     found = findings_of(data)
-    if write and data.manifest.seal is not None:
+    if _writes(folder, data.manifest, write):
         rewrite(folder, data, found)
     drawn = _draw(found, data, folder.path, plots) if plots is not None else []
     page = _browse(folder) if browse else None
@@ -95,8 +99,22 @@ def _browse(folder: RunFolder) -> Path:
     return path
 
 
+def _writes(folder: RunFolder, manifest: Manifest, write: bool | None) -> bool:
+    """Whether the files of the report are written: a signature holds for what is there."""
+    from clash import files
+    from clash.cli.common import say
+    from clash.store import layout
+
+    if write is None and files.is_file(folder.path / layout.SIGNATURE):
+        say("the run is signed, so its report files are left as they are: --write replaces them")
+        return False
+    return write is not False and manifest.seal is not None
+
+
 def rewrite(folder: RunFolder, data: RunData, found: Findings) -> None:
     """The derived files anew, sealed; the collected ones are not touched, nor their seals."""
+    from clash import files
+    from clash.cli.common import say
     from clash.cli.ending import write_report
     from clash.store import layout
     from clash.store.manifest import seals_of
@@ -108,4 +126,11 @@ def rewrite(folder: RunFolder, data: RunData, found: Findings) -> None:
         anew = (*layout.DERIVED, layout.LABELS)
         kept = {n: s for n, s in manifest.files.items() if n not in anew}
         seals = {**kept, **seals_of(writer.path, anew)}
-        writer.save(manifest.model_copy(update={"files": seals}).sealed())
+        sealed = manifest.model_copy(update={"files": seals}).sealed()
+        writer.save(sealed)
+    if sealed.seal != manifest.seal and files.is_file(folder.path / layout.SIGNATURE):
+        say(
+            f"the signature of {folder.path} is of the run before this change:"
+            f" `clash seal {folder.path} --sign KEY` signs it as it is now",
+            style="yellow",
+        )

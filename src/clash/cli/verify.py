@@ -26,18 +26,32 @@ def verify(
     run: RunArgument,
     out: Out = Path("runs"),
     allow_unchecked: AllowUnchecked = False,
+    signers: Annotated[
+        Path | None,
+        typer.Option(
+            "--signers",
+            help="An OpenSSH allowed_signers file: the run must be signed by somebody in it.",
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> int:
     """Audit a run: hashes, references, and judgments, verdicts, sums and report computed anew.
 
     Exits with 5 where a check fails, and where one could not be made, unless --allow-unchecked.
+    Hashes show that nothing changed since the seal; only a signature shows whose seal it is.
     """
-    from clash.cli.common import print_json, stdout
+    from clash import files
+    from clash.cli.common import print_json, say, stdout
     from clash.errors import AuditFailed
+    from clash.report.terminal import safe
+    from clash.store import layout
     from clash.store.folder import RunFolder
 
     folder = RunFolder.find(run, out=out)
-    findings = all_checks(folder)
+    findings, signer = all_checks(folder), None
+    if signers is not None:
+        signed, signer = _signature(folder, signers)
+        findings.append(signed)
     refusal = refused(findings, allow_unchecked=allow_unchecked)
     if as_json:
         print_json(
@@ -45,16 +59,42 @@ def verify(
                 "run": str(folder.path),
                 "ok": refusal is None,
                 "unchecked": sum(f.unchecked is not None for f in findings),
+                "signer": signer,
                 "checks": [_as_json(f) for f in findings],
             }
         )
         return AuditFailed.exit_code if refusal else 0
     show(findings)
+    if signers is None and files.is_file(folder.path / layout.SIGNATURE):
+        say("there is a signature, which was not checked: --signers FILE says whose it is")
     if refusal is not None:
         raise AuditFailed(f"{folder.path}: {refusal}")
     made = sum(f.state == "ok" for f in findings)
     stdout().print(_passed(folder, findings, made), style="bold green", soft_wrap=True)
+    if signer is not None:
+        stdout().print(
+            f"signed by {safe(signer)}", style="bold green", soft_wrap=True, markup=False
+        )
     return 0
+
+
+def _signature(folder: RunFolder, signers: Path) -> tuple[Finding, str | None]:
+    """Whether an allowed signer vouches for the manifest, and who."""
+    from clash import files
+    from clash.errors import AuditFailed
+    from clash.store import layout, signature
+    from clash.store.audit import Finding
+
+    check = "the manifest is signed by an allowed signer"
+    try:
+        signed = files.read(folder.path / layout.SIGNATURE)
+    except FileNotFoundError:
+        return Finding(check, f"there is no {layout.SIGNATURE}"), None
+    try:
+        manifest = files.read(folder.path / layout.MANIFEST)
+        return Finding(check), signature.signer_of(manifest, signed, signers)
+    except AuditFailed as error:
+        return Finding(check, f"{layout.MANIFEST} {error}"), None
 
 
 def all_checks(folder: RunFolder) -> list[Finding]:

@@ -27,7 +27,7 @@ BROKEN = (ClashError, LookupError, TypeError, ValueError, ArithmeticError, Attri
 """What computing from a folder may raise once someone has changed it: it then is not what it was."""
 
 _WITHHELD = "not published"
-_UNSEALED_LABELS = "labels.jsonl has lines that are not sealed: `clash seal` takes them in"
+UNSEALED_LABELS = "labels.jsonl has lines that are not sealed: `clash seal` takes them in"
 State = Literal["ok", "problem", "unchecked"]
 
 
@@ -167,7 +167,7 @@ def _hashes(folder: RunFolder) -> Iterator[str | Gap]:
         if name in manifest.files or not files.is_file(folder.path / name):
             continue
         if name == layout.LABELS:
-            yield Gap(_UNSEALED_LABELS)
+            yield Gap(UNSEALED_LABELS)
         elif name == layout.PUBLISHED:  # no clash before 0.2 sealed it
             yield Gap(f"{name} is not sealed")
         else:
@@ -179,7 +179,7 @@ def _labels_since(path: Path, sealed: FileSeal) -> Iterator[str | Gap]:
     if seal_file(path, lines=sealed.lines) != sealed:
         yield f"{path.name} was changed after it was sealed"
         return
-    yield Gap(_UNSEALED_LABELS)
+    yield Gap(UNSEALED_LABELS)
 
 
 def _entries(folder: RunFolder) -> Iterator[str]:

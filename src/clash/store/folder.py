@@ -7,6 +7,7 @@ import re
 import secrets
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Self, TypeVar, cast
 
@@ -142,9 +143,13 @@ class RunFolder:
         """The verdicts as they were written."""
         return list(journal.read(self.path / layout.VERDICTS, Verdict))
 
-    def labels(self) -> list[Label]:
-        """People's decisions; of several by one annotator on one item the last one counts."""
-        records = journal.read(self.path / layout.LABELS, Label)
+    def labels(self, first: int | None = None) -> list[Label]:
+        """People's decisions; of several by one annotator on one item the last one counts.
+
+        Args:
+            first: read so many lines only, as there were when the run was sealed.
+        """
+        records = islice(journal.read(self.path / layout.LABELS, Label), first)
         return list({(r.item_id, r.annotator): r for r in records}.values())
 
     def pool(self) -> list[Pooled]:

@@ -39,6 +39,8 @@ PUBLISHED = "published.jsonl"
 RETEST_JSON = "retest.json"
 RETEST_MD = "retest.md"
 """A rerun against its parent and its siblings; written after the seal, for it is of other runs too."""
+SIGNATURE = "manifest.json.sig"
+"""An SSH signature over the manifest."""
 LOCK = ".lock"
 
 RECORDS: dict[str, type[Record]] = {
@@ -67,5 +69,7 @@ DERIVED = (VERDICTS, REPORT_JSON, REPORT_MD, REPORT_HTML, REPORT_DATA)
 SEALED = (*COLLECTED, *AT_TIMES, *DERIVED, LABELS, PUBLISHED)
 """What a seal covers, where it is there; labels may still grow after it."""
 
-ENTRIES = frozenset({*RECORDS, *DERIVED, MANIFEST, PUBLISHED, RETEST_JSON, RETEST_MD, LOCK})
+ENTRIES = frozenset(
+    {*RECORDS, *DERIVED, MANIFEST, PUBLISHED, RETEST_JSON, RETEST_MD, SIGNATURE, LOCK}
+)
 """Every name that clash gives to an entry of a run folder; anything else is not of the run."""
