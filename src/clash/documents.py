@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from clash.errors import ConfigError, InputError
+from clash.errors import ConfigError, InputError, dotted
+from clash.inputs import MAX_DEPTH, MAX_WHOLE, byte_lines, open_bytes, read_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
     from pydantic import BaseModel, ValidationError
 
+    from clash.yamltree import Lines
+
     Loc = tuple[int | str, ...]
 
 M = TypeVar("M", bound="BaseModel")
+
+MAX_YAML = 64 << 20
+"""Bytes of a YAML file."""
+
 _SECRET_FIELD = re.compile(r"key|secret|password|auth|headers", re.IGNORECASE)
 _KEY = re.compile(r"\b(?:sk-|AIza|gsk_|xai-|hf_)[\w-]{6,}")
 
@@ -29,28 +36,24 @@ class Document:
     Attributes:
         path: where it was read from, for messages.
         value: plain Python data.
-        lines: line (from 1) by location, such as ``("judges", 2, "model")``.
+        lines: where it stands, from line 1; None where the format has no lines.
     """
 
     path: Path
     value: Any
-    lines: Mapping[Loc, int] = field(default_factory=dict)
+    lines: Lines | None = None
 
     def line(self, loc: Loc) -> int | None:
         """The line of ``loc``, or of the nearest thing around it that has one."""
-        while loc not in self.lines:
-            if not loc:
-                return None
-            loc = loc[:-1]
-        return self.lines[loc]
+        lines = _lines_at(self.lines, loc)
+        return lines if lines is None or isinstance(lines, int) else lines.line
 
     def at(self, *loc: int | str) -> Document:
         """The part at ``loc``, with its own lines."""
         value = self.value
         for step in loc:
             value = value[step]
-        lines = {k[len(loc) :]: n for k, n in self.lines.items() if k[: len(loc)] == loc}
-        return Document(self.path, value, lines)
+        return Document(self.path, value, _lines_at(self.lines, loc))
 
     def error(self, message: str, *loc: int | str, mend: str | None = None) -> InputError:
         """An :class:`InputError` that points at ``loc``."""
@@ -59,28 +62,23 @@ class Document:
         )
 
 
-def dotted(loc: Loc) -> str:
-    """``("judges", 2, "model")`` as ``judges[2].model``."""
-    text = ""
+def _lines_at(lines: Lines | None, loc: Loc) -> Lines | None:
     for step in loc:
-        text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
-    return text
+        if lines is None or isinstance(lines, int) or step not in lines.parts:
+            break
+        lines = lines.parts[step]
+    return lines
 
 
-def read_text(path: Path) -> str:
-    """The text of a UTF-8 file.
+def read_text(path: Path, limit: int = MAX_WHOLE) -> str:
+    """The text of a UTF-8 file, unpacked where it is gzip.
 
     Raises:
-        InputError: it is missing, a folder, or not UTF-8.
+        InputError: it is missing, no regular file, larger than ``limit``, or not UTF-8.
     """
+    data = read_bytes(path, limit)
     try:
-        return path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise InputError("no such file", path=path, mend="check the path") from None
-    except IsADirectoryError:
-        raise InputError("is a folder, expected a file", path=path) from None
-    except PermissionError:
-        raise InputError("may not be read (permission denied)", path=path) from None
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(
             f"is not UTF-8 (byte {error.start})", path=path, mend="save it as UTF-8"
@@ -91,49 +89,21 @@ def read_yaml(path: Path) -> Document:
     """A YAML file (JSON is YAML too) with the line of each field.
 
     Raises:
-        InputError: not YAML, or a key stands twice in one mapping.
+        InputError: not YAML, a key stands twice in one mapping, or it is larger, deeper or more
+            repetitive than any file that a person writes.
     """
-    import yaml
+    from clash.yamltree import compose
 
-    text = read_text(path)
-    loader = yaml.CSafeLoader if hasattr(yaml, "CSafeLoader") else yaml.SafeLoader
-    try:
-        root = yaml.compose(text, Loader=loader)
-        value = yaml.load(text, Loader=loader)  # noqa: S506 - a safe loader either way
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        raise InputError(
-            f"is not valid YAML: {error.problem or error.context}",
-            path=path,
-            line=mark.line + 1 if mark else None,
-            mend="check indentation, quotes and colons there",
-        ) from None
-    except yaml.YAMLError as error:
-        raise InputError(f"is not valid YAML: {error}", path=path) from None
-    lines: dict[Loc, int] = {}
-    if root is not None:
-        _walk(path, root, (), lines)
-    return Document(path, value, lines)
+    return Document(path, *compose(read_text(path, MAX_YAML), path))
 
 
-def _walk(path: Path, node: Any, loc: Loc, lines: dict[Loc, int]) -> None:  # noqa: ANN401 - yaml nodes
-    lines.setdefault(loc, node.start_mark.line + 1)
-    if node.id == "mapping":
-        for key, value in node.value:
-            here = (*loc, key.value)
-            if here in lines:
-                raise InputError(
-                    f"the key {key.value!r} stands twice",
-                    path=path,
-                    line=key.start_mark.line + 1,
-                    field=dotted(here),
-                    mend="keep one of them",
-                )
-            lines[here] = key.start_mark.line + 1
-            _walk(path, value, here, lines)
-    elif node.id == "sequence":
-        for index, value in enumerate(node.value):
-            _walk(path, value, (*loc, index), lines)
+def read_json(path: Path) -> Document:
+    """A JSON file, plain or ``.gz``.
+
+    Raises:
+        InputError: it is missing, too large, or not JSON.
+    """
+    return Document(path, parse_json(read_bytes(path), path))
 
 
 def read_jsonl(path: Path) -> Iterator[Document]:
@@ -142,19 +112,74 @@ def read_jsonl(path: Path) -> Iterator[Document]:
     Raises:
         InputError: a line is not a JSON object.
     """
-    # Not splitlines(): it also splits at U+2028 and its like, which JSON strings may hold as they are.
-    for number, line in enumerate(read_text(path).split("\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            value = json.loads(line)
-        except ValueError as error:
-            raise InputError(
-                f"is not JSON: {error}", path=path, line=number, mend="one JSON object a line"
-            ) from None
-        if not isinstance(value, dict):
-            raise InputError("expected a JSON object", path=path, line=number)
-        yield Document(path, value, {(): number})
+    with open_bytes(path) as file:
+        for number, line in enumerate(byte_lines(file, path), start=1):
+            text = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
+            if text.strip():
+                yield Document(path, parse_record(text, path, number), number)
+
+
+def parse_record(text: bytes, path: Path, line: int) -> dict[str, Any]:
+    """One line of a JSON Lines file.
+
+    Raises:
+        InputError: it is not a JSON object.
+    """
+    value = parse_json(text, path, line, mend="one JSON object a line")
+    if not isinstance(value, dict):
+        raise InputError("expected a JSON object", path=path, line=line)
+    return value
+
+
+def parse_json(
+    text: str | bytes, path: Path, line: int | None = None, *, mend: str | None = None
+) -> Any:  # noqa: ANN401 - any JSON value
+    """A JSON value of a file; ``NaN`` is allowed, as pandas writes it.
+
+    Raises:
+        InputError: it is not JSON, not UTF-8, or nested deeper than ``MAX_DEPTH``.
+    """
+    try:
+        value = json.loads(text)
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"is not UTF-8 (byte {error.start})", path=path, line=line, mend="save it as UTF-8"
+        ) from None
+    except json.JSONDecodeError as error:
+        where = error.lineno if line is None else line
+        raise InputError(f"is not JSON: {error}", path=path, line=where, mend=mend) from None
+    except ValueError as error:  # an integer of more digits than Python converts
+        message = str(error).partition(";")[0]
+        raise InputError(f"is not JSON: {message}", path=path, line=line, mend=mend) from None
+    except RecursionError:
+        raise _too_deep(path, line) from None
+    if _is_deep(text, value):
+        raise _too_deep(path, line)
+    return value
+
+
+def _too_deep(path: Path, line: int | None) -> InputError:
+    message = f"is nested more than {MAX_DEPTH} levels deep"
+    return InputError(message, path=path, line=line, mend="flatten it")
+
+
+def _is_deep(text: str | bytes, value: object) -> bool:
+    """Whether a value is nested so deep that recursion over it may end the process."""
+    brackets = ("[", "{") if isinstance(text, str) else (b"[", b"{")
+    if sum(map(text.count, brackets)) <= MAX_DEPTH:  # type: ignore[arg-type]
+        return False
+    level: list[object] = [value]
+    for _ in range(MAX_DEPTH + 1):
+        level = [part for outer in level for part in _parts(outer)]
+        if not level:
+            return False
+    return True
+
+
+def _parts(value: object) -> Iterable[object]:
+    """The lists and objects in a value."""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [part for part in inner if isinstance(part, dict | list)]
 
 
 def validate(

@@ -21,7 +21,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
 
@@ -61,6 +61,14 @@ class InputError(ClashError):
         parts = [part for part in (where, self.field) if part]
         text = ": ".join([*parts, self.message])
         return f"{text}\n  mend: {self.mend}" if self.mend else text
+
+
+def dotted(loc: Sequence[object]) -> str:
+    """``("judges", 2, "model")`` as ``judges[2].model``."""
+    text = ""
+    for step in loc:
+        text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else str(step)
+    return text
 
 
 class ConfigError(InputError):

@@ -55,7 +55,7 @@ def test_blank_lines_do_not_shift_the_line_numbers(tmp_path):
         ("r.jsonl", b'{"a": 1}\n{"a": \n', "r.jsonl:2: is not JSON"),
         ("r.jsonl", b'{"a": 1}\n[1]\n', "r.jsonl:2: expected a JSON object"),
         ("r.jsonl", b'{"a": "\xff"}\n', "r.jsonl:1: is not UTF-8 (byte 7)"),
-        ("r.jsonl.gz", b"not gzip", "cannot be read"),
+        ("r.jsonl.gz", b"not gzip", "is not gzip"),
         ("r.json", b'{"a": 1}', "expected a list of objects"),
         ("r.json", b'[{"a": 1}, 2]', "record 2: expected an object"),
         ("r.json", b'[\n{"a": }\n]', "r.json:2: is not JSON"),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from clash.analysis.registered import Outcome, Primary, primary
+from clash.documents import read_json
 from clash.errors import InputError
 
 if TYPE_CHECKING:
@@ -145,10 +146,7 @@ def read(path: Path) -> Frozen:
     Raises:
         InputError: as :func:`parse`, or it cannot be read.
     """
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"is no registration: {error}", path=path, mend="clash prereg") from None
+    content = read_json(path).value
     if not isinstance(content, dict):
         raise InputError("is no registration", path=path, mend="clash prereg")
     return parse(content, path)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from clash.errors import InputError
+from clash.documents import read_jsonl
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,26 +39,16 @@ def read_pairs(path: Path) -> dict[str, Texts]:
     Raises:
         InputError: no such file, or a line without ``item_id``, ``response_a``, ``response_b``.
     """
-    try:
-        raw = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", path=path) from None
-    text = (gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw).decode("utf-8")
     found = {}
-    for number, line in enumerate(text.split("\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            pair = json.loads(line)
-            texts = Texts(str(pair["response_a"]), str(pair["response_b"]))
-            name = str(pair.get("item_id", pair.get("item")))
-        except (ValueError, KeyError, AttributeError):
-            raise InputError(
+    for record in read_jsonl(path):
+        pair = record.value
+        if not {"response_a", "response_b"} <= pair.keys():
+            raise record.error(
                 "is no pair of responses",
-                path=path,
-                line=number,
                 mend='a line is {"item_id": …, "response_a": …, "response_b": …}',
-            ) from None
+            )
+        texts = Texts(str(pair["response_a"]), str(pair["response_b"]))
+        name = str(pair.get("item_id", pair.get("item")))
         found[name] = texts
         if pair.get("subset") is not None:
             found[f"{pair['subset']}/{name}"] = texts

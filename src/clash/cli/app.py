@@ -37,7 +37,7 @@ from clash.cli import (
     verify,
 )
 from clash.cli.guard import guarded
-from clash.errors import ClashError, ConfigError
+from clash.errors import ClashError, ConfigError, InputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -118,7 +118,19 @@ def _run(arguments: Sequence[str]) -> int:
         return _misused(error, arguments)
     except (typer.Abort, KeyboardInterrupt):
         return 130
+    except (RecursionError, MemoryError, UnicodeError) as error:
+        _complain(_beyond(error), InputError.exit_code, as_json="--json" in arguments)
+        return InputError.exit_code
     return code if isinstance(code, int) else 0
+
+
+def _beyond(error: Exception) -> str:
+    """Words for what only input can cause, where no reader of it has said so before."""
+    if isinstance(error, MemoryError):
+        return "the input does not fit in memory\n  mend: split it, or give the process more memory"
+    if isinstance(error, RecursionError):
+        return "the input is nested too deeply\n  mend: flatten it"
+    return f"the input holds text that is not Unicode: {error}\n  mend: save it as UTF-8"
 
 
 def _misused(error: TyperException, arguments: Sequence[str]) -> int:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
 import hashlib
-import io
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from clash.config import PromptEntry
+from clash.csvfile import read_csv
 from clash.documents import Document, read_jsonl, read_text, read_yaml, validate
 from clash.errors import InputError
 from clash.records import Item, Response
@@ -17,13 +15,14 @@ from clash.redaction import HIDDEN
 from clash.store.secrecy import without_secrets
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
     from clash.redaction import Redactor
 
 _COLUMNS = ("id", "prompt", "system", "reference", "tags", "label", "group")
 _RESPONSE = "response:"
+_CHUNK = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -143,9 +142,11 @@ def _documents(path: Path) -> Iterable[Document]:
         case "yaml" | "yml" | "json":
             return _listed(path)
         case "jsonl" | "ndjson":
-            return read_jsonl(path) if name == path.name else _zipped(path)
-        case "csv" | "tsv":
-            return _rows(path)
+            return read_jsonl(path)
+        case "csv":
+            return _rows(path, ",")
+        case "tsv":
+            return _rows(path, "\t")
         case "md" | "markdown":
             return [Document(path, {"id": path.stem, "prompt": read_text(path)})]
         case "txt" | "":
@@ -169,29 +170,10 @@ def _listed(path: Path) -> Iterator[Document]:
         yield Document(part.path, {"prompt": entry}, part.lines) if isinstance(entry, str) else part
 
 
-def _zipped(path: Path) -> Iterator[Document]:
-    import json
-
-    try:
-        lines = gzip.decompress(path.read_bytes()).decode("utf-8").split("\n")
-    except (OSError, EOFError, UnicodeDecodeError) as error:
-        raise InputError(f"is not gzip of UTF-8: {error}", path=path) from None
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        try:
-            yield Document(path, json.loads(line), {(): number})
-        except ValueError as error:
-            raise InputError(f"is not JSON: {error}", path=path, line=number) from None
-
-
-def _rows(path: Path) -> Iterator[Document]:
-    text = read_text(path)
-    dialect = "excel-tab" if path.suffix.lower() == ".tsv" else "excel"
-    reader = csv.DictReader(io.StringIO(text, newline=""), dialect=dialect, strict=True)
-    header = reader.fieldnames or []
-    unknown = [c for c in header if c not in _COLUMNS and not c.startswith(_RESPONSE)]
-    if "prompt" not in header or unknown:
+def _rows(path: Path, delimiter: str) -> Iterator[Document]:
+    table = read_csv(path, delimiter)
+    unknown = [c for c in table.header if c not in _COLUMNS and not c.startswith(_RESPONSE)]
+    if "prompt" not in table.header or unknown:
         what = f"the column {unknown[0]!r} is unknown" if unknown else "there is no column prompt"
         raise InputError(
             what,
@@ -199,34 +181,31 @@ def _rows(path: Path) -> Iterator[Document]:
             line=1,
             mend=f"columns are {', '.join(_COLUMNS)} and response:NAME for each candidate",
         )
-    try:
-        for row in reader:
-            yield Document(path, _row(row, path, reader.line_num), {(): reader.line_num})
-    except csv.Error as error:
-        raise InputError(f"is not CSV: {error}", path=path, line=reader.line_num) from None
+    for line, row in table.rows:
+        yield Document(path, _row(row), line)
 
 
-def _row(row: dict[str, Any], path: Path, line: int) -> dict[str, Any]:
-    if None in row:
-        raise InputError("has more cells than the header", path=path, line=line)
+def _row(row: Mapping[str, str]) -> dict[str, Any]:
     value: dict[str, Any] = {k: v for k, v in row.items() if k in _COLUMNS and v}
-    value["prompt"] = row["prompt"] or ""
+    value["prompt"] = row.get("prompt", "")
     if "tags" in value:
         value["tags"] = [tag.strip() for tag in value["tags"].replace(",", ";").split(";")]
-    found = {k.removeprefix(_RESPONSE): v for k, v in row.items() if k.startswith(_RESPONSE) and v}
-    return {**value, "responses": found}
+    responses = {
+        k.removeprefix(_RESPONSE): v for k, v in row.items() if k.startswith(_RESPONSE) and v
+    }
+    return {**value, "responses": responses}
 
 
 def _lines(path: Path) -> Iterator[Document]:
     for number, line in enumerate(read_text(path).splitlines(), start=1):
         if line.strip():
-            yield Document(path, {"prompt": line.strip()}, {(): number})
+            yield Document(path, {"prompt": line.strip()}, number)
 
 
 def _text_files(folder: Path) -> Iterator[Document]:
     files = sorted(p for p in folder.iterdir() if p.suffix.lower() in (".txt", ".md"))
     for file in files:
-        yield Document(file, {"id": file.stem, "prompt": read_text(file)}, {(): 1})
+        yield Document(file, {"id": file.stem, "prompt": read_text(file)}, 1)
 
 
 def _clean(document: Document) -> tuple[Document, bool]:
@@ -248,5 +227,7 @@ def _hash(path: Path) -> str:
     digest = hashlib.sha256()
     for file in files:
         if file.is_file():
-            digest.update(file.read_bytes())
+            with file.open("rb") as content:
+                while chunk := content.read(_CHUNK):
+                    digest.update(chunk)
     return digest.hexdigest()

@@ -6,22 +6,20 @@ memory, and each knows where it stands, so that an error can point at it.
 
 from __future__ import annotations
 
-import csv
-import gzip
-import io
-import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
+from clash import documents
+from clash.csvfile import read_csv
 from clash.errors import InputError
+from clash.inputs import open_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 SUFFIXES = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet")
-_LONGEST_CELL = 1 << 30  # a conversation in a CSV cell is longer than Python's default limit
 
 
 @dataclass(frozen=True)
@@ -94,17 +92,17 @@ def rows(path: Path) -> Iterator[Row]:
     Raises:
         InputError: the file is missing, of another format, or broken; names file and line.
     """
-    if not path.is_file():
-        what = "is a folder, expected a file" if path.is_dir() else "no such file"
-        raise InputError(what, path=path, mend="check the path")
-    name = path.name.removesuffix(".gz")
-    match Path(name).suffix.lower():
+    with open_bytes(path):
+        name = path.name.lower().removesuffix(".gz")
+    match Path(name).suffix:
         case ".jsonl" | ".ndjson":
             return _json_lines(path)
         case ".json":
             return _json_list(path)
-        case ".csv" | ".tsv":
-            return _csv(path, "\t" if name.endswith(".tsv") else ",")
+        case ".csv":
+            return _csv(path, ",")
+        case ".tsv":
+            return _csv(path, "\t")
         case ".parquet":
             return _parquet(path)
         case other:
@@ -124,45 +122,14 @@ def read_json(path: Path) -> Any:  # noqa: ANN401 - any JSON value
     """A whole JSON file; ``NaN`` is allowed, as pandas writes it.
 
     Raises:
-        InputError: it is missing, not gzip of UTF-8, or not JSON.
+        InputError: it is missing, too large, not gzip of UTF-8, or not JSON.
     """
-    try:
-        with _open(path) as file:
-            return json.loads(file.read())
-    except FileNotFoundError:
-        raise InputError("no such file", path=path, mend="check the path") from None
-    except json.JSONDecodeError as error:
-        raise InputError(f"is not JSON: {error.msg}", path=path, line=error.lineno) from None
-    except (OSError, EOFError, UnicodeDecodeError) as error:
-        raise _unreadable(path, error) from None
+    return documents.read_json(path).value
 
 
 def _json_lines(path: Path) -> Iterator[Row]:
-    number = 0
-    try:
-        with _open(path) as file:
-            # Iterating a binary file splits at \n only: a line separator inside a JSON string
-            # (U+2028, a vertical tab) stays where it is.
-            for line, text in enumerate(file, start=1):
-                if text.strip():
-                    number += 1
-                    yield Row(path, number, _json_object(path, line, text), line)
-    except (OSError, EOFError) as error:
-        raise _unreadable(path, error) from None
-
-
-def _json_object(path: Path, line: int, text: bytes) -> dict[str, Any]:
-    try:
-        value = json.loads(text)
-    except UnicodeDecodeError as error:
-        raise InputError(f"is not UTF-8 (byte {error.start})", path=path, line=line) from None
-    except ValueError as error:
-        raise InputError(
-            f"is not JSON: {error}", path=path, line=line, mend="one JSON object a line"
-        ) from None
-    if not isinstance(value, dict):
-        raise InputError("expected a JSON object", path=path, line=line)
-    return value
+    for number, record in enumerate(documents.read_jsonl(path), start=1):
+        yield Row(path, number, record.value, record.line(()))
 
 
 def _json_list(path: Path) -> Iterator[Row]:
@@ -176,20 +143,8 @@ def _json_list(path: Path) -> Iterator[Row]:
 
 
 def _csv(path: Path, delimiter: str) -> Iterator[Row]:
-    csv.field_size_limit(_LONGEST_CELL)
-    try:
-        with _open(path) as raw, io.TextIOWrapper(raw, "utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file, delimiter=delimiter, strict=True)
-            for number, record in enumerate(reader, start=1):
-                if None in record:
-                    raise InputError(
-                        "has more cells than the header", path=path, line=reader.line_num
-                    )
-                yield Row(path, number, record, reader.line_num)
-    except csv.Error as error:
-        raise InputError(f"is not CSV: {error}", path=path) from None
-    except (OSError, EOFError, UnicodeDecodeError) as error:
-        raise _unreadable(path, error) from None
+    for number, (line, record) in enumerate(read_csv(path, delimiter).rows, start=1):
+        yield Row(path, number, record, line)
 
 
 def _parquet(path: Path) -> Iterator[Row]:
@@ -206,16 +161,6 @@ def _parquet(path: Path) -> Iterator[Row]:
     except (pa.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0]
         raise InputError(f"is not Parquet: {reason}", path=path, mend="pull it again") from None
-
-
-def _open(path: Path) -> IO[bytes]:
-    return cast("IO[bytes]", gzip.open(path)) if path.suffix == ".gz" else path.open("rb")
-
-
-def _unreadable(path: Path, error: Exception) -> InputError:
-    if isinstance(error, UnicodeDecodeError):
-        return InputError(f"is not UTF-8 (byte {error.start})", path=path, mend="save it as UTF-8")
-    return InputError(f"cannot be read: {error}", path=path)
 
 
 def _is_nan(value: object) -> bool:

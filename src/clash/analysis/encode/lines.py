@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
-import csv
-import gzip
-import io
 import itertools
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import msgspec
 
+from clash.csvfile import read_csv
 from clash.errors import InputError
+from clash.inputs import byte_lines, open_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
-    from typing import IO
 
 _CHUNK = 1 << 19
 _ROWS = 4096
+_LONGEST_LINE = 16 << 20
 AnyLine = TypeVar("AnyLine", bound=msgspec.Struct)
 """A struct with ``item`` and ``judge`` first, and an example of a line in ``like``."""
 
@@ -52,26 +50,6 @@ NAMES = ("model_a", "model_b", "model")
 """The keys of a named line that say whose responses were judged."""
 
 
-@contextlib.contextmanager
-def _open(file: Path) -> Iterator[IO[bytes]]:
-    try:
-        with file.open("rb") as raw:
-            packed = raw.peek(2)[:2] == b"\x1f\x8b"
-            if not packed:
-                yield raw
-                return
-            with gzip.GzipFile(fileobj=raw) as unpacked:
-                yield io.BufferedReader(unpacked, _CHUNK)
-    except FileNotFoundError:
-        raise InputError("no such file", path=file, mend="check the path") from None
-    except IsADirectoryError:
-        raise InputError("is a folder, expected a votes file", path=file) from None
-    except PermissionError:
-        raise InputError("may not be read (permission denied)", path=file) from None
-    except (gzip.BadGzipFile, EOFError) as error:
-        raise InputError(f"is a damaged .gz file: {error}", path=file) from None
-
-
 def read_lines(file: Path, kind: type[AnyLine]) -> Iterator[list[AnyLine]]:
     """The votes of a file, in chunks; CSV where the name says so, else JSONL.
 
@@ -91,8 +69,9 @@ def first_line(file: Path) -> bytes:
     Raises:
         InputError: the file cannot be read.
     """
-    with _open(file) as stream:
-        return next((text for text in stream if text.strip()), b"").removeprefix(b"\xef\xbb\xbf")
+    with open_bytes(file) as stream:
+        filled = (text for text in byte_lines(stream, file) if text.strip())
+        return next(filled, b"").removeprefix(b"\xef\xbb\xbf")
 
 
 def is_csv(file: Path) -> bool:
@@ -103,23 +82,30 @@ def is_csv(file: Path) -> bool:
 def line_number(file: Path, at: int) -> int:
     """The line that holds the vote ``at`` (from 0); the file is read again for it."""
     if is_csv(file):
-        with _open(file) as stream:
-            reader = _csv_reader(stream)
-            return next(reader.line_num for i, _ in enumerate(reader) if i == at)
-    with _open(file) as stream:
-        filled = (number for number, text in enumerate(stream, start=1) if text.strip())
-        return next(number for i, number in enumerate(filled) if i == at)
+        return next(itertools.islice(read_csv(file).rows, at, None))[0]
+    with open_bytes(file) as stream:
+        lines = enumerate(byte_lines(stream, file), start=1)
+        filled = (number for number, text in lines if text.strip())
+        return next(itertools.islice(filled, at, None))
 
 
 def _json_rows(file: Path, kind: type[AnyLine]) -> Iterator[list[AnyLine]]:
     decoder = msgspec.json.Decoder(kind)
     line = 0
-    with _open(file) as stream:
+    with open_bytes(file) as stream:
         rest = stream.read(3)
         rest = b"" if rest == b"\xef\xbb\xbf" else rest
         while chunk := stream.read(_CHUNK):
             block, newline, rest_of = (rest + chunk).rpartition(b"\n")
             rest = rest_of
+            if len(rest) > _LONGEST_LINE:
+                number = line + block.count(b"\n") + bool(newline) + 1
+                raise InputError(
+                    f"is longer than {_LONGEST_LINE >> 20} MB",
+                    path=file,
+                    line=number,
+                    mend="one vote a line",
+                )
             if newline:
                 yield _decode(decoder, block, file, line)
                 line += block.count(b"\n") + 1
@@ -132,7 +118,7 @@ def _decode(
 ) -> list[AnyLine]:
     try:
         return decoder.decode_lines(block)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         # The good road is one call for a thousand lines; only the bad one looks for the line.
         for number, text in enumerate(block.split(b"\n"), start=line + 1):
             if text.strip():
@@ -152,24 +138,18 @@ def _decode_line(decoder: msgspec.json.Decoder[Any], text: bytes, file: Path, nu
             field=where.strip("`.") or None,
             mend=f"a line is like {decoder.type.like}",
         ) from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(
             f"is not JSON: {error}", path=file, line=number, mend="one JSON object a line"
         ) from None
 
 
 def _csv_rows(file: Path, kind: type[AnyLine]) -> Iterator[list[AnyLine]]:
-    with _open(file) as stream:
-        reader = _csv_reader(stream)
-        try:
-            _check_header(reader.fieldnames or (), file)
-            lines = (_csv_line(row, file, reader.line_num, kind) for row in reader)
-            while rows := list(itertools.islice(lines, _ROWS)):
-                yield rows
-        except UnicodeDecodeError:
-            raise InputError("is not UTF-8", path=file, mend="save it as UTF-8") from None
-        except csv.Error as error:
-            raise InputError(f"is not CSV: {error}", path=file, line=reader.line_num) from None
+    table = read_csv(file)
+    _check_header(table.header, file)
+    lines = (_csv_line(row, file, line, kind) for line, row in table.rows)
+    while rows := list(itertools.islice(lines, _ROWS)):
+        yield rows
 
 
 def _check_header(columns: Sequence[str], file: Path) -> None:
@@ -183,13 +163,9 @@ def _check_header(columns: Sequence[str], file: Path) -> None:
             )
 
 
-def _csv_reader(stream: IO[bytes]) -> csv.DictReader[str]:
-    return csv.DictReader(io.TextIOWrapper(stream, encoding="utf-8-sig", newline=""))
-
-
-def _csv_line(row: Mapping[str, str | None], file: Path, line: int, kind: type[AnyLine]) -> AnyLine:
+def _csv_line(row: Mapping[str, str], file: Path, line: int, kind: type[AnyLine]) -> AnyLine:
     for name in ("item", "judge"):
-        if not row[name]:
+        if not row.get(name):
             raise InputError("is empty", path=file, line=line, field=name)
     optional = {name: row.get(name) or None for name in kind.__struct_fields__[2:]}
-    return kind(item=row["item"] or "", judge=row["judge"] or "", **optional)
+    return kind(item=row["item"], judge=row["judge"], **optional)

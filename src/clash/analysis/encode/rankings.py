@@ -68,7 +68,7 @@ def holds_ballots(file: Path) -> bool:
         return False
     try:
         keys = msgspec.json.decode(first_line(file))
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return False  # the reader of votes says what is wrong with it
     return isinstance(keys, dict) and "ranking" in keys and "vote" not in keys
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from clash.csvfile import read_csv
+from clash.documents import parse_json, read_text
 from clash.errors import ConfigError, InputError
 from clash.stats.latent.dawid_skene import DawidSkene, one_coin
 from clash.stats.latent.patterns import MISSING, TIE, collapse
@@ -110,29 +109,27 @@ def read_weights(file: Path) -> dict[str, float]:
     Raises:
         InputError: with line and field, where it is neither, or a weight is no number >= 0.
     """
-    text = file.read_text(encoding="utf-8-sig")
+    text = read_text(file)
     if not text.lstrip().startswith("{"):
-        return _from_csv(text, file)
-    try:
-        found = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise InputError(
-            f"is not JSON: {error.msg}", path=file, line=error.lineno, mend='{"judge": 1.5}'
-        ) from None
-    return {str(name): _weight(value, file, str(name)) for name, value in found.items()}
+        return _from_csv(file)
+    weights = parse_json(text, file, mend='{"judge": 1.5}')
+    return {str(name): _weight(value, file, str(name)) for name, value in weights.items()}
 
 
-def _from_csv(text: str, file: Path) -> dict[str, float]:
-    reader = csv.DictReader(io.StringIO(text, newline=""))
-    if not {"judge", "weight"} <= set(reader.fieldnames or ()):
+def _from_csv(file: Path) -> dict[str, float]:
+    table = read_csv(file)
+    if not {"judge", "weight"} <= set(table.header):
         raise InputError("has no columns judge,weight", path=file, line=1, mend="judge,weight")
-    return {row["judge"]: _weight(row["weight"], file, "weight", reader.line_num) for row in reader}
+    return {
+        row.get("judge", ""): _weight(row.get("weight"), file, "weight", line)
+        for line, row in table.rows
+    }
 
 
 def _weight(value: object, file: Path, field: str, line: int | None = None) -> float:
     try:
         number = float(value) if isinstance(value, int | float | str) else -1.0
-    except ValueError:
+    except (ValueError, OverflowError):
         number = -1.0
     if not 0 <= number < float("inf"):
         raise InputError(

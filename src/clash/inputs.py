@@ -1,0 +1,141 @@
+"""Files that others made, read within bounds: regular files only, and no more of them than memory holds."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import stat
+import zlib
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, BinaryIO, cast
+
+from clash.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from typing_extensions import Buffer
+
+MAX_WHOLE = 256 << 20
+"""Bytes of a file that is read whole, such as JSON and Parquet, after unpacking."""
+
+MAX_LINE = 64 << 20
+"""Bytes of one line of a file that is read line by line."""
+
+MAX_DEPTH = 100
+"""Levels of lists and mappings in YAML and JSON."""
+
+MAX_RATIO = 200
+"""How many times its packed size a file may unpack to. Text reaches 5 to 60, a bomb 1,000."""
+
+_ANY_RATIO = 32 << 20
+"""Unpacked bytes up to which the ratio does not matter: small files repeat themselves."""
+
+_CHUNK = 1 << 19
+_GZIP = b"\x1f\x8b"
+_FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
+
+
+@contextmanager
+def open_bytes(path: Path) -> Iterator[BinaryIO]:
+    """Open a file for reading; gzip is unpacked on the way.
+
+    Raises:
+        InputError: it cannot be opened, is not a regular file, or is damaged gzip; or, while it is
+            read, it unpacks to more than ``MAX_RATIO`` times its size.
+    """
+    with _open_regular(path) as raw:
+        packed = raw.peek(2)[:2] == _GZIP
+        if path.suffix.lower() == ".gz" and not packed and raw.peek(1):
+            raise InputError(
+                "is not gzip", path=path, mend="compress it with gzip, or rename it without .gz"
+            )
+        yield cast("BinaryIO", io.BufferedReader(_Unpacked(raw, path), _CHUNK) if packed else raw)
+
+
+def read_bytes(path: Path, limit: int = MAX_WHOLE) -> bytes:
+    """A whole file, unpacked.
+
+    Raises:
+        InputError: as :func:`open_bytes`, or it is larger than ``limit``.
+    """
+    content = io.BytesIO()
+    with open_bytes(path) as file:
+        while chunk := file.read(_CHUNK):
+            content.write(chunk)
+            if content.tell() > limit:
+                raise InputError(
+                    f"is larger than {limit >> 20} MB, the most that is read as one document",
+                    path=path,
+                    mend="split it, or write JSON Lines (.jsonl), which is read line by line",
+                )
+    return content.getvalue()
+
+
+def byte_lines(file: BinaryIO, path: Path) -> Iterator[bytes]:
+    r"""The lines of an open file, split at ``\n`` only: JSON strings may hold other separators.
+
+    Raises:
+        InputError: a line is longer than ``MAX_LINE``.
+    """
+    number = 0
+    while line := file.readline(MAX_LINE + 1):
+        number += 1
+        if len(line) > MAX_LINE:
+            raise InputError(
+                f"is longer than {MAX_LINE >> 20} MB", path=path, line=number, mend="split it"
+            )
+        yield line
+
+
+def _open_regular(path: Path) -> io.BufferedReader:
+    """Open without waiting: a pipe that nobody writes to, or a device, would never end."""
+    try:
+        descriptor = os.open(path, _FLAGS)
+    except FileNotFoundError:
+        raise InputError("no such file", path=path, mend="check the path") from None
+    except PermissionError:
+        what = "is a folder, expected a file" if path.is_dir() else "permission denied"
+        raise InputError(what, path=path) from None
+    except (OSError, ValueError) as error:  # a name with a null byte is a ValueError
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"cannot be opened: {reason}", path=path) from None
+    mode = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(descriptor)
+        if stat.S_ISDIR(mode):
+            raise InputError("is a folder, expected a file", path=path)
+        raise InputError(
+            "is not a regular file", path=path, mend="write its content to a file, and name that"
+        )
+    return io.BufferedReader(io.FileIO(descriptor, "rb"), _CHUNK)
+
+
+class _Unpacked(io.RawIOBase):
+    """The content of a gzip file, as long as it stays in proportion to what was read of it."""
+
+    def __init__(self, packed: io.BufferedReader, path: Path) -> None:
+        self._packed, self._path = packed, path
+        self._content = gzip.GzipFile(fileobj=packed)
+        self._size = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Buffer, /) -> int:
+        target = memoryview(buffer).cast("B")
+        try:
+            data = self._content.read(len(target))
+        except (OSError, EOFError, zlib.error) as error:
+            raise InputError(f"is a damaged .gz file: {error}", path=self._path) from None
+        self._size += len(data)
+        if self._size > max(_ANY_RATIO, MAX_RATIO * self._packed.tell()):
+            raise InputError(
+                f"unpacks to more than {MAX_RATIO} times its size, as a decompression bomb does",
+                path=self._path,
+                mend="if you trust it, unpack it with gunzip and name the unpacked file",
+            )
+        target[: len(data)] = data
+        return len(data)

@@ -1,0 +1,106 @@
+"""Files that an attacker would write: each costs a reader at most one message and exit code 2.
+
+Every function writes its samples into a folder and returns them, for any test that wants to point
+a command at them.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+DEEP = 200_000
+LAUGHS = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 10)
+)
+"""Ten lines that stand for 9 ** 10 values."""
+
+MANY_VALUES = b"[" + b"[]," * 600_000 + b"]"
+"""YAML of 2 MB, which takes a hundred times that in memory once it is read."""
+
+VOTE = b'{"item": "q1", "judge": "gpt", "vote": 1}\n'
+
+YAML: Mapping[str, bytes] = {
+    "deep-list": b"[" * DEEP,
+    "deep-mapping": b"{a: " * DEEP,
+    "deep-block": b"".join(b" " * n + b"-\n" for n in range(400)),
+    "contains-itself": b"a: &a [*a]\n",
+    "merges-itself": b"a: &a\n  <<: *a\n",
+    "billion-laughs": LAUGHS.encode(),
+    "merged-laughs": b"a0: &a0 {k: v}\n"
+    + b"".join(b"a%d: &a%d {<<: [*a%d], l: [*a%d, *a%d]}\n" % (n, n, *[n - 1] * 3) for n in range(1, 40)),
+    "long-number": b"- prompt: " + b"9" * 1_000_000,
+    "sexagesimal": b"- prompt: 1" + b":10" * 100_000,
+    "tagged-number": b"- prompt: !!int 1" + b":10" * 100_000,
+    "month-13": b"- prompt: 2026-13-45\n",
+    "python-tag": b"- prompt: !!python/object/apply:os.system [id]\n",
+    "unknown-tag": b"- prompt: !secret x\n",
+    "no-anchor": b"- prompt: *nowhere\n",
+    "two-documents": b"- prompt: a\n---\n- prompt: b\n",
+    "list-as-key": b"- ? [a]\n  : b\n",
+    "key-twice": b"- prompt: a\n  prompt: b\n",
+    "null-byte": b"- prompt: a\x00b\n",
+    "utf-16": "- prompt: a\n".encode("utf-16"),
+    "latin-1": "- prompt: Zürich\n".encode("latin-1"),
+    "surrogate": b'- prompt: "\\ud800"\n  responses: 3\n',
+}  # fmt: skip
+
+JSONL: Mapping[str, bytes] = {
+    "deep-list": b'{"prompt": ' + b"[" * DEEP + b"\n",
+    "deep-object": b'{"prompt": ' * DEEP + b"1" + b"}" * DEEP + b"\n",
+    "deep-150": b'{"item": "q", "judge": "a", "vote": ' + b"[" * 150 + b"]" * 150 + b"}\n",
+    "long-number": b'{"item": "q", "judge": "a", "vote": ' + b"9" * 5_000 + b"}\n",
+    "bare-list": b"[1, 2]\n",
+    "truncated": b'{"item": "q", "judge": "a", "vote',
+    "latin-1": '{"prompt": "Zürich"}\n'.encode("latin-1"),
+    "null-bytes": b"\x00" * 100_000,
+    "empty": b"",
+}
+
+CSV: Mapping[str, bytes] = {
+    "million-columns": b"item,judge,vote,prompt" + b",x" * 1_000_000 + b"\n" + b"q\n" * 10_000,
+    "distinct-columns": b"item,judge," + b",".join(b"c%d" % n for n in range(300_000)) + b"\nq\n" * 9_999,
+    "unclosed-quote": b'item,judge,vote,prompt\nq,"' + b"x\n" * 9_000_000,
+    "column-twice": b"item,judge,vote,vote,prompt,prompt\nq,a,1,0,x,y\n",
+    "more-cells": b"item,judge,vote,prompt\nq,a,1,x,y,z\n",
+    "no-text": b"item,judge,vote,prompt\nq,a,\xff,x\n",
+}  # fmt: skip
+
+GZIP: Mapping[str, bytes] = {
+    "zeros": gzip.compress(b"\x00" * 120_000_000, 9, mtime=0),
+    "votes": gzip.compress(VOTE * 3_000_000, 9, mtime=0),
+    "truncated": gzip.compress(VOTE * 1_000, 9, mtime=0)[:-20],
+    "changed": gzip.compress(VOTE * 1_000, 9, mtime=0)[:-8] + b"\x00" * 8,
+    "plain": VOTE,
+}
+
+
+def write(folder: Path, bodies: Mapping[str, bytes], suffix: str) -> list[Path]:
+    """One file for each body."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for name, body in bodies.items():
+        path = folder / f"{name}{suffix}"
+        path.write_bytes(body)
+        paths.append(path)
+    return paths
+
+
+def no_files(folder: Path, suffix: str) -> list[Path]:
+    """What a name may stand for that is no file to read, or no end of one."""
+    folder.mkdir(parents=True, exist_ok=True)
+    names = ("pipe", "endless", "loop", "nowhere", "folder", "sparse")
+    pipe, endless, loop, nowhere, inside, sparse = (folder / f"{n}{suffix}" for n in names)
+    os.mkfifo(pipe)
+    endless.symlink_to("/dev/zero")
+    loop.symlink_to(loop)
+    nowhere.symlink_to(folder / "not-there")
+    inside.mkdir()
+    with sparse.open("wb") as file:
+        file.truncate(3_000_000_000)
+    return [pipe, endless, loop, nowhere, inside, sparse]

@@ -1,0 +1,210 @@
+"""A file that somebody else wrote costs at most a message: exit code 2, at once, in little memory."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import resource
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clash import documents
+from clash.analysis.encode import read_votes
+from clash.analysis.rankings.weights import read_weights
+from clash.cli.app import run
+from clash.collect import load
+from clash.datasets import tables
+from clash.errors import InputError
+from hostile import samples
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PROMPTS = "- prompt: Which?\n  responses: {ada: This., bob: That.}\n"
+SECONDS, MEGABYTES = 20, 200
+"""Of a process, its start included: 1 s on an idle machine, which that of a test is not."""
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "prompts.yaml").write_text(PROMPTS, encoding="utf-8")
+    (tmp_path / "votes.jsonl").write_bytes(samples.VOTE)
+    return tmp_path
+
+
+def refused(capsys, *words: object) -> None:
+    """One message, without a traceback, and exit code 2."""
+    assert run([*map(str, words)]) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.startswith("error: ")
+    assert "Traceback" not in told.err
+
+
+@pytest.mark.parametrize("name", samples.YAML)
+def test_hostile_yaml_is_refused_wherever_yaml_is_read(here, capsys, name):
+    (path,) = samples.write(here / "in", {name: samples.YAML[name]}, ".yaml")
+    if name not in ("long-number", "sexagesimal"):  # as a prompt, they are text
+        refused(capsys, "eval", path, "--panel", "baseline", "--dry-run")
+    refused(capsys, "eval", "prompts.yaml", "--panel", path, "--dry-run")
+    refused(capsys, "eval", "prompts.yaml", "--panel", "baseline", "--config", path, "--dry-run")
+    refused(capsys, "aggregate", "votes.jsonl", "--calibrator", path)
+
+
+@pytest.mark.parametrize("name", samples.JSONL)
+def test_hostile_json_is_refused_wherever_json_is_read(here, capsys, name):
+    (path,) = samples.write(here / "in", {name: samples.JSONL[name]}, ".jsonl")
+    refused(capsys, "eval", path, "--panel", "baseline", "--dry-run")
+    refused(capsys, "aggregate", path)
+    refused(capsys, "validate", path, "--panel", "baseline", "--dry-run")
+    refused(capsys, "datasets", "convert", path, "--out", here / "out")
+    whole = path.rename(path.with_suffix(".json"))
+    refused(capsys, "eval", "prompts.yaml", "--panel", "baseline", "--prereg", whole, "--dry-run")
+    refused(capsys, "datasets", "convert", whole, "--out", here / "out")
+
+
+@pytest.mark.parametrize("name", samples.CSV)
+def test_hostile_csv_is_refused_wherever_csv_is_read(here, capsys, name):
+    (path,) = samples.write(here / "in", {name: samples.CSV[name]}, ".csv")
+    refused(capsys, "eval", path, "--panel", "baseline", "--dry-run")
+    refused(capsys, "aggregate", path)
+    refused(capsys, "validate", path, "--panel", "baseline", "--dry-run")
+
+
+@pytest.mark.parametrize("name", samples.GZIP)
+def test_hostile_gzip_is_refused_wherever_gzip_is_read(here, capsys, name):
+    (path,) = samples.write(here / "in", {name: samples.GZIP[name]}, ".jsonl.gz")
+    refused(capsys, "eval", path, "--panel", "baseline", "--dry-run")
+    refused(capsys, "aggregate", path)
+    refused(capsys, "validate", path, "--panel", "baseline", "--dry-run")
+
+
+@pytest.mark.parametrize(
+    "suffix", [".yaml", ".jsonl", ".csv", ".jsonl.gz", ".json", ".txt", ".parquet"]
+)
+def test_what_is_no_regular_file_is_refused_without_waiting_for_it(here, capsys, suffix):
+    for path in samples.no_files(here / "in", suffix):
+        if suffix != ".parquet" and path.name != f"folder{suffix}":  # a folder of prompts may be
+            refused(capsys, "eval", path, "--panel", "baseline", "--dry-run")
+        if path.is_file():
+            refused(capsys, "aggregate", path)
+        refused(capsys, "validate", path, "--panel", "baseline", "--dry-run")
+
+
+WORST = {
+    "deep.yaml": ("eval", samples.YAML["deep-list"]),
+    "laughs.yaml": ("eval", samples.YAML["billion-laughs"]),
+    "itself.yaml": ("eval", samples.YAML["contains-itself"]),
+    "values.yaml": ("eval", samples.MANY_VALUES),
+    "deep.jsonl": ("eval", samples.JSONL["deep-object"]),
+    "columns.csv": ("aggregate", samples.CSV["distinct-columns"]),
+    "quote.csv": ("aggregate", samples.CSV["unclosed-quote"]),
+    "zeros.jsonl.gz": ("aggregate", samples.GZIP["zeros"]),
+    "votes.jsonl.gz": ("aggregate", samples.GZIP["votes"]),
+}
+
+
+def _little_memory() -> None:
+    resource.setrlimit(resource.RLIMIT_DATA, (MEGABYTES << 20, MEGABYTES << 20))
+
+
+@pytest.mark.parametrize("name", WORST)
+def test_the_worst_files_are_refused_at_once_and_in_little_memory(here, name):
+    command, body = WORST[name]
+    (here / name).write_bytes(body)
+    more = ["--panel", "baseline", "--dry-run"] if command == "eval" else []
+    process = subprocess.run(
+        [sys.executable, "-m", "clash", command, name, *more],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        preexec_fn=_little_memory,
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
+    )
+    assert process.returncode == 2, process.stderr
+    assert process.stderr.startswith(f"error: {name}"), process.stderr
+
+
+def test_a_large_honest_file_is_read(tmp_path):
+    """A hundred times its packed size, and a thousand times the lines of any test."""
+    line = b'{"item": "q%d", "judge": "gpt", "vote": 1, "note": "' + b"no remark " * 30 + b'"}\n'
+    path = tmp_path / "votes.jsonl.gz"
+    with gzip.open(path, "wb", 1) as file:
+        for number in range(120_000):
+            file.write(line % number)
+    assert read_votes(path).n_items == 120_000
+    assert 40 < 120_000 * len(line) / path.stat().st_size < 200
+
+
+def test_yaml_keeps_its_meaning(tmp_path):
+    path = tmp_path / "a.yaml"
+    path.write_text(
+        "base: &b {k: 1, l: [1.5, yes, null, 2026-01-02]}\n"
+        "own: {<<: *b, k: 2}\n"
+        "two: {<<: [{m: 1}, {m: 2, n: 3}]}\n"
+        'text: ["1", !!str 2, "<<"]\nlong: 0000000000000000000000000000000000000000000000000000000000000000001\n',
+        encoding="utf-8",
+    )
+    import yaml
+
+    document = documents.read_yaml(path)
+    theirs = yaml.safe_load(path.read_text(encoding="utf-8"))
+    assert document.value["long"] == "0" * 66 + "1"
+    assert {**document.value, "long": 1} == {**theirs, "long": 1}
+    assert document.line(("own", "k")) == 2
+    assert document.at("base").line(("l", 3)) == 1
+
+
+ANY = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=4), inner, max_size=4)
+    ),
+    max_leaves=12,
+)
+KEYS = ("id", "prompt", "messages", "responses", "tags", "label", "item", "judge", "vote", "group")
+RECORDS = st.lists(st.dictionaries(st.sampled_from(KEYS), ANY, max_size=6), max_size=4)
+BYTES = st.binary(max_size=200) | st.text(
+    alphabet="[]{}:,-&*!|>?#%@`'\"\\ \n\t\r<=abc019.~\x00\x85\u2028\ufeff\ud7ff", max_size=80
+).map(lambda text: text.encode("utf-8"))
+
+
+def value_or_refusal(read, path: Path) -> None:
+    try:
+        found = read(path)
+        if hasattr(found, "__next__"):
+            list(found)
+    except InputError:
+        pass
+
+
+@settings(max_examples=300)
+@given(
+    BYTES,
+    st.sampled_from([".yaml", ".json", ".jsonl", ".csv", ".tsv", ".txt", ".jsonl.gz", ".csv.gz"]),
+)
+def test_any_bytes_are_a_value_or_a_refusal(tmp_path_factory, body, suffix):
+    path = tmp_path_factory.getbasetemp() / f"any{suffix}"
+    path.write_bytes(gzip.compress(body) if suffix.endswith(".gz") else body)
+    for read in (documents.read_yaml, load.load, read_votes, read_weights, tables.rows):
+        value_or_refusal(read, path)
+
+
+@settings(max_examples=200)
+@given(RECORDS)
+def test_any_records_are_a_value_or_a_refusal(tmp_path_factory, records):
+    path = tmp_path_factory.getbasetemp() / "any.jsonl"
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in records), encoding="utf-8")
+    for read in (load.load, read_votes, tables.rows):
+        value_or_refusal(read, path)
+    whole = path.with_suffix(".json")
+    whole.write_text(json.dumps(records), encoding="utf-8")
+    value_or_refusal(load.load, whole)
