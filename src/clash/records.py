@@ -16,6 +16,8 @@ Role = Literal["voting", "observer"]
 Purpose = Literal["generate", "criteria", "judge"]
 Outcome = Literal["ok", "truncated", "refusal", "blocked", "empty", "error"]
 Parse = Literal["clean", "repaired", "failed"]
+Structured = Literal["schema", "json", "text"]
+"""How JSON is asked for: by a schema that the provider enforces, as any JSON, or in words."""
 Kind = Literal["eval", "validate", "rerun", "redteam"]
 Status = Literal["running", "complete", "partial", "failed"]
 Groups = list[list[str]]
@@ -178,6 +180,7 @@ class Call(Record):
             null where they cannot be, and so is ``cost_usd``.
         request_hash: SHA-256 of what was asked, independent of vendor and time: what replay
             looks up.
+        structured: how JSON was asked for in the end; null where none was wanted.
     """
 
     call_id: str
@@ -206,6 +209,7 @@ class Call(Record):
     usage_doubt: str | None = None
     latency_s: float | None = None
     ttft_s: float | None = None
+    structured: Structured | None = None
     degraded: list[str] = []
     time: str
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -13,7 +14,7 @@ from clash.collect import ballots
 from clash.collect.blind import presentations
 from clash.collect.templates import Templates
 from clash.config import BlindingConfig, Options
-from clash.records import Criterion, Item, Turn
+from clash.records import Blinding, Criterion, Item, Turn
 
 TEMPLATES = Templates.load()
 NONCE = "0123456789ab"
@@ -196,13 +197,36 @@ def test_a_second_question_holds_the_first_the_answer_and_what_was_wrong_with_it
     assert ballots.longer(first).max_tokens == 200
 
 
-def test_a_nonce_is_the_same_on_a_resume_and_another_for_another_item_seed_or_page():
-    assert ballots.nonce(1, "q", 0) == ballots.nonce(1, "q", 0)
-    others = {
-        ballots.nonce(*parts) for parts in ((1, "q", 0), (2, "q", 0), (1, "p", 0), (1, "q", 1))
-    }
-    assert len(others) == 4
-    assert all(re.fullmatch(r"[0-9a-f]{12}", nonce) for nonce in others)
+def test_the_codes_of_a_page_are_the_same_on_a_resume_and_follow_from_the_secret_alone():
+    def code(secret="s", purpose="ballot", item="q", number=0, judge=None):
+        blinding = Blinding(item_id=item, presentation=number, judge=judge, labels={})
+        return ballots.page_code(secret, purpose, blinding)
+
+    assert code() == code()
+    others = {"secret": "t", "purpose": "delimiter", "item": "p", "number": 1, "judge": "j"}
+    codes = {code(), *(code(**{name: value}) for name, value in others.items())}
+    assert len(codes) == 6
+    assert all(re.fullmatch(r"[0-9a-f]{12}", found) for found in codes)
+
+
+def test_the_code_is_asked_for_on_the_page_and_in_the_second_question_but_not_by_the_schema():
+    (shown,) = presentations("q", {"a": "x", "b": "y"}, ["j"], BlindingConfig(), 0)
+    item = Item(item_id="q", prompt="?")
+    coded = ballots.ballot(
+        item, CRITERIA, shown, TEMPLATES, ties=True, nonce=NONCE, code="c0dec0dec0de"
+    )
+    request = coded.question(Options(), 100)
+    assert text(coded).count("c0dec0dec0de") == 1
+    assert text(coded).endswith(TEMPLATES.render("ballot", {"code": "c0dec0dec0de"}))
+    assert "ballot" not in request.schema["properties"]
+    in_words = request.schema_with_code
+    assert list(in_words["properties"]) == in_words["required"] == ["ballot", "scores", "ranking"]
+    assert in_words["properties"]["ballot"]["enum"] == ["c0dec0dec0de"]
+    again = ballots.reask(request, "?", "no JSON", TEMPLATES)
+    assert "c0dec0dec0de" in again.turns[2].content
+    assert again.ballot_code == request.ballot_code
+    other = replace(request, ballot_code="0c0dec0dec0d")
+    assert other.hash("m") != request.hash("m") != replace(request, ballot_code=None).hash("m")
 
 
 def test_the_templates_of_a_user_take_the_place_of_ours(tmp_path):

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from clash.cli import app as cli
-from wire.answers import labels, schema_of
+from wire.answers import labels, schema_of, with_code
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -211,12 +211,12 @@ def prefers(key: Callable[[str], float], *, score: Callable[[str], int] = lambda
         groups = [[n for n in names if key(shown[n]) == k] for k in keys]
         criteria = schema_of(asked)["properties"].get("scores")
         if criteria is None:
-            return json.dumps({"ranking": groups})
+            return json.dumps(with_code({"ranking": groups}, asked))
         ids = list(criteria["properties"][names[0]]["properties"])
         rows = {
             name: {c: {"score": score(shown[name]), "reason": "so it seems"} for c in ids}
             for name in names
         }
-        return json.dumps({"scores": rows, "ranking": groups})
+        return json.dumps(with_code({"scores": rows, "ranking": groups}, asked))
 
     return answer

@@ -65,6 +65,19 @@ def schema_of(asked: Asked) -> dict[str, Any] | None:
     return value
 
 
+def code_of(asked: Asked) -> str | None:
+    """The code that the page asks a judge to repeat, as a model would read it."""
+    found = re.findall(r"key `ballot`.*?value `(\w+)`", asked.prompt)
+    return found[-1] if found else None
+
+
+def with_code(answer: dict[str, Any], asked: Asked) -> dict[str, Any]:
+    """``answer`` with the page's code first, unless a schema that is enforced has no room for it."""
+    enforced = asked.schema is not None and "ballot" not in asked.schema.get("properties", {})
+    code = code_of(asked)
+    return answer if enforced or code is None else {"ballot": code, **answer}
+
+
 def labels(schema: Any) -> list[str]:
     """The blinded labels that a schema names, in order."""
     found = set(re.findall(r'"(A\d+)"', json.dumps(schema)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -94,7 +95,7 @@ def prepare(
     config = read_config(config_file, overrides, ignore_file=ignore_config)
     path = prompts or (Path(config.prompts) if config.prompts else None)
     if path is None and replay is not None:
-        templates = Templates(replay.manifest().templates)
+        templates = Templates.recorded(replay.manifest().templates)
         return assemble(
             config, recorded(replay), environ, limit=limit, replay=replay, templates=templates
         )
@@ -114,7 +115,10 @@ def assemble(
     replay: RunFolder | None = None,
     templates: Templates | None = None,
 ) -> Prepared:
-    """Put configuration and prompts together, whatever the prompts came from."""
+    """Put configuration and prompts together, whatever the prompts came from.
+
+    A replay puts the questions of its run, codes included, so it has the secret of that run.
+    """
     if replay is not None:
         config = replayed(config, replay)
     resolved = resolve(config, environ)
@@ -134,6 +138,7 @@ def assemble(
         criteria_why=resolved.criteria_why,
         reused=_reused(config),
         redact=redact,
+        secret=secrets.token_hex(16) if replay is None else replay.manifest().secret,
     )
     notes = [*resolved.notes, *self_votes(made)]
     return Prepared(made, replace(resolved, notes=notes), loaded)
@@ -221,6 +226,7 @@ def begin(
         dataset=dict(origin.dataset),
         templates=dict(made.templates.texts),
         seeds={"seed": config.seed, **origin.seeds},
+        secret=made.secret,
         hashes={
             "config": sha256_json(settings),
             "panel": sha256_json(panel),
@@ -355,6 +361,7 @@ def replan(
         criteria_why=resolved.criteria_why,
         reused=_still_reused(folder, config),
         redact=_redactor(config, resolved, environ),
+        secret=manifest.secret,
     )
     estimate.check_cap(sorted({r.model for r in made.refs() if not known(r)}), config.limits)
     keys.recall(manifest, environ)

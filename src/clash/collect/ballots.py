@@ -7,10 +7,12 @@ nonce, defused.
 from __future__ import annotations
 
 import hashlib
+import hmac
+import json
 import sys
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from clash.collect.defusing import defuse, defuse_delimiters
 from clash.providers.base import JudgeTask, Request
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from clash.collect.blind import Presentation
     from clash.collect.templates import Templates
     from clash.config import Options
-    from clash.records import Criterion, Item
+    from clash.records import Blinding, Criterion, Item
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,7 @@ class Ballot:
     Attributes:
         flags: what was defused in the responses, with the label it stood in.
         criteria: names, in the order of their ids ``C1`` …
+        code: what an answer must repeat; null in runs made before there were codes.
     """
 
     system: str
@@ -42,6 +45,7 @@ class Ballot:
     criteria: tuple[str, ...]
     flags: tuple[str, ...]
     ties: bool
+    code: str | None = None
 
     def question(self, options: Options, max_tokens: int) -> Request:
         """The ballot as it is put to one judge."""
@@ -50,6 +54,7 @@ class Ballot:
             system=self.system,
             max_tokens=max_tokens,
             schema=self.schema,
+            ballot_code=self.code,
             stream=bool(options.stream),
             options=options,
             task=self.task,
@@ -64,6 +69,7 @@ def ballot(
     *,
     ties: bool,
     nonce: str,
+    code: str | None = None,
 ) -> Ballot:
     """Render the page of one presentation."""
     flags: list[str] = []
@@ -74,7 +80,7 @@ def ballot(
         "criteria": _criteria(criteria),
         "responses": "\n\n".join(_enclosed(label, text, nonce) for label, text in safe.items()),
         "nonce": nonce,
-        "answer_format": _answer_format(templates, criteria, ties=ties),
+        "answer_format": _answer_format(templates, criteria, code, ties=ties),
     }
     labels = tuple(presentation.texts)
     return Ballot(
@@ -86,6 +92,7 @@ def ballot(
         criteria=tuple(criterion.name for criterion in criteria),
         flags=tuple(flags),
         ties=ties,
+        code=code,
     )
 
 
@@ -100,8 +107,21 @@ def _turns(item: Item) -> tuple[Turn, ...]:
     return (*system, *item.turns)
 
 
-def nonce(seed: int, *parts: object) -> str:
-    """Twelve hex digits that a response's author cannot know, the same on every resume."""
+def page_code(secret: str, purpose: Literal["delimiter", "ballot"], blinding: Blinding) -> str:
+    """Twelve hex digits that nobody can know without the run's secret, the same on every resume.
+
+    The delimiters and the ballot of a page have different ones: a judge that quotes a delimiter
+    must not thereby write the code of a ballot.
+    """
+    page = json.dumps([purpose, blinding.item_id, blinding.presentation, blinding.judge])
+    return hmac.new(secret.encode(), page.encode(), "sha256").hexdigest()[:12]
+
+
+def seeded_nonce(seed: int, *parts: object) -> str:
+    """The code in the delimiters of runs that have no secret, for which it has to be reproduced.
+
+    It follows from what is public, so new runs do not use it.
+    """
     key = "\x1f".join(map(str, ("nonce", seed, *parts)))
     return hashlib.sha256(key.encode()).hexdigest()[:12]
 
@@ -146,6 +166,8 @@ def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
 def reask(asked: Request, answer: str, error: str, templates: Templates) -> Request:
     """The second question after an answer that cannot be read."""
     question = templates.render("reask", {"error": error})
+    if asked.ballot_code is not None:
+        question += "\n\n" + templates.render("ballot", {"code": asked.ballot_code})
     turns = (
         *asked.turns,
         Turn(role="assistant", content=answer[:20_000] or "(empty)"),
@@ -180,9 +202,12 @@ def _criterion_lines(criteria: Sequence[Criterion]) -> Iterator[str]:
         yield f"C{number}. {criterion.name} (weight {share}){description}"
 
 
-def _answer_format(templates: Templates, criteria: Sequence[Criterion], *, ties: bool) -> str:
+def _answer_format(
+    templates: Templates, criteria: Sequence[Criterion], code: str | None, *, ties: bool
+) -> str:
     name = "answer.scores" if criteria else "answer.ranking"
     # Not the labels that are shown: an example must not put one of them first.
     example = '[["BEST"], ["NEXT"]]' if ties else '["BEST", "NEXT"]'
     ids = ", ".join(f"C{number}" for number in range(1, len(criteria) + 1))
-    return templates.render(name, {"ranking_example": example, "criterion_ids": ids})
+    form = templates.render(name, {"ranking_example": example, "criterion_ids": ids})
+    return form if code is None else f"{form}\n\n{templates.render('ballot', {'code': code})}"

@@ -337,6 +337,7 @@ class Caller:
             usage_doubt=charge.doubt,
             latency_s=round(reply.latency_s, 6),
             ttft_s=round(reply.ttft_s, 6) if reply.ttft_s is not None else None,
+            structured=reply.structured,
             degraded=list(reply.degraded),
         )
 

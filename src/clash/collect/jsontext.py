@@ -1,13 +1,15 @@
-"""Finds the JSON objects in what a model wrote.
+"""JSON objects in what a model wrote.
 
-Pure. Fences, prose, thinking and trailing commas are passed over and noted; duplicate keys, NaN and
-text that breaks off are refused, since mending them would be guessing.
+Pure, and linear in the length of the text: one pass finds where objects begin and end, and each is
+decoded once. Duplicate keys, NaN and text that breaks off are refused, since mending them would be
+guessing; a trailing comma is mended.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,49 +18,114 @@ if TYPE_CHECKING:
 
 MAX_CHARS = 200_000
 """Answers beyond this are refused unread: nothing we ask for is that long."""
+MAX_DEPTH = 40
+"""How deep brackets may nest; a judgment takes four."""
 
-_MAX_STARTS = 100
-"""How many opening braces are tried: an answer full of broken ones is not worth more."""
-
-_FENCE = re.compile(r"```(?:json5?|javascript|js)?\s*\n?(.*?)```", re.DOTALL | re.IGNORECASE)
-_THINK = re.compile(r"<(think|thinking|reasoning)>.*?</\1>", re.DOTALL | re.IGNORECASE)
-_TRAILING_COMMA = re.compile(r",(?=\s*[}\]])")
+# A brace in prose ("the closing } is missing") opens nothing: a key or a closing brace must follow.
+_OPENS = re.compile(r"\{(?=\s*[\"'“”‘’}])")
+# Possessive, and with an end for strings that never close: no start is tried twice.
+_STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)'
+_TOKEN = re.compile(rf"{_STRING}|[{{}}\[\]]", re.DOTALL)
+_TRAILING_COMMA = re.compile(rf"({_STRING})|,(?=\s*[}}\]])", re.DOTALL)
 
 
 class Unreadable(ValueError):
     """The text is not what was asked for; the message is the reason."""
 
 
-def objects(text: str, repairs: list[str]) -> list[Any]:
-    """The JSON values at the top level of ``text``: one that is the whole text, or objects in it.
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Where an object stands in a text."""
 
-    Args:
-        text: what a model wrote.
-        repairs: what had to be passed over is added here.
+    start: int
+    end: int
+
+
+def body(text: str) -> str:
+    """``text`` without blanks and a byte order mark around it.
 
     Raises:
-        Unreadable: there is none.
+        Unreadable: it is empty or too long.
     """
     if len(text) > MAX_CHARS:
         raise Unreadable(f"the answer has {len(text)} characters, more than {MAX_CHARS}")
-    body = text.strip().removeprefix("\ufeff")
-    if not body:
+    inner = text.strip().removeprefix("\ufeff").strip()
+    if not inner:
         raise Unreadable("the answer is empty")
+    return inner
+
+
+def top_level(text: str, start: int = 0) -> Iterator[Span]:
+    """The outermost objects of ``text`` from ``start`` on, whatever is in them and around them.
+
+    Raises:
+        Unreadable: one breaks off or is nested too deeply. What stands inside it is not looked at:
+            it is a part of something that is lost.
+    """
+    while opening := _OPENS.search(text, start):
+        start = _closing(text, opening.start())
+        yield Span(opening.start(), start)
+
+
+def _closing(text: str, start: int) -> int:
+    """Where the object that begins at ``start`` has ended."""
+    depth = 0
+    for token in _TOKEN.finditer(text, start):
+        if token[0] in ("{", "["):
+            depth += 1
+        elif token[0] in ("}", "]"):
+            depth -= 1
+        if depth > MAX_DEPTH:
+            raise Unreadable("the answer is nested too deeply")
+        if depth == 0:
+            return token.end()
+    raise Unreadable("the answer breaks off inside the JSON")
+
+
+def decode(text: str) -> Any:  # noqa: ANN401 - any JSON value
+    """The JSON value that the whole of ``text`` is.
+
+    Raises:
+        Unreadable: it is none, names a key twice, or holds a number that is none.
+    """
     try:
-        return [_loads(body)]
-    except ValueError:
-        pass
-    if _THINK.search(body):
-        body = _THINK.sub("", body)
-        note(repairs, "thinking before the answer")
-    fenced = _FENCE.findall(body)
-    found = [value for part in fenced for value in _scan(part, repairs)]
-    if found:
-        note(repairs, "a code fence around the answer")
-    else:
-        found = list(_scan(body, repairs))
+        return json.loads(
+            text, object_pairs_hook=_without_duplicates, parse_constant=_refuse_constant
+        )
+    except Unreadable:
+        raise
+    except (ValueError, RecursionError):
+        raise Unreadable("the answer is not valid JSON") from None
+
+
+def decode_mended(text: str, repairs: list[str]) -> Any:  # noqa: ANN401 - any JSON value
+    """As :func:`decode`; commas before a closing bracket are left out where that helps."""
+    try:
+        return decode(text)
+    except Unreadable:
+        mended = _TRAILING_COMMA.sub(lambda match: match[1] or "", text)
+        if mended == text:
+            raise
+        value = decode(mended)
+        note(repairs, "a trailing comma")
+        return value
+
+
+def objects(text: str, repairs: list[str]) -> list[Any]:
+    """The JSON value that is the whole of ``text``, or the outermost objects in it.
+
+    For answers that no response can speak in; a judge's is read by :mod:`clash.collect.answers`.
+
+    Raises:
+        Unreadable: there is none, or one cannot be read.
+    """
+    inner = body(text)
+    try:
+        return [decode(inner)]
+    except Unreadable:
+        found = [decode_mended(inner[s.start : s.end], repairs) for s in top_level(inner)]
     if not found:
-        raise Unreadable(_why_not_json(body))
+        raise Unreadable("the answer holds no JSON")
     return found
 
 
@@ -68,66 +135,16 @@ def note(repairs: list[str], text: str) -> None:
         repairs.append(text)
 
 
-def _scan(text: str, repairs: list[str]) -> Iterator[dict[str, Any]]:
-    """JSON objects in ``text``, passing over the prose around them."""
-    found = list(_decode(text))
-    first = text.find("{")
-    if not found or found[0].start > first:
-        # The outermost object is broken: what was found lies inside it, or behind it.
-        without = _TRAILING_COMMA.sub("", text)
-        mended = list(_decode(without)) if without != text else []
-        if mended and mended[0].start == first:
-            note(repairs, "a trailing comma")
-            text, found = without, mended
-    if found and (text[: found[0].start].strip() or text[found[-1].end :].strip()):
-        note(repairs, "text around the answer")
-    return (part.value for part in found)
+def folded_key(key: str) -> str:
+    """What two spellings of one key have in common."""
+    return unicodedata.normalize("NFKC", key).strip().casefold()
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    value: dict[str, Any]
-    start: int
-    end: int
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len({folded_key(key) for key, _ in pairs}) < len(pairs):
+        raise Unreadable("the answer is not valid JSON: a key stands twice")
+    return dict(pairs)
 
 
-def _decode(text: str) -> Iterator[_Part]:
-    decoder = json.JSONDecoder(object_pairs_hook=_no_duplicates, parse_constant=_no_constants)
-    at = 0
-    for _ in range(_MAX_STARTS):
-        start = text.find("{", at)
-        if start < 0:
-            return
-        try:
-            value, end = decoder.raw_decode(text, start)
-        except (ValueError, RecursionError):
-            at = start + 1
-            continue
-        yield _Part(value, start, end)
-        at = end
-
-
-def _loads(text: str) -> Any:  # noqa: ANN401 - any JSON value
-    try:
-        return json.loads(text, object_pairs_hook=_no_duplicates, parse_constant=_no_constants)
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
-
-
-def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    value = dict(pairs)
-    if len(value) < len(pairs):
-        raise ValueError("a key stands twice")
-    return value
-
-
-def _no_constants(name: str) -> Any:  # noqa: ANN401 - the hook's type
-    raise ValueError(f"{name} is not JSON")
-
-
-def _why_not_json(text: str) -> str:
-    if text.count("{") > text.count("}"):
-        return "the answer breaks off inside the JSON"
-    if "{" in text:
-        return "the answer is not valid JSON"
-    return "the answer holds no JSON"
+def _refuse_constant(name: str) -> Any:  # noqa: ANN401 - the hook's type
+    raise Unreadable(f"the answer is not valid JSON: {name} is no number")

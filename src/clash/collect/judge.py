@@ -68,13 +68,20 @@ def render(
 ) -> Ballot:
     """The page in front of the judges."""
     blinding = presentation.blinding
+    if plan.secret is None:
+        code = None
+        nonce = ballots.seeded_nonce(plan.config.seed, blinding.item_id, blinding.presentation)
+    else:
+        code = ballots.page_code(plan.secret, "ballot", blinding)
+        nonce = ballots.page_code(plan.secret, "delimiter", blinding)
     return ballots.ballot(
         item,
         criteria,
         presentation,
         plan.templates,
         ties=plan.panel.ties,
-        nonce=ballots.nonce(plan.config.seed, blinding.item_id, blinding.presentation),
+        nonce=nonce,
+        code=code,
     )
 
 
@@ -87,7 +94,14 @@ def question(page: Ballot, judge: Judge) -> Request:
 def read(call: Call, page: Ballot) -> Parsed:
     """The judgment in a reply: a reply that is not whole is not read at all."""
     if call.outcome == "ok":
-        return parse(call.text or "", page.labels, page.criteria, ties=page.ties)
+        return parse(
+            call.text or "",
+            page.labels,
+            page.criteria,
+            ties=page.ties,
+            code=page.code,
+            enforced=call.structured == "schema",
+        )
     reason = call.error or {
         "truncated": "the answer breaks off at the token limit",
         "refusal": "the judge refused",

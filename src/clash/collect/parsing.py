@@ -1,7 +1,9 @@
 """What a judge wrote becomes a ranking, or a reason why it does not.
 
-Pure, and never raises. Two rules: what can be mended without guessing is ``repaired``, the rest
-is ``failed``; and nothing is invented: every label and score was written by the judge.
+Pure, and never raises. Which object of the answer is the judge's ballot is decided in
+:mod:`clash.collect.answers`; here the ballot is read. What can be mended without guessing is
+``repaired``, the rest is ``failed``; and nothing is invented: every label and every score stands in
+the ballot under the key that was asked for.
 """
 
 from __future__ import annotations
@@ -12,7 +14,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from clash.collect.jsontext import Unreadable, note, objects
+from clash.collect.answers import KEY, Form, ballot_in
+from clash.collect.jsontext import Unreadable, note
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -20,11 +23,14 @@ if TYPE_CHECKING:
     from clash.records import Groups, Parse
 
 _ALIAS = re.compile(
-    r"^(?:response|answer|candidate|option|label)?\s*[\[(<\"'*`]*a\s*[-_]?\s*(\d+)[\])>\"'*`]*$",
+    r"(?:(?:response|answer|candidate|option|label) ?)?[\[(<\"'*`]{0,3}a[ _-]?(0|[1-9][0-9]{0,3})"
+    r"[\])>\"'*`]{0,3}",
     re.IGNORECASE,
 )
-_FRACTION = re.compile(r"^\s*([1-5])\s*(?:(?:/|out of)\s*5)?\s*$")
-_WORD = re.compile(r"\S+")
+_FRACTION = re.compile(r"([1-5])(?: ?(?:/|out of) ?5)?")
+_LONGEST_LABEL = 40
+_REMARKS = frozenset({"reasoning", "analysis", "explanation", "rationale", "thinking", "thoughts"})
+"""Keys under which judges think aloud, unasked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +54,13 @@ class Parsed:
 
 
 def parse(
-    text: str, labels: Sequence[str], criteria: Sequence[str] = (), *, ties: bool = True
+    text: str,
+    labels: Sequence[str],
+    criteria: Sequence[str] = (),
+    *,
+    ties: bool = True,
+    code: str | None = None,
+    enforced: bool = False,
 ) -> Parsed:
     """Read a judge's answer.
 
@@ -57,116 +69,109 @@ def parse(
         labels: the labels that were shown, ``A0`` …
         criteria: names of the criteria, in the order of their ids ``C1`` …
         ties: whether a group may hold more than one label.
+        code: what the ballot must carry; null for runs made before there were codes.
+        enforced: the provider was given the schema of the answer to hold the judge to.
     """
+    keys = ("scores", "ranking") if criteria else ("ranking",)
     repairs: list[str] = []
     try:
-        value = _only(_answers(text, repairs))
-        ranking = _ranking(value, labels, repairs, ties=ties)
-        scores, reasons = _scores(value, labels, criteria, repairs)
+        ballot = ballot_in(text, Form(keys, code, enforced=enforced), repairs)
+        _check_keys(ballot, keys, repairs)
+        ranking = _ranking(ballot["ranking"], labels, repairs, ties=ties)
+        scores, reasons = _scores(ballot, labels, criteria, repairs)
     except Unreadable as reason:
         return Parsed(None, "failed", repairs=tuple(repairs), error=str(reason))
     status: Parse = "repaired" if repairs else "clean"
     return Parsed(ranking, status, scores, reasons, tuple(repairs))
 
 
-def _answers(text: str, repairs: list[str]) -> list[dict[str, Any]]:
-    try:
-        found = objects(text, repairs)
-    except Unreadable:
-        arrow = _arrow(text) if ">" in text and "{" not in text else None
-        if arrow is None:
-            raise
-        note(repairs, "a line of text instead of JSON")
-        return [{"ranking": arrow}]
-    if len(found) == 1 and not isinstance(found[0], dict):
-        note(repairs, "the answer is not an object")
-        return [{"ranking": found[0]}]
-    return [value for value in found if isinstance(value, dict)]
+def _check_keys(ballot: Mapping[str, Any], keys: Sequence[str], repairs: list[str]) -> None:
+    """Refuse keys that nobody asked for: one of them may say otherwise than the ranking does.
 
-
-def _only(objects: list[dict[str, Any]]) -> dict[str, Any]:
-    """The one answer; several that say the same are one."""
-    with_ranking = [obj for obj in objects if _find_ranking(obj) is not None]
-    if not with_ranking:
+    A judge that thinks aloud before it ranks is let be; after the ranking it may take it back.
+    """
+    if ballot.get("ranking") is None:
         raise Unreadable("the answer has no ranking")
-    first = with_ranking[0]
-    if any(_find_ranking(other) != _find_ranking(first) for other in with_ranking[1:]):
-        raise Unreadable("the answer holds several rankings that differ")
-    return first
+    asked = {KEY, *keys, "reasons"} if "scores" in keys else {KEY, *keys}
+    order = list(ballot)
+    for key in ballot.keys() - asked:
+        remark = key.strip().lower() in _REMARKS and isinstance(ballot[key], str)
+        if not remark or order.index(key) > order.index("ranking"):
+            raise Unreadable(f"the key {json.dumps(key)[:40]} was not asked for")
+        note(repairs, f"{key!r} passed over")
 
 
 # -- the ranking --------------------------------------------------------------------------------
 
 
-def _find_ranking(value: Mapping[str, Any]) -> Any:  # noqa: ANN401 - any JSON value
-    folded = {key.strip().lower(): part for key, part in value.items()}
-    for key in ("ranking", "rankings", "rank", "final_ranking", "order"):
-        if key in folded:
-            return folded[key]
-    return None
-
-
 def _ranking(
-    value: Mapping[str, Any], labels: Sequence[str], repairs: list[str], *, ties: bool
+    value: Any,  # noqa: ANN401 - any JSON value
+    labels: Sequence[str],
+    repairs: list[str],
+    *,
+    ties: bool,
 ) -> Groups:
-    found = _find_ranking(value)
-    if isinstance(found, str):
-        found = _arrow(found)
-        repairs.append("the ranking is written as text")
-    elif isinstance(found, dict):
-        found = _from_ranks(found)
-        repairs.append("the ranking is written as ranks")
-    if not isinstance(found, list) or not found:
+    if isinstance(value, str):
+        value = _from_text(value)
+        note(repairs, "the ranking is written as text")
+    elif isinstance(value, dict):
+        value = _from_ranks(value)
+        note(repairs, "the ranking is written as ranks")
+    if not isinstance(value, list) or not value:
         raise Unreadable("the ranking is not a list")
-    groups = [group if isinstance(group, list) else [group] for group in found]
+    groups = [group if isinstance(group, list) else [group] for group in value]
     named = [[_label(name, labels, repairs) for name in group] for group in groups if group]
-    flat = [name for group in named for name in group]
-    for name in flat:
-        if flat.count(name) > 1:
-            raise Unreadable(f"the ranking names {name} twice")
-    missing = [label for label in labels if label not in flat]
-    if missing:
-        raise Unreadable(f"the ranking leaves out {', '.join(missing)}")
+    _check_complete(named, labels)
     if not ties and any(len(group) > 1 for group in named):
         raise Unreadable("the ranking has a tie, and ties are not allowed")
     return [sorted(group) for group in named]
 
 
-def _arrow(text: str) -> list[list[str]] | None:
-    """``A0 > A1 = A2`` as groups; null where the text is no such line."""
-    for line in reversed(text.strip().splitlines()):
-        body = re.sub(
-            r"^\W*(?:final\s+)?(?:ranking|order|verdict)\W*", "", line.strip(), flags=re.IGNORECASE
-        )
-        body = body.strip().strip("\"'`*.")
-        if re.fullmatch(r"\W*a\d+\W*(?:\s*(?:>|=|,|≻|~)\s*\W*a\d+\W*)+", body, re.IGNORECASE):
-            groups = re.split(r"[>,≻]", body)
-            return [
-                [part.strip().strip("\"'`*[]()") for part in re.split(r"[=~]", g)] for g in groups
-            ]
-    return None
+def _check_complete(named: Groups, labels: Sequence[str]) -> None:
+    seen: set[str] = set()
+    for name in (name for group in named for name in group):
+        if name in seen:
+            raise Unreadable(f"the ranking names {name} twice")
+        seen.add(name)
+    missing = [label for label in labels if label not in seen]
+    if missing:
+        raise Unreadable(f"the ranking leaves out {', '.join(missing)}")
+
+
+def _from_text(text: str) -> list[list[str]]:
+    """``A0 > A1 = A2`` as groups; a label that is none is found out where labels are read."""
+    ordered = text.replace("≻", ">").replace("~", "=")
+    return [group.split("=") for group in ordered.split("," if ">" not in ordered else ">")]
 
 
 def _from_ranks(ranks: Mapping[str, Any]) -> list[list[str]]:
-    """``{"A0": 2, "A1": 1}`` as groups: equal ranks are ties."""
-    if not all(isinstance(rank, int) and not isinstance(rank, bool) for rank in ranks.values()):
+    """``{"A0": 2, "A1": 1}`` as groups: equal ranks are ties.
+
+    Only the ranks 1, 2, … without a gap: any other numbers may be scores, where more is better.
+    """
+    values = list(ranks.values())
+    if not all(isinstance(rank, int) and not isinstance(rank, bool) for rank in values):
         raise Unreadable("the ranking is an object whose values are not whole numbers")
-    order = sorted(set(ranks.values()))
-    return [[name for name, rank in ranks.items() if rank == place] for place in order]
+    if set(values) != set(range(1, len(set(values)) + 1)):
+        raise Unreadable("the ranking is an object whose values are not the ranks 1, 2, …")
+    groups: list[list[str]] = [[] for _ in set(values)]
+    for name, rank in ranks.items():
+        groups[rank - 1].append(name)
+    return groups
 
 
 def _label(name: Any, labels: Sequence[str], repairs: list[str]) -> str:  # noqa: ANN401 - any JSON
     """The label that ``name`` spells; only spellings that cannot mean another."""
-    if name in labels:
-        return str(name)
-    if isinstance(name, dict) and len(name) <= 3:
-        inner = [part for part in name.values() if isinstance(part, str) and part in labels]
-        if len(inner) == 1:
+    if isinstance(name, str) and name in labels:
+        return name
+    if isinstance(name, dict) and len(name) == 1:
+        (inner,) = name.values()
+        if isinstance(inner, str) and inner in labels:
             note(repairs, "the ranking's entries are objects")
-            return inner[0]
-    if isinstance(name, str) and (match := _ALIAS.match(name.strip())):
-        label = f"A{int(match[1])}"
-        if label in labels:
+            return inner
+    if isinstance(name, str) and len(name) <= _LONGEST_LABEL:
+        match = _ALIAS.fullmatch(name.strip())
+        if match and (label := f"A{match[1]}") in labels:
             note(repairs, f"{name.strip()!r} read as {label}")
             return label
     raise Unreadable(f"the ranking names {json.dumps(name)[:40]}, which was not shown")
@@ -195,8 +200,10 @@ def _scores(
             wrong = json.dumps(cell)[:40]
             raise Unreadable(f"the score of {label} for {criterion} is {wrong}, expected 1 to 5")
         if isinstance(cell, str):
-            note(repairs, f"score written as {cell!r}")
-        scores.setdefault(label, {})[criterion] = score
+            note(repairs, "a score written as text")
+        if criterion in scores.setdefault(label, {}):
+            raise Unreadable(f"{label} is scored twice for {criterion}")
+        scores[label][criterion] = score
         if reason:
             reasons.setdefault(label, {})[criterion] = _shortened(reason, repairs)
     missing = len(labels) * len(criteria) - sum(len(by) for by in scores.values())
@@ -219,37 +226,30 @@ def _criterion_ids(criteria: tuple[str, ...]) -> Mapping[str, str]:
 def _cells(
     value: Mapping[str, Any], labels: Sequence[str], ids: Mapping[str, str], repairs: list[str]
 ) -> Iterator[tuple[str, str, Any]]:
-    folded = {key.strip().lower(): part for key, part in value.items()}
-    table = folded.get("scores", folded.get("ratings"))
-    if isinstance(table, list):
-        table = _as_table(table)
-        note(repairs, "scores written as a list")
-    if not isinstance(table, dict):
-        return
-    for name, row in table.items():
+    for name, spelled, cell in _written_cells(value.get("scores"), repairs):
         try:
             label = _label(name, labels, repairs)
         except Unreadable:
-            note(repairs, f"scores of {json.dumps(name)[:40]}, which was not shown, left out")
+            note(repairs, "scores of what was not shown left out")
             continue
-        for spelled, cell in row.items() if isinstance(row, dict) else ():
-            criterion = ids.get(str(spelled).strip().lower())
-            if criterion is None:
-                note(repairs, f"scores for {json.dumps(spelled)[:40]}, no criterion, left out")
-            else:
+        criterion = ids.get(str(spelled).strip().lower())
+        if criterion is None:
+            note(repairs, "scores for what is no criterion left out")
+        else:
+            yield label, criterion, cell
+
+
+def _written_cells(table: Any, repairs: list[str]) -> Iterator[tuple[Any, Any, Any]]:  # noqa: ANN401
+    """Label, criterion and cell as the judge spelled them, from a table or a list of rows."""
+    if isinstance(table, list):
+        note(repairs, "scores written as a list")
+        for row in (row for row in table if isinstance(row, dict)):
+            label = row.get("response", row.get("label"))
+            yield label, row.get("criterion", row.get("criteria")), row
+    elif isinstance(table, dict):
+        for label, row in table.items():
+            for criterion, cell in row.items() if isinstance(row, dict) else ():
                 yield label, criterion, cell
-
-
-def _as_table(rows: list[Any]) -> dict[str, dict[str, Any]]:
-    table: dict[str, dict[str, Any]] = {}
-    for row in rows:
-        if not isinstance(row, dict):
-            continue
-        label = row.get("response", row.get("label"))
-        criterion = row.get("criterion", row.get("criteria"))
-        if isinstance(label, str) and isinstance(criterion, str):
-            table.setdefault(label, {})[criterion] = row
-    return table
 
 
 def _cell(cell: Any) -> tuple[int | None, str]:  # noqa: ANN401 - any JSON value
@@ -259,7 +259,7 @@ def _cell(cell: Any) -> tuple[int | None, str]:  # noqa: ANN401 - any JSON value
         reason = reason if isinstance(reason, str) else ""
         cell = cell.get("score", cell.get("value"))
     if isinstance(cell, str):
-        match = _FRACTION.match(cell)
+        match = _FRACTION.fullmatch(cell.strip())
         cell = int(match[1]) if match else cell
     elif isinstance(cell, float) and cell.is_integer():
         cell = int(cell)
@@ -288,6 +288,5 @@ def _separate_reasons(
 def _shortened(reason: str, repairs: list[str], words: int = 15) -> str:
     if len(reason.split()) <= words:
         return reason.strip()
-    found = [match.end() for match in _WORD.finditer(reason)]
     note(repairs, f"a reason of more than {words} words cut")
-    return reason[: found[words - 1]].strip() + " …"
+    return " ".join(reason.split()[:words]) + " …"

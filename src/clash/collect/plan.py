@@ -41,6 +41,7 @@ class Plan:
         criteria_why: why not, where dynamic criteria were asked for and cannot be had.
         reused: criteria of an earlier run, by item.
         redact: knows every secret that this run could write down.
+        secret: what the codes of the pages follow from; null for runs made before there was one.
     """
 
     config: Config
@@ -53,6 +54,7 @@ class Plan:
     criteria_why: str | None = None
     reused: Mapping[str, Criteria] = field(default_factory=dict)
     redact: Redactor = field(default=NOTHING, repr=False)
+    secret: str | None = None
 
     @property
     def candidates(self) -> list[Candidate]:
@@ -124,6 +126,7 @@ def plan(
     criteria_why: str | None = None,
     reused: Mapping[str, Criteria] | None = None,
     redact: Redactor = NOTHING,
+    secret: str | None = None,
 ) -> Plan:
     """Put a run together.
 
@@ -152,6 +155,7 @@ def plan(
         criteria_why,
         reused or {},
         redact,
+        secret,
     )
     _check(made, prompts)
     for ref in made.refs():

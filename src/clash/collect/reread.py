@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from clash.collect.ballots import page_code
 from clash.collect.parsing import parse
 from clash.store.audit import BROKEN, broken, finding
 from clash.store.manifest import other_versions
@@ -11,7 +12,7 @@ from clash.store.manifest import other_versions
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from clash.records import Blinding, Criteria, Judgment
+    from clash.records import Blinding, Call, Criteria, Judgment
     from clash.store.audit import Finding
     from clash.store.folder import RunFolder
 
@@ -28,7 +29,8 @@ def reread(folder: RunFolder) -> list[Finding]:
 
 
 def _differing(folder: RunFolder) -> Iterator[str]:
-    ties = bool(folder.manifest().panel.get("ties", True))
+    manifest = folder.manifest()
+    ties = bool(manifest.panel.get("ties", True))
     criteria = {record.item_id: record for record in folder.criteria()}
     pages = {(b.item_id, b.presentation, b.judge): b for b in folder.blinding()}
     wanted: dict[str, Judgment] = {
@@ -38,21 +40,29 @@ def _differing(folder: RunFolder) -> Iterator[str]:
         judgment = wanted.get(call.call_id)
         if judgment is None or call.outcome != "ok":
             continue
-        if not _follows(judgment, call.text or "", criteria, pages, ties=ties):
+        if not _follows(judgment, call, criteria, pages, ties=ties, secret=manifest.secret):
             yield f"{judgment.judge} on {judgment.item_id!r} said otherwise in {call.call_id}"
 
 
 def _follows(
     judgment: Judgment,
-    text: str,
+    call: Call,
     criteria: Mapping[str, Criteria],
     pages: Mapping[tuple[str, int, str | None], Blinding],
     *,
     ties: bool,
+    secret: str | None,
 ) -> bool:
     key = (judgment.item_id, judgment.presentation)
     page = pages.get((*key, judgment.judge)) or pages[(*key, None)]
     rubric = criteria.get(judgment.item_id)
     names = [criterion.name for criterion in rubric.criteria] if rubric else []
-    said = parse(text, list(page.labels), names, ties=ties)
+    said = parse(
+        call.text or "",
+        list(page.labels),
+        names,
+        ties=ties,
+        code=None if secret is None else page_code(secret, "ballot", page),
+        enforced=call.structured == "schema",
+    )
     return said.ranking == judgment.ranking and said.scores == judgment.scores

@@ -19,6 +19,7 @@ NAMES = (
     "judge.user",
     "answer.scores",
     "answer.ranking",
+    "ballot",
     "ties.allowed",
     "ties.forbidden",
     "reask",
@@ -48,6 +49,11 @@ class Templates:
                 )
             texts[file.stem] = read_text(file)
         return cls(texts)
+
+    @classmethod
+    def recorded(cls, texts: Mapping[str, str]) -> Templates:
+        """Those of an earlier run; what there was no template for yet is taken from the shipped."""
+        return cls({**cls.load().texts, **texts})
 
     def render(self, name: str, fields: Mapping[str, str]) -> str:
         """Fill in a template.

@@ -15,7 +15,7 @@ from clash.records import Tokens
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from clash.records import Criterion, Outcome, Turn
+    from clash.records import Criterion, Outcome, Structured, Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,8 @@ class Request:
         max_tokens: cap on the answer, reasoning included; always set, so that a call has a
             worst-case price.
         schema: JSON Schema of the wanted answer; null asks for text.
+        ballot_code: what the answer must repeat under the key ``ballot`` wherever the provider
+            does not enforce the schema; no part of the schema, since vendors cache each one.
         stream: read the answer as a stream, so that the time to first token is known.
         item_id: the item that is asked about, and ``judge`` who is asked: never sent, and no part
             of the hash. A replay tells by them which of several answers to equal questions.
@@ -49,18 +51,34 @@ class Request:
     max_tokens: int
     system: str | None = None
     schema: Mapping[str, Any] | None = None
+    ballot_code: str | None = None
     stream: bool = False
     options: Options = field(default_factory=Options)
     task: JudgeTask | None = None
     item_id: str | None = None
     judge: str | None = None
 
+    @property
+    def schema_with_code(self) -> Mapping[str, Any] | None:
+        """The schema with the ballot's code as the first key: for models that follow it in words.
+
+        One that the provider enforces has no such key: a run is to have few schemas.
+        """
+        if self.schema is None or self.ballot_code is None:
+            return self.schema
+        code = {"type": "string", "enum": [self.ballot_code]}
+        return {
+            **self.schema,
+            "properties": {"ballot": code, **self.schema["properties"]},
+            "required": ["ballot", *self.schema["required"]],
+        }
+
     def content(self, model: str) -> dict[str, Any]:
         """What is asked, as plain data: what is hashed, and what replay looks up.
 
         A replayed model is the model that it replays, so that a replay can be replayed.
         """
-        return {
+        content = {
             "model": model.removeprefix("replay/"),
             "system": self.system,
             "turns": [[turn.role, turn.content] for turn in self.turns],
@@ -68,6 +86,8 @@ class Request:
             "schema": self.schema,
             "options": self.options.model_dump(exclude_defaults=True),
         }
+        # Left out where there is none, so that runs made before there were codes can be replayed.
+        return content if self.ballot_code is None else content | {"ballot": self.ballot_code}
 
     def hash(self, model: str) -> str:
         """SHA-256 of :meth:`content`."""
@@ -89,6 +109,8 @@ class Reply:
         request: the request as sent, without keys.
         response: the raw answer as plain data.
         cost_usd: the cost the provider itself reports; null where it reports none.
+        structured: how JSON was asked for; null where the request wanted text. Only ``schema``
+            is enforced by the provider.
         degraded: what the model refused earlier and was therefore not sent.
         latency_s: seconds from sending to the last byte.
         ttft_s: seconds to the first token; null where the answer was not streamed.
@@ -104,6 +126,7 @@ class Reply:
     cost_usd: float | None = None
     served_model: str | None = None
     request_id: str | None = None
+    structured: Structured | None = None
     degraded: tuple[str, ...] = ()
     latency_s: float = 0.0
     ttft_s: float | None = None

@@ -55,6 +55,7 @@ class BaselineProvider:
             tokens=Tokens(input=0, output=0),
             cost_usd=0.0,
             served_model=f"baseline/{self.baseline.name}",
+            structured="schema",
             latency_s=time.perf_counter() - started,
         )
 

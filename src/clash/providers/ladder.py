@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from clash.providers.base import Request
     from clash.providers.failures import Failure, Report
+    from clash.records import Structured
 
 Feature = Literal[
     "schema",
@@ -33,8 +34,7 @@ Feature = Literal[
     "chat",
     "stable_api",
 ]
-Level = Literal["schema", "json", "text"]
-_LEVELS: tuple[Level, ...] = ("schema", "json", "text")
+_LEVELS: tuple[Structured, ...] = ("schema", "json", "text")
 _REFUSALS = frozenset({400, 404, 422, 500, 501})
 _MODEL = re.compile(r"\bmodels?\b", re.IGNORECASE)
 _CANDIDATES = frozenset({"bad_request", "not_found", "server"})
@@ -48,11 +48,13 @@ class Sent:
         body: what is sent.
         features: what in it a model may refuse, with the names by which an error would blame it.
         dropped: what was asked for and left out.
+        structured: how JSON is asked for; null where the request wants text.
     """
 
     body: dict[str, Any]
     features: Mapping[Feature, tuple[str, ...]] = field(default_factory=dict)
     dropped: tuple[str, ...] = ()
+    structured: Structured | None = None
 
 
 class Ladder:
@@ -70,7 +72,7 @@ class Ladder:
         """What has been refused, sorted."""
         return sorted(self._refused)
 
-    def level(self, request: Request) -> Level | None:
+    def level(self, request: Request) -> Structured | None:
         """How JSON is to be asked for; null where the request wants text."""
         if request.schema is None:
             return None
@@ -126,11 +128,12 @@ def in_words(schema: Mapping[str, Any]) -> str:
     )
 
 
-def system_of(request: Request, level: Level | None) -> str | None:
+def system_of(request: Request, level: Structured | None) -> str | None:
     """The system message, with the schema in words where it is not sent as a schema."""
-    if request.schema is None or level == "schema":
+    schema = request.schema_with_code
+    if schema is None or level == "schema":
         return request.system
-    words = in_words(request.schema)
+    words = in_words(schema)
     return f"{request.system}\n\n{words}" if request.system else words
 
 

@@ -187,6 +187,7 @@ class NetworkProvider(ABC):
             cost_usd=self._reported(exchange, answer),
             served_model=served_model,
             request_id=request_id,
+            structured=sent.structured,
             degraded=sent.dropped,
             latency_s=latency,
             ttft_s=ttft,

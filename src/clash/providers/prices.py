@@ -126,7 +126,7 @@ def output_bound(ref: ModelRef, request: Request) -> int:
 def _bytes(request: Request) -> int:
     size = sum(len(turn.content.encode("utf-8", "replace")) for turn in request.turns)
     size += len((request.system or "").encode("utf-8", "replace"))
-    for value in (request.schema, request.options.extra):
+    for value in (request.schema_with_code, request.options.extra):
         if value:
             size += len(msgspec.json.encode(value, enc_hook=str))
     return size

@@ -50,6 +50,7 @@ class _Call(msgspec.Struct):
     error_class: str | None = None
     error: str | None = None
     served_model: str | None = None
+    structured: str | None = None
     tokens: _Counts | None = None
 
 
@@ -184,6 +185,7 @@ def _reply(call: _Call) -> Reply:
         tokens=Tokens(**counts),
         cost_usd=0.0,
         served_model=call.served_model,
+        structured=call.structured,  # type: ignore[arg-type] # it was written as one
     )
 
 

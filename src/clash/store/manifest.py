@@ -54,7 +54,7 @@ class KeyDestination(BaseModel):
 
 
 class Manifest(BaseModel):
-    """One object about the whole run; holds no secret.
+    """One object about the whole run; holds no key and no password.
 
     Attributes:
         config: the resolved configuration, whichever way each value was given, the panel in it.
@@ -63,6 +63,8 @@ class Manifest(BaseModel):
         dataset: where labelled items came from: name, source, licence, what was drawn, and
             published figures on it.
         templates: the words put to models, so that a resumed or repeated run uses the same.
+        secret: random, new for every run but a replay: the codes of the pages follow from it. Who
+            writes a response must not know it before it is judged; afterwards it opens nothing.
         hashes: SHA-256 of configuration, panel, prompts file and templates.
         calibrator: the calibrator that verdicts are made by, whole; null without one.
         preregistration: hash of the plan that the run is held to; ``registration`` is that plan.
@@ -94,6 +96,7 @@ class Manifest(BaseModel):
     dataset: dict[str, Any] = {}
     templates: dict[str, str] = {}
     seeds: dict[str, int] = {}
+    secret: str | None = None
     calibrator: dict[str, Any] | None = None
     hashes: dict[str, str] = {}
     versions: dict[str, str] = {}

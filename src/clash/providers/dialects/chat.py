@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from clash.providers.base import Request
-    from clash.providers.ladder import Ladder, Level
+    from clash.providers.ladder import Ladder
+    from clash.records import Structured
 
 Flavour = Literal["openai", "openrouter", "compatible"]
 _SCHEMA_NAMES = ("response_format", "json_schema", "structured_outputs", "guided_json", "grammar")
@@ -63,7 +64,7 @@ class Chat:
         if self.flavour == "openai" and request.options.api == "auto":
             features["chat"] = ("v1/responses", "v1/chat/completions")
         body = extended(body, request.options.extra)
-        return Sent(body, features, dropped)
+        return Sent(body, features, dropped, level)
 
     @property
     def _caps(self) -> tuple[Feature, Feature]:
@@ -74,13 +75,13 @@ class Chat:
     def _cap(self, ladder: Ladder) -> Feature:
         return ladder.cap(*self._caps)
 
-    def _format(self, request: Request, level: Level) -> dict[str, Any]:
+    def _format(self, request: Request, level: Structured) -> dict[str, Any]:
         if level == "schema":
             wanted = {"name": "answer", "strict": True, "schema": request.schema}
             return {"type": "json_schema", "json_schema": wanted}
         if self.flavour == "compatible":
             # llama.cpp makes a grammar of it; the others pass it over.
-            return {"type": "json_object", "schema": request.schema}
+            return {"type": "json_object", "schema": request.schema_with_code}
         return {"type": "json_object"}
 
     def _options(
@@ -148,7 +149,7 @@ class Chat:
         return ChatStream()
 
 
-def _messages(request: Request, level: Level | None) -> list[dict[str, str]]:
+def _messages(request: Request, level: Structured | None) -> list[dict[str, str]]:
     system = system_of(request, level)
     head = [{"role": "system", "content": system}] if system else []
     return head + [{"role": turn.role, "content": turn.content} for turn in request.turns]

@@ -74,7 +74,7 @@ class Gemini:
             "config": config,
             "api_version": version,
         }
-        return Sent(body, features, left_out(ladder, request))
+        return Sent(body, features, left_out(ladder, request), level)
 
     def _options(
         self,

@@ -52,7 +52,7 @@ class Messages:
             body["output_config"] = {"format": {"type": "json_schema", "schema": request.schema}}
             features["schema"] = ("output_config.format", "output_format", "json_schema")
         elif level == "json":
-            body |= _forced_tool(request.schema or {})
+            body |= _forced_tool(request.schema_with_code or {})
             features["json"] = ("tool_choice", "tools", "tools.0")
         self._options(body, features, request, ladder)
         if request.stream:
@@ -62,7 +62,7 @@ class Messages:
             blamed: Feature = "schema" if "schema" in features else "reasoning"
             features[blamed] = (*features[blamed], "output_config")
         body = extended(body, request.options.extra)
-        return Sent(body, features, left_out(ladder, request, "seed"))
+        return Sent(body, features, left_out(ladder, request, "seed"), level)
 
     def _options(
         self,

@@ -62,7 +62,7 @@ class Responses:
         dropped = left_out(ladder, request, "seed")
         if options.api == "auto":
             dropped += ("chat",)
-        return Sent(body, features, dropped)
+        return Sent(body, features, dropped, level)
 
     def read(self, data: Mapping[str, Any]) -> Answer | Failure:
         """A whole response."""
