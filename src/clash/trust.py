@@ -41,7 +41,7 @@ HOMES: Mapping[str, str] = {
     "HF_TOKEN": "https://huggingface.co",
 }
 """The server that each vendor's key was issued for."""
-HOSTS_VARIABLE = "CLASH_TRUST_HOSTS"
+_HOSTS = "CLASH_TRUST_HOSTS"
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _STORE, _SECRET = "trust.json", "origin.key"
@@ -140,6 +140,11 @@ class Environ(dict[str, str]):
     def allows(self, destination: Destination) -> bool:
         """Whether the owner has confirmed it."""
         return destination in self._confirmed or destination.server in self._servers
+
+
+def trusted_hosts(environ: Mapping[str, str]) -> list[str]:
+    """The hosts of ``CLASH_TRUST_HOSTS`` in the environment of the process."""
+    return environ.get(_HOSTS, "").split()
 
 
 def is_confirmed(destination: Destination, environ: Mapping[str, str]) -> bool:

@@ -7,8 +7,9 @@ import socket
 import pytest
 
 from clash.datasets import catalogue, loaders, pull
+from clash.datasets import hub as data_hub
 from clash.datasets.catalogue import Entry
-from clash.errors import DownloadError
+from clash.errors import ConfigError, DownloadError
 
 RECORD = {"prompt": "Q?", "response_a": "1", "response_b": "2", "label": "A"}
 CONTENT = b"".join(json.dumps({**RECORD, "id": n}).encode() + b"\n" for n in range(3000))
@@ -174,6 +175,30 @@ def test_the_token_goes_to_the_hub_and_not_to_where_it_points(
     assert set(hub.tokens) == {"Bearer hf_secret"}
     assert set(other.tokens) == {None}
     assert "hf_secret" not in (tmp_path / "mine" / "pulled.json").read_text()
+
+
+def test_the_token_does_not_go_to_a_publishers_own_web_server(start_hub, tmp_path, monkeypatch):
+    monkeypatch.setenv("HF_TOKEN", "hf_secret")
+    served = start_hub(files={"repo/a.json": b"[]"})
+    entry = Entry.model_validate(
+        {**ENTRY.model_dump(), "hub": None, "web": f"{served.url}/repo/", "files": ["a.json"]}
+    )
+    assert pull.pull(entry, tmp_path, wait_s=0.0).files
+    assert set(served.tokens) == {None}
+
+
+def test_the_token_goes_out_unencrypted_only_where_that_is_confirmed(monkeypatch, tmp_path):
+    hub_in_clear = "http://hub.example"
+    monkeypatch.setenv("CLASH_CONFIG_DIR", str(tmp_path))
+    assert data_hub.token(ENTRY, hub_in_clear) is None
+    monkeypatch.setenv("HF_TOKEN", "hf_secret")
+    for address in ("https://huggingface.co", "https://hub.example", "http://127.0.0.1:9"):
+        assert data_hub.token(ENTRY, address) == "hf_secret"
+    with pytest.raises(ConfigError, match="HF_TOKEN -> http://hub") as caught:
+        data_hub.token(ENTRY, hub_in_clear)
+    assert "clash trust HF_TOKEN http://hub.example" in str(caught.value)
+    monkeypatch.setenv("CLASH_TRUST_HOSTS", hub_in_clear)
+    assert data_hub.token(ENTRY, hub_in_clear) == "hf_secret"
 
 
 @pytest.mark.parametrize(

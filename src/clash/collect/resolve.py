@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from clash import assets
-from clash.config import Config, CriteriaConfig, ModelRef, Panel
+from clash.config import Config, CriteriaConfig, ModelRef, Observers, Panel
 from clash.documents import Document, read_text, read_yaml, validate
 from clash.errors import ConfigError
 from clash.providers import STEERING, has_key, key_variable
-from clash.trust import HOSTS_VARIABLE, Environ, read_confirmed
+from clash.trust import Environ, read_confirmed, trusted_hosts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -252,7 +252,7 @@ def load_environ(
     Raises:
         ConfigError: a named file does not exist, or the file sets what decides where keys go.
     """
-    hosts = [*trust_hosts, *environ.get(HOSTS_VARIABLE, "").split()]
+    hosts = [*trust_hosts, *trusted_hosts(environ)]
     keys = _keys(env_file, environ)
     return Environ({**keys, **environ}, confirmed=read_confirmed(), hosts=hosts)
 

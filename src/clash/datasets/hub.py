@@ -12,13 +12,15 @@ from urllib.parse import quote, urljoin
 
 import httpx2
 
-from clash.errors import DownloadError
+from clash.errors import ConfigError, DownloadError
+from clash.trust import Environ, destination_named, is_expected, read_confirmed, trusted_hosts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from clash.datasets.catalogue import Entry
 
+TOKEN = "HF_TOKEN"  # noqa: S105 - the name of a variable
 DEFAULT_HUB = "https://huggingface.co"
 _MOST_REDIRECTS = 5
 _REDIRECTS = (301, 302, 303, 307, 308)
@@ -69,13 +71,14 @@ class Transient(DownloadError):
 class Http:
     """GET requests that follow redirects without giving away a token or the encryption.
 
-    The token of ``HF_TOKEN`` is sent to the hub itself and to no host that it points at; a
-    redirect from https to http is refused.
+    The token is sent to ``base`` and to no host that it points at; a redirect from https to http
+    is refused.
     """
 
-    def __init__(self, client: httpx2.Client, base: str) -> None:
+    def __init__(self, client: httpx2.Client, base: str, token: str | None = None) -> None:
         self.base = base.rstrip("/")
         self._client = client
+        self._token = token
         self._host = httpx2.URL(self.base).netloc
 
     def open(self, url: str, headers: dict[str, str] | None = None) -> httpx2.Response:
@@ -104,9 +107,8 @@ class Http:
         return response
 
     def _send(self, url: str, headers: dict[str, str]) -> httpx2.Response:
-        token = os.environ.get("HF_TOKEN")
-        if token and httpx2.URL(url).netloc == self._host:
-            headers = {**headers, "Authorization": f"Bearer {token}"}
+        if self._token and httpx2.URL(url).netloc == self._host:
+            headers = {**headers, "Authorization": f"Bearer {self._token}"}
         # Compressed on the way, bytes would be neither resumable nor those of the checksum.
         headers = {"Accept-Encoding": "identity", **headers}
         try:
@@ -150,6 +152,26 @@ def home(entry: Entry) -> str:
         return os.environ.get("HF_ENDPOINT") or DEFAULT_HUB
     address = httpx2.URL(entry.web)
     return f"{address.scheme}://{address.netloc.decode()}"
+
+
+def token(entry: Entry, base: str) -> str | None:
+    """The token for the hub at ``base``; null for a publisher's own web server, which is no hub.
+
+    Raises:
+        ConfigError: the token would go out unencrypted, and its owner has not confirmed that.
+    """
+    value = os.environ.get(TOKEN, "").strip()
+    if not value or entry.web is not None:
+        return None
+    where = destination_named(TOKEN, base)
+    confirmed = Environ({}, confirmed=read_confirmed(), hosts=trusted_hosts(os.environ))
+    if is_expected(where, address="owner", variable="owner") or confirmed.allows(where):
+        return value
+    raise ConfigError(
+        f"{where}: the token would go out unencrypted",
+        field="--base-url",
+        mend=f"use https, unset {TOKEN}, or confirm it: clash trust {TOKEN} {where.host}",
+    )
 
 
 def snapshot(entry: Entry, http: Http) -> Snapshot:

@@ -130,7 +130,8 @@ def pull(
         return there
     folder = cache / entry.name
     with httpx2.Client(timeout=_TIMEOUT_S, follow_redirects=False) as client:
-        http = hub.Http(client, base_url or hub.home(entry))
+        base = base_url or hub.home(entry)
+        http = hub.Http(client, base, hub.token(entry, base))
         found = hub.snapshot(entry, http)
         fetch = _Fetch(http, folder, progress or (lambda _: None), attempts, wait_s)
         files = tuple(fetch.file(remote) for remote in found.files)
