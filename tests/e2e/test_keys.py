@@ -183,6 +183,20 @@ def test_a_run_made_here_goes_on_and_is_repeated_without_a_question(lab):
     assert lab.here("rerun", "runs/run-r1").code == 0
 
 
+def test_a_replay_asks_no_observer_either(lab):
+    """It makes no call: an observer that a file names is answered from the run as the judges are."""
+    observer = {**JUDGE, **local(lab), "id": "watcher", "model": "compatible/watcher"}
+    clash_yaml(lab, local(lab), observers=[observer])
+    run = lab.judged("prompts.yaml")
+    (lab.path / "clash.yaml").unlink()
+    lab.server.clear()
+    done = lab.here("eval", "--replay", "runs/run", "--run-id", "again", "--yes")
+    assert done.code == 0, done.err
+    assert lab.server.calls == []
+    judges = sorted(j["judge"] for j in run.judgments())
+    assert sorted(j["judge"] for j in lab.folder("again").judgments()) == judges
+
+
 def test_a_run_made_here_whose_judge_was_changed_is_a_strangers(lab):
     clash_yaml(lab, local(lab))
     run = lab.judged("prompts.yaml")

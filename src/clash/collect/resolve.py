@@ -199,6 +199,7 @@ def replayed(config: Config, run: RunFolder) -> Config:
         ),
         "candidates": [_from(run, c) for c in config.candidates],
         "criteria": _criteria_from(run, config.criteria, panel),
+        "observers": _observers_from(run, config.observers),
     }
     return config.model_copy(update=update)
 
@@ -221,6 +222,12 @@ def _criteria_from(run: RunFolder, config: CriteriaConfig, panel: Panel) -> Crit
     if config.reuse is None and not any(record.call_id for record in run.criteria()):
         update["reuse"] = str(run.path)
     return config.model_copy(update=update)
+
+
+def _observers_from(run: RunFolder, observers: Observers) -> Observers:
+    if not isinstance(observers.judges, list):
+        return observers
+    return observers.model_copy(update={"judges": [_from(run, j) for j in observers.judges]})
 
 
 def _over(old: Mapping[str, Any], config: Config) -> Config:
