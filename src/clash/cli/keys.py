@@ -68,7 +68,7 @@ def _confirm(refs: Sequence[ModelRef], environ: Mapping[str, str]) -> None:
     if not (isinstance(environ, Environ) and person_here()):
         raise refusal
     new = destinations(doubtful, environ)
-    say("These keys would go where you have not confirmed that they may:", style="bold yellow")
+    say("These keys would be sent to servers that you have not confirmed:", style="bold yellow")
     for where in new:
         open_line = "" if where.is_encrypted or where.is_loopback else "  (not encrypted)"
         say(f"  {where}{open_line}", style="bold")

@@ -280,11 +280,11 @@ def _keys(env_file: Path | None, environ: Mapping[str, str]) -> dict[str, str]:
             continue
         if name in STEERING and name not in environ:
             raise ConfigError(
-                "is not taken from this file: it decides where keys go, or what goes with them",
+                "is not read from this file, since it decides where keys are sent",
                 path=file,
                 line=binding.original.line,
                 field=name,
-                mend=f"remove the line; if you mean it, set {name} in the shell",
+                mend=f"remove the line; if you mean it, export {name} in the shell",
             )
         values[name] = binding.value
     return values

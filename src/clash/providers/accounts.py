@@ -53,8 +53,8 @@ _SECRET_QUERY = re.compile(r"(?:^|&)[\w-]*(?:key|token|secret|password)=", re.IG
 _BY: Mapping[Source, str] = {
     "owner": "the environment",
     "file": "the file that you named",
-    "auto": "clash.yaml",
-    "run": "the run folder",
+    "auto": "clash.yaml, which was read by itself",
+    "run": "the run folder, not known to be made here",
 }
 LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "::1", "0.0.0.0"})  # noqa: S104 - names, no bind
 
@@ -171,7 +171,7 @@ def destination(ref: ModelRef, environ: Mapping[str, str]) -> Destination | None
 
 
 def needs_confirmation(ref: ModelRef, environ: Mapping[str, str]) -> bool:
-    """Whether the key of ``ref`` would go where its owner has not said that it may.
+    """Whether the owner of the key of ``ref`` has yet to confirm the server that it would go to.
 
     Raises:
         ConfigError: the address is no http(s) URL.
@@ -195,15 +195,14 @@ def _variable_source(ref: ModelRef) -> Source:
 
 
 def not_confirmed(refs: Iterable[ModelRef], environ: Mapping[str, str]) -> ConfigError:
-    """The error that these models would send keys where their owner has not said they may."""
+    """The error for models that would send a key to a server that its owner has not confirmed."""
     places = {where: ref for ref in refs if (where := destination(ref, environ)) is not None}
-    pairs = ", ".join(f"{where} (as {_BY[ref.source]} says)" for where, ref in places.items())
+    pairs = ", ".join(f"{where} (set by {_BY[ref.source]})" for where, ref in places.items())
     commands = "; ".join(f"clash trust {where.variable} {where.host}" for where in places)
     hosts = " ".join(f"--trust-host {server}" for server in {where.host: 0 for where in places})
     return ConfigError(
-        f"a key would go where you have not confirmed that it may: {pairs}",
-        field="base_url",
-        mend=f"if that is meant: {commands}; or for this command only: {hosts}",
+        f"a key would be sent to a server that you have not confirmed for it: {pairs}",
+        mend=f"if you mean it: {commands}; for this command only: {hosts}",
     )
 
 
