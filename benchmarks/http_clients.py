@@ -183,7 +183,7 @@ async def provider(base: str, model: str) -> AsyncIterator[Call]:
     key = {"COMPATIBLE_API_KEY": "", "OPENAI_API_KEY": os.environ["WIRE_KEY"]}
     key |= {"ANTHROPIC_API_KEY": os.environ["WIRE_ANTHROPIC"]}
     key |= {"GEMINI_API_KEY": os.environ["WIRE_GOOGLE"]}
-    ref = ModelRef(model=model, base_url=base)
+    ref = ModelRef(model=model, base_url=base).chosen_by("owner")
     opened = open_provider(ref, environ=key, limits=Limits())
     turns = (Turn(role="user", content=PAGE),)
     request = Request(turns=turns, max_tokens=500, system="You are a judge.")
