@@ -4,37 +4,22 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import re
 import zlib
 from typing import TYPE_CHECKING, Any
+
+from clash.escape import visible
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from jinja2 import Environment
 
-HIDDEN = (
-    "\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
-    "\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff"
-)
-"""What acts or hides unseen, as a set of a pattern: control characters, those that turn the
-direction of what follows, blanks without width, and the tags in which text is smuggled past eyes.
-
-Tab and line feed stay; so do joiners, of which emoji and several scripts are made.
-"""
-
-_HIDDEN = re.compile(f"[{HIDDEN}]")
 _LEVEL = 4  # two thirds of the time of zlib's own choice, for a page larger by 5%
-
-
-def plain(text: str) -> str:
-    """The text with every hidden character written out, as ``[U+202E]``."""
-    return _HIDDEN.sub(lambda found: f"[U+{ord(found[0]):04X}]", text.replace("\r\n", "\n"))
 
 
 def clipped(text: str, length: int) -> str:
     """One line of at most ``length`` characters."""
-    line = plain(" ".join(text.split()))
+    line = visible(" ".join(text.split()))
     return line if len(line) <= length else line[: length - 1] + "…"
 
 
@@ -75,4 +60,4 @@ def environment(folder: Path) -> Environment:
 
 
 def _finalize(value: Any) -> Any:  # noqa: ANN401 - whatever a template prints
-    return plain(value) if type(value) is str else value
+    return visible(value) if type(value) is str else value

@@ -7,6 +7,7 @@ a command at them.
 from __future__ import annotations
 
 import gzip
+import json
 import os
 from typing import TYPE_CHECKING
 
@@ -104,3 +105,35 @@ def no_files(folder: Path, suffix: str) -> list[Path]:
     with sparse.open("wb") as file:
         file.truncate(3_000_000_000)
     return [pipe, endless, loop, nowhere, inside, sparse]
+
+
+NAMES = (
+    '=HYPERLINK("http://evil.example","ok")',
+    "@SUM(1+1)*cmd|' /C calc'!A0",
+    "\uff1d1+1",
+    "a\u202egpj.exe",
+    "b\u200bc\u2066d",
+    "\x1b]0;owned\x07\x1b[2Je",
+    "\x9b31mf",
+    "@everyone #1 GH-2 owner/repo#3 a@b.example",
+    "![x](http://evil.example/p.png) <img src=x onerror=alert(1)> www.evil.example",
+    "[red]g[/] ::error::h%0A` | ``|\\` </script>",
+)
+"""What somebody may call a model, an item or a judge, to reach whoever reads the report."""
+
+
+def prompts_with_names(path: Path) -> Path:
+    """A prompts file whose ids, candidates and tags are such names."""
+    first, second = NAMES[0], NAMES[-1]
+    lines = [
+        {
+            "id": name,
+            "prompt": f"What is {name}?",
+            "tags": [name],
+            "responses": {first: f"It is {name}, surely.", second: "No. " * (number + 1)},
+            "label": first,
+        }
+        for number, name in enumerate(NAMES)
+    ]
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+    return path

@@ -43,7 +43,7 @@ def test_junit_counts_and_names_what_failed():
     failed = [
         case.get("name") for case in suite.iter("testcase") if case.find("failure") is not None
     ]
-    assert failed == ['win_rate.a<b&"c" min 0.5', "no such\ufffdthing max 1"]
+    assert failed == ['win_rate.a<b&"c" min 0.5', "no such[U+0000]thing max 1"]
     types = [failure.get("type") for failure in suite.iter("failure")]
     assert types == ["threshold", "missing"]
 

@@ -21,7 +21,8 @@ from clash.analysis.pareto import Trade
 from clash.analysis.rundata import RunData
 from clash.analysis.scores import scores
 from clash.cli.app import run
-from clash.pages import HIDDEN, clipped, digest, plain
+from clash.escape import HIDDEN, visible
+from clash.pages import clipped, digest
 from clash.records import Label
 from clash.report.html import charts, document
 from clash.report.html.draw import Dot, Line, Picture, Rect, Word, palette, png, svg
@@ -333,13 +334,13 @@ def test_scripts_write_out_the_same_hidden_characters(script):
 
 def test_text_that_is_smuggled_past_eyes_is_written_out_and_emoji_stay():
     tags = "".join(chr(0xE0000 + ord(letter)) for letter in "A\u0001")
-    assert plain(f"a{tags}\u200bb\ufeff") == "a[U+E0041][U+E0001][U+200B]b[U+FEFF]"
+    assert visible(f"a{tags}\u200bb\ufeff") == "a[U+E0041][U+E0001][U+200B]b[U+FEFF]"
     family = "\U0001f468\u200d\U0001f469\u200d\U0001f467\ufe0f"
-    assert plain(family) == family
+    assert visible(family) == family
 
 
 def test_hidden_characters_are_written_out():
-    assert plain("a\u202eb\x00\tc\n") == "a[U+202E]b[U+0000]\tc\n"
+    assert visible("a\u202eb\x00\tc\n") == "a[U+202E]b[U+0000]\tc\n"
     assert clipped("one\ntwo  three", 9) == "one two …"
 
 

@@ -14,6 +14,7 @@ from clash.analysis.encode.run import vote_rows
 from clash.analysis.rundata import RunData
 from clash.analysis.verdicts import unblinded
 from clash.errors import InputError
+from clash.escape import for_csv
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -95,7 +96,8 @@ def _csv(data: RunData) -> tuple[bytes, int]:
         winner = verdict.winner or ("tie" if verdict.ranking else "")
         label = data.truth.get(verdict.item_id, "")
         found = [verdict.confidence, verdict.unanimous, verdict.split, verdict.abstained]
-        writer.writerow([verdict.item_id, winner, ranking, *found, label])
+        cells = [verdict.item_id, winner, ranking, *found, label]
+        writer.writerow([for_csv(cell) if isinstance(cell, str) else cell for cell in cells])
     return out.getvalue().encode(), len(data.verdicts)
 
 

@@ -108,8 +108,9 @@ def print_tables(asked: Asked, shown: Shown, written: str | None) -> None:
 
     from clash.cli.common import stdout
     from clash.cli.rankings import NAMELESS
+    from clash.escape import for_terminal
     from clash.report import aggregation, calibration, rankings
-    from clash.report.terminal import safe, show_table
+    from clash.report.terminal import show_table
 
     tables: list[Table] = []
     told: list[str] = []
@@ -130,8 +131,8 @@ def print_tables(asked: Asked, shown: Shown, written: str | None) -> None:
         show_table(stdout(), table)
     stdout().print()
     for line in told:
-        stdout().print(Text(safe(line)), soft_wrap=True)
+        stdout().print(Text(for_terminal(line)), soft_wrap=True)
     for warning in warnings:
-        stdout().print(Text(safe(f"warning: {warning}"), style="yellow"), soft_wrap=True)
+        stdout().print(Text(for_terminal(f"warning: {warning}"), style="yellow"), soft_wrap=True)
     if written:
         stdout().print(f"wrote {written}", soft_wrap=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -36,8 +35,10 @@ from clash.cli import (
     validate,
     verify,
 )
+from clash.cli.common import print_json, stderr
 from clash.cli.guard import guarded
 from clash.errors import ClashError, ConfigError, InputError
+from clash.escape import for_terminal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -146,12 +147,8 @@ def _misused(error: TyperException, arguments: Sequence[str]) -> int:
 
 def _complain(message: str, code: int, *, as_json: bool) -> None:
     if as_json:
-        error = {"message": message, "exit_code": code}
-        typer.echo(json.dumps({"clash": clash.__version__, "error": error}, ensure_ascii=False))
+        print_json({"error": {"message": message, "exit_code": code}})
     from rich.text import Text
 
-    from clash.cli.common import stderr
-    from clash.report.terminal import safe
-
-    said = Text.assemble(("error: ", "bold red"), safe(message))
+    said = Text.assemble(("error: ", "bold red"), for_terminal(message))
     stderr().print(said, soft_wrap=True)

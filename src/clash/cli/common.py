@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import clash
+from clash.escape import for_json, for_terminal
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -79,17 +80,17 @@ RunArgument = Annotated[
 
 def stdout() -> Console:
     """Where results go; off a terminal lines may be longer than a terminal's 80."""
-    from rich.console import Console
+    from clash.report.terminal import console
 
     width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else _FILE_WIDTH
-    return Console(highlight=False, soft_wrap=False, width=width)
+    return console(width=width)
 
 
 def stderr() -> Console:
     """Where progress and warnings go."""
-    from rich.console import Console
+    from clash.report.terminal import console
 
-    return Console(stderr=True, highlight=False)
+    return console(stderr=True)
 
 
 def person_here() -> bool:
@@ -101,15 +102,12 @@ def say(text: str, style: str = "dim") -> None:
     """A line for people, on stderr."""
     from rich.text import Text
 
-    from clash.report.terminal import safe
-
     # Soft: a path that is broken over two lines cannot be copied.
-    stderr().print(Text(safe(text), style=style), soft_wrap=True)
+    stderr().print(Text(for_terminal(text), style=style), soft_wrap=True)
 
 
 def print_json(value: dict[str, Any]) -> None:
     """The one object of ``--json``."""
-    sys.stdout.write(
-        json.dumps({"clash": clash.__version__, **value}, ensure_ascii=False, allow_nan=False)
-        + "\n"
-    )
+    whole = {"clash": clash.__version__, **value}
+    text = json.dumps(whole, ensure_ascii=False, allow_nan=False)
+    sys.stdout.write(f"{for_json(text)}\n")

@@ -66,18 +66,19 @@ def _print(found: Dependence, written: list[str], *, whole: bool) -> None:
     from rich.text import Text
 
     from clash.cli.common import stdout
+    from clash.escape import for_terminal
     from clash.report import dependence as report
-    from clash.report.terminal import safe, show_table
+    from clash.report.terminal import show_table
 
     console = stdout()
-    console.print(Text(safe(report.headline(found)), style="dim"))
+    console.print(Text(for_terminal(report.headline(found)), style="dim"))
     console.print()
     for sentence in found.conclusions:
-        console.print(Padding(Text(safe(f"• {sentence}")), (0, 0, 0, 1)))
+        console.print(Padding(Text(for_terminal(f"• {sentence}")), (0, 0, 0, 1)))
     for table in report.tables(found, whole=whole):
         show_table(console, table)
     console.print()
     for caveat in found.caveats:
-        console.print(Text(safe(f"note: {caveat}"), style="yellow"))
+        console.print(Text(for_terminal(f"note: {caveat}"), style="yellow"))
     for path in written:
-        console.print(Text(safe(f"wrote {path}")), soft_wrap=True)
+        console.print(Text(for_terminal(f"wrote {path}")), soft_wrap=True)

@@ -174,8 +174,9 @@ def _report(
     """Print the result; the exit code is the run's, or 1 where the panel's rate may be too high."""
     from clash.analysis.plain import plain
     from clash.cli.common import print_json, say, stdout
+    from clash.escape import for_terminal
     from clash.report import redteam as report
-    from clash.report.terminal import safe, show_table
+    from clash.report.terminal import show_table
 
     result = _result(folder)
     passed = max_turned is None or result.panel.rate.high <= max_turned
@@ -185,7 +186,7 @@ def _report(
             {"run": str(folder.path), "passed": passed, "exit_code": code, **plain(asdict(result))}
         )
         return code
-    stdout().print(safe(report.headline(result)), style="bold", markup=False)
+    stdout().print(for_terminal(report.headline(result)), style="bold", markup=False)
     if not quiet:
         for table in report.tables(result) if whole else [report.judges(result)]:
             show_table(stdout(), table)

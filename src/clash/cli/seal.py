@@ -89,11 +89,11 @@ def seal(
 
 def _gaps(findings: list[Finding]) -> list[str]:
     """What was sealed without being checked; labels are what a new seal is for."""
-    from clash.report.terminal import safe
+    from clash.escape import for_terminal
     from clash.store.audit import UNSEALED_LABELS
 
     gaps = (f for f in findings if f.unchecked is not None and f.unchecked != UNSEALED_LABELS)
-    return [safe(f"{f.check}: {f.unchecked}") for f in gaps]
+    return [for_terminal(f"{f.check}: {f.unchecked}") for f in gaps]
 
 
 def _sealed(manifest: Manifest) -> str:

@@ -43,7 +43,7 @@ def verify(
     from clash import files
     from clash.cli.common import print_json, say, stdout
     from clash.errors import AuditFailed
-    from clash.report.terminal import safe
+    from clash.escape import for_terminal
     from clash.store import layout
     from clash.store.folder import RunFolder
 
@@ -73,7 +73,7 @@ def verify(
     stdout().print(_passed(folder, findings, made), style="bold green", soft_wrap=True)
     if signer is not None:
         stdout().print(
-            f"signed by {safe(signer)}", style="bold green", soft_wrap=True, markup=False
+            f"signed by {for_terminal(signer)}", style="bold green", soft_wrap=True, markup=False
         )
     return 0
 
@@ -126,13 +126,13 @@ def show(findings: list[Finding]) -> None:
     from rich.text import Text
 
     from clash.cli.common import stdout
-    from clash.report.terminal import safe
+    from clash.escape import for_terminal
 
     for finding in findings:
         mark, style = _MARKS[finding.state]
         reason = finding.problem or finding.unchecked
         line = finding.check + (f": {reason}" if reason else "")
-        stdout().print(Text(mark, style=style), Text(safe(line)), soft_wrap=True)
+        stdout().print(Text(mark, style=style), Text(for_terminal(line)), soft_wrap=True)
 
 
 def _passed(folder: RunFolder, findings: list[Finding], made: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from clash.escape import for_workflow
 from clash.report import gate, markdown
 
 if TYPE_CHECKING:
@@ -17,9 +18,9 @@ def lines(run: str, found: Sequence[Checked]) -> Iterator[str]:
     failed = [line for line in found if not line.passed]
     for line in failed:
         title = _property(f"clash gate: {line.rule.figure}")
-        yield f"::error title={title}::{_data(f'{run}: {line.message}')}"
+        yield f"::error title={title}::{for_workflow(f'{run}: {line.message}')}"
     if not failed:
-        yield f"::notice title=clash gate::{_data(f'{run}: {len(found)} rules hold')}"
+        yield f"::notice title=clash gate::{for_workflow(f'{run}: {len(found)} rules hold')}"
 
 
 def summary(run: str, found: Sequence[Checked]) -> str:
@@ -27,9 +28,5 @@ def summary(run: str, found: Sequence[Checked]) -> str:
     return markdown.table(gate.table(run, found)) + "\n"
 
 
-def _data(value: str) -> str:
-    return value.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
 def _property(value: str) -> str:
-    return _data(value).replace(":", "%3A").replace(",", "%2C")
+    return for_workflow(value).replace(":", "%3A").replace(",", "%2C")

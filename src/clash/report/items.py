@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rich.padding import Padding
 from rich.text import Text
 
-from clash.report.terminal import safe
+from clash.escape import for_terminal
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -43,11 +43,11 @@ def show(console: Console, walk: Walk) -> None:
 
 def _step(console: Console, number: int, title: str) -> None:
     console.print()
-    console.print(Text(f"{number}. {safe(title)}", style="bold cyan"))
+    console.print(Text(f"{number}. {for_terminal(title)}", style="bold cyan"))
 
 
 def _text(console: Console, text: str, *, style: str = "", indent: int = 3) -> None:
-    body = safe(text)
+    body = for_terminal(text)
     if len(body) > _SHOWN:
         body = body[:_SHOWN] + f" … ({len(body) - _SHOWN} more characters in responses.jsonl)"
     console.print(Padding(Text(body, style=style), (0, 0, 0, indent)))

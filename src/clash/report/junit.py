@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
+
+from clash.escape import for_xml
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from clash.analysis.gate import Checked
-
-_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def document(
@@ -28,11 +27,11 @@ def document(
     failed = str(sum(not line.passed for line in found))
     counts = {"tests": str(len(found)), "failures": failed, "errors": "0", "time": "0"}
     suites = ET.Element("testsuites", {"name": "clash gate", **counts})
-    about = {"name": text(run), "hostname": "localhost", "timestamp": time[:19], "skipped": "0"}
+    about = {"name": for_xml(run), "hostname": "localhost", "timestamp": time[:19], "skipped": "0"}
     suite = ET.SubElement(suites, "testsuite", {**about, **counts})
     listed = ET.SubElement(suite, "properties")
     for name, value in properties.items():
-        ET.SubElement(listed, "property", {"name": text(name), "value": text(value)})
+        ET.SubElement(listed, "property", {"name": for_xml(name), "value": for_xml(value)})
     for line in found:
         _case(suite, run, line)
     ET.indent(suites)
@@ -43,16 +42,11 @@ def document(
 
 def _case(suite: ET.Element, run: str, line: Checked) -> None:
     name = f"{line.rule.figure} {line.rule.way} {line.rule.limit:g}"
-    about = {"name": text(name), "classname": text(f"clash.gate.{run}"), "time": "0"}
+    about = {"name": for_xml(name), "classname": for_xml(f"clash.gate.{run}"), "time": "0"}
     case = ET.SubElement(suite, "testcase", about)
     if not line.passed:
         kind = "missing" if line.value is None else "threshold"
-        failure = ET.SubElement(case, "failure", {"message": text(line.message), "type": kind})
-        failure.text = text(line.message)
+        failure = ET.SubElement(case, "failure", {"message": for_xml(line.message), "type": kind})
+        failure.text = for_xml(line.message)
     out = ET.SubElement(case, "system-out")
-    out.text = text(line.message)
-
-
-def text(value: str) -> str:
-    """Text without the characters that XML cannot hold, even escaped."""
-    return _NOT_XML.sub("\ufffd", value)
+    out.text = for_xml(line.message)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
+from clash.escape import for_markdown
 from clash.report.tables import tables
 
 if TYPE_CHECKING:
@@ -14,16 +14,14 @@ if TYPE_CHECKING:
     from clash.records import Verdict
     from clash.report.tables import Table
 
-_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|])")
-
 
 def document(found: Findings, verdicts: list[Verdict]) -> str:
     """The whole report."""
     parts = [
-        f"# {inline(found.run)}",
-        f"**{inline(found.decision.sentence)}**",
+        f"# {for_markdown(found.run)}",
+        f"**{for_markdown(found.decision.sentence)}**",
         _facts(found),
-        *(f"> {inline(note)}" for note in found.notes),
+        *(f"> {for_markdown(note)}" for note in found.notes),
         *map(table, tables(found)),
         table_of_verdicts(verdicts),
         _how(found),
@@ -33,21 +31,21 @@ def document(found: Findings, verdicts: list[Verdict]) -> str:
 
 def comparison(title: str, tables: Sequence[Table], runs: Sequence[str]) -> str:
     """A report over several runs."""
-    named = "runs: " + ", ".join(map(inline, runs))
-    return "\n\n".join([f"# {inline(title)}", named, *map(table, tables)]) + "\n"
+    named = "runs: " + ", ".join(map(for_markdown, runs))
+    return "\n\n".join([f"# {for_markdown(title)}", named, *map(table, tables)]) + "\n"
 
 
 def table(made: Table) -> str:
     """One table."""
-    header = "| " + " | ".join(inline(column) for column in made.columns) + " |"
+    header = "| " + " | ".join(for_markdown(column) for column in made.columns) + " |"
     rule = (
         "|"
         + "|".join(" ---: " if i in made.numeric else " --- " for i in range(len(made.columns)))
         + "|"
     )
-    lines = ["| " + " | ".join(inline(cell) for cell in row) + " |" for row in made.rows]
-    notes = [f"\n{inline(note).rstrip('.')}." for note in made.notes]
-    return "\n".join([f"## {inline(made.title)}\n", header, rule, *lines, *notes])
+    lines = ["| " + " | ".join(for_markdown(cell) for cell in row) + " |" for row in made.rows]
+    notes = [f"\n{for_markdown(note).rstrip('.')}." for note in made.notes]
+    return "\n".join([f"## {for_markdown(made.title)}\n", header, rule, *lines, *notes])
 
 
 def table_of_verdicts(verdicts: list[Verdict]) -> str:
@@ -64,26 +62,21 @@ def table_of_verdicts(verdicts: list[Verdict]) -> str:
 def _verdict_lines(verdicts: list[Verdict]) -> Iterator[str]:
     for verdict in verdicts:
         if verdict.ranking is None:
-            yield f"| {inline(verdict.item_id)} | no verdict: {inline(verdict.abstained or '')} | | | |"
+            yield f"| {for_markdown(verdict.item_id)} | no verdict: {for_markdown(verdict.abstained or '')} | | | |"
             continue
         winner = verdict.winner or "tie"
         ranking = " > ".join(" = ".join(group) for group in verdict.ranking)
         split = f"{verdict.split}{' unanimous' if verdict.unanimous else ''}"
         confidence = "" if verdict.confidence is None else f"{verdict.confidence:.2f}"
         yield (
-            f"| {inline(verdict.item_id)} | {inline(winner)} | {split} | {confidence}"
-            f" | {inline(ranking)} |"
+            f"| {for_markdown(verdict.item_id)} | {for_markdown(winner)} | {split} | {confidence}"
+            f" | {for_markdown(ranking)} |"
         )
 
 
-def inline(text: str) -> str:
-    """Text that stays text: nothing in it is read as Markdown or HTML."""
-    return _SPECIAL.sub(r"\\\1", " ".join(text.split()))
-
-
 def _facts(found: Findings) -> str:
-    return (
-        f"{found.kind} · {found.status} · panel {inline(found.panel)} · method {found.method}"
+    return for_markdown(
+        f"{found.kind} · {found.status} · panel {found.panel} · method {found.method}"
         f" · seed {found.seed} · clash {found.clash}"
     )
 
@@ -93,5 +86,5 @@ def _how(found: Findings) -> str:
         "## How to check this\n\n"
         "`clash verify` on this folder compares every file with its hash and recomputes the"
         " verdicts and this report from the judgments. `clash report --item ID` shows one item"
-        f" from prompt to verdict. Method: {found.method}; intervals at 95%, clustered by prompt."
+        f" from prompt to verdict. Method: {for_markdown(found.method)}; intervals at 95%, clustered by prompt."
     )

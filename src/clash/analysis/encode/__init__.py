@@ -16,6 +16,7 @@ from clash.analysis.encode.rankings import holds_ballots, pair_rows, read_ballot
 from clash.analysis.encode.table import Columns, Table
 from clash.analysis.encode.votes import COLUMNS, Kind, VoteRow, Votes
 from clash.errors import InputError
+from clash.escape import for_csv
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -196,7 +197,9 @@ def _as_csv(lines: list[dict[str, Any]]) -> bytes:
     out = io.StringIO(newline="")
     writer = csv.DictWriter(out, columns, lineterminator="\n")
     writer.writeheader()
-    writer.writerows(lines)
+    for line in lines:
+        cells = {key: for_csv(v) if isinstance(v, str) else v for key, v in line.items()}
+        writer.writerow(cells)
     return out.getvalue().encode()
 
 

@@ -9,6 +9,7 @@ import msgspec
 
 from clash.csvfile import read_csv
 from clash.errors import InputError
+from clash.escape import from_csv
 from clash.inputs import byte_lines, open_bytes
 
 if TYPE_CHECKING:
@@ -167,5 +168,7 @@ def _csv_line(row: Mapping[str, str], file: Path, line: int, kind: type[AnyLine]
     for name in ("item", "judge"):
         if not row.get(name):
             raise InputError("is empty", path=file, line=line, field=name)
-    optional = {name: row.get(name) or None for name in kind.__struct_fields__[2:]}
-    return kind(item=row["item"], judge=row["judge"], **optional)
+    optional = {
+        name: from_csv(row[name]) if row.get(name) else None for name in kind.__struct_fields__[2:]
+    }
+    return kind(item=from_csv(row["item"]), judge=from_csv(row["judge"]), **optional)

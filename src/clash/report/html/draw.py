@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Literal
 
-from clash.pages import plain
+from clash.escape import visible
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -200,7 +200,7 @@ def _markup(shape: Shape) -> str:
 
 
 def _safe(text: str) -> str:
-    return escape(plain(text))
+    return escape(visible(text))
 
 
 def _n(value: float) -> str:

@@ -1,0 +1,90 @@
+"""Text of others as data: one function for each medium that it is put out on.
+
+Names, responses, reasons, errors and paths may hold whatever their authors want a reader's
+terminal, forge, spreadsheet or browser to do. What is put out shows it, and does none of it.
+HTML is escaped by the templates of :mod:`clash.pages`.
+"""
+
+from __future__ import annotations
+
+import re
+
+HIDDEN = (
+    "\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
+    "\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff"
+)
+"""What acts or hides unseen, as a set of a pattern: control characters, those that turn the
+direction of what follows, blanks without width, and the tags in which text is smuggled past eyes.
+
+Tab and line feed stay; so do joiners, of which emoji and several scripts are made.
+"""
+
+_HIDDEN = re.compile(f"[{HIDDEN}]")
+_UNSEEN = re.compile(f"[{HIDDEN}\ud800-\udfff]")
+_SEQUENCE = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b[@-_]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|&~]|\$(?!\d))")
+_LIVE = re.compile(r"@|#\d|[!&~]\d|://|\bwww\.|\bGH-\d", re.IGNORECASE)
+_TICKS = re.compile("`+")
+_FORMULA = re.compile("'*[=+\\-@\t\r\uff1d\uff0b\uff0d\uff20]")
+
+
+def visible(text: str) -> str:
+    """The text with every hidden character written out, as ``[U+202E]``."""
+    return _HIDDEN.sub(lambda match: f"[U+{ord(match[0]):04X}]", text.replace("\r\n", "\n"))
+
+
+def for_terminal(text: str) -> str:
+    """Text that cannot steer a terminal: without escape sequences, with the rest written out."""
+    shown = visible(_SEQUENCE.sub("", text))
+    return _UNSEEN.sub("\ufffd", shown)
+
+
+def for_json(text: str) -> str:
+    """JSON whose hidden characters are escapes: the same data, and no effect where it is shown."""
+    return _UNSEEN.sub(_as_escape, text)
+
+
+def _as_escape(match: re.Match[str]) -> str:
+    units = match[0].encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[start : start + 4]}" for start in range(0, len(units), 4))
+
+
+def for_markdown(text: str) -> str:
+    r"""One line that stays text: no markup, HTML, mention, reference, link or image.
+
+    A backslash does not stop a forge from notifying ``@name`` or linking ``www.a.b``, which it
+    looks for in the rendered text. Only code is exempt, so words that hold such become code.
+    """
+    return " ".join(map(_word, visible(text).split()))
+
+
+def _word(word: str) -> str:
+    if not _LIVE.search(word):
+        return _MARKDOWN.sub(r"\\\1", word)
+    # A table cell ends at a bar even in code, unless there is a backslash before it.
+    fence = "`" * (1 + max(map(len, _TICKS.findall(word)), default=0))
+    pad = " " if fence != "`" else ""
+    return f"{fence}{pad}{word.replace('|', chr(92) + '|')}{pad}{fence}"
+
+
+def for_xml(text: str) -> str:
+    """Text without the characters that XML cannot hold, even escaped, or that hide."""
+    return _NOT_XML.sub("\ufffd", visible(text))
+
+
+def for_csv(cell: str) -> str:
+    """A cell that no spreadsheet computes: ``'`` stands before what a formula begins with."""
+    shown = visible(cell)
+    return f"'{shown}" if _FORMULA.match(shown) else shown
+
+
+def from_csv(cell: str) -> str:
+    """The text of a cell that :func:`for_csv` wrote."""
+    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
+
+
+def for_workflow(text: str) -> str:
+    """Text inside a workflow command of GitHub, which ends at a line end."""
+    shown = visible(text)
+    return shown.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")

@@ -1,0 +1,147 @@
+"""Whatever a name, a response or a reason holds, it is shown, and does nothing where it is shown."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from xml.etree import ElementTree as ET
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from clash import escape
+from clash.analysis.encode import VoteRow, read_votes, write_votes
+from clash.cli.app import run
+from hostile import samples
+
+UNSEEN = re.compile(f"[{escape.HIDDEN}\r]")
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+FORGE = MarkdownIt("commonmark").enable("table").enable("strikethrough")
+TEXTS = st.lists(
+    st.sampled_from(
+        [*samples.NAMES, "@", "#1", "`", "``", "|", "\\", "$x$", "~~a~~", "&lt;", "\ud800"]
+    )
+    | st.text(max_size=6)
+).map(" ".join)
+
+
+@pytest.fixture(scope="module")
+def hostile_run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("hostile")
+    prompts = samples.prompts_with_names(folder / "prompts.jsonl")
+    words = [
+        "eval",
+        str(prompts),
+        "--panel",
+        "baseline",
+        "--out",
+        str(folder),
+        "--run-id",
+        "r",
+        "-q",
+    ]
+    assert run(words) == 0
+    return folder / "r"
+
+
+def inline_tokens(markdown: str):
+    for block in FORGE.parse(markdown):
+        yield from block.children or []
+        assert block.type != "html_block"
+
+
+def assert_inert(markdown: str) -> None:
+    """Nothing in it is markup that acts, or text that a forge turns into a mention or a link."""
+    for token in inline_tokens(markdown):
+        assert token.type not in ("link_open", "image", "html_inline", "s_open"), token
+        if token.type == "text":
+            assert not re.search(r"@\w|#\d|://|www\.|\bGH-\d", token.content), token
+
+
+def test_the_report_of_hostile_names_is_inert_markdown(hostile_run):
+    report = (hostile_run / "report.md").read_text(encoding="utf-8")
+    assert not UNSEEN.search(report)
+    assert "U+202E" in report
+    assert_inert(report)
+
+
+@pytest.mark.parametrize(
+    "words", [("report",), ("report", "--item", samples.NAMES[5]), ("verify",)]
+)
+def test_the_terminal_shows_hostile_names_and_obeys_none(hostile_run, capsys, words):
+    command, *more = words
+    assert run([command, str(hostile_run), *more]) == 0
+    told = capsys.readouterr()
+    assert not UNSEEN.search(told.out + told.err)
+
+
+def test_a_message_that_quotes_a_file_obeys_nothing_in_it(tmp_path, capsys):
+    path = tmp_path / "a.yaml"
+    path.write_text('- prompt: a\n  "\\e]0;owned\\a\\u202E[/]": b\n', encoding="utf-8")
+    assert run(["eval", str(path), "--panel", "baseline", "--dry-run"]) == 2
+    assert not UNSEEN.search(capsys.readouterr().err)
+
+
+def test_a_folder_whose_name_is_markup_is_named_as_it_is(hostile_run, tmp_path, capsys):
+    renamed = tmp_path / "[red]\u202e[" / "]"
+    renamed.parent.mkdir()
+    renamed.symlink_to(hostile_run)
+    assert run(["report", str(renamed)]) == 0
+    assert "[red][U+202E][" in capsys.readouterr().out
+
+
+def test_json_is_the_data_and_holds_no_hidden_character(hostile_run, capsys):
+    assert run(["report", str(hostile_run), "--json"]) == 0
+    text = capsys.readouterr().out
+    assert not UNSEEN.search(text)
+    assert samples.NAMES[0] in {line["candidate"] for line in json.loads(text)["leaderboard"]}
+
+
+def test_no_cell_of_an_export_is_a_formula(hostile_run, tmp_path):
+    for form, name in (("--csv", "v.csv"), ("--votes", "votes.csv")):
+        assert run(["export", str(hostile_run), form, "--to", str(tmp_path / name)]) == 0
+        text = (tmp_path / name).read_text(encoding="utf-8")
+        assert not UNSEEN.search(text)
+        for row in csv.reader(io.StringIO(text)):
+            assert not [cell for cell in row if cell.startswith(FORMULA)]
+
+
+def test_junit_and_annotations_hold_hostile_names_as_text(hostile_run, tmp_path, capsys):
+    rules = ["--min", "concordance=1", "--max", "cost=1"]
+    junit = tmp_path / "gate.xml"
+    assert run(["gate", str(hostile_run), *rules, "--junit", str(junit), "--github"]) == 1
+    text = junit.read_text(encoding="utf-8")
+    assert not UNSEEN.search(text)
+    ET.fromstring(text)
+    commands = [line for line in capsys.readouterr().out.splitlines() if "::error" in line]
+    assert all(line.startswith("::error title=clash gate") for line in commands)
+
+
+@given(TEXTS)
+def test_any_text_is_inert_on_every_medium(text):
+    for document in (escape.for_markdown(text), f"| a |\n| --- |\n| {escape.for_markdown(text)} |"):
+        assert_inert(document.encode("utf-8", "replace").decode())
+    assert not UNSEEN.search(escape.for_markdown(text))
+    assert not re.search(f"[{escape.HIDDEN}\ud800-\udfff]", escape.for_terminal(text))
+    ET.fromstring(f"<a>{escape.for_xml(text).replace('&', '').replace('<', '')}</a>")
+    assert not escape.for_csv(text).startswith(FORMULA)
+    assert json.loads(escape.for_json(json.dumps(text, ensure_ascii=False))) == text
+    command = escape.for_workflow(text)
+    assert "\n" not in command
+    assert "\r" not in command
+
+
+@given(st.text(alphabet="'=+-@a1\t\uff1d", min_size=1))
+def test_a_cell_is_read_as_it_was_meant(cell):
+    assert escape.from_csv(escape.for_csv(cell)) == cell
+
+
+def test_votes_of_hostile_judges_come_back_from_csv(tmp_path):
+    path = tmp_path / "votes.csv"
+    names = ["=1+1", "'=1", "-7", "plain", "'quoted'"]
+    write_votes(path, [VoteRow(item="q1", judge=name, vote=1.0) for name in names])
+    assert sorted(read_votes(path).judges) == sorted(names)
