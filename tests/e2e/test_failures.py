@@ -267,6 +267,13 @@ def test_models_that_refused_for_good_are_named_and_the_exit_code_is_4(storm):
     assert storm.lab.server.keys["compatible"] not in storm.printed
 
 
+def test_a_model_that_another_one_answered_for_is_named_once(storm):
+    line = "compatible/swapped was asked, and the server names another-model as the model"
+    assert storm.printed.count(line) == 1
+    assert [note for note in storm.run.manifest["notes"] if line in note]
+    assert "was asked, and the server names" not in storm.printed.replace(line, "")
+
+
 def test_the_storm_passes_the_audit(storm):
     done = storm.lab.here("verify", "runs/run")
     assert done.code == 0, done.out

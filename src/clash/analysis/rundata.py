@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from clash import baselines
+from clash.analysis.served import swapped
 from clash.analysis.spending import Tally
 from clash.analysis.verdicts import (
     Ballots,
@@ -79,6 +80,7 @@ class RunData:
         tally: what all calls came to together.
         controls: the items that clash added to test the judges, apart from the rest; null where
             there are none, or nothing else.
+        swapped: by the model that was asked, others that answered for it.
     """
 
     manifest: Manifest
@@ -95,6 +97,7 @@ class RunData:
     lost: int = 0
     tally: Tally = field(default_factory=Tally)
     controls: RunData | None = None
+    swapped: Mapping[str, list[str]] = field(default_factory=dict)
 
     @classmethod
     def load(cls, folder: RunFolder) -> RunData:
@@ -114,10 +117,12 @@ class RunData:
         said = ballots(judgments, blinds, rules.presentations, criteria.values())
         usage: dict[tuple[str, str], Usage] = defaultdict(Usage)
         tally = Tally()
+        names: set[tuple[str, str | None]] = set()
         begun = {(held.call_id, held.attempt): held.usd for held in folder.reservations()}
         for call in spent(folder):
             begun.pop((call.call_id, call.attempt), None)
             tally.add(call)
+            names.add((call.model, call.served_model))
             usage[call.purpose, call.judge or call.candidate or "criteria"].add(call)
         tally.bound_usd += sum(begun.values())
         return cls(
@@ -134,6 +139,7 @@ class RunData:
             usage=dict(usage),
             lost=len(begun),
             tally=tally,
+            swapped=swapped(names),
         )
 
     def only(self, ids: Collection[str]) -> RunData:

@@ -37,6 +37,7 @@ class Finished:
     Attributes:
         interrupted: why it ended early, null where it did not.
         over_usd: dollars by which ``--max-cost`` was passed.
+        swaps: a line for each model that another one answered for.
     """
 
     folder: RunFolder
@@ -45,15 +46,18 @@ class Finished:
     exit_code: int
     interrupted: str | None
     over_usd: float = 0.0
+    swaps: tuple[str, ...] = ()
 
 
 def conclude(writer: RunWriter, manifest: Manifest, collected: Collected) -> Finished:
     """Verdicts, report and seal."""
     # Only now: while a run judges, numpy and what stands on it would only take memory.
+    from clash.analysis import served
     from clash.analysis.findings import findings_of
     from clash.analysis.rundata import RunData
 
     data = RunData.load(writer)
+    swaps = served.notes(data.swapped)
     covered = count_records(data)
     code = _exit_code(data, covered, collected)
     manifest = manifest.model_copy(
@@ -62,6 +66,7 @@ def conclude(writer: RunWriter, manifest: Manifest, collected: Collected) -> Fin
             "ended": now(),
             "counts": {**manifest.counts, **covered},
             "stopped": collected.stopped,
+            "notes": list(dict.fromkeys((*manifest.notes, *swaps))),
         }
     )
     found = findings_of(replace(data, manifest=manifest))
@@ -72,7 +77,8 @@ def conclude(writer: RunWriter, manifest: Manifest, collected: Collected) -> Fin
         code = AuditFailed.exit_code
     sealed = writer.seal(without_secrets(manifest, writer.redact), secrets_scan=searched)
     over = float(collected.over_usd)
-    return Finished(RunFolder(writer.path), sealed, found, code, collected.interrupted, over)
+    folder, why = RunFolder(writer.path), collected.interrupted
+    return Finished(folder, sealed, found, code, why, over, tuple(swaps))
 
 
 def write_report(writer: RunWriter, found: Findings, data: RunData) -> None:
@@ -120,7 +126,7 @@ def tell(finished: Finished, *, as_json: bool, whole: bool, quiet: bool) -> None
         stdout().print(f"\nrun: {path}", style="bold", soft_wrap=True)
         if not quiet and not whole:
             say(f"everything: {path / layout.REPORT_HTML}, or `clash report {path}`")
-    for line in (*_about_money(finished), *_afterword(finished)):
+    for line in (*finished.swaps, *_about_money(finished), *_afterword(finished)):
         say(line, style="yellow")
     for line in _about_secrets(finished):
         say(line, style="bold red")

@@ -30,6 +30,7 @@ class Spent(msgspec.Struct, frozen=True):
     purpose: Purpose
     outcome: Outcome
     model: str = ""
+    served_model: str | None = None
     judge: str | None = None
     candidate: str | None = None
     error_class: str | None = None
