@@ -22,6 +22,9 @@ Kind = Literal["eval", "validate", "rerun", "redteam"]
 Status = Literal["running", "complete", "partial", "failed"]
 Groups = list[list[str]]
 """A ranking: groups, best first; a group of two is a tie."""
+CONTRADICTED = "the scores contradict the ranking"
+UNREASONED = "a low score without a reason"
+"""Flags of a judgment; all others are of the responses that it read."""
 
 
 class Record(BaseModel):

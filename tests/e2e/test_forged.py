@@ -191,3 +191,23 @@ def rankings(run: Folder) -> dict[tuple[str, str], Any]:
 def codes(run: Folder, *, fenced: bool = False) -> set[str]:
     texts = [call["text"] for call in run.lines("calls")]
     return {json.loads(text.strip("`json\n") if fenced else text)["ballot"] for text in texts}
+
+
+def test_a_judgment_that_contradicts_itself_or_gives_no_reason_is_counted_in_the_report(lab):
+    prompts(lab, 2)
+    lab.panel(judge("openrouter", "schema"), judge("anthropic", "schema"), quorum=1)
+
+    def upside_down(asked: Asked) -> str:
+        """The last gets the best score, and nothing is said of the first."""
+        cells = {"A0": {"score": 2, "reason": ""}, "A1": {"score": 5, "reason": ""}}
+        rows = {label: {f"C{n}": cell for n in range(1, 5)} for label, cell in cells.items()}
+        return json.dumps({"scores": rows, "ranking": [["A0"], ["A1"]]})
+
+    lab.server.conduct("j", answer=upside_down)
+    run = lab.judged("prompts.yaml", "--panel", "panel.yaml", "--criteria", "fixed")
+    coverage = run.report["coverage"]
+    assert (coverage["contradicted"], coverage["unreasoned"]) == (4, 4)
+    assert (coverage["clean"], coverage["flagged"]) == (4, 0)
+    report = (run.path / "report.md").read_text(encoding="utf-8")
+    assert "scores against the ranking | 4 judgments" in report
+    assert "low scores without a reason | 4 judgments" in report

@@ -6,9 +6,12 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from clash.records import CONTRADICTED, UNREASONED
 from clash.stats.intervals import Interval, wilson_clustered
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from clash.analysis.rundata import RunData
     from clash.records import Judgment
 
@@ -24,6 +27,9 @@ class Coverage:
         clean, repaired, failed: what came, and failures by cause; ``not_run`` is the rest.
         responses_failed: responses that could not be had, by candidate.
         criteria: items by source of their criteria.
+        flagged: responses in which something was defused, by what it was.
+        contradicted: judgments whose scores contradict the ranking, of the voting judges.
+        unreasoned: judgments with a low score and no reason for it, of the voting judges.
         excluded: voting judgments that were not to be made (``exclude_self``), not in ``expected``.
     """
 
@@ -40,6 +46,8 @@ class Coverage:
     criteria: dict[str, int]
     scrubbed: int
     flagged: int
+    contradicted: int
+    unreasoned: int
     excluded: int = 0
 
 
@@ -77,7 +85,9 @@ def coverage(data: RunData) -> Coverage:
         responses_failed=dict(missing),
         criteria=dict(Counter(record.source for record in data.criteria.values())),
         scrubbed=_scrubbed(data),
-        flagged=len({(j.item_id, flag) for j in data.judgments for flag in j.flags}),
+        flagged=_flagged(data.judgments),
+        contradicted=sum(CONTRADICTED in j.flags for j in voting),
+        unreasoned=sum(UNREASONED in j.flags for j in voting),
         excluded=data.excluded,
     )
 
@@ -87,6 +97,12 @@ def cause(judgment: Judgment) -> str:
     error = judgment.error or "unknown"
     head = error.partition(":")[0]
     return head if head.replace("_", "").isalpha() and len(head) < 24 else "unreadable"
+
+
+def _flagged(judgments: Iterable[Judgment]) -> int:
+    """Flags of responses: what a judgment is flagged for itself is counted beside them."""
+    own = (CONTRADICTED, UNREASONED)
+    return len({(j.item_id, flag) for j in judgments for flag in j.flags if flag not in own})
 
 
 def _why(abstained: str) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from clash.collect import answer_length, ballots
 from clash.collect.calling import Ask, ModelStopped, call_id
+from clash.collect.consistency import inconsistencies
 from clash.collect.parsing import Parsed, parse
 from clash.records import Judgment
 
@@ -150,7 +151,7 @@ def _judgment(seat: Seat, page: Ballot, call: Call | None, parsed: Parsed) -> Ju
         reasons=parsed.reasons,
         parse="repaired" if repairs and parsed.ranking is not None else parsed.parse,
         repairs=repairs,
-        flags=list(page.flags),
+        flags=[*page.flags, *inconsistencies(parsed, page.task.criteria)],
         call_id=call.call_id if call is not None else None,
         error=parsed.error,
     )

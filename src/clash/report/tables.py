@@ -194,6 +194,8 @@ def _coverage(found: Findings) -> Table:
         ("criteria", counts(covered.criteria)),
         ("self-identification masked", str(covered.scrubbed) if covered.scrubbed else ""),
         ("texts that speak to the judge", str(covered.flagged) if covered.flagged else ""),
+        ("scores against the ranking", _judgments(covered.contradicted)),
+        ("low scores without a reason", _judgments(covered.unreasoned)),
         (
             "confidence, mean",
             "" if agreed.mean_confidence is None else f"{agreed.mean_confidence:.2f}",
@@ -203,6 +205,10 @@ def _coverage(found: Findings) -> Table:
     if found.labelled is not None:
         rows += list(_labels(found))
     return Table("Coverage and agreement", ["", ""], rows, brief=True)
+
+
+def _judgments(n: int) -> str:
+    return f"{n} judgment{'s' if n != 1 else ''}" if n else ""
 
 
 def _labels(found: Findings) -> Iterator[list[str]]:
