@@ -41,6 +41,7 @@ _ENDING = re.compile(
 _SENTENCE_END = re.compile(
     r"[.!?。！？][\"'”’)*_]{0,3}(?:\s|\Z)|\n[ \t]{0,20}\r?\n|\n[ \t]{0,20}(?:```|~~~)[^\n]{0,20}"
 )
+_LIST_ITEM = re.compile(r"[ \t]{0,20}(?:[-*•]|\d{1,3}[.)])[ \t]")
 _LEAD_CHARS = 300
 _QUOTED = re.compile(r"[\"“][^\"”\n]{0,400}[\"”]")
 # A sentence that runs into the ballot and makes it someone else's, or not the judge's last word.
@@ -141,7 +142,9 @@ def _why_none(answer: str, form: Form) -> str:
 def _check_surroundings(answer: str, start: int, spans: Sequence[Span], repairs: list[str]) -> None:
     """Refuse a ballot that is a thought, is taken back, or is not the end of the answer."""
     last = spans[-1]
-    before, after = answer[start : last.start].rstrip(), answer[last.end :]
+    before, after = answer[start : last.start], answer[last.end :]
+    apart = before[len(before.rstrip()) :].count("\n") > 1
+    before = before.rstrip()
     if before.endswith("[") and after.lstrip().startswith("]"):
         before, after = before[:-1].rstrip(), after.lstrip()[1:]
         note(repairs, "a list around the answer")
@@ -152,7 +155,7 @@ def _check_surroundings(answer: str, start: int, spans: Sequence[Span], repairs:
         raise Unreadable("the answer goes on after the ballot, which may take it back")
     if _inside_thinking(before):
         raise Unreadable("the ballot stands inside thinking that never ends")
-    if _taken_back(before):
+    if _taken_back(before, apart=apart):
         raise Unreadable("the words before the ballot take it back")
     if start:
         note(repairs, "thinking before the answer")
@@ -202,8 +205,15 @@ def _inside_thinking(before: str) -> bool:
     return any(depths.values()) or bool(channels and channels[-1]["name"].lower() != "final")
 
 
-def _taken_back(before: str) -> bool:
-    """Whether the judge's own words before a ballot refuse to give one, or disown it."""
+def _taken_back(before: str, *, apart: bool) -> bool:
+    """Whether the judge's own words before a ballot refuse to give one, or disown it.
+
+    A sentence disowns what it runs into; an item of a list ends with its line, where a blank line
+    stands between it and the ballot (``apart``).
+    """
     words = _QUOTED.sub("", before)
     lead = _SENTENCE_END.split(words[-_LEAD_CHARS:])[-1]
-    return bool(_REFUSAL.search(words) or _NOT_MINE.search(lead))
+    disowned = _NOT_MINE.search(lead) is not None
+    if apart and _LIST_ITEM.match(before.rpartition("\n")[2]):
+        disowned = False
+    return disowned or _REFUSAL.search(words) is not None
