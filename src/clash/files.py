@@ -7,6 +7,7 @@ file: another process may swap a name between a look and an open.
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import stat
@@ -33,6 +34,8 @@ _FLAGS = (
     | getattr(os, "O_BINARY", 0)  # Windows would write \r\n
 )
 _AT_ONCE = os.open in os.supports_dir_fd and hasattr(os, "O_DIRECTORY")
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_FORBIDDEN = (errno.EROFS, errno.EACCES, errno.EPERM)
 _KINDS = {
     stat.S_IFLNK: "a symbolic link",
     stat.S_IFIFO: "a named pipe",
@@ -54,7 +57,7 @@ def is_file(path: Path) -> bool:
     except (FileNotFoundError, NotADirectoryError):
         return False
     except OSError as error:
-        raise _failed(path, "read", error) from None
+        raise failed(path, "read", error) from None
     return True
 
 
@@ -149,7 +152,19 @@ def replace(path: Path, data: bytes) -> None:
             if folder is not None:
                 os.fsync(folder)  # the new name
     except OSError as error:
-        raise _failed(path, "written", error) from None
+        raise failed(path, "written", error) from None
+
+
+def with_mend(message: str, error: OSError) -> str:
+    """A message with what to do about the error, where that is known."""
+    if error.errno in _FULL:
+        return (
+            f"{message}\n  mend: make room on the disk, then repeat the command; a run that had begun"
+            " goes on with `clash resume`, and pays for nothing twice"
+        )
+    if error.errno in _FORBIDDEN:
+        return f"{message}\n  mend: name a folder that you may write to"
+    return message
 
 
 def sweep(folder: Path) -> None:
@@ -201,7 +216,7 @@ def _open(path: Path, flags: int, verb: str) -> int:
             raise RunFolderError(f"{path}: cannot be {verb} (its folder is gone)") from None
         raise
     except OSError as error:
-        raise _failed(path, verb, error) from None
+        raise failed(path, verb, error) from None
     try:
         _check_kind(path, os.fstat(fd))  # after: the name may have been swapped
     except RunFolderError:
@@ -236,5 +251,7 @@ def _is_sparse(fd: int) -> bool:
         os.lseek(fd, 0, os.SEEK_SET)
 
 
-def _failed(path: Path, verb: str, error: OSError) -> RunFolderError:
-    return RunFolderError(f"{path}: cannot be {verb} ({error.strerror or error})")
+def failed(path: Path, verb: str, error: OSError) -> RunFolderError:
+    """The error of ours for one of the operating system; ``verb`` is "read" or "written"."""
+    message = f"{path}: cannot be {verb} ({error.strerror or error})"
+    return RunFolderError(with_mend(message, error))

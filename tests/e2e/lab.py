@@ -122,15 +122,24 @@ class Lab:
         assert done.code == code, (done.code, done.out, done.err)
         return self.folder()
 
-    def start(self, *words: object, **environ: str) -> subprocess.Popen[str]:
-        """``clash WORDS``, begun."""
+    def start(
+        self,
+        *words: object,
+        program: tuple[object, ...] = ("-m", "clash"),
+        on: int | None = None,
+        preexec_fn: Callable[[], None] | None = None,
+        **environ: str,
+    ) -> subprocess.Popen[str]:
+        """``clash WORDS``, begun; ``on`` is the descriptor of a terminal of its own."""
         return subprocess.Popen(
-            [sys.executable, "-m", "clash", *map(str, words)],
+            [sys.executable, *map(str, (*program, *words))],
             cwd=self.path,
             env={**_BARE, "HOME": str(self.path), **self.environ, **environ},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stdin=subprocess.DEVNULL if on is None else on,
+            stdout=subprocess.PIPE if on is None else on,
+            stderr=subprocess.PIPE if on is None else on,
+            start_new_session=on is not None,
+            preexec_fn=preexec_fn,
             text=True,
             encoding="utf-8",
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 import signal
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 WORDS = ("prompts.yaml", "--models", "compatible/ada,compatible/bob", "--panel", "panel.yaml")
 CALLS = 2 * 5 + 5 + (3 + 2) * 5
 """Responses, criteria, and judgments of three judges and two observers on five items."""
+
+
+needs_terminal = pytest.mark.skipif(os.name == "nt", reason="signals and terminals of POSIX")
 
 
 def lay(lab: Lab) -> None:
@@ -215,6 +219,93 @@ def test_ctrl_c_twice_stops_at_once_and_the_run_can_be_resumed(lab, undisturbed)
     assert lab.folder().lines("calls") == []
     lab.server.latency_s = 0.0
     assert verdicts(lab.resumed()) == verdicts(undisturbed)
+
+
+# -- a termination, a closed terminal ---------------------------------------------------------------
+
+
+def _terminal(slave: int) -> None:
+    import fcntl
+    import termios
+
+    fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
+
+
+@needs_terminal
+def test_a_terminal_that_is_closed_ends_a_run_as_ctrl_c_does(lab, undisturbed):
+    lay(lab)
+    server = lab.server
+    server.latency_s = 0.1
+    master, slave = os.openpty()
+    words = ("eval", *WORDS, "--run-id", "run", "--concurrency", 4, "--yes", "-q")
+    process = lab.start(*words, on=slave, preexec_fn=lambda: _terminal(slave))
+    os.close(slave)
+    lab.wait_for(lambda: len(server.calls) >= CALLS // 2, process)
+    os.close(master)
+    assert process.wait(timeout=60) == 130
+    run = lab.folder()
+    assert len(run.answered()) == server.count(paid=True) < CALLS
+    assert run.manifest["status"] == "partial"
+    server.latency_s = 0.0
+    assert verdicts(lab.resumed()) == verdicts(undisturbed)
+    assert server.paid_twice() == []
+
+
+@needs_terminal
+def test_nohup_outlives_its_terminal(lab, undisturbed):
+    lay(lab)
+    lab.server.latency_s = 0.1
+
+    def ignore() -> None:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+    process = lab.start("eval", *WORDS, "--run-id", "run", preexec_fn=ignore)
+    lab.wait_for(lambda: len(lab.server.calls) >= CALLS // 2, process)
+    process.send_signal(signal.SIGHUP)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    assert verdicts(lab.folder()) == verdicts(undisturbed)
+
+
+_STUCK = """
+import sys, time
+from clash.cli import signals
+from clash.cli.app import run
+from clash.collect import judge
+
+def never(*_, **__):
+    print("stuck", flush=True)
+    while True:
+        pass
+
+judge.parse = never
+signals.GRACE_S = float(sys.argv[1])
+sys.exit(run(sys.argv[2:]))
+"""
+
+
+@needs_terminal
+@pytest.mark.parametrize(("grace", "signals"), [(0.2, 1), (600.0, 2)], ids=["once", "twice"])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_process_that_hears_no_signal_is_ended_all_the_same(lab, grace, signals, number):
+    """As where one answer takes long to parse: the event loop hears nothing then."""
+    lay(lab)
+    words = ("eval", *WORDS, "--run-id", "run", "--yes", "-q")
+    process = lab.start(*words, program=("-c", _STUCK, grace))
+    assert process.stdout is not None
+    assert process.stdout.readline() == "stuck\n"
+    for _ in range(signals):
+        process.send_signal(number)
+        time.sleep(0.7)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "`clash resume` goes on" in err
+    before = lab.folder().answered()
+    run = lab.resumed()
+    assert run.manifest["status"] == "complete"
+    # What was in flight is asked again, as after any kill; what was answered is not.
+    assert before == run.answered()[: len(before)]
+    assert len(set(run.answered())) == len(run.answered())
 
 
 def test_a_lock_on_a_removed_file_is_no_lock(offline, tmp_path):

@@ -58,7 +58,7 @@ def write(
     path = to or folder.path / _NAMES[form]
     data, rows = _exported(folder, form, path, observers=observers)
     if str(to) == "-":
-        sys.stdout.write(data.decode())
+        _print(data)
     elif to is None:
         files.replace(path, data)
     else:
@@ -76,6 +76,16 @@ def _exported(folder: RunFolder, form: Format, path: Path, *, observers: bool) -
             return _csv(RunData.load(folder))
         case "parquet":
             return _parquet(RunData.load(folder), observers=observers)
+
+
+def _print(data: bytes) -> None:
+    """Put a file on stdout as it is, whatever the encoding of stdout is."""
+    if (sys.stdout.encoding or "utf-8").lower().replace("-", "") == "utf8":
+        sys.stdout.write(data.decode())
+        return
+    sys.stdout.flush()
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
 
 
 def _write(path: Path, data: bytes) -> None:

@@ -8,6 +8,7 @@ import typer
 from typer.exceptions import TyperException
 
 import clash
+from clash import files
 from clash.cli import (
     aggregate,
     calibrate,
@@ -117,6 +118,9 @@ def _run(arguments: Sequence[str]) -> int:
         return error.exit_code
     except TyperException as error:
         return _misused(error, arguments)
+    except OSError as error:
+        _complain(_unwritable(error), ConfigError.exit_code, as_json="--json" in arguments)
+        return ConfigError.exit_code
     except (typer.Abort, KeyboardInterrupt):
         return 130
     except (RecursionError, MemoryError, UnicodeError) as error:
@@ -132,6 +136,13 @@ def _beyond(error: Exception) -> str:
     if isinstance(error, RecursionError):
         return "the input is nested too deeply\n  mend: flatten it"
     return f"the input holds text that is not Unicode: {error}\n  mend: save it as UTF-8"
+
+
+def _unwritable(error: OSError) -> str:
+    """What to say where a disk is full, a folder read-only, or a file of the wrong kind."""
+    names = " -> ".join(str(name) for name in (error.filename, error.filename2) if name is not None)
+    message = f"{names or 'a file'}: cannot be read or written ({error.strerror or error})"
+    return files.with_mend(message, error)
 
 
 def _misused(error: TyperException, arguments: Sequence[str]) -> int:

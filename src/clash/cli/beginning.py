@@ -246,12 +246,9 @@ def begin(
         notes=[*prepared.resolved.notes, *prompts.warnings, *origin.notes, *doubts],
     )
     manifest = keys.sign(without_secrets(manifest, made.redact), made.refs(), environ)
-    writer = RunWriter.create(out, name, manifest)
-    writer.redact = made.redact
     criteria = _reused_criteria(made, origin)
-    for record in (*made.items, *made.responses, *origin.labels, *origin.pool, *criteria):
-        writer.append(record)
-    return writer
+    records = (*made.items, *made.responses, *origin.labels, *origin.pool, *criteria)
+    return RunWriter.create(out, name, manifest, records, redact=made.redact)
 
 
 def _reused_criteria(made: Plan, origin: Origin) -> Iterator[Criteria]:

@@ -107,7 +107,8 @@ def say(text: str, style: str = "dim") -> None:
 
 
 def print_json(value: dict[str, Any]) -> None:
-    """The one object of ``--json``."""
+    """The one object of ``--json``; escaped where the encoding of stdout lacks a letter."""
     whole = {"clash": clash.__version__, **value}
-    text = json.dumps(whole, ensure_ascii=False, allow_nan=False)
+    unicode = (sys.stdout.encoding or "utf-8").lower().replace("-", "") == "utf8"
+    text = json.dumps(whole, ensure_ascii=not unicode, allow_nan=False)
     sys.stdout.write(f"{for_json(text)}\n")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ from clash.cli.beginning import begin
 from clash.cli.common import say
 from clash.cli.ending import INTERRUPTED
 from clash.cli.progress import watcher
+from clash.cli.signals import listen
 from clash.collect.forecast import price
 from clash.collect.run import Collected, collect
 from clash.collect.schedule import Stop
@@ -151,8 +151,8 @@ def carry_on(
 
 
 def _ours(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The one error of ours in a group, for its message; the group itself where it is a bug."""
-    expected, bugs = group.split(ClashError)
+    """The one error in a group that has a message; the group itself where it is a bug."""
+    expected, bugs = group.split((ClashError, OSError))
     if bugs is not None or expected is None:
         return group
     first: BaseException = expected
@@ -169,25 +169,14 @@ async def _collect(
     new: New | None,
 ) -> Collected:
     stop = Stop()
+
+    def interrupt() -> None:
+        stop.now(INTERRUPTED, leaves=True)
+        say("finishing the calls in flight; Ctrl-C again stops at once", style="yellow")
+
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_listen, stop, tasks.cancel_scope)
+        tasks.start_soon(listen, interrupt, tasks.cancel_scope)
         collected = await collect(made, writer, environ, progress, stop, new=new)
         tasks.cancel_scope.cancel()
         return collected
     return Collected({}, INTERRUPTED)  # the scope swallowed the second Ctrl-C
-
-
-async def _listen(stop: Stop, scope: anyio.CancelScope) -> None:
-    """The first Ctrl-C lets calls in flight finish, the second does not wait for them."""
-    try:
-        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-            heard = False
-            async for _ in signals:
-                if heard:
-                    scope.cancel()
-                    return
-                heard = True
-                stop.now(INTERRUPTED, leaves=True)
-                say("finishing the calls in flight; Ctrl-C again stops at once", style="yellow")
-    except NotImplementedError:  # pragma: no cover - Windows raises KeyboardInterrupt by itself
-        return

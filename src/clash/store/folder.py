@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import secrets
+import shutil
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -30,7 +31,7 @@ from clash.records import (
     Response,
     Verdict,
 )
-from clash.redaction import NOTHING
+from clash.redaction import NOTHING, Redactor
 from clash.store import chain, journal, layout
 from clash.store.chain import ChainedJournal
 from clash.store.journal import Journal
@@ -90,7 +91,9 @@ class RunFolder:
             raise RunFolderError(f"{self.path}: is not a run folder (no manifest.json)") from None
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
-            raise RunFolderError(f"{file}: is not a manifest ({first['msg']})") from None
+            raise RunFolderError(
+                f"{file}: is not a manifest ({first['msg']})\n  mend: restore it from a copy"
+            ) from None
         if manifest.v > SCHEMA_VERSION:
             raise RunFolderError(
                 f"{file}: is of schema {manifest.v}, this clash reads up to {SCHEMA_VERSION}"
@@ -185,25 +188,47 @@ class RunWriter(RunFolder):
             raise
 
     @classmethod
-    def create(cls, out: Path, run_id: str, manifest: Manifest) -> RunWriter:
-        """A new run folder.
+    def create(
+        cls,
+        out: Path,
+        run_id: str,
+        manifest: Manifest,
+        records: Iterable[Record] = (),
+        *,
+        redact: Redactor = NOTHING,
+    ) -> RunWriter:
+        """A new run folder, with everything in it that is known before the first call.
+
+        It is made under another name and renamed once it is on the disk: a run that was killed
+        before that is not there, and one that is there is whole.
 
         Raises:
             RunFolderError: the id is none, or taken, or the folder cannot be made.
         """
         path = out / check_run_id(run_id)
+        _check_free(path)
+        staged = out / f".{run_id}.{secrets.token_hex(8)}.part"
         try:
-            path.mkdir(parents=True)
-        except FileExistsError:
-            raise RunFolderError(
-                f"{path}: is there already\n  mend: `clash resume {path}`, or another --run-id"
-            ) from None
+            staged.mkdir(parents=True)
         except OSError as error:
-            raise RunFolderError(f"{path}: cannot be made ({error.strerror})") from None
+            message = f"{path}: cannot be made ({error.strerror})"
+            raise RunFolderError(files.with_mend(message, error)) from None
+        try:
+            with cls(staged) as writer:
+                writer.redact = redact
+                writer.save(manifest)
+                for name in layout.COLLECTED:
+                    writer.journal(name)
+                for record in records:
+                    writer.append(record)
+            staged.rename(path)
+        except OSError as error:
+            _check_free(path)  # another process may have made it meanwhile
+            raise files.failed(path, "made", error) from None
+        finally:
+            shutil.rmtree(staged, ignore_errors=True)
         writer = cls(path)
-        writer.save(manifest)
-        for name in layout.COLLECTED:
-            writer.journal(name)
+        writer.redact = redact
         return writer
 
     def __enter__(self) -> Self:
@@ -306,6 +331,38 @@ def runs(out: Path) -> list[RunFolder]:
     return sorted(found, key=lambda run: run.path.name)
 
 
+def _check_free(path: Path) -> None:
+    """Refuse the name of a new run that is taken; an empty folder is not in the way."""
+    if files.is_file(path / layout.MANIFEST):
+        raise RunFolderError(
+            f"{path}: is there already\n  mend: `clash resume {path}`, or another --run-id"
+        )
+    _check_manifest(path)
+    if path.exists() and not (path.is_dir() and next(path.iterdir(), None) is None):
+        raise RunFolderError(f"{path}: is there already, and is no run\n  mend: another --run-id")
+
+
+def _check_manifest(path: Path) -> None:
+    """Say of a run without its manifest what can be done.
+
+    Raises:
+        RunFolderError: the folder is one.
+    """
+    known = [name for name in layout.COLLECTED if files.is_file(path / name)]
+    if not known or files.is_file(path / layout.MANIFEST):
+        return
+    missing = f"{path / layout.MANIFEST}: is missing, and nothing else says how the run is set up"
+    calls = sum(1 for _ in files.lines(path / layout.CALLS))
+    if calls:
+        raise RunFolderError(
+            f"{missing}\n  mend: restore it from a copy; {layout.CALLS} holds {calls} calls"
+            " that were made, so do not remove the folder"
+        )
+    raise RunFolderError(
+        f"{missing}\n  mend: no call was made; remove {path} and start the run again"
+    )
+
+
 def _find(path: Path, out: Path) -> Path:
     if files.is_file(path / layout.MANIFEST):
         return path
@@ -315,6 +372,8 @@ def _find(path: Path, out: Path) -> Path:
         return max(known, key=lambda run: run.manifest().started).path
     if files.is_file(out / path / layout.MANIFEST):
         return out / path
+    for folder in (path, out / path):
+        _check_manifest(folder)
     near = sorted(run.path.name for run in runs(out) if str(path) in run.path.name)
     mend = f"did you mean {near[-1]}?" if near else "`clash runs` lists the runs"
     raise RunFolderError(f"{path}: is not a run folder (no manifest.json)\n  mend: {mend}")

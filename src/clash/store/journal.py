@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import msgspec
@@ -52,18 +53,31 @@ class Journal:
         self._write(encode(record))
 
     def _write(self, data: bytes) -> None:
+        rest = data
         try:
-            while data:
-                data = data[os.write(self._fd, data) :]
+            while rest:
+                rest = rest[os.write(self._fd, rest) :]
         except OSError as error:
-            raise RunFolderError(f"{self.path}: cannot be written ({error.strerror})") from None
+            self._take_back(len(data) - len(rest))
+            raise files.failed(self.path, "written", error) from None
         self._dirty = True
+
+    def _take_back(self, written: int) -> None:
+        """Cut off the beginning of a line that found no room: the next one would be joined to it."""
+        end = os.lseek(self._fd, 0, os.SEEK_CUR)
+        # Labels may have a second writer, whose line is not ours to cut.
+        if written and end == os.fstat(self._fd).st_size:
+            with suppress(OSError):
+                os.truncate(self._fd, end - written)
 
     def sync(self) -> None:
         """Bring what was written to the disk itself."""
         if self._dirty:
             self._dirty = False
-            os.fsync(self._fd)
+            try:
+                os.fsync(self._fd)
+            except OSError as error:
+                raise files.failed(self.path, "written", error) from None
 
     def close(self) -> None:
         """Sync and close; safe to call twice."""
