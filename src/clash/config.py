@@ -178,17 +178,27 @@ class Candidate(ModelRef):
 
 
 class Judge(ModelRef):
-    """A model that reads a blinded item and ranks the responses."""
+    """A model that reads a blinded item and ranks the responses.
+
+    Attributes:
+        fallbacks: models that judge in its place, in this order, once its own has stopped for good.
+    """
 
     id: str = ""
     role: Role = "voting"
     weight: float = Field(default=1, ge=0)
     family: str = ""
+    fallbacks: list[Ref] = []
 
     @model_validator(mode="before")
     @classmethod
     def _named(cls, value: object) -> object:
         return _with_defaults(value, lambda ref: {"id": ref.model, "family": ref.vendor})
+
+    @property
+    def seat(self) -> str:
+        """The judge whose place this one has on the panel."""
+        return self.id
 
     @model_validator(mode="after")
     def _votes(self) -> Self:

@@ -275,6 +275,7 @@ class Judgment(Record):
     Attributes:
         call_id: the call that it follows from; of a model that is not asked any more, the call
             that was refused for good, which several judgments may share.
+        stands_in_for: the judge whose model had stopped, where ``judge`` is one of its fallbacks.
     """
 
     item_id: str
@@ -290,6 +291,12 @@ class Judgment(Record):
     flags: list[str] = []
     call_id: str | None = None
     error: str | None = None
+    stands_in_for: str | None = None
+
+    @property
+    def seat(self) -> str:
+        """The judge of the panel in whose place this was said."""
+        return self.stands_in_for or self.judge
 
 
 class Verdict(Record):

@@ -20,7 +20,7 @@ def count_records(data: RunData) -> dict[str, int]:
         "items": len(items),
         "responses": sum(r.text is not None for part in parts for r in part.responses),
         "judgments": len(judgments),
-        "voting_expected": len(items) * len(data.rules.voting) * data.rules.presentations
+        "voting_expected": len(items) * len(data.rules.seats) * data.rules.presentations
         - sum(part.excluded for part in parts),
         "voting_usable": sum(j.ranking is not None for j in voting),
         "verdicts": sum(v.ranking is not None for part in parts for v in part.verdicts),

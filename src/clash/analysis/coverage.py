@@ -70,7 +70,7 @@ def coverage(data: RunData) -> Coverage:
     """Count everything."""
     voting = [j for j in data.judgments if j.role == "voting"]
     failed = Counter(cause(j) for j in voting if j.ranking is None)
-    expected = len(data.items) * len(data.rules.voting) * data.rules.presentations - data.excluded
+    expected = len(data.items) * len(data.rules.seats) * data.rules.presentations - data.excluded
     missing = Counter(r.candidate for r in data.responses if r.text is None)
     return Coverage(
         items=len(data.items),

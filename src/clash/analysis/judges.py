@@ -32,6 +32,7 @@ class JudgeReport:
             judgment of it. It has a say in the verdict itself, so this is no accuracy.
         first_shown: how often its sole first place is the response shown first (label A0).
         first_expected: what that would be if order had no influence.
+        stands_in_for: the judge of the panel whose model had stopped; null for judges of the panel.
     """
 
     judge: str
@@ -45,6 +46,7 @@ class JudgeReport:
     first_shown: Interval | None
     first_expected: float | None
     flips: Interval | None
+    stands_in_for: str | None = None
 
 
 @dataclass(frozen=True)
@@ -116,6 +118,7 @@ def _report(data: RunData, judge: str) -> JudgeReport:
         first_shown=_rate(data, {_key(j): float((j.ranking or [[]])[0] == ["A0"]) for j in sole}),
         first_expected=sum(1 / size for size in sizes) / len(sizes) if sizes else None,
         flips=_flips(data, usable),
+        stands_in_for=panelist.stands_in_for,
     )
 
 

@@ -84,8 +84,10 @@ def _sums(data: RunData, findings: Findings) -> Iterator[str | Gap]:
     yield from _cost(data, findings)
     if manifest.status == "failed" and counts["verdicts"]:
         yield "manifest.json says that the run failed, and there are verdicts"
+    stand_ins = any(p.stands_in_for is not None for p in data.rules.panelists)
+    refused = set(manifest.stopped) - set(manifest.replaced if stand_ins else ())
     if manifest.status == "complete" and (
-        not counts["verdicts"] or manifest.stopped or too_many_failed(data, counts)
+        not counts["verdicts"] or refused or too_many_failed(data, counts)
     ):
         yield "manifest.json says that the run is complete, and the records say that it is not"
     if manifest.registration is not None:

@@ -169,7 +169,7 @@ class RunData:
         """Voting judgments that were not to be made: the judge is a candidate, and one is left."""
         if not self.rules.excluded:
             return 0
-        voting = len(self.rules.voting)
+        voting = len(self.rules.seats)
         apart = (
             voting - len(self.rules.eligible(texts))
             for texts in self.texts.values()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
@@ -32,6 +32,12 @@ class Panelist:
     weight: float
     family: str
     model: str
+    stands_in_for: str | None = None
+
+    @property
+    def seat(self) -> str:
+        """The judge whose place this one has on the panel."""
+        return self.stands_in_for or self.id
 
 
 @dataclass(frozen=True)
@@ -118,10 +124,7 @@ class Rules:
         """The rules of a run."""
         manifest = folder.manifest()
         panel, config = manifest.panel, manifest.config
-        judges = tuple(
-            Panelist(j["id"], j["role"], j["weight"], j["family"], j["model"])
-            for j in panel["judges"]
-        )
+        judges = _who_sat(folder, panel["judges"])
         both = config["blinding"]["both_orders"]
         aggregate = config["aggregate"]
         return cls(
@@ -137,14 +140,19 @@ class Rules:
 
     @property
     def voting(self) -> tuple[Panelist, ...]:
-        """The judges that decide."""
+        """The judges that decide, those included who stood in for one of the panel."""
         return tuple(p for p in self.panelists if p.role == "voting")
+
+    @property
+    def seats(self) -> tuple[Panelist, ...]:
+        """The judges of the panel that decide: one for each vote."""
+        return tuple(p for p in self.voting if p.stands_in_for is None)
 
     def eligible(self, candidates: Collection[str]) -> tuple[Panelist, ...]:
         """The judges that decide on these candidates: not one who is left with a single one."""
         return tuple(
             p
-            for p in self.voting
+            for p in self.seats
             if p.id not in self.excluded or len(set(candidates) - self.excluded[p.id]) > 1
         )
 
@@ -154,11 +162,22 @@ class Rules:
         The quorum is of the judges that may judge the item: one that is excluded from it has not
         failed.
         """
-        all_of_them = sum(p.weight for p in self.voting)
+        all_of_them = sum(p.weight for p in self.seats)
         here = sum(p.weight for p in eligible)
         if self.quorum is not None:
             return weight >= self.quorum * here / all_of_them - 1e-9
         return weight > here / 2 + 1e-9
+
+
+def _who_sat(folder: RunFolder, judges: Sequence[Mapping[str, Any]]) -> tuple[Panelist, ...]:
+    """The judges of a manifest, without the fallbacks that nobody asked."""
+    stand_ins = {j["id"] for j in judges if j.get("stands_in_for")}
+    asked = {j.judge for j in folder.judgments()} if stand_ins else set()
+    return tuple(
+        Panelist(j["id"], j["role"], j["weight"], j["family"], j["model"], j.get("stands_in_for"))
+        for j in judges
+        if j["id"] not in stand_ins or j["id"] in asked
+    )
 
 
 @dataclass
@@ -182,7 +201,7 @@ class Blinds:
 
     def labels(self, judgment: Judgment) -> Mapping[str, str]:
         """The labels that a judgment speaks of; none where it failed before it saw any."""
-        own = self.own.get((judgment.item_id, judgment.presentation, judgment.judge))
+        own = self.own.get((judgment.item_id, judgment.presentation, judgment.seat))
         if own is None and judgment.ranking is None:
             return self.shared.get((judgment.item_id, judgment.presentation), {})
         return own if own is not None else self.shared[judgment.item_id, judgment.presentation]
@@ -286,9 +305,10 @@ def verdict(item_id: str, said: Ballots | None, rules: Rules, why: str | None = 
     if said is None:
         return _abstained(item_id, rules, why or "no judge judged it")
     eligible = rules.eligible(said.candidates)
-    present = [p for p in eligible if p.id in said.ranks]
+    present = _present(said, eligible, rules)
+    seats = {p.seat for p in present}
     if not rules.enough(sum(p.weight * said.share[p.id] for p in present), eligible):
-        names = ", ".join(p.id for p in eligible if p.id not in said.ranks)
+        names = ", ".join(p.id for p in eligible if p.id not in seats)
         return _abstained(item_id, rules, f"below the quorum: nothing usable of {names or 'some'}")
     unjudged = _unjudged(said, present) if rules.excluded else []
     if unjudged:
@@ -302,7 +322,8 @@ def verdict(item_id: str, said: Ballots | None, rules: Rules, why: str | None = 
     winner = groups[0][0] if len(groups[0]) == 1 else None
     # A judge is neither for nor against a winner whom it does not judge.
     tops = [said.top(p.id) for p in present if winner is None or said.ranked(p.id, winner)]
-    whole = len(present) == len(eligible) and all(said.share[p.id] == 1 for p in present)
+    shares = sum(said.share[p.id] for p in present)
+    whole = len(seats) == len(eligible) and shares > len(eligible) - 1e-9
     return Verdict(
         item_id=item_id,
         method=rules.method,
@@ -315,6 +336,23 @@ def verdict(item_id: str, said: Ballots | None, rules: Rules, why: str | None = 
     )
 
 
+def _present(said: Ballots, eligible: Sequence[Panelist], rules: Rules) -> list[Panelist]:
+    """The judges that ranked an item, and those that stood in for one."""
+    seats = {p.id for p in eligible}
+    return [p for p in rules.voting if p.seat in seats and p.id in said.ranks]
+
+
+def _parts(said: Ballots, present: Sequence[Panelist]) -> dict[str, float]:
+    """The part of its seat's weight that each has.
+
+    All of it, but for a judge that ranked one presentation and its stand-in that ranked the other.
+    """
+    ranked: Counter[str] = Counter()
+    for p in present:
+        ranked[p.seat] += len(said.ranks[p.id])
+    return {p.id: len(said.ranks[p.id]) / ranked[p.seat] for p in present}
+
+
 def _unjudged(said: Ballots, present: Sequence[Panelist]) -> list[str]:
     """Candidates that none of these judges ranked: all of them are the same model."""
     return [name for name in said.candidates if not any(said.ranked(p.id, name) for p in present)]
@@ -323,7 +361,11 @@ def _unjudged(said: Ballots, present: Sequence[Panelist]) -> list[str]:
 def _rows(said: Ballots, present: Sequence[Panelist]) -> tuple[Floats, Floats]:
     """A row for each ranking; a judge's rankings share its weight."""
     rows = [said.ranks[p.id] for p in present]
-    weights = [np.full(len(said.ranks[p.id]), p.weight / len(said.ranks[p.id])) for p in present]
+    parts = _parts(said, present)
+    weights = [
+        np.full(len(said.ranks[p.id]), p.weight * parts[p.id] / len(said.ranks[p.id]))
+        for p in present
+    ]
     return np.concatenate(rows), np.concatenate(weights)
 
 

@@ -146,7 +146,9 @@ def assemble(
 
 def _redactor(config: Config, resolved: Resolved, environ: Mapping[str, str]) -> Redactor:
     """Knows the secrets of the environment and of every model that a run may call."""
-    refs = [*resolved.panel.judges, *config.candidates, *observing(config)]
+    judges = [*resolved.panel.judges, *observing(config)]
+    fallbacks = (ref for judge in judges for ref in judge.fallbacks)
+    refs = [*judges, *fallbacks, *config.candidates]
     criteria = [] if resolved.criteria_ref is None else [resolved.criteria_ref]
     known = redactor([*refs, *criteria], environ)
     learn(known)
@@ -201,7 +203,9 @@ def begin(
     config = _without_places(made.config).model_copy(update={"panel": made.panel})
     # Hashed as they are written, which is without secrets.
     settings = made.redact.data(config.model_dump(mode="json"))
-    judges = made.redact.data([judge.model_dump(mode="json") for judge in made.judges])
+    judges = made.redact.data(
+        [judge.model_dump(mode="json", exclude={"fallbacks"}) for judge in made.sitters]
+    )
     panel = {
         "name": made.panel.name,
         "quorum": made.quorum,

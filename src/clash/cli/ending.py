@@ -67,6 +67,7 @@ def conclude(writer: RunWriter, manifest: Manifest, collected: Collected) -> Fin
             "counts": {**manifest.counts, **covered},
             "stopped": collected.stopped,
             "notes": list(dict.fromkeys((*manifest.notes, *swaps))),
+            "replaced": sorted(collected.replaced & collected.stopped.keys()),
         }
     )
     found = findings_of(replace(data, manifest=manifest))
@@ -101,7 +102,7 @@ def write_report(writer: RunWriter, found: Findings, data: RunData) -> None:
 def _exit_code(data: RunData, counts: Mapping[str, int], collected: Collected) -> int:
     if collected.interrupted == INTERRUPTED:
         return INTERRUPTED_CODE
-    if collected.stopped:
+    if collected.refused:
         return 4
     if collected.interrupted is not None or collected.over_usd or too_many_failed(data, counts):
         return 3
@@ -111,7 +112,7 @@ def _exit_code(data: RunData, counts: Mapping[str, int], collected: Collected) -
 def _status(data: RunData, counts: Mapping[str, int], collected: Collected) -> str:
     if counts["verdicts"] == 0:
         return "failed" if collected.interrupted is None else "partial"
-    if collected.interrupted or collected.stopped or too_many_failed(data, counts):
+    if collected.interrupted or collected.refused or too_many_failed(data, counts):
         return "partial"
     return "complete"
 
@@ -126,7 +127,7 @@ def tell(finished: Finished, *, as_json: bool, whole: bool, quiet: bool) -> None
         stdout().print(f"\nrun: {path}", style="bold", soft_wrap=True)
         if not quiet and not whole:
             say(f"everything: {path / layout.REPORT_HTML}, or `clash report {path}`")
-    for line in (*finished.swaps, *_about_money(finished), *_afterword(finished)):
+    for line in (*finished.swaps, *_warnings(finished), *_afterword(finished)):
         say(line, style="yellow")
     for line in _about_secrets(finished):
         say(line, style="bold red")
@@ -168,9 +169,14 @@ def _about_secrets(finished: Finished) -> list[str]:
     ]
 
 
-def _about_money(finished: Finished) -> list[str]:
-    """A cap that was passed, a forecast that failed, usage that is not believed."""
-    lines = []
+def _warnings(finished: Finished) -> list[str]:
+    """Stand-ins, a cap that was passed, a forecast that failed, usage that is not believed."""
+    lines = [
+        f"{judge.judge} judged {judge.judged} items in place of {judge.stands_in_for}, whose model had"
+        " stopped or was down"
+        for judge in finished.findings.judges
+        if judge.stands_in_for is not None
+    ]
     if finished.over_usd:
         spending = finished.findings.spending
         lines.append(

@@ -177,14 +177,19 @@ class Caller:
     @property
     def stopped(self) -> dict[str, str]:
         """Models that refused for good, and why; with address and key where one has several."""
-        accounts: dict[str, set[str]] = {}
-        for line in self._lines.values():
-            accounts.setdefault(line.model, set()).add(line.provider.account)
         return {
-            line.name if len(accounts[line.model]) > 1 else line.model: line.stopped
+            self._label(line): line.stopped
             for line in self._lines.values()
             if line.stopped is not None
         }
+
+    def label(self, ref: ModelRef) -> str:
+        """What :attr:`stopped` calls a model."""
+        return self._label(self._line(ref))
+
+    def _label(self, line: Line) -> str:
+        alike = [other for other in self._lines.values() if other.model == line.model]
+        return line.name if len({other.provider.account for other in alike}) > 1 else line.model
 
     def start(self, tasks: TaskGroup) -> None:
         """Put into ``tasks`` what goes on between calls; here nothing does."""

@@ -109,7 +109,12 @@ def _panels(config: Config) -> list[Panel]:
 
 
 def _members(panels: Iterable[Panel]) -> list[ModelRef]:
-    return [ref for panel in panels for ref in (*panel.judges, panel.criteria) if ref is not None]
+    refs: list[ModelRef] = []
+    for panel in panels:
+        for judge in panel.judges:
+            refs += [judge, *judge.fallbacks]
+        refs += [panel.criteria] if panel.criteria is not None else []
+    return refs
 
 
 def _wanted(config: Config, models: str | None) -> list[ModelRef]:

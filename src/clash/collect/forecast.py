@@ -38,6 +38,8 @@ class Line:
         batch: through the provider's batch API, and at its price.
         cut: calls whose cap has no room for a typical answer, so that a second one with twice the
             cap is counted on; ``needs`` is the cap that would suffice.
+        unpriced: models whose price is unknown: this one, or a fallback of it. The worst case is
+            that of the dearest of them.
     """
 
     purpose: Purpose
@@ -51,6 +53,7 @@ class Line:
     batch: bool = False
     cut: int = 0
     needs: int = 0
+    unpriced: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,7 @@ class Forecast:
     @property
     def unknown(self) -> list[str]:
         """Models whose price nobody knows."""
-        return sorted({line.model for line in self.lines if line.worst_usd is None})
+        return sorted({model for line in self.lines for model in line.unpriced})
 
     @property
     def expected_usd(self) -> float:
@@ -105,12 +108,14 @@ class _Tally:
 
     Attributes:
         batches: the run asks in batches where it can.
+        fallbacks: models that may be asked in its place.
     """
 
     purpose: Purpose
     who: str
     ref: ModelRef
     batches: bool
+    fallbacks: tuple[ModelRef, ...] = ()
     by_batch: bool = False
     calls: int = 0
     tokens_in: int = 0
@@ -147,7 +152,14 @@ class _Tally:
         self.expected = _plus(
             self.expected, prices.expected(self.ref, request, output, batch=batch)
         )
-        self.worst = _plus(self.worst, prices.worst_case(self.ref, request, batch=batch))
+        self.worst = _plus(self.worst, self._dearest(request, batch=batch))
+
+    def _dearest(self, request: Request, *, batch: bool) -> prices.Cost | None:
+        """The worst case of the model and of its fallbacks; null where one has no price."""
+        costs = [prices.worst_case(self.ref, request, batch=batch)]
+        costs += [prices.worst_case(ref, request) for ref in self.fallbacks]
+        known = [cost for cost in costs if cost is not None]
+        return max(known, key=lambda cost: cost.usd) if len(known) == len(costs) else None
 
     def line(self) -> Line:
         return Line(
@@ -162,6 +174,9 @@ class _Tally:
             batch=self.by_batch,
             cut=self.cut,
             needs=self.needs,
+            unpriced=tuple(
+                ref.model for ref in (self.ref, *self.fallbacks) if not prices.known(ref)
+            ),
         )
 
 
@@ -190,7 +205,10 @@ def _criteria_calls(plan: Plan) -> list[_Tally]:
 
 def _judgments(plan: Plan) -> list[_Tally]:
     batches = plan.config.limits.batch
-    tallies = {judge.id: _Tally("judge", judge.id, judge, batches) for judge in plan.judges}
+    tallies = {
+        judge.id: _Tally("judge", judge.id, judge, batches, tuple(judge.fallbacks))
+        for judge in plan.judges
+    }
     for page, readers in _pages(plan):
         for judge in readers:
             tallies[judge.id].judgment(page, judge)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from clash.collect import answer_length, ballots
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from clash.collect.ballots import Ballot
+    from clash.collect.bench import Bench
     from clash.collect.blind import Presentation
     from clash.collect.calling import Caller
     from clash.collect.plan import Plan
@@ -39,8 +40,19 @@ class Seat:
         return self.item.item_id, self.presentation.blinding.presentation, self.judge.id
 
 
-async def judge(seat: Seat, page: Ballot, plan: Plan, caller: Caller) -> Judgment:
-    """Ask, read, and ask once more where that can help."""
+async def judge(seat: Seat, page: Ballot, plan: Plan, caller: Caller, bench: Bench) -> Judgment:
+    """The judgment of a page by the judge, or by who stands in for it."""
+    sitter = bench.sitter(seat.judge)
+    while True:
+        judgment, stopped = await _heard(replace(seat, judge=sitter), page, plan, caller)
+        following = bench.after(seat.judge, sitter, judgment, stopped=stopped)
+        if following is None:
+            return judgment
+        sitter = following
+
+
+async def _heard(seat: Seat, page: Ballot, plan: Plan, caller: Caller) -> tuple[Judgment, bool]:
+    """Ask, read, and ask once more where that can help; and whether the model has stopped."""
     first = request = question(page, seat.judge)
     tried, suffix = set[Step](), ""
     while True:
@@ -48,13 +60,12 @@ async def judge(seat: Seat, page: Ballot, plan: Plan, caller: Caller) -> Judgmen
             call = await caller.ask(_ask(seat, request, suffix))
         except ModelStopped as stopped:
             parsed = Parsed(None, "failed", error=str(stopped))
-            return _judgment(seat, page, None, parsed).model_copy(
-                update={"call_id": stopped.call_id}
-            )
+            failed = _judgment(seat, page, None, parsed)
+            return failed.model_copy(update={"call_id": stopped.call_id}), True
         parsed = read(call, page)
         step = next_step(call, parsed, tried, reask=plan.panel.reask)
         if step in ("accept", "fail"):
-            return _judgment(seat, page, call, parsed)
+            return _judgment(seat, page, call, parsed), False
         tried.add(step)
         if step == "longer":
             request, suffix = ballots.longer(request), suffix + "+longer"
@@ -154,4 +165,5 @@ def _judgment(seat: Seat, page: Ballot, call: Call | None, parsed: Parsed) -> Ju
         flags=[*page.flags, *inconsistencies(parsed, page.task.criteria)],
         call_id=call.call_id if call is not None else None,
         error=parsed.error,
+        stands_in_for=None if seat.judge.seat == seat.judge.id else seat.judge.seat,
     )

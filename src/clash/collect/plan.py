@@ -30,6 +30,17 @@ SELF = "self:"
 """Prefix of the judge id under which a candidate judges."""
 
 
+class StandIn(Judge):
+    """A fallback, as the judge that it is once it is asked."""
+
+    stands_in_for: str
+
+    @property
+    def seat(self) -> str:
+        """The judge whose place this one has on the panel."""
+        return self.stands_in_for
+
+
 @dataclass(frozen=True)
 class Plan:
     """What a run does.
@@ -70,9 +81,25 @@ class Plan:
                 if (item.item_id, candidate.id) not in injected:
                     yield item, candidate
 
+    @cached_property
+    def stand_ins(self) -> dict[str, tuple[StandIn, ...]]:
+        """The fallbacks of each judge that has some, in their order."""
+        return {
+            judge.id: tuple(_stand_in(judge, ref) for ref in judge.fallbacks)
+            for judge in self.judges
+            if judge.fallbacks
+        }
+
+    @property
+    def sitters(self) -> Iterator[Judge]:
+        """Every judge that may be asked, fallbacks included."""
+        yield from self.judges
+        for stand_ins in self.stand_ins.values():
+            yield from stand_ins
+
     def refs(self) -> Iterator[ModelRef]:
         """Every model that this run may call."""
-        yield from self.judges
+        yield from self.sitters
         if any(True for _ in self.missing()):
             yield from self.candidates
         if self.criteria_ref is not None:
@@ -98,7 +125,7 @@ class Plan:
         models: dict[str, str | None] = {c.id: c.identity for c in self.candidates}
         for response in self.responses:
             models.setdefault(response.candidate, _identity(response.candidate))
-        voting = (judge for judge in self.judges if judge.role == "voting")
+        voting = (judge for judge in self.sitters if judge.role == "voting")
         found = {
             judge.id: frozenset(name for name, model in models.items() if model == judge.identity)
             for judge in voting
@@ -181,6 +208,17 @@ def _identity(candidate: str) -> str | None:
     return ModelRef(model=candidate).identity if provider in PROVIDERS and name else None
 
 
+def _stand_in(judge: Judge, ref: ModelRef) -> StandIn:
+    about = {name: getattr(ref, name) for name in ModelRef.model_fields}
+    return StandIn(
+        id=f"{judge.id}~{ref.model.removeprefix('replay/')}",
+        role=judge.role,
+        weight=judge.weight,
+        stands_in_for=judge.id,
+        **about,
+    )
+
+
 def _judges(config: Config, panel: Panel) -> Iterator[Judge]:
     observers = config.observers
     votes = observers.role == "voting"
@@ -256,7 +294,26 @@ def _check_options(ref: ModelRef) -> None:
         )
 
 
+def _check_stand_ins(made: Plan) -> None:
+    ids = [judge.id for judge in made.sitters]
+    twice = sorted({judge for judge in ids if ids.count(judge) > 1})
+    if twice:
+        raise ConfigError(
+            f"the fallback {twice[0]!r} is there twice", field="fallbacks", mend="name each once"
+        )
+    for stand_ins in made.stand_ins.values():
+        for judge in stand_ins:
+            if judge.id in made.excluded:
+                raise ConfigError(
+                    f"{judge.model} is a candidate, so exclude_self keeps it from standing in for"
+                    f" {judge.stands_in_for}",
+                    field="fallbacks",
+                    mend="name a model that is no candidate",
+                )
+
+
 def _check(made: Plan, prompts: Prompts) -> None:
+    _check_stand_ins(made)
     models = {candidate.id for candidate in made.candidates}
     injected: dict[str, set[str]] = {item.item_id: set() for item in made.items}
     for response in made.responses:

@@ -54,7 +54,7 @@ def _follows(
     secret: str | None,
 ) -> bool:
     key = (judgment.item_id, judgment.presentation)
-    page = pages.get((*key, judgment.judge)) or pages[(*key, None)]
+    page = pages.get((*key, judgment.seat)) or pages[(*key, None)]
     rubric = criteria.get(judgment.item_id)
     names = [criterion.name for criterion in rubric.criteria] if rubric else []
     said = parse(

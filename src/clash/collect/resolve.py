@@ -21,6 +21,7 @@ from clash.trust import Environ, read_confirmed, trusted_hosts
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from clash.config import Judge
     from clash.store.folder import RunFolder
     from clash.trust import Source
 
@@ -195,7 +196,7 @@ def replayed(config: Config, run: RunFolder) -> Config:
         raise ConfigError("the run to replay names no panel", field="--replay")
     update: dict[str, Any] = {
         "panel": panel.model_copy(
-            update={"judges": [_from(run, j) for j in panel.judges], "criteria": None}
+            update={"judges": [_judge_from(run, j) for j in panel.judges], "criteria": None}
         ),
         "candidates": [_from(run, c) for c in config.candidates],
         "criteria": _criteria_from(run, config.criteria, panel),
@@ -240,6 +241,12 @@ def _over(old: Mapping[str, Any], config: Config) -> Config:
     if given.get("criteria", {}).get("mode") not in (None, "fixed"):
         laid["criteria"]["items"] = []
     return Config.model_validate(laid)
+
+
+def _judge_from(run: RunFolder, judge: Judge) -> Judge:
+    """A judge and its fallbacks with their answers read from ``run``."""
+    fallbacks = [_from(run, ref) for ref in judge.fallbacks]
+    return _from(run, judge).model_copy(update={"fallbacks": fallbacks})
 
 
 def _from(run: RunFolder, ref: R) -> R:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 import anyio
 
 from clash import files
+from clash.collect.bench import Bench
 from clash.collect.blind import Presentation, presentations
 from clash.collect.budget import Budget
 from clash.collect.calling import Caller, Listener
@@ -71,11 +72,18 @@ class Collected:
         stopped: models that refused for good, and why.
         interrupted: why it ended early, null where it did not.
         over_usd: dollars by which ``max_cost`` was passed.
+        replaced: models that do nothing but judge, and in whose place a fallback judges.
     """
 
     stopped: dict[str, str]
     interrupted: str | None
     over_usd: Decimal = Decimal(0)
+    replaced: frozenset[str] = frozenset()
+
+    @property
+    def refused(self) -> dict[str, str]:
+        """Models that stopped and whose work nobody took over."""
+        return {model: why for model, why in self.stopped.items() if model not in self.replaced}
 
 
 async def collect(
@@ -104,6 +112,7 @@ async def collect(
     past = _past(plan, folder)
     progress.spent(float(past.budget.spent))
     caller = _caller(plan, folder, environ, progress, stop, past, new)
+    bench = Bench(plan.judges, plan.stand_ins)
     for ref in plan.refs():
         caller.open(ref)
     try:
@@ -112,13 +121,25 @@ async def collect(
             caller.start(tasks)
             await _prepare(plan, folder, caller, progress, stop, past)
             if not (stop or caller.refused):
-                await _judge(plan, folder, caller, progress, stop, past)
+                await _judge(plan, folder, caller, bench, progress, stop, past)
             await caller.finish()
             tasks.cancel_scope.cancel()
     finally:
         with anyio.CancelScope(shield=True):
             await caller.aclose()
-    return Collected(caller.stopped, stop.reason or caller.refused, past.budget.over)
+    return Collected(
+        caller.stopped,
+        stop.reason or caller.refused,
+        past.budget.over,
+        _replaced(plan, bench, caller),
+    )
+
+
+def _replaced(plan: Plan, bench: Bench, caller: Caller) -> frozenset[str]:
+    """Models whose work a fallback took over, all of it."""
+    gone = bench.replaced
+    needed = {caller.label(ref) for ref in plan.refs() if ref not in gone}
+    return frozenset(caller.label(judge) for judge in gone) - needed
 
 
 def _caller(
@@ -285,11 +306,17 @@ def _again(error: str | None) -> bool:
 
 
 async def _judge(
-    plan: Plan, folder: RunWriter, caller: Caller, progress: Progress, stop: Stop, past: _Past
+    plan: Plan,
+    folder: RunWriter,
+    caller: Caller,
+    bench: Bench,
+    progress: Progress,
+    stop: Stop,
+    past: _Past,
 ) -> None:
     pages = _pages(plan, folder)
     rubrics = _rubrics(folder)
-    have = {(j.item_id, j.presentation, j.judge) for j in folder.judgments() if past.backs(j)}
+    have = {(j.item_id, j.presentation, j.seat) for j in folder.judgments() if past.backs(j)}
     items = {item.item_id: item for item in plan.items}
     seats = partial(_seats, pages=pages, items=items, have=have, excluded=plan.excluded)
 
@@ -300,7 +327,7 @@ async def _judge(
         return render(items[item_id], rubrics[item_id], shown, plan)
 
     async def sit(seat: Seat) -> None:
-        judgment = await judge(seat, page_of(seat.presentation), plan, caller)
+        judgment = await judge(seat, page_of(seat.presentation), plan, caller, bench)
         folder.append(judgment)
         progress.done(seat.judge.id, failed=judgment.ranking is None)
 

@@ -234,7 +234,7 @@ def _references(folder: RunFolder) -> Iterator[str]:
         if judgment.item_id not in items:
             yield f"a judgment is of the unknown item {judgment.item_id!r}"
         shared = (judgment.item_id, judgment.presentation, None)
-        own = (judgment.item_id, judgment.presentation, judgment.judge)
+        own = (judgment.item_id, judgment.presentation, judgment.seat)
         # One that failed without ever being asked for has seen no page.
         asked = judgment.ranking is not None or judgment.call_id is not None
         if asked and shared not in pages and own not in pages:

@@ -140,7 +140,7 @@ class RunFolder:
     def judgments(self) -> list[Judgment]:
         """The judgments; where a resumed run asked again, the last one counts."""
         records = journal.read(self.path / layout.JUDGMENTS, Judgment)
-        return list({(r.item_id, r.presentation, r.judge): r for r in records}.values())
+        return list({(r.item_id, r.presentation, r.seat): r for r in records}.values())
 
     def verdicts(self) -> list[Verdict]:
         """The verdicts as they were written."""

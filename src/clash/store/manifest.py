@@ -77,6 +77,7 @@ class Manifest(BaseModel):
         secrets_scan: what the search for secrets found at the end: ``secrets``, how many were
             looked for; ``files``, how many were read; ``hits``, by file the variables whose values
             stand in it. Null in runs of earlier versions.
+        replaced: models of ``stopped`` in whose place a fallback judged what was left.
         files: the seal of each file, at the end.
         chain: SHA-256 of the last line of ``calls.jsonl``, whose lines carry that of the one before.
         seal: SHA-256 of this object without the seal.
@@ -109,6 +110,7 @@ class Manifest(BaseModel):
     ended: str | None = None
     wall_s: float = 0.0
     stopped: dict[str, str] = {}
+    replaced: list[str] = []
     notes: list[str] = []
     preregistration: str | None = None
     registration: dict[str, Any] | None = None

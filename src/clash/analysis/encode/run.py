@@ -77,7 +77,7 @@ class _Run:
 
     def own_order(self, judgment: Judgment) -> bool:
         """Whether this judge saw a shuffle of its own."""
-        return (judgment.item_id, judgment.presentation, judgment.judge) in self.blinds.own
+        return (judgment.item_id, judgment.presentation, judgment.seat) in self.blinds.own
 
     def cluster(self, item_id: str) -> str:
         return self.items[item_id].cluster if item_id in self.items else item_id

@@ -1,0 +1,137 @@
+"""A judge whose model stops for good has stand-ins: named, counted, priced, and never merged in silence."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+
+from e2e.lab import PRICE, Lab
+from wire import faults
+
+WORDS = ("prompts.yaml", "--panel", "panel.yaml", "--criteria", "none", "--observers", "none")
+STAND_IN = "gpt~compatible/spare"
+
+
+def lay(lab: Lab, n: int = 6, **judge) -> None:
+    lab.prompts(n)
+    first = {"id": "gpt", "model": "compatible/first", "price": PRICE, "concurrency": 1, **judge}
+    first.setdefault("fallbacks", [{"model": "compatible/spare", "price": PRICE}])
+    lab.panel(first, {"model": "compatible/b", "price": PRICE}, quorum=2)
+    lab.write("clash.yaml", {"limits": {"max_attempts": 1}})
+
+
+def who(run, seat: str = "gpt") -> dict[str, int]:
+    """Who judged how many items in a place."""
+    counts: dict[str, int] = {}
+    for judgment in run.lines("judgments"):
+        if (judgment["stands_in_for"] or judgment["judge"]) == seat:
+            counts[judgment["judge"]] = counts.get(judgment["judge"], 0) + 1
+    return counts
+
+
+def test_after_a_refusal_the_fallback_judges_the_rest_under_a_name_of_its_own(lab):
+    lay(lab)
+    lab.server.misbehave(faults.unauthorized(), model="first", nth=3)
+    done = lab.here("eval", *WORDS, "--run-id", "run")
+    assert done.code == 0, done.err
+    run = lab.folder()
+    assert who(run) == {"gpt": 2, STAND_IN: 4}
+    assert f"{STAND_IN} judged 4 items in place of gpt" in done.err
+    assert run.manifest["status"] == "complete"
+    assert list(run.manifest["stopped"]) == ["compatible/first"]
+    verdicts = run.lines("verdicts")
+    assert all(v["ranking"] is not None for v in verdicts)
+    coverage = run.report["coverage"]
+    assert (coverage["expected"], coverage["clean"], coverage["not_run"]) == (12, 12, 0)
+    judges = {judge["judge"]: judge for judge in run.report["judges"]}
+    assert judges[STAND_IN]["stands_in_for"] == "gpt"
+    assert judges[STAND_IN]["judged"] == 4
+    assert STAND_IN in (run.path / "report.md").read_text(encoding="utf-8")
+    models = {c["judge"]: c["model"] for c in run.lines("calls") if c["outcome"] == "ok"}
+    assert models["gpt"] == "compatible/first"
+    assert models[STAND_IN] == "compatible/spare"
+    assert lab.here("verify", "runs/run").code == 0
+    lab.here("export", "runs/run", "--votes", "--to", "votes.jsonl")
+    lines = (lab.path / "votes.jsonl").read_text(encoding="utf-8").splitlines()
+    assert {json.loads(line)["judge"] for line in lines} == {"gpt", STAND_IN, "b"}
+
+
+def test_a_model_that_is_down_is_replaced_after_some_failures_and_resume_asks_it_for_what_it_lost(
+    lab,
+):
+    lay(lab, n=8)
+    lab.server.misbehave(faults.server_error(), model="first", times=math.inf)
+    done = lab.here("eval", *WORDS, "--run-id", "run")
+    assert done.code == 3, done.err
+    run = lab.folder()
+    assert who(run) == {"gpt": 2, STAND_IN: 6}
+    lab.server.clear()
+    assert lab.here("resume", "runs/run").code == 0
+    run = lab.folder()
+    assert lab.server.count(model="first") == 2
+    assert lab.server.count(model="spare") == 0
+    assert run.report["coverage"]["clean"] == 16
+    assert lab.here("verify", "runs/run").code == 0
+
+
+def test_a_judgment_that_a_resumed_run_has_from_a_stand_in_takes_the_place_of_the_failed_one(lab):
+    lay(lab, n=4)
+    lab.server.misbehave(faults.server_error(), model="first", times=2)
+    assert lab.here("eval", *WORDS, "--run-id", "run").code == 3
+    lab.server.clear()
+    lab.server.misbehave(faults.unauthorized(), model="first", times=math.inf)
+    assert lab.here("resume", "runs/run").code == 0
+    run = lab.folder()
+    coverage = run.report["coverage"]
+    assert (coverage["expected"], coverage["clean"], coverage["failed"]) == (8, 8, {})
+    assert lab.here("verify", "runs/run").code == 0
+
+
+def test_a_replay_says_the_same_of_who_judged_what(lab):
+    lay(lab)
+    lab.server.misbehave(faults.unauthorized(), model="first", nth=3)
+    run = lab.judged(*WORDS)
+    lab.server.clear()
+    again = lab.judged("--replay", "runs/run", run="again")
+    assert lab.server.count() == 0
+    assert who(again) == who(run)
+    assert again.winners == run.winners
+
+
+def test_where_the_last_fallback_stops_too_the_run_was_refused(lab):
+    lay(lab, n=2)
+    for model in ("first", "spare"):
+        lab.server.misbehave(faults.unauthorized(), model=model, times=math.inf)
+    done = lab.here("eval", *WORDS, "--run-id", "run")
+    assert done.code == 4, done.err
+    assert set(lab.folder().manifest["stopped"]) == {"compatible/first", "compatible/spare"}
+
+
+def test_the_worst_case_is_that_of_the_dearest_and_a_fallback_without_a_price_is_no_cap(lab):
+    words = ("eval", *WORDS, "--dry-run", "--json")
+    lay(lab, fallbacks=[])
+    plain = lab.here(*words).json
+    dear = {"input": 10.0, "output": 100.0}
+    lay(lab, fallbacks=[{"model": "compatible/spare", "price": dear}])
+    told = lab.here(*words).json
+    worst = {line["who"]: line["worst_usd"] for line in told["plan"]}
+    assert worst["gpt"] == pytest.approx(
+        10 * next(line["worst_usd"] for line in plain["plan"] if line["who"] == "gpt")
+    )
+    assert told["expected_usd"] == plain["expected_usd"]
+    lay(lab, fallbacks=["compatible/spare"])
+    refused = lab.here("eval", *WORDS, "--max-cost", 1)
+    assert refused.code == 2
+    assert "the price of compatible/spare is unknown" in refused.err
+
+
+def test_each_judge_its_own_shuffle_and_its_stand_in_reads_the_same_page(lab):
+    lay(lab, n=4)
+    lab.write("clash.yaml", {"limits": {"max_attempts": 1}, "blinding": {"per_judge": True}})
+    lab.server.misbehave(faults.unauthorized(), model="first", nth=1)
+    run = lab.judged(*WORDS)
+    assert who(run) == {STAND_IN: 4}
+    assert {page["judge"] for page in run.lines("blinding")} == {"gpt", "b"}
+    assert lab.here("verify", "runs/run").code == 0
