@@ -9,7 +9,7 @@ import pytest
 
 from e2e.lab import PRICE, Lab
 from wire import faults, vendors
-from wire.answers import labels, schema_of
+from wire.answers import deterministic, labels, schema_of
 
 CAPPED = {"max_tokens": 120}
 WORDS = ("prompts.yaml", "--panel", "panel.yaml", "--criteria", "none")
@@ -301,21 +301,21 @@ def test_every_run_ends_with_its_cost_beside_what_was_expected(lab):
 
 
 def test_a_run_that_costs_far_more_than_expected_says_why(lab):
-    """Every answer is cut and bought again, and some calls are repeated."""
+    """Long answers, some of them cut off and bought again, and some calls that are repeated."""
     lab.prompts(6)
-    lab.panel(
-        {
-            "model": "compatible/a",
-            "price": {"input": 0, "output": 10.0},
-            "options": {"max_tokens": 3},
-        }
-    )
+    lab.panel({"model": "compatible/a", "price": {"input": 0, "output": 10.0}})
+    lab.server.conduct("a", answer=lambda asked: " " * 8000 + deterministic(asked))
     lab.server.misbehave(faults.server_error(), times=2)
-    done = lab.here("eval", *WORDS, "--run-id", "run", "--yes")
-    warning = lab.folder().report["spending"]["warning"]
-    assert f"warning: {warning}" in done.err
-    assert "6 answers cut off and bought again" in warning
-    assert "2 retries" in warning
+    lab.server.misbehave(faults.truncated(), times=3)
+    try:
+        done = lab.here("eval", *WORDS, "--run-id", "run", "--yes")
+    finally:
+        lab.server.conduct("a")
+    spending = lab.folder().report["spending"]
+    assert spending["cost_usd"] > 1.5 * spending["expected_usd"]
+    assert f"warning: {spending['warning']}" in done.err
+    assert "3 answers cut off and bought again" in spending["warning"]
+    assert "2 retries" in spending["warning"]
 
 
 def test_a_folder_of_the_previous_version_has_no_forecast_and_is_reported(lab):
