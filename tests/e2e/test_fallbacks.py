@@ -48,7 +48,9 @@ def test_after_a_refusal_the_fallback_judges_the_rest_under_a_name_of_its_own(la
     judges = {judge["judge"]: judge for judge in run.report["judges"]}
     assert judges[STAND_IN]["stands_in_for"] == "gpt"
     assert judges[STAND_IN]["judged"] == 4
-    assert STAND_IN in (run.path / "report.md").read_text(encoding="utf-8")
+    # Markdown escapes what it may take for a sign of its own.
+    page = (run.path / "report.md").read_text(encoding="utf-8").replace("\\", "")
+    assert STAND_IN in page
     models = {c["judge"]: c["model"] for c in run.lines("calls") if c["outcome"] == "ok"}
     assert models["gpt"] == "compatible/first"
     assert models[STAND_IN] == "compatible/spare"
