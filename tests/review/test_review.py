@@ -6,7 +6,10 @@ import http.client
 import json
 import re
 import shutil
+import socket
+import struct
 import threading
+import time
 import zlib
 
 import numpy as np
@@ -304,6 +307,77 @@ def test_nonsense_is_answered_in_one_line(folder, body):
         assert post(server, "/api/nothing")[0] == 400
         assert post(server, body=b"x" * 200_000)[0] == 403
         assert post(server)[0] == 200
+
+
+@pytest.mark.parametrize("method", ["PUT", "OPTIONS", "DELETE", "HEAD", "TRACE", "PATCH", "X" * 50])
+def test_another_method_is_refused_under_the_same_headers(folder, method):
+    with served(folder) as server:
+        connection = http.client.HTTPConnection("127.0.0.1", server.port)
+        connection.request(method, "/", headers={"Host": f"127.0.0.1:{server.port}"})
+        answer = connection.getresponse()
+        body = answer.read()
+        connection.close()
+    assert answer.status == 405
+    assert answer.headers["Allow"] == "GET, POST"
+    assert answer.headers["Content-Security-Policy"] == "default-src 'none'"
+    assert answer.headers["X-Frame-Options"] == "DENY"
+    assert body == (b"" if method == "HEAD" else b'{"error": "only GET and POST"}')
+
+
+@pytest.mark.parametrize("request_line", [b"nonsense", b"GET / HTTP/9.9", b"GET /" + b"x" * 70_000])
+def test_what_is_no_request_is_refused_under_the_same_headers(folder, request_line):
+    with (
+        served(folder) as server,
+        socket.create_connection(("127.0.0.1", server.port)) as connection,
+    ):
+        connection.sendall(request_line + b"\r\n\r\n")
+        answer = b""
+        with contextlib.suppress(ConnectionResetError):
+            while part := connection.recv(4096):
+                answer += part
+    assert answer.startswith(b"HTTP/1.1 ")
+    assert b"X-Frame-Options: DENY" in answer
+    assert b"<html" not in answer.lower()
+
+
+def test_connections_that_stall_keep_nobody_out_and_are_bounded(folder):
+    before = threading.active_count()
+    with served(folder) as server, contextlib.ExitStack() as stalled:
+        for _ in range(150):
+            connection = stalled.enter_context(socket.create_connection(("127.0.0.1", server.port)))
+            connection.sendall(b"POST /api/state HTTP/1.1\r\n")
+        assert post(server, "/api/state", body=b'{"annotator": "ann"}')[0] == 200
+        deadline = time.monotonic() + 10
+        while threading.active_count() - before > 40 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert threading.active_count() - before <= 40
+
+
+def test_a_reader_who_leaves_prints_nothing(folder, capsys):
+    with served(folder) as server:
+        for _ in range(5):
+            connection = socket.create_connection(("127.0.0.1", server.port))
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            connection.sendall(
+                f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n\r\n".encode() * 50
+            )
+            connection.close()  # at once, with a reset
+        assert post(server, "/api/state", body=b'{"annotator": "ann"}')[0] == 200
+        time.sleep(0.3)
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("header", ["Content-Length: " + "9" * 5000, "Content-Length: -1",
+                                    "Content-Length: 100001", "Transfer-Encoding: chunked"])  # fmt: skip
+def test_a_body_of_unknown_or_great_length_is_not_read(folder, header):
+    with served(folder) as server:
+        address = ("127.0.0.1", server.port)
+        with socket.create_connection(address) as connection:
+            host = f"Host: 127.0.0.1:{server.port}"
+            request = f"POST /api/decide HTTP/1.1\r\n{host}\r\n{header}\r\n\r\n"
+            connection.sendall(request.encode())
+            assert connection.recv(4096).startswith(b"HTTP/1.1 403 ")
+    assert folder.labels() == []
 
 
 def test_the_page_holds_nothing_of_the_run_and_may_not_be_framed(folder):

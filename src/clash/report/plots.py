@@ -27,6 +27,7 @@ STYLE: dict[Any, Any] = {
     "axes.spines.right": False,
     "svg.hashsalt": "clash",
     "svg.fonttype": "none",
+    "text.parse_math": False,  # a name with two dollar signs is no formula
 }
 
 

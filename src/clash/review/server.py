@@ -9,20 +9,27 @@ from __future__ import annotations
 
 import json
 import secrets
+import sys
 import threading
+from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socket import SHUT_RDWR
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from clash.errors import ClashError, InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from socket import socket
 
     from clash.review.page import Page
     from clash.review.session import Session
 
 _LONGEST = 100_000
+_STALLED_S = 10.0
+_MOST_CONNECTIONS = 32
+"""A browser opens about six; each costs a thread."""
 _HEADERS = {
     "Cache-Control": "no-store",
     "X-Content-Type-Options": "nosniff",
@@ -54,8 +61,7 @@ class ReviewServer:
         self.session, self.page, self._summary = session, page, summary
         self.token = secrets.token_urlsafe(24)
         self.ended = threading.Event()
-        self._server = ThreadingHTTPServer(("127.0.0.1", port), _handler(self))
-        self._server.daemon_threads = True
+        self._server = _Server(("127.0.0.1", port), _handler(self))
         self.port: int = self._server.server_address[1]
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
 
@@ -100,10 +106,46 @@ class ReviewServer:
                 raise InputError(f"no {path}")
 
 
+class _Server(ThreadingHTTPServer):
+    """A thread for each connection, of which there are only so many: the oldest gives way.
+
+    To refuse the newest instead would let whoever opens connections and says nothing keep the
+    person out; a browser whose connection is closed opens another.
+    """
+
+    daemon_threads = True
+
+    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
+        self._open: dict[socket, None] = {}
+        self._lock = threading.Lock()
+        super().__init__(address, handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - of the base
+        with self._lock:
+            self._open[request] = None
+            if len(self._open) > _MOST_CONNECTIONS:
+                oldest = next(iter(self._open))
+                del self._open[oldest]
+                with suppress(OSError):  # it may just have ended
+                    oldest.shutdown(SHUT_RDWR)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:  # noqa: ANN401 - of the base
+        with self._lock:
+            self._open.pop(request, None)
+        super().shutdown_request(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - of the base
+        """A reader who leaves in the middle of an answer is no error of ours."""
+        if not isinstance(sys.exception(), ConnectionError | TimeoutError):
+            super().handle_error(request, client_address)
+
+
 def _handler(server: ReviewServer) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
-        timeout: ClassVar[float | None] = 30
+        default_request_version = "HTTP/1.0"  # 0.9 has no headers, not even ours
+        timeout: ClassVar[float | None] = _STALLED_S
         server_version, sys_version = "clash", ""
 
         def do_GET(self) -> None:
@@ -151,10 +193,24 @@ def _handler(server: ReviewServer) -> type[BaseHTTPRequestHandler]:
 
         def _body(self) -> bytes | None:
             length = self.headers.get("Content-Length", "0")
-            if not length.isdecimal() or int(length) > _LONGEST:
+            whole = length.isdecimal() and len(length) <= len(str(_LONGEST))
+            if not whole or int(length) > _LONGEST or "Transfer-Encoding" in self.headers:
                 self.close_connection = True
                 return None
             return self.rfile.read(int(length))
+
+        def send_error(
+            self,
+            code: int,
+            message: str | None = None,
+            explain: str | None = None,  # noqa: ARG002 - of the base
+        ) -> None:
+            """Answer what the base class refuses (another method, a broken request) as we answer."""
+            self.close_connection = True
+            status = HTTPStatus(code)
+            if status is HTTPStatus.NOT_IMPLEMENTED:
+                status, message = HTTPStatus.METHOD_NOT_ALLOWED, "only GET and POST"
+            self._json(status, {"error": message or status.phrase})
 
         def _refuse(self, why: str) -> None:
             self._json(HTTPStatus.FORBIDDEN, {"error": why})
@@ -170,10 +226,15 @@ def _handler(server: ReviewServer) -> type[BaseHTTPRequestHandler]:
             self.send_header("Content-Type", f"{kind}; charset=utf-8")
             self.send_header("Content-Length", str(len(body)))
             headers = {**_HEADERS, "Content-Security-Policy": policy}
+            if status is HTTPStatus.METHOD_NOT_ALLOWED:
+                headers["Allow"] = "GET, POST"
+            if self.close_connection:
+                headers["Connection"] = "close"
             for name, value in headers.items():
                 self.send_header(name, value)
             self.end_headers()
-            self.wfile.write(body)
+            if self.command != "HEAD":
+                self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
             """Nothing: the terminal belongs to the person."""
