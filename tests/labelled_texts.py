@@ -66,6 +66,16 @@ def innocent() -> Iterator[Labelled]:
     yield from (Labelled(language, text) for language, text in _texts("innocent"))
 
 
+def attacks() -> Iterator[Labelled]:
+    """Responses that speak to their judge."""
+    yield from (Labelled(language, text) for language, text in _texts("attacks"))
+
+
+def peaceful() -> Iterator[Labelled]:
+    """Honest texts with the words of an attack."""
+    yield from (Labelled(language, text) for language, text in _texts("peaceful"))
+
+
 def disguised(claim: Labelled, disguise: str) -> tuple[str, list[str]]:
     """The response as it is written, and the names in it that are to be hidden."""
     write = DISGUISES[disguise]

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from clash.collect.authorship_rules import CLOSING, LANGUAGES, SALUTATION
 from clash.collect.looks import offsets, read
 from clash.collect.model_names import names_of
+from clash.collect.sentences import BLANKS, sentences
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -27,17 +28,13 @@ if TYPE_CHECKING:
     from clash.collect.model_names import Kind, Mention, Names
     from clash.collect.spans import Span
 
-LONGEST_SENTENCE = 600
 MOST_SENTENCES = 2_000
 """Of those that name a model. A text with more of them is about models; the rest is not read."""
 
 _SIGNS: dict[Kind, str] = {"model": "\x01", "plain": "\x02", "maker": "\x03", "company": "\x04"}
 
 _SIGN = re.compile("[\x01-\x04]")
-_BLANKS = re.compile(r"\s+")
 _ENCLOSED = re.compile(r"[\"'\[]([\x01-\x04])[\"'\]]")
-# A full stop ends a sentence where a blank, a quote or emphasis follows: not in "GPT-4.5".
-_END = re.compile(r"[.!?…।](?=[\s*_`\"'”»)]|$)|\n+|[。！？]")
 _QUOTED = re.compile(
     r'"[^"\n]{1,400}"|“[^”\n]{1,400}”|„[^“”\n]{1,400}[“”]|«[^»\n]{1,400}»|「[^」\n]{1,400}」|'
     r"『[^』\n]{1,400}』"
@@ -85,10 +82,10 @@ def claims(text: str, candidates: Iterable[str] = ()) -> list[Span]:
     shown = read(text)
     if next(names(shown), None) is None:
         return []
-    sentences = list(_sentences(text, names))
-    spans = {span for sentence in sentences for span in _claimed(sentence)}
-    spans.update(_label(sentences, shown), _signature(sentences, text))
-    hints = {span for sentence in sentences for span in _hinted(sentence)}
+    naming = list(_sentences(text, names))
+    spans = {span for sentence in naming for span in _claimed(sentence)}
+    spans.update(_label(naming, shown), _signature(naming, text))
+    hints = {span for sentence in naming for span in _hinted(sentence)}
     if hints and (spans or any(rules.self_description.search(shown) for rules in LANGUAGES)):
         spans |= hints
     quotations = _quotations(text)
@@ -98,7 +95,7 @@ def claims(text: str, candidates: Iterable[str] = ()) -> list[Span]:
 def _sentences(text: str, names: Names) -> Iterator[_Sentence]:
     """The sentences of ``text`` that hold a name."""
     number = 0
-    for start, end in _pieces(text):
+    for start, end in sentences(text):
         piece = text[start:end]
         mentions = list(names(read(piece)))
         if not mentions:
@@ -109,21 +106,13 @@ def _sentences(text: str, names: Names) -> Iterator[_Sentence]:
             return
 
 
-def _pieces(text: str) -> Iterator[Span]:
-    start = 0
-    for end in (*(match.end() for match in _END.finditer(text)), len(text)):
-        while start < end:
-            yield start, min(end, start + LONGEST_SENTENCE)
-            start = min(end, start + LONGEST_SENTENCE)
-
-
 def _sentence(piece: str, start: int, mentions: Sequence[Mention]) -> _Sentence:
     shown, sources = read(piece), offsets(piece)
     parts, last = [], 0
     for mention in mentions:
         parts += [shown[last : mention.start], _SIGNS[mention.kind]]
         last = mention.end
-    words = _BLANKS.sub(" ", "".join([*parts, shown[last:]])).strip(" ")
+    words = BLANKS.sub(" ", "".join([*parts, shown[last:]])).strip(" ")
     words = _ENCLOSED.sub(r"\1", words)
     names = tuple(
         (start + sources[mention.start], start + sources[mention.end - 1] + 1)
@@ -146,22 +135,22 @@ def _hinted(sentence: _Sentence) -> Iterator[Span]:
                 yield from sentence.hit(hint)
 
 
-def _label(sentences: Sequence[_Sentence], shown: str) -> Iterator[Span]:
+def _label(naming: Sequence[_Sentence], shown: str) -> Iterator[Span]:
     """``GPT-4: the answer is 42``, where nobody else is given a line: that is a dialogue."""
     if len(_LABEL.findall(shown)) == 1 and _LABEL.match(shown.lstrip()):
-        first = sentences[0]
+        first = naming[0]
         if re.match(r"[\x01\x02] ?:", first.words) and not shown[: first.names[0][0]].strip():
             yield first.names[0]
 
 
-def _signature(sentences: Sequence[_Sentence], text: str) -> Iterator[Span]:
+def _signature(naming: Sequence[_Sentence], text: str) -> Iterator[Span]:
     """A name alone, after a dash or a closing formula, at the very end."""
-    last = sentences[-1]
+    last = naming[-1]
     start, end = last.names[-1]
     if len(last.names) > 1 or text[end:].strip(" \t\n*_`.!"):
         return
     line = text.rfind("\n", 0, start) + 1
-    before = _BLANKS.sub(" ", read(text[max(start - 80, 0) : start]))
+    before = BLANKS.sub(" ", read(text[max(start - 80, 0) : start]))
     alone = re.fullmatch(r"[-\s]*", read(text[line:start])) is not None
     signed = CLOSING.search(before) or (re.search(r"- ?$", before) is not None and alone)
     letter = SALUTATION.search(read(text[:80].lstrip()))

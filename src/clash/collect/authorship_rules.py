@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 
 from clash.collect.looks import look
+from clash.collect.slots import pattern
 
 # What a rule may use besides words. Names: <S> a model by a telling name, <W> by a plain one, <N>
 # either; <K> a maker known for models only, <M> any. <x> is up to 60 characters that name nobody.
@@ -20,9 +21,9 @@ _SLOTS = {
     "<N>": r"[\x01\x02]",
     "<K>": r"[\x01\x03]",
     "<M>": r"[\x01-\x04]",
-    "<x>": r"[^\x01-\x04.!?]{0,60}?",
-    "<stop>": r"(?= ?(?:$|[.!?,;:()\"-]))",
-    "<end>": r"(?= ?(?:$|[.!?]))",
+    "<x>": r"[^\x01-\x04.!?。।]{0,60}?",
+    "<stop>": r"(?= ?(?:$|[.!?。।,;:()\"-]))",
+    "<end>": r"(?= ?(?:$|[.!?。।]))",
 }
 
 
@@ -79,9 +80,10 @@ _ENGLISH = Rules(
         r"\bi, <N>,? <verb>\b",
         r"(?:^|[,.!-] ?)<S> here\b",
         r"(?:^|[,.!-] ?)<W> here,<x>\b<ai>\b",
+        r"<iam> an? <x><ai>\b<x>\bbased on <x><M>",
         r"<iam> <M>'s <x><ai>\b",
         r"\bmy name is <S>(?:<stop>|(?= and\b))",
-        r"\bmy name is <W>(?:,| and| -)<x>\b(?:i am|i'm|am) (?:an? |the )?<x><ai>\b",
+        r"\bmy name is <W>(?:,| and| -)<x>\b(?:i am|i'm|am) (?:an? |the )?<x>(?:<ai>|assistant)\b",
         r"^(?:this )?(?:answer|response|reply)(?: (?:was|is))?(?: (?:written|generated|produced|provided))? (?:by|from):? <N><end>",
     ),
     hints=(
@@ -112,7 +114,7 @@ _CHINESE = Rules(
         r"我的名字(?:是|叫) ?<W>,(?:[^\x01-\x04.]{0,6}<M>)?[^\x01-\x04.]{0,20}<ai>",
         r"作为 ?<N>(?: ?,|我)(?=.{0,20}我)",
         r"作为(?:一个|一款|一名)?(?:由)? ?<M> ?(?:公司)?(?:所)?<made>(?:的|出的)?[^\x01-\x04.]{0,8}<ai>",
-        r"我(?:是|就是)?(?:一个|一款)?(?:由|被) ?<M> ?(?:公司)?(?:所)?<made>",
+        r"我(?:是|就是)?(?:一个|一款)?(?:由|被)[^\x01-\x04.]{0,6}<M>(?:[^\x01-\x04.]{0,4}<M>)?[^\x01-\x04.]{0,6}<made>(?:的[^\x01-\x04.]{0,12}<ai>[^\x01-\x04.]{0,4}<N>)?",
         r"我(?:是|就是)(?:一个|一款)? ?<M> ?(?:公司)?(?:所)?<made>的?[^\x01-\x04.]{0,8}<ai>",
         r"我(?:是|就是) ?<M> ?(?:公司)?的[^\x01-\x04.]{0,8}(?:人工智能|语言模型|大模型|智能助手|ai)",
         r"<M> ?(?:公司)?(?:<made>)了?我(?![的们])",
@@ -145,7 +147,7 @@ _SPANISH = Rules(
         r"\b(?:me llamo|mi nombre es) <W>,? (?:y |un |una )<x><ai>",
         r"\b(?:hablando|conversando|chateando) con <S>",
         r"\b(?:hablando|conversando|chateando) con <W>,<x><ai>",
-        r"\b(?:estoy|soy) basad[oa] en (?:el |la )?<N>",
+        r"\b(?:estoy |soy (?:una? )?<x>)basad[oa] en <x><N>(?:<x><M>)?",
         r"\bsoy (?:el|la|un|una) <x><ai> de <M>",
     ),
     hints=(
@@ -179,7 +181,7 @@ _PORTUGUESE = Rules(
         r"\b(?:me chamo|meu nome e) <W>,? (?:e |um |uma )<x><ai>",
         r"\b(?:falando|conversando) com (?:o |a )?<S>",
         r"\b(?:falando|conversando) com (?:o |a )?<W>,<x><ai>",
-        r"\b(?:sou|estou) basead[oa] (?:no|na|em) <N>",
+        r"\b(?:estou |sou (?:uma? )?<x>)basead[oa] (?:no|na|em) <x><N>(?:<x><M>)?",
         r"\bsou (?:o|a|um|uma) <x><ai> (?:da|do|de) <M>",
     ),
     hints=(
@@ -212,7 +214,7 @@ _FRENCH = Rules(
         r"\b(?:je m'appelle|mon nom est) <W>,? (?:et |un |une )<x><ai>",
         r"\b(?:parlez|discutez|conversez|parles|discutes) avec <S>",
         r"\b(?:parlez|discutez|conversez|parles|discutes) avec <W>,<x><ai>",
-        r"\bje (?:suis base|suis fonde|repose|fonctionne)e? sur <N>",
+        r"\bje (?:suis (?:une? <x><ai>,? )?(?:base|fonde)e?|repose|fonctionne) sur <x><N>(?:<x><M>)?",
         r"\bje suis (?:le|la|un|une|l')<x><ai> (?:de|d') ?<M>",
     ),
     hints=(
@@ -246,6 +248,7 @@ _GERMAN = Rules(
         r"\b(?:sie sprechen|du sprichst|sie chatten|du chattest)(?: gerade)? mit <S>",
         r"\b(?:sie sprechen|du sprichst)(?: gerade)? mit <W>,<x><ai>",
         r"\bich (?:basiere|beruhe) auf <N>",
+        r"\bich bin (?:eine? )?(?:<ai>|ki-?\w{0,12})(?:<x>(?:basierend auf|auf basis von|auf der basis von))<x><M>(?:<x><N>)?",
         r"\bich bin auf <N> aufgebaut",
     ),
     hints=(
@@ -388,19 +391,13 @@ class Language:
 
 
 def _compiled(rules: Rules) -> Language:
-    # A language's own words may be made of each other: those that come later of earlier ones.
     slots = {**_SLOTS, **rules.words}
 
-    def pattern(source: str) -> re.Pattern[str]:
-        while (slot := re.search(r"<[a-zA-Z]+>", source)) is not None:
-            source = source.replace(slot[0], slots[slot[0]])
-        return re.compile(look(source))
-
     return Language(
-        pattern(rules.cue),
-        tuple(map(pattern, rules.claims)),
-        tuple(map(pattern, rules.hints)),
-        pattern(rules.self_description),
+        pattern(rules.cue, slots),
+        tuple(pattern(claim, slots) for claim in rules.claims),
+        tuple(pattern(hint, slots) for hint in rules.hints),
+        pattern(rules.self_description, slots),
     )
 
 

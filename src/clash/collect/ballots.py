@@ -72,7 +72,7 @@ def ballot(
     code: str | None = None,
 ) -> Ballot:
     """Render the page of one presentation."""
-    flags: list[str] = []
+    flags = [*_hidden_texts(presentation)]
     safe = {label: defuse(text, nonce, label, flags) for label, text in presentation.texts.items()}
     fields = {
         "conversation": conversation(item.turns, item.system),
@@ -94,6 +94,14 @@ def ballot(
         ties=ties,
         code=code,
     )
+
+
+def _hidden_texts(presentation: Presentation) -> Iterator[str]:
+    """Responses in which somebody hid text: no honest writing holds tag characters."""
+    blinding = presentation.blinding
+    for label, candidate in blinding.labels.items():
+        if "tag" in blinding.normalised.get(candidate, {}):
+            yield f"{label}: hid text in tag characters"
 
 
 def _system(templates: Templates, *, ties: bool) -> str:
@@ -199,7 +207,7 @@ def _criterion_lines(criteria: Sequence[Criterion]) -> Iterator[str]:
     for number, criterion in enumerate(criteria, start=1):
         share = f"{criterion.weight / total:.0%}"
         description = f": {criterion.description}" if criterion.description else ""
-        yield f"C{number}. {criterion.name} (weight {share}){description}"
+        yield defuse_delimiters(f"C{number}. {criterion.name} (weight {share}){description}")
 
 
 def _answer_format(

@@ -12,6 +12,7 @@ from heapq import merge
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from clash.collect.looks import look
+from clash.collect.slots import tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -109,26 +110,4 @@ def _key(name: str) -> str:
 
 
 def _pattern(start: str, names: Iterable[str]) -> re.Pattern[str]:
-    return re.compile(rf"{start}(?P<name>{_tree(names)}){_TAIL}(?![a-z\d])")
-
-
-def _tree(names: Iterable[str]) -> str:
-    """One of ``names``, the longest that fits: "Google DeepMind" is not "Google".
-
-    Names that begin alike share the beginning: at most letters of a text, one step tells that no
-    name begins there. A blank may be missing or a hyphen.
-    """
-    rests: dict[str, list[str]] = {}
-    for name in names:
-        rests.setdefault(name[:1], []).append(name[1:])
-    ends = rests.pop("", None) is not None
-    branches = [_step(first) + _tree(rest) for first, rest in rests.items()]
-    if not branches:
-        return ""
-    return (
-        branches[0] if len(branches) == 1 and not ends else f"(?:{'|'.join(branches)})" + "?" * ends
-    )
-
-
-def _step(character: str) -> str:
-    return "[ -]?" if character == " " else re.escape(character)
+    return re.compile(rf"{start}(?P<name>{tree(names)}){_TAIL}(?![a-z\d])")

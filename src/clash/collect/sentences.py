@@ -1,0 +1,25 @@
+"""Text in sentences of bounded length, so that what reads one takes bounded time."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from clash.collect.spans import Span
+
+LONGEST = 600
+BLANKS = re.compile(r"\s+")
+# A full stop ends a sentence where a blank, a quote or emphasis follows: not in "GPT-4.5".
+_END = re.compile(r"[.!?…](?=[\s*_`\"'”»)]|$)|\n+|[。！？।]")
+
+
+def sentences(text: str) -> Iterator[Span]:
+    """The sentences of ``text``, one after the other; one that is too long is cut."""
+    start = 0
+    for end in (*(match.end() for match in _END.finditer(text)), len(text)):
+        while start < end:
+            yield start, min(end, start + LONGEST)
+            start = min(end, start + LONGEST)
