@@ -90,8 +90,10 @@ def ballot_in(text: str, form: Form, repairs: list[str]) -> dict[str, Any]:
     answer = body(text)
     if form.enforced and (whole := _whole(answer, form)) is not None:
         return whole
-    start = _after_thinking(answer)
     mark = form.code or _MARK_WITHOUT_CODE
+    if mark not in answer:
+        raise Unreadable(_why_none(answer, form))
+    start = _after_thinking(answer)
     spans = [s for s in top_level(answer, start) if answer.find(mark, s.start, s.end) >= 0]
     if not spans:
         raise Unreadable(_why_none(answer, form))
@@ -129,6 +131,8 @@ def _carrying(text: str, form: Form, repairs: list[str]) -> dict[str, Any]:
 def _why_none(answer: str, form: Form) -> str:
     if "{" not in answer:
         return "the answer holds no JSON"
+    if answer.count("{") > answer.count("}"):
+        return "the answer breaks off inside the JSON"
     if form.code is None:
         return "the answer has no ranking"
     if f'"{KEY}"' in answer:

@@ -11,6 +11,7 @@ import json
 import re
 import unicodedata
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -19,13 +20,18 @@ if TYPE_CHECKING:
 MAX_CHARS = 200_000
 """Answers beyond this are refused unread: nothing we ask for is that long."""
 MAX_DEPTH = 40
-"""How deep brackets may nest; a judgment takes four."""
+"""How deep brackets may nest in what is not quite JSON; a judgment takes four."""
+
+_MOST_FAILURES = 5
+"""How often the decoder is tried on what is no JSON. It is quicker than our own pass, but to fail it
+counts the lines before the fault, so that a flood of failures would take quadratic time."""
 
 # A brace in prose ("the closing } is missing") opens nothing: a key or a closing brace must follow.
 _OPENS = re.compile(r"\{(?=\s*[\"'“”‘’}])")
 # Possessive, and with an end for strings that never close: no start is tried twice.
 _STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)'
 _TOKEN = re.compile(rf"{_STRING}|[{{}}\[\]]", re.DOTALL)
+_DECODER = json.JSONDecoder()
 _TRAILING_COMMA = re.compile(rf"({_STRING})|,(?=\s*[}}\]])", re.DOTALL)
 
 
@@ -62,13 +68,26 @@ def top_level(text: str, start: int = 0) -> Iterator[Span]:
         Unreadable: one breaks off or is nested too deeply. What stands inside it is not looked at:
             it is a part of something that is lost.
     """
+    failures = 0
     while opening := _OPENS.search(text, start):
-        start = _closing(text, opening.start())
-        yield Span(opening.start(), start)
+        end = _decoded_end(text, opening.start()) if failures < _MOST_FAILURES else None
+        if end is None:
+            failures += 1
+            end = _closing(text, opening.start())
+        yield Span(opening.start(), end)
+        start = end
+
+
+def _decoded_end(text: str, start: int) -> int | None:
+    """Where the JSON object that begins at ``start`` has ended; null where it is not JSON."""
+    try:
+        return _DECODER.raw_decode(text, start)[1]
+    except (ValueError, RecursionError):
+        return None
 
 
 def _closing(text: str, start: int) -> int:
-    """Where the object that begins at ``start`` has ended."""
+    """Where the object that begins at ``start`` has ended, JSON or not."""
     depth = 0
     for token in _TOKEN.finditer(text, start):
         if token[0] in ("{", "["):
@@ -135,6 +154,7 @@ def note(repairs: list[str], text: str) -> None:
         repairs.append(text)
 
 
+@lru_cache(maxsize=1024)
 def folded_key(key: str) -> str:
     """What two spellings of one key have in common."""
     return unicodedata.normalize("NFKC", key).strip().casefold()
