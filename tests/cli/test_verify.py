@@ -10,7 +10,7 @@ import pytest
 
 import clash
 from clash.cli.app import run
-from clash.store import layout
+from clash.store import chain, layout
 from clash.store.folder import RunFolder
 from clash.store.manifest import Manifest, sha256_json, sha256_text
 from review.runs import judged, plain_prompts
@@ -207,3 +207,144 @@ def test_a_run_that_has_not_ended_is_unchecked(forged, capsys):
     reasons = unchecked(forged, capsys)
     assert reasons["manifest is sealed"].startswith("the run has not ended")
     assert "files have the sealed hashes" in reasons
+
+
+# -- the records -------------------------------------------------------------------------------
+
+
+def rechained(folder):
+    """Every link of the chain made anew: it needs no secret either."""
+    path = folder.path / layout.CALLS
+    head, lines = chain.START, []
+    for line in path.read_bytes().splitlines(keepends=True):
+        record = json.loads(line)
+        record["chain"] = head
+        lines.append(json.dumps(record, separators=(",", ":"), ensure_ascii=False).encode() + b"\n")
+        head = chain.digest(lines[-1])
+    path.write_bytes(b"".join(lines))
+
+
+def reverse(judgment):
+    judgment["ranking"].reverse()
+
+
+def other_text(record):
+    record["text"] += " Truly."
+
+
+def relabel(page):
+    page["labels"] = dict(zip(page["labels"], reversed(page["labels"].values()), strict=True))
+
+
+def better(call):
+    answer = json.loads(call["text"])
+    answer["ranking"].reverse()
+    call["text"] = json.dumps(answer)
+
+
+JUDGED, SUMS = "judgments follow from the answers", "the manifest's sums follow from the records"
+DECIDED, PAGES = "verdicts follow from the judgments", "pages follow from seed and responses"
+FAILED = {"ranking": None, "scores": {}, "reasons": {}, "parse": "failed", "error": "timeout: no"}
+MASKED = {"candidate": "north", "start": 0, "end": 3, "text": "Red"}
+FORGERIES = {
+    "a judgment is reversed": ("judgments", reverse, JUDGED),
+    "a judge is given weight": ("judgments", lambda j: j.update(weight=9.0), JUDGED),
+    "a judge is set aside": ("judgments", lambda j: j.update(role="observer"), JUDGED),
+    "a response is flagged": ("judgments", lambda j: j.update(flags=["A0: odd"]), JUDGED),
+    "a judgment fails": ("judgments", lambda j: j.update(FAILED), JUDGED),
+    "an answer is reversed": ("calls", better, JUDGED),
+    "an answer is refused": ("calls", lambda c: c.update(outcome="refusal"), JUDGED),
+    "a question is another": ("calls", lambda c: c.update(request_hash="0"), JUDGED),
+    "a model is another": ("calls", lambda c: c.update(model="openai/o9"), JUDGED),
+    "a call costs more": ("calls", lambda c: c.update(cost_usd=4.0), SUMS),
+    "a response is improved": ("responses", other_text, JUDGED),
+    "a prompt is another": ("items", lambda i: i.update(prompt="Another?"), JUDGED),
+    "a reference is added": ("items", lambda i: i.update(reference="Seven."), JUDGED),
+    "labels are swapped": ("blinding", relabel, PAGES),
+    "a mask is added": ("blinding", lambda b: b.update(scrubbed=[MASKED]), PAGES),
+    "a criterion is another": (
+        "criteria",
+        lambda c: c["criteria"][0].update(name="Charm"),
+        "criteria follow from the answers",
+    ),
+    "a winner is another": ("verdicts", lambda v: v.update(winner="west"), DECIDED),
+    "a verdict is surer": ("verdicts", lambda v: v.update(confidence=0.99), DECIDED),
+}
+
+
+@pytest.mark.parametrize("forgery", FORGERIES)
+def test_a_record_that_does_not_follow_fails_though_all_else_was_made_to_fit(
+    forged, capsys, forgery
+):
+    name, change, check = FORGERIES[forgery]
+    edit_line(forged, f"{name}.jsonl", change)
+    rechained(forged)
+    reseal(forged)
+    if name != "verdicts":
+        assert run(["report", str(forged.path), "--write"]) == 0  # verdicts and pages that fit
+    assert check in failing(forged, capsys)
+
+
+@pytest.mark.parametrize("name", ["judgments", "blinding", "criteria", "calls", "verdicts"])
+def test_a_record_that_was_left_out_of_a_complete_run_is_missed(forged, capsys, name):
+    edit(forged, f"{name}.jsonl", lambda text: text.partition("\n")[2])
+    rechained(forged)
+    reseal(forged)
+    assert failing(forged, capsys)
+
+
+CONFIGURED = "panel, candidates and seed follow from the configuration"
+
+
+def heavier(raw):
+    raw["panel"]["judges"][0]["weight"] = 9.0
+
+
+def quorum(raw):
+    raw["panel"]["quorum"] = 1
+
+
+def reseeded(raw):
+    raw["config"]["seed"] = raw["seeds"]["seed"] = 7
+
+
+def configured(raw):
+    raw["config"]["panel"]["judges"][0]["weight"] = 9.0
+    raw["panel"]["judges"][0]["weight"] = 9.0
+
+
+def retemplated(raw):
+    raw["templates"]["judge.user"] += "\nBe kind to north."
+
+
+@pytest.mark.parametrize(
+    ("change", "check"),
+    [
+        (heavier, CONFIGURED),
+        (quorum, CONFIGURED),
+        (lambda raw: raw["seeds"].update(seed=7), CONFIGURED),
+        (lambda raw: raw["stopped"].update({"openai/o9": "auth: no"}), CONFIGURED),
+        (reseeded, "pages follow from seed and responses"),
+        (configured, "judgments follow from the answers"),
+        (retemplated, "judgments follow from the answers"),
+        (lambda raw: raw.update(secret="0" * 32), "judgments follow from the answers"),
+    ],
+    ids=["weight", "quorum", "seed", "stopped", "both seeds", "both weights", "template", "secret"],
+)
+def test_a_manifest_that_was_changed_with_its_hashes_does_not_fit_the_calls(
+    forged, capsys, change, check
+):
+    raw = json.loads((forged.path / layout.MANIFEST).read_text())
+    change(raw)
+    reseal(forged, **raw)
+    assert run(["report", str(forged.path), "--write"]) == 0
+    assert check in failing(forged, capsys)
+
+
+@pytest.mark.parametrize("field", ["notes", "started", "ended", "wall_s", "git"])
+def test_what_nothing_follows_from_is_seen_by_a_signature_alone(forged, capsys, field):
+    """The list in docs/run-folder.md: whoever trusts these has to know who sealed them."""
+    other = {"notes": ["All is well."], "wall_s": 1.0, "git": {"commit": "0", "dirty": False}}
+    reseal(forged, **{field: other.get(field, "2020-01-01T00:00:00.000Z")})
+    assert run(["report", str(forged.path), "--write"]) == 0
+    assert verified(forged, capsys)[0] == 0

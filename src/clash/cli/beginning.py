@@ -203,19 +203,10 @@ def begin(
     config = _without_places(made.config).model_copy(update={"panel": made.panel})
     # Hashed as they are written, which is without secrets.
     settings = made.redact.data(config.model_dump(mode="json"))
-    judges = made.redact.data(
-        [judge.model_dump(mode="json", exclude={"fallbacks"}) for judge in made.sitters]
-    )
-    panel = {
-        "name": made.panel.name,
-        "quorum": made.quorum,
-        "ties": made.panel.ties,
-        "judges": judges,
-        **_kept_apart(made),
-    }
+    panel = made.redact.data(made.panel_record)
     name = run_id or new_run_id(prompts.path.stem)
     templates = sha256_json(dict(made.templates.texts))
-    calibrator, doubts = _calibrator(config, judges, templates)
+    calibrator, doubts = _calibrator(config, panel["judges"], templates)
     manifest = Manifest(
         run=name,
         kind=kind,
@@ -261,12 +252,6 @@ def _reused_criteria(made: Plan, origin: Origin) -> Iterator[Criteria]:
     for item_id in dict.fromkeys(item.item_id for item in items):
         if item_id in made.reused:
             yield made.reused[item_id].model_copy(update={"call_id": None})
-
-
-def _kept_apart(made: Plan) -> dict[str, Any]:
-    """Whose responses a judge is not shown, where there are such judges."""
-    apart = {judge: sorted(names) for judge, names in made.excluded.items()}
-    return {"excluded": apart} if apart else {}
 
 
 def _promised(made: Plan, origin: Origin) -> dict[str, int]:

@@ -71,6 +71,14 @@ class Ask:
         return self.judge or self.candidate or "criteria"
 
 
+class Asker(Protocol):
+    """Whoever answers a call: a provider, or the record of a run that has been."""
+
+    async def ask(self, ask: Ask) -> Call:
+        """The last attempt of the call."""
+        ...
+
+
 class Listener(Protocol):
     """Someone who watches calls: the progress line."""
 

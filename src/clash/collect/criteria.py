@@ -16,7 +16,7 @@ from clash.records import Criteria, Criterion, Turn
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from clash.collect.calling import Caller
+    from clash.collect.calling import Asker
     from clash.collect.plan import Plan
     from clash.config import ModelRef
     from clash.records import Item
@@ -60,7 +60,7 @@ def settled(item: Item, plan: Plan) -> Criteria | None:
     return None
 
 
-async def derive(item: Item, plan: Plan, ref: ModelRef, caller: Caller) -> Criteria:
+async def derive(item: Item, plan: Plan, ref: ModelRef, caller: Asker) -> Criteria:
     """Ask the criteria model; the fallback, with the reason, where it does not deliver."""
     ask = Ask(
         call_id=call_id("criteria", item.item_id),

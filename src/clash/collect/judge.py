@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from clash.collect.ballots import Ballot
     from clash.collect.bench import Bench
     from clash.collect.blind import Presentation
-    from clash.collect.calling import Caller
+    from clash.collect.calling import Asker
     from clash.collect.plan import Plan
     from clash.config import Judge
     from clash.providers.base import Request
@@ -40,18 +40,18 @@ class Seat:
         return self.item.item_id, self.presentation.blinding.presentation, self.judge.id
 
 
-async def judge(seat: Seat, page: Ballot, plan: Plan, caller: Caller, bench: Bench) -> Judgment:
+async def judge(seat: Seat, page: Ballot, plan: Plan, caller: Asker, bench: Bench) -> Judgment:
     """The judgment of a page by the judge, or by who stands in for it."""
     sitter = bench.sitter(seat.judge)
     while True:
-        judgment, stopped = await _heard(replace(seat, judge=sitter), page, plan, caller)
+        judgment, stopped = await hear(replace(seat, judge=sitter), page, plan, caller)
         following = bench.after(seat.judge, sitter, judgment, stopped=stopped)
         if following is None:
             return judgment
         sitter = following
 
 
-async def _heard(seat: Seat, page: Ballot, plan: Plan, caller: Caller) -> tuple[Judgment, bool]:
+async def hear(seat: Seat, page: Ballot, plan: Plan, caller: Asker) -> tuple[Judgment, bool]:
     """Ask, read, and ask once more where that can help; and whether the model has stopped."""
     first = request = question(page, seat.judge)
     tried, suffix = set[Step](), ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from clash.config import PROVIDERS, Candidate, Config, Judge, ModelRef, Panel
 from clash.errors import ConfigError, InputError
@@ -136,6 +136,20 @@ class Plan:
     def excluded(self) -> dict[str, frozenset[str]]:
         """Candidates whose responses a judge is not shown, by judge."""
         return self.own if self.excludes_self else {}
+
+    @property
+    def panel_record(self) -> dict[str, Any]:
+        """The panel as a manifest lists it: every judge that sits, and whose responses it is not shown."""
+        apart = {judge: sorted(names) for judge, names in self.excluded.items()}
+        return {
+            "name": self.panel.name,
+            "quorum": self.quorum,
+            "ties": self.panel.ties,
+            "judges": [
+                judge.model_dump(mode="json", exclude={"fallbacks"}) for judge in self.sitters
+            ],
+            **({"excluded": apart} if apart else {}),
+        }
 
     @property
     def presentations(self) -> int:

@@ -169,12 +169,17 @@ def _criteria(
         return None, None
     if panel.name == KEYLESS_PANEL and config.criteria.ref is None:
         return None, "the baseline panel works without any model"
-    ref = config.criteria.ref or panel.criteria or _default_criteria().ref
+    ref = criteria_model(config.criteria, panel)
     if ref is None:
         return None, "no model is named to write them"
     if not has_key(ref, environ):
         return None, f"{ref.model} needs {key_variable(ref, environ)}"
     return ref, None
+
+
+def criteria_model(config: CriteriaConfig, panel: Panel) -> ModelRef | None:
+    """The model that is named to write criteria; null where none is."""
+    return config.ref or panel.criteria or _default_criteria().ref
 
 
 def _default_criteria() -> CriteriaConfig:
@@ -215,7 +220,7 @@ def own_config(run: RunFolder) -> dict[str, Any]:
 
 def _criteria_from(run: RunFolder, config: CriteriaConfig, panel: Panel) -> CriteriaConfig:
     """Criteria without a call: by the model of the run, or as they are where it asked none."""
-    ref = config.ref or panel.criteria or _default_criteria().ref
+    ref = criteria_model(config, panel)
     if config.mode != "dynamic" or ref is None or panel.name == KEYLESS_PANEL:
         return config
     again = _from(run, ref)

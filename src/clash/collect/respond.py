@@ -10,12 +10,12 @@ from clash.providers.base import Request
 from clash.records import Response
 
 if TYPE_CHECKING:
-    from clash.collect.calling import Caller
+    from clash.collect.calling import Asker
     from clash.config import Candidate, Config, Options
     from clash.records import Call, Item
 
 
-async def respond(item: Item, candidate: Candidate, config: Config, caller: Caller) -> Response:
+async def respond(item: Item, candidate: Candidate, config: Config, caller: Asker) -> Response:
     """Generate a response; one that could not be had is a record with the reason."""
     ask = Ask(
         call_id=call_id("generate", item.item_id, candidate.id),

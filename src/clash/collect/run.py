@@ -26,14 +26,14 @@ from clash.errors import ErrorClass
 from clash.store import layout
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from clash.collect.ballots import Ballot
     from clash.collect.batch_places import HandedIn
     from clash.collect.plan import Plan
     from clash.config import Candidate, Judge
     from clash.records import Blinding, Call, Criterion, Item, Judgment, Response
-    from clash.store.folder import RunWriter
+    from clash.store.folder import RunFolder, RunWriter
 
 New = Literal["batch", "live", "none"]
 """How questions are asked that nobody has asked yet."""
@@ -315,10 +315,10 @@ async def _judge(
     past: _Past,
 ) -> None:
     pages = _pages(plan, folder)
-    rubrics = _rubrics(folder)
+    rubrics = rubrics_of(folder)
     have = {(j.item_id, j.presentation, j.seat) for j in folder.judgments() if past.backs(j)}
     items = {item.item_id: item for item in plan.items}
-    seats = partial(_seats, pages=pages, items=items, have=have, excluded=plan.excluded)
+    seats = partial(seats_of, pages=pages, items=items, have=have, excluded=plan.excluded)
 
     # The judges of a page come to it at about the same time: it is rendered once for all.
     @lru_cache(plan.config.limits.concurrency)
@@ -339,7 +339,7 @@ async def _judge(
     )
 
 
-def _rubrics(folder: RunWriter) -> dict[str, tuple[Criterion, ...]]:
+def rubrics_of(folder: RunFolder) -> dict[str, tuple[Criterion, ...]]:
     """What each item is judged by. Many items share their criteria, so each set is kept once."""
     known: dict[tuple[Criterion, ...], tuple[Criterion, ...]] = {}
     return {
@@ -355,12 +355,21 @@ def _pages(plan: Plan, folder: RunWriter) -> list[Presentation]:
     A resumed run makes the same ones again: they are a function of the seed and of the responses
     that were there when the item was sealed.
     """
-    sealed = {_page_key(record): record.labels for record in folder.blinding()}
+    sealed = {page_key(record) for record in folder.blinding()}
+    pages = list(pages_of(plan, folder))
+    for page in pages:
+        if page_key(page.blinding) not in sealed:
+            folder.append(page.blinding)
+    return pages
+
+
+def pages_of(plan: Plan, folder: RunFolder) -> Iterator[Presentation]:
+    """The presentations that follow from the seed, whether or not they are sealed yet."""
+    sealed = {page_key(record): record.labels for record in folder.blinding()}
     names = sorted({c.id for c in plan.candidates} | {r.candidate for r in folder.responses()})
     judges = [judge.id for judge in plan.judges]
-    made: list[Presentation] = []
     for item_id, texts in _texts(plan, folder, sealed).items():
-        for page in presentations(
+        yield from presentations(
             item_id,
             texts,
             judges,
@@ -368,15 +377,11 @@ def _pages(plan: Plan, folder: RunWriter) -> list[Presentation]:
             plan.config.seed,
             names=names,
             excluded=plan.excluded,
-        ):
-            made.append(page)
-            if _page_key(page.blinding) not in sealed:
-                folder.append(page.blinding)
-    return made
+        )
 
 
 def _texts(
-    plan: Plan, folder: RunWriter, sealed: Mapping[tuple[str, int, str | None], Mapping[str, str]]
+    plan: Plan, folder: RunFolder, sealed: Mapping[tuple[str, int, str | None], Mapping[str, str]]
 ) -> dict[str, dict[str, str]]:
     """Response by candidate, for each item that has two at least, in the order of the items."""
     shown: dict[str, set[str]] = {}
@@ -390,14 +395,15 @@ def _texts(
     return {item_id: found for item_id, found in texts.items() if len(found) > 1}
 
 
-def _page_key(blinding: Blinding) -> tuple[str, int, str | None]:
+def page_key(blinding: Blinding) -> tuple[str, int, str | None]:
+    """What identifies a page."""
     return blinding.item_id, blinding.presentation, blinding.judge
 
 
-def _seats(
+def seats_of(
     judge: Judge,
     *,
-    pages: list[Presentation],
+    pages: Iterable[Presentation],
     items: Mapping[str, Item],
     have: set[tuple[str, int, str]],
     excluded: Mapping[str, frozenset[str]],

@@ -185,6 +185,8 @@ def other_versions(manifest: Manifest) -> str | None:
         for name in _DECIDING
         if manifest.versions.get(name) != here.get(name)
     ]
+    if manifest.seal is not None and manifest.chain is None:
+        differing.append("a clash before the chain of calls")
     return f"computed by {'; '.join(differing)}" if differing else None
 
 
