@@ -12,7 +12,7 @@ import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
 DEEP = 200_000
@@ -137,3 +137,38 @@ def prompts_with_names(path: Path) -> Path:
     ]
     path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
     return path
+
+
+SPOILT: Mapping[str, Callable[[Path], None]] = {
+    "item-removed": lambda run: _lines(run / "items.jsonl", lambda lines: lines[1:]),
+    "pages-removed": lambda run: _lines(run / "blinding.jsonl", lambda lines: lines[1:]),
+    "pages-emptied": lambda run: _each(run / "blinding.jsonl", labels={}),
+    "unknown-label": lambda run: _each(run / "judgments.jsonl", ranking=[["A9"], ["A0"]]),
+    "label-twice": lambda run: _each(run / "judgments.jsonl", ranking=[["A0", "A0"]]),
+    "deep-line": lambda run: _lines(run / "calls.jsonl", lambda _: ["[" * DEEP]),
+    "no-text": lambda run: (run / "responses.jsonl").write_bytes(b"\xff\xfe\x00" * 99),
+    "panel-emptied": lambda run: _manifest(run, panel={}),
+    "panel-of-lists": lambda run: _manifest(run, panel={"judges": [[]], "quorum": "x"}),
+    "family-of-objects": lambda run: _manifest(run, candidates=[{"id": {}, "family": {}}]),
+    "config-of-lists": lambda run: _manifest(run, config={"blinding": [], "aggregate": []}),
+    "deep-manifest": lambda run: _write(run / "manifest.json", "[" * DEEP),
+    "deep-report": lambda run: _write(run / "report.json", "[" * DEEP),
+}
+"""What somebody may have done to a run folder before passing it on."""
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")
+
+
+def _lines(path: Path, change: Callable[[list[str]], list[str]]) -> None:
+    _write(path, "".join(f"{line}\n" for line in change(path.read_text("utf-8").splitlines())))
+
+
+def _each(path: Path, **fields: object) -> None:
+    _lines(path, lambda lines: [json.dumps({**json.loads(line), **fields}) for line in lines])
+
+
+def _manifest(run: Path, **fields: object) -> None:
+    path = run / "manifest.json"
+    _write(path, json.dumps({**json.loads(path.read_text("utf-8")), **fields}))

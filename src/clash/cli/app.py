@@ -38,6 +38,7 @@ from clash.cli import (
 )
 from clash.cli.common import print_json, stderr
 from clash.cli.guard import guarded
+from clash.cli.spoilt import STUMBLES, spoilt
 from clash.errors import ClashError, ConfigError, InputError
 from clash.escape import for_terminal
 
@@ -126,6 +127,12 @@ def _run(arguments: Sequence[str]) -> int:
     except (RecursionError, MemoryError, UnicodeError) as error:
         _complain(_beyond(error), InputError.exit_code, as_json="--json" in arguments)
         return InputError.exit_code
+    except STUMBLES as error:
+        folder_error = spoilt(error, arguments)
+        if folder_error is None:
+            raise
+        _complain(str(folder_error), folder_error.exit_code, as_json="--json" in arguments)
+        return folder_error.exit_code
     return code if isinstance(code, int) else 0
 
 
