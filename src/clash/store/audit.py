@@ -23,7 +23,15 @@ if TYPE_CHECKING:
     from clash.store.folder import RunFolder
     from clash.store.manifest import FileSeal
 
-BROKEN = (ClashError, LookupError, TypeError, ValueError, ArithmeticError, AttributeError)
+BROKEN = (
+    ClashError,
+    LookupError,
+    TypeError,
+    ValueError,
+    ArithmeticError,
+    AttributeError,
+    RecursionError,
+)
 """What computing from a folder may raise once someone has changed it: it then is not what it was."""
 
 _WITHHELD = "not published"
