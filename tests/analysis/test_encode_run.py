@@ -224,6 +224,6 @@ def test_a_run_without_judgments_is_refused(run):
         from_run(run(pair()))
 
 
-def test_a_judgment_without_blinding_names_the_audit(run):
-    with pytest.raises(RunFolderError, match="clash verify"):
+def test_a_judgment_without_blinding_names_the_file_and_the_mend(run):
+    with pytest.raises(RunFolderError, match=r"blinding\.jsonl: lacks .*\n.*clash resume"):
         from_run(run(pair(), judgment("q1", "j1", A0)))

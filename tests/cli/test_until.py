@@ -88,7 +88,7 @@ def test_a_torn_pool_is_refused(tmp_path: Path, monkeypatch, capsys) -> None:
     file = tmp_path / "u" / "pool.jsonl"
     file.write_bytes(file.read_bytes()[:-30])
     assert run(["resume", str(tmp_path / "u"), "-q"]) == 2
-    assert "31 of 32 items in pool.jsonl" in capsys.readouterr().err
+    assert "pool.jsonl: holds 31 of 32 items" in capsys.readouterr().err
 
 
 def test_a_run_whose_loop_has_ended_judges_nothing_more(undisturbed: Path, capsys) -> None:

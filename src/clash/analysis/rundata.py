@@ -19,12 +19,14 @@ from clash.analysis.verdicts import (
     decided,
     without_controls,
 )
+from clash.errors import RunFolderError
+from clash.store import layout
 from clash.store.spent import spent
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from clash.records import Criteria, Item, Judgment, Label, Response, Verdict
+    from clash.records import Blinding, Criteria, Item, Judgment, Label, Response, Verdict
     from clash.store.folder import RunFolder
     from clash.store.manifest import Manifest
     from clash.store.spent import Spent
@@ -114,6 +116,7 @@ class RunData:
         judgments = tuple(folder.judgments())
         blinds = Blinds.of(folder.blinding())
         criteria = {record.item_id: record for record in folder.criteria()}
+        _check_references(folder, items, responses, judgments, blinds)
         said = ballots(judgments, blinds, rules.presentations, criteria.values())
         usage: dict[tuple[str, str], Usage] = defaultdict(Usage)
         tally = Tally()
@@ -217,6 +220,39 @@ class RunData:
     def panelist(self, judge: str) -> Panelist:
         """A judge by id."""
         return next(p for p in self.rules.panelists if p.id == judge)
+
+
+def _check_references(
+    folder: RunFolder,
+    items: Iterable[Item],
+    responses: Iterable[Response],
+    judgments: Iterable[Judgment],
+    blinds: Blinds,
+) -> None:
+    """Refuse to compute from a folder that lost records which others speak of.
+
+    Raises:
+        RunFolderError: names the file that lacks one.
+    """
+    known = {item.item_id for item in items}
+    spoken: tuple[Response | Judgment | Blinding, ...]
+    spoken = (*responses, *judgments, *blinds.records)
+    absent = next((record.item_id for record in spoken if record.item_id not in known), None)
+    if absent is not None:
+        raise _lacks(folder, layout.ITEMS, f"the item {absent!r}", "restore it from a copy")
+    present = {(response.item_id, response.candidate) for response in responses}
+    shown = ((p.item_id, name) for p in blinds.records for name in p.labels.values())
+    unwritten = next((pair for pair in shown if pair not in present), None)
+    if unwritten is not None:
+        response = f"the response of {unwritten[1]!r} to {unwritten[0]!r}"
+        mend = f"`clash resume {folder.path}` writes it again"
+        raise _lacks(folder, layout.RESPONSES, response, mend)
+
+
+def _lacks(folder: RunFolder, name: str, record: str, mend: str) -> RunFolderError:
+    return RunFolderError(
+        f"{folder.path / name}: lacks {record}, which other files speak of\n  mend: {mend}"
+    )
 
 
 def truth_of(items: Iterable[Item], labels: Iterable[Label]) -> dict[str, str]:

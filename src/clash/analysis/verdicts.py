@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from clash.errors import RunFolderError
 from clash.records import Verdict
 from clash.stats.voting.borda import BordaResult, borda, borda_pairwise, borda_points
+from clash.store import layout
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -200,11 +202,21 @@ class Blinds:
         return index
 
     def labels(self, judgment: Judgment) -> Mapping[str, str]:
-        """The labels that a judgment speaks of; none where it failed before it saw any."""
+        """The labels that a judgment speaks of; none where it failed before it saw any.
+
+        Raises:
+            RunFolderError: it ranks a page that is not there.
+        """
         own = self.own.get((judgment.item_id, judgment.presentation, judgment.seat))
-        if own is None and judgment.ranking is None:
-            return self.shared.get((judgment.item_id, judgment.presentation), {})
-        return own if own is not None else self.shared[judgment.item_id, judgment.presentation]
+        if own is not None:
+            return own
+        shared = self.shared.get((judgment.item_id, judgment.presentation))
+        if shared is None and judgment.ranking is not None:
+            raise RunFolderError(
+                f"{layout.BLINDING}: lacks the page of {judgment.item_id!r} that"
+                f" {judgment.judge!r} judged\n  mend: `clash resume` on the run writes it again"
+            )
+        return shared or {}
 
 
 def unblinded(judgment: Judgment, labels: Mapping[str, str]) -> list[list[str]] | None:

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 from clash.cli import estimate, keys
 from clash.cli.common import say
 from clash.cli.guard import learn
+from clash.cli.losses import check_whole
 from clash.collect.load import Prompts, load
 from clash.collect.plan import Plan, observing, plan, self_votes
 from clash.collect.resolve import Resolved, read_config, replayed, resolve
 from clash.collect.templates import Templates
 from clash.config import Config, Panel
 from clash.datasets.controls import control_items, draw, read_controls
-from clash.errors import ConfigError, RunFolderError
+from clash.errors import ConfigError
 from clash.providers import redactor
 from clash.providers.prices import known
 from clash.store import layout
@@ -313,9 +314,10 @@ def replan(
 
     Raises:
         ConfigError: the limits cannot be held.
-        RunFolderError: the run was killed before all of its items were written.
+        RunFolderError: the folder lost what cannot be made again.
     """
     manifest = folder.manifest()
+    check_whole(folder)
     config = Config.model_validate(manifest.config)
     if limits:
         changed = config.limits.model_copy(update=dict(limits))
@@ -324,20 +326,6 @@ def replan(
         raise ConfigError("names no panel", path=folder.path / layout.MANIFEST, field="config")
     resolved = resolve(config, environ)
     prompts = recorded(folder)
-    found = {"items": len(prompts.items), "injected": len(prompts.responses)}
-    if manifest.counts.get("pool"):
-        found["pool"] = len(folder.pool())
-    if any(manifest.counts.get(name, number) != number for name, number in found.items()):
-        words = {"items": "items", "injected": "given responses", "pool": "items in pool.jsonl"}
-        counts = (
-            f"{number} of {manifest.counts.get(name, number)} {words[name]}"
-            for name, number in found.items()
-        )
-        raise RunFolderError(
-            f"{folder.path}: was killed before it had written down what it is to judge"
-            f" ({', '.join(counts)})"
-            "\n  mend: nothing was spent; start it anew"
-        )
     made = plan(
         config.model_copy(update={"repeat": 1}),
         config.panel,

@@ -17,12 +17,12 @@ from clash import files
 from clash.collect.bench import Bench
 from clash.collect.blind import Presentation, presentations
 from clash.collect.budget import Budget
-from clash.collect.calling import Caller, Listener
+from clash.collect.calling import Caller, Listener, call_id
 from clash.collect.criteria import derive, settled
 from clash.collect.judge import Seat, judge, render
 from clash.collect.respond import respond
 from clash.collect.schedule import Pool, Stop, drain
-from clash.errors import ErrorClass
+from clash.errors import ErrorClass, RunFolderError
 from clash.store import layout
 
 if TYPE_CHECKING:
@@ -252,10 +252,12 @@ async def _prepare(
     have = {(r.item_id, r.candidate) for r in folder.responses() if past.backs(r)}
     # What is sealed is judged as it is: a response that comes later would change the page.
     sealed = {record.item_id for record in folder.blinding()}
+    lost = _lost_responses(folder, past)
     todo = [
         (item, candidate)
         for item, candidate in plan.missing()
-        if (item.item_id, candidate.id) not in have and item.item_id not in sealed
+        if (item.item_id, candidate.id) in lost
+        or ((item.item_id, candidate.id) not in have and item.item_id not in sealed)
     ]
     has_criteria = {record.item_id for record in folder.criteria()}
     unsettled = []
@@ -295,6 +297,28 @@ async def _prepare(
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(drain, pools, stop)
         tasks.start_soon(drain, [Pool(unsettled, write_criteria, workers, queues=True)], stop)
+
+
+def _lost_responses(folder: RunWriter, past: _Past) -> set[tuple[str, str]]:
+    """Responses that a page shows and ``responses.jsonl`` lacks, by item and candidate.
+
+    Their calls were answered, so that writing them again takes no call.
+
+    Raises:
+        RunFolderError: that of one is lost too.
+    """
+    present = {(r.item_id, r.candidate) for r in folder.responses() if r.text is not None}
+    shown = {(page.item_id, name) for page in folder.blinding() for name in page.labels.values()}
+    lost = shown - present
+    for item_id, candidate in sorted(lost):
+        call = past.calls.get(call_id("generate", item_id, candidate))
+        if call is None or call.outcome == "error":
+            raise RunFolderError(
+                f"{folder.path / layout.RESPONSES}: lacks the response of {candidate!r} to"
+                f" {item_id!r}, and {layout.CALLS} lacks the call that it came from"
+                "\n  mend: restore one of the two from a copy of the run"
+            )
+    return lost
 
 
 def _again(error: str | None) -> bool:

@@ -92,7 +92,7 @@ class RunFolder:
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             raise RunFolderError(
-                f"{file}: is not a manifest ({first['msg']})\n  mend: restore it from a copy"
+                f"{file}: is not a manifest ({first['msg']})\n  mend: {_mend_manifest(self.path)}"
             ) from None
         if manifest.v > SCHEMA_VERSION:
             raise RunFolderError(
@@ -334,6 +334,7 @@ def runs(out: Path) -> list[RunFolder]:
 def _check_free(path: Path) -> None:
     """Refuse the name of a new run that is taken; an empty folder is not in the way."""
     if files.is_file(path / layout.MANIFEST):
+        RunFolder(path).manifest()  # one that is broken cannot be resumed
         raise RunFolderError(
             f"{path}: is there already\n  mend: `clash resume {path}`, or another --run-id"
         )
@@ -348,19 +349,28 @@ def _check_manifest(path: Path) -> None:
     Raises:
         RunFolderError: the folder is one.
     """
-    known = [name for name in layout.COLLECTED if files.is_file(path / name)]
-    if not known or files.is_file(path / layout.MANIFEST):
-        return
-    missing = f"{path / layout.MANIFEST}: is missing, and nothing else says how the run is set up"
+    if not files.is_file(path / layout.MANIFEST) and _journals_in(path):
+        raise RunFolderError(
+            f"{path / layout.MANIFEST}: is missing, and nothing else says how the run is set up"
+            f"\n  mend: {_mend_manifest(path)}"
+        )
+
+
+def _mend_manifest(path: Path) -> str:
+    """What to do about a manifest that is missing or broken."""
+    if not _journals_in(path):
+        return "name a run folder; `clash runs` lists them"
     calls = sum(1 for _ in files.lines(path / layout.CALLS))
     if calls:
-        raise RunFolderError(
-            f"{missing}\n  mend: restore it from a copy; {layout.CALLS} holds {calls} calls"
-            " that were made, so do not remove the folder"
+        return (
+            f"restore it from a copy; {layout.CALLS} holds {calls} calls that were made,"
+            " so do not remove the folder"
         )
-    raise RunFolderError(
-        f"{missing}\n  mend: no call was made; remove {path} and start the run again"
-    )
+    return f"no call was made; remove {path} and start the run again"
+
+
+def _journals_in(path: Path) -> list[str]:
+    return [name for name in layout.COLLECTED if files.is_file(path / name)]
 
 
 def _find(path: Path, out: Path) -> Path:

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 
 from clash.analysis.encode.votes import VoteRow
 from clash.analysis.verdicts import Blinds, unblinded, without_controls
-from clash.errors import RunFolderError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -66,14 +65,7 @@ class _Run:
 
     def shown(self, judgment: Judgment) -> Mapping[str, str]:
         """The labels of the page behind a judgment, in the order shown."""
-        try:
-            return self.blinds.labels(judgment)
-        except KeyError:
-            raise RunFolderError(
-                f"{self.folder.path}: a judgment of item {judgment.item_id!r} by"
-                f" {judgment.judge!r} has no line in blinding.jsonl"
-                "\n  mend: run clash verify on the folder"
-            ) from None
+        return self.blinds.labels(judgment)
 
     def own_order(self, judgment: Judgment) -> bool:
         """Whether this judge saw a shuffle of its own."""

@@ -1,0 +1,72 @@
+"""Whether a run folder still holds what a resumed run cannot make again.
+
+Criteria, responses that a candidate wrote, pages and judgments follow from the calls, so that a
+line of theirs that was lost is written again without a call. Items, given responses and calls
+follow from nothing else in the folder.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from clash import files
+from clash.errors import RunFolderError
+from clash.store import layout
+from clash.store.manifest import seal_file
+from clash.store.spent import spent
+
+if TYPE_CHECKING:
+    from clash.records import Criteria, Judgment, Response
+    from clash.store.folder import RunFolder
+
+
+def check_whole(folder: RunFolder) -> None:
+    """Refuse to resume a run that lost what it cannot make again.
+
+    Raises:
+        RunFolderError: names the file, how much of it is lost, and what can be done.
+    """
+    counts = folder.manifest().counts
+    given = sum(response.source == "injected" for response in folder.responses())
+    present = {
+        layout.ITEMS: (len(folder.items()), counts.get("items"), "items"),
+        layout.RESPONSES: (given, counts.get("injected"), "given responses"),
+        layout.POOL: (len(folder.pool()), counts.get("pool"), "items"),
+    }
+    for name, (number, expected, noun) in present.items():
+        if expected is not None and number < expected:
+            raise _lost(folder, name, f"holds {number} of {expected} {noun}")
+    _check_calls(folder)
+
+
+def _check_calls(folder: RunFolder) -> None:
+    """Refuse to pay again for answers that no crash can have lost.
+
+    A run that had ended lost none. One that lost its machine may have lost those that were in
+    flight in the last moments, and asks them again.
+    """
+    path, manifest = folder.path / layout.CALLS, folder.manifest()
+    number = seal_file(path).lines if files.is_file(path) else 0
+    sealed = manifest.files.get(layout.CALLS)
+    if sealed is not None and number < sealed.lines:
+        raise _lost(folder, layout.CALLS, f"holds {number} of {sealed.lines} calls")
+    lost = _named_calls(folder) - {call.call_id for call in spent(folder)}
+    in_flight = manifest.config.get("limits", {}).get("concurrency", 0)
+    if sealed is None and len(lost) > (in_flight if number else 0):
+        raise _lost(folder, layout.CALLS, f"lacks {len(lost)} calls that other files speak of")
+
+
+def _named_calls(folder: RunFolder) -> set[str]:
+    """The calls that responses, criteria and judgments come from."""
+    records: tuple[Response | Criteria | Judgment, ...]
+    records = (*folder.responses(), *folder.criteria(), *folder.judgments())
+    return {record.call_id for record in records if record.call_id is not None}
+
+
+def _lost(folder: RunFolder, name: str, count: str) -> RunFolderError:
+    calls = sum(1 for _ in files.lines(folder.path / layout.CALLS))
+    if calls or name == layout.CALLS:
+        mend = f"restore {name} from a copy of the run; do not remove the folder, it holds {calls} calls"
+    else:
+        mend = "no call was made; remove the folder and start the run again"
+    return RunFolderError(f"{folder.path / name}: {count}; the rest is lost\n  mend: {mend}")
