@@ -38,6 +38,11 @@ _GZIP = b"\x1f\x8b"
 _FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
+def unpacked(path: Path) -> Path:
+    """The path without ``.gz``: its stem and suffix are those of what :func:`open_bytes` reads."""
+    return path.with_suffix("") if path.suffix.lower() == ".gz" else path
+
+
 @contextmanager
 def open_bytes(path: Path) -> Iterator[BinaryIO]:
     """Open a file for reading; gzip is unpacked on the way.

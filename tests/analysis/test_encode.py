@@ -308,7 +308,7 @@ ROWS = [
 ]
 
 
-@pytest.mark.parametrize("name", ["v.jsonl", "v.jsonl.gz", "v.csv", "v.csv.gz"])
+@pytest.mark.parametrize("name", ["v.jsonl", "v.jsonl.gz", "v.csv", "v.csv.gz", "V.CSV.GZ"])
 def test_what_is_written_is_read_again(tmp_path, name):
     assert write_votes(tmp_path / name, ROWS) == 3
     found, expected = read_votes(tmp_path / name), encode(ROWS)

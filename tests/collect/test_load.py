@@ -45,6 +45,10 @@ def wrote(tmp_path, name, text):
         ("p.jsonl", "\n".join(map(json.dumps, ENTRIES)) + "\n\n"),
         ("p.jsonl.gz", gzip.compress("\n".join(map(json.dumps, ENTRIES)).encode())),
         ("p.csv", CSV),
+        ("p.csv.gz", gzip.compress(CSV.encode())),
+        ("P.CSV.GZ", gzip.compress(CSV.encode())),
+        ("p.tsv.gz", gzip.compress(CSV.replace(",", "\t").encode())),
+        ("p.yaml.gz", gzip.compress(YAML.encode())),
         ("p.yaml", "prompts:\n" + "".join(f"  {line}\n" for line in YAML.splitlines())),
     ],
 )
@@ -140,6 +144,22 @@ def test_other_formats_name_the_place_too(tmp_path, name, text, line, says):
         load(wrote(tmp_path, name, text))
     assert says in str(caught.value)
     assert caught.value.line == line
+
+
+@pytest.mark.parametrize(
+    ("lines", "ids"),
+    [
+        (['{"id": "q2", "prompt": "a"}', '{"prompt": "b"}'], ["q2", "q2-2"]),
+        (['{"prompt": "a"}', '{"id": "q1", "prompt": "b"}'], ["q1-2", "q1"]),
+        (
+            ['{"prompt": "a"}', '{"id": "q1", "prompt": "b"}', '{"id": "q1-2", "prompt": "c"}'],
+            ["q1-3", "q1", "q1-2"],
+        ),
+    ],
+)
+def test_an_entry_without_an_id_gets_one_that_no_other_entry_has(tmp_path, lines, ids):
+    loaded = load(wrote(tmp_path, "p.jsonl", "\n".join(lines)))
+    assert [item.item_id for item in loaded.items] == ids
 
 
 def test_a_missing_file_says_so(tmp_path):

@@ -1,5 +1,6 @@
 """Small hand-written files in the forms of other tools become runs with nothing lost in silence."""
 
+import gzip
 import json
 
 import pytest
@@ -307,6 +308,9 @@ def test_promptfoo_graders_become_judges_and_checks_an_observer(tmp_path):
         ),
     )
     assert recognise(path) == "promptfoo"
+    packed = tmp_path / "out.json.gz"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    assert recognise(packed) == "promptfoo"
     [run] = convert(path).runs
     assert rankings(run) == {
         ("test-001", 0, "select-best"): [["a"], ["b"]],

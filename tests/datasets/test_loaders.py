@@ -402,6 +402,13 @@ def test_a_repeated_id_must_be_another_annotator_on_the_same_pair(tmp_path, seco
     assert message in str(caught.value)
 
 
+def test_a_row_without_an_id_gets_one_that_no_other_row_has(tmp_path):
+    pair = {"output_1": "x", "output_2": "y", "label": 1}
+    rows = [{"id": "pair-0002", "prompt": "a", **pair}, {"prompt": "b", **pair}]
+    path = to_jsonl(tmp_path / "mine.jsonl", rows)
+    assert [item.item_id for item in loaders.load_file(path).items] == ["pair-0002", "pair-0002-2"]
+
+
 def test_a_table_without_responses_names_the_column(tmp_path):
     path = to_jsonl(tmp_path / "any.jsonl", [{"prompt": "Q?", "label": "A"}])
     with pytest.raises(InputError, match=r"any.jsonl:1: response_a: is missing"):

@@ -14,7 +14,7 @@ RECORDS = [{"prompt": "Why?", "n": 1}, {"prompt": "a\u2028b\u0085c\x0bd", "n": 2
 
 
 def write(path, records):
-    name = path.name.removesuffix(".gz")
+    name = path.name.lower().removesuffix(".gz")
     if name.endswith(".parquet"):
         parquet.write_table(pa.Table.from_pylist(records), path)
         return path
@@ -28,13 +28,23 @@ def write(path, records):
         lines += [mark.join(f'"{value}"' for value in r.values()) for r in records]
         data = "".join(line + "\r\n" for line in lines)
     raw = data.encode()
-    path.write_bytes(gzip.compress(raw) if path.suffix == ".gz" else raw)
+    path.write_bytes(gzip.compress(raw) if path.suffix.lower() == ".gz" else raw)
     return path
 
 
 @pytest.mark.parametrize(
     "name",
-    ["r.jsonl", "r.jsonl.gz", "r.json", "r.json.gz", "r.csv", "r.csv.gz", "r.tsv", "r.parquet"],
+    [
+        "r.jsonl",
+        "r.jsonl.gz",
+        "r.json",
+        "r.json.gz",
+        "r.csv",
+        "r.csv.gz",
+        "R.CSV.GZ",
+        "r.tsv",
+        "r.parquet",
+    ],
 )
 def test_every_format_yields_the_same_records(tmp_path, name):
     rows = list(tables.rows(write(tmp_path / name, RECORDS)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import shlex
@@ -246,8 +247,12 @@ def test_a_file_without_labels_is_refused_before_anything_is_spent(
     assert not server.calls
 
 
-def test_prompts_with_labels_are_a_data_set_too(here: Here) -> None:
+@pytest.mark.parametrize("packed", [False, True])
+def test_prompts_with_labels_are_a_data_set_too(here: Here, packed: bool) -> None:
     file = here.prompts(label="ada")
+    if packed:
+        plain, file = file, file.with_name("prompts.yaml.gz")
+        file.write_bytes(gzip.compress(plain.read_bytes()))
     done = here("validate", file, "-p", "baseline", "--run-id", "run", "--yes", "--json")
     assert done.code == 0, done.err
     assert done.json["n"] == 3

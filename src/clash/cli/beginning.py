@@ -18,6 +18,7 @@ from clash.collect.templates import Templates
 from clash.config import Config, Panel
 from clash.datasets.controls import control_items, draw, read_controls
 from clash.errors import ConfigError
+from clash.inputs import unpacked
 from clash.providers import redactor
 from clash.providers.prices import known
 from clash.store import layout
@@ -205,7 +206,7 @@ def begin(
     # Hashed as they are written, which is without secrets.
     settings = made.redact.data(config.model_dump(mode="json"))
     panel = made.redact.data(made.panel_record)
-    name = run_id or new_run_id(prompts.path.stem)
+    name = run_id or new_run_id(unpacked(prompts.path).stem)
     templates = sha256_json(dict(made.templates.texts))
     calibrator, doubts = _calibrator(config, panel["judges"], templates)
     manifest = Manifest(

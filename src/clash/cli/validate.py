@@ -214,14 +214,15 @@ def _loaded(name: str, cache: Path | None) -> Dataset:
     from clash.collect.load import load
     from clash.datasets import loaders
     from clash.datasets.pairs import Dataset, labels_path, read_labels
+    from clash.inputs import unpacked
 
     path = Path(name)
-    if path.suffix.lower() not in _YAML:
+    if unpacked(path).suffix.lower() not in _YAML:
         return loaders.load(name, cache=cache)
     prompts = load(path)
     beside = labels_path(path)
     return Dataset(
-        name=path.stem,
+        name=unpacked(path).stem,
         source=path.name,
         licence="as its file says",
         items=prompts.items,

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from clash.config import PromptEntry
 from clash.csvfile import read_csv
+from clash.datasets.pairs import free_id
 from clash.documents import Document, read_jsonl, read_text, read_yaml, validate
 from clash.errors import InputError
+from clash.inputs import unpacked
 from clash.records import Item, Response
 from clash.redaction import HIDDEN
 from clash.store.secrecy import without_secrets
@@ -70,7 +72,7 @@ class Prompts:
 
 
 def load(path: Path) -> Prompts:
-    """Read a prompts file: YAML, JSON, JSONL, CSV, text, or a folder of text files.
+    """Read a prompts file: YAML, JSON, JSONL, CSV, text, plain or ``.gz``, or a folder of texts.
 
     Raises:
         InputError: it cannot be used; names file, line, field and the mend.
@@ -81,10 +83,10 @@ def load(path: Path) -> Prompts:
     seen: dict[str, int | None] = {}
     contents: dict[tuple[Any, ...], str] = {}
     groups: dict[str, str] = {}
-    for number, document in enumerate(_documents(path), start=1):
-        document, cleaned = _clean(document)
-        entry = validate(PromptEntry, document, error=InputError)
-        item_id = entry.id or f"q{number}"
+    entries = list(_entries(path))
+    given = {entry.id for _, entry, _ in entries if entry.id}
+    for number, (document, entry, cleaned) in enumerate(entries, start=1):
+        item_id = entry.id or free_id(f"q{number}", given)
         if cleaned:
             warnings.append(f"{item_id}: characters that are not Unicode text were replaced")
         if item_id in seen:
@@ -115,6 +117,13 @@ def load(path: Path) -> Prompts:
     return Prompts(path, tuple(items), tuple(responses), _hash(path), tuple(warnings))
 
 
+def _entries(path: Path) -> Iterator[tuple[Document, PromptEntry, bool]]:
+    """Each entry, where it stands, and whether characters of it were replaced."""
+    for document in _documents(path):
+        clean, replaced = _clean(document)
+        yield clean, validate(PromptEntry, clean, error=InputError), replaced
+
+
 def _item(entry: PromptEntry, item_id: str, group: str) -> Item:
     return Item(
         item_id=item_id,
@@ -137,23 +146,23 @@ def _responses(entry: PromptEntry, item_id: str) -> Iterator[Response]:
 def _documents(path: Path) -> Iterable[Document]:
     if path.is_dir():
         return _text_files(path)
-    name = path.name.removesuffix(".gz")
-    match name.rpartition(".")[2].lower():
-        case "yaml" | "yml" | "json":
+    file = unpacked(path)
+    match file.suffix.lower():
+        case ".yaml" | ".yml" | ".json":
             return _listed(path)
-        case "jsonl" | "ndjson":
+        case ".jsonl" | ".ndjson":
             return read_jsonl(path)
-        case "csv":
+        case ".csv":
             return _rows(path, ",")
-        case "tsv":
+        case ".tsv":
             return _rows(path, "\t")
-        case "md" | "markdown":
-            return [Document(path, {"id": path.stem, "prompt": read_text(path)})]
-        case "txt" | "":
+        case ".md" | ".markdown":
+            return [Document(path, {"id": file.stem, "prompt": read_text(path)})]
+        case ".txt" | "":
             return _lines(path)
         case other:
             raise InputError(
-                f"has an ending clash does not read (.{other})",
+                f"has an ending clash does not read ({other})",
                 path=path,
                 mend=".yaml, .jsonl, .csv, .txt (a prompt a line), .md (one prompt), or a folder",
             )

@@ -11,13 +11,15 @@ import json
 import string
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from itertools import chain, count
 from typing import TYPE_CHECKING, Any
 
 from clash.errors import InputError
+from clash.inputs import unpacked
 from clash.records import Item, Label, Response
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Container, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from clash.datasets.tables import Row
@@ -124,6 +126,12 @@ def names(models: Sequence[str | None]) -> list[str]:
         else f"{model}#{_letter(n)}"
         for n, model in enumerate(models)
     ]
+
+
+def free_id(base: str, taken: Container[object]) -> str:
+    """An id for an item that has none in its file: ``base``, or ``base-2``, … where that is taken."""
+    further = (f"{base}-{number}" for number in count(2))
+    return next(name for name in chain([base], further) if name not in taken)
 
 
 def _letter(place: int) -> str:
@@ -267,8 +275,7 @@ def to_prompts(dataset: Dataset) -> Iterator[str]:
 
 def labels_path(prompts: Path) -> Path:
     """Where the decisions of single annotators lie beside a prompts file."""
-    stem = prompts.name.removesuffix(".gz").rpartition(".")[0]
-    return prompts.with_name(f"{stem}.labels.jsonl")
+    return prompts.with_name(f"{unpacked(prompts).stem}.labels.jsonl")
 
 
 def read_labels(path: Path) -> tuple[Label, ...]:

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clash import documents
 from clash.csvfile import read_csv
 from clash.errors import InputError
-from clash.inputs import open_bytes
+from clash.inputs import open_bytes, unpacked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
 SUFFIXES = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet")
 
@@ -93,8 +93,8 @@ def rows(path: Path) -> Iterator[Row]:
         InputError: the file is missing, of another format, or broken; names file and line.
     """
     with open_bytes(path):
-        name = path.name.lower().removesuffix(".gz")
-    match Path(name).suffix:
+        suffix = unpacked(path).suffix.lower()
+    match suffix:
         case ".jsonl" | ".ndjson":
             return _json_lines(path)
         case ".json":

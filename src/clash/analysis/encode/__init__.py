@@ -171,7 +171,7 @@ def pack_votes(rows: Iterable[VoteRow], file: Path) -> bytes:
     """The bytes of a votes file of that name."""
     data = dump_votes(rows, as_csv=is_csv(file))
     # No time stamp inside: the same votes are the same bytes.
-    return gzip.compress(data, mtime=0) if file.suffix == ".gz" else data
+    return gzip.compress(data, mtime=0) if file.suffix.lower() == ".gz" else data
 
 
 def dump_votes(rows: Iterable[VoteRow], *, as_csv: bool = False) -> bytes:

@@ -10,7 +10,7 @@ import msgspec
 from clash.csvfile import read_csv
 from clash.errors import InputError
 from clash.escape import from_csv
-from clash.inputs import byte_lines, open_bytes
+from clash.inputs import byte_lines, open_bytes, unpacked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -77,7 +77,7 @@ def first_line(file: Path) -> bytes:
 
 def is_csv(file: Path) -> bool:
     """Whether a name says CSV, packed or not; everything else is JSONL."""
-    return file.name.lower().removesuffix(".gz").endswith(".csv")
+    return unpacked(file).suffix.lower() == ".csv"
 
 
 def line_number(file: Path, at: int) -> int:

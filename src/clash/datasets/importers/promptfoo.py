@@ -17,6 +17,7 @@ from clash.datasets import tables
 from clash.datasets.importers.fastchat import ranked
 from clash.datasets.importers.games import Collector
 from clash.errors import InputError
+from clash.inputs import unpacked
 from clash.records import Criteria, Criterion
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class _Cell:
 
 def is_here(path: Path) -> bool:
     """Whether a file is such an output."""
-    if not path.is_file() or path.suffix != ".json":
+    if not path.is_file() or unpacked(path).suffix.lower() != ".json":
         return False
     value = tables.read_json(path)
     return isinstance(value, dict) and _results(value) is not None

@@ -11,6 +11,7 @@ from clash.datasets import catalogue, pull, tables
 from clash.datasets.loaders import arena, gold, mt_bench, panels, table
 from clash.datasets.pairs import Builder, Dataset, labels_path, read_labels
 from clash.errors import InputError
+from clash.inputs import unpacked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -80,8 +81,8 @@ def load_file(path: Path) -> Dataset:
     Raises:
         InputError: it cannot be read.
     """
-    name = path.name.removesuffix(".gz").rpartition(".")[0]
-    dataset = read(recognise(path), [path], Builder(name, str(path), "as its file says"))
+    builder = Builder(unpacked(path).stem, str(path), "as its file says")
+    dataset = read(recognise(path), [path], builder)
     beside = labels_path(path)
     if not beside.is_file():
         return dataset

@@ -4,7 +4,7 @@ Columns, with the names that are understood (the first that has a value counts):
 
 | what | names |
 | --- | --- |
-| id | ``item_id``, ``id``, ``pair_id``, ``question_id``; else the row's number |
+| id | ``item_id``, ``id``, ``pair_id``, ``question_id``; else one of the row's number |
 | prompt | ``prompt``, ``question``, ``instruction``, ``input``, ``query``; or ``messages`` |
 | the responses | ``response_a`` and ``response_b`` (or ``response_A``, ``output_1``, ``response1``, \
 ``answer_a``); or ``responses``: an object, text by candidate |
@@ -20,7 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from clash.datasets.pairs import BOTH_BAD, TIE, Builder, Dataset, majority
+from clash.datasets.pairs import BOTH_BAD, TIE, Builder, Dataset, free_id, majority
 from clash.datasets.pairs import names as distinct
 from clash.records import Label
 
@@ -57,17 +57,17 @@ def read(rows: Iterable[Row], builder: Builder) -> Dataset:
     Raises:
         InputError: a field is missing or a label cannot be read; names line and field.
     """
-    entries: dict[str, _Entry] = {}
+    # A row without an id is kept under its number until every id of the file is known.
+    entries: dict[str | int, _Entry] = {}
     for row in rows:
-        item_id = row.optional(*_ID) or f"pair-{row.number:04d}"
         texts = _texts(row)
-        found = entries.setdefault(item_id, _Entry(row, texts))
+        found = entries.setdefault(row.optional(*_ID) or row.number, _Entry(row, texts))
         winners = _winners(row, list(texts))
         if found.row is not row:
             _same_pair(found, row, texts, winners)
         found.winners += winners
-    for item_id, entry in entries.items():
-        _add(builder, item_id, entry)
+    for key, entry in entries.items():
+        _add(builder, free_id(f"pair-{key:04d}", entries) if isinstance(key, int) else key, entry)
     return builder.build()
 
 
