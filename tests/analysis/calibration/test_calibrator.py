@@ -19,7 +19,7 @@ from clash.errors import InputError
 from clash.stats.selection import blocks
 from clash.stats.selection.metrics import credits_of
 from clash.stats.selection.panel import Panel
-from clash.stats.selection.selector import Settings, learn
+from clash.stats.selection.selector import Settings, learn, plain_majority
 
 DATA = Path(__file__).resolve().parents[3] / "../shared/data/votes"
 QUICK = Settings(
@@ -101,6 +101,36 @@ def test_under_a_shift_it_warns_and_falls_back_to_majority():
     assert moved.applied.fallback or found.family == "majority"
     assert not moved.applied.answered.any()
     assert any("shifted domain" in warning for warning in moved.warnings)
+
+
+@pytest.mark.parametrize(
+    ("values", "target", "unanimous", "expected"),
+    [
+        ((1, 2, 3, 4, 5), "scalar", 5, [1.0]),
+        (("B", "tie", "A"), "three", "A", [2 / 3 / 6, 2 / 3 / 6, 14 / 3 / 6]),
+    ],
+)
+def test_what_a_shifted_domain_falls_back_to_is_the_majority_that_calibrate_compares_with(
+    values, target, unanimous, expected
+):
+    """Four judges who all give the highest score predict the highest, not 5/6 of the way to it."""
+    rng = np.random.default_rng(0)
+    labelled = []
+    for item in range(300):
+        truth = int(rng.integers(len(values)))
+        for judge in JUDGES:
+            given = truth if rng.random() < 0.8 else int(rng.integers(len(values)))
+            labelled.append(VoteRow(f"q{item}", judge, values[given], values[truth]))
+    settings = replace(QUICK, families=("logistic",), sizes=(4,))
+    found = made(encode(labelled), settings=settings)
+    new = encode([VoteRow(f"n{i}", judge, unanimous) for i in range(60) for judge in JUDGES])
+    assert found.target == target
+    votes = np.full((60, len(found.asked)), float(new.matrix[0, 0]))
+    told = apply(found, votes)
+    assert told.fallback
+    assert told.p[0] == pytest.approx(expected)
+    panel = Panel.of(votes / votes.max(), np.full(60, np.nan), np.arange(60), found.target)
+    assert told.p == pytest.approx(plain_majority(panel)[panel.pattern])
 
 
 def test_study_gives_every_figure_with_its_error_and_does_not_depend_on_jobs():

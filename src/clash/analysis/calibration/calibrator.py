@@ -21,7 +21,7 @@ from clash.stats.selection.conformal import Control
 from clash.stats.selection.families import ANCHOR, FAMILIES, fitted
 from clash.stats.selection.metrics import expected_side, verdicts
 from clash.stats.selection.panel import Cells, Evidence, Panel
-from clash.stats.selection.scalar import mean_vote
+from clash.stats.selection.scalar import vote_shares
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -183,7 +183,7 @@ class Applied:
     """A calibrator on new rows.
 
     Attributes:
-        p: (N, C), calibrated; plain vote shares where the map fell back to majority.
+        p: (N, C), calibrated; vote shares where the map fell back to majority.
         answered: (N,), whether the risk allows an answer; all where none was given.
         shift: how the rows differ from the training rows.
         fallback: the map was not used, because the rows differ too much.
@@ -275,7 +275,7 @@ def apply(found: Calibrator, votes: Floats, max_risk: float | None = None) -> Ap
     warnings = tuple(f"shifted domain: {reason}" for reason in moved.reasons)
     fallback = moved.found and {part.family for part in _maps(found)} != {ANCHOR}
     if fallback:
-        p = _plain(cells)
+        p = vote_shares(cells)
         warnings += ("the map was not used: verdicts are those of uniform majority",)
     sure = confidence(p)[here]
     answered = np.ones(len(new), bool)
@@ -323,10 +323,3 @@ def _evidence(found: Calibrator, place: NDArray[np.intp], size: int) -> Evidence
         seen[cell] += pattern.seen
         s[cell] += pattern.s
     return Evidence(n, s, seen)
-
-
-def _plain(cells: Cells) -> Floats:
-    """Vote shares after one vote for each class."""
-    share, count = mean_vote(cells), (~np.isnan(cells.values)).sum(axis=1)[:, None]
-    classes = max(share.shape[1], 2)
-    return np.asarray((share * count + 1) / (count + classes))

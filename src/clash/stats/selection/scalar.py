@@ -78,16 +78,29 @@ def mean_vote(cells: Cells) -> Floats:
     return np.asarray(np.where(count > 0, total / np.maximum(count, 1), prior))
 
 
+def vote_shares(cells: Cells) -> Floats:
+    """(P, C), what uniform majority predicts without a label.
+
+    Shares of votes are smoothed, since a few judges who agree are not certain; a mean score is a
+    prediction as it stands, so that judges who all give the highest score predict the highest.
+    """
+    return mean_vote(cells) if cells.target == "scalar" else _smoothed_shares(cells)
+
+
+def _smoothed_shares(cells: Cells) -> Floats:
+    """(P, C), share of the votes for each class, after two votes spread evenly over the classes."""
+    votes = cells.for_class
+    cast = ~np.isnan(votes)
+    prior = 1.0 if cells.n_classes == 1 else 2 / 3
+    return np.asarray((np.where(cast, votes, 0.0).sum(axis=1) + prior) / (cast.sum(axis=1) + 2))
+
+
 def majority(cells: Cells, seen: Evidence) -> Floats:
     """Uniform majority, its share made a probability by one temperature; never changes a verdict.
 
     The anchor that everything else has to beat.
     """
-    said = cells.for_class
-    voted = ~np.isnan(said)
-    prior = 1.0 if cells.n_classes == 1 else 2 / 3
-    total = np.where(voted, said, 0.0).sum(axis=1) + prior
-    share = total / (voted.sum(axis=1) + (2 if cells.n_classes == 1 else 3) * prior)
+    share = _smoothed_shares(cells)
     if cells.n_classes == 1:
         odds = logit(share)
         return sigmoid(scale(odds, seen) * odds)

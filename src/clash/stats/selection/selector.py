@@ -18,7 +18,7 @@ from clash.stats.selection.diagnostics import Pressure, pressure
 from clash.stats.selection.fitter import Fitter, judges_of
 from clash.stats.selection.menu import Candidate, Settings, anchor
 from clash.stats.selection.metrics import Metrics, verdicts
-from clash.stats.selection.scalar import mean_vote
+from clash.stats.selection.scalar import vote_shares
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -257,12 +257,6 @@ def deploy(choice: Choice, paths: Mapping[str, Path], found: Sequence[Floats | N
 
 
 def plain_majority(panel: Panel) -> Floats:
-    """(P, C), vote shares after one vote for each side: what majority says without a label."""
+    """(P, C), :func:`~clash.stats.selection.scalar.vote_shares` by pattern of the whole panel."""
     cells = panel.cells(tuple(range(panel.n_judges)))
-    share, count = mean_vote(cells), (~np.isnan(cells.values)).sum(axis=1)[:, None]
-    if panel.target == "scalar":
-        return np.asarray(share[cells.of_pattern])
-    prior = 1.0 if share.shape[1] == 1 else 2 / 3
-    middle = 0.5 if share.shape[1] == 1 else 1 / 3
-    pseudo = prior / middle
-    return np.asarray(((share * count + prior) / (count + pseudo))[cells.of_pattern])
+    return np.asarray(vote_shares(cells)[cells.of_pattern])
