@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from clash.analysis.encode import from_run, read_votes, write_votes
-from clash.analysis.encode.run import vote_rows
+from clash.analysis.encode.run import score_rows, vote_rows
+from clash.analysis.verdicts import Blinds, ballots
 from clash.errors import InputError, RunFolderError
 from clash.records import Blinding, Criteria, Criterion, Item, Judgment, Label
 from clash.store.folder import RunFolder, RunWriter
@@ -212,6 +213,19 @@ def test_scores_are_weighted_means_of_each_response(run):
     assert np.array_equal(votes.labels, [NAN, 2.5], equal_nan=True)
     assert votes.kind == "numeric"
     assert votes.groups.tolist() == [0, 0]
+
+
+def test_votes_and_verdicts_take_the_same_mean_where_no_scored_criterion_is_in_the_rubric(run):
+    folder = run(
+        pair(),
+        shown("q1", "b", "a"),
+        Criteria(item_id="q1", source="fixed", criteria=[Criterion(name="true", weight=1)]),
+        judgment("q1", "j1", TIE, scores={"A0": {"kind": 4, "short": 2}, "A1": {}}),
+    )
+    rankings = ballots(folder.judgments(), Blinds.of(folder.blinding()), 1, folder.criteria())
+    assert np.array_equal(rankings["q1"].scores["j1"], [NAN, 3.0], equal_nan=True)  # of a, of b
+    rows = {row.item: row.vote for row in score_rows(folder)}
+    assert rows == {"q1#b": 3.0, "q1#a": None}
 
 
 def test_scores_of_one_each_are_scores_still(run):

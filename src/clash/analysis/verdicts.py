@@ -293,16 +293,25 @@ def _mean_scores(
     for judgment in said:
         labels = blinds.labels(judgment)
         for label, by_criterion in judgment.scores.items():
-            cells[labels[label]].append(weighed(by_criterion, rubric))
+            mean = weighted_score(by_criterion, rubric)
+            if mean is not None:
+                cells[labels[label]].append(mean)
     return np.array([sum(found) / len(found) if found else np.nan for found in cells.values()])
 
 
-def weighed(scores: Mapping[str, int], rubric: Mapping[str, float]) -> float:
-    """The mean of some scores by the weights of their criteria; plain where none has one."""
-    total = sum(rubric.get(name, 0.0) for name in scores)
+def weighted_score(scores: Mapping[str, int], rubric: Mapping[str, float]) -> float | None:
+    """The mean score of a response, weighted by criterion; null without a score.
+
+    A criterion that is not in the rubric weighs nothing, unless none of those scored is in it:
+    then all weigh the same.
+    """
+    if not scores:
+        return None
+    weights = {name: rubric.get(name, 0.0) for name in scores}
+    total = sum(weights.values())
     if total == 0:
         return sum(scores.values()) / len(scores)
-    return sum(score * rubric.get(name, 0.0) for name, score in scores.items()) / total
+    return sum(score * weights[name] for name, score in scores.items()) / total
 
 
 def verdict(item_id: str, said: Ballots | None, rules: Rules, why: str | None = None) -> Verdict:

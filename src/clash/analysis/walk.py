@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from clash.analysis.verdicts import unblinded, weighed
+from clash.analysis.verdicts import unblinded, weighted_score
 from clash.errors import InputError
 from clash.records import Blinding, Judgment, Response
 
@@ -135,7 +135,11 @@ def _said(data: RunData, judgment: Judgment, criteria: Criteria | None) -> Said:
         points=_points(judgment.ranking or []),
         scores=judgment.scores,
         reasons=judgment.reasons,
-        mean_scores={label: weighed(row, weights) for label, row in judgment.scores.items()},
+        mean_scores={
+            label: mean
+            for label, row in judgment.scores.items()
+            if (mean := weighted_score(row, weights)) is not None
+        },
         parse=judgment.parse,
         repairs=judgment.repairs,
         flags=judgment.flags,

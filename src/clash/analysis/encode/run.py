@@ -16,7 +16,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from clash.analysis.encode.votes import VoteRow
-from clash.analysis.verdicts import Blinds, unblinded, without_controls
+from clash.analysis.verdicts import Blinds, unblinded, weighted_score, without_controls
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -170,8 +170,9 @@ def _of_winner(winner: str | None, first: str, second: str) -> str | None:
 def score_rows(folder: RunFolder, *, observers: bool = False) -> Iterator[VoteRow]:
     """The scores of a run: an item ``q1#candidate`` for each response, grouped by item.
 
-    The vote is the judge's mean over the criteria, weighted as the item's criteria say; null
-    where the judge failed or gave that response no score. The label is people's mean score.
+    The vote is the judge's mean over the criteria, weighted as the item's criteria say
+    (:func:`~clash.analysis.verdicts.weighted_score`); null where the judge failed or gave that
+    response no score. The label is people's mean score.
 
     Args:
         folder: the run.
@@ -192,7 +193,7 @@ def score_rows(folder: RunFolder, *, observers: bool = False) -> Iterator[VoteRo
             yield VoteRow(
                 item=f"{judgment.item_id}#{candidate}",
                 judge=judgment.judge,
-                vote=_mean_score(judgment.scores.get(label, {}), worth),
+                vote=weighted_score(judgment.scores.get(label, {}), worth),
                 label=_people_score(people, candidate),
                 family=run.families.get(judgment.judge),
                 subset=run.subset(judgment.item_id),
@@ -200,13 +201,6 @@ def score_rows(folder: RunFolder, *, observers: bool = False) -> Iterator[VoteRo
                 repeat=str(judgment.presentation) if run.presentations > 1 else None,
                 extra={"model": candidate, "slot": label},
             )
-
-
-def _mean_score(scores: Mapping[str, int], worth: Mapping[str, float]) -> float | None:
-    """Weighted over the criteria that were scored; one that is not in the rubric weighs 0."""
-    parts = [(value, worth.get(name, 0.0) if worth else 1.0) for name, value in scores.items()]
-    total = sum(weight for _, weight in parts)
-    return sum(value * weight for value, weight in parts) / total if total else None
 
 
 def _people_score(people: Sequence[Label], candidate: str) -> float | None:
