@@ -77,6 +77,40 @@ def test_a_parent_that_is_a_path_is_not_read(capsys, name):
     assert "is not a run id" in page
 
 
+# -- the newest run ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("broken", ["{", '{"v": 99, "run": "zz", "kind": "eval"}', "[" * 9999])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("report", "latest", "--json"),
+        ("gate", "latest", "--min", "coverage=0", "--json"),
+        ("verify", "latest", "--json"),
+        ("aggregate", "latest", "--json"),
+        ("compare", "latest", "r", "--json"),
+        ("rerun", "latest", "--yes", "--json"),
+        ("runs", "--json"),
+    ],
+)
+def test_a_broken_run_is_passed_over_and_named(capsys, words, broken):
+    assert run([*EVAL, "--run-id", "r"]) == 0
+    Path("runs/zz").mkdir()
+    Path("runs/zz", layout.MANIFEST).write_text(broken, encoding="utf-8")
+    capsys.readouterr()
+    assert run(list(words)) == 0
+    said = capsys.readouterr()
+    assert json.loads(said.out)
+    assert "left out: runs/zz/manifest.json: " in said.err
+
+
+def test_where_every_run_is_broken_the_message_names_them(capsys):
+    Path("runs/zz").mkdir(parents=True)
+    Path("runs/zz", layout.MANIFEST).write_text("{", encoding="utf-8")
+    assert run(["report", "latest"]) == 2
+    assert "left out: runs/zz/manifest.json: " in capsys.readouterr().err
+
+
 # -- criteria of another run ------------------------------------------------------------------------
 
 

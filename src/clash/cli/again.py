@@ -14,9 +14,9 @@ from clash.collect.plan import observing
 from clash.collect.resolve import own_config, read_panel
 from clash.collect.templates import Templates
 from clash.config import Config, Observers, Panel
-from clash.errors import ConfigError, InputError, RunFolderError
+from clash.errors import ConfigError, InputError
 from clash.store import layout
-from clash.store.folder import RunFolder, check_run_id, runs
+from clash.store.folder import RunFolder, check_run_id, manifests
 from clash.store.manifest import sha256_json
 
 if TYPE_CHECKING:
@@ -39,17 +39,12 @@ class Again:
 def reruns(parent: RunFolder) -> list[RunFolder]:
     """The reruns of ``parent`` that lie beside it and have ended, in the order they were made."""
     name = parent.manifest().run
-    found = [run for run in runs(parent.path.parent) if run.path != parent.path]
-    known = [(run, _manifest(run)) for run in found]
-    mine = [(run, m) for run, m in known if m is not None and m.parent == name and m.seal]
-    return [run for run, _ in sorted(mine, key=lambda pair: (_number(pair[1]), pair[1].started))]
-
-
-def _manifest(run: RunFolder) -> Manifest | None:
-    try:
-        return run.manifest()
-    except RunFolderError:
-        return None  # a broken neighbour is none of this command's business
+    ended = [
+        (run, manifest)
+        for run, manifest in manifests(parent.path.parent)
+        if run.path != parent.path and manifest.parent == name and manifest.seal
+    ]
+    return [run for run, _ in sorted(ended, key=lambda pair: (_number(pair[1]), pair[1].started))]
 
 
 def _number(manifest: Manifest) -> int:
@@ -59,7 +54,7 @@ def _number(manifest: Manifest) -> int:
 def next_number(parent: RunFolder) -> int:
     """The number of the next rerun: seeds derive from it, so none is used twice."""
     name = _run_id(parent)
-    beside = [m for run in runs(parent.path.parent) if (m := _manifest(run)) is not None]
+    beside = [manifest for _, manifest in manifests(parent.path.parent)]
     number = max([0, *(_number(m) for m in beside if m.parent == name)]) + 1
     while (parent.path.parent / f"{name}-r{number}").exists():
         number += 1

@@ -16,6 +16,9 @@ from clash.escape import for_json, for_terminal
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from clash.errors import RunFolderError
+    from clash.store.folder import RunFolder
+
 _FILE_WIDTH = 110
 
 ConfigFile = Annotated[
@@ -104,6 +107,22 @@ def say(text: str, style: str = "dim") -> None:
 
     # Soft: a path that is broken over two lines cannot be copied.
     stderr().print(Text(for_terminal(text), style=style), soft_wrap=True)
+
+
+def left_out(error: RunFolderError) -> None:
+    """Say that a run is passed over, and why."""
+    say(f"left out: {error}", style="yellow")
+
+
+def open_run(run: str | Path, out: Path) -> RunFolder:
+    """The run that a command was given.
+
+    Raises:
+        RunFolderError: there is none.
+    """
+    from clash.store.folder import RunFolder
+
+    return RunFolder.open(run, out=out, left_out=left_out)
 
 
 def print_json(value: dict[str, Any]) -> None:

@@ -29,16 +29,15 @@ def compare(
     """Compare runs with a test, not only a difference: paired where they share items."""
     from clash.analysis.compare import compare as compared
     from clash.analysis.rundata import RunData
-    from clash.cli.common import print_json, stdout
+    from clash.cli.common import open_run, print_json, stdout
     from clash.cli.documents import write_report
     from clash.errors import ConfigError
     from clash.report.compare import tables
     from clash.report.terminal import show_table
-    from clash.store.folder import RunFolder
 
     if len(runs) < 2:
         raise ConfigError("a comparison takes two runs", field="RUN", mend="name a second one")
-    folders = [RunFolder.open(run, out=out) for run in runs]
+    folders = [open_run(run, out) for run in runs]
     found = compared([RunData.load(folder) for folder in folders], every_record=every_record)
     made, paths = tables(found), [str(folder.path) for folder in folders]
     title = "Comparison of runs"

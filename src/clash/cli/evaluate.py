@@ -131,12 +131,12 @@ def evaluate(
     `clash eval prompts.yaml --models openai/a,anthropic/b --panel supreme-court`
     """
     from clash.cli import beginning, pipeline
+    from clash.cli.common import open_run
     from clash.cli.prereg import registered
     from clash.cli.stopping import rule_of
     from clash.cli.until import judge_until
     from clash.collect.resolve import load_environ
     from clash.errors import ConfigError
-    from clash.store.folder import RunFolder
 
     environ = load_environ(os.environ, env_file, trust_host or ())
     overrides: dict[str, Any] = {
@@ -159,7 +159,7 @@ def evaluate(
         "seed": seed,
         "out": str(out) if out is not None else None,
     }
-    earlier = RunFolder.open(replay, out=out or "runs") if replay else None
+    earlier = open_run(replay, out or Path("runs")) if replay else None
     made = beginning.prepare(
         config, overrides, environ, prompts=prompts, limit=limit, replay=earlier
     )

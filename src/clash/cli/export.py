@@ -27,15 +27,14 @@ def export(
 ) -> None:
     """Export a run: votes (JSONL), verdicts (CSV) or judgments (Parquet)."""
     from clash.analysis import exports
-    from clash.cli.common import print_json, stdout
+    from clash.cli.common import open_run, print_json, stdout
     from clash.errors import ConfigError
-    from clash.store.folder import RunFolder
 
     on: dict[exports.Format, bool] = {"votes": votes, "csv": csv, "parquet": parquet}
     chosen = [name for name, wanted in on.items() if wanted]
     if len(chosen) != 1:
         raise ConfigError("choose one", field="export", mend="--votes, --csv or --parquet")
-    folder = RunFolder.open(run, out=out)
+    folder = open_run(run, out)
     written = exports.write(folder, chosen[0], to, observers=observers)
     if to is not None and str(to) == "-":
         return

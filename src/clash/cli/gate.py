@@ -82,12 +82,11 @@ def gate(
     from clash.analysis.findings import findings_of
     from clash.analysis.plain import plain
     from clash.analysis.rundata import RunData
-    from clash.cli.common import print_json, stdout
+    from clash.cli.common import open_run, print_json, stdout
     from clash.report import gate as report
     from clash.report.terminal import show_table
-    from clash.store.folder import RunFolder
 
-    folder = RunFolder.open(run, out=out)
+    folder = open_run(run, out)
     data = RunData.load(folder)
     now = figures(findings_of(data))
     if show_list:
@@ -103,7 +102,7 @@ def gate(
     checked = [] if allow_partial else [gates.complete(data.manifest.status)]
     checked += gates.check(rules, now, on.value)
     if baseline is not None:
-        checked += _against(data, RunData.load(RunFolder.open(baseline, out=out)), now, changes, on)
+        checked += _against(data, RunData.load(open_run(baseline, out)), now, changes, on)
     passed = all(line.passed for line in checked)
     name = data.manifest.run
     if junit is not None:

@@ -78,12 +78,12 @@ def redteam(
     Control items have a right and a plainly worse response. Each is judged clean, and with an
     injection in the worse one: `clash redteam supreme-court --dry-run`
     """
+    from clash.cli.common import open_run
     from clash.collect.resolve import load_environ
     from clash.errors import RunFolderError
-    from clash.store.folder import RunFolder
 
     try:
-        folder = RunFolder.open(target, out=out)
+        folder = open_run(target, out)
     except RunFolderError:
         folder = None
     code = 0

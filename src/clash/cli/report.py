@@ -41,12 +41,11 @@ def report(
     from clash.analysis.findings import findings_of
     from clash.analysis.rundata import RunData
     from clash.analysis.walk import walk
-    from clash.cli.common import print_json, stdout
+    from clash.cli.common import open_run, print_json, stdout
     from clash.report import items
     from clash.report.terminal import show
-    from clash.store.folder import RunFolder
 
-    folder = RunFolder.open(run, out=out)
+    folder = open_run(run, out)
     data = RunData.load(folder)
     if item is not None:
         steps = walk(data, item)

@@ -80,12 +80,12 @@ def rerun(
     `clash rerun RUN --times 2` · `clash rerun RUN --targeted` · `clash rerun --compare A B C`
     """
     from clash.cli.again import reruns
+    from clash.cli.common import open_run
     from clash.cli.prereg import registered
     from clash.collect.resolve import load_environ
     from clash.errors import ConfigError
-    from clash.store.folder import RunFolder
 
-    folders = [RunFolder.open(run, out=out) for run in runs]
+    folders = [open_run(run, out) for run in runs]
     if compare:
         if len(folders) == 1:
             folders += reruns(folders[0])

@@ -38,13 +38,12 @@ def resume(
     Batches that are with a provider are waited for and fetched. A run with a stopping rule (`eval --until`) goes on with it.
     """
     from clash.cli import beginning, ending, pipeline
-    from clash.cli.common import say
+    from clash.cli.common import open_run, say
     from clash.cli.until import goes_on, resume_until
     from clash.collect.resolve import load_environ
-    from clash.store.folder import RunFolder
 
     environ = load_environ(os.environ, env_file, trust_host or ())
-    folder = RunFolder.open(run, out=out)
+    folder = open_run(run, out)
     given = {"max_cost": max_cost, "concurrency": concurrency, "batch": batch}
     limits = {name: value for name, value in given.items() if value is not None}
     if cancel_batches and all(batch.state == "ended" for batch in folder.batches()):

@@ -67,16 +67,15 @@ def review(
     import numpy as np
 
     from clash.analysis.rundata import RunData
-    from clash.cli.common import say
+    from clash.cli.common import open_run, say
     from clash.errors import ConfigError, RunFolderError
     from clash.review.page import live
     from clash.review.queue import queue
     from clash.review.session import Session
-    from clash.store.folder import RunFolder
 
     if everything and sample is not None:
         raise ConfigError("all, or a sample", field="--sample", mend="drop --all or --sample")
-    folder = RunFolder.open(run, out=out)
+    folder = open_run(run, out)
     data = RunData.load(folder)
     if data.manifest.seal is None:
         raise RunFolderError(

@@ -11,18 +11,12 @@ if TYPE_CHECKING:
 
 def runs(out: Out = Path("runs"), as_json: AsJson = False) -> None:
     """List the runs, oldest first."""
-    from clash.cli.common import print_json, say, stdout
-    from clash.errors import RunFolderError
+    from clash.cli.common import left_out, print_json, stdout
     from clash.report.tables import Table
     from clash.report.terminal import show_table
-    from clash.store.folder import runs as found_in
+    from clash.store.folder import manifests
 
-    known: list[dict[str, Any]] = []
-    for folder in found_in(out):
-        try:
-            known.append(_line(folder.manifest()))
-        except RunFolderError as error:
-            say(f"left out: {error}", style="yellow")
+    known = [_line(manifest) for _, manifest in manifests(out, left_out)]
     if as_json:
         print_json({"runs": known, "out": str(out)})
         return

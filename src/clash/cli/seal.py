@@ -34,17 +34,16 @@ def seal(
     from clash import files
     from clash.analysis.findings import findings_of
     from clash.analysis.rundata import RunData
-    from clash.cli.common import print_json, stdout
+    from clash.cli.common import open_run, print_json, stdout
     from clash.cli.report import rewrite
     from clash.cli.verify import all_checks
     from clash.errors import AuditFailed, RunFolderError
     from clash.store import layout, signature
     from clash.store.audit import UNSEALED_LABELS
-    from clash.store.folder import RunFolder
 
     if sign is not None:
         signature.check_key(sign)
-    folder = RunFolder.open(run, out=out)
+    folder = open_run(run, out)
     if folder.manifest().seal is None:
         raise RunFolderError(
             f"{folder.path}: the run has not ended\n  mend: `clash resume {folder.path}`"

@@ -125,9 +125,9 @@ def validate(
     `clash validate mt-bench --n 100 --panel supreme-court`
     """
     from clash.cli import beginning, pipeline
+    from clash.cli.common import open_run
     from clash.cli.prereg import registered
     from clash.collect.resolve import load_environ, read_config
-    from clash.store.folder import RunFolder
 
     environ = load_environ(os.environ, env_file, trust_host or ())
     overrides: dict[str, Any] = {
@@ -146,7 +146,7 @@ def validate(
         "out": str(out) if out is not None else None,
     }
     drawn = _drawn(dataset, cache, rules, n=n, seed=sample_seed, stratify=stratify)
-    earlier = RunFolder.open(replay, out=out or "runs") if replay else None
+    earlier = open_run(replay, out or Path("runs")) if replay else None
     made = beginning.assemble(
         pipeline.injected_only(read_config(config, overrides)),
         _prompts(drawn),

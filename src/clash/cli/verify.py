@@ -41,13 +41,13 @@ def verify(
     Hashes show that nothing changed since the seal; only a signature shows whose seal it is.
     """
     from clash import files
-    from clash.cli.common import print_json, say, stdout
+    from clash.cli.common import left_out, print_json, say, stdout
     from clash.errors import AuditFailed
     from clash.escape import for_terminal
     from clash.store import layout
     from clash.store.folder import RunFolder
 
-    folder = RunFolder.find(run, out=out)
+    folder = RunFolder.find(run, out=out, left_out=left_out)
     findings, signer = all_checks(folder), None
     if signers is not None:
         signed, signer = _signature(folder, signers)

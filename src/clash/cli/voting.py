@@ -60,10 +60,10 @@ def run_of(source: str, runs: Path) -> RunFolder | None:
     Raises:
         RunFolderError: it is neither a file nor a run.
     """
-    from clash.store.folder import RunFolder
+    from clash.cli.common import open_run
 
     path = Path(source)
     mistyped = not path.exists() and path.suffix in _SUFFIXES
     if mistyped or (path.is_file() and path.name != "manifest.json"):
         return None  # who reads it as a votes file says what is wrong with it
-    return RunFolder.open(path, out=runs)
+    return open_run(path, runs)

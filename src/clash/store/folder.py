@@ -39,7 +39,9 @@ from clash.store.manifest import Manifest, now, seals_of
 from clash.store.secrecy import without_secrets
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
+
+    LeftOut = Callable[[RunFolderError], object]
 
 R = TypeVar("R", bound=Record)
 
@@ -51,23 +53,34 @@ class RunFolder:
     path: Path
 
     @classmethod
-    def open(cls, path: Path | str, *, out: Path | str = "runs") -> Self:
-        """The run at ``path``, or the run of that id under ``out``; ``latest`` is the newest.
+    def open(
+        cls, path: Path | str, *, out: Path | str = "runs", left_out: LeftOut | None = None
+    ) -> Self:
+        """The run at ``path``, or the run of that id under ``out``.
+
+        Args:
+            path: a folder, an id, or ``latest``: the newest run that can be read.
+            out: the folder of the runs.
+            left_out: is told why ``latest`` passes over a run.
 
         Raises:
             RunFolderError: there is none.
         """
-        folder = cls.find(path, out=out)
+        folder = cls.find(path, out=out, left_out=left_out)
         folder.manifest()
         return folder
 
     @classmethod
-    def find(cls, path: Path | str, *, out: Path | str = "runs") -> Self:
+    def find(
+        cls, path: Path | str, *, out: Path | str = "runs", left_out: LeftOut | None = None
+    ) -> Self:
         """As :meth:`open`, whatever state the run is in: for an audit.
 
         Raises:
             RunFolderError: there is none.
         """
+        if str(path) == "latest" and not files.is_file(Path(path) / layout.MANIFEST):
+            return cls(_latest(Path(out), left_out))
         return cls(_find(Path(path), Path(out)))
 
     def beside(self, run_id: str) -> RunFolder:
@@ -331,6 +344,18 @@ def runs(out: Path) -> list[RunFolder]:
     return sorted(found, key=lambda run: run.path.name)
 
 
+def manifests(out: Path, left_out: LeftOut | None = None) -> list[tuple[RunFolder, Manifest]]:
+    """The runs under a folder with their manifests, oldest first, without those it cannot read."""
+    readable = []
+    for run in runs(out):
+        try:
+            readable.append((run, run.manifest()))
+        except RunFolderError as error:
+            if left_out is not None:
+                left_out(error)
+    return readable
+
+
 def _check_free(path: Path) -> None:
     """Refuse the name of a new run that is taken; an empty folder is not in the way."""
     if files.is_file(path / layout.MANIFEST):
@@ -373,13 +398,19 @@ def _journals_in(path: Path) -> list[str]:
     return [name for name in layout.COLLECTED if files.is_file(path / name)]
 
 
+def _latest(out: Path, left_out: LeftOut | None) -> Path:
+    readable = manifests(out, left_out)
+    if readable:
+        run, _ = max(readable, key=lambda pair: pair[1].started)
+        return run.path
+    return _find(Path("latest"), out)
+
+
 def _find(path: Path, out: Path) -> Path:
     if files.is_file(path / layout.MANIFEST):
         return path
     if path.name == layout.MANIFEST and files.is_file(path):
         return path.parent
-    if str(path) == "latest" and (known := runs(out)):
-        return max(known, key=lambda run: run.manifest().started).path
     if files.is_file(out / path / layout.MANIFEST):
         return out / path
     for folder in (path, out / path):
