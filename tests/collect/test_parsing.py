@@ -97,6 +97,8 @@ def test_other_spellings_of_a_ranking(ranking, expected):
     "ranking",
     [
         [{"label": "A0", "rank": 2}, {"label": "A1", "rank": 1}],
+        [{"worst": "A0"}, {"best": "A1"}],
+        [{"2": "A0"}, {"1": "A1"}],
         {"A0": 9, "A1": 3},
         {"A0": 0, "A1": 1},
         {"A0": 5, "A1": 4},
@@ -235,6 +237,12 @@ def test_what_would_have_to_be_guessed_fails(text, reason):
     assert said.ranking is None
     assert said.parse == "failed"
     assert reason in said.error
+
+
+def test_a_criterion_that_is_named_like_an_id_has_its_own_scores():
+    rows = {label: {"C1": {"score": 5}, "C2": {"score": 1, "reason": "x"}} for label in LABELS}
+    judgment = read(coded(scores=rows, ranking=LABELS), criteria=["C2", "Clarity"])
+    assert judgment.scores["A0"] == {"C2": 5, "Clarity": 1}
 
 
 @pytest.mark.parametrize("score", [0, 6, 9, 3.5, True, "10/10", "8", None, [4], NotImplemented])

@@ -29,6 +29,8 @@ _ALIAS = re.compile(
 )
 _FRACTION = re.compile(r"([1-5])(?: ?(?:/|out of) ?5)?")
 _LONGEST_LABEL = 40
+_NAMING = frozenset({"label", "response", "answer", "candidate", "id", "name"})
+"""Keys that name a response and say nothing of its place: ``{"worst": "A0"}`` does."""
 _REMARKS = frozenset({"reasoning", "analysis", "explanation", "rationale", "thinking", "thoughts"})
 """Keys under which judges think aloud, unasked."""
 
@@ -165,8 +167,8 @@ def _label(name: Any, labels: Sequence[str], repairs: list[str]) -> str:  # noqa
     if isinstance(name, str) and name in labels:
         return name
     if isinstance(name, dict) and len(name) == 1:
-        (inner,) = name.values()
-        if isinstance(inner, str) and inner in labels:
+        ((key, inner),) = name.items()
+        if key.strip().lower() in _NAMING and isinstance(inner, str) and inner in labels:
             note(repairs, "the ranking's entries are objects")
             return inner
     if isinstance(name, str) and len(name) <= _LONGEST_LABEL:
@@ -216,10 +218,12 @@ def _scores(
 @lru_cache(maxsize=256)
 def _criterion_ids(criteria: tuple[str, ...]) -> Mapping[str, str]:
     """Every spelling of a criterion to its name: ``c1``, its name, ``c1. name``."""
-    ids: dict[str, str] = {}
-    for number, name in enumerate(criteria, start=1):
-        for spelling in (f"c{number}", name.lower(), f"c{number}. {name.lower()}"):
-            ids.setdefault(spelling, name)
+    numbered = list(enumerate(criteria, start=1))
+    # The ids first, since they were asked for: a criterion may have the name "C2".
+    ids = {f"c{number}": name for number, name in numbered}
+    for number, name in numbered:
+        ids.setdefault(name.lower(), name)
+        ids.setdefault(f"c{number}. {name.lower()}", name)
     return ids
 
 
