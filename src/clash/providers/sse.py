@@ -15,7 +15,7 @@ class Events:
     """Splits a stream into events. Comments and ``[DONE]`` are passed over."""
 
     def __init__(self) -> None:
-        self._rest = b""
+        self._rest: list[bytes] = []
         self._data: list[bytes] = []
         self._size = 0
 
@@ -29,8 +29,11 @@ class Events:
         self._size += len(chunk)
         if self._size > MAX_BYTES:
             raise TooMuch
-        *lines, self._rest = (self._rest + chunk).split(b"\n")
-        for line in lines:
+        first, *others = chunk.split(b"\n")
+        # Joined once, at its end: a line may come in a million pieces.
+        self._rest.append(first)
+        for following in others:
+            line, self._rest = b"".join(self._rest), [following]
             event = self._line(line.rstrip(b"\r"))
             if event is not None:
                 yield event
