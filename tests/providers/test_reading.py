@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import time
 
 import pytest
 from hypothesis import example, given, settings
@@ -187,6 +188,19 @@ def test_a_stream_without_end_is_cut_off():
         list(events.feed(b"x" * 1_000_000))
 
 
+@pytest.mark.parametrize("size", [1, 10, 100])
+def test_a_line_in_many_pieces_takes_no_longer_than_in_one(size):
+    events, line = Events(), b'data: {"n": "' + b"x" * 200_000 + b'"}\n\n'
+    began = time.process_time()
+    found = [
+        event
+        for start in range(0, len(line), size)
+        for event in events.feed(line[start : start + size])
+    ]
+    assert len(found) == 1
+    assert time.process_time() - began < 2
+
+
 # -- streams are put together into what an unstreamed answer is ---------------------------------------
 
 
@@ -205,3 +219,77 @@ def test_any_events_are_an_answer_or_none(dialect, events):
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_a_stream_of_nothing_is_no_answer(dialect):
     assert DIALECTS[dialect].stream().whole() is None
+
+
+@pytest.mark.parametrize(
+    ("dialect", "data"),
+    [
+        (
+            "gemini",
+            {"candidates": [{"content": {"parts": 5}, "finishReason": "STOP"}]},
+        ),
+        ("responses", {"status": "completed", "output": [{"type": "message", "content": 5}]}),
+    ],
+)
+def test_content_that_is_no_list_is_no_text(dialect, data):
+    assert DIALECTS[dialect].read(data).outcome == "empty"
+
+
+def _chat(content):
+    choice = {"index": 0, "finish_reason": "stop", "message": {"content": content}}
+    return "openai", {"choices": [choice]}
+
+
+def _response(*content, status="completed"):
+    message = {"type": "message", "status": status, "content": list(content)}
+    return "responses", {"status": "completed", "output": [message]}
+
+
+@pytest.mark.parametrize("kind", ["thinking", "reasoning", "reasoning_text", "summary_text"])
+def test_a_thought_among_the_parts_is_no_answer(kind):
+    for dialect, data in (
+        _chat([{"type": kind, "text": "draft"}, {"type": "text", "text": "answer"}]),
+        _response({"type": kind, "text": "draft"}, {"type": "output_text", "text": "answer"}),
+    ):
+        assert DIALECTS[dialect].read(data).text == "answer"
+
+
+def test_a_refusal_among_the_parts_is_one():
+    dialect, data = _chat([{"type": "text", "text": "x"}, {"type": "refusal", "refusal": "No."}])
+    assert DIALECTS[dialect].read(data).outcome == "refusal"
+
+
+def test_a_message_that_is_incomplete_in_a_response_that_is_complete_is_no_answer():
+    dialect, data = _response({"type": "output_text", "text": "half"}, status="incomplete")
+    assert DIALECTS[dialect].read(data).error_class == "unfinished"
+
+
+def test_streamed_pieces_of_several_answers_are_not_mixed():
+    stream = Chat("openai").stream()
+    for index, piece in ((0, "A"), (1, "x"), (0, "0"), (1, "y")):
+        stream.feed({"choices": [{"index": index, "delta": {"content": piece}}]})
+    stream.feed({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
+    assert Chat("openai").read(stream.whole()).text == "A0"
+
+
+def test_streamed_parts_are_read_like_whole_ones():
+    stream = Chat("openai").stream()
+    thought = {"type": "thinking", "thinking": [{"type": "text", "text": "draft"}]}
+    for content in ([thought], [{"type": "text", "text": "answer"}]):
+        stream.feed({"choices": [{"index": 0, "delta": {"content": content}}]})
+    stream.feed({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
+    assert Chat("openai").read(stream.whole()).text == "answer"
+
+
+def test_a_streamed_tool_call_that_names_a_key_twice_is_left_as_it_is():
+    twice = '{"ranking": ["A0", "A1"], "ranking": ["A1", "A0"]}'
+    stream = Messages().stream()
+    for event in (
+        {"type": "message_start", "message": {"content": []}},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "tool_use"}},
+        {"type": "content_block_delta", "index": 0, "delta": {"partial_json": twice}},
+        {"type": "message_delta", "delta": {"stop_reason": "tool_use"}},
+        {"type": "message_stop"},
+    ):
+        stream.feed(event)
+    assert Messages().read(stream.whole()).text == twice

@@ -109,6 +109,14 @@ def part(value: object, *path: str | int) -> Any:  # noqa: ANN401 - any JSON val
     return value
 
 
+def parts(value: object, *path: str | int) -> list[dict[str, Any]]:
+    """The objects of the list at ``path``; none where there is no list."""
+    pieces = part(value, *path)
+    return (
+        [piece for piece in pieces if isinstance(piece, dict)] if isinstance(pieces, list) else []
+    )
+
+
 def _no_number(_: str) -> None:
     return None
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from clash.providers.dialects.common import Answer, nothing, outcome_of, unfinished
 from clash.providers.failures import Failure, from_answer
 from clash.providers.ladder import Feature, Sent, extended, left_out, system_of
-from clash.providers.payload import count, money, part, word
+from clash.providers.payload import count, money, part, parts, word
 from clash.records import Tokens
 
 if TYPE_CHECKING:
@@ -126,8 +126,9 @@ class Chat:
         if choice.get("finish_reason") == "error" or choice.get("error"):
             return from_answer(200, {}, {"error": choice.get("error") or data.get("error")})
         message = choice.get("message")
-        refusal = part(message, "refusal")
-        text = _text(part(message, "content"))
+        content = part(message, "content")
+        refusal = part(message, "refusal") or _of_kind(content, "refusal", "refusal")
+        text = _text(content)
         finish = word(choice.get("finish_reason"))
         reason = (finish or "").lower()
         blocked, cut = reason in _BLOCKED, reason in _CUT
@@ -157,11 +158,12 @@ def _messages(request: Request, level: Structured | None) -> list[dict[str, str]
 
 def _text(content: object) -> str:
     """A string, or the texts of a list of parts."""
-    if isinstance(content, str):
-        return content
-    if not isinstance(content, list):
-        return ""
-    texts = (part(piece, "text") for piece in content if part(piece, "type") != "thinking")
+    return content if isinstance(content, str) else _of_kind(content, "text", "text")
+
+
+def _of_kind(content: object, kind: str, name: str) -> str:
+    """What the parts of one kind say; a thought or any other kind is no part of the answer."""
+    texts = (piece.get(name) for piece in parts(content) if piece.get("type", "text") == kind)
     return "".join(text for text in texts if isinstance(text, str))
 
 
@@ -201,19 +203,24 @@ class ChatStream:
             for key, value in event.items()
             if key not in ("choices", "object") and value is not None
         }
-        choice = part(event, "choices", 0)
-        if not isinstance(choice, dict):
-            return False
+        # One answer was asked for. Where a server gives several, their pieces are not to be mixed.
+        choices = (choice for choice in parts(event, "choices") if not choice.get("index"))
+        with_text = [self._choice(choice) for choice in choices]
+        return any(with_text)
+
+    def _choice(self, choice: Mapping[str, Any]) -> bool:
         if choice.get("finish_reason"):
             self._finish = choice["finish_reason"]
             self._error = self._error or choice.get("error")
-        said = False
-        for name, texts in self._texts.items():
-            piece = part(choice, "delta", name)
-            if isinstance(piece, str) and piece:
-                texts.append(piece)
-                said = True
-        return said
+        content = part(choice, "delta", "content")
+        refusal = part(choice, "delta", "refusal")
+        pieces = {
+            "content": _text(content),
+            "refusal": word(refusal) or _of_kind(content, "refusal", "refusal"),
+        }
+        for name, piece in pieces.items():
+            self._texts[name].append(piece)
+        return any(pieces.values())
 
     def whole(self) -> dict[str, Any] | None:
         """The chat completion."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from clash.providers.dialects.common import Answer, nothing, outcome_of, unfinished
 from clash.providers.failures import Failure, from_answer
 from clash.providers.ladder import Feature, Sent, left_out, system_of
-from clash.providers.payload import added, count, part, word
+from clash.providers.payload import added, count, part, parts, word
 from clash.records import Tokens
 
 if TYPE_CHECKING:
@@ -115,11 +115,10 @@ class Gemini:
         if candidate is None and block is None:
             return nothing("no candidates")
         finish = word(part(candidate, "finishReason"))
-        pieces = part(candidate, "content", "parts") or ()
         text = "".join(
             piece["text"]
-            for piece in pieces
-            if isinstance(part(piece, "text"), str) and not part(piece, "thought")
+            for piece in parts(candidate, "content", "parts")
+            if isinstance(piece.get("text"), str) and not piece.get("thought")
         )
         blocked, cut = block is not None or finish in _BLOCKED, finish in _CUT
         if not (blocked or cut or finish == "STOP"):
@@ -174,7 +173,7 @@ class GeminiStream:
         self._whole |= {key: value for key, value in event.items() if key != "candidates"}
         candidate = part(event, "candidates", 0)
         self._finish = word(part(candidate, "finishReason")) or self._finish
-        pieces = [p for p in part(candidate, "content", "parts") or () if isinstance(p, dict)]
+        pieces = parts(candidate, "content", "parts")
         self._parts += pieces
         return any(p.get("text") and not p.get("thought") for p in pieces)
 

@@ -157,6 +157,14 @@ def _tokens(usage: object) -> Tokens:
     )
 
 
+def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object; one that names a key twice is left to the parser of judgments, which refuses it."""
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        raise ValueError("a key stands twice")
+    return value
+
+
 def _mapping(value: object) -> dict[str, Any]:
     return dict(value) if isinstance(value, dict) else {}
 
@@ -212,8 +220,8 @@ class MessagesStream:
         block, text = self._blocks[index], "".join(self._pieces.get(index, ()))
         if block.get("type") == "tool_use":
             try:
-                return {**block, "input": json.loads(text or "{}")}
-            except ValueError:
+                return {**block, "input": json.loads(text or "{}", object_pairs_hook=_once_each)}
+            except (ValueError, RecursionError):
                 # Cut off in the middle: the parser of judgments shall see it as it is.
                 return {"type": "text", "text": text}
         return {**block, ("thinking" if block.get("type") == "thinking" else "text"): text}

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 from clash.providers.dialects.common import Answer, nothing, outcome_of, unfinished
 from clash.providers.failures import Failure, from_answer
 from clash.providers.ladder import Feature, Sent, extended, left_out, system_of
-from clash.providers.payload import count, part, word
+from clash.providers.payload import count, part, parts, word
 from clash.records import Tokens
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from clash.providers.base import Request
     from clash.providers.ladder import Ladder
@@ -71,12 +71,14 @@ class Responses:
             return from_answer(200, {}, {"error": data.get("error") or {}})
         if not isinstance(data.get("output"), list):
             return nothing("no output")
-        parts = list(_parts(data["output"]))
-        text = "".join(p["text"] for p in parts if isinstance(p.get("text"), str))
-        refusals = [p["refusal"] for p in parts if isinstance(p.get("refusal"), str)]
+        messages = [item for item in parts(data, "output") if item.get("type") == "message"]
+        pieces = [piece for message in messages for piece in parts(message, "content")]
+        text = "".join(_texts(pieces, "output_text", "text"))
+        refusals = _texts(pieces, "refusal", "refusal")
         reason = word(part(data, "incomplete_details", "reason"))
         blocked, cut = reason == "content_filter", reason == "max_output_tokens"
-        whole = status == "completed" and reason is None
+        ended = all(message.get("status") in ("completed", None) for message in messages)
+        whole = status == "completed" and reason is None and ended
         if not (refusals or blocked or cut or whole):
             return unfinished(reason or word(status))
         return Answer(
@@ -92,11 +94,10 @@ class Responses:
         return ResponsesStream()
 
 
-def _parts(output: list[Any]) -> Iterator[dict[str, Any]]:
-    for item in output:
-        if part(item, "type") == "message":
-            content = part(item, "content")
-            yield from (p for p in content or () if isinstance(p, dict))
+def _texts(pieces: list[dict[str, Any]], kind: str, name: str) -> list[str]:
+    """What pieces of one kind say; any other kind, such as a thought, is no part of the answer."""
+    texts = (piece.get(name) for piece in pieces if piece.get("type") == kind)
+    return [text for text in texts if isinstance(text, str)]
 
 
 def _tokens(usage: object) -> Tokens:
