@@ -6,7 +6,9 @@ import pytest
 from clash.errors import NotIdentifiedError, StatisticsError
 from clash.stats.latent.dawid_skene import (
     FLAT,
+    BetaPriors,
     dawid_skene,
+    equal_skill,
     one_coin,
     position_bias,
     refits,
@@ -111,6 +113,91 @@ def test_labels_enter_as_observed():
     assert ((blind > 0.5) == truth[100:]).mean() < 0.5
     assert ((told.item_posterior[100:] > 0.5) == truth[100:]).mean() > 0.8
     np.testing.assert_array_equal(told.item_posterior[:100], truth[:100])
+
+
+PSEUDO = BetaPriors(right=3, wrong=1, truth=4 * 6)
+"""Six judges' pseudo-votes and the items that they are on: see ``with_pseudo_items``."""
+
+
+def with_pseudo_items(votes, labels):
+    """Six judges with the counts of PSEUDO as data: labelled items, each with a single vote."""
+    judge = np.repeat(np.arange(6), 8)
+    label = np.tile([1, 1, 1, 1, 0, 0, 0, 0], 6)
+    vote = np.tile([1, 1, 1, 0, 0, 0, 0, 1], 6)
+    alone = np.full((48, 6), -1, np.int8)
+    alone[np.arange(48), judge] = vote
+    return np.vstack([votes, alone]), np.concatenate([labels, label])
+
+
+def two_questions(seed):
+    """Three judges answer a question; three others the contrary of the one that labels are of."""
+    rng = np.random.default_rng(seed)
+    answered, labelled = rng.integers(0, 2, (2, 60))
+    rate = rng.uniform(0.75, 0.95, 2)
+
+    def judges(answer, rate):
+        right = rng.random((60, 3)) < rate
+        return np.where(right, answer[:, None], 1 - answer[:, None]).astype(np.int8)
+
+    votes = np.hstack([judges(answered, rate[0]), judges(1 - labelled, rate[1])])
+    labels = np.full(60, -1)
+    told = np.concatenate([np.flatnonzero(labelled == c)[:5] for c in (0, 1)])
+    labels[told] = labelled[told]
+    return votes, labels
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("seed", [125, 439])
+def test_the_start_that_wins_has_the_highest_posterior_not_the_highest_likelihood(seed):
+    """Where MAP ends is where crowd-kit's maximum likelihood does, given the priors as data.
+
+    Whole pseudo-counts are labelled items with one vote each. In these data the start from the
+    labels ends at a likelihood that is 10 nats higher, with judges that the priors hold to be
+    so unlikely that its posterior is 9 nats lower.
+    """
+    pandas = pytest.importorskip("pandas")
+    crowdkit = pytest.importorskip("crowdkit.aggregation")
+    votes, labels = two_questions(seed)
+    fit = dawid_skene(collapse(votes, labels=labels), priors=PSEUDO, tol=1e-10, max_iter=20_000)
+
+    augmented, gold = with_pseudo_items(votes, labels)
+    item, judge = np.nonzero(augmented >= 0)
+    frame = pandas.DataFrame({"task": item, "worker": judge, "label": augmented[item, judge]})
+    known = pandas.Series(gold)[gold >= 0]
+    theirs = crowdkit.DawidSkene(n_iter=60, tol=-np.inf).fit(frame, true_labels=known)
+    np.testing.assert_allclose(fit.item_posterior, theirs.probas_[1].to_numpy()[:60], atol=1e-6)
+
+    given = augmented[:, :, None] == np.arange(2)
+    errors = theirs.errors_.unstack("label").to_numpy().reshape(6, 2, 2)  # (judge, truth, vote)
+    joint = np.einsum("ijv,jtv->it", given, np.log(errors)) + np.log(theirs.priors_.to_numpy())
+    own = np.where(gold >= 0, joint[np.arange(108), gold], np.logaddexp(*joint.T))
+    reached = {start.name: start.objective for start in fit.starts}
+    assert reached[fit.start] == pytest.approx(own.sum(), abs=1e-6)
+    assert reached["majority"] > reached["labels"] + 8
+
+
+SWAPPED = np.arange(200) % 3 == 0
+
+
+@pytest.mark.parametrize(
+    ("fit", "n_rates"),
+    [
+        (lambda votes, **options: dawid_skene(collapse(votes), **options), 10),
+        (lambda votes, **options: one_coin(collapse(votes), **options), 5),
+        (lambda votes, **options: equal_skill(collapse(votes), **options), 1),
+        (lambda votes, **options: position_bias(votes, SWAPPED, **options), 10),
+    ],
+    ids=["dawid-skene", "one-coin", "equal-skill", "position-bias"],
+)
+def test_the_objective_holds_the_prior_of_each_free_rate_once(fit, n_rates):
+    votes = independent(200, np.random.default_rng(13))[0]
+    found = fit(votes, priors=BetaPriors(4, 2, 3), tol=1e-11, max_iter=20_000)
+    rates = np.unique(np.concatenate([found.parameters.sensitivity, found.parameters.specificity]))
+    assert len(rates) == n_rates
+    prior = found.parameters.prior
+    belief = 4 * np.log(rates) + 2 * np.log(1 - rates)
+    expected = found.log_likelihood + belief.sum() + 3 * np.log(prior * (1 - prior))
+    assert found.starts[0].objective == pytest.approx(expected, abs=1e-9)
 
 
 def test_position_bias_is_told_from_prevalence():

@@ -30,6 +30,9 @@ FLOOR = 1e-12
 class BetaPriors:
     """Pseudo-counts added in the M-step; a Beta(right + 1, wrong + 1) prior, MAP.
 
+    The mode of that density, and not its mean, is (hits + right) / (n + right + wrong): with 0
+    and 0 it is uniform and the fit is maximum likelihood.
+
     Attributes:
         right: votes with the truth that each judge is given beforehand, per class.
         wrong: votes against it.
@@ -259,7 +262,7 @@ def _fit(
         start: _run(votes, patterns.counts[None], p[None], tying, priors, tol, max_iter)
         for start, p in _starts(patterns, votes, tying).items()
     }
-    fits = [_ended(name, patterns, start, state, tying) for start, state in ends.items()]
+    fits = [_ended(name, patterns, start, state, tying, priors) for start, state in ends.items()]
     best = max(fits, key=lambda fit: fit.starts[0].objective)
     best = replace(best, starts=tuple(fit.starts[0] for fit in fits))
     return best.warned(*_warnings(best, patterns))
@@ -282,12 +285,15 @@ def _share(patterns: Patterns) -> Floats:
     return observe(vote_share(patterns, 1e-3 if silent else 0.0), patterns.labels)
 
 
-def _ended(name: str, patterns: Patterns, start: str, state: _State, tying: Tying) -> LatentFit:
-    n_rates = 1 if tying == "equal" else patterns.n_judges * (1 if tying != "none" else 2)
-    rates = DawidSkene(state.right_one[0], state.right_zero[0], float(state.prior[0]), n_rates + 1)
-    fit = assemble(name, rates, patterns)
+def _ended(
+    name: str, patterns: Patterns, start: str, state: _State, tying: Tying, priors: BetaPriors
+) -> LatentFit:
+    free = _free_rates(state, tying)
+    law = DawidSkene(state.right_one[0], state.right_zero[0], float(state.prior[0]), len(free) + 1)
+    fit = assemble(name, law, patterns)
     converged = bool(state.done[0])
-    end = Start(start, float(fit.log_likelihood or 0.0), fit.anchor_agreement, converged)
+    objective = float(fit.log_likelihood or 0.0) + _log_prior(free, law.prior, priors)
+    end = Start(start, objective, fit.anchor_agreement, converged)
     return replace(
         fit,
         converged=converged,
@@ -296,6 +302,31 @@ def _ended(name: str, patterns: Patterns, start: str, state: _State, tying: Tyin
         start=start,
         starts=(end,),
     )
+
+
+def _free_rates(state: _State, tying: Tying) -> Floats:
+    """The rates that the M-step sets, each once; one that others are tied to stands for them.
+
+    One coin has its rates in ``right_one``, and so have judges with position bias: there
+    ``right_zero`` is the same 2 n_judges rates with its halves exchanged.
+    """
+    one: Floats = state.right_one[0]
+    if tying == "equal":
+        return one[:1]
+    return np.concatenate([one, state.right_zero[0]]) if tying == "none" else one
+
+
+def _log_prior(rates: Floats, prior: float, priors: BetaPriors) -> float:
+    """Log density of the Beta priors, up to a constant: what MAP-EM adds to the likelihood.
+
+    EM climbs log P(votes | rates) + sum of right log(rate) + wrong log(1 - rate) over the free
+    rates, + truth (log(prior) + log(1 - prior)): setting the derivative of its lower bound to 0
+    gives the pseudo-counts of the M-step (Dempster, Laird and Rubin 1977, section 3). Ends of EM
+    are compared by this sum; by the likelihood alone, an end that the priors hold to be unlikely
+    could win.
+    """
+    belief = priors.right * np.log(rates) + priors.wrong * np.log1p(-rates)
+    return float(belief.sum() + priors.truth * (np.log(prior) + np.log1p(-prior)))
 
 
 def _warnings(fit: LatentFit, patterns: Patterns) -> list[str]:
