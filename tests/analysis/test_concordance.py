@@ -44,6 +44,22 @@ def test_kappa_at_even_chance_is_2p_minus_1_and_over_sides_is_cohens(tmp_path):
     assert by_key["kappa.sides"].estimate == pytest.approx(cohen_kappa_score(said, label))
 
 
+def test_a_blind_guess_has_a_kappa_of_nought_where_people_may_tie(tmp_path):
+    """Every answer once for every label: right in a third of them, and no better than chance."""
+    rows = [(label, said * 3) for label in "abt" for said in "abt"]
+    kappa = concordance(run(tmp_path, pairs(rows))).kappas[0]
+    assert kappa.interval.estimate == pytest.approx(0)
+    assert "c = 0.333" in kappa.over
+
+
+def test_kappa_at_even_chance_with_ties_by_hand(tmp_path):
+    """6 of 8 right, of three answers: (6/8 - 1/3) / (1 - 1/3) = 5/8; of two it would be 1/2."""
+    rows = [("a", "aaa")] * 3 + [("b", "bbb")] * 2 + [("t", "ttt"), ("t", "aaa"), ("b", "aaa")]
+    kappa = concordance(run(tmp_path, pairs(rows))).kappas[0]
+    assert kappa.interval.estimate == pytest.approx(5 / 8)
+    assert kappa.name == "kappa at even chance"
+
+
 def test_a_tie_is_right_where_people_tie_and_wrong_where_they_do_not(tmp_path):
     data = run(tmp_path, pairs([("t", "ttt"), ("a", "ttt"), ("t", "aaa"), ("a", "aaa")]))
     assert concordance(data).headline.rate.right == 2

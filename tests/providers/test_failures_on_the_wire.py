@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 
+import httpx2
 import pytest
 
 from clash.config import Limits
 from clash.errors import ProviderError
+from clash.providers import sdk
 from clash.providers.base import Reply
 from clash.records import Turn
 from clash.trust import Environ
@@ -211,6 +213,43 @@ def test_an_attempt_has_a_deadline_of_its_own(asker, provider, fault, stream):
     error = model.failure(stream=stream)
     assert (error.error_class, error.action, error.maybe_billed) == ("timeout", "retry", True)
     assert error.latency_s < 2.5
+
+
+# -- what may have been billed --------------------------------------------------------------------
+
+
+@dataclass
+class _Transport(httpx2.AsyncBaseTransport):
+    """Fails as if nothing had been sent: at once, or after the head of an answer."""
+
+    error: Exception
+    answers: bool
+
+    async def handle_async_request(self, request):
+        if not self.answers:
+            raise self.error
+        return httpx2.Response(200, request=request, stream=_Failing(self.error))
+
+
+@dataclass
+class _Failing(httpx2.AsyncByteStream):
+    error: Exception
+
+    async def __aiter__(self):
+        yield b'{"id": "1",'
+        raise self.error
+
+
+@pytest.mark.parametrize("answers", [False, True])
+@pytest.mark.parametrize("provider", [p for p in ALL if p not in NO_SDK])
+@pytest.mark.parametrize("error", ["ConnectError", "ProxyError", "PoolTimeout"])
+def test_a_call_that_was_answered_at_all_may_be_billed(
+    asker, provider, answers, error, monkeypatch
+):
+    """These say that no request went out; an answer that had begun says that one did."""
+    transport = _Transport(getattr(httpx2, error)("gone"), answers)
+    monkeypatch.setattr(sdk, "Shards", lambda *args, **more: transport)
+    assert asker(provider).failure().maybe_billed is answers
 
 
 # -- addresses ------------------------------------------------------------------------------------

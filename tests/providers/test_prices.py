@@ -164,6 +164,15 @@ def test_long_prompts_are_bounded_at_the_dearest_tier_that_they_may_reach():
     assert short.usd == (USD("1.25") * (1000 + 64 + 1024) + 10 * 1000) / 1_000_000
 
 
+@pytest.mark.parametrize("tokens", [199_999, 200_000, 200_001, 200_002])
+def test_the_bound_enters_a_tier_at_the_token_at_which_the_vendor_does(tokens):
+    """gemini-2.5-pro at as many tokens as the bound allows: what genai-prices asks for them."""
+    asked = request("x" * (tokens - 2 * 32 - 1024), 1000)
+    assert prices.input_bound(asked) == tokens
+    billed = prices.cost(ref("google/gemini-2.5-pro"), reply(Tokens(input=tokens, output=1000)))
+    assert prices.worst_case(ref("google/gemini-2.5-pro"), asked).usd == billed.usd
+
+
 def test_input_may_be_billed_as_a_cache_write():
     """gpt-6-luna: 0.125 and not 0.10."""
     found = prices.worst_case(ref("openai/gpt-6-luna"), request("x" * 1000, 16))

@@ -100,6 +100,18 @@ def test_copies_within_clusters_do_not_narrow_kappa():
     assert blind.interval.half_width < 0.5 * copied.interval.half_width
 
 
+def test_the_clustered_error_of_kappa_by_hand():
+    """Even margins: kappa = 2p - 1, and its error twice that of p, a mean of three cluster means.
+
+    The means are 1, 1/2 and 1/2, their variance (n - 1 in the denominator) is 1/12, so the error
+    of p is 1/6. At level 1/2, t with 2 degrees of freedom has the quantile sqrt(2/3).
+    """
+    first, second = [0, 1, 0, 0, 1, 1], [0, 1, 0, 1, 1, 0]
+    found = cohen_kappa(first, second, clusters=[7, 7, 8, 8, 9, 9], level=0.5)
+    assert found.estimate == pytest.approx(1 / 3)
+    assert found.interval.half_width == pytest.approx(math.sqrt(2 / 3) / 3)
+
+
 @pytest.mark.slow
 def test_the_interval_of_kappa_covers():
     rng, truth, hits, runs = np.random.default_rng(2), 0.6, 0, 600

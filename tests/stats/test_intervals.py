@@ -220,11 +220,26 @@ def test_differences_of_unlike_levels_are_refused():
         difference(wilson(1, 2, 0.9), wilson(1, 2))
 
 
-def test_newcombe_paired_gives_his_published_example():
-    """36, 12, 2, 0: (0.0569, 0.3404), Newcombe 1998b, table III, method 10."""
-    found = newcombe_paired(36, 12, 2, 0)
-    assert found.estimate == pytest.approx(0.2)
-    assert (found.low, found.high) == pytest.approx((0.0569, 0.3404), abs=5e-5)
+@pytest.mark.parametrize(
+    ("cells", "low", "high"),
+    [
+        ((36, 12, 2, 0), 0.0569, 0.3404),  # phi below 0: not corrected
+        ((20, 12, 2, 16), 0.0562, 0.3292),  # without the correction 0.0618, 0.3242
+        ((18, 12, 2, 18), 0.0562, 0.3290),
+        ((36, 14, 0, 0), 0.1528, 0.4167),
+        ((35, 14, 0, 1), 0.1461, 0.4175),  # ad - bc = 35 > n / 2
+        ((18, 14, 0, 18), 0.1441, 0.3963),
+        ((0, 30, 0, 0), 0.8395, 1.0000),
+        ((54, 0, 0, 0), -0.0664, 0.0664),
+        ((53, 0, 0, 1), -0.0729, 0.0729),
+        ((27, 0, 0, 27), -0.0351, 0.0351),  # without the correction of no length
+    ],
+)
+def test_newcombe_paired_gives_his_published_table(cells, low, high):
+    """Newcombe 1998b, table III, method 10: its corrected phi is what sets it off from method 8."""
+    found = newcombe_paired(*cells)
+    assert found.estimate == pytest.approx((cells[1] - cells[2]) / sum(cells))
+    assert (found.low, found.high) == pytest.approx((low, high), abs=5.1e-5)
 
 
 def test_pairing_narrows_the_difference_of_alike_methods():

@@ -11,6 +11,7 @@ from clash.errors import StatisticsError
 from clash.stats.selection import (
     anchored,
     blocks,
+    choice,
     families,
     joint_table,
     paths,
@@ -145,6 +146,35 @@ def test_the_guard_keeps_majority_where_nothing_beats_it():
         found = evaluate(panel, blocks.split(panel, plan, RNG(seed)), settings, RNG(seed))
         gains.append(found.test.accuracy - found.majority.accuracy)
     assert np.mean(gains) > -0.01
+
+
+@pytest.mark.parametrize(
+    ("gained", "lost", "deployed"),
+    [
+        (0, 0, 1),  # no verdict is overturned
+        (4, 1, 1),  # 3 more right, with a standard error of 2.23
+        (3, 2, 0),  # 1 more right, 2.25
+        (1, 4, 0),
+    ],
+)
+def test_a_firm_guard_wants_verdicts_better_by_one_standard_error(gained, lost, deployed):
+    """Errors by hand: of 100 rows, sqrt(100/99 (gained + lost - (gained - lost)²/100)).
+
+    The probabilities are better in every row, by 10 standard errors.
+    """
+    loss = np.random.default_rng(0).permutation(np.repeat([0.1, 0.2], 50))
+    right = np.ones(100)
+    home, other = right.copy(), right.copy()
+    home[:gained] = 0
+    other[gained : gained + lost] = 0
+    place = choice._guarded(
+        np.array([np.full(100, 0.3), loss]),
+        np.array([home, other]),
+        np.arange(100),
+        errors=choice.FIRM,
+        home=0,
+    )
+    assert place == deployed
 
 
 def test_a_wrong_signed_panel_is_turned():
