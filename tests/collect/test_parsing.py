@@ -63,10 +63,15 @@ def test_a_clean_answer_is_clean_and_scores_go_by_the_name_of_the_criterion(enfo
         lambda text: "\ufeff" + text + "  \n\n",
         lambda text: f"<|channel|>analysis<|message|>Well.<|end|><|channel|>final<|message|>{text}",
         lambda text: text + "\n" + text,
+        lambda text: f"<answer>\n```json\n{text}\n```\n</answer>",
+        lambda text: f"<|channel>thought\nA0?<channel|>{text}<turn|>",
+        lambda text: f"<|begin_of_thought|>A0?<|end_of_thought|>{text}<|endoftext|>",
+        lambda text: f"It stands so:\n\n- A1: it does not fail\n\n```json\n{text}\n```",
     ],
     ids=[
         *("fence", "bare fence", "lead", "lead and fence", "list", "trailing comma", "thinking"),
-        *("bom", "channels", "twice"),
+        *("bom", "channels", "twice", "tag and fence", "one-sided channel", "named thought"),
+        "list items and fence",
     ],
 )
 def test_wrapping_is_passed_over_and_noted(deform):
@@ -108,6 +113,35 @@ def test_other_spellings_of_a_ranking(ranking, expected):
 )
 def test_a_ranking_that_may_mean_the_opposite_is_no_vote(ranking):
     assert pair(coded(ranking=ranking)) is None
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "<|channel>thought\n",
+        "<internal>",
+        "<reason>",
+        "<draft>",
+        "<!-- ",
+        "I'm sorry, but I can't help with that. ",
+        "I am unable to score these responses. ",
+        "Ich kann das leider nicht beurteilen. ",
+        "Je ne peux pas les juger. ",
+        "我无法评判。",
+        "The form is:\n",
+        "Template:\n```json\n",
+        "From worst to best: ",
+        "No es cierto que\n",
+        "Неверно, что ",
+        "这不是我的判断：\n",
+    ],
+)
+def test_what_stands_before_a_ballot_may_say_that_it_is_none(before):
+    assert pair(before + OTHER) is None
+
+
+def test_a_judge_that_is_asked_again_learns_where_its_json_is_wrong():
+    assert "double quotes, at '”ballot”" in read(coded(**A0_WINS).replace('"', "”")).error
 
 
 @pytest.mark.parametrize(
@@ -374,6 +408,10 @@ FLOODS = {
     "blanks": (" ", "x"),
     "lines": ("\n", "x"),
     "quotes": ('"', ""),
+    "opening quotes": ("“", ""),
+    "comments": ("<!--", ""),
+    "lists": ("[", OTHER + "]" * 1_000),
+    "tags": ("<answer>", OTHER + "</answer>" * 1_000),
     "open thinking": ("<think>", ""),
     "thinking": ("<think></think>", ""),
     "closed thinking": ("</think>", ""),

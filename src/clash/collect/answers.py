@@ -27,23 +27,34 @@ _MARK_WITHOUT_CODE = '"ranking"'
 """What marks a ballot of a run made before there were codes."""
 
 _THINKING = re.compile(
-    r"(?:<\s{0,2}\|?|\[(?=/?THINK\])|◁)\s{0,2}(?P<close>/?)\s{0,2}(?:\w{1,12}[:_])?"
-    r"(?P<name>(?:ant)?think(?:ing)?|thoughts?|reasoning|reflection|scratchpad|analysis|monologue)"
+    r"(?:<\s{0,2}\|?|\[(?=/?THINK\])|◁)\s{0,2}(?P<close>/|end_of_|)\s{0,2}(?:\w{1,12}[:_])?"
+    r"(?P<name>(?:ant)?think(?:ing)?|thoughts?|reason(?:ing)?|reflection|scratchpad|analysis|"
+    r"monologue|internal|deliberation|draft|plan(?:ning)?|cot)"
     r"\b[^<>\[\]◁▷]{0,80}[>\]▷]",
     re.IGNORECASE,
 )
-_CHANNEL = re.compile(r"<\s?\|\s?channel\s?\|\s?>\s{0,3}(?P<name>\w{1,20})", re.IGNORECASE)
+# The second form is of models that write <|channel>thought … <channel|>; it opens no channel.
+_CHANNEL = re.compile(
+    r"<\s?\|\s?channel\s?\|?\s?>\s{0,3}(?P<name>\w{1,20})|<\s?channel\s?\|\s?>", re.IGNORECASE
+)
 _MESSAGE = re.compile(r"\s{0,3}<\s?\|\s?message\s?\|\s?>", re.IGNORECASE)
 _OPENING_FENCE = re.compile(r"(?:`{1,9}|~{3,9}) {0,4}[\w+-]{0,12}\Z")
+_CLOSING_FENCE = re.compile(r"`{1,9}|~{3,9}")
+_OPENING_TAG = re.compile(
+    r"<(answer|final_answer|output|result|json|judge?ment|verdict|ballot)>\Z", re.IGNORECASE
+)
+_MOST_WRAPPERS = 4
 _ENDING = re.compile(
-    r"(?:`{1,9}|~{3,9})?\s{0,9}(?:<\|(?:end|return|im_end|eot_id)\|>|</s>)?", re.IGNORECASE
+    r"(?:`{1,9}|~{3,9})?\s{0,9}(?:</?s>|<eos>|<end_of_turn>|<turn\|>|<｜end▁of▁sentence｜>|"
+    r"<\|(?:end|return|im_end|eot_id|endoftext|end_of_text|eom_id)\|>)?",
+    re.IGNORECASE,
 )
 _SENTENCE_END = re.compile(
     r"[.!?。！？][\"'”’)*_]{0,3}(?:\s|\Z)|\n[ \t]{0,20}\r?\n|\n[ \t]{0,20}(?:```|~~~)[^\n]{0,20}"
 )
 _LIST_ITEM = re.compile(r"[ \t]{0,20}(?:[-*•]|\d{1,3}[.)])[ \t]")
 _LEAD_CHARS = 300
-_QUOTED = re.compile(r"[\"“][^\"”\n]{0,400}[\"”]")
+_QUOTED = re.compile(r"[\"“][^\"“”\n]{0,400}[\"”]")
 # A sentence that runs into the ballot and makes it someone else's, or not the judge's last word.
 _NOT_MINE = re.compile(
     r"\b(?:not|never|refuse|decline|reject|cannot|false|wrong|incorrect|untrue|instead|unlike|"
@@ -51,14 +62,24 @@ _NOT_MINE = re.compile(
     r"e\.g|if|(?<!\bi )(?:would|could|might)|suppose|hypothetical(?:ly)?|pretend|draft|"
     r"tentative(?:ly)?|initial(?:ly)?|at first|ignore|disregard|looks? like|"
     r"(?:asked|told|instructed|supposed|tempted) (?:me )?to|"
-    r"re(?:quested|quired) (?:form|format) (?:is|was))\b|n['’]t\b",
+    r"form(?:at)? (?:is|was)|template|sample|placeholder|copied|opposite|worst (?:to|first)|"
+    r"il est faux|es falso|no es (?:cierto|verdad)|não é verdade|é falso|es ist falsch|"
+    r"nicht (?:wahr|richtig|meine?)|неверно|неправда)\b|n['’]t\b|不是|并非|不认为|ではありません|"
+    r"सही नहीं|ليس",
     re.IGNORECASE,
 )
 _REFUSAL = re.compile(
     r"\b(?:i|we) (?:(?:must|have to|will|shall|would) )?"
     r"(?:(?:respectfully |therefore )?(?:refuse|decline)\b"
     r"|(?:cannot|can['’]t|won['’]t|will not|shall not|am unable to|am not able to) "
-    r"(?:judge|rank|answer|choose|decide|comply|vote|take part|participate)\b)",
+    r"(?:judge|rank|answer|choose|decide|comply|vote|take part|participate|"
+    r"(?:help|assist)(?: you)? with|(?:evaluate|score|compare|rate) (?:these|those|them|this|such)|"
+    r"provide (?:a|the|this|that|any|such) (?:rank|judg|evaluat|verdict|vote))\w{0,6}\b)"
+    r"|\bich kann (?:\w+ ){0,3}nicht (?:beurteilen|bewerten|helfen)"
+    r"|\bje ne peux pas (?:\w+ )?(?:juger|classer|évaluer|aider)"
+    r"|\bno puedo (?:juzgar|clasificar|evaluar|ayudar)|\bnão posso (?:julgar|classificar|avaliar|ajudar)"
+    r"|\bя не могу (?:\w+ )?(?:судить|оценить|оценивать|помочь)|我(?:无法|不能|拒绝)(?:评|判|帮|协|排)"
+    r"|(?:評価|判定|お手伝い)(?:は|を)?(?:することは)?できません",
     re.IGNORECASE,
 )
 
@@ -124,7 +145,7 @@ def _carrying(text: str, form: Form, repairs: list[str]) -> dict[str, Any]:
     if not isinstance(value, dict):  # pragma: no cover - what begins with a brace is an object
         raise Unreadable("the answer is not an object")
     if form.code is not None and value.get(KEY) != form.code:
-        raise Unreadable(f"the object that holds the code does not have it under {KEY!r}")
+        raise Unreadable(f"the outermost object must have the code under its own key {KEY!r}")
     return value
 
 
@@ -146,15 +167,9 @@ def _why_none(answer: str, form: Form) -> str:
 def _check_surroundings(answer: str, start: int, spans: Sequence[Span], repairs: list[str]) -> None:
     """Refuse a ballot that is a thought, is taken back, or is not the end of the answer."""
     last = spans[-1]
-    before, after = answer[start : last.start], answer[last.end :]
+    before, after = _unwrapped(answer[start : last.start], answer[last.end :], repairs)
     apart = before[len(before.rstrip()) :].count("\n") > 1
     before = before.rstrip()
-    if before.endswith("[") and after.lstrip().startswith("]"):
-        before, after = before[:-1].rstrip(), after.lstrip()[1:]
-        note(repairs, "a list around the answer")
-    if (fence := _OPENING_FENCE.search(before, max(0, len(before) - 30))) is not None:
-        before = before[: fence.start()].rstrip()
-        note(repairs, "a code fence around the answer")
     if not _ENDING.fullmatch(after.strip()):
         raise Unreadable("the answer goes on after the ballot, which may take it back")
     if _inside_thinking(before):
@@ -165,6 +180,27 @@ def _check_surroundings(answer: str, start: int, spans: Sequence[Span], repairs:
         note(repairs, "thinking before the answer")
     if before:
         note(repairs, "text before the answer")
+
+
+def _unwrapped(before: str, after: str, repairs: list[str]) -> tuple[str, str]:
+    """What stands before and after a ballot, without the list, fence or tag around it."""
+    for _ in range(_MOST_WRAPPERS):
+        lead, rest = before.rstrip(), after.lstrip()
+        if lead.endswith("[") and rest.startswith("]"):
+            before, after = lead[:-1], rest[1:]
+            note(repairs, "a list around the answer")
+        elif fence := _OPENING_FENCE.search(lead, max(0, len(lead) - 30)):
+            closing = _CLOSING_FENCE.match(rest)
+            before, after = lead[: fence.start()], rest[closing.end() :] if closing else rest
+            note(repairs, "a code fence around the answer")
+        elif (tag := _OPENING_TAG.search(lead, max(0, len(lead) - 30))) and rest.lower().startswith(
+            closing_tag := f"</{tag[1].lower()}>"
+        ):
+            before, after = lead[: tag.start()], rest[len(closing_tag) :]
+            note(repairs, "a tag around the answer")
+        else:
+            break
+    return before, after
 
 
 def _after_thinking(answer: str) -> int:
@@ -182,7 +218,7 @@ def _after_thinking(answer: str) -> int:
         start = _past_blanks(answer, closing.end())
     if answer.startswith("<|"):
         channels = list(_CHANNEL.finditer(answer))
-        if channels and channels[-1]["name"].lower() == "final":
+        if channels and not _is_thought(channels[-1]):
             end = channels[-1].end()
             message = _MESSAGE.match(answer, end)
             start = _past_blanks(answer, message.end() if message else end)
@@ -193,6 +229,11 @@ def _closes(tag: re.Match[str], opening: re.Match[str]) -> bool:
     return bool(tag["close"]) and tag["name"].lower() == opening["name"].lower()
 
 
+def _is_thought(channel: re.Match[str]) -> bool:
+    """Whether what follows is no final answer: a channel of another name."""
+    return channel["name"] is not None and channel["name"].lower() != "final"
+
+
 def _past_blanks(text: str, at: int) -> int:
     while at < len(text) and text[at].isspace():
         at += 1
@@ -200,13 +241,14 @@ def _past_blanks(text: str, at: int) -> int:
 
 
 def _inside_thinking(before: str) -> bool:
-    """Whether a thinking block or a channel is open where ``before`` ends."""
+    """Whether a thinking block, a channel or a comment is open where ``before`` ends."""
     depths: Counter[str] = Counter()
     for tag in _THINKING.finditer(before):
         name = tag["name"].lower()
         depths[name] = max(0, depths[name] - 1) if tag["close"] else depths[name] + 1
     channels = list(_CHANNEL.finditer(before))
-    return any(depths.values()) or bool(channels and channels[-1]["name"].lower() != "final")
+    in_channel = bool(channels) and _is_thought(channels[-1])
+    return any(depths.values()) or in_channel or before.rfind("<!--") > before.rfind("-->")
 
 
 def _taken_back(before: str, *, apart: bool) -> bool:

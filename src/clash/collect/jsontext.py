@@ -35,6 +35,10 @@ _DECODER = json.JSONDecoder()
 _TRAILING_COMMA = re.compile(rf"({_STRING})|,(?=\s*[}}\]])", re.DOTALL)
 
 
+_EXCERPT = 20
+"""Characters shown of where JSON is not valid: a judge that is asked again finds the place by them."""
+
+
 class Unreadable(ValueError):
     """The text is not what was asked for; the message is the reason."""
 
@@ -113,6 +117,10 @@ def decode(text: str) -> Any:  # noqa: ANN401 - any JSON value
         )
     except Unreadable:
         raise
+    except json.JSONDecodeError as error:
+        excerpt = text[error.pos : error.pos + _EXCERPT]
+        fault = f"{error.msg[0].lower()}{error.msg[1:].removesuffix(' at')}, at {excerpt!r}"
+        raise Unreadable(f"the answer is not valid JSON: {fault}") from None
     except (ValueError, RecursionError):
         raise Unreadable("the answer is not valid JSON") from None
 
