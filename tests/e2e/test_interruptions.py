@@ -134,7 +134,7 @@ def test_what_was_given_and_is_lost_cannot_be_made_again(offline, tmp_path, caps
     run = Folder(shutil.copytree(offline.path, tmp_path / "run"))
     shortened(run, name, 30)
     assert cli.run(["resume", str(run.path)]) == 2
-    assert "start it anew" in capsys.readouterr().err
+    assert f"restore {name}.jsonl from a copy" in capsys.readouterr().err
 
 
 # -- one writer -------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from clash.cli import estimate, keys
 from clash.cli.common import say
 from clash.cli.guard import learn
-from clash.cli.losses import check_whole
+from clash.cli.losses import check_calls, check_given
 from clash.collect.load import Prompts, load
 from clash.collect.plan import Plan, observing, plan, self_votes
 from clash.collect.resolve import Resolved, read_config, replayed, resolve
@@ -20,7 +20,7 @@ from clash.datasets.controls import control_items, draw, read_controls
 from clash.errors import ConfigError
 from clash.inputs import unpacked
 from clash.providers import redactor
-from clash.providers.prices import known
+from clash.providers.prices import OFFLINE, known
 from clash.store import layout
 from clash.store.folder import RunFolder, RunWriter, new_run_id
 from clash.store.manifest import (
@@ -318,7 +318,7 @@ def replan(
         RunFolderError: the folder lost what cannot be made again.
     """
     manifest = folder.manifest()
-    check_whole(folder)
+    check_given(folder)
     config = Config.model_validate(manifest.config)
     if limits:
         changed = config.limits.model_copy(update=dict(limits))
@@ -338,6 +338,8 @@ def replan(
         redact=_redactor(config, resolved, environ),
         secret=manifest.secret,
     )
+    if any(ref.provider not in OFFLINE for ref in made.refs()):
+        check_calls(folder)
     estimate.check_cap(sorted({r.model for r in made.refs() if not known(r)}), config.limits)
     keys.recall(manifest, environ)
     keys.check(made.refs(), environ, quiet=quiet)

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from clash.store.folder import RunFolder
 
 
-def check_whole(folder: RunFolder) -> None:
-    """Refuse to resume a run that lost what it cannot make again.
+def check_given(folder: RunFolder) -> None:
+    """Refuse to resume a run that lost what it was given.
 
     Raises:
         RunFolderError: names the file, how much of it is lost, and what can be done.
@@ -36,14 +36,16 @@ def check_whole(folder: RunFolder) -> None:
     for name, (number, expected, noun) in present.items():
         if expected is not None and number < expected:
             raise _lost(folder, name, f"holds {number} of {expected} {noun}")
-    _check_calls(folder)
 
 
-def _check_calls(folder: RunFolder) -> None:
+def check_calls(folder: RunFolder) -> None:
     """Refuse to pay again for answers that no crash can have lost.
 
     A run that had ended lost none. One that lost its machine may have lost those that were in
     flight in the last moments, and asks them again.
+
+    Raises:
+        RunFolderError: as :func:`check_given`.
     """
     path, manifest = folder.path / layout.CALLS, folder.manifest()
     number = seal_file(path).lines if files.is_file(path) else 0
