@@ -65,8 +65,8 @@ def _longer(data: RunData, who: str, pairs: list[_Pair], say: Say) -> Longer:
 
 
 def _people(data: RunData) -> Say:
-    """A winner is told apart from all others; of two others nothing is said."""
-    return lambda item, a, b: {a: 1.0, b: 0.0}.get(data.truth.get(item, ""), np.nan)
+    """What the label says of a pair; NaN where that is a tie, or nothing."""
+    return data.wins
 
 
 def _panel(data: RunData) -> Say:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -20,12 +21,14 @@ from clash.analysis.verdicts import (
     without_controls,
 )
 from clash.errors import RunFolderError
+from clash.labels import truths
 from clash.store import layout
 from clash.store.spent import spent
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
+    from clash.labels import Truth
     from clash.records import Blinding, Criteria, Item, Judgment, Label, Response, Verdict
     from clash.store.folder import RunFolder
     from clash.store.manifest import Manifest
@@ -193,8 +196,20 @@ class RunData:
 
     @cached_property
     def truth(self) -> dict[str, str]:
-        """The label of each item that has one: people's decisions first, then the prompts file."""
-        return truth_of(self.items, self.labels)
+        """Who wins each item that has a label: a candidate, or ``tie``."""
+        winners = {name: truth.winner for name, truth in self.truths.items()}
+        return {name: winner for name, winner in winners.items() if winner is not None}
+
+    @cached_property
+    def truths(self) -> dict[str, Truth]:
+        """What the labels of each item that has one come to."""
+        return truths(self.items, self.labels)
+
+    def wins(self, item: str, first: str, second: str) -> float:
+        """Of a pair, by the labels: 1 or 0 where the first or the second is better, else NaN."""
+        truth = self.truths.get(item)
+        outcome = None if truth is None else truth.side(first, second)
+        return {"A": 1.0, "B": 0.0}.get(outcome or "", math.nan)
 
     @cached_property
     def baseline_tops(self) -> dict[str, dict[str, list[str]]]:
@@ -253,18 +268,3 @@ def _lacks(folder: RunFolder, name: str, record: str, mend: str) -> RunFolderErr
     return RunFolderError(
         f"{folder.path / name}: lacks {record}, which other files speak of\n  mend: {mend}"
     )
-
-
-def truth_of(items: Iterable[Item], labels: Iterable[Label]) -> dict[str, str]:
-    """The label of each item that has one: people's decisions first, then the prompts file."""
-    found = {item.item_id: item.label for item in items if item.label is not None}
-    decided: dict[str, Counter[str]] = defaultdict(Counter)
-    for label in labels:
-        if label.winner is not None:
-            # Nobody wins where both are bad.
-            winner = "tie" if label.winner == "both bad" else label.winner
-            decided[label.item_id][winner] += 1
-    for item_id, votes in decided.items():
-        (winner, most), *rest = votes.most_common()
-        found[item_id] = "tie" if rest and rest[0][1] == most else winner
-    return found

@@ -130,8 +130,7 @@ def _table(data: RunData, judges: Sequence[str]) -> tuple[np.ndarray, Floats, np
     for item, said in data.ballots.items():
         for a, b in combinations(range(len(said.candidates)), 2):
             codes.append([_code(said, judge, a, b) for judge in judges])
-            names = {said.candidates[a]: 1.0, said.candidates[b]: 0.0}
-            truth.append(names.get(data.truth.get(item, ""), np.nan))
+            truth.append(data.wins(item, said.candidates[a], said.candidates[b]))
             groups.append(data.clusters[item])
     matrix = np.array(codes, dtype=np.int8).reshape(-1, len(judges))
     return matrix, np.array(truth), np.unique(groups, return_inverse=True)[1].astype(np.intp)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clash.analysis.concordance.cases import TIE, Case, codes
+from clash.analysis.concordance.cases import Case, codes
+from clash.labels import TIE
 from clash.stats.intervals import Interval, wilson_clustered
 from clash.stats.tests import Significance, paired_difference
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from clash.errors import InputError
 from clash.inputs import unpacked
+from clash.labels import TIE, ItemLabel, Truth
 from clash.records import Item, Label, Response
 
 if TYPE_CHECKING:
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from clash.datasets.tables import Row
-
-TIE = "tie"
-BOTH_BAD = "both bad"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +106,7 @@ def majority(winners: Sequence[str]) -> str | None:
 
     Null for no annotator. ``both bad`` counts as a tie.
     """
-    votes = Counter(TIE if winner == BOTH_BAD else winner for winner in winners)
-    ranked = votes.most_common(2)
-    if not ranked:
-        return None
-    return TIE if len(ranked) == 2 and ranked[0][1] == ranked[1][1] else ranked[0][0]
+    return Truth(tuple(map(ItemLabel, winners))).winner
 
 
 def names(models: Sequence[str | None]) -> list[str]:

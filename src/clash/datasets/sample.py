@@ -14,15 +14,16 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from clash.datasets import models
-from clash.datasets.pairs import TIE, Dataset, Exclusion, Facts, repeats
+from clash.datasets.pairs import Dataset, Exclusion, Facts, repeats
 from clash.errors import InputError
+from clash.labels import TIE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     import numpy as np
 
-    from clash.records import Item
+    from clash.records import Item, Label
 
 Stratum = Literal["winner", "tier", "tag"]
 
@@ -161,10 +162,18 @@ def renamed(dataset: Dataset) -> Dataset:
             r.model_copy(update={"candidate": name(r.item_id, r.candidate), "model": r.candidate})
             for r in dataset.responses
         ),
-        labels=tuple(
-            label.model_copy(update={"winner": name(label.item_id, label.winner)})
-            for label in dataset.labels
-        ),
+        labels=tuple(_renamed_label(label, called[label.item_id]) for label in dataset.labels),
+    )
+
+
+def _renamed_label(label: Label, called: Mapping[str, str]) -> Label:
+    ranking = label.ranking and [[called.get(n, n) for n in group] for group in label.ranking]
+    return label.model_copy(
+        update={
+            "winner": called.get(label.winner or "", label.winner),
+            "ranking": ranking,
+            "scores": {called.get(name, name): score for name, score in label.scores.items()},
+        }
     )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from clash.labels import ItemLabel
 from clash.stats.agreement import cohen_kappa, krippendorff_alpha
 from clash.stats.intervals import wilson_clustered
 
@@ -34,9 +35,9 @@ class Said:
         """People and the panel; a panel without a verdict on an item has not spoken of it."""
         found: dict[str, dict[str, str]] = {}
         for label in labels:
-            if label.winner is not None:
-                winner = "tie" if label.winner == "both bad" else label.winner
-                found.setdefault(label.annotator, {})[label.item_id] = winner
+            choice = ItemLabel.of(label).choice
+            if choice is not None:
+                found.setdefault(label.annotator, {})[label.item_id] = choice
         panel = {v.item_id: v.winner or "tie" for v in data.verdicts if v.ranking is not None}
         return cls({**found, PANEL: panel})
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from clash.analysis.labelled import matches
 from clash.errors import InputError
+from clash.labels import BOTH_BAD, TIE, ItemLabel
 from clash.records import Label
 from clash.review.agreement import agreement
 from clash.store import layout
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from clash.review.queue import Task
     from clash.store.folder import RunFolder
 
-TIE, BOTH_BAD, SKIP = "tie", "both bad", "skip"
+SKIP = "skip"
 _LONGEST_NAME = 60
 _LONGEST_NOTE = 2000
 
@@ -134,7 +135,11 @@ class Session:
         self, who: str, last: str | None = None, *, first: str | None = None
     ) -> dict[str, Any]:
         labels = self.folder.labels()
-        mine = {one.item_id for one in labels if one.annotator == who and one.winner is not None}
+        mine = {
+            one.item_id
+            for one in labels
+            if one.annotator == who and ItemLabel.of(one).choice is not None
+        }
         person = self._people[who]
         open_ = [name for name in self.tasks if name not in mine]
         waiting = [name for name in open_ if name not in person.skipped]
@@ -167,7 +172,7 @@ class Session:
             "panel": verdict.winner or ("no verdict" if verdict.ranking is None else TIE),
             "split": verdict.split,
             "unanimous": verdict.unanimous,
-            "same": matches(verdict, TIE if said.winner == BOTH_BAD else said.winner or TIE),
+            "same": matches(verdict, ItemLabel.of(said).choice or TIE),
         }
 
 

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clash.analysis.concordance.cases import TIE, cases, concordance_of
+from clash.analysis.concordance.cases import cases, concordance_of
 from clash.analysis.leaderboard import points_table
 from clash.errors import StatisticsError
+from clash.labels import TIE
 from clash.stats.intervals import Interval, difference, newcombe
 from clash.stats.retest import InterRun, inter_run, kendall_tau
 from clash.stats.tests import (

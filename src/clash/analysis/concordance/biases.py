@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clash.analysis.concordance.cases import TIE, Case, Profile, codes, own_name
+from clash.analysis.concordance.cases import Case, Profile, codes, own_name
+from clash.labels import TIE
 from clash.stats import bias
 from clash.stats.intervals import Interval, wilson_clustered
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from clash.analysis.concordance.cases import TIE, Case, Rate, concordance_of
+from clash.analysis.concordance.cases import Case, Rate, concordance_of
+from clash.labels import TIE
 from clash.stats.intervals import Interval, newcombe
 from clash.stats.tests import (
     Significance,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from clash.errors import RunFolderError
+from clash.labels import TIE, ItemLabel
 from clash.stats.intervals import Interval, wilson, wilson_clustered
 from clash.stats.voting.borda import borda_points
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from clash.analysis.verdicts import Ballots
     from clash.records import Item, Verdict
 
-TIE = "tie"
 _TIER = "tier:"
 _SELF = "self:"
 
@@ -156,9 +156,9 @@ def _order(data: RunData) -> dict[str, tuple[str, ...]]:
 def _annotators(data: RunData) -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {}
     for label in data.labels:
-        if label.winner is not None:
-            winner = TIE if label.winner == "both bad" else label.winner
-            found.setdefault(label.item_id, {})[label.annotator] = winner
+        choice = ItemLabel.of(label).choice
+        if choice is not None:
+            found.setdefault(label.item_id, {})[label.annotator] = choice
     return found
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clash.analysis.concordance.cases import TIE, Case, Profile, Rate, codes, rate
+from clash.analysis.concordance.cases import Case, Profile, Rate, codes, rate
+from clash.labels import TIE
 from clash.stats.intervals import Interval, wilson
 from clash.stats.tests import Significance, sign_test
 

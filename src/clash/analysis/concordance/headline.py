@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clash.analysis.concordance.cases import TIE, Case, Rate, codes, concordance_of
+from clash.analysis.concordance.cases import Case, Rate, codes, concordance_of
 from clash.errors import StatisticsError
+from clash.labels import TIE
 from clash.stats.agreement import cohen_kappa, krippendorff_alpha
 from clash.stats.intervals import Interval, mean_clustered
 from clash.stats.retest import self_consistency

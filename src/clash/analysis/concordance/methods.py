@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from clash.analysis.concordance.cases import TIE, Case, Rate, codes, concordance_of, rate
+from clash.analysis.concordance.cases import Case, Rate, codes, concordance_of, rate
+from clash.labels import TIE
 from clash.stats.tests import Significance, paired_difference
 
 if TYPE_CHECKING:

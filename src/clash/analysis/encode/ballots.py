@@ -19,10 +19,10 @@ import numpy as np
 from clash.analysis.encode.lines import NAMES, NamedLine, is_csv, read_lines
 from clash.analysis.encode.rankings import holds_ballots, read_ballots
 from clash.analysis.encode.table import Columns, Table
-from clash.analysis.rundata import truth_of
 from clash.analysis.verdicts import Blinds, Rules, without_controls
 from clash.analysis.verdicts import ballots as unblinded
 from clash.errors import InputError, StatisticsError
+from clash.labels import TIE, truths
 from clash.stats.voting.ballots import Ballots, ballots
 
 if TYPE_CHECKING:
@@ -101,12 +101,13 @@ def run_ballots(
     names = [p.id for p in sorted(voting, key=lambda p: p.id)]
     judgments = [j for j in folder.judgments() if j.judge in names]
     said = unblinded(judgments, Blinds.of(folder.blinding()), rules.presentations)
-    truth = truth_of(items, folder.labels()) if decisive else {}
+    truth = truths(items, folder.labels()) if decisive else {}
+    decided = {name for name, label in truth.items() if label.winner not in (TIE, None)}
     kept = [
         item
         for item in items
         if _wanted(item.tags[0] if item.tags else None, subset)
-        and (not decisive or truth.get(item.item_id, "tie") not in ("tie", "both bad"))
+        and (not decisive or item.item_id in decided)
     ]
     ids = {item.item_id for item in kept}
     everyone = sorted({r.candidate for r in folder.responses() if r.item_id in ids})

@@ -3,7 +3,7 @@
     {"item": "q1", "judge": "gpt", "ranking": [["ada"], ["bob", "eve"]], "label": "ada"}
 
 Best first; a group of several is a tie, and a name may stand without its brackets. A null ranking
-is a judge that failed. The label is a candidate's name, or ``tie``. Models of two sides read such a
+is a judge that failed. The label is a candidate's name, ``tie``, or a ranking too. Models of two sides read such a
 file as a vote for each pair of a ranking, as they read a run (:mod:`clash.analysis.encode.run`).
 """
 
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from itertools import combinations
+from itertools import chain, combinations
 from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
@@ -20,10 +20,16 @@ import msgspec
 from clash.analysis.encode.lines import first_line, is_csv, line_number, read_lines
 from clash.analysis.encode.votes import VoteRow
 from clash.errors import InputError
+from clash.labels import TIE, ItemLabel, places, side
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
+
+    from clash.records import Groups
+
+
+Ranking = list[str | list[str]]
 
 
 class BallotLine(msgspec.Struct, gc=False):
@@ -31,8 +37,8 @@ class BallotLine(msgspec.Struct, gc=False):
 
     item: str | int
     judge: str | int
-    ranking: list[str | list[str]] | None
-    label: str | None = None
+    ranking: Ranking | None
+    label: str | Ranking | None = None
     family: str | None = None
     subset: str | int | None = None
     group: str | int | None = None
@@ -54,7 +60,7 @@ class Ballot:
     item: str
     judge: str
     places: Mapping[str, int] | None
-    label: str | None
+    label: ItemLabel | None
     family: str | None
     subset: str | None
     group: str | None
@@ -94,7 +100,7 @@ def read_ballots(
         InputError: with file and line, where a line is no ballot, names a candidate twice, is a
             judge's second on an item, or has another label; without line, where nothing is left.
     """
-    made, seen, labels = [], set(), dict[str, str]()
+    made, seen, labels = [], set(), dict[str, ItemLabel]()
     lines = (line for chunk in read_lines(file, BallotLine) for line in chunk)
     for at, line in enumerate(lines):
         ballot = _ballot(line, file, at)
@@ -115,7 +121,7 @@ def read_ballots(
         if _wanted(ballot.judge, judges)
         and _wanted(ballot.subset, subset)
         and presentation in (None, ballot.presentation)
-        and not (decisive and ballot.label in (None, "tie"))
+        and not (decisive and (ballot.label is None or ballot.label.choice in (None, TIE)))
     ]
     if not kept:
         raise InputError("no ballot is left", path=file, mend="leave out a filter")
@@ -123,31 +129,43 @@ def read_ballots(
 
 
 def _ballot(line: BallotLine, file: Path, at: int) -> Ballot:
-    places: dict[str, int] | None = None if line.ranking is None else {}
-    for place, group in enumerate(line.ranking or []):
-        for name in [group] if isinstance(group, str) else group:
-            if not name or name in (places or {}):
-                raise InputError(
-                    f"candidate {name!r} stands twice" if name else "a candidate has no name",
-                    path=file,
-                    line=line_number(file, at),
-                    field="ranking",
-                    mend="every candidate once, best first; a list of several is a tie",
-                )
-            if places is not None:
-                places[name] = place
+    ranking = None if line.ranking is None else _groups(line.ranking, file, at, "ranking")
     shown, repeat = _text(line.presentation), _text(line.repeat)
     return Ballot(
         item=str(line.item),
         judge=str(line.judge),
-        places=places,
-        label=line.label,
+        places=None if ranking is None else places(ranking),
+        label=_label(line.label, file, at),
         family=line.family,
         subset=_text(line.subset),
         group=_text(line.group),
         presentation=shown,
         copy=None if shown is repeat is None else f"{shown or ''}/{repeat or ''}",
     )
+
+
+def _groups(ranking: Ranking, file: Path, at: int, field: str) -> Groups:
+    groups = [[group] if isinstance(group, str) else group for group in ranking]
+    names: set[str] = set()
+    for name in chain.from_iterable(groups):
+        if not name or name in names:
+            raise InputError(
+                f"candidate {name!r} stands twice" if name else "a candidate has no name",
+                path=file,
+                line=line_number(file, at),
+                field=field,
+                mend="every candidate once, best first; a list of several is a tie",
+            )
+        names.add(name)
+    return groups
+
+
+def _label(label: str | Ranking | None, file: Path, at: int) -> ItemLabel | None:
+    if not label:
+        return None
+    if isinstance(label, str):
+        return ItemLabel(label)
+    return ItemLabel(None, _groups(label, file, at, "label"))
 
 
 def _text(value: float | str | None) -> str | None:
@@ -175,17 +193,10 @@ def pair_rows(given: Sequence[Ballot]) -> Iterator[VoteRow]:
             yield VoteRow(
                 item=ballot.item if len(names) == 2 else f"{ballot.item}#{first}|{second}",
                 judge=ballot.judge,
-                vote=_side(ballot.places or {}, first, second),
-                label={first: "A", second: "B", "tie": "tie"}.get(ballot.label or ""),
+                vote=side(ballot.places or {}, first, second),
+                label=None if ballot.label is None else ballot.label.side(first, second),
                 family=ballot.family,
                 subset=ballot.subset,
                 group=ballot.group or (ballot.item if len(names) > 2 else None),
                 repeat=ballot.copy,
             )
-
-
-def _side(places: Mapping[str, int], first: str, second: str) -> str | None:
-    if first not in places or second not in places:
-        return None
-    gap = places[first] - places[second]
-    return "tie" if gap == 0 else "A" if gap < 0 else "B"

@@ -10,21 +10,21 @@ every interval is clustered.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING
 
 from clash.analysis.encode.votes import VoteRow
 from clash.analysis.verdicts import Blinds, unblinded, weighted_score, without_controls
+from clash.labels import places, side, truths
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from clash.labels import Truth
     from clash.records import Item, Judgment, Label
     from clash.store.folder import RunFolder
-
-_TIES = ("tie", "both bad")
 
 
 @dataclass(frozen=True)
@@ -36,13 +36,15 @@ class _Run:
     blinds: Blinds
     families: Mapping[str, str]
     judgments: Sequence[Judgment]
+    truths: Mapping[str, Truth]
     decisions: Mapping[str, Sequence[Label]]
     presentations: int
 
     @classmethod
     def of(cls, folder: RunFolder, *, observers: bool) -> _Run:
         manifest, decisions = folder.manifest(), defaultdict(list)
-        for label in folder.labels():
+        labels = folder.labels()
+        for label in labels:
             decisions[label.item_id].append(label)
         judges = manifest.panel.get("judges", [])
         blinding = folder.blinding()
@@ -59,6 +61,7 @@ class _Run:
                 for j in folder.judgments()
                 if (observers or j.role == "voting") and j.item_id not in controls
             ],
+            truths(items.values(), labels),
             decisions,
             1 + max((record.presentation for record in blinding), default=0),
         )
@@ -84,10 +87,8 @@ def vote_rows(folder: RunFolder, *, observers: bool = False) -> Iterator[VoteRow
 
     ``presentation`` is ``orig`` where the pair's first candidate by name was shown first. Where
     each judge had a shuffle of its own, judges of one item would fall into different rows by
-    that, so the order is kept in the extra key ``order`` instead. The label is people's
-    decision where ``labels.jsonl`` has one (the commonest winner, a tie where there are two),
-    else the item's; of K > 2 candidates, a winner labels the pairs it is in. ``subset`` is the
-    item's first tag.
+    that, so the order is kept in the extra key ``order`` instead. The label is what the truth of
+    the item says of the pair (:mod:`clash.labels`). ``subset`` is the item's first tag.
 
     Args:
         folder: the run.
@@ -116,11 +117,12 @@ def _pair(
     order = "orig" if shown.index(first) < shown.index(second) else "swap"
     own = run.own_order(judgment)
     item = run.items.get(judgment.item_id)
+    truth = run.truths.get(judgment.item_id)
     return VoteRow(
         item=f"{judgment.item_id}#{first}|{second}" if several else judgment.item_id,
         judge=judgment.judge,
-        vote=None if ranking is None else _side(ranking, first, second),
-        label=_pair_label(run.decisions.get(judgment.item_id, ()), item, first, second),
+        vote=None if ranking is None else side(places(ranking), first, second),
+        label=None if truth is None else truth.side(first, second),
         family=run.families.get(judgment.judge),
         subset=run.subset(judgment.item_id),
         group=run.cluster(judgment.item_id) if several or (item and item.group) else None,
@@ -134,37 +136,6 @@ def _pair(
             **({"role": judgment.role} if judgment.role != "voting" else {}),
         },
     )
-
-
-def _side(ranking: Sequence[Sequence[str]], first: str, second: str) -> str | None:
-    place = {name: rank for rank, group in enumerate(ranking) for name in group}
-    if first not in place or second not in place:
-        return None
-    gap = place[first] - place[second]
-    return "tie" if gap == 0 else "A" if gap < 0 else "B"
-
-
-def _pair_label(
-    decisions: Sequence[Label], item: Item | None, first: str, second: str
-) -> str | None:
-    said = [_said(label, first, second) for label in decisions]
-    votes = Counter(side for side in said if side is not None)
-    if votes:
-        (side, most), *rest = votes.most_common()
-        return "tie" if rest and rest[0][1] == most else side
-    return None if item is None else _of_winner(item.label, first, second)
-
-
-def _said(label: Label, first: str, second: str) -> str | None:
-    if label.ranking is not None:
-        return _side(label.ranking, first, second)
-    return _of_winner(label.winner, first, second)
-
-
-def _of_winner(winner: str | None, first: str, second: str) -> str | None:
-    if winner in _TIES:
-        return "tie"
-    return {first: "A", second: "B"}.get(winner or "")
 
 
 def score_rows(folder: RunFolder, *, observers: bool = False) -> Iterator[VoteRow]:

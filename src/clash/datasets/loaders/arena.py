@@ -16,9 +16,10 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from clash.datasets.loaders.conversation import sides
-from clash.datasets.pairs import BOTH_BAD, TIE, Builder, Dataset, Facts, transcript
+from clash.datasets.pairs import Builder, Dataset, Facts, transcript
 from clash.datasets.pairs import names as distinct
 from clash.errors import InputError
+from clash.labels import BOTH_BAD, TIE
 from clash.records import Label
 
 if TYPE_CHECKING:

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clash.datasets.pairs import TIE, Builder, Dataset, majority
+from clash.datasets.pairs import Builder, Dataset, majority
 from clash.datasets.pairs import names as distinct
+from clash.labels import TIE
 from clash.records import Label
 
 if TYPE_CHECKING:

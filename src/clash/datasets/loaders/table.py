@@ -20,8 +20,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from clash.datasets.pairs import BOTH_BAD, TIE, Builder, Dataset, free_id, majority
+from clash.datasets.pairs import Builder, Dataset, free_id, majority
 from clash.datasets.pairs import names as distinct
+from clash.labels import BOTH_BAD, TIE
 from clash.records import Label
 
 if TYPE_CHECKING:
