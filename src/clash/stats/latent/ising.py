@@ -2,6 +2,16 @@
 
 In spins s = +-1 the law is ``log P(s | y) = sum_j (h_j + t a_j) s_j + sum_(j<k) (W_jk + t D_jk)
 s_j s_k - log Z_y`` with t = +1 for y = 1 and -1 for y = 0. D = 0 is the class-independent model.
+
+The paper's votes are x = (1 + s) / 2 in 0 and 1. With its H and W in equation (1),
+
+    sum_j H_j x_j + sum_(j<k) W_jk x_j x_k
+        = const + sum_j (H_j / 2 + sum_k W_jk / 4) s_j + sum_(j<k) (W_jk / 4) s_j s_k,
+
+so that W = 4 w and H_j = 2 h_j - 2 sum_k w_jk for the fields h and couplings w in spins, and c_j of
+equation (3) is 4 a_j. Spins are fitted because s_j and s_j s_k are uncorrelated for independent
+judges that say 0 and 1 equally often, which x_j and x_j x_k never are: a ridge on w then leaves
+vote rates alone, and the names of the classes can be swapped by changing signs.
 """
 
 from __future__ import annotations
@@ -45,7 +55,7 @@ class Strength:
         chance: pull of the class effects towards ``typical``, the better-than-chance prior.
         coupling: ridge on the couplings W.
         contrast: ridge on the class difference D of the couplings.
-        typical: class effect of a typical judge; 0.42 is 70% right.
+        typical: class effect of a typical judge; 0.42 is 70% right: sigmoid(2 * 0.42) = 0.70.
     """
 
     skill: float = 0.05
@@ -271,6 +281,7 @@ class IsingModel:
         theta = self.penalty.centre.copy()
         votes = patterns.counts @ patterns.for_one + 1
         share = votes / (patterns.counts @ patterns.observed + 2)
+        # Without couplings P(s = 1) = e^h / (e^h + e^-h) = sigmoid(2 h).
         theta[1 : 1 + self.n_judges] = logit(share) / 2
         return theta
 
@@ -292,7 +303,13 @@ class IsingModel:
         return np.asarray(total), kept
 
     def gradient(self, kept: list[tuple[list[Summed], list[Floats]]], weights: Floats) -> Floats:
-        """Observed minus expected moments, weighted by class."""
+        """Observed minus expected moments, weighted by class.
+
+        The law is an exponential family in its fields and couplings, so that the gradient of
+        log P(v | y) is E[statistics | v, y] - E[statistics | y]: the first are the votes
+        themselves, with expectations in the gaps, the second the derivatives of log Z_y. A
+        field acts as h + t a, a coupling as W + t D: the chain rule gives a and D the sign t.
+        """
         k = self.n_judges
         out = np.zeros_like(self.penalty.centre)
         at = 1 + 2 * k

@@ -16,6 +16,17 @@ The log posterior is concave, and its maximum is where, for each i,
     wins_i + ties_i / 2 + prior / 2 = expected wins_i + expected ties_i / 2 + prior sigma(theta_i)
 
 with ties counted as half wins: the fit's ``residual`` is the largest difference of the two sides.
+
+Derivatives. Let x be i's points (1, 1/2, 0) and t whether the two tied: one comparison has the log
+probability x theta_i + (1 - x) theta_j + t log nu - log D, an exponential family whose log
+normaliser is log D. Hence the gradient of log D in (theta_i, log nu) is (E x, E t), and its Hessian
+their covariance:
+
+    Var x = P(win) + P(tie) / 4 - (E x)^2,   Cov(x, t) = P(tie) (1/2 - E x),
+    Var t = P(tie) (1 - P(tie)),
+
+with -Var x between theta_i and theta_j, since j has the points 1 - x. A covariance is positive
+semidefinite: this is why the log posterior is concave, and Newton's method finds its only maximum.
 """
 
 from __future__ import annotations
@@ -247,7 +258,9 @@ class _Problem:
         self.played = self.games.sum(axis=2)
         self.observed = (wins + ties / 2).sum(axis=2)
         self.tied = ties.sum(axis=(1, 2)) / 2
-        # For the origin, which nothing fixes without a prior.
+        # The likelihood does not change when all strengths are raised alike, so that its Hessian is
+        # singular along (1, …, 1). pin (sum theta)^2 / (2 K) gives it the curvature pin there and
+        # none elsewhere: the maximum with sum 0 is found, and no difference of strengths moves.
         self.pin = np.maximum(1.0, self.games.mean(axis=(1, 2))) if not prior else 0 * self.tied
 
     def value(self, x: Floats) -> Floats:
@@ -260,7 +273,7 @@ class _Problem:
         fit -= np.sum((self.observed - self.played / 2) * theta, axis=1)
         fit += self.prior * np.sum(np.logaddexp(0, theta) - theta / 2, axis=1)
         fit += self.pin * theta.sum(axis=1) ** 2 / 2 / self.k
-        if self.davidson:
+        if self.davidson:  # between two equals P(tie) = nu / (2 + nu), a third at nu = 1
             fit += -self.tied * lam + self.prior * (np.logaddexp(np.log(2), lam) - lam / 3)
         return np.asarray(fit)
 
@@ -338,7 +351,8 @@ def _scale(problem: _Problem) -> Floats:
 def _covariance(problem: _Problem, hessian: Floats) -> Floats:
     inverse: Floats = np.linalg.inv(hessian)[: problem.k, : problem.k].astype(float)
     if not problem.prior:
-        # What the pin says of the origin is no information of the data.
+        # Along the unit vector (1, …, 1) / sqrt(K) the Hessian is the pin alone, whose inverse adds
+        # 1 / (pin K) to every entry: no information of the data.
         inverse = inverse - 1 / (problem.pin[0] * problem.k)
     return inverse
 
@@ -351,7 +365,12 @@ def linked(counts: Comparisons) -> NDArray[np.intp]:
 
 
 def separated(counts: Comparisons) -> bool:
-    """Whether some group never lost a point to others that it met: no fit without a prior."""
+    """Whether some group never lost a point to others that it met: no fit without a prior.
+
+    Ford (1957): strengths are finite exactly where, of every two groups that candidates can be
+    parted into, each has won from the other, that is, where "has won from" joins every candidate
+    to every other in both directions.
+    """
     sets = linked(counts)
     same = sets[:, None] == sets[None, :]
     return bool(np.any(same & ~_reach(counts.wins + counts.ties > 0)))
