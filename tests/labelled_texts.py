@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import yaml
 
@@ -57,23 +57,32 @@ DISGUISES: Mapping[str, Callable[[str], str]] = {
 
 def claims() -> Iterator[Labelled]:
     """Responses that say who wrote them."""
-    for language, text in _texts("claims"):
-        yield Labelled(language, text, tuple(_NAME.findall(text)))
+    return _claims(_table("claims"))
 
 
 def innocent() -> Iterator[Labelled]:
     """Texts about models and companies, or about what shares their names."""
-    yield from (Labelled(language, text) for language, text in _texts("innocent"))
+    return _plain(_table("innocent"))
 
 
 def attacks() -> Iterator[Labelled]:
     """Responses that speak to their judge."""
-    yield from (Labelled(language, text) for language, text in _texts("attacks"))
+    return _plain(_table("attacks"))
 
 
 def peaceful() -> Iterator[Labelled]:
     """Honest texts with the words of an attack."""
-    yield from (Labelled(language, text) for language, text in _texts("peaceful"))
+    return _plain(_table("peaceful"))
+
+
+def claims_of_models() -> Iterator[Labelled]:
+    """What models in use wrote of themselves; no rule was made with it in view."""
+    return _claims(_table("field")["claims"])
+
+
+def texts_about_models() -> Iterator[Labelled]:
+    """What people wrote of models; no rule was made with it in view."""
+    return _plain(_table("field")["innocent"])
 
 
 def disguised(claim: Labelled, disguise: str) -> tuple[str, list[str]]:
@@ -82,6 +91,14 @@ def disguised(claim: Labelled, disguise: str) -> tuple[str, list[str]]:
     return _NAME.sub(lambda name: write(name[1]), claim.text), [*map(write, claim.hidden)]
 
 
-def _texts(name: str) -> Iterator[tuple[str, str]]:
-    table = yaml.safe_load((FOLDER / f"{name}.yaml").read_text(encoding="utf-8"))
-    return ((language, text) for language, texts in table.items() for text in texts)
+def _table(name: str) -> dict[str, Any]:
+    return yaml.safe_load((FOLDER / f"{name}.yaml").read_text(encoding="utf-8"))
+
+
+def _plain(table: Mapping[str, list[str]]) -> Iterator[Labelled]:
+    return (Labelled(language, text) for language, texts in table.items() for text in texts)
+
+
+def _claims(table: Mapping[str, list[str]]) -> Iterator[Labelled]:
+    for claim in _plain(table):
+        yield replace(claim, hidden=tuple(_NAME.findall(claim.text)))
