@@ -1,5 +1,6 @@
 """What the documents show works as it stands."""
 
+import functools
 import os
 import re
 import shlex
@@ -62,3 +63,40 @@ def test_links_between_documents_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):
         if not target.startswith(("http://", "https://", "mailto:")):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_every_proof_that_the_security_page_names_is_there():
+    text = (ROOT / "docs" / "security.md").read_text()
+    files = re.findall(r"`([\w/]+\.py)`", text)
+    assert len(files) > 20
+    assert [name for name in files if not (ROOT / "tests" / name).is_file()] == []
+
+
+@functools.cache
+def printed(*words):
+    done = subprocess.run([sys.executable, *words], capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+    return done.stdout + done.stderr
+
+
+RATE = re.compile(
+    r"\| (?P<count>[\d,]+) of (?P<total>[\d,]+): .*\| (?:`python (?P<script>\S+)`|the same) \|"
+)
+
+
+def test_the_rates_of_the_security_page_are_what_the_benchmarks_print():
+    rows = list(RATE.finditer((ROOT / "docs" / "security.md").read_text()))
+    assert len(rows) == 6
+    script = None
+    for row in rows:
+        script = row["script"] or script
+        rate = f"{row['count']}/{row['total']} = ".replace(",", "")
+        assert f" {rate}" in printed(str(ROOT / script)), row[0]
+
+
+def test_what_attacks_do_to_the_baselines_is_what_the_security_page_says(tmp_path):
+    told = printed("-m", "clash", "redteam", "baseline", "-q", "--out", str(tmp_path))
+    (rate,) = re.findall(
+        r"turned the panel in (\d+ of \d+) control items \((\d+% \[\d+, \d+\])", told
+    )
+    assert "{}: {}".format(*rate) in (ROOT / "docs" / "security.md").read_text()
