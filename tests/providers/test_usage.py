@@ -46,6 +46,25 @@ def test_counts_above_what_was_sent_or_capped_are_unknown_and_so_is_the_cost(tok
     assert re.search(reason, charged.doubt)
 
 
+@pytest.mark.parametrize(
+    ("tokens", "kept", "reason"),
+    [
+        (Tokens(input=0, output=5), Tokens(output=5), "0 input tokens"),
+        (Tokens(input=5, output=0), Tokens(input=5), "0 output tokens for an answer of 1 char"),
+    ],
+)
+def test_counts_of_nothing_would_never_spend_a_budget_and_are_unknown(tokens, kept, reason):
+    charged = usage.charge(PRICED, REQUEST, reply(tokens))
+    assert (charged.cost, charged.tokens) == (None, kept)
+    assert reason in (charged.doubt or "")
+
+
+def test_a_model_that_is_free_may_count_nothing():
+    free = ModelRef(model="compatible/m", price=TokenPrice(input=0, output=0))
+    charged = usage.charge(free, REQUEST, reply(Tokens(input=0, output=0)))
+    assert (charged.doubt, charged.cost.usd) == (None, 0)
+
+
 @pytest.mark.parametrize("value", [-1, 12.5, "12", True, "many", -math.inf])
 def test_what_is_no_count_is_named(value):
     raw = {"usage": {"prompt_tokens": 5, "completion_tokens": value}}

@@ -49,7 +49,7 @@ def charge(ref: ModelRef, request: Request, reply: Reply, *, batch: bool = False
     if ref.provider not in prices.OFFLINE:
         doubts = list(_doubts(ref, request, reply, batch=batch))
         if doubts:
-            return Charge(None, _possible(ref, request, reply.tokens), "; ".join(doubts))
+            return Charge(None, _possible(ref, request, reply), "; ".join(doubts))
     return Charge(prices.cost(ref, reply, batch=batch), reply.tokens)
 
 
@@ -62,10 +62,26 @@ def _doubts(ref: ModelRef, request: Request, reply: Reply, *, batch: bool) -> It
         yield f"{_figure(tokens.input)} input tokens, where the request allows {_figure(most_in)}"
     if (tokens.output or 0) > most_out:
         yield f"{_figure(tokens.output)} output tokens, where the cap is {_figure(most_out)}"
+    if _costs(ref, request, batch=batch):
+        yield from _unbilled(reply)
     if reply.cost_usd is not None:
         limit = _reported_limit(ref, request, batch=batch)
         if not 0 <= reply.cost_usd <= limit:
             yield f"a cost of ${reply.cost_usd:.4g}, where at most ${limit:.4g} is plausible"
+
+
+def _unbilled(reply: Reply) -> Iterator[str]:
+    """Counts of nothing for what was something: with them no budget would ever be spent."""
+    if reply.tokens.input == 0:
+        yield "0 input tokens for a request that was answered"
+    if reply.tokens.output == 0 and reply.text:
+        yield f"0 output tokens for an answer of {len(reply.text):,} characters"
+
+
+def _costs(ref: ModelRef, request: Request, *, batch: bool) -> bool:
+    """Whether the model has a price, or none that is known."""
+    worst = prices.worst_case(ref, request, batch=batch)
+    return worst is None or worst.usd > 0
 
 
 def _reported_limit(ref: ModelRef, request: Request, *, batch: bool) -> Decimal:
@@ -79,15 +95,20 @@ def _reported_limit(ref: ModelRef, request: Request, *, batch: bool) -> Decimal:
     return dearest.usd
 
 
-def _possible(ref: ModelRef, request: Request, tokens: Tokens) -> Tokens:
-    """``tokens`` without the counts that cannot be."""
+def _possible(ref: ModelRef, request: Request, reply: Reply) -> Tokens:
+    """The counts of ``reply`` without those that cannot be."""
     most_in, most_out = prices.input_bound(request), prices.output_bound(ref, request)
-    limits = {"input": most_in, "cached": most_in, "output": most_out, "reasoning": most_out}
+    limits = {
+        "input": range(1, most_in + 1),
+        "cached": range(most_in + 1),
+        "output": range(1 if reply.text else 0, most_out + 1),
+        "reasoning": range(most_out + 1),
+    }
     return Tokens(
         **{
             name: value
-            for name, most in limits.items()
-            if (value := getattr(tokens, name)) is not None and value <= most
+            for name, possible in limits.items()
+            if (value := getattr(reply.tokens, name)) is not None and value in possible
         }
     )
 
