@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from clash.analysis.served import is_same_model, notes, swapped
+from clash.analysis.served import notes, swapped
+from clash.same_model import is_same_model
 
 
 @pytest.mark.parametrize(

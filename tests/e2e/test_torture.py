@@ -56,6 +56,7 @@ def test_a_gateway_that_keeps_to_the_rules_passes(torture):
         ("usage", "bad", {"reports": {"prompt_tokens": 12, "completion_tokens": 5}}),
         ("usage", "bad", {"reports": {"prompt_tokens": 900, "completion_tokens": 10**6}}),
         ("model served", "bad", {"served": "cheap-7b"}),
+        ("model served", "bad", {"served": "cheat-distill-1.5b"}),
         ("cap on tokens", "bad", {"capped": False}),
         (
             "cap on tokens",

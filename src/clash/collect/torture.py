@@ -24,6 +24,7 @@ from clash.providers.base import Reply, Request
 from clash.providers.listing import listed_models
 from clash.providers.prices import OFFLINE
 from clash.records import Turn
+from clash.same_model import is_same_model
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, MutableMapping
@@ -196,9 +197,9 @@ async def _model(gateway: Gateway) -> Verdict:
     reply = await gateway.ask("Answer with the word: here")
     if isinstance(reply, ProviderError):
         return _error(reply)
-    if reply.served_model is None:
+    if not reply.served_model:
         return "note", "does not say which model answered", "a swap could not be seen"
-    if same_model(gateway.ref.name, reply.served_model):
+    if is_same_model(gateway.ref.name, reply.served_model):
         return "ok", f"says {reply.served_model}", ""
     return (
         "bad",
@@ -324,12 +325,6 @@ async def torture(ref: ModelRef, environ: MutableMapping[str, str]) -> list[Find
         if name == "answers" and level == "bad":
             break
     return findings
-
-
-def same_model(asked: str, served: str) -> bool:
-    """Whether ``served`` may be the model ``asked`` for: the same name, or a dated form of it."""
-    ours, theirs = (name.rpartition("/")[2].partition(":")[0].lower() for name in (asked, served))
-    return theirs == ours or theirs.startswith((f"{ours}-", f"{ours}@")) or ours.startswith(theirs)
 
 
 def _plain(options: Options) -> Options:
