@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import lru_cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
 import anyio
@@ -20,6 +20,7 @@ from clash.collect.budget import Budget
 from clash.collect.calling import Caller, Listener, call_id
 from clash.collect.criteria import derive, settled
 from clash.collect.judge import Seat, judge, render
+from clash.collect.rendering import Pages
 from clash.collect.respond import respond
 from clash.collect.schedule import Pool, Stop, drain
 from clash.errors import ErrorClass, RunFolderError
@@ -344,14 +345,15 @@ async def _judge(
     items = {item.item_id: item for item in plan.items}
     seats = partial(seats_of, pages=pages, items=items, have=have, excluded=plan.excluded)
 
-    # The judges of a page come to it at about the same time: it is rendered once for all.
-    @lru_cache(plan.config.limits.concurrency)
     def page_of(shown: Presentation) -> Ballot:
         item_id = shown.blinding.item_id
         return render(items[item_id], rubrics[item_id], shown, plan)
 
+    rendered = Pages(page_of, plan.config.limits.concurrency)
+
     async def sit(seat: Seat) -> None:
-        judgment = await judge(seat, page_of(seat.presentation), plan, caller, bench)
+        page = await rendered.of(seat.presentation)
+        judgment = await judge(seat, page, plan, caller, bench)
         folder.append(judgment)
         progress.done(seat.judge.id, failed=judgment.ranking is None)
 
