@@ -7,13 +7,12 @@
     ├── StatisticsError     2       the data cannot carry the statistic asked for
     │   └── NotIdentifiedError      the model is not identified from the data at hand
     ├── DownloadError       2       a data set could not be had, or is not what its publisher says
-    ├── GateFailed          1       a threshold was missed
     ├── IncompleteRun       3       more calls failed than the run allows
-    ├── ProviderRefused     4       a provider refused for good: key, quota, model
     ├── AuditFailed         5       a run folder is not what it says it is
     └── ProviderError               one attempt of one call failed: data, not a crash
 
-A failed call is a row in ``calls.jsonl``; only a bug is a traceback.
+A gate that fails (1) and a run whose provider refused for good (4) are results, not exceptions: the
+command reports them and exits with their code. A failed call is a row in ``calls.jsonl``; only a bug is a traceback.
 """
 
 from __future__ import annotations
@@ -91,22 +90,10 @@ class DownloadError(ClashError):
     """A data set could not be downloaded, or its checksum is not the published one."""
 
 
-class GateFailed(ClashError):
-    """A threshold of ``clash gate`` was missed."""
-
-    exit_code = 1
-
-
 class IncompleteRun(ClashError):
     """The run ended with more failures than ``limits.max_failed``."""
 
     exit_code = 3
-
-
-class ProviderRefused(ClashError):
-    """A provider refused for good: key, quota or model."""
-
-    exit_code = 4
 
 
 class AuditFailed(ClashError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import zlib
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from clash.escape import visible
@@ -43,6 +44,12 @@ def policy(css: str, script: str, *, connect: str = "'none'", frame: str = "'non
 def digest(text: str) -> str:
     """The hash of an inline element, as a content security policy names it."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+@cache
+def source(file: Path) -> str:
+    """A script or a style sheet, which goes into the page."""
+    return file.read_text(encoding="utf-8")
 
 
 def environment(folder: Path) -> Environment:

@@ -6,9 +6,12 @@ that a newer clash may add some.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 SCHEMA_VERSION = 1
 
@@ -144,6 +147,11 @@ class Scrub(BaseModel):
     start: int
     end: int
     text: str
+
+
+def candidates_of(responses: Iterable[Response]) -> list[str]:
+    """Who responds, in order of appearance."""
+    return list(dict.fromkeys(response.candidate for response in responses))
 
 
 class Blinding(Record):

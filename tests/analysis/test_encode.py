@@ -356,15 +356,6 @@ def test_taking_rows_keeps_everything_in_step(tmp_path):
     assert part.subsets == ("s1", "s3", "s4")
 
 
-def test_families_are_codes_and_unknown_ones_stand_alone():
-    votes = encode(
-        [VoteRow("q", j, 1, family=f) for j, f in zip("abcd", ["x", "x", None, None], strict=True)]
-    )
-    codes = votes.family_codes
-    assert codes[0] == codes[1]
-    assert len(set(codes.tolist())) == 3
-
-
 def test_more_cells_than_memory_holds_are_refused():
     rows = [VoteRow(f"q{i}", f"j{i}", 1) for i in range(16000)]
     with pytest.raises(InputError, match="--judges"):

@@ -12,11 +12,8 @@ from clash.errors import StatisticsError
 from clash.stats.agreement import (
     cohen_kappa,
     confusion,
-    fleiss_kappa,
     kappa_from_table,
     krippendorff_alpha,
-    pairwise_agreement,
-    percent_agreement,
 )
 
 THREE = [[44, 5, 1], [7, 20, 3], [9, 5, 6]]
@@ -30,21 +27,9 @@ UNITS = np.array(
         [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, NAN],
     ]
 ).T
+
+
 # Fleiss' example of 14 raters, 10 items, 5 classes.
-FLEISS = [
-    [0, 0, 0, 0, 14],
-    [0, 2, 6, 4, 2],
-    [0, 0, 3, 5, 6],
-    [0, 3, 9, 2, 0],
-    [2, 2, 8, 1, 1],
-    [7, 7, 0, 0, 0],
-    [3, 2, 6, 3, 0],
-    [2, 5, 3, 2, 2],
-    [6, 5, 2, 1, 0],
-    [0, 2, 2, 3, 7],
-]
-
-
 # statsmodels 0.15 cohens_kappa: kappa, std_kappa, std_kappa0.
 @pytest.mark.parametrize(
     ("weighting", "kappa", "error", "null_error"),
@@ -164,52 +149,6 @@ def test_a_table_that_is_none_is_refused(table):
         kappa_from_table(table)
 
 
-def test_percent_agreement_leaves_missing_out():
-    found = percent_agreement([0, 1, -1, 1], [0, 0, 1, 1])
-    assert found.estimate == pytest.approx(2 / 3)
-    assert found.n == 3
-
-
-def test_pairwise_agreement_is_each_pair_by_itself():
-    rng = np.random.default_rng(3)
-    codes = rng.integers(-1, 3, size=(200, 4))
-    found = pairwise_agreement(codes, 3)
-    for i in range(4):
-        for j in range(4):
-            pair = cohen_kappa(codes[:, i], codes[:, j], 3)
-            assert found.share[i, j] == pytest.approx(pair.observed)
-            assert found.kappa[i, j] == pytest.approx(pair.estimate)
-            assert found.n[i, j] == pair.interval.n
-    assert found.mean_share == pytest.approx(found.share[np.triu_indices(4, 1)].mean())
-
-
-def test_judges_that_never_met_have_no_agreement():
-    found = pairwise_agreement([[0, -1], [-1, 1]], 2)
-    assert math.isnan(found.share[0, 1])
-    assert math.isnan(found.mean_share)
-
-
-def test_fleiss_kappa_of_his_example():
-    """0.210 in Fleiss 1971 and in statsmodels (0.20993070442195522)."""
-    found = fleiss_kappa(FLEISS)
-    assert found.estimate == pytest.approx(0.20993070442195522, abs=1e-12)
-    assert found.low < found.estimate < found.high
-
-
-def test_the_interval_of_fleiss_kappa_is_the_jackknifes():
-    table = np.random.default_rng(4).multinomial(5, [0.5, 0.3, 0.2], size=60)
-    table[:30] = np.eye(3, dtype=int)[np.arange(30) % 3] * 5
-    left = [fleiss_kappa(np.delete(table, i, axis=0)).estimate for i in range(60)]
-    error = math.sqrt(59 / 60 * np.sum((np.array(left) - np.mean(left)) ** 2))
-    assert fleiss_kappa(table).half_width == pytest.approx(2.001 * error, rel=0.03)
-
-
-def test_fleiss_kappa_needs_equal_numbers_and_says_what_does_not():
-    with pytest.raises(StatisticsError, match="Krippendorff"):
-        fleiss_kappa([[2, 0], [1, 2]])
-    assert math.isnan(fleiss_kappa([[3, 0], [3, 0]]).estimate)
-
-
 @pytest.mark.parametrize(
     ("scale", "alpha"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849)]
 )
@@ -281,14 +220,6 @@ def test_one_cluster_bounds_kappa_by_what_is_possible():
     assert (found.low, found.high) == (-1, 1)
 
 
-def test_tables_of_the_wrong_shape_or_code_are_refused():
-    with pytest.raises(StatisticsError, match="items by raters"):
-        pairwise_agreement([0, 1], 2)
-    with pytest.raises(StatisticsError, match="codes"):
-        pairwise_agreement([[0, 2]], 2)
+def test_a_table_of_the_wrong_shape_is_refused():
     with pytest.raises(StatisticsError, match="items by raters"):
         krippendorff_alpha([1.0, 2.0])
-
-
-def test_fleiss_kappa_of_one_item_is_undefined():
-    assert math.isnan(fleiss_kappa([[2, 1]]).estimate)

@@ -11,7 +11,6 @@ from clash.errors import StatisticsError
 from clash.stats.effectiveness import (
     attenuation,
     break_even,
-    break_even_edge,
     contribution,
     derived_threshold,
     published_threshold,
@@ -45,15 +44,6 @@ def test_break_even_by_algebra() -> None:
     assert (sum(others) + even) / math.sqrt(3) == pytest.approx(sum(others) / math.sqrt(2))
     assert even == pytest.approx(0.207, abs=5e-4)
     assert break_even([]) == 0
-
-
-def test_break_even_edge_by_algebra() -> None:
-    others, edges, rate = [0.6, 0.3], [0.8, 0.4], 0.5
-    e = break_even_edge(rate, others, edges)
-    signal = 0.6 * 0.8 + 0.3 * 0.4
-    assert (signal + rate * e) / math.sqrt(0.9 + rate) == pytest.approx(signal / math.sqrt(0.9))
-    assert math.isnan(break_even_edge(0.0, others, edges))
-    assert break_even_edge(0.5, [], []) == 0
 
 
 def test_attenuation() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import clash
@@ -26,6 +26,7 @@ from clash.analysis.judges import (
 from clash.analysis.labelled import Labelled, labelled
 from clash.analysis.leaderboard import Duel, Standing, duels, standings
 from clash.analysis.pareto import Economy, Trade, economies, trades
+from clash.analysis.plain import record
 from clash.analysis.prereg import Conformity, conformity
 from clash.analysis.redteam import Redteam, redteam
 from clash.analysis.rundata import RunData
@@ -85,9 +86,7 @@ class Findings:
 
     def as_json(self) -> dict[str, Any]:
         """Plain data; what is not a number (NaN, an endless interval) becomes null."""
-        found = _plain(asdict(self))
-        assert isinstance(found, dict)  # noqa: S101 - for the type checker
-        return found
+        return record(self)
 
 
 def findings(folder: RunFolder) -> Findings:
@@ -145,13 +144,3 @@ def _with_people(board: list[Standing], people: Correction | None) -> list[Stand
     """The leaderboard with the win rates that people would give."""
     rates = {} if people is None else {rate.candidate: rate.rate for rate in people.rates}
     return [replace(row, corrected=rates.get(row.candidate)) for row in board]
-
-
-def _plain(value: Any) -> Any:  # noqa: ANN401 - any JSON value
-    if isinstance(value, float):
-        return round(value, 12) if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {key: _plain(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(part) for part in value]
-    return value

@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+
+def record(result: DataclassInstance) -> dict[str, Any]:
+    """A result with all that is in it; what is not a number becomes null."""
+    fields: dict[str, Any] = plain(asdict(result))
+    return fields
 
 
 def plain(value: Any) -> Any:  # noqa: ANN401 - any JSON value

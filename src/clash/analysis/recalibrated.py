@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from clash.analysis.calibration.frame import FEWEST
-from clash.analysis.plain import plain
+from clash.analysis.plain import record
 from clash.errors import InputError, StatisticsError
 from clash.stats.resample import cluster_bootstrap
 from clash.stats.selection.families import FAMILIES, fitted
@@ -94,8 +94,7 @@ class Recalibrated:
 
     def as_json(self) -> dict[str, Any]:
         """Plain data."""
-        found: dict[str, Any] = plain(asdict(self))
-        return found
+        return record(self)
 
 
 def recalibrated(data: RunData, before: Votes, after: Votes, leader: str) -> Recalibrated:

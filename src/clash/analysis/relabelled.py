@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from clash.analysis.plain import plain
+from clash.analysis.plain import record
 from clash.stats.intervals import normal_quantile
 
 if TYPE_CHECKING:
@@ -41,8 +41,7 @@ class Changed:
 
     def as_json(self) -> dict[str, Any]:
         """Plain data."""
-        found: dict[str, Any] = plain(asdict(self))
-        return found
+        return record(self)
 
 
 def changed(

@@ -189,6 +189,14 @@ class RunData:
         return sorted({response.candidate for response in self.responses})
 
     @cached_property
+    def responders(self) -> dict[str, tuple[str, ...]]:
+        """Who responds to each item, in the order of the source, those without a text included."""
+        names: dict[str, list[str]] = {item.item_id: [] for item in self.items}
+        for response in self.responses:
+            names[response.item_id].append(response.candidate)
+        return {item_id: tuple(candidates) for item_id, candidates in names.items()}
+
+    @cached_property
     def clusters(self) -> dict[str, int]:
         """The cluster of each item, as a code."""
         codes: dict[str, int] = {}

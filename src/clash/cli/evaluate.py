@@ -20,8 +20,6 @@ from clash.cli.common import (
     Verbose,
 )
 
-_ASK_ABOVE_USD = 1.0
-
 
 def evaluate(
     prompts: Annotated[

@@ -12,7 +12,7 @@ from clash.datasets.pairs import free_id
 from clash.documents import Document, read_jsonl, read_text, read_yaml, validate
 from clash.errors import InputError
 from clash.inputs import unpacked
-from clash.records import Item, Response
+from clash.records import Item, Response, candidates_of
 from clash.redaction import HIDDEN
 from clash.store.secrecy import without_secrets
 
@@ -46,7 +46,7 @@ class Prompts:
     @property
     def candidates(self) -> list[str]:
         """Who has injected responses, in order of appearance."""
-        return list(dict.fromkeys(response.candidate for response in self.responses))
+        return candidates_of(self.responses)
 
     def without_secrets(self, redact: Redactor) -> Prompts:
         """The same without the secrets that stand in them: what is sent is what is on record."""

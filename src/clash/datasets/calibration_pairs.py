@@ -110,13 +110,6 @@ class CalibrationPair:
         }
 
 
-def gap_of(tags: Sequence[str]) -> float | None:
-    """The gap that an item's tags tell; null where it is no calibration pair."""
-    if TAG not in tags:
-        return None
-    return next((float(tag[4:]) for tag in tags if tag.startswith("gap:")), None)
-
-
 def calibration_pairs(
     sources: Iterable[Item],
     responses: dict[str, dict[str, str]],

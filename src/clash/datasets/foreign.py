@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field
 
 from clash.datasets import models
-from clash.records import Blinding, Criteria, Item, Judgment, Kind, Label, Record, Response, Role
+from clash.records import (
+    Blinding,
+    Criteria,
+    Item,
+    Judgment,
+    Kind,
+    Label,
+    Record,
+    Response,
+    Role,
+    candidates_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -74,7 +85,7 @@ class ForeignRun:
     @property
     def candidates(self) -> list[str]:
         """Who responds, in order of appearance."""
-        return list(dict.fromkeys(response.candidate for response in self.responses))
+        return candidates_of(self.responses)
 
     @property
     def panel(self) -> list[Seat]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from clash.errors import InputError
 from clash.inputs import unpacked
 from clash.labels import TIE, ItemLabel, Truth
-from clash.records import Item, Label, Response
+from clash.records import Item, Label, Response, candidates_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Container, Iterator, Mapping, Sequence
@@ -72,7 +72,7 @@ class Dataset:
     @property
     def candidates(self) -> list[str]:
         """Who responds, in order of appearance."""
-        return list(dict.fromkeys(response.candidate for response in self.responses))
+        return candidates_of(self.responses)
 
     def texts(self) -> dict[str, dict[str, str | None]]:
         """Response by item and candidate."""

@@ -368,6 +368,14 @@ def causes(error: BaseException) -> Iterator[BaseException]:
         current = current.__cause__ or current.__context__
 
 
+def meaning(
+    error: BaseException, meanings: Mapping[str, tuple[ErrorClass, bool]]
+) -> tuple[ErrorClass, bool]:
+    """What an exception of an HTTP client means, by the nearest of its classes in a table."""
+    names = (cls.__name__ for cls in type(error).__mro__)
+    return next((meanings[name] for name in names if name in meanings), ("connection", True))
+
+
 def from_line(
     error: BaseException,
     error_class: ErrorClass,

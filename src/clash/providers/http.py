@@ -14,7 +14,7 @@ import aiohttp
 import msgspec
 
 from clash import __version__
-from clash.providers.failures import Failure, from_line
+from clash.providers.failures import Failure, from_line, meaning
 from clash.providers.network import Broken, Exchange, NetworkProvider, read_events
 from clash.providers.payload import MAX_BYTES, TooMuch
 from clash.providers.proxies import proxy_for
@@ -104,7 +104,7 @@ class HttpProvider(NetworkProvider):
         return {"authorization": f"Bearer {key}"} if key else {}
 
     def _line_failure(self, error: Exception) -> Failure:
-        kind, billed = meaning(error)
+        kind, billed = meaning(error, ERRORS)
         # With a proxy, what refuses connections is the proxy, wherever the server is.
         address = urlsplit(self._proxy or self._url).netloc.rpartition("@")[2]
         local = self._account.local and self._proxy is None
@@ -113,12 +113,6 @@ class HttpProvider(NetworkProvider):
     async def aclose(self) -> None:
         """Close the connections, where no other model uses them."""
         await self._sessions.aclose()
-
-
-def meaning(error: Exception) -> tuple[ErrorClass, bool]:
-    """What an exception of aiohttp means, by the nearest of its classes in the table."""
-    names = (cls.__name__ for cls in type(error).__mro__)
-    return next((ERRORS[name] for name in names if name in ERRORS), ("connection", True))
 
 
 def open_session(account: Account, limits: Limits) -> aiohttp.ClientSession:

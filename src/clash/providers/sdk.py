@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 import httpx2
 import msgspec
 
-from clash.providers.failures import Failure, causes, from_answer, from_line
+from clash.providers.failures import Failure, causes, from_answer, from_line, meaning
 from clash.providers.network import Broken, Exchange, NetworkProvider
 from clash.providers.payload import MAX_BYTES, NotPayload, TooMuch
 from clash.providers.proxies import proxy_for
@@ -233,7 +233,7 @@ class SdkProvider(NetworkProvider):
         if ours is not None:
             return ours
         cause = next((e for e in chain if isinstance(e, HTTPX_ERRORS)), error)
-        kind, billed = meaning(cause)
+        kind, billed = meaning(cause, ERRORS)
         return Broken(
             from_line(
                 error,
@@ -250,12 +250,6 @@ class SdkProvider(NetworkProvider):
 
 
 HTTPX_ERRORS = (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, httpx2.CookieConflict)
-
-
-def meaning(error: BaseException) -> tuple[ErrorClass, bool]:
-    """What an exception of httpx2 means, by the nearest of its classes in the table."""
-    names = (cls.__name__ for cls in type(error).__mro__)
-    return next((ERRORS[name] for name in names if name in ERRORS), ("connection", True))
 
 
 def custom_headers(text: str) -> dict[str, str]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from clash.analysis.plain import plain
+from clash.analysis.plain import record
 from clash.report.plots import heat_map, save
 from clash.report.tables import NONE, Table
 
@@ -22,8 +21,7 @@ STRONGEST = 10
 
 def as_json(found: Dependence) -> dict[str, Any]:
     """Everything there is, matrices included; what is undefined is null."""
-    record: dict[str, Any] = plain(asdict(found))
-    return record
+    return record(found)
 
 
 def headline(found: Dependence) -> str:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from clash.analysis.plain import plain
+from clash.analysis.plain import record
 from clash.report import psychometric
 from clash.report.tables import NONE, Table, money, percent
 
@@ -23,9 +22,7 @@ if TYPE_CHECKING:
 
 def as_json(found: Diagnosis) -> dict[str, Any]:
     """Everything the tables show, and more digits."""
-    made = plain(asdict(found))
-    assert isinstance(made, dict)  # noqa: S101 - for the type checker
-    return made
+    return record(found)
 
 
 def tables(found: Diagnosis) -> list[Table]:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from clash.analysis.plain import plain
+from clash.analysis.plain import record
 from clash.report.tables import NONE, Table, percent
 
 if TYPE_CHECKING:
@@ -19,9 +18,7 @@ if TYPE_CHECKING:
 
 def as_json(found: Scenario | Published | Pilot) -> dict[str, Any]:
     """Plain data; what is not a number becomes null."""
-    made = plain(asdict(found))
-    assert isinstance(made, dict)  # noqa: S101 - for the type checker
-    return made
+    return record(found)
 
 
 def scenario_table(found: Scenario) -> Table:

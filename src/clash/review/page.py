@@ -6,11 +6,10 @@ import hmac
 import json
 import secrets
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clash.pages import environment, pack, policy
+from clash.pages import environment, pack, policy, source
 from clash.review.session import name_of, shown
 
 if TYPE_CHECKING:
@@ -57,7 +56,7 @@ def order(key: str, secret: str) -> str:
 
 
 def _page(run: str, annotator: str, held: str, *, connect: str) -> Page:
-    css, script = _source("review.css"), _source("review.js")
+    css, script = source(_HERE / "review.css"), source(_HERE / "review.js")
     rules = policy(css, script, connect=connect)
     template = environment(_HERE).get_template("review.html.j2")
     text = template.render(
@@ -69,11 +68,6 @@ def _page(run: str, annotator: str, held: str, *, connect: str) -> Page:
         policy=rules,
     )
     return Page(text, f"{rules}; frame-ancestors 'none'")
-
-
-@cache
-def _source(name: str) -> str:
-    return (_HERE / name).read_text(encoding="utf-8")
 
 
 def returned(text: str) -> dict[str, Any] | None:

@@ -205,104 +205,10 @@ def _undefined(level: float, n: int) -> Interval:
     return Interval(math.nan, -1.0, 1.0, level, n, n, "undefined")
 
 
-def percent_agreement(first: ArrayLike, second: ArrayLike, level: float = 0.95) -> Interval:
-    """Share of equal codes among the pairs where neither is missing, with Wilson's interval."""
-    a, b = np.asarray(first), np.asarray(second)
-    both = (a >= 0) & (b >= 0)
-    return wilson(int(np.sum(a[both] == b[both])), int(both.sum()), level)
-
-
-@dataclass(frozen=True, slots=True)
-class PairwiseAgreement:
-    """Agreement of every two of J raters.
-
-    Attributes:
-        share: (J, J), share of the shared items on which the two agree; NaN without any.
-        kappa: (J, J), Cohen's; NaN where undefined.
-        n: (J, J), items both rated; the diagonal is what each rated.
-    """
-
-    share: Floats
-    kappa: Floats
-    n: NDArray[np.intp]
-
-    @property
-    def mean_share(self) -> float:
-        """Mean share over pairs of raters with shared items; NaN where there are none."""
-        upper = self.share[np.triu_indices(len(self.share), 1)]
-        known = upper[~np.isnan(upper)]
-        return float(known.mean()) if len(known) else math.nan
-
-
-def pairwise_agreement(codes: ArrayLike, n_classes: int) -> PairwiseAgreement:
-    """Agreement of every two columns of an (N, J) table of codes.
-
-    Raises:
-        StatisticsError: codes out of range.
-    """
-    table = _codes(codes, n_classes)
-    said = [(table == c).astype(float) for c in range(n_classes)]
-    rated = (table >= 0).astype(float)
-    n = rated.T @ rated
-    agree = sum((s.T @ s for s in said), np.zeros_like(n))
-    by_class = [s.T @ rated for s in said]
-    share = _divide(agree, n)
-    expected = _divide(sum((c * c.T for c in by_class), np.zeros_like(n)), n * n)
-    kappa = _divide(share - expected, 1 - expected)
-    return PairwiseAgreement(share, kappa, n.astype(np.intp))
-
-
 def _divide(top: Floats, bottom: Floats) -> Floats:
     out = np.full(top.shape, np.nan)
     ratio: Floats = np.divide(top, bottom, out=out, where=np.abs(bottom) > 1e-12)
     return ratio
-
-
-def _codes(codes: ArrayLike, n_classes: int) -> Codes:
-    table = np.asarray(codes, dtype=np.intp)
-    if table.ndim != 2:
-        raise StatisticsError(f"expected items by raters, not an array of shape {table.shape}")
-    if table.size and (table.min() < -1 or table.max() >= n_classes):
-        raise StatisticsError(f"codes lie in 0..{n_classes - 1}, or are -1 for missing")
-    return table
-
-
-def fleiss_kappa(counts: ArrayLike, level: float = 0.95) -> Interval:
-    """Fleiss' kappa of the same number of ratings for every item (Fleiss 1971).
-
-    Args:
-        counts: (N, C), how many of an item's ratings fall in each class.
-        level: confidence level.
-
-    Returns:
-        The interval is by the influences of the items and a t quantile; NaN in [-1, 1] where
-        one class has all ratings or N < 2.
-
-    Raises:
-        StatisticsError: items with different numbers of ratings (use
-            :func:`krippendorff_alpha`), or fewer than two ratings an item.
-    """
-    table = np.asarray(counts, dtype=float)
-    n, ratings = len(table), table.sum(axis=1)
-    if n and (np.ptp(ratings) > 0 or ratings[0] < 2):
-        raise StatisticsError(
-            "Fleiss' kappa needs the same number of ratings, two or more, for every item;"
-            " Krippendorff's alpha does not"
-        )
-    if n < 2:
-        return _undefined(level, n)
-    m = ratings[0]
-    shares = table.mean(axis=0) / m
-    expected = float(shares @ shares)
-    if expected >= 1 - 1e-12:
-        return _undefined(level, n)
-    agree = np.sum(table * (table - 1), axis=1) / (m * (m - 1))
-    observed = float(agree.mean())
-    kappa = (observed - expected) / (1 - expected)
-    drift = 2 * ((table / m) @ shares - expected)
-    influence = (agree - observed - (1 - kappa) * drift) / (1 - expected)
-    error, df = _clustered_error(influence, np.arange(n))
-    return _kappa_interval(kappa, observed, expected, error, df, n, level)
 
 
 def krippendorff_alpha(

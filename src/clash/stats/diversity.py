@@ -171,11 +171,6 @@ class Logit:
     n_iter: int
     residual: float
 
-    def predict(self, design: Floats) -> Floats:
-        """P(y = 1) for rows of a design."""
-        p: Floats = 1 / (1 + np.exp(-design @ self.coefficients))
-        return p
-
     def interval(self, index: int, level: float = 0.95) -> Interval:
         """A coefficient with its Wald interval."""
         middle = float(self.coefficients[index])

@@ -62,7 +62,7 @@ def break_even(others: Sequence[float], edges: Sequence[float] | None = None) ->
     others, judge j adds power where delta_j e_j > S (sqrt(J / (J - 1)) - 1), a little less than
     half of the others' mean. The number of candidates does not enter. Where the variance is that
     of the ballots (ties modelled, or left out), a tie costs nothing and the threshold for delta
-    is 0; see :func:`break_even_edge`.
+    is 0.
 
     Args:
         others: discrimination rates of the other judges; without any, 0.
@@ -78,22 +78,6 @@ def break_even(others: Sequence[float], edges: Sequence[float] | None = None) ->
     signal = float(rates @ (np.ones(len(rates)) if edges is None else np.asarray(edges)))
     judges = len(rates) + 1
     return signal * (math.sqrt(judges / (judges - 1)) - 1)
-
-
-def break_even_edge(rate: float, others: Sequence[float], edges: Sequence[float]) -> float:
-    """The edge from which a further judge raises the power where ties cost nothing.
-
-    There z is proportional to sum delta e / sqrt(sum delta): a judge of discrimination ``rate``
-    helps where its edge exceeds about half of the others'. NaN for a rate of 0, 0 without others.
-    """
-    rates = np.asarray(others, dtype=float)
-    total = float(rates.sum())
-    if rate == 0:
-        return math.nan
-    if total == 0:
-        return 0.0
-    signal = float(rates @ np.asarray(edges, dtype=float))
-    return signal * (math.sqrt((total + rate) / total) - 1) / rate
 
 
 def contribution(rate: float, threshold: float) -> Contribution:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from clash.analysis.compare.pooled import Pooled, pooled
 from clash.analysis.concordance import concordance
 from clash.analysis.coverage import coverage, unanimity
 from clash.analysis.figures import Claim, Figure, claims, known
-from clash.analysis.plain import plain
+from clash.analysis.plain import record
 from clash.errors import StatisticsError
 
 if TYPE_CHECKING:
@@ -61,9 +61,7 @@ class Compared:
 
     def as_json(self) -> dict[str, Any]:
         """Plain data; what is not a number becomes null."""
-        found = plain(asdict(self))
-        assert isinstance(found, dict)  # noqa: S101 - for the type checker
-        return found
+        return record(self)
 
 
 def compare(runs: Sequence[RunData], *, every_record: bool = False) -> Compared:

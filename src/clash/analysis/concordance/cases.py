@@ -96,7 +96,7 @@ def cases(data: RunData) -> tuple[Case, ...]:
     """The labelled items of a run, in its order."""
     known = profiles(data)
     people = _annotators(data)
-    order = _order(data)
+    order = data.responders
     verdicts = {verdict.item_id: verdict for verdict in data.verdicts}
     return tuple(
         _case(data, item, verdicts[item.item_id], order, people.get(item.item_id, {}), known)
@@ -144,13 +144,6 @@ def _points(said: Ballots, order: Sequence[str]) -> dict[str, NDArray[np.float64
         judge: np.append(np.nan_to_num(borda_points(ranks).mean(axis=0)), 0.0)[place]
         for judge, ranks in said.ranks.items()
     }
-
-
-def _order(data: RunData) -> dict[str, tuple[str, ...]]:
-    found: dict[str, list[str]] = {item.item_id: [] for item in data.items}
-    for response in data.responses:
-        found[response.item_id].append(response.candidate)
-    return {item: tuple(names) for item, names in found.items()}
 
 
 def _annotators(data: RunData) -> dict[str, dict[str, str]]:

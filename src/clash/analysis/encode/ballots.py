@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +18,7 @@ import numpy as np
 from clash.analysis.encode.lines import NAMES, NamedLine, is_csv, read_lines
 from clash.analysis.encode.rankings import holds_ballots, read_ballots
 from clash.analysis.encode.table import Columns, Table
+from clash.analysis.encode.votes import wanted
 from clash.analysis.verdicts import Blinds, Rules, without_controls
 from clash.analysis.verdicts import ballots as unblinded
 from clash.errors import InputError, StatisticsError
@@ -97,7 +97,7 @@ def run_ballots(
         InputError: no ballot is left.
     """
     rules, items = Rules.of(folder), without_controls(folder.items())
-    voting = [p for p in rules.voting if _wanted(p.id, judges)]
+    voting = [p for p in rules.voting if wanted(p.id, judges)]
     names = [p.id for p in sorted(voting, key=lambda p: p.id)]
     judgments = [j for j in folder.judgments() if j.judge in names]
     said = unblinded(judgments, Blinds.of(folder.blinding()), rules.presentations)
@@ -106,7 +106,7 @@ def run_ballots(
     kept = [
         item
         for item in items
-        if _wanted(item.tags[0] if item.tags else None, subset)
+        if wanted(item.tags[0] if item.tags else None, subset)
         and (not decisive or item.item_id in decided)
     ]
     ids = {item.item_id for item in kept}
@@ -182,12 +182,6 @@ class _Numbers(dict[str, int]):
         return self[name]
 
 
-def _wanted(name: str | None, globs: Sequence[str] | None) -> bool:
-    if globs is None:
-        return True
-    return name is not None and any(name == glob or fnmatchcase(name, glob) for glob in globs)
-
-
 def file_ballots(
     path: str | Path,
     *,
@@ -215,8 +209,8 @@ def file_ballots(
     """
     file = Path(path)
     if holds_ballots(file):
-        wanted = read_ballots(file, judges, subset, presentation, decisive=decisive)
-        return _named(wanted, copies, str(file))
+        given = read_ballots(file, judges, subset, presentation, decisive=decisive)
+        return _named(given, copies, str(file))
     columns = Columns(text=is_csv(file), further=NAMES)
     for lines in read_lines(file, NamedLine):
         columns.add(lines)

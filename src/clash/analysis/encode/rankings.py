@@ -11,14 +11,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from itertools import chain, combinations
 from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
 from clash.analysis.encode.lines import first_line, is_csv, line_number, read_lines
-from clash.analysis.encode.votes import VoteRow
+from clash.analysis.encode.votes import VoteRow, wanted
 from clash.errors import InputError
 from clash.labels import TIE, ItemLabel, places, side
 
@@ -118,8 +117,8 @@ def read_ballots(
     kept = [
         ballot
         for ballot in made
-        if _wanted(ballot.judge, judges)
-        and _wanted(ballot.subset, subset)
+        if wanted(ballot.judge, judges)
+        and wanted(ballot.subset, subset)
         and presentation in (None, ballot.presentation)
         and not (decisive and (ballot.label is None or ballot.label.choice in (None, TIE)))
     ]
@@ -170,12 +169,6 @@ def _label(label: str | Ranking | None, file: Path, at: int) -> ItemLabel | None
 
 def _text(value: float | str | None) -> str | None:
     return None if value is None else str(value)
-
-
-def _wanted(name: str | None, globs: Sequence[str] | None) -> bool:
-    if globs is None:
-        return True
-    return name is not None and any(name == glob or fnmatchcase(name, glob) for glob in globs)
 
 
 def pair_rows(given: Sequence[Ballot]) -> Iterator[VoteRow]:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from array import array
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
 
 from clash.analysis.encode.lines import line_number
-from clash.analysis.encode.votes import COLUMNS, SIDES, Kind, Votes
+from clash.analysis.encode.votes import COLUMNS, SIDES, Kind, Votes, wanted
 from clash.errors import InputError
 
 if TYPE_CHECKING:
@@ -178,11 +177,7 @@ class Table:
         return Table(self.file, codes, self.names, self.values, self.raw, np.flatnonzero(keep))
 
     def _matching(self, name: str, globs: list[str]) -> NDArray[np.bool_]:
-        found = [
-            text is not None and any(text == glob or fnmatchcase(text, glob) for glob in globs)
-            for text in self.names[name]
-        ]
-        return np.array(found, dtype=bool)
+        return np.array([wanted(text, globs) for text in self.names[name]], dtype=bool)
 
     def _nothing_left(self, name: str, globs: list[str]) -> NoReturn:
         there = sorted(text for text in self.names[name] if text is not None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from clash.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -22,6 +23,13 @@ COLUMNS = ("item", "judge", "vote", "label", "family", "subset", "group", "prese
 
 SIDES = {"A": 1.0, "B": 0.0, "tie": 0.5}
 """How outcomes in words are coded."""
+
+
+def wanted(name: str | None, globs: Sequence[str] | None) -> bool:
+    """Whether a filter keeps a name: it equals or matches one of the patterns; null keeps all."""
+    if globs is None:
+        return True
+    return name is not None and any(name == glob or fnmatchcase(name, glob) for glob in globs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,14 +114,6 @@ class Votes:
             return ()
         tied = "ternary" in (self.kind, self.label_kind)
         return (0.0, 0.5, 1.0) if tied else (0.0, 1.0)
-
-    @property
-    def family_codes(self) -> NDArray[np.intp]:
-        """(J,), equal where judges share a family; a judge of unknown family is its own."""
-        names = [
-            family or f"\0{judge}" for judge, family in zip(self.judges, self.families, strict=True)
-        ]
-        return np.unique(names, return_inverse=True)[1].astype(np.intp)
 
     def codes(self) -> NDArray[np.int8]:
         """(N, J), votes as indices into ``classes``, -1 for missing.

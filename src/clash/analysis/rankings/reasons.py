@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 HEAD_TO_HEAD = ("copeland", "schulze", "kemeny")
-FITS = ("bradley-terry", "plackett-luce")
 ASKS = {
     "borda": "counts every place on every ballot",
     "majority": "counts items, by who has most first places there",

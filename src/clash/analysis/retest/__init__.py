@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from clash.analysis.figures import Claim, claims
-from clash.analysis.plain import plain
+from clash.analysis.plain import record
 from clash.analysis.retest.align import Aligned, align
 from clash.analysis.retest.cycles import rankings, variance, with_none
 from clash.analysis.retest.judges import Flips, SelfConsistency, consistencies, flips_of
@@ -86,9 +86,7 @@ class Retest:
 
     def as_json(self) -> dict[str, Any]:
         """Plain data; what is not a number becomes null."""
-        found = plain(asdict(self))
-        assert isinstance(found, dict)  # noqa: S101 - for the type checker
-        return found
+        return record(self)
 
 
 def retest(runs: Sequence[RunData]) -> Retest:

@@ -97,7 +97,7 @@ def align(runs: Sequence[RunData]) -> Aligned:
     if len(runs) < 2:
         raise StatisticsError("a retest needs two runs of the same items, or more")
     first = runs[0]
-    order = _candidates(first)
+    order = first.responders
     items = tuple(item.item_id for item in first.items)
     tables = [_table(data, items, order) for data in runs]
     held = np.stack([table.held for table in tables], axis=1)
@@ -128,13 +128,6 @@ class _Table:
     held: NDArray[np.bool_]
     confidence: Floats
     texts: list[str]
-
-
-def _candidates(data: RunData) -> dict[str, tuple[str, ...]]:
-    found: dict[str, list[str]] = {item.item_id: [] for item in data.items}
-    for response in data.responses:
-        found[response.item_id].append(response.candidate)
-    return {item: tuple(names) for item, names in found.items()}
 
 
 def _code(winner: str | None, candidates: Sequence[str]) -> int:

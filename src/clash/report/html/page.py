@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clash.analysis.further import further
-from clash.pages import environment, pack, policy
+from clash.pages import environment, pack, policy, source
 from clash.report import concordance, published
 from clash.report.html import charts, more
 from clash.report.html.draw import style, svg
@@ -105,7 +105,7 @@ def document(found: Findings, data: RunData, folder: Path) -> Document:
 
 def _page(found: Findings, data: RunData, folder: Path, held: Payload, *, inside: bool) -> str:
     deep = further(data, folder)
-    css, script = stylesheet(), source("report.js")
+    css, script = stylesheet(), source(_HERE / "report.js")
     return _templates().get_template("report.html.j2").render(
         found=found,
         manifest=data.manifest,
@@ -131,7 +131,7 @@ def _directions(held: Payload) -> str:
 
 
 def _beside(found: Findings, held: Payload) -> str:
-    script = source("data.js")
+    script = source(_HERE / "data.js")
     return _templates().get_template("data.html.j2").render(
         run=found.run,
         report=layout.REPORT_HTML,
@@ -206,17 +206,11 @@ def _facts(found: Findings, data: RunData) -> Iterator[tuple[str, str]]:
 
 
 @cache
-def source(name: str) -> str:
-    """A file that lies beside this one."""
-    return (_HERE / name).read_text(encoding="utf-8")
-
-
-@cache
 def stylesheet() -> str:
     """Rules of the page, and the tones of its pictures in light, dark and print."""
     dark = style("dark")
     return (
-        source("report.css")
+        source(_HERE / "report.css")
         + style("light")
         + f"@media screen and (prefers-color-scheme:dark){{{dark}}}"
     )

@@ -287,10 +287,7 @@ class FactorModel:
 
     def flipped(self, theta: Floats) -> Floats:
         """The vector with the names of the two classes swapped."""
-        out, k = theta.copy(), self.n_judges
-        out[0] *= -1
-        out[1 + k : 1 + 2 * k] *= -1
-        return out
+        return classes_swapped(theta, self.n_judges)
 
     def exchanged(self, theta: Floats) -> Floats:
         """The vector of rank 1 with class effects as loadings, and loadings as class effects."""
@@ -303,6 +300,14 @@ class FactorModel:
         """1 for a judge that shares its group, 0 for one that is alone in it."""
         groups = np.asarray(self.groups)
         return np.asarray((groups[:, None] == groups).sum(axis=1) > 1, np.float64)
+
+
+def classes_swapped(theta: Floats, n_judges: int) -> Floats:
+    """The parameters with the names of the two classes swapped: log-odds and effects change sign."""
+    out = theta.copy()
+    out[0] *= -1
+    out[1 + n_judges : 1 + 2 * n_judges] *= -1
+    return out
 
 
 def _nodes(n_judges: int, dimensions: int) -> int:

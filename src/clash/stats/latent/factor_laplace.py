@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.errors import StatisticsError
-from clash.stats.latent.factor import Strength, gaussian_prior
+from clash.stats.latent.factor import Strength, classes_swapped, gaussian_prior
 from clash.stats.latent.fit import LatentFit, logit, sigmoid
 from clash.stats.latent.identify import require_identified
 from clash.stats.latent.marginal import Penalty, fit_from
@@ -268,10 +268,7 @@ class LaplaceModel:
 
     def flipped(self, theta: Floats) -> Floats:
         """The vector with the names of the two classes swapped."""
-        out, k = theta.copy(), self.n_judges
-        out[0] *= -1
-        out[1 + k : 1 + 2 * k] *= -1
-        return out
+        return classes_swapped(theta, self.n_judges)
 
 
 def _slopes(law: LaplaceLaw, cast: Cast, at: Expansion, weight: Floats) -> tuple[Floats, Floats]:

@@ -10,8 +10,6 @@ import numpy as np
 if TYPE_CHECKING:
     from clash.stats.latent.patterns import Floats, Index
 
-MOST = 20
-"""Judges up to which 2^m states are enumerated."""
 DENSE = 7
 """Judges up to which one matrix product beats two halves."""
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.errors import StatisticsError
+from clash.stats.voting.majority import weights_of_judges
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -59,7 +60,7 @@ def borda(ranks: ArrayLike, weights: ArrayLike | None = None) -> BordaResult:
     absent = missing.all(axis=-1)
     if np.any(missing.any(axis=-1) & ~absent):
         raise StatisticsError("a judge ranked only some of the candidates")
-    worth = _weights(weights, table.shape[-2])
+    worth = weights_of_judges(weights, table.shape[-2])
     points = borda_points(table)
     present = np.where(absent, 0.0, worth)
     scores = np.sum(np.where(absent[..., None], 0.0, points) * present[..., None], axis=-2)
@@ -80,7 +81,7 @@ def borda_pairwise(ranks: ArrayLike, weights: ArrayLike | None = None) -> BordaR
         weights: (J,), non-negative; 1 each where not given.
     """
     table = np.asarray(ranks, dtype=float)
-    worth = _weights(weights, table.shape[-2])
+    worth = weights_of_judges(weights, table.shape[-2])
     mine, other = table[:, :, None], table[:, None, :]
     wins = np.einsum("j,jab->ab", worth, (mine < other) + 0.5 * (mine == other))
     met = np.einsum("j,jab->ab", worth, ~(np.isnan(mine) | np.isnan(other)))
@@ -95,13 +96,6 @@ def borda_points(ranks: Floats) -> Floats:
     mine, other = ranks[..., :, None], ranks[..., None, :]
     beaten = np.sum((mine < other) + 0.5 * (mine == other), axis=-1) - 0.5
     return np.where(np.isnan(ranks), np.nan, beaten)
-
-
-def _weights(weights: ArrayLike | None, n_judges: int) -> Floats:
-    worth = np.ones(n_judges) if weights is None else np.asarray(weights, dtype=float)
-    if worth.shape != (n_judges,) or not np.all(worth >= 0):
-        raise StatisticsError(f"expected {n_judges} weights >= 0, one for each judge")
-    return worth
 
 
 def _outcome(scores: Floats, points: Floats, weight: Floats) -> BordaResult:

@@ -54,7 +54,7 @@ def majority(votes: ArrayLike, weights: ArrayLike | None = None) -> Majority:
     missing = np.isnan(table)
     if not np.all(missing | (table == 0) | (table == 1) | (table == 0.5)):
         raise StatisticsError("votes of a majority are 1, 0, 0.5 (a tie) or NaN (missing)")
-    worth = np.where(missing, 0.0, _weights(weights, table.shape[1]))
+    worth = np.where(missing, 0.0, weights_of_judges(weights, table.shape[1]))
     weight = worth.sum(axis=1)
     ones = (np.where(missing, 0.0, table) * worth).sum(axis=1)
     share = np.divide(ones, weight, out=np.full(len(table), np.nan), where=weight > 0)
@@ -68,7 +68,12 @@ def majority(votes: ArrayLike, weights: ArrayLike | None = None) -> Majority:
     return Majority(share, verdict, weight, unanimous, split.astype(np.intp))
 
 
-def _weights(weights: ArrayLike | None, n_judges: int) -> Floats:
+def weights_of_judges(weights: ArrayLike | None, n_judges: int) -> Floats:
+    """(J,), one each where none are given.
+
+    Raises:
+        StatisticsError: another number of them, or one below 0.
+    """
     worth = np.ones(n_judges) if weights is None else np.asarray(weights, dtype=float)
     if worth.shape != (n_judges,) or not np.all(worth >= 0):
         raise StatisticsError(f"expected {n_judges} weights >= 0, one for each judge")
@@ -124,7 +129,7 @@ def plurality(codes: ArrayLike, n_classes: int, weights: ArrayLike | None = None
     table = np.asarray(codes)
     if table.size and (table.min() < -1 or table.max() >= n_classes):
         raise StatisticsError(f"class codes lie in 0..{n_classes - 1}, or are -1 for missing")
-    worth = _weights(weights, table.shape[1])
+    worth = weights_of_judges(weights, table.shape[1])
     counts = np.stack([(table == c) @ worth for c in range(n_classes)], axis=1)
     best = counts.max(axis=1, keepdims=True)
     top = (counts >= best - 1e-9 * np.maximum(1.0, best)) & (best > 0)
