@@ -145,6 +145,15 @@ def test_a_place_that_cannot_be_written_is_named(capsys, words):
     assert said.count("error: ") == 1
 
 
+def test_init_follows_no_link_that_leads_nowhere_yet(tmp_path, capsys):
+    outside = tmp_path / "outside"
+    (tmp_path / "new").mkdir()
+    (tmp_path / "new" / "clash.yaml").symlink_to(outside)
+    assert clash(["init", str(tmp_path / "new")]) == 2
+    assert "clash.yaml is there already" in capsys.readouterr().err
+    assert not outside.exists()
+
+
 def test_init_where_nothing_may_be_written_names_the_file(capsys, monkeypatch):
     def read_only(self, *_args, **_more):
         raise OSError(30, "Read-only file system", str(self))

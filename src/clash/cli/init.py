@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -25,7 +26,8 @@ def init(
     from clash.errors import InputError
 
     targets = {assets.path("configs", "examples", name): folder / to for name, to in _FILES.items()}
-    there = [str(target) for target in targets.values() if target.exists()]
+    # A link that leads nowhere yet is there too: writing would follow it.
+    there = [str(target) for target in targets.values() if os.path.lexists(target)]
     if there and not force:
         raise InputError(f"{there[0]} is there already", mend="another folder, or --force")
     for file, target in targets.items():
