@@ -4,6 +4,7 @@ import base64
 import contextlib
 import http.client
 import json
+import os
 import re
 import shutil
 import socket
@@ -22,7 +23,7 @@ from clash.analysis.rundata import RunData
 from clash.cli.app import run
 from clash.cli.review import _secret
 from clash.errors import InputError
-from clash.review.page import FORMAT, live, order, returned
+from clash.review.page import FORMAT, live, order
 from clash.review.queue import needs_person, queue
 from clash.review.server import ReviewServer
 from clash.review.session import Session
@@ -459,10 +460,21 @@ def test_a_key_that_is_no_text_is_no_crash(folder, tmp_path):
     ],
 )
 def test_a_file_that_no_page_gave_back_is_refused(folder, tmp_path, text):
-    assert returned(text) is None
     file = tmp_path / "labels.json"
     file.write_text(text)
     assert run(["review", str(folder.path), "--import", str(file)]) == 2
+    assert folder.labels() == []
+
+
+@pytest.mark.skipif(os.name == "nt", reason="pipes and devices of POSIX")
+def test_a_pipe_or_a_device_in_place_of_such_a_file_is_refused_and_not_waited_for(
+    folder, tmp_path, capsys
+):
+    pipe = tmp_path / "labels.json"
+    os.mkfifo(pipe)
+    for path in (str(pipe), "/dev/zero"):
+        assert run(["review", str(folder.path), "--import", path]) == 2
+        assert f"{path}: is not a regular file" in capsys.readouterr().err
 
 
 def test_new_labels_change_the_concordance_and_the_page_says_how_many_more(folder):

@@ -135,6 +135,7 @@ def _take_in(folder: RunFolder, data: RunData, back: Path) -> int:
     Raises:
         InputError: the file is none of ours, or of another run.
     """
+    from clash.documents import read_json
     from clash.errors import InputError
     from clash.review.page import order, returned
     from clash.review.queue import queue
@@ -142,10 +143,7 @@ def _take_in(folder: RunFolder, data: RunData, back: Path) -> int:
     from clash.store import layout
     from clash.store.journal import Journal, mend
 
-    try:
-        found = returned(back.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot be read: {error}", path=back) from None
+    found = returned(read_json(back).value)
     if found is None or found.get("run") != folder.path.name:
         raise InputError(
             f"is no file of a review of {folder.path.name}", path=back, mend="see --export-static"

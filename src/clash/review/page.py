@@ -70,12 +70,8 @@ def _page(run: str, annotator: str, held: str, *, connect: str) -> Page:
     return Page(text, f"{rules}; frame-ancestors 'none'")
 
 
-def returned(text: str) -> dict[str, Any] | None:
-    """The file that a page from disk handed back; null where it is none."""
-    try:
-        found = json.loads(text)
-    except ValueError:
-        return None
+def returned(found: object) -> dict[str, Any] | None:
+    """What the file of a page from disk holds; null where it is none."""
     if not isinstance(found, dict) or found.get("format") != FORMAT:
         return None
     whole = isinstance(found.get("key"), str) and isinstance(found.get("decisions"), list)
