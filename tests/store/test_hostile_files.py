@@ -7,6 +7,7 @@ import shutil
 import stat
 import subprocess
 import sys
+import tracemalloc
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,8 +15,10 @@ import pytest
 from clash import files
 from clash.cli import app as cli
 from clash.errors import RunFolderError
+from clash.redaction import Redactor
 from clash.store import layout
 from clash.store.folder import RunFolder
+from clash.store.secrecy import scan
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -102,6 +105,30 @@ def test_nothing_outside_of_the_folder_is_touched_and_no_command_waits(
         assert "of the victim" not in said
     assert victim.read_text(encoding="utf-8") == SECRET
     assert [path.name for path in victim.parent.iterdir()] == ["victim"]
+
+
+@pytest.mark.parametrize("name", [layout.LOCK, layout.PUBLISHED, layout.SIGNATURE])
+def test_the_search_for_secrets_reads_no_file_of_holes(capsys, run, name):
+    """A terabyte of zero bytes takes no room on the disk, and hours to read."""
+    with (run / name).open("wb") as file:
+        file.truncate(1 << 40)
+    code, said = clash(capsys, "resume", run, "-q")
+    if name == layout.LOCK:
+        assert code == 0, said
+    else:
+        assert (code, f"{run / name}: has holes" in said) == (2, True)
+
+
+def test_the_search_for_secrets_holds_no_endless_line_in_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "LONGEST", 1 << 20)
+    (tmp_path / "published.jsonl").write_bytes(b"-" * (40 << 20) + b" Xk3-tail-9Qz7Lm2vR8")
+    redact = Redactor.of("Xk3-tail-9Qz7Lm2vR8")
+    tracemalloc.start()
+    searched = scan(tmp_path, redact)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert searched["hits"] == {"published.jsonl": ["a key"]}
+    assert peak < 20 << 20
 
 
 @pytest.mark.parametrize("name", ["report.md", "calls.jsonl", "labels.jsonl", "manifest.json"])

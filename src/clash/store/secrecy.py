@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from clash import files
+from clash.store import layout
 from clash.store.journal import encode
 
 if TYPE_CHECKING:
@@ -40,7 +41,9 @@ def scan(folder: Path, redact: Redactor) -> dict[str, Any]:
     """
     hits: dict[str, list[str]] = {}
     names = sorted(
-        entry.name for entry in os.scandir(folder) if entry.is_file(follow_symlinks=False)
+        entry.name
+        for entry in os.scandir(folder)
+        if entry.is_file(follow_symlinks=False) and entry.name != layout.LOCK
     )
     for name in names:
         found = {
@@ -53,13 +56,11 @@ def scan(folder: Path, redact: Redactor) -> dict[str, Any]:
 
 def _suspicious(path: Path, redact: Redactor) -> Iterator[object]:
     """What of a file has to be looked at closely: records, or lines where it has none."""
-    with files.open_to_read(path, whole=False) as file:
-        while block := file.readlines(_BLOCK):
-            if not redact.suspects(b"".join(block)):
-                continue
-            for line in block:
-                if redact.suspects(line):
-                    yield _value(line)
+    with files.open_to_read(path) as file:
+        # To a line end, but not through all of a stranger's file that has none.
+        while block := file.read(_BLOCK) + file.readline(files.LONGEST):
+            if redact.suspects(block):
+                yield from (_value(line) for line in block.split(b"\n") if redact.suspects(line))
 
 
 def _value(line: bytes) -> object:
