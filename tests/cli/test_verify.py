@@ -3,13 +3,19 @@
 The forger of these tests makes every hash and the seal anew: only recomputing tells.
 """
 
+import base64
 import json
 import shutil
+import tracemalloc
+import zlib
 
 import pytest
 
 import clash
+from clash.analysis.findings import findings_of
+from clash.analysis.rundata import RunData
 from clash.cli.app import run
+from clash.report.redraw import redraw
 from clash.store import chain, layout
 from clash.store.folder import RunFolder
 from clash.store.manifest import Manifest, sha256_json, sha256_text
@@ -348,3 +354,30 @@ def test_what_nothing_follows_from_is_seen_by_a_signature_alone(forged, capsys, 
     reseal(forged, **{field: other.get(field, "2020-01-01T00:00:00.000Z")})
     assert run(["report", str(forged.path), "--write"]) == 0
     assert verified(forged, capsys)[0] == 0
+
+
+def bomb(megabytes):
+    """Text that unpacks to so many megabytes, packed like the blocks of a page."""
+    return base64.b64encode(zlib.compress(bytes(megabytes << 20), 9)).decode()
+
+
+@pytest.mark.parametrize("blocks", [1, 64], ids=["one large", "many"])
+def test_a_page_that_unpacks_to_more_than_the_records_make_is_not_unpacked(forged, blocks):
+    block = f'<script type="text/plain" id="items-1">{bomb(256 // blocks)}</script>\n'
+    edit(forged, layout.REPORT_HTML, lambda text: text + block * blocks)
+    data = RunData.load(forged)
+    findings = findings_of(data)
+    tracemalloc.start()
+    (problem,) = (check.problem for check in redraw(forged, data, findings) if check.problem)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert problem.startswith("report.html:")
+    assert peak < 100 << 20
+
+
+def test_a_page_that_is_much_longer_than_the_records_make_is_not_read(forged, capsys):
+    with (forged.path / layout.REPORT_HTML).open("ab") as file:
+        file.write(b"<br>" * (16 << 18))
+    reseal(forged)
+    reason = failing(forged, capsys)["report.html shows the report"]
+    assert reason == "report.html is much longer than what the records make of it"
