@@ -356,6 +356,29 @@ def test_what_nothing_follows_from_is_seen_by_a_signature_alone(forged, capsys, 
     assert verified(forged, capsys)[0] == 0
 
 
+@pytest.mark.parametrize("form", ["votes", "csv", "parquet"])
+def test_an_export_beside_the_records_is_held_to_them(forged, capsys, form):
+    for options in ([], ["--observers"]):
+        assert run(["export", str(forged.path), f"--{form}", *options]) == 0
+        code, said = verified(forged, capsys)
+        assert (code, said["ok"]) == (0, True)
+    (export,) = (path for name in layout.EXPORTS if (path := forged.path / name).exists())
+    data = bytearray(export.read_bytes())
+    data[len(data) // 2] ^= 1
+    export.write_bytes(data)
+    code, said = verified(forged, capsys)
+    assert code == 5
+    reasons = {check["check"]: check["unchecked"] for check in said["checks"]}
+    assert export.name in reasons["exports follow from the records"]
+
+
+def test_a_lock_that_holds_something_is_none_that_clash_left(forged, capsys):
+    (forged.path / layout.LOCK).touch()
+    assert verified(forged, capsys)[0] == 0
+    (forged.path / layout.LOCK).write_text("not of this run")
+    assert layout.LOCK in failing(forged, capsys)["the folder holds nothing else"]
+
+
 def bomb(megabytes):
     """Text that unpacks to so many megabytes, packed like the blocks of a page."""
     return base64.b64encode(zlib.compress(bytes(megabytes << 20), 9)).decode()

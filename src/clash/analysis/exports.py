@@ -15,6 +15,7 @@ from clash.analysis.rundata import RunData
 from clash.analysis.verdicts import unblinded
 from clash.errors import InputError
 from clash.escape import for_csv
+from clash.store import layout
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,9 +25,9 @@ if TYPE_CHECKING:
 
 Format = Literal["votes", "csv", "parquet"]
 _NAMES: dict[Format, str] = {
-    "votes": "votes.jsonl",
-    "csv": "verdicts.csv",
-    "parquet": "judgments.parquet",
+    "votes": layout.VOTES,
+    "csv": layout.VERDICTS_CSV,
+    "parquet": layout.JUDGMENTS_PARQUET,
 }
 
 
@@ -64,6 +65,25 @@ def write(
     else:
         _write(path, data)
     return Written(path, rows)
+
+
+def outdated(folder: RunFolder) -> Iterator[str]:
+    """The names of exports in a run folder that an export of today would not write.
+
+    An export may be older than the labels, or hold the observers too, which is not noted anywhere.
+    """
+    for form, name in _NAMES.items():
+        path = folder.path / name
+        if files.is_file(path) and not _is_current(folder, form, path):
+            yield name
+
+
+def _is_current(folder: RunFolder, form: Format, path: Path) -> bool:
+    for observers in (False, True):
+        data, _ = _exported(folder, form, path, observers=observers)
+        if path.lstat().st_size == len(data) and files.read(path, most=len(data)) == data:
+            return True
+    return False
 
 
 def _exported(folder: RunFolder, form: Format, path: Path, *, observers: bool) -> tuple[bytes, int]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from clash import files
-from clash.analysis import prereg
+from clash.analysis import exports, prereg
 from clash.analysis.counts import count_records, too_many_failed
 from clash.analysis.findings import findings_of
 from clash.analysis.rundata import RunData
@@ -53,6 +53,8 @@ def _checks(folder: RunFolder, redraw: Redraw | None) -> Iterator[Finding]:
     yield finding("the manifest's sums follow from the records", _sums(data, findings))
     yield finding("verdicts follow from the judgments", _verdicts(folder, data))
     yield finding("the report follows from the records", _report(folder, data, findings))
+    if any(files.is_file(folder.path / name) for name in layout.EXPORTS):
+        yield finding("exports follow from the records", _exports(folder))
     if redraw is not None:
         yield from redraw(folder, data, findings)
 
@@ -122,6 +124,12 @@ def _verdicts(folder: RunFolder, data: RunData) -> Iterator[str | Gap]:
                 f" written {verdict.winner or verdict.abstained or 'tie'!r},"
                 f" follows {follows.winner or follows.abstained or 'tie'!r}"
             )
+
+
+def _exports(folder: RunFolder) -> Iterator[Gap]:
+    """A difference is a gap: an export may be of another day, or of another version of pyarrow."""
+    for name in exports.outdated(folder):
+        yield Gap(f"{name} is not what `clash export` writes now")
 
 
 # -- report.json --------------------------------------------------------------------------------

@@ -199,6 +199,8 @@ def _entries(folder: RunFolder) -> Iterator[str]:
             yield f"{entry.name!r} is no regular file"
         elif entry.name not in layout.ENTRIES:
             yield f"{entry.name!r} is no file of a run"
+        elif entry.name == layout.LOCK and entry.stat(follow_symlinks=False).st_size:
+            yield f"{entry.name!r} is not empty, and clash writes nothing into it"
 
 
 def _manifest_hashes(folder: RunFolder) -> Iterator[str | Gap]:

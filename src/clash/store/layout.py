@@ -39,6 +39,9 @@ PUBLISHED = "published.jsonl"
 RETEST_JSON = "retest.json"
 RETEST_MD = "retest.md"
 """A rerun against its parent and its siblings; written after the seal, for it is of other runs too."""
+VOTES = "votes.jsonl"
+VERDICTS_CSV = "verdicts.csv"
+JUDGMENTS_PARQUET = "judgments.parquet"
 SIGNATURE = "manifest.json.sig"
 """An SSH signature over the manifest."""
 LOCK = ".lock"
@@ -69,7 +72,10 @@ DERIVED = (VERDICTS, REPORT_JSON, REPORT_MD, REPORT_HTML, REPORT_DATA)
 SEALED = (*COLLECTED, *AT_TIMES, *DERIVED, LABELS, PUBLISHED)
 """What a seal covers, where it is there; labels may still grow after it."""
 
+EXPORTS = (VOTES, VERDICTS_CSV, JUDGMENTS_PARQUET)
+"""Written by `clash export` at any time, and never sealed."""
+
 ENTRIES = frozenset(
-    {*RECORDS, *DERIVED, MANIFEST, PUBLISHED, RETEST_JSON, RETEST_MD, SIGNATURE, LOCK}
+    {*RECORDS, *DERIVED, *EXPORTS, MANIFEST, PUBLISHED, RETEST_JSON, RETEST_MD, SIGNATURE, LOCK}
 )
 """Every name that clash gives to an entry of a run folder; anything else is not of the run."""
