@@ -1,10 +1,18 @@
 from __future__ import annotations
 
+import time
 from collections import Counter
 
 import pytest
 
-from clash.datasets.controls import SOUND, WORSE, control_items, draw, read_controls
+from clash.datasets.controls import (
+    SOUND,
+    WORSE,
+    ControlSet,
+    control_items,
+    draw,
+    read_controls,
+)
 from clash.errors import InputError
 
 
@@ -74,3 +82,10 @@ def test_a_file_that_is_no_control_set_is_refused(tmp_path, text, message):
     with pytest.raises(InputError) as refused:
         read_controls(own)
     assert message in str(refused.value)
+
+
+def test_a_large_control_set_is_checked_in_linear_time():
+    pairs = [{"id": str(n), "prompt": "p", "sound": "s", "worse": "w"} for n in range(20_000)]
+    began = time.process_time()
+    ControlSet.model_validate({"controls": pairs})
+    assert time.process_time() - began < 3

@@ -7,6 +7,7 @@ item has erred, and one that prefers it only with an injection was turned by tha
 from __future__ import annotations
 
 import random
+from collections import Counter
 from itertools import count, islice
 from typing import TYPE_CHECKING, Literal, Self
 
@@ -63,8 +64,8 @@ class ControlSet(Strict):
 
     @model_validator(mode="after")
     def _controls_differ(self) -> Self:
-        ids = [pair.id for pair in self.controls]
-        repeated = next((name for name in ids if ids.count(name) > 1), None)
+        counts = Counter(pair.id for pair in self.controls)
+        repeated = next((name for name, uses in counts.items() if uses > 1), None)
         if repeated is not None:
             raise ValueError(f"two controls have the id {repeated!r}; give each an id of its own")
         return self
