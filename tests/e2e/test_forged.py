@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from e2e.lab import PRICE, prefers
+from wire import faults
 from wire.answers import code_of, deterministic
 from wire.vendors import read
 
@@ -157,12 +158,11 @@ def test_a_new_run_has_new_codes_and_a_replay_those_of_its_run(lab):
 def test_a_resumed_run_keeps_its_codes(lab):
     prompts(lab)
     lab.panel(judge("openrouter"))
-    lab.server.conduct("j", answer=lambda asked: "I do not know.")
-    run = lab.judged(*PLAIN, code=3)
-    secret = run.manifest["secret"]
     lab.server.conduct("j", answer=prefers(len))
-    for name in ("judgments", "calls"):
-        (run.path / f"{name}.jsonl").write_text("", encoding="utf-8")
+    lab.server.misbehave(faults.unauthorized(), model="j", times=99)
+    run = lab.judged(*PLAIN, code=4)
+    secret = run.manifest["secret"]
+    lab.server.clear()
     run = lab.resumed()
     assert run.manifest["secret"] == secret
     assert len(codes(run)) == 3
@@ -189,7 +189,7 @@ def rankings(run: Folder) -> dict[tuple[str, str], Any]:
 
 
 def codes(run: Folder, *, fenced: bool = False) -> set[str]:
-    texts = [call["text"] for call in run.lines("calls")]
+    texts = [call["text"] for call in run.lines("calls") if call["outcome"] == "ok"]
     return {json.loads(text.strip("`json\n") if fenced else text)["ballot"] for text in texts}
 
 
