@@ -26,7 +26,7 @@ _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|&~]|\$(?!\d))")
 _LIVE = re.compile(r"@|#\d|[!&~]\d|://|\bwww\.|\bGH-\d", re.IGNORECASE)
 _TICKS = re.compile("`+")
-_FORMULA = re.compile("'*[=+\\-@\t\r\uff1d\uff0b\uff0d\uff20]")
+_FORMULA = re.compile("\\A'*[=+\\-@\t\r\uff1d\uff0b\uff0d\uff20]")
 
 
 def visible(text: str) -> str:

@@ -49,7 +49,7 @@ _PLACEHOLDER = re.compile(
     r"none|null|nil|true|false|yes|no|on|off|tests?|testing|dummy|fake|mock|placeholder|default"
     r"|empty|example|change[-_ ]?me|unused|anything|password|secret|token|key|api[-_ ]?key|ollama"
     r"|lm[-_ ]?studio|not[-_ ]?(?:needed|required|used|set)|(?:sk-)?no[-_ ]?key(?:[-_ ]required)?"
-    r"|your[-_ ].*|<.*>|[x*.]+",
+    r"|your[-_ ].*|<[^<>]*>|[x*.]+",
     re.IGNORECASE,
 )
 _PATH = re.compile(r"(?:~|\.{1,2})?/[\w.@+-]+(?:/[\w.@+-]+)*/?")

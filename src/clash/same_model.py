@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
-_SNAPSHOT = re.compile(r"(?:-(?:latest|\d{4}-\d{2}-\d{2}|\d{8}|\d{2}-\d{4}|\d{2}-\d{2}|\d{3,4}))+$")
+_SNAPSHOT = re.compile(
+    r"(?:-(?:latest|\d{4}-\d{2}-\d{2}|\d{8}|\d{2}-\d{4}|\d{2}-\d{2}|\d{3,4})){1,4}$"
+)
 """Dates and numbers of a version: ``-2026-01-01``, ``-20260101``, ``-0613``, ``-001``."""
 _VARIANT = re.compile(r"[:@][\w.-]+$")
 """OpenRouter's ``:free``, an engine's ``@version``."""

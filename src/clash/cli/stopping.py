@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 Sequential = Literal["always-valid", "obrien-fleming", "pocock"]
 SEQUENTIAL: tuple[Sequential, ...] = ("always-valid", "obrien-fleming", "pocock")
 LOOKS = 5
-_RULE = re.compile(r"\s*ci\s*<\s*(0?\.\d+)\s*$")
+_RULE = re.compile(r"\A\s*ci\s*<\s*(0?\.\d+)\s*$")
 NOTE = "--until "
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from clash.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from clash.records import Item
 
@@ -35,7 +35,8 @@ KEPT = (0.75, 0.5, 0.25)
 ORIGINAL, ALTERED, TAG = "original", "altered", "calibration"
 _FEWEST_WORDS = 25
 _SENTENCE = re.compile(r"(?<=[.!?])(\s+)(?=\S)|(\n+)")
-_FENCE = re.compile(r"(^\s*(?:```|~~~).*?^\s*(?:```|~~~)\s*$)", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(r"^[^\S\n]*(?:```|~~~)([^\n]*)$", re.MULTILINE)
+"""A line that begins a block of code, or ends one where nothing follows the fence."""
 _NUMBER = re.compile(r"(?<![\w.])\d{1,4}(?![\w.]*\d)")
 _OPPOSITES = {
     "increase": "decrease", "increases": "decreases", "more": "less", "before": "after",
@@ -227,12 +228,23 @@ def _touched(
 def _parts(text: str) -> list[str]:
     """Sentences, the space between them and code blocks, which join to the text again."""
     parts: list[str] = []
-    for at, block in enumerate(_FENCE.split(text)):
-        if at % 2:
-            parts.append(block)
-        else:
-            parts += [part for part in _SENTENCE.split(block) if part]
+    last = 0
+    for start, end in (*_blocks(text), (len(text), len(text))):
+        parts += [part for part in _SENTENCE.split(text[last:start]) if part]
+        parts += [text[start:end]] if start < end else []
+        last = end
     return parts
+
+
+def _blocks(text: str) -> Iterator[tuple[int, int]]:
+    """Where blocks of code begin and end; one that does not end is none."""
+    opened: int | None = None
+    for fence in _FENCE.finditer(text):
+        if opened is None:
+            opened = fence.start()
+        elif not fence[1].strip():
+            yield opened, fence.end()
+            opened = None
 
 
 def _prose(part: str) -> bool:

@@ -107,7 +107,7 @@ def report(body: Any) -> Report:  # noqa: ANN401 - whatever the wire said
 def _readable(text: str) -> str:
     """``text``, of a page of HTML only the words."""
     if text.lstrip().startswith("<"):
-        text = " ".join(re.sub(r"<[^>]*>", " ", text).split())
+        text = " ".join(re.sub(r"<[^<>]*>", " ", text).split())
     return text[:MESSAGE_SIZE].strip()
 
 
@@ -136,7 +136,7 @@ def _codes(inner: Mapping[str, Any], details: object, rows: list[dict[str, Any]]
 def _retry_info(rows: list[dict[str, Any]]) -> float | None:
     for row in rows:
         delay = row.get("retryDelay")
-        if isinstance(delay, str) and re.fullmatch(r"\d+(?:\.\d+)?s", delay):
+        if isinstance(delay, str) and re.fullmatch(r"\d{1,9}(?:\.\d{1,9})?s", delay):
             return float(delay[:-1])
     return None
 

@@ -38,8 +38,12 @@ _ROOM = 1 << 20
 _UNBOUNDED = 1 << 50
 _BLOCK = re.compile(r'(<script type="text/plain" id="[\w-]+">)([A-Za-z0-9+/=]+)(</script>)')
 _DIRECTIONS = re.compile(r'(<script type="text/plain" id="beside">|data-key=")[^<"]*')
+_SECTION = f'section id="{key(RETEST)}"'
+# A section ends before another one begins: of a page with many that do not end, each would be read
+# to the end of the page.
 _RETEST = re.compile(
-    rf'<a href="#{key(RETEST)}">[^<]*</a>\n|<section id="{key(RETEST)}".*?</section>\n', re.DOTALL
+    rf'<a href="#{key(RETEST)}">[^<]*</a>\n'
+    rf"|<{_SECTION}[^<]*+(?:<(?!{_SECTION}|/section>\n)[^<]*+)*+</section>\n"
 )
 
 

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 _WORD = re.compile(r"\w+", re.UNICODE)
 _SECTION = re.compile(r"^\s{0,3}#{1,6}\s|^\s{0,3}\*\*[^*\n]+\*\*:?\s*$", re.MULTILINE)
-_LIST = re.compile(r"^\s*(?:[-*+•]|\d+[.)])\s+", re.MULTILINE)
-_FENCE = re.compile(r"^\s*(?:```|~~~)", re.MULTILINE)
+_LIST = re.compile(r"^[^\S\n]*(?:[-*+•]|\d+[.)])\s+", re.MULTILINE)
+_FENCE = re.compile(r"^[^\S\n]*(?:```|~~~)", re.MULTILINE)
 MEASURES = 4
 
 
