@@ -76,12 +76,12 @@ def peaceful() -> Iterator[Labelled]:
 
 
 def claims_of_models() -> Iterator[Labelled]:
-    """What models in use wrote of themselves; no rule was made with it in view."""
+    """What models in use wrote of themselves; 6 of 11 were masked when the rules first met them."""
     return _claims(_table("field")["claims"])
 
 
 def texts_about_models() -> Iterator[Labelled]:
-    """What people wrote of models; no rule was made with it in view."""
+    """What people wrote of models; no rule was changed for it."""
     return _plain(_table("field")["innocent"])
 
 
