@@ -203,7 +203,9 @@ def validate(
 
 
 def _explain(invalid: ValidationError, document: Document, error: type[InputError]) -> InputError:
-    first, *rest = invalid.errors(include_url=False)
+    errors = invalid.errors(include_url=False)
+    # Where a name or a whole section may stand, a section that is wrong is also no name.
+    first, *rest = [e for e in errors if not _is_no_name(e["type"], e.get("input"))] or errors
     loc = tuple(step for step in first["loc"] if not _is_variant(step, document, first["loc"]))
     message = first["msg"].removeprefix("Value error, ")
     if first["type"] == "extra_forbidden":
@@ -213,6 +215,10 @@ def _explain(invalid: ValidationError, document: Document, error: type[InputErro
     if rest:
         message += f" (and {len(rest)} more)"
     return error(message, path=document.path, line=document.line(loc), field=dotted(loc) or None)
+
+
+def _is_no_name(kind: str, value: object) -> bool:
+    return kind == "string_type" and isinstance(value, dict)
 
 
 def _found(value: object, loc: Loc) -> str:
