@@ -27,6 +27,11 @@ if TYPE_CHECKING:
 
 PROVIDERS = ("openai", "anthropic", "google", "openrouter", "compatible", "baseline", "replay")
 _KEY = re.compile(r"^(sk-|AIza|gsk_|xai-)[\w-]{8,}")
+_OF_THE_CONNECTION = frozenset(
+    {"connection", "content-length", "host", "te", "transfer-encoding", "upgrade"}
+)
+"""Headers that say where a request goes and where it ends. Many servers share the address of a CDN,
+which passes a request on, key and all, to the one that ``Host`` names."""
 
 
 class Strict(BaseModel):
@@ -61,6 +66,14 @@ class Options(Strict):
     stream: bool | None = None
     headers: dict[str, str] = {}
     extra: dict[str, Any] = {}
+
+    @field_validator("headers")
+    @classmethod
+    def _says_not_where_to(cls, headers: dict[str, str]) -> dict[str, str]:
+        for name in headers:
+            if name.strip().lower() in _OF_THE_CONNECTION:
+                raise ValueError(f"{name} follows from the address, which base_url sets")
+        return headers
 
 
 class TokenPrice(Strict):

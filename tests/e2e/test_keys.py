@@ -83,6 +83,17 @@ def test_a_panel_and_criteria_that_it_names_send_none_either(lab):
     refuses(lab, lab.here(*EVAL), *pairs)
 
 
+@pytest.mark.parametrize("name", ["Host", "host", "Transfer-Encoding"])
+def test_no_header_of_a_file_takes_a_key_from_its_vendors_address_to_another_server(lab, name):
+    """A CDN passes what arrives at an address of its own on to the server that ``Host`` names."""
+    clash_yaml(lab, {"model": "openai/judge", "options": {"headers": {name: "evil.example"}}})
+    done = lab.here(*EVAL)
+    assert done.code == 2
+    assert f"{name} follows from the address" in done.err
+    assert "clash.yaml" in done.err
+    assert lab.server.calls == []
+
+
 def test_a_token_does_not_go_to_the_vendor_that_a_strangers_file_names(lab):
     clash_yaml(lab, {"model": "openai/judge", "api_key_env": "GITHUB_TOKEN"})
     done = lab.here(*EVAL, HTTPS_PROXY=lab.environ["HTTP_PROXY"])
