@@ -12,7 +12,7 @@ import typer
 from clash.cli.common import AsJson, Quiet, Seed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from rich.progress import TaskID
 
@@ -279,17 +279,23 @@ def _write_sample(drawn: Sample, path: Path) -> dict[str, str]:
     from clash.datasets.sample import to_exclusions
 
     labels = (label.model_dump_json(exclude_defaults=True) for label in drawn.dataset.labels)
-    files = {
+    parts = {
         "prompts": (path, to_prompts(drawn.dataset)),
         "labels": (labels_path(path), labels),
         "excluded": (_beside(path, "excluded.jsonl"), to_exclusions(drawn.dataset.excluded)),
         "account": (_beside(path, "sample.json"), iter([drawn.summary()])),
     }
     path.parent.mkdir(parents=True, exist_ok=True)
-    for place, lines in files.values():
-        with place.open("w", encoding="utf-8", newline="\n") as file:
-            file.writelines(f"{line}\n" for line in lines)
-    return {what: str(place) for what, (place, _) in files.items()}
+    for place, lines in parts.values():
+        _write_lines(place, lines)
+    return {what: str(place) for what, (place, _) in parts.items()}
+
+
+def _write_lines(path: Path, lines: Iterable[str]) -> None:
+    """Some of these names are ours and not the user's, so no link that bears one is followed."""
+    from clash import files
+
+    files.replace(path, "".join(f"{line}\n" for line in lines).encode("utf-8"))
 
 
 def _beside(path: Path, ending: str) -> Path:
@@ -339,8 +345,7 @@ def _write_converted(converted: Converted, path: Path, out: Path) -> Iterator[di
     if converted.dataset is not None:
         out.mkdir(parents=True, exist_ok=True)
         file = out / f"{converted.dataset.name}.jsonl"
-        lines = to_prompts(converted.dataset)
-        file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
+        _write_lines(file, to_prompts(converted.dataset))
         about = f"{len(converted.dataset.items)} labelled items"
         yield {"path": str(file), "run": "", "about": about}
 

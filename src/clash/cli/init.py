@@ -21,7 +21,7 @@ def init(
     as_json: AsJson = False,
 ) -> None:
     """Write a commented clash.yaml, a prompts file and a CI example."""
-    from clash import assets
+    from clash import assets, files
     from clash.cli.common import print_json, stdout
     from clash.errors import InputError
 
@@ -30,9 +30,12 @@ def init(
     there = [str(target) for target in targets.values() if os.path.lexists(target)]
     if there and not force:
         raise InputError(f"{there[0]} is there already", mend="another folder, or --force")
+    for target in targets.values():
+        if not target.parent.resolve().is_relative_to(folder.resolve()):
+            raise InputError(f"{target.parent} leads out of {folder}", mend="remove the link in it")
     for file, target in targets.items():
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(file.read_bytes())
+        files.replace(target, file.read_bytes())
     written = [str(target) for target in targets.values()]
     if as_json:
         print_json({"written": written})

@@ -125,10 +125,11 @@ def _pairs(prompts: Prompts, sources: int, seed: int) -> list[CalibrationPair]:
 
 
 def _write(pairs: Sequence[CalibrationPair], file: Path) -> None:
+    from clash import files
     from clash.datasets.calibration_pairs import to_jsonl
 
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(to_jsonl(pairs), encoding="utf-8", newline="\n")
+    files.replace(file, to_jsonl(pairs).encode("utf-8"))
 
 
 def _prompts(source: str, runs: Path) -> Prompts:

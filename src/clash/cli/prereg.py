@@ -67,6 +67,7 @@ def prereg(
 
     `clash prereg prompts.yaml --panel supreme-court` · `clash eval … --prereg prereg.json`
     """
+    from clash import files
     from clash.analysis import prereg as registry
     from clash.errors import InputError
     from clash.store.manifest import now
@@ -99,7 +100,8 @@ def prereg(
     }
     plan = _registration(prompts, config, overrides, env_file, about, n)
     frozen = registry.freeze(plan, now())
-    out.write_text(json.dumps(frozen.as_json(), indent=1, ensure_ascii=False) + "\n", "utf-8")
+    text = json.dumps(frozen.as_json(), indent=1, ensure_ascii=False) + "\n"
+    files.replace(out, text.encode("utf-8"))
     _tell(frozen, out, as_json=as_json)
 
 
