@@ -1,0 +1,203 @@
+"""Every command, in a folder that a stranger made: it costs at most a refusal.
+
+No file outside of the folder is touched, no process started, no server asked, and no key sent.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import typer.main
+
+from clash.cli.app import app
+from hostile import stranger
+from wire import WireServer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.timeout(600)
+
+SECRET = "ghp_0123456789abcdefghij"
+RUNS = tuple(f"runs/{name}" for name in ("linked", "piped", "written", "keys", "path", "spoilt"))
+JUDGE = ("--run-id", "new", "--yes")
+ENV = ("--env-file", "keys.env")
+NOT_OF_THE_FOLDER = ("'fc-list'", "'/sbin/ldconfig'")
+"""Programs by which libraries look for fonts and for themselves, whatever the folder holds."""
+
+
+def on_runs(*words: str) -> list[tuple[str, ...]]:
+    """The words with each run of the stranger in place of RUN."""
+    return [tuple(run if word == "RUN" else word for word in words) for run in RUNS]
+
+
+COMMANDS: dict[str, list[tuple[str, ...]]] = {
+    "demo": [("-q",)],
+    "init": [(), ("--force",)],
+    "doctor": [(), ("--ping",), ("--panel", "panel.yaml", "--ping"), ("--torture", "panel.yaml")],
+    "trust": [(), ("GITHUB_TOKEN", "https://a@evil.example\\@b")],
+    "eval": [
+        JUDGE,
+        ("prompts.jsonl", "--panel", "panel.yaml", *JUDGE),
+        ("prompts.jsonl", "--panel", "baseline", *JUDGE, *ENV),
+        ("prompts.jsonl", "--panel", "baseline", "--yes", "-q"),
+        ("prompts.jsonl", "--panel", "baseline", "--run-id", "../../away", "--yes"),
+        ("prompts.jsonl", "--panel", "baseline", "--calibrator", "bomb.yaml", *JUDGE),
+        ("bomb.yaml", "--panel", "baseline", *JUDGE),
+        *on_runs("--replay", "RUN", "--yes", "-q"),
+        *on_runs("prompts.jsonl", "--panel", "baseline", "--criteria-from", "RUN", "--dry-run"),
+    ],
+    "validate": [("bomb.jsonl.gz", "--panel", "baseline"), ("prompts.jsonl", *JUDGE)],
+    "rerun": on_runs("RUN", "--yes", "-q"),
+    "redteam": [("panel.yaml", *JUDGE), ("baseline", "--attacks", "bomb.yaml"), *on_runs("RUN")],
+    "resume": on_runs("RUN"),
+    "report": [
+        *on_runs("RUN"),
+        *on_runs("RUN", "--item", "q1"),
+        ("runs/keys", "--plots", "plots"),
+    ],
+    "review": [
+        *on_runs("RUN", "--export-static", "page.html"),
+        *on_runs("RUN", "--import", "deep.json"),
+    ],
+    "compare": on_runs("RUN", "runs/honest"),
+    "gate": on_runs("RUN", "--min", "unanimity=0", "--allow-partial"),
+    "runs": [()],
+    "verify": [*on_runs("RUN"), *on_runs("RUN", "--signers", "prompts.jsonl")],
+    "seal": on_runs("RUN"),
+    "export": [*on_runs("RUN", "--votes"), *on_runs("RUN", "--csv"), *on_runs("RUN", "--parquet")],
+    "aggregate": [("votes.jsonl",), ("bomb.jsonl.gz",), ("deep.json",), *on_runs("RUN")],
+    "dependence": [("votes.jsonl", "--bootstrap", "20"), *on_runs("RUN", "--bootstrap", "20")],
+    "diagnose": [("votes.jsonl",), *on_runs("RUN"), *on_runs("RUN", "--calibrate-judges", "--yes")],
+    "prereg": [("prompts.jsonl", "--panel", "baseline"), ("--check", "deep.json")],
+    "power": on_runs("--from", "RUN"),
+    "calibrate": [("votes.jsonl", "--splits", "2", "--jobs", "1"), *on_runs("RUN", "--jobs", "1")],
+    "simulate": [("semi-real", "--votes", "bomb.jsonl.gz", "--replications", "2")],
+    "datasets list": [()],
+    "datasets pull": [("mt-bench", "--base-url", "http://evil.example")],
+    "datasets sample": [("bomb.jsonl.gz",), *on_runs("calibration-pairs", "--from", "RUN")],
+    "datasets convert": [("deep.json", "--out", "out"), ("runs", "--out", "out")],
+}
+
+
+def allowed(command: str) -> set[object]:
+    """Exit codes of a command that did what it is for, or refused to.
+
+    1 says that a key is not confirmed, or that a figure is below its threshold; 3 that a run which is
+    replayed has no answer to what is asked.
+    """
+    return {0, 2, 5} | {"doctor": {1}, "gate": {1}, "eval": {3}}.get(command, set())
+
+
+def names(group: object, before: str = "") -> Iterator[str]:
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from names(command, f"{before}{name} ")
+        else:
+            yield f"{before}{name}"
+
+
+def test_every_command_is_tried():
+    assert set(names(typer.main.get_command(app))) == set(COMMANDS)
+
+
+@pytest.fixture(scope="module")
+def server():
+    with WireServer() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A home with a file of the victim's, and the stranger's folder in it."""
+    home = tmp_path_factory.mktemp("home")
+    (home / "outside").mkdir()
+    (home / "outside" / "victim").write_text(SECRET, encoding="utf-8")
+    (home / "there").mkdir()
+    stranger.lay_out(home / "there", home / "outside" / "victim", "http://evil.example/openai/v1")
+    return home
+
+
+@pytest.fixture(scope="module")
+def results(place, server):
+    """What each command line did, all in one process and in the stranger's folder."""
+    lines = [[*name.split(), *words] for name, many in COMMANDS.items() for words in many]
+    environ = {
+        "HOME": str(place),
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": os.pathsep.join(sys.path),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+        "GITHUB_TOKEN": SECRET,
+        "HF_TOKEN": SECRET,
+        "OPENAI_API_KEY": SECRET[::-1],
+        "HTTP_PROXY": f"http://127.0.0.1:{server.port}",
+        "MPLCONFIGDIR": str(place / "there" / "matplotlib"),
+        "CLASH_CONFIG_DIR": str(place / "config"),
+    }
+    before = state(place)
+    done = subprocess.run(
+        [sys.executable, str(Path(__file__).with_name("driver.py"))],
+        input="".join(f"{json.dumps(words)}\n" for words in lines),
+        capture_output=True,
+        text=True,
+        timeout=600,
+        cwd=place / "there",
+        env=environ,
+    )
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(answers) == len(lines), f"{lines[len(answers)]} ended the process\n{done.stderr}"
+    return before, answers
+
+
+def state(home: Path) -> dict[str, bytes | None]:
+    """Every entry outside of the stranger's folder, with what it holds."""
+    return {
+        str(path.relative_to(home)): path.read_bytes() if path.is_file() else None
+        for path in home.rglob("*")
+        if (home / "there") not in (path, *path.parents)
+    }
+
+
+def test_each_command_ends_with_a_refusal_at_most(results):
+    _, answers = results
+    worse = {
+        tuple(answer["words"]): (answer["code"], answer["output"][-600:])
+        for answer in answers
+        if answer["code"] not in allowed(answer["words"][0]) or "Traceback" in answer["output"]
+    }
+    assert worse == {}
+
+
+def test_no_file_outside_of_the_folder_is_touched(results, place):
+    before, _ = results
+    assert state(place) == before
+
+
+def test_no_process_is_started_and_no_server_asked(results, server):
+    _, answers = results
+    events = {
+        tuple(answer["words"]): event
+        for answer in answers
+        for event in answer["events"]
+        if not any(program in event for program in NOT_OF_THE_FOLDER)
+    }
+    assert events == {}
+    assert server.calls == []
+
+
+def test_nothing_of_the_victim_is_shown(results):
+    _, answers = results
+    assert [answer["words"] for answer in answers if SECRET in answer["output"]] == []
+
+
+def test_no_command_takes_long(results):
+    _, answers = results
+    assert {tuple(a["words"]): a["seconds"] for a in answers if a["seconds"] > 20} == {}
