@@ -138,8 +138,11 @@ def strangers(lab, judge) -> Path:
 def test_a_strangers_folder_sends_no_key(lab, command, key):
     folder = strangers(lab, {"base_url": COMPATIBLE, "api_key_env": key})
     if command == "resume":
-        (folder / "judgments.jsonl").unlink()
-        (folder / "calls.jsonl").unlink()
+        for name in ("judgments.jsonl", "calls.jsonl", "reservations.jsonl"):
+            (folder / name).unlink()
+        manifest = json.loads((folder / "manifest.json").read_text())
+        unended = {**manifest, "status": "running", "files": {}, "chain": None, "seal": None}
+        (folder / "manifest.json").write_text(json.dumps(unended))
     words = ("--yes",) if command == "rerun" else ()
     refuses(lab, lab.here(command, f"runs/{folder.name}", *words), f"{key} -> {EVIL}")
 
