@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from clash.errors import StatisticsError
 from clash.stats.intervals import (
+    Interval,
     clopper_pearson,
     difference,
     mean_clustered,
@@ -242,6 +243,31 @@ def test_newcombe_paired_gives_his_published_table(cells, low, high):
     assert (found.low, found.high) == pytest.approx((low, high), abs=5.1e-5)
 
 
+@pytest.mark.parametrize(("cells", "margins"), [((3, 2, 1, 1), (5, 4)), ((6, 3, 2, 2), (9, 8))])
+def test_a_correlation_within_its_correction_is_none(cells, margins):
+    """ad - bc is 1 of n = 7 and 6 of n = 13, no more than n / 2: as if the items were not shared."""
+    paired, n = newcombe_paired(*cells, level=0.8), sum(cells)
+    apart = newcombe(margins[0], n, margins[1], n, level=0.8)
+    assert (paired.low, paired.high) == pytest.approx((apart.low, apart.high), abs=1e-12)
+
+
+@pytest.mark.parametrize("level", [0.5, 0.8, 0.99])
+def test_differences_are_at_the_level_that_was_asked_for(level):
+    """Equal rates, unshared: square-and-add of two equal halves is one of them times sqrt(2)."""
+    one = wilson(10, 20, level)
+    found = newcombe(10, 20, 10, 20, level)
+    assert (found.level, found.n, found.n_effective) == (level, 40, 40)
+    assert found.high == pytest.approx(math.sqrt(2) * (one.high - 0.5), abs=1e-12)
+    assert found.low == pytest.approx(-found.high, abs=1e-12)
+    paired = newcombe_paired(5, 5, 5, 5, level)
+    assert (paired.level, paired.n, paired.n_effective) == (level, 20, 20)
+    assert (paired.low, paired.high) == pytest.approx((found.low, found.high), abs=1e-12)
+    nothing = newcombe_paired(0, 0, 0, 0, level)
+    assert math.isnan(nothing.estimate)
+    assert (nothing.low, nothing.high) == (-1, 1)
+    assert (nothing.level, nothing.n, nothing.n_effective) == (level, 0, 0)
+
+
 def test_pairing_narrows_the_difference_of_alike_methods():
     paired, unpaired = newcombe_paired(70, 5, 4, 21), newcombe(75, 100, 74, 100)
     assert paired.high - paired.low < 0.6 * (unpaired.high - unpaired.low)
@@ -288,3 +314,53 @@ def test_the_normal_quantile_is_the_one_in_the_tables():
 def test_a_design_effect_is_positive():
     with pytest.raises(StatisticsError, match="design effect"):
         wilson(1, 2, design_effect=0)
+
+
+HALVES, PAIRED = [0, 0, 1, 1], [5, 5, 8, 8]
+
+
+@pytest.mark.parametrize(
+    ("found", "estimate", "n", "n_effective", "method"),
+    [
+        (wilson(3, 12, 0.8), 0.25, 12, 12, "wilson"),
+        (wilson(3, 12, 0.8, design_effect=3), 0.25, 12, 4, "wilson, design effect"),
+        (clopper_pearson(3, 12, 0.8), 0.25, 12, 12, "clopper-pearson"),
+        # Copies: as many as there are clusters.
+        (wilson_clustered(HALVES, PAIRED, 0.8), 0.5, 4, 2, "wilson, clustered"),
+        (wilson_clustered([], [], 0.8), math.nan, 0, 0, "wilson, clustered"),
+        # Variance 1/3; squared error 2/1 (1² + 1²) / 4² = 1/4; a third over a quarter.
+        (mean_clustered(HALVES, PAIRED, 0.8), 0.5, 4, 4 / 3, "t, clustered"),
+        (mean_clustered(HALVES, None, 0.8), 0.5, 4, 4, "t, clustered"),
+        (mean_clustered([2, 2, 2], [1, 2, 2], 0.8), 2, 3, 2, "t, clustered"),
+        (mean_clustered([2, 4], [1, 1], 0.8), 3, 2, 1, "t, clustered"),
+        (difference(wilson(3, 12, 0.8), wilson(2, 4, 0.8)), -0.25, 16, 16, "square-and-add"),
+        (newcombe_paired(3, 2, 1, 4, 0.8), 0.1, 10, 10, "newcombe, paired"),
+    ],
+    ids=range(11),
+)
+def test_an_interval_says_what_it_is_of(found, estimate, n, n_effective, method):
+    assert found.estimate == pytest.approx(estimate, nan_ok=True)
+    assert (found.level, found.n, found.method) == (0.8, n, method)
+    assert found.n_effective == pytest.approx(n_effective)
+
+
+def test_a_small_design_effect_by_hand():
+    """Clusters 11, 10, 01, 00: (4/3 * 2 / 64) / (1/4 / 7) = 7/6, and t for z with 7 and 3 degrees."""
+    found = wilson_clustered([1, 1, 1, 0, 0, 1, 0, 0], [1, 1, 2, 2, 3, 3, 4, 4], level=0.5)
+    student = 0.7111418 / 0.7648923  # the upper quartiles, from a table of Student's t
+    assert found.n_effective == pytest.approx(8 / (7 / 6) * student**2, rel=1e-6)
+
+
+def test_the_ends_of_an_interval_are_not_excluded():
+    found = Interval(0.5, 0.25, 0.75, 0.95, 10, 10, "made")
+    assert not found.excludes(0.25)
+    assert not found.excludes(0.75)
+    assert found.excludes(0.2499)
+    assert found.excludes(0.7501)
+
+
+def test_both_bounds_of_a_difference_with_nothing():
+    found = difference(wilson(3, 4), wilson(0, 0))
+    assert (found.low, found.high) == pytest.approx((wilson(3, 4).low - 1, wilson(3, 4).high))
+    found = difference(wilson(0, 0), wilson(3, 4))
+    assert (found.low, found.high) == pytest.approx((-wilson(3, 4).high, 1 - wilson(3, 4).low))
