@@ -1,5 +1,6 @@
 """Tests of hypotheses agree with scipy, with the paper, and hold their size."""
 
+import itertools
 import math
 
 import numpy as np
@@ -83,6 +84,39 @@ def test_an_empty_cell_is_raised_and_it_says_so():
     assert math.isfinite(found.high)
 
 
+@pytest.mark.parametrize("empty", range(4))
+def test_any_empty_cell_is_raised(empty):
+    """Haldane and Anscombe: a half to every cell, whichever of them is empty."""
+    table = np.array([7.0, 3.0, 2.0, 5.0])
+    table[empty] = 0
+    a, b, c, d = table + 0.5
+    found = tests.odds_ratio(table.reshape(2, 2), 0.8)
+    assert found.estimate == pytest.approx(a * d / (b * c))
+    assert math.log(found.high / found.estimate) == pytest.approx(
+        1.2815515655446004 * math.sqrt(1 / a + 1 / b + 1 / c + 1 / d)
+    )
+    assert (found.level, found.n, found.n_effective) == (0.8, table.sum(), table.sum())
+    assert found.method == "woolf, cells raised by 0.5"
+    assert tests.odds_ratio([[7, 3], [2, 5]]).method == "woolf"
+
+
+@pytest.mark.parametrize(
+    "table", [[[0, 0], [3, 4]], [[3, 4], [0, 0]], [[0, 3], [0, 4]], [[3, 0], [4, 0]]]
+)
+def test_any_empty_margin_leaves_the_odds_ratio_undefined(table):
+    found = tests.odds_ratio(table, 0.8)
+    assert math.isnan(found.estimate)
+    assert (found.low, found.high) == (0, math.inf)
+    assert (found.level, found.n, found.n_effective) == (0.8, 7, 7)
+    assert found.method == "undefined"
+
+
+@pytest.mark.parametrize("table", [[[3, 3], [4, 4]], [[3, 4], [3, 4]], [[4, 3], [3, 4]]])
+def test_even_margins_are_no_empty_ones(table):
+    (a, b), (c, d) = table
+    assert tests.odds_ratio(table).estimate == pytest.approx(a * d / (b * c))
+
+
 def test_an_empty_margin_has_no_odds_ratio():
     found = tests.odds_ratio([[0, 0], [3, 4]])
     assert math.isnan(found.estimate)
@@ -152,6 +186,26 @@ def test_few_clusters_are_flipped_in_every_way():
     assert (found.p, found.statistic) == (0.25, 6)
 
 
+def test_the_sign_flip_test_by_every_assignment_of_signs():
+    """Clusters of several rows; gaps that tie, cancel and differ by less than 1."""
+    gaps = np.array([0.3, 0.2, -0.25, 0.4, 0.05, 0.25, 0.1, -0.05])
+    clusters = np.array([0, 0, 1, 2, 2, 3, 4, 5])
+    totals = [0.5, -0.25, 0.45, 0.25, 0.1, -0.05]
+    sums = [abs(np.dot(signs, totals)) for signs in itertools.product((1, -1), repeat=6)]
+    share = np.mean([value >= abs(sum(totals)) - 1e-12 for value in sums])
+    found = tests.sign_flip_test(gaps, 0 * gaps, clusters, np.random.default_rng(0))
+    assert found.p == share
+    assert found.statistic == pytest.approx(sum(totals))
+    assert found.method == "sign-flip test over clusters"
+
+
+@pytest.mark.parametrize(("clusters", "p"), [(12, 2 / 2**12), (13, 1 / 100)])
+def test_twelve_clusters_are_flipped_in_every_way_and_thirteen_at_random(clusters, p):
+    """All alike: only all signs as they are, and all turned, are as far from 0."""
+    x = np.ones(clusters)
+    assert tests.sign_flip_test(x, 0 * x, np.arange(clusters), np.random.default_rng(0), 99).p == p
+
+
 def test_many_clusters_are_flipped_at_random_and_never_to_nought():
     x = np.ones(40)
     found = tests.sign_flip_test(x, 0 * x, np.arange(40), np.random.default_rng(0), 999)
@@ -166,6 +220,24 @@ def test_the_bootstrap_of_a_difference_agrees_with_its_t_test():
     t = tests.paired_difference(x, y)
     assert boot.difference.low == pytest.approx(t.difference.low, abs=0.01)
     assert boot.test.p == pytest.approx(t.test.p, abs=0.02)
+
+
+def test_the_bootstrap_of_a_difference_takes_its_number_and_level():
+    """9 resamples of ten gaps that are all above 0: no p below 2 / 10."""
+    rng, x = np.random.default_rng, np.linspace(1, 2, 10)
+    assert tests.paired_bootstrap(x, 0 * x, np.arange(10), rng(0), 9).test.p == 0.2
+    wide, narrow = (
+        tests.paired_bootstrap(x, 0 * x, np.arange(10), rng(0), level=level).difference
+        for level in (0.95, 0.5)
+    )
+    assert narrow.half_width == pytest.approx(wide.half_width * 0.6745 / 1.96, rel=0.1)
+    assert narrow.level == 0.5
+
+
+@pytest.mark.parametrize("rows", [(0, 0, 3, 5), (3, 5, 0, 0), (4, 4, 6, 6), (0, 4, 0, 6)])
+def test_proportions_without_a_difference_to_see_have_the_statistic_0(rows):
+    found = tests.two_proportions(*rows)
+    assert (found.p, found.statistic, found.method) == (1, 0, "two-proportion z test")
 
 
 def test_holm_gives_the_textbook_steps():
