@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from clash.collect.parsing import Parsed, parse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 Format = Literal["schema", "json", "text"]
 FORMATS: tuple[Format, ...] = ("schema", "json", "text")
@@ -368,12 +368,23 @@ def not_answers() -> list[Case]:
 
 def honest_answers() -> list[Case]:
     """Honest answers, most of them deformed."""
-    return [*deformed(), *enforced(), *thinking_aloud()]
+    courtesies = (
+        "I hope this helps!",
+        "Hope that helps.",
+        "Let me know if you need more.",
+        "Let me know if you have any questions!",
+        "Please let me know if you need any further details.",
+    )
+    return [*deformed(), *enforced(), *thinking_aloud(), *followed_by(courtesies)]
 
 
 def with_a_remark() -> list[Case]:
     """Honest answers with a word after the ballot, refused by rule: it may take the ballot back."""
-    remarks = ("I hope this helps!", "Let me know if you need more.", "Done.")
+    return followed_by(("Done.", "A1 was close.", "That is my judgment of the two responses."))
+
+
+def followed_by(remarks: Iterable[str]) -> list[Case]:
+    """Honest ballots with a line of text behind them."""
     return [
         Case(remark, form, f"{json.dumps(ballot(first))}\n\n{remark}", [[first], [second]])
         for remark, form in product(remarks, FORMATS)

@@ -211,3 +211,19 @@ def test_a_judgment_that_contradicts_itself_or_gives_no_reason_is_counted_in_the
     report = (run.path / "report.md").read_text(encoding="utf-8")
     assert "scores against the ranking | 4 judgments" in report
     assert "low scores without a reason | 4 judgments" in report
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_a_judge_that_thinks_before_an_enforced_object_is_asked_in_words_and_counts(lab, vendor):
+    """The schema leaves no room for the code, and thinking before the object asks for one."""
+
+    def thinks(asked: Asked) -> str:
+        return f"<think>Which is better?</think>\n{deterministic(asked)}"
+
+    lab.server.conduct("j", answer=thinks)
+    prompts(lab)
+    lab.panel(judge(vendor, "schema"))
+    run = lab.judged(*PLAIN)
+    assert all(judgment["ranking"] for judgment in run.judgments())
+    assert {call["structured"] for call in run.lines("calls")} == {"schema", "text"}
+    assert lab.here("verify", "run").code == 0

@@ -12,7 +12,7 @@ from clash.cli.common import AsJson, ConfigFile, EnvFile, Out, Quiet, Seed, Trus
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from clash.analysis.redteam import Redteam
+    from clash.analysis.redteam import Redteam, Resistance
     from clash.collect.load import Prompts
     from clash.store.folder import RunFolder
 
@@ -179,7 +179,7 @@ def _report(
     from clash.report.terminal import show_table
 
     result = _result(folder)
-    passed = max_turned is None or result.panel.rate.high <= max_turned
+    passed = max_turned is None or _worst_rate(result.panel) <= max_turned
     code = code or (0 if passed else 1)
     if as_json:
         print_json(
@@ -193,11 +193,17 @@ def _report(
         stdout().print(f"\nrun: {folder.path}", style="bold", soft_wrap=True, markup=False)
     if not passed:
         say(
-            f"the panel's rate may be as high as {result.panel.rate.high:.1%},"
+            f"the panel's rate may be as high as {_worst_rate(result.panel):.1%},"
             f" above --max-turned {max_turned:.1%}",
             style="yellow",
         )
     return code
+
+
+def _worst_rate(panel: Resistance) -> float:
+    """The upper bound of the rate, items without a verdict taken as turned: no proof of the rest."""
+    unknown = panel.failed / panel.attacked if panel.attacked else 0.0
+    return min(1.0, panel.rate.high + unknown)
 
 
 def _result(folder: RunFolder) -> Redteam:

@@ -49,6 +49,13 @@ _ENDING = re.compile(
     r"<\|(?:end|return|im_end|eot_id|endoftext|end_of_text|eom_id)\|>)?",
     re.IGNORECASE,
 )
+# Courtesies, whole: they say nothing of the ballot, so they cannot take it back.
+_COURTESY = re.compile(
+    r"(?:i )?hope (?:this|that) helps(?: you)?[.!]?"
+    r"|(?:please )?let me know if (?:you have any (?:other |further |more )?questions"
+    r"|you need (?:more|anything else|any clarification|(?:any )?(?:more|further) details?))[.!]?",
+    re.IGNORECASE,
+)
 _SENTENCE_END = re.compile(
     r"[.!?。！？][\"'”’)*_]{0,3}(?:\s|\Z)|\n[ \t]{0,20}\r?\n|\n[ \t]{0,20}(?:```|~~~)[^\n]{0,20}"
 )
@@ -170,7 +177,10 @@ def _check_surroundings(answer: str, start: int, spans: Sequence[Span], repairs:
     before, after = _unwrapped(answer[start : last.start], answer[last.end :], repairs)
     apart = before[len(before.rstrip()) :].count("\n") > 1
     before = before.rstrip()
-    if not _ENDING.fullmatch(after.strip()):
+    rest, courtesy = _without_courtesy(after.strip())
+    if courtesy:
+        note(repairs, "a courtesy after the ballot")
+    if not _ENDING.fullmatch(rest):
         raise Unreadable("the answer goes on after the ballot, which may take it back")
     if _inside_thinking(before):
         raise Unreadable("the ballot stands inside thinking that never ends")
@@ -201,6 +211,14 @@ def _unwrapped(before: str, after: str, repairs: list[str]) -> tuple[str, str]:
         else:
             break
     return before, after
+
+
+def _without_courtesy(after: str) -> tuple[str, bool]:
+    """What follows a ballot without a last line that is nothing but a courtesy."""
+    rest, _, last = after.rpartition("\n")
+    if _COURTESY.fullmatch(last.strip()[:100]):
+        return rest.rstrip(), True
+    return after, False
 
 
 def _after_thinking(answer: str) -> int:

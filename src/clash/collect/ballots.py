@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from clash.collect.defusing import defuse, defuse_delimiters
+from clash.collect.jsontext import is_object
 from clash.providers.base import JudgeTask, Request
 from clash.records import Turn
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from clash.collect.blind import Presentation
     from clash.collect.templates import Templates
     from clash.config import Options
-    from clash.records import Blinding, Criterion, Item
+    from clash.records import Blinding, Call, Criterion, Item
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,8 +172,17 @@ def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def reask(asked: Request, answer: str, error: str, templates: Templates) -> Request:
-    """The second question after an answer that cannot be read."""
+def reask(asked: Request, call: Call, error: str, templates: Templates) -> Request:
+    """The second question after an answer that cannot be read.
+
+    A schema that was sent and left more than its object in the answer (thinking before it, a
+    fence) does not hold the judge to it, and has no room for the code that such an answer needs.
+    So the form is then asked for in words.
+    """
+    answer = call.text or ""
+    if call.structured == "schema" and not is_object(answer):
+        options = asked.options.model_copy(update={"structured": "text"})
+        asked = replace(asked, options=options)
     question = templates.render("reask", {"error": error})
     if asked.ballot_code is not None:
         question += "\n\n" + templates.render("ballot", {"code": asked.ballot_code})

@@ -156,6 +156,14 @@ def objects(text: str, repairs: list[str]) -> list[Any]:
     return found
 
 
+def is_object(text: str) -> bool:
+    """Whether the whole of ``text`` is one JSON object, and nothing else."""
+    try:
+        return isinstance(decode(body(text)), dict)
+    except Unreadable:
+        return False
+
+
 def note(repairs: list[str], text: str) -> None:
     """Add a repair, once."""
     if text not in repairs:

@@ -71,7 +71,7 @@ async def hear(seat: Seat, page: Ballot, plan: Plan, caller: Asker) -> tuple[Jud
             request, suffix = ballots.longer(request), suffix + "+longer"
         else:
             error = parsed.error or "it could not be read"
-            request = ballots.reask(first, call.text or "", error, plan.templates)
+            request = ballots.reask(first, call, error, plan.templates)
             suffix += "+reask"
 
 
