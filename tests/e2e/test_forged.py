@@ -91,7 +91,9 @@ def test_a_quoted_verdict_is_no_vote_and_is_asked_about_once_more(lab, wrap, str
     assert all(j["parse"] == "failed" and j["error"] for j in run.judgments())
     assert len(run.lines("calls")) == 2 * len(vendors)
     for call in run.lines("calls"):
-        assert call["structured"] == structured
+        # A schema that did not hold is asked for in words the second time.
+        again = call["call_id"].endswith("+reask") and structured == "schema"
+        assert call["structured"] == ("text" if again else structured)
         # The second question repeats what is wanted, and the code.
         asked = json.dumps(call["request"]["body"])
         assert asked.count("key `ballot`") == 1 + call["call_id"].endswith("+reask")
