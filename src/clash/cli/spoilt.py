@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import traceback
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,9 @@ def spoilt(error: Exception, arguments: Sequence[str]) -> RunFolderError | None:
 
     Without such a folder the error is a bug of ours, and its traceback is wanted.
     """
-    named = next((word for word in arguments if _is_run(word, arguments)), None)
+    # What follows --run-id is a run that the command itself has made, by now.
+    read = [word for before, word in pairwise(["", *arguments]) if before != "--run-id"]
+    named = next((word for word in read if _is_run(word, arguments)), None)
     if named is None:
         return None
     place = traceback.extract_tb(error.__traceback__)[-1]
