@@ -121,6 +121,8 @@ def test_kappa_of_one_class_is_undefined_and_says_so(table):
     assert math.isnan(found.estimate)
     assert (found.interval.low, found.interval.high) == (-1, 1)
     assert found.interval.method == "undefined"
+    n = sum(map(sum, table))
+    assert (found.interval.level, found.interval.n, found.interval.n_effective) == (0.95, n, n)
     assert found.words == "undefined"
 
 

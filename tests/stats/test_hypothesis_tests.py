@@ -240,6 +240,59 @@ def test_proportions_without_a_difference_to_see_have_the_statistic_0(rows):
     assert (found.p, found.statistic, found.method) == (1, 0, "two-proportion z test")
 
 
+@pytest.mark.parametrize(
+    ("make", "p", "statistic", "method"),
+    [
+        (lambda: tests.sign_test(4, 1), 12 / 32, 3, "sign test"),
+        (lambda: tests.mcnemar(4, 1), 12 / 32, 1, "McNemar, exact"),
+        # (|9 - 1| - 1)² / 10, of which the root is 2.2136
+        (
+            lambda: tests.mcnemar(9, 1, exact=False),
+            0.026857,
+            4.9,
+            "McNemar, chi-square with continuity correction",
+        ),
+        (lambda: tests.binomial_tail(3, 4, 0.5), 5 / 16, 3, "binomial tail P(X >= 3 of 4)"),
+        # 20 (8·6 - 2·4)² / (10·10·12·8), without and with Yates' correction by 10
+        (lambda: tests.chi_square([[8, 2], [4, 6]]), 0.067889, 10 / 3, "chi-square"),
+        (
+            lambda: tests.chi_square([[8, 2], [4, 6]], correction=True),
+            0.170904,
+            1.875,
+            "chi-square with Yates' correction",
+        ),
+        (lambda: tests.chi_square([[0, 0], [4, 6]]), 1, 0, "chi-square"),
+        # The margins 4, 4, 4, 4 have 70 tables; 1, 16, 36, 16, 1 of them have 0 to 4 in the corner.
+        (lambda: tests.fisher_exact([[3, 1], [1, 3]]), 34 / 70, 3, "Fisher's exact test"),
+        # Two clusters: t with one degree of freedom, 1 - 2/pi atan(2).
+        (
+            lambda: tests.paired_difference([1, 3], [0, 0], [0, 1]).test,
+            1 - 2 / math.pi * math.atan(2),
+            2,
+            "paired t test, clustered",
+        ),
+        (
+            lambda: tests.paired_difference([1, 3], [0, 0]).test,
+            1 - 2 / math.pi * math.atan(2),
+            2,
+            "paired t test",
+        ),
+        (
+            lambda: tests.paired_difference([1, 3], [0, 0], [5, 5]).test,
+            1,
+            0,
+            "paired t test, clustered",
+        ),
+    ],
+    ids=range(11),
+)
+def test_a_test_says_which_it_is_and_its_statistic(make, p, statistic, method):
+    found = make()
+    assert found.p == pytest.approx(p, abs=1e-6)
+    assert found.statistic == pytest.approx(statistic)
+    assert found.method == method
+
+
 def test_holm_gives_the_textbook_steps():
     assert tests.holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
     assert tests.holm([0.6, 0.9]).tolist() == [1.0, 1.0]

@@ -320,25 +320,33 @@ HALVES, PAIRED = [0, 0, 1, 1], [5, 5, 8, 8]
 
 
 @pytest.mark.parametrize(
-    ("found", "estimate", "n", "n_effective", "method"),
+    ("make", "estimate", "n", "n_effective", "method"),
     [
-        (wilson(3, 12, 0.8), 0.25, 12, 12, "wilson"),
-        (wilson(3, 12, 0.8, design_effect=3), 0.25, 12, 4, "wilson, design effect"),
-        (clopper_pearson(3, 12, 0.8), 0.25, 12, 12, "clopper-pearson"),
+        (lambda: wilson(3, 12, 0.8), 0.25, 12, 12, "wilson"),
+        (lambda: wilson(3, 12, 0.8, design_effect=3), 0.25, 12, 4, "wilson, design effect"),
+        (lambda: clopper_pearson(3, 12, 0.8), 0.25, 12, 12, "clopper-pearson"),
         # Copies: as many as there are clusters.
-        (wilson_clustered(HALVES, PAIRED, 0.8), 0.5, 4, 2, "wilson, clustered"),
-        (wilson_clustered([], [], 0.8), math.nan, 0, 0, "wilson, clustered"),
+        (lambda: wilson_clustered(HALVES, PAIRED, 0.8), 0.5, 4, 2, "wilson, clustered"),
+        (lambda: wilson_clustered([], [], 0.8), math.nan, 0, 0, "wilson, clustered"),
         # Variance 1/3; squared error 2/1 (1² + 1²) / 4² = 1/4; a third over a quarter.
-        (mean_clustered(HALVES, PAIRED, 0.8), 0.5, 4, 4 / 3, "t, clustered"),
-        (mean_clustered(HALVES, None, 0.8), 0.5, 4, 4, "t, clustered"),
-        (mean_clustered([2, 2, 2], [1, 2, 2], 0.8), 2, 3, 2, "t, clustered"),
-        (mean_clustered([2, 4], [1, 1], 0.8), 3, 2, 1, "t, clustered"),
-        (difference(wilson(3, 12, 0.8), wilson(2, 4, 0.8)), -0.25, 16, 16, "square-and-add"),
-        (newcombe_paired(3, 2, 1, 4, 0.8), 0.1, 10, 10, "newcombe, paired"),
+        (lambda: mean_clustered(HALVES, PAIRED, 0.8), 0.5, 4, 4 / 3, "t, clustered"),
+        (lambda: mean_clustered(HALVES, None, 0.8), 0.5, 4, 4, "t, clustered"),
+        (lambda: mean_clustered([2, 2, 2], [1, 2, 2], 0.8), 2, 3, 2, "t, clustered"),
+        (lambda: mean_clustered([2, 4], [1, 1], 0.8), 3, 2, 1, "t, clustered"),
+        (
+            lambda: difference(wilson(3, 12, 0.8), wilson(2, 4, 0.8)),
+            -0.25,
+            16,
+            16,
+            "square-and-add",
+        ),
+        (lambda: newcombe_paired(3, 2, 1, 4, 0.8), 0.1, 10, 10, "newcombe, paired"),
+        (lambda: newcombe_paired(0, 0, 0, 0, 0.8), math.nan, 0, 0, "newcombe, paired"),
     ],
-    ids=range(11),
+    ids=range(12),
 )
-def test_an_interval_says_what_it_is_of(found, estimate, n, n_effective, method):
+def test_an_interval_says_what_it_is_of(make, estimate, n, n_effective, method):
+    found = make()
     assert found.estimate == pytest.approx(estimate, nan_ok=True)
     assert (found.level, found.n, found.method) == (0.8, n, method)
     assert found.n_effective == pytest.approx(n_effective)
