@@ -54,6 +54,18 @@ def test_the_inter_run_table_of_the_agent_clash_paper():
     assert found.words == "substantial"
 
 
+@pytest.mark.parametrize("weighting", ["none", "linear", "quadratic"])
+def test_kappa_of_codes_agrees_with_scikit_learn(weighting):
+    from sklearn.metrics import cohen_kappa_score
+
+    first, second = np.random.default_rng(9).integers(0, 4, (2, 50))
+    weights = None if weighting == "none" else weighting
+    other = cohen_kappa_score(first, second, weights=weights)
+    assert cohen_kappa(first, second, 4, weighting=weighting).estimate == pytest.approx(other)
+    if weights is None:
+        assert cohen_kappa(first, second, 4).estimate == pytest.approx(other)
+
+
 def test_kappa_over_even_sides_is_twice_the_share_less_one():
     """So a concordance of 88% has a kappa of 0.76 by construction."""
     assert kappa_from_table([[44, 6], [6, 44]]).estimate == pytest.approx(2 * 0.88 - 1)
@@ -184,6 +196,13 @@ def test_alpha_is_its_definition(scale, distance):
     values[rng.random((30, 4)) < 0.3] = NAN
     found = krippendorff_alpha(values, scale).estimate
     assert found == pytest.approx(slow_alpha(values, distance))
+
+
+@pytest.mark.parametrize("scale", ["ordinal", "interval"])
+def test_alpha_is_of_any_unit_and_origin(scale):
+    """Distances far below 1 and values far from 0 are no other disagreement."""
+    moved = krippendorff_alpha(UNITS / 1000 - 7, scale).estimate
+    assert moved == pytest.approx(krippendorff_alpha(UNITS, scale).estimate)
 
 
 def test_alpha_of_chance_is_nought_and_its_interval_holds_it():

@@ -234,6 +234,31 @@ def test_the_bootstrap_of_a_difference_takes_its_number_and_level():
     assert narrow.level == 0.5
 
 
+def test_the_bootstrap_of_a_difference_by_its_own_resamples():
+    """Two clusters, of gaps 1, 1 and -2, -2, -2: drawn (0, 0), (0, 1) or (1, 1)."""
+    gaps, zero = np.array([1.0, 1, -2, -2, -2]), np.zeros(5)
+    found = tests.paired_bootstrap(gaps, zero, [0, 0, 1, 1, 1], np.random.default_rng(1), 20_000)
+    # Both times the first cluster: the only replicates above 0, a quarter of them.
+    assert found.test.p == pytest.approx(0.5, abs=0.02)
+    assert found.test.statistic == found.difference.estimate == pytest.approx(-0.8)
+    assert found.test.method == "paired bootstrap over clusters"
+    assert (found.difference.low, found.difference.high) == (-2, 1)
+
+
+def test_replicates_at_nought_count_on_both_sides():
+    found = tests.paired_bootstrap([1, 0], [1, 0], [0, 1], np.random.default_rng(0), 50)
+    assert found.test.p == 1
+
+
+def test_a_paired_difference_is_at_the_level_that_was_asked_for():
+    found = tests.paired_difference([1, 3], [0, 0], level=0.5).difference
+    assert (found.low, found.high) == pytest.approx((1, 3))  # t with 1 df: the quartile is 1
+    assert found.level == 0.5
+    alike = tests.paired_difference([1, 1, 1], [3, 3, 3], level=0.5)
+    assert (alike.test.p, alike.test.statistic) == (0, -math.inf)
+    assert (alike.difference.low, alike.difference.high) == (-2, -2)
+
+
 @pytest.mark.parametrize("rows", [(0, 0, 3, 5), (3, 5, 0, 0), (4, 4, 6, 6), (0, 4, 0, 6)])
 def test_proportions_without_a_difference_to_see_have_the_statistic_0(rows):
     found = tests.two_proportions(*rows)
