@@ -37,7 +37,7 @@ SCHEMA = "clash-calibrator/1"
 class Part(BaseModel):
     """A part of a calibrator."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class Pattern(Part):
@@ -145,6 +145,18 @@ def read_calibrator(path: Path) -> Calibrator:
     return parse(read_yaml(path).value, path)
 
 
+def _is_whole(found: Calibrator) -> bool:
+    """Whether each pattern has a vote of each asked judge, and targets that its rows can have."""
+    classes = 3 if found.target == "three" else 1
+    return found.low < found.high and all(
+        len(pattern.votes) == len(found.asked)
+        and all(vote is None or 0 <= vote <= 1 for vote in pattern.votes)
+        and len(pattern.s) == classes
+        and all(0 <= total <= pattern.n for total in pattern.s)
+        for pattern in found.patterns
+    )
+
+
 def parse(value: Any, path: Path | str = "calibrator") -> Calibrator:  # noqa: ANN401 - parsed JSON
     """A calibrator from plain data.
 
@@ -163,6 +175,13 @@ def parse(value: Any, path: Path | str = "calibrator") -> Calibrator:  # noqa: A
     places = {place for part in found.maps for place in part.judges}
     if unknown or set(found.asked) - set(found.judges) or places - set(range(len(found.asked))):
         raise InputError(f"family or judges of {found.family!r} are unknown", path=path)
+    if not _is_whole(found):
+        raise InputError(
+            "its patterns are not votes and targets of the judges that are asked",
+            path=path,
+            field="patterns",
+            mend="fit it anew: clash calibrate",
+        )
     if value.get("panel_hash") != found.panel_hash:
         raise InputError(
             "the panel is not the one it was fitted on: its hash differs",
