@@ -11,8 +11,10 @@ import pytest
 
 from e2e.lab import Folder, Lab
 
-VOLATILE = re.compile(r"(run|time|started|ended|seal|sha256|wall_per_item|\w+_s)")
-"""Keys whose values are a moment, a duration, an id, or a hash over one of these."""
+VOLATILE = re.compile(
+    r"(run|time|started|ended|seal|sha256|wall_per_item|\w+_s|secret|request_hash|chain)"
+)
+"""Keys whose values are a moment, a duration, an id, a secret, or a hash over one of these."""
 
 PACKED = re.compile(r'<script type="text/plain" id="[^"]*">([^<]*)')
 

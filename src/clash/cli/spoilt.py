@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clash.errors import RunFolderError
-from clash.store import layout
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,6 +38,8 @@ def spoilt(error: Exception, arguments: Sequence[str]) -> RunFolderError | None:
 
 def _is_run(word: str, arguments: Sequence[str]) -> bool:
     """Whether a word is a run folder, or the name of one under ``--out``."""
+    from clash.store import layout
+
     try:
         return word == "latest" or any(
             (Path(out) / word / layout.MANIFEST).is_file() for out in (".", "runs", *arguments)
