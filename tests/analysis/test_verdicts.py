@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.made import NAMES, decided, grouped, records, rules
-from clash.analysis.verdicts import Blinds, ballots, verdict
-from clash.records import Criteria, Criterion
+from clash.analysis.verdicts import Blinds, ballots, verdict, weighted_score
+from clash.errors import RunFolderError
+from clash.records import Blinding, Criteria, Criterion
 from clash.stats.voting.borda import borda
 
 WEIGHTS = (0.5, 1.0, 2.0, 3.0)
@@ -313,3 +315,70 @@ def test_scores_that_break_a_tie_are_weighed_as_the_rubric_weighs_them():
         criteria = [Criteria(item_id="q", source="fixed", criteria=rubric)]
         said = ballots(judgments, Blinds.of(pages), 1, criteria)["q"]
         assert verdict("q", said, by).winner == winner
+
+
+def test_scores_that_break_a_tie_weigh_as_much_as_their_judge():
+    """By weight ada has (2 * 4 + 1 + 1) / 4 = 2.5 and bob 2; by head it would be 2 and 7/3."""
+    said = {"a": FOR, "b": AGAINST, "c": AGAINST}
+    for_bob = {"ada": 1, "bob": 3}
+    marks = {"a": {"ada": 4, "bob": 1}, "b": for_bob, "c": for_bob}
+    by = rules({"a": 2.0, "b": 1.0, "c": 1.0}, tie_break="scores")
+    assert decided(said, replace(by, tie_break="none")).winner is None
+    assert decided(said, by, scores=marks).winner == "ada"
+
+
+@pytest.mark.parametrize(
+    ("rubric", "mean"),
+    [
+        ({"Truth": 3.0, "Wit": 1.0}, (3 * 5 + 2) / 4),
+        ({"Truth": 3.0}, 5),  # what is not in the rubric weighs nothing
+        ({"Tone": 2.0}, 3.5),  # none is: all weigh the same
+        ({}, 3.5),
+    ],
+)
+def test_the_mean_score_of_a_response_by_hand(rubric, mean):
+    assert weighted_score({"Truth": 5, "Wit": 2}, rubric) == pytest.approx(mean)
+    assert weighted_score({}, rubric) is None
+
+
+# -- what a judge may not judge, and what it saw -----------------------------------------------------
+
+
+def test_a_judge_of_whose_candidates_one_is_left_decides_nothing():
+    by = replace(rules({"a": 1.0, "b": 1.0}), excluded={"a": frozenset({"ada", "eve"})})
+    assert [p.id for p in by.eligible(["ada", "bob"])] == ["b"]
+    assert [p.id for p in by.eligible(["ada", "eve"])] == ["b"]
+    assert [p.id for p in by.eligible(["ada", "bob", "cyd"])] == ["a", "b"]
+    assert [p.id for p in by.eligible(["bob", "cyd"])] == ["a", "b"]
+
+
+def test_a_page_of_a_judge_of_its_own_goes_before_the_shared_one():
+    judgments, (shared,) = records("q", {"a": FOR, "b": FOR})
+    turned = {label: {"ada": "bob", "bob": "ada"}[name] for label, name in shared.labels.items()}
+    own = Blinding(item_id="q", presentation=0, judge="b", labels=turned)
+    said = ballots(judgments, Blinds.of([shared, own]))["q"]
+    assert (said.top("a"), said.top("b")) == ("ada", "bob")
+    assert not said.ranked("a", "cyd")
+    assert not said.ranked("c", "ada")
+    with pytest.raises(RunFolderError, match="lacks the page of 'q'"):
+        ballots(judgments, Blinds.of([own]))
+
+
+def test_a_candidate_that_no_voting_judge_may_judge_leaves_no_verdict():
+    said = {"a": [["bob"], ["cyd"]], "b": [["bob"], ["cyd"]], "o": [["ada"], ["bob"], ["cyd"]]}
+    by = rules({"a": 1.0, "b": 1.0}, observers=["o"])
+    found = decided(said, replace(by, excluded=dict.fromkeys("ab", frozenset({"ada"}))))
+    assert found.abstained == "excluded: no voting judge may judge ada"
+    one = decided({**said, "b": said["o"]}, replace(by, excluded={"a": frozenset({"ada"})}))
+    assert one.winner == "ada"
+    assert one.split == "1-0"  # a is neither for nor against whom it does not judge
+
+
+def test_an_abstention_names_the_judges_that_it_lacks():
+    by = rules({"a": 1.0, "b": 1.0, "c": 1.0})
+    found = decided({"a": FOR, "b": None, "c": None}, by)
+    assert found.abstained == "below the quorum: nothing usable of b, c"
+    assert decided({"a": None, "b": None, "c": None}, by).abstained == "no judge judged it"
+    twice = rules({"a": 1.0, "b": 1.0}, quorum=2, presentations=2)
+    half = decided({"a": [FOR, FOR], "b": [FOR, None]}, twice)
+    assert half.abstained == "below the quorum: nothing usable of some"

@@ -121,6 +121,9 @@ def test_the_interval_of_kappa_covers():
 
 
 def test_perfect_agreement_is_not_certainty():
+    found = kappa_from_table([[10, 0], [0, 10]], level=0.5).interval
+    z = 0.6744897501960817  # Wilson of 20 of 20 is n / (n + z²), and kappa 2p - 1
+    assert found.low == pytest.approx(2 * 20 / (20 + z**2) - 1)
     found = kappa_from_table([[10, 0], [0, 10]]).interval
     assert found.estimate == 1
     assert 0.5 < found.low < 0.9
@@ -224,6 +227,32 @@ def test_alpha_of_copies_is_one_and_of_one_value_undefined(scale):
 def test_alpha_without_randomness_has_no_interval_and_says_so():
     found = krippendorff_alpha(UNITS)
     assert (found.low, found.high, found.method) == (-1.0, 1.0, "no interval")
+
+
+def test_the_interval_of_alpha_takes_its_level_and_its_resamples():
+    values = np.random.default_rng(3).integers(0, 2, size=(30, 3)).astype(float)
+
+    def found(**options):
+        return krippendorff_alpha(values, rng=np.random.default_rng(0), **options)
+
+    assert (found(level=0.5).level, found(level=0.5).n) == (0.5, 30)
+    assert found(level=0.5).half_width < 0.5 * found().half_width
+    assert found(n_bootstrap=50).low != found(n_bootstrap=51).low
+    none = krippendorff_alpha(values, level=0.8)
+    assert (none.level, none.n, none.n_effective) == (0.8, 30, 30)
+    undefined = krippendorff_alpha(np.ones((4, 3)), level=0.8)
+    assert (undefined.level, undefined.n) == (0.8, 4)
+
+
+def test_kappa_of_two_clusters_has_one_degree_of_freedom():
+    """Cluster means of agreement 1 and 1/2: p has the error 1/4, kappa twice that; t is 1."""
+    found = cohen_kappa(
+        [0, 1, 0, 1, 0, 1, 0, 1],
+        [0, 1, 0, 1, 0, 1, 1, 0],
+        clusters=[0, 0, 0, 0, 1, 1, 1, 1],
+        level=0.5,
+    ).interval
+    assert (found.low, found.high, found.n_effective) == pytest.approx((0, 1, 2))
 
 
 def test_the_interval_of_alpha_is_over_clusters():
