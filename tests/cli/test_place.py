@@ -155,10 +155,10 @@ def test_init_follows_no_link_that_leads_nowhere_yet(tmp_path, capsys):
 
 
 def test_init_where_nothing_may_be_written_names_the_file(capsys, monkeypatch):
-    def read_only(self, *_args, **_more):
-        raise OSError(30, "Read-only file system", str(self))
+    def read_only(path, *_args, **_more):
+        raise OSError(30, "Read-only file system", str(path))
 
-    monkeypatch.setattr(Path, "write_bytes", read_only)
+    monkeypatch.setattr("clash.files.replace", read_only)
     assert clash(["init", "new"]) == 2
     said = capsys.readouterr().err
     assert "new/clash.yaml: cannot be read or written (Read-only file system)" in said

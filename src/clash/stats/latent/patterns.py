@@ -179,7 +179,9 @@ def row_codes(matrix: Codes, labels: Codes | None) -> npt.NDArray[np.int64]:
     codes = np.empty(len(matrix), np.int64)
     for start in range(0, len(matrix), CHUNK):  # in pieces that stay in the cache
         rows = slice(start, start + CHUNK)
-        codes[rows] = (matrix[rows].astype(kind) @ powers).astype(np.int64)
+        # Products of small whole numbers; some BLAS kernels set the flag for lanes they do not use.
+        with np.errstate(invalid="ignore"):
+            codes[rows] = (matrix[rows].astype(kind) @ powers).astype(np.int64)
     codes -= lowest * int(powers.sum(dtype=np.float64))
     return codes if labels is None else codes * 3 + (labels + 1)
 
