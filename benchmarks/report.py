@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from clash.analysis.findings import findings_of
+from clash.analysis.findings import compute_findings
 from clash.analysis.rundata import RunData
 from clash.cli.app import run as clash
 from clash.records import Blinding, Call, Criteria, Criterion, Item, Judgment, Response
@@ -176,7 +176,7 @@ def main() -> int:
         with tempfile.TemporaryDirectory() as place:
             folder = synthetic(Path(place), n)
             data, read_s = worked(lambda: RunData.load(folder))  # noqa: B023
-            found, found_s = worked(lambda: findings_of(data))  # noqa: B023
+            found, found_s = worked(lambda: compute_findings(data))  # noqa: B023
             made, html_s = worked(lambda: document(found, data, folder.path))  # noqa: B023
             page, beside = Path(place) / layout.REPORT_HTML, Path(place) / layout.REPORT_DATA
             page.write_text(made.page, encoding="utf-8")

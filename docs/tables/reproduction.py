@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 from clash.analysis.compare import compare
-from clash.analysis.findings import findings_of
+from clash.analysis.findings import compute_findings
 from clash.analysis.retest import retest
 from clash.analysis.rundata import RunData
 from clash.cli.foreign import write
@@ -91,7 +91,7 @@ def report(block, data):
     """The report that a block of figures is of."""
     runs = [data[name] for name in block.runs]
     if block.report == "run":
-        return findings_of(runs[0])
+        return compute_findings(runs[0])
     if block.report == "rerun":
         return retest(runs)
     return compare(runs, every_record=block.every_record)

@@ -21,9 +21,8 @@ if TYPE_CHECKING:
     from clash.analysis.rundata import RunData
     from clash.records import Verdict
     from clash.stats.intervals import Interval
+    from clash.stats.typing import Floats, Index
 
-    Floats = NDArray[np.float64]
-    Index = NDArray[np.intp]
 
 FEWEST = 20
 """Labelled prompts below which the interval is not to be leaned on."""

@@ -23,9 +23,8 @@ if TYPE_CHECKING:
     from clash.analysis.encode import Votes
     from clash.analysis.semantic import Encoder, Likeness
     from clash.analysis.texts import Texts
+    from clash.stats.typing import Codes, Floats
 
-    Floats = NDArray[np.float64]
-    Codes = NDArray[np.intp]
 
 Reading = Literal["equivalence", "mixed", "failure"]
 FAILURE, EQUIVALENCE = 0.2, 0.4

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from clash.analysis.rundata import RunData
+    from clash.stats.typing import Floats
 
-    Floats = NDArray[np.float64]
 
 REPLICATES = 2000
 LEVEL = 0.95

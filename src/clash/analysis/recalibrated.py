@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from clash.analysis.rundata import RunData
     from clash.records import Groups
     from clash.stats.intervals import Interval
-    from clash.stats.selection.panel import Cells, Floats, Panel
+    from clash.stats.selection.panel import Cells, Panel
+    from clash.stats.typing import Floats
 
 FOLDS = 5
 REPLICATES = 200

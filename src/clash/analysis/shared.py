@@ -14,15 +14,13 @@ from clash.stats.latent.patterns import MISSING, TIE
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
     from clash.analysis.dependence.findings import EffectiveNumber, PairFinding, Truth
     from clash.analysis.dependence.truth import Estimated, Rows
     from clash.analysis.rundata import RunData
     from clash.analysis.verdicts import Ballots
     from clash.stats.dependence import Couplings
+    from clash.stats.typing import Floats
 
-    Floats = NDArray[np.float64]
 
 REPLICATES = 200
 FEWEST = 20

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from clash.analysis.verdicts import Panelist
+    from clash.stats.typing import Floats
 
-    Floats = NDArray[np.float64]
 
 _MOST = 300
 """Sub-panels of one size that are tried; of more, a random choice (by the run's seed)."""

@@ -20,9 +20,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from clash.records import Blinding, Criteria, Item, Judgment, Response
+    from clash.stats.typing import Floats
     from clash.store.folder import RunFolder
-
-    Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ from clash.stats.resample import cluster_bootstrap
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    Floats = NDArray[np.float64]
-    Codes = NDArray[np.intp]
+    from clash.stats.typing import Codes, Floats
+
 
 Weighting = Literal["none", "linear", "quadratic"]
 Level = Literal["nominal", "ordinal", "interval"]

@@ -25,8 +25,7 @@ from clash.stats.tests import PairedDifference, Significance, paired_difference,
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    Floats = NDArray[np.float64]
-    Codes = NDArray[np.intp]
+    from clash.stats.typing import Floats
 
 
 @dataclass(frozen=True, slots=True)

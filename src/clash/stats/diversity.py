@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    Floats = NDArray[np.float64]
-    Codes = NDArray[np.intp]
+    from clash.stats.typing import Floats
+
 
 _WORD = re.compile(r"\w+", re.UNICODE)
 _SECTION = re.compile(r"^\s{0,3}#{1,6}\s|^\s{0,3}\*\*[^*\n]+\*\*:?\s*$", re.MULTILINE)

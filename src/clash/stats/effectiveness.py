@@ -20,9 +20,8 @@ from clash.stats.voting.bradley_terry import BradleyTerry, Comparisons, bradley_
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
+    from clash.stats.typing import Floats
 
-    Floats = NDArray[np.float64]
 
 Contribution = Literal["positive", "marginally positive", "marginally negative", "negative"]
 Analysis = Literal["half", "davidson"]

@@ -21,9 +21,10 @@ from clash.stats.resample import cluster_bootstrap
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
-    Floats = NDArray[np.float64]
+    from clash.stats.typing import Floats
+
 
 _NODES = 31
 _MOST_SIGMA = 12.0

@@ -16,10 +16,9 @@ import numpy as np
 from clash.errors import StatisticsError
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
-    Floats = NDArray[np.float64]
-    Codes = NDArray[np.intp]
+    from clash.stats.typing import Codes, Floats
 
 
 @dataclass(frozen=True, slots=True)

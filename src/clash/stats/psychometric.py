@@ -26,7 +26,8 @@ from clash.stats.resample import cluster_weights
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    Floats = NDArray[np.float64]
+    from clash.stats.typing import Floats
+
 
 _FEWEST = 20
 _MOST_LAPSE = 0.6

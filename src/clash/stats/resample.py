@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    Floats = NDArray[np.float64]
+    from clash.stats.typing import Floats
+
     Statistic = Callable[[Floats], Floats]
 
 Method = Literal["percentile", "bca"]

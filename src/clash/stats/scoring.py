@@ -19,7 +19,8 @@ from clash.stats.voting.majority import credit
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    Floats = NDArray[np.float64]
+    from clash.stats.typing import Floats
+
 
 Bins = Literal["mass", "width"]
 

@@ -26,9 +26,10 @@ from clash.stats.intervals import Interval, clustered, normal_quantile, t_quanti
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
-    Floats = NDArray[np.float64]
+    from clash.stats.typing import Floats
+
 
 Spending = Literal["obrien-fleming", "pocock"]
 _GRID = 801

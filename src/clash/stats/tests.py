@@ -17,9 +17,10 @@ from clash.stats.intervals import Interval, clustered, mean_clustered, normal_qu
 from clash.stats.resample import cluster_bootstrap
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
-    Floats = NDArray[np.float64]
+    from clash.stats.typing import Floats
+
 
 _EXACT_FLIPS = 12
 

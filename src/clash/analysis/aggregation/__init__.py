@@ -20,13 +20,11 @@ from clash.stats.voting.majority import credit
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
     from clash.analysis.encode import Votes
     from clash.stats.intervals import Interval
     from clash.stats.latent.patterns import Ties
+    from clash.stats.typing import Floats
 
-    Floats = NDArray[np.float64]
 
 __all__ = [
     "Aggregation",

@@ -23,11 +23,9 @@ from clash.stats.latent.temper import blend, temper, temperature
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
     from clash.analysis.aggregation.table import Table
+    from clash.stats.typing import Floats
 
-    Floats = NDArray[np.float64]
 
 Fitter = Callable[[Patterns], LatentFit]
 POSITION = "position-bias"

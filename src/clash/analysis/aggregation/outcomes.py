@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from clash.analysis.aggregation.table import Table
     from clash.stats.intervals import Interval
     from clash.stats.latent.multiclass import ClassFit, ClassPatterns
+    from clash.stats.typing import Floats
 
-    Floats = NDArray[np.float64]
 
 SIDE_0, SIDE_1, LEVEL = 0, 1, 2
 METHODS: dict[str, Callable[[ClassPatterns], ClassFit]] = {

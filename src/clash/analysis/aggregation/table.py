@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from clash.analysis.encode import Votes
+    from clash.stats.typing import Floats
 
-    Floats = NDArray[np.float64]
     Codes = NDArray[np.int8]
 
 Copies = Literal["merge", "separate"]

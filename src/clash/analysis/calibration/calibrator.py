@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    Floats = NDArray[np.float64]
+    from clash.stats.typing import Floats
+
 
 SCHEMA = "clash-calibrator/1"
 

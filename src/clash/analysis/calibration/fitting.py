@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from clash.analysis.calibration.frame import Frame
     from clash.analysis.encode import Votes
     from clash.stats.selection.panel import Cells, Evidence, Panel
+    from clash.stats.typing import Floats
 
-    Floats = NDArray[np.float64]
 
 CONTROL_SHARE = 0.3
 """Labelled sources that the map is not fitted to, so that a risk can be promised by them."""

@@ -11,12 +11,10 @@ from clash.errors import InputError
 from clash.stats.selection.panel import Panel
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from clash.analysis.encode import Votes
     from clash.stats.selection.panel import Target
+    from clash.stats.typing import Floats
 
-    Floats = NDArray[np.float64]
 
 FEWEST = 30
 """Labelled rows below which nothing is calibrated."""

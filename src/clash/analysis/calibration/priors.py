@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from clash.analysis.calibration.calibrator import Calibrator, Pattern
-    from clash.stats.selection.panel import Floats, Target
+    from clash.stats.selection.panel import Target
+    from clash.stats.typing import Floats
 
 
 def prior_for(

@@ -32,15 +32,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
-    from numpy.typing import NDArray
-
     from clash.analysis.encode import Votes
     from clash.stats.selection.panel import Panel
     from clash.stats.selection.ppi import Powered
     from clash.stats.selection.reliability import Reliability
     from clash.stats.selection.selector import Candidate
+    from clash.stats.typing import Floats
 
-    Floats = NDArray[np.float64]
 
 SIZES = (1, 2, 3, 4, 5, 6, 7, 10, 15, 20, 30)
 _TWO_OF_THEM = 2

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from clash.analysis.calibration.calibrator import Applied, Calibrator
     from clash.analysis.verdicts import Ballots
     from clash.records import Verdict
-    from clash.stats.selection.panel import Floats
+    from clash.stats.typing import Floats
 
 PAIR = 2
 METHOD = "calibrated"

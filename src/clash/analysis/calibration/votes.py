@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from clash.analysis.encode import Votes
-    from clash.stats.selection.panel import Floats
+    from clash.stats.typing import Floats
 
 WINNERS = {1.0: "A", 0.0: "B", 0.5: "tie"}
 

@@ -5,14 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
-
 if TYPE_CHECKING:
     from clash.stats.dependence import ModelScore
     from clash.stats.intervals import Interval
-
-Floats = npt.NDArray[np.float64]
+    from clash.stats.typing import Floats
 
 
 @dataclass(frozen=True)

@@ -35,8 +35,8 @@ from clash.stats.tests import holm
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from clash.analysis.dependence.findings import Floats
     from clash.analysis.dependence.truth import Estimated
+    from clash.stats.typing import Floats
 
 LEVEL = 0.95
 TOGETHER = 10

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from clash.analysis.aggregation.table import Table
-    from clash.analysis.dependence.findings import Floats
     from clash.stats.latent.fit import LatentFit
-    from clash.stats.latent.patterns import Codes, Index
+    from clash.stats.latent.patterns import Codes
+    from clash.stats.typing import Floats, Index
 
 FEW, MANY = 4, 15
 """Judges from which, and up to which, a factor is told from the truth well enough to be tried."""

@@ -24,9 +24,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from clash.analysis.encode import Votes
+    from clash.stats.typing import Codes, Floats
 
-    Floats = NDArray[np.float64]
-    Codes = NDArray[np.intp]
 
 PEOPLE = ("human", "people", "crowd", "annotator")
 SIGNAL, NOISE = 0.6, 0.3

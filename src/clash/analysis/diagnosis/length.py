@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from clash.analysis.encode import Votes
     from clash.analysis.texts import Texts
     from clash.stats.intervals import Interval
+    from clash.stats.typing import Floats
 
-    Floats = NDArray[np.float64]
 
 _ENOUGH_LABELS = 30
 

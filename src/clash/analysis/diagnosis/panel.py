@@ -26,12 +26,10 @@ from clash.stats.resample import cluster_bootstrap
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
     from clash.analysis.diagnosis.judges import JudgeFacts
     from clash.analysis.encode import Votes
+    from clash.stats.typing import Floats
 
-    Floats = NDArray[np.float64]
 
 REPLICATES = 300
 _MOST_JUDGES = 40

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from clash.analysis.rundata import RunData
+    from clash.stats.typing import Floats
     from clash.stats.voting.bradley_terry import BradleyTerry
 
-    Floats = NDArray[np.float64]
 
 RESTRICTED = 0.8
 """A judge that gives two neighbouring scores to this share of what it scores uses no scale."""

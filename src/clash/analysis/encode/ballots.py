@@ -33,10 +33,8 @@ if TYPE_CHECKING:
     from clash.analysis.encode.rankings import Ballot
     from clash.analysis.verdicts import Ballots as Said
     from clash.records import Item
+    from clash.stats.typing import Codes, Floats
     from clash.store.folder import RunFolder
-
-    Floats = NDArray[np.float64]
-    Codes = NDArray[np.intp]
 
 
 @dataclass(frozen=True)

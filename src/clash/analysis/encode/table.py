@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    Floats = NDArray[np.float64]
+    from clash.stats.typing import Floats
+
     Codes = NDArray[np.int32]
 
 _MOST_CELLS = 250_000_000

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    Floats = NDArray[np.float64]
+    from clash.stats.typing import Floats
+
 
 Kind = Literal["binary", "ternary", "numeric"]
 COLUMNS = ("item", "judge", "vote", "label", "family", "subset", "group", "presentation", "repeat")

@@ -24,12 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from numpy.typing import NDArray
-
     from clash.analysis.encode import Votes
     from clash.store.folder import RunFolder
 
-    Floats = NDArray[np.float64]
 
 MOST_PAIRS = 10
 """Pairs that are worked out beside the one asked for."""

@@ -24,13 +24,10 @@ from clash.stats.power import (
 )
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from clash.analysis.encode import Votes
     from clash.analysis.power.pairs import Sides
+    from clash.stats.typing import Codes, Floats
 
-    Floats = NDArray[np.float64]
-    Codes = NDArray[np.intp]
 
 Outcome = Literal["wins", "agreement"]
 ASSUMED_ICC = 0.20

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from clash.analysis.encode.ballots import NamedBallots
+    from clash.stats.typing import Floats
 
-    Floats = NDArray[np.float64]
 
 LEVEL = 0.95
 REPLICATES = 1000

@@ -10,11 +10,8 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from numpy.typing import NDArray
-
     from clash.analysis.rankings import Ranked, Rankings
 
-    Floats = NDArray[np.float64]
 
 HEAD_TO_HEAD = ("copeland", "schulze", "kemeny")
 ASKS = {

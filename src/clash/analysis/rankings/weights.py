@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from clash.analysis.encode import Votes
     from clash.analysis.encode.ballots import NamedBallots
+    from clash.stats.typing import Floats
 
-    Floats = NDArray[np.float64]
 
 SOURCES = ("panel", "equal", "discrimination", "one-coin")
 

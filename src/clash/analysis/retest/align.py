@@ -17,9 +17,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from clash.analysis.rundata import RunData
+    from clash.stats.typing import Codes, Floats
 
-    Codes = NDArray[np.intp]
-    Floats = NDArray[np.float64]
 
 TIE = "tie"
 

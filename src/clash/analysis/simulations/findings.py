@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from clash.stats.selection.regime import RegimeMap
     from clash.stats.simulate.exchangeable import CountLaw
 
-Floats = npt.NDArray[np.float64]
 Standing = Literal["agrees", "differs", "no figure"]
 
 WITHIN = 3.0

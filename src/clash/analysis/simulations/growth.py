@@ -15,9 +15,10 @@ from clash.stats.selection.panel import Panel
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from clash.stats.selection.panel import Cells, Evidence, Floats, Labelled
+    from clash.stats.selection.panel import Cells, Evidence, Labelled
     from clash.stats.simulate.interactions import Cast
     from clash.stats.simulate.sample import Sample
+    from clash.stats.typing import Floats
 
     Draw = Callable[[int, np.random.Generator], Sample | Cast]
 

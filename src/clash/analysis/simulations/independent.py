@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clash.analysis.simulations.findings import Floats, Mean, Row, Simulation
+from clash.analysis.simulations.findings import Mean, Row, Simulation
 from clash.stats.latent.dawid_skene import FLAT, WEAK, BetaPriors, dawid_skene
 from clash.stats.latent.patterns import MISSING, Patterns, collapse
 from clash.stats.simulate import IndependentPanel, Sample
+
+if TYPE_CHECKING:
+    from clash.stats.typing import Floats
 
 N_ITEMS, TRIALS, PREVALENCE = 200, 20, 0.5
 RESOLUTION = 5e-4

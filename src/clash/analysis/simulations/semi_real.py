@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from clash.analysis.encode import Votes
     from clash.analysis.simulations.growth import Grid
-    from clash.stats.selection.panel import Floats
+    from clash.stats.typing import Floats
 
 TABLE_23: dict[Regime, tuple[float, ...]] = {
     "additive": (0.003, 0.000, -0.001, -0.002, -0.001),

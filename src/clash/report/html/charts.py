@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from clash.analysis.further import Further
     from clash.analysis.pareto import Trade
     from clash.analysis.scores import Scores
-    from clash.analysis.shared import Floats
     from clash.report.html.draw import Shape
+    from clash.stats.typing import Floats
 
 
 def pictures(found: Findings, more: Further) -> list[Picture]:

@@ -14,7 +14,8 @@ from clash.stats.dependence.residual import off_diagonal
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from clash.stats.latent.patterns import Floats, Patterns
+    from clash.stats.latent.patterns import Patterns
+    from clash.stats.typing import Floats
 
 LEVEL = 0.05
 NULL_TREES = 300

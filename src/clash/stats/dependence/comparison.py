@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     from clash.stats.latent.fit import LatentFit
     from clash.stats.latent.heldout import HeldOut
-    from clash.stats.latent.patterns import Floats, Index, Patterns
+    from clash.stats.latent.patterns import Patterns
+    from clash.stats.typing import Floats, Index
 
 CI = "independent (CI)"
 MOST_COUPLED, MOST_BY_CLASS = 15, 12

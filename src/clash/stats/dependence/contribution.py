@@ -14,7 +14,8 @@ from clash.stats.latent.patterns import MISSING, TIE
 
 if TYPE_CHECKING:
     from clash.stats.latent.fit import Conditional
-    from clash.stats.latent.patterns import Floats, Index, Patterns
+    from clash.stats.latent.patterns import Patterns
+    from clash.stats.typing import Floats, Index
 
 RIDGE = 1.0
 """Precision of the logistic regressions' coefficients, in items."""

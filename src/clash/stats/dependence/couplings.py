@@ -19,7 +19,8 @@ from clash.stats.dependence.restricted import (
 from clash.stats.latent.states import pairs
 
 if TYPE_CHECKING:
-    from clash.stats.latent.patterns import Floats, Index, Patterns
+    from clash.stats.latent.patterns import Patterns
+    from clash.stats.typing import Floats, Index
 
 PAPER = 4.0
 """Couplings of votes 0 and 1 (equation 1) over couplings of spins."""

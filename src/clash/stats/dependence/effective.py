@@ -11,7 +11,8 @@ from scipy.special import betainc
 from clash.stats.dependence.residual import off_diagonal
 
 if TYPE_CHECKING:
-    from clash.stats.latent.patterns import Floats, Patterns
+    from clash.stats.latent.patterns import Patterns
+    from clash.stats.typing import Floats
 
 LARGEST_JURY = 1e4
 

@@ -21,7 +21,8 @@ from clash.stats.latent.identify import has_labels, informative_judges
 from clash.stats.latent.states import pairs
 
 if TYPE_CHECKING:
-    from clash.stats.latent.patterns import Floats, Index, Patterns
+    from clash.stats.latent.patterns import Patterns
+    from clash.stats.typing import Floats, Index
 
 SIMULATED = 20_000
 

@@ -10,10 +10,12 @@ import numpy as np
 from clash.stats.dependence.scores import Scores, ScoreTest, joint_test, single_tests
 from clash.stats.latent.dawid_skene import BetaPriors, DawidSkene, dawid_skene
 from clash.stats.latent.fit import observe, posterior
-from clash.stats.latent.patterns import MISSING, Codes, Floats, Index, Patterns, collapse
+from clash.stats.latent.patterns import MISSING, Codes, Patterns, collapse
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from clash.stats.typing import Floats, Index
 
 NEARLY_FLAT = BetaPriors(right=0.5, wrong=0.5, truth=0.5)
 """Keeps rates off 0 and 1, where a score has no variance; vanishes as items come in."""

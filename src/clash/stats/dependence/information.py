@@ -10,7 +10,7 @@ from clash.stats.latent.states import energies, masks, pairs, spin_states, walsh
 
 if TYPE_CHECKING:
     from clash.stats.latent.completions import Block, Gaps, Summed
-    from clash.stats.latent.patterns import Floats
+    from clash.stats.typing import Floats
 
 ROWS_AT_ONCE = 1 << 16
 

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
     from clash.stats.dependence.hypotheses import Hypothesis
-    from clash.stats.latent.patterns import Floats, Index, Patterns
+    from clash.stats.latent.patterns import Patterns
+    from clash.stats.typing import Floats, Index
 
 MOST_JUDGES = 48
 """Judges up to which every pair gets a coupling: Newton steps cost as their sixth power."""

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
-    from clash.stats.latent.patterns import Floats, Index, Patterns
+    from clash.stats.latent.patterns import Patterns
+    from clash.stats.typing import Floats, Index
 
 LEAST_VARIANCE = 1e-12
 """Below this within-class variance a judge has nothing to correlate."""

@@ -7,7 +7,7 @@ in spins. A restriction is a matrix whose columns span what is left free.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,8 +15,11 @@ import numpy.typing as npt
 from clash.stats.dependence.information import class_information, pattern_statistics
 from clash.stats.latent.fit import observe, sigmoid
 from clash.stats.latent.ising import CLASSES, IsingLaw, IsingModel, Strength
-from clash.stats.latent.patterns import MISSING, Codes, Floats, Patterns, collapse
+from clash.stats.latent.patterns import MISSING, Codes, Patterns, collapse
 from clash.stats.latent.states import spin_states
+
+if TYPE_CHECKING:
+    from clash.stats.typing import Floats
 
 PRECISION_OF_RATES, PRECISION_OF_COUPLINGS = 0.02, 1.0
 """Of the Gaussian prior, in items: couplings have a standard deviation of 4 in the paper's units.

@@ -14,7 +14,7 @@ import numpy as np
 from clash.errors import StatisticsError
 
 if TYPE_CHECKING:
-    from clash.stats.latent.patterns import Floats, Index
+    from clash.stats.typing import Floats, Index
 
 UNIDENTIFIED = 1e-6
 """Share of its information that a tested direction must keep once the others are estimated."""

@@ -39,7 +39,7 @@ from clash.stats.latent.identify import has_labels, require_votes
 from clash.stats.latent.ising import ising_family
 from clash.stats.latent.likeness import mean_correlation
 from clash.stats.latent.majority import majority
-from clash.stats.latent.patterns import Codes, Floats, Patterns, Ties, collapse
+from clash.stats.latent.patterns import Codes, Patterns, Ties, collapse
 from clash.stats.latent.temper import blend, temper
 from clash.stats.latent.trial import Trial, fitted, mean_score
 
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from clash.stats.latent.fit import LatentFit
+    from clash.stats.typing import Floats
 
 CROSSED = 0.5
 """Share of the items with three votes or more below which a model is known from a minority of the

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from clash.errors import StatisticsError
-from clash.stats.latent.patterns import MISSING, Codes, Floats, Index, spins
+from clash.stats.latent.patterns import MISSING, Codes, spins
 from clash.stats.latent.states import features, pairs
+
+if TYPE_CHECKING:
+    from clash.stats.typing import Floats, Index
 
 MOST_COMPLETIONS = 1_000_000
 """Completions (patterns times 2^gaps) beyond which an exact sum is refused."""

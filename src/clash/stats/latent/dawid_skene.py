@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -18,10 +18,12 @@ from clash.stats.latent.fit import (
     vote_share,
 )
 from clash.stats.latent.identify import has_labels, informative_judges, require_identified
-from clash.stats.latent.patterns import MISSING, Codes, Floats, Patterns, collapse
+from clash.stats.latent.patterns import MISSING, Codes, Patterns, collapse
+
+if TYPE_CHECKING:
+    from clash.stats.typing import Bools, Floats
 
 Tying = Literal["none", "coin", "equal", "position"]
-Bools = npt.NDArray[np.bool_]
 FLOOR = 1e-12
 """Rates are kept this far from 0 and 1, so that a log-likelihood stays finite."""
 

@@ -38,7 +38,8 @@ from clash.stats.latent.quadrature import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from clash.stats.latent.patterns import Floats, Patterns
+    from clash.stats.latent.patterns import Patterns
+    from clash.stats.typing import Floats
 
 
 LEAST_EFFECT = 0.3

@@ -26,10 +26,12 @@ from clash.stats.latent.factor import Strength, classes_swapped, gaussian_prior
 from clash.stats.latent.fit import LatentFit, logit, sigmoid
 from clash.stats.latent.identify import require_identified
 from clash.stats.latent.marginal import Penalty, fit_from
-from clash.stats.latent.patterns import TIE, Codes, Floats, Patterns
+from clash.stats.latent.patterns import TIE, Codes, Patterns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from clash.stats.typing import Floats
 
 SIGNS = np.array([-1.0, 1.0])
 _STEPS = 60

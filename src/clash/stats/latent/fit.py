@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from clash.stats.latent.patterns import MISSING, Codes, Floats, Patterns
+from clash.stats.latent.patterns import MISSING, Codes, Patterns
+
+if TYPE_CHECKING:
+    from clash.stats.typing import Floats
 
 AMBIGUOUS = 0.6
 """Below this agreement with majority, which class is called 1 is close to a convention."""

@@ -9,13 +9,15 @@ import numpy as np
 
 from clash.errors import StatisticsError
 from clash.stats.latent.fit import LatentFit, log_likelihood_per_pattern
-from clash.stats.latent.patterns import MISSING, Floats, Index, Patterns, collapse
+from clash.stats.latent.patterns import MISSING, Patterns, collapse
 from clash.stats.latent.temper import blend, temper
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import numpy.typing as npt
+
+    from clash.stats.typing import Floats, Index
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,8 @@ from clash.stats.latent.states import log_normaliser, pairs
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from clash.stats.latent.patterns import Codes, Floats, Index, Patterns
+    from clash.stats.latent.patterns import Codes, Patterns
+    from clash.stats.typing import Floats, Index
 
 MOST_JUDGES = 15
 """Judges in one block up to which all vote vectors are enumerated."""

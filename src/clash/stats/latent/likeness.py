@@ -10,7 +10,8 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from clash.stats.latent.patterns import Floats, Patterns
+    from clash.stats.latent.patterns import Patterns
+    from clash.stats.typing import Floats
 
 LEAST_VARIANCE = 1e-12
 ROOM = 0.35

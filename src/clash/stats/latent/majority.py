@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from clash.errors import StatisticsError
 from clash.stats.latent.fit import LatentFit, agreement, observe, sigmoid, vote_share
-from clash.stats.latent.patterns import Codes, Floats, Patterns, spins
+from clash.stats.latent.patterns import Codes, Patterns, spins
+
+if TYPE_CHECKING:
+    from clash.stats.typing import Floats
 
 
 @dataclass(frozen=True, slots=True)

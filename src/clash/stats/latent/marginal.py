@@ -23,10 +23,12 @@ from clash.stats.latent.fit import (
     vote_share,
 )
 from clash.stats.latent.identify import has_labels
-from clash.stats.latent.patterns import MISSING, Floats, Patterns
+from clash.stats.latent.patterns import MISSING, Patterns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from clash.stats.typing import Floats
 
 
 CLEARLY = 0.02

@@ -9,11 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from clash.errors import NotIdentifiedError, StatisticsError
-from clash.stats.latent.patterns import MISSING, Codes, Floats, Index, distinct, row_codes
+from clash.stats.latent.patterns import MISSING, Codes, distinct, row_codes
 from clash.stats.latent.temper import COLDEST, HOTTEST
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from clash.stats.typing import Floats, Index
 
 FLOOR = 1e-12
 

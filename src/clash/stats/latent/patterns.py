@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from clash.errors import StatisticsError
 
-Floats = npt.NDArray[np.float64]
+if TYPE_CHECKING:
+    from clash.stats.typing import Floats, Index
+
 Codes = npt.NDArray[np.int8]
-Index = npt.NDArray[np.intp]
 Ties = Literal["half", "missing"]
 
 MISSING, TIE = -1, 2

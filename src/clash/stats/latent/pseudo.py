@@ -27,10 +27,12 @@ from clash.stats.latent.fit import (
 )
 from clash.stats.latent.identify import has_labels, require_identified
 from clash.stats.latent.ising import Strength
-from clash.stats.latent.patterns import MISSING, Codes, Floats, Patterns, spins
+from clash.stats.latent.patterns import MISSING, Codes, Patterns, spins
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+    from clash.stats.typing import Floats
 
 STEPS, CHAINS, SWEEPS = 11, 100, 30
 """Points on the path, chains at each, and sweeps per estimate: an error of some 0.03."""

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.stats.latent.fit import sigmoid
-from clash.stats.latent.patterns import TIE, Codes, Floats, Index, distinct, row_codes
+from clash.stats.latent.patterns import TIE, Codes, distinct, row_codes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from clash.stats.typing import Floats, Index
 
 CLASSES = (-1.0, 1.0)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from clash.stats.latent.patterns import Floats, Index
+    from clash.stats.typing import Floats, Index
 
 DENSE = 7
 """Judges up to which one matrix product beats two halves."""

@@ -11,6 +11,7 @@ judge's vote is therefore taken as the stand-in for the label.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,7 +26,10 @@ from clash.stats.latent.fit import (
 )
 from clash.stats.latent.likeness import correlation_with
 from clash.stats.latent.majority import collapse_rows
-from clash.stats.latent.patterns import MISSING, TIE, Codes, Floats, Patterns
+from clash.stats.latent.patterns import MISSING, TIE, Codes, Patterns
+
+if TYPE_CHECKING:
+    from clash.stats.typing import Floats
 
 JUST = 1e-3
 """Log-odds of a decision that the vote share contradicts."""

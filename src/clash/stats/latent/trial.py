@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     import numpy as np
 
     from clash.stats.latent.fit import LatentFit
-    from clash.stats.latent.patterns import Index, Patterns
+    from clash.stats.latent.patterns import Patterns
+    from clash.stats.typing import Index
 
 SIDES = 0.7
 """Share of the items on which a model must side with majority, or the classes may be swapped."""

@@ -19,7 +19,8 @@ from clash.stats.power.tests import USUAL
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Floats = NDArray[np.float64]
+    from clash.stats.typing import Floats
+
     Counts = NDArray[np.int64]
 
 REPLICATIONS = 1000

@@ -6,16 +6,17 @@ Half-widths are half the length of the two-sided interval; ``level`` is its conf
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from clash.errors import StatisticsError
 from clash.stats.intervals import normal_quantile, wilson
 from clash.stats.power.design import Clustering, Demand
 from clash.stats.power.tests import ALONE
 
-Floats = NDArray[np.float64]
+if TYPE_CHECKING:
+    from clash.stats.typing import Floats
 
 
 def concordance_items(

@@ -13,10 +13,7 @@ from clash.stats.retest.runs import table_of_runs
 from clash.stats.tests import Significance, sign_test
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
-    Floats = NDArray[np.float64]
-    Codes = NDArray[np.intp]
+    from numpy.typing import ArrayLike
 
 
 @dataclass(frozen=True, slots=True)

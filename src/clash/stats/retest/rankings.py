@@ -12,10 +12,9 @@ from clash.errors import StatisticsError
 from clash.stats.intervals import Interval, mean_clustered
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
-    Floats = NDArray[np.float64]
-    Codes = NDArray[np.intp]
+    from clash.stats.typing import Floats
 
 
 def kendall_tau(first: ArrayLike, second: ArrayLike) -> float:

@@ -20,8 +20,8 @@ from clash.stats.voting.majority import plurality
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    Floats = NDArray[np.float64]
-    Codes = NDArray[np.intp]
+    from clash.stats.typing import Codes
+
 
 Category = Literal["stable", "unstable", "stably correct", "stably incorrect"]
 

@@ -13,12 +13,10 @@ from clash.stats.intervals import Interval, wilson
 from clash.stats.tests import Significance, binomial_tail
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
     from clash.stats.retest.runs import MatchTable, Stability
-
-    Floats = NDArray[np.float64]
-    Codes = NDArray[np.intp]
+    from clash.stats.typing import Codes
 
 
 def low_confidence_first(confidence: ArrayLike) -> Codes:

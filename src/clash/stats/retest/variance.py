@@ -15,8 +15,7 @@ from clash.stats.resample import Bootstrap, cluster_bootstrap
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    Floats = NDArray[np.float64]
-    Codes = NDArray[np.intp]
+    from clash.stats.typing import Codes, Floats
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,8 @@ from clash.stats.selection.panel import Panel
 from clash.stats.selection.selector import plain_majority
 
 if TYPE_CHECKING:
-    from clash.stats.selection.panel import Cells, Evidence, Floats, Index
+    from clash.stats.selection.panel import Cells, Evidence
+    from clash.stats.typing import Floats, Index
 
 Way = Literal["active", "random"]
 FAMILY = "averaged"

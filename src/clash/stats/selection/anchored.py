@@ -18,7 +18,8 @@ from clash.stats.selection.scalar import mean_vote, normalised
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from clash.stats.selection.panel import Cells, Evidence, Floats
+    from clash.stats.selection.panel import Cells, Evidence
+    from clash.stats.typing import Floats
 
 RIDGES = (128.0, 32.0, 8.0, 1.0)
 """Pseudo-rows that hold each judge's own slope at zero; the first nearly leaves majority alone."""

@@ -16,13 +16,10 @@ from clash.stats.selection.menu import on_most_judges
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
     from clash.stats.selection.menu import Candidate
     from clash.stats.selection.metrics import Loss
-    from clash.stats.selection.panel import Floats, Index
+    from clash.stats.typing import Bools, Floats, Index
 
-    Bools = NDArray[np.bool_]
 
 DRAWS = 200
 """Bayesian bootstrap draws of the sources."""

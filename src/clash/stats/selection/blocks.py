@@ -18,7 +18,8 @@ from clash.errors import StatisticsError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from clash.stats.selection.panel import Floats, Index, Panel
+    from clash.stats.selection.panel import Panel
+    from clash.stats.typing import Floats, Index
 
 FEWEST_GROUPS = 8
 """Labelled sources below which four blocks cannot be had."""

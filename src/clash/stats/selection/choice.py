@@ -16,13 +16,11 @@ from clash.stats.selection.prior import guarded
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
     from clash.stats.selection.blocks import Roles
     from clash.stats.selection.menu import Candidate, Settings
-    from clash.stats.selection.panel import Floats, Index, Panel
+    from clash.stats.selection.panel import Panel
+    from clash.stats.typing import Bools, Floats, Index
 
-    Bools = NDArray[np.bool_]
 
 FEW, FIRM, EASY = 200, 2.0, 1.0
 """Labelled sources below which the guard is firm, and standard errors that either guard asks.

@@ -14,7 +14,8 @@ from clash.stats.selection.paths import effective_support
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from clash.stats.selection.panel import Evidence, Index, Panel
+    from clash.stats.selection.panel import Evidence, Panel
+    from clash.stats.typing import Index
 
 
 @dataclass(frozen=True, slots=True)

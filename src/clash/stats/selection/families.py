@@ -16,7 +16,7 @@ from clash.stats.selection.joint_table import (
     joint_table,
     residual_shrinkage,
 )
-from clash.stats.selection.panel import Cells, Evidence, Floats
+from clash.stats.selection.panel import Cells, Evidence
 from clash.stats.selection.scalar import (
     isotonic,
     logistic,
@@ -32,6 +32,7 @@ from clash.stats.selection.unsupervised import (
     ising_score,
     tempered,
 )
+from clash.stats.typing import Floats
 
 if TYPE_CHECKING:
     from collections.abc import MutableMapping, Sequence

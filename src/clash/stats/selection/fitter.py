@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     import numpy as np
 
     from clash.stats.selection.menu import Candidate, Settings
-    from clash.stats.selection.panel import Evidence, Floats, Panel
+    from clash.stats.selection.panel import Evidence, Panel
+    from clash.stats.typing import Floats
 
     Judges = tuple[int, ...]
 

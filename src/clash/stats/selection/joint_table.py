@@ -12,7 +12,8 @@ from clash.stats.selection.panel import NO_VOTE, summed
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from clash.stats.selection.panel import Cells, Evidence, Floats, Index
+    from clash.stats.selection.panel import Cells, Evidence
+    from clash.stats.typing import Floats, Index
 
 Fallback = Literal["global", "lower-prefix"]
 ALPHA = 0.5

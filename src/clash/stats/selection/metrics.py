@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from clash.stats.scoring import ece
 
-Floats = npt.NDArray[np.float64]
+if TYPE_CHECKING:
+    from clash.stats.typing import Floats
+
 Loss = Literal["mse", "nll"]
 
 CLIP = 1e-3

@@ -22,8 +22,8 @@ from clash.stats.selection.reliability import Reliability, reliability
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-Floats = npt.NDArray[np.float64]
-Index = npt.NDArray[np.intp]
+    from clash.stats.typing import Floats, Index
+
 Target = Literal["binary", "three", "scalar"]
 
 NO_VOTE = -1

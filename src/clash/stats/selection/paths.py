@@ -13,7 +13,8 @@ from clash.stats.selection.joint_table import Level
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from clash.stats.selection.panel import Evidence, Floats, Panel
+    from clash.stats.selection.panel import Evidence, Panel
+    from clash.stats.typing import Floats
 
 MOST_PATHS = 32
 """Subsets that the calibration frontier keeps at each size (appendix C.1)."""

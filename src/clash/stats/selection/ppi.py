@@ -15,10 +15,9 @@ from clash.errors import StatisticsError
 from clash.stats.intervals import Interval, clustered, mean_clustered, t_quantile
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
-    Floats = NDArray[np.float64]
-    Codes = NDArray[np.intp]
+    from clash.stats.typing import Codes, Floats
 
 
 @dataclass(frozen=True, slots=True)

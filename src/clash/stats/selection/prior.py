@@ -18,7 +18,8 @@ from clash.stats.selection.families import ANCHOR, FAMILIES, MENU, fitted
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from clash.stats.selection.panel import Floats, Index, Panel, Target
+    from clash.stats.selection.panel import Panel, Target
+    from clash.stats.typing import Floats, Index
 
 TASK: dict[Target, str] = {
     "binary": "one-coin-isotonic",

@@ -18,8 +18,9 @@ from clash.stats.selection.selector import Candidate, Fitter, Settings
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from clash.stats.selection.panel import Floats, Index, Panel
+    from clash.stats.selection.panel import Panel
     from clash.stats.selection.selector import Outcome
+    from clash.stats.typing import Floats, Index
 
 BUDGETS = (25, 50, 100, 200, 400, 800, 1600)
 MOST_TRAIN = 0.75

@@ -11,7 +11,7 @@ import numpy as np
 from clash.stats.selection.metrics import calibration_error, mass_bins
 
 if TYPE_CHECKING:
-    from clash.stats.selection.panel import Floats, Index
+    from clash.stats.typing import Floats, Index
 
 BINS = 10
 DRAWS = 200

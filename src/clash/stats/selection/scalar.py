@@ -10,11 +10,9 @@ import numpy as np
 from clash.stats.latent.fit import logit, sigmoid
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
+    from clash.stats.selection.panel import Cells, Evidence
+    from clash.stats.typing import Bools, Floats
 
-    from clash.stats.selection.panel import Cells, Evidence, Floats
-
-    Bools = npt.NDArray[np.bool_]
 
 ALPHA = 0.5
 """Pseudo-rows of the base rate in every block of an isotonic map."""

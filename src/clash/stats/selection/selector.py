@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from clash.stats.selection.blocks import Roles, Split
-    from clash.stats.selection.panel import Evidence, Floats, Index, Panel, Sealed
+    from clash.stats.selection.panel import Evidence, Panel, Sealed
     from clash.stats.selection.paths import Path
+    from clash.stats.typing import Floats, Index
 
 __all__ = [
     "Candidate",

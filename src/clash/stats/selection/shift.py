@@ -12,7 +12,8 @@ from clash.stats.selection.metrics import verdicts
 from clash.stats.selection.scalar import mean_vote
 
 if TYPE_CHECKING:
-    from clash.stats.selection.panel import Cells, Floats
+    from clash.stats.selection.panel import Cells
+    from clash.stats.typing import Floats
 
 ALPHA = 0.001
 """Level of the test of the vote distribution: it is a warning to act on, not a curiosity."""

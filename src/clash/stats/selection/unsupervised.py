@@ -16,7 +16,8 @@ from clash.stats.latent.patterns import MISSING, TIE, Patterns
 from clash.stats.selection.scalar import binomial
 
 if TYPE_CHECKING:
-    from clash.stats.selection.panel import Cells, Evidence, Floats
+    from clash.stats.selection.panel import Cells, Evidence
+    from clash.stats.typing import Floats
 
 TOLERANCE = 1e-2
 """Gradient per row at which the fit stops: a temperature is laid over it, which forgives more."""

@@ -6,6 +6,7 @@ Source: Balasubramanian et al. (2026), theorems 1 and 2, simulation setup 1 of a
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,10 @@ from scipy.special import gammaln
 
 from clash.errors import StatisticsError
 from clash.stats.simulate.exchangeable import CountLaw
-from clash.stats.simulate.sample import Floats, Sample, draw_labels, normalised, sigmoid
+from clash.stats.simulate.sample import Sample, draw_labels, normalised, sigmoid
+
+if TYPE_CHECKING:
+    from clash.stats.typing import Floats
 
 BISECTIONS = 200
 

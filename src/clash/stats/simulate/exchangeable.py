@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from clash.stats.simulate.sample import Codes, Floats, Sample, draw_labels, log_odds
+from clash.stats.simulate.sample import Codes, Sample, draw_labels, log_odds
+
+if TYPE_CHECKING:
+    from clash.stats.typing import Floats
 
 
 @dataclass(frozen=True, slots=True)

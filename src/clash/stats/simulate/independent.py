@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from clash.errors import StatisticsError
-from clash.stats.simulate.sample import (
-    Floats,
-    Sample,
-    all_votes,
-    draw_labels,
-)
+from clash.stats.simulate.sample import Sample, all_votes, draw_labels
+
+if TYPE_CHECKING:
+    from clash.stats.typing import Floats
 
 
 @dataclass(frozen=True)

@@ -19,10 +19,12 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from clash.errors import StatisticsError
-from clash.stats.simulate.sample import Codes, Floats, Sample, sigmoid
+from clash.stats.simulate.sample import Codes, Sample, sigmoid
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+    from clash.stats.typing import Floats
 
 Regime = Literal["additive", "mixed", "parity", "xor", "and"]
 Rule = Literal["parity", "and"]

@@ -6,6 +6,7 @@ Source: Balasubramanian et al. (2026), equations 1 and 3, appendix C.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,6 @@ import numpy.typing as npt
 from clash.errors import StatisticsError
 from clash.stats.simulate.sample import (
     Codes,
-    Floats,
     Sample,
     all_votes,
     draw_labels,
@@ -21,6 +21,9 @@ from clash.stats.simulate.sample import (
     normalised,
     sigmoid,
 )
+
+if TYPE_CHECKING:
+    from clash.stats.typing import Floats
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ Source: Balasubramanian et al. (2026), proposition 1, theorem 3, simulation setu
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,10 @@ from scipy.special import gammaln, ndtr
 
 from clash.errors import StatisticsError
 from clash.stats.simulate.exchangeable import CountLaw
-from clash.stats.simulate.sample import Floats, all_votes, log_odds, sigmoid
+from clash.stats.simulate.sample import all_votes, log_odds, sigmoid
+
+if TYPE_CHECKING:
+    from clash.stats.typing import Floats
 
 GRID, REACH = 2001, 8.5
 

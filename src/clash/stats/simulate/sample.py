@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from clash.errors import StatisticsError
 
-Floats = npt.NDArray[np.float64]
+if TYPE_CHECKING:
+    from clash.stats.typing import Floats
+
 Codes = npt.NDArray[np.int8]
 
 MOST_JUDGES = 20

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from clash.stats.typing import Floats
     from clash.stats.voting.rules import Rule
 
-    Floats = NDArray[np.float64]
     Counts = NDArray[np.uint16]
 
 DOUBT = 2.0

@@ -13,7 +13,7 @@ from clash.stats.voting.majority import weights_of_judges
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    Floats = NDArray[np.float64]
+    from clash.stats.typing import Floats
 
 
 @dataclass(frozen=True, slots=True)

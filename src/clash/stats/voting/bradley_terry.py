@@ -43,7 +43,8 @@ from clash.stats.voting.newton import newton
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    Floats = NDArray[np.float64]
+    from clash.stats.typing import Floats
+
 
 Ties = Literal["davidson", "half"]
 

@@ -12,8 +12,8 @@ from clash.errors import StatisticsError
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    Floats = NDArray[np.float64]
-    Codes = NDArray[np.intp]
+    from clash.stats.typing import Codes, Floats
+
 
 _EVEN = 1e-9
 """Sums of weights that differ by less, relative to the larger, are equal."""

@@ -20,8 +20,8 @@ from clash.stats.voting.condorcet import places
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    Floats = NDArray[np.float64]
-    Codes = NDArray[np.intp]
+    from clash.stats.typing import Codes, Floats
+
 
 MOST_CANDIDATES = 16
 _CELLS = 1 << 22

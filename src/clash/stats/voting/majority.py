@@ -12,7 +12,7 @@ from clash.errors import StatisticsError
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    Floats = NDArray[np.float64]
+    from clash.stats.typing import Floats
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,8 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Floats = NDArray[np.float64]
+    from clash.stats.typing import Floats
+
 
 _SMALLEST_STEP = 1e-10
 _LONGEST_STEP = 8.0

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    Floats = NDArray[np.float64]
+    from clash.stats.typing import Floats
+
 
 _MOST_ORDERS = 720
 

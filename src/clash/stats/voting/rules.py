@@ -27,9 +27,9 @@ from clash.stats.voting.plackett_luce import Choices, luce_strengths, plackett_l
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from clash.stats.typing import Floats
     from clash.stats.voting.ballots import Ballots
 
-    Floats = NDArray[np.float64]
 
 Scores = Callable[["Floats"], "Floats"]
 """Weights of the clusters (B, G) to scores of the candidates (B, K)."""
