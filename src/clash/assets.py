@@ -49,5 +49,5 @@ def panel(name_or_path: str) -> Path:
     raise ConfigError(
         f"no panel {name_or_path!r}",
         field="panel",
-        mend=f"one of {', '.join(shipped)}, or the path of a panel file",
+        hint=f"one of {', '.join(shipped)}, or the path of a panel file",
     )

@@ -48,7 +48,7 @@ def read_csv(path: Path, delimiter: str = ",") -> CsvFile:
     twice = [name for name, count in Counter(filter(None, header)).items() if count > 1]
     if twice:
         raise InputError(
-            f"the column {twice[0]!r} stands twice", path=path, line=1, mend="keep one of them"
+            f"the column {twice[0]!r} stands twice", path=path, line=1, hint="keep one of them"
         )
     return CsvFile(tuple(header), _records(path, header, lines))
 
@@ -71,7 +71,7 @@ def _cells(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
             for cells in reader:
                 yield reader.line_num, cells
         except UnicodeDecodeError:
-            raise InputError("is not UTF-8", path=path, mend="save it as UTF-8") from None
+            raise InputError("is not UTF-8", path=path, hint="save it as UTF-8") from None
         except csv.Error as error:
             raise InputError(f"is not CSV: {error}", path=path, line=reader.line_num) from None
 
@@ -80,6 +80,6 @@ def _bounded(text: TextIO, path: Path) -> Iterator[str]:
     for number, line in enumerate(iter(partial(text.readline, MAX_LINE + 1), ""), start=1):
         if len(line) > MAX_LINE:
             raise InputError(
-                f"is longer than {MAX_LINE >> 20} MB", path=path, line=number, mend="split it"
+                f"is longer than {MAX_LINE >> 20} MB", path=path, line=number, hint="split it"
             )
         yield line

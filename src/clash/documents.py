@@ -55,10 +55,10 @@ class Document:
             value = value[step]
         return Document(self.path, value, _lines_at(self.lines, loc))
 
-    def error(self, message: str, *loc: int | str, mend: str | None = None) -> InputError:
+    def error(self, message: str, *loc: int | str, hint: str | None = None) -> InputError:
         """An :class:`InputError` that points at ``loc``."""
         return InputError(
-            message, path=self.path, line=self.line(loc), field=dotted(loc) or None, mend=mend
+            message, path=self.path, line=self.line(loc), field=dotted(loc) or None, hint=hint
         )
 
 
@@ -81,7 +81,7 @@ def read_text(path: Path, limit: int = MAX_WHOLE) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(
-            f"is not UTF-8 (byte {error.start})", path=path, mend="save it as UTF-8"
+            f"is not UTF-8 (byte {error.start})", path=path, hint="save it as UTF-8"
         ) from None
 
 
@@ -125,14 +125,14 @@ def parse_record(text: bytes, path: Path, line: int) -> dict[str, Any]:
     Raises:
         InputError: it is not a JSON object.
     """
-    value = parse_json(text, path, line, mend="one JSON object a line")
+    value = parse_json(text, path, line, hint="one JSON object a line")
     if not isinstance(value, dict):
         raise InputError("expected a JSON object", path=path, line=line)
     return value
 
 
 def parse_json(
-    text: str | bytes, path: Path, line: int | None = None, *, mend: str | None = None
+    text: str | bytes, path: Path, line: int | None = None, *, hint: str | None = None
 ) -> Any:  # noqa: ANN401 - any JSON value
     """A JSON value of a file; ``NaN`` is allowed, as pandas writes it.
 
@@ -143,14 +143,14 @@ def parse_json(
         value = json.loads(text)
     except UnicodeDecodeError as error:
         raise InputError(
-            f"is not UTF-8 (byte {error.start})", path=path, line=line, mend="save it as UTF-8"
+            f"is not UTF-8 (byte {error.start})", path=path, line=line, hint="save it as UTF-8"
         ) from None
     except json.JSONDecodeError as error:
         where = error.lineno if line is None else line
-        raise InputError(f"is not JSON: {error}", path=path, line=where, mend=mend) from None
+        raise InputError(f"is not JSON: {error}", path=path, line=where, hint=hint) from None
     except ValueError as error:  # an integer of more digits than Python converts
         message = str(error).partition(";")[0]
-        raise InputError(f"is not JSON: {message}", path=path, line=line, mend=mend) from None
+        raise InputError(f"is not JSON: {message}", path=path, line=line, hint=hint) from None
     except RecursionError:
         raise _too_deep(path, line) from None
     if _is_deep(text, value):
@@ -160,7 +160,7 @@ def parse_json(
 
 def _too_deep(path: Path, line: int | None) -> InputError:
     message = f"is nested more than {MAX_DEPTH} levels deep"
-    return InputError(message, path=path, line=line, mend="flatten it")
+    return InputError(message, path=path, line=line, hint="flatten it")
 
 
 def _is_deep(text: str | bytes, value: object) -> bool:

@@ -1,7 +1,7 @@
 """Every exception of clash, as a tree.
 
     ClashError                      has an exit code; the command line prints it without a traceback
-    ├── InputError          2       a file or a value a user wrote is wrong: file, line, field, mend
+    ├── InputError          2       a file or a value a user wrote is wrong: file, line, field, hint
     │   └── ConfigError     2       … in a configuration or panel file, or on the command line
     ├── RunFolderError      2       a run folder is missing, locked, or not of this schema
     ├── StatisticsError     2       the data cannot carry the statistic asked for
@@ -37,7 +37,7 @@ class InputError(ClashError):
         path: the file, where there is one.
         line: its line, counted from 1.
         field: the field, as ``judges[2].model``.
-        mend: what to write instead.
+        hint: what to write instead.
     """
 
     def __init__(
@@ -47,9 +47,9 @@ class InputError(ClashError):
         path: Path | str | None = None,
         line: int | None = None,
         field: str | None = None,
-        mend: str | None = None,
+        hint: str | None = None,
     ) -> None:
-        self.path, self.line, self.field, self.mend = path, line, field, mend
+        self.path, self.line, self.field, self.hint = path, line, field, hint
         self.message = message
         super().__init__(str(self))
 
@@ -59,7 +59,7 @@ class InputError(ClashError):
             where += f":{self.line}" if where else f"line {self.line}"
         parts = [part for part in (where, self.field) if part]
         text = ": ".join([*parts, self.message])
-        return f"{text}\n  mend: {self.mend}" if self.mend else text
+        return f"{text}\n  fix: {self.hint}" if self.hint else text
 
 
 def dotted(loc: Sequence[object]) -> str:

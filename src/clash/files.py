@@ -159,11 +159,11 @@ def with_mend(message: str, error: OSError) -> str:
     """A message with what to do about the error, where that is known."""
     if error.errno in _FULL:
         return (
-            f"{message}\n  mend: make room on the disk, then repeat the command; a run that had begun"
+            f"{message}\n  fix: make room on the disk, then repeat the command; a run that had begun"
             " goes on with `clash resume`, and pays for nothing twice"
         )
     if error.errno in _FORBIDDEN:
-        return f"{message}\n  mend: name a folder that you may write to"
+        return f"{message}\n  fix: name a folder that you may write to"
     return message
 
 
@@ -201,7 +201,7 @@ def _writable(path: Path, flags: int) -> int:
         os.close(fd)
         raise RunFolderError(
             f"{path}: has a second name (a hard link), which would be written too"
-            f"\n  mend: replace it by a copy of itself"
+            f"\n  fix: replace it by a copy of itself"
         )
     return fd
 
@@ -230,7 +230,7 @@ def _check_kind(path: Path, status: os.stat_result) -> None:
         kind = _KINDS.get(stat.S_IFMT(status.st_mode), "no regular file")
         raise RunFolderError(
             f"{path}: is {kind}, and every file of a run is a regular file"
-            "\n  mend: do not use this folder unless you know where it comes from;"
+            "\n  fix: do not use this folder unless you know where it comes from;"
             " otherwise put the file itself there"
         )
 

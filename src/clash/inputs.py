@@ -55,7 +55,7 @@ def open_bytes(path: Path) -> Iterator[BinaryIO]:
         packed = raw.peek(2)[:2] == _GZIP
         if path.suffix.lower() == ".gz" and not packed and raw.peek(1):
             raise InputError(
-                "is not gzip", path=path, mend="compress it with gzip, or rename it without .gz"
+                "is not gzip", path=path, hint="compress it with gzip, or rename it without .gz"
             )
         yield cast("BinaryIO", io.BufferedReader(_Unpacked(raw, path), _CHUNK) if packed else raw)
 
@@ -74,7 +74,7 @@ def read_bytes(path: Path, limit: int = MAX_WHOLE) -> bytes:
                 raise InputError(
                     f"is larger than {limit >> 20} MB, the most that is read as one document",
                     path=path,
-                    mend="split it, or write JSON Lines (.jsonl), which is read line by line",
+                    hint="split it, or write JSON Lines (.jsonl), which is read line by line",
                 )
     return content.getvalue()
 
@@ -90,7 +90,7 @@ def byte_lines(file: BinaryIO, path: Path) -> Iterator[bytes]:
         number += 1
         if len(line) > MAX_LINE:
             raise InputError(
-                f"is longer than {MAX_LINE >> 20} MB", path=path, line=number, mend="split it"
+                f"is longer than {MAX_LINE >> 20} MB", path=path, line=number, hint="split it"
             )
         yield line
 
@@ -100,7 +100,7 @@ def _open_regular(path: Path) -> io.BufferedReader:
     try:
         descriptor = os.open(path, _FLAGS)
     except FileNotFoundError:
-        raise InputError("no such file", path=path, mend="check the path") from None
+        raise InputError("no such file", path=path, hint="check the path") from None
     except PermissionError:
         what = "is a folder, expected a file" if path.is_dir() else "permission denied"
         raise InputError(what, path=path) from None
@@ -113,7 +113,7 @@ def _open_regular(path: Path) -> io.BufferedReader:
         if stat.S_ISDIR(mode):
             raise InputError("is a folder, expected a file", path=path)
         raise InputError(
-            "is not a regular file", path=path, mend="write its content to a file, and name that"
+            "is not a regular file", path=path, hint="write its content to a file, and name that"
         )
     return io.BufferedReader(io.FileIO(descriptor, "rb"), _CHUNK)
 
@@ -140,7 +140,7 @@ class _Unpacked(io.RawIOBase):
             raise InputError(
                 f"unpacks to more than {MAX_RATIO} times its size, as a decompression bomb does",
                 path=self._path,
-                mend="if you trust it, unpack it with gunzip and name the unpacked file",
+                hint="if you trust it, unpack it with gunzip and name the unpacked file",
             )
         target[: len(data)] = data
         return len(data)

@@ -162,7 +162,7 @@ def server_named(host: str) -> str:
         return server_of(host if "://" in host else f"https://{host}")
     except ValueError as error:
         raise ConfigError(
-            f"{host!r} {error}", field="HOST", mend="write gateway.example or http://10.0.0.5:8000"
+            f"{host!r} {error}", field="HOST", hint="write gateway.example or http://10.0.0.5:8000"
         ) from None
 
 
@@ -176,7 +176,7 @@ def destination_named(variable: str, host: str) -> Destination:
         raise ConfigError(
             "expected the NAME of an environment variable, not a key",
             field="VARIABLE",
-            mend="clash trust GATEWAY_KEY gateway.example",
+            hint="clash trust GATEWAY_KEY gateway.example",
         )
     return Destination(variable, server_named(host))
 
@@ -218,7 +218,7 @@ def read_confirmed() -> frozenset[Destination]:
         raise ConfigError(
             f"cannot be read ({type(error).__name__})",
             path=config_folder() / _STORE,
-            mend="delete it, then confirm again with `clash trust VARIABLE HOST`",
+            hint="delete it, then confirm again with `clash trust VARIABLE HOST`",
         ) from None
 
 
@@ -236,7 +236,7 @@ def write_confirmed(destinations: Iterable[Destination]) -> Path:
         raise ConfigError(
             f"the user's configuration folder cannot be written to ({error.strerror})",
             path=error.filename,
-            mend="make it writable, or give --trust-host HOST each time",
+            hint="make it writable, or give --trust-host HOST each time",
         ) from None
     return file
 

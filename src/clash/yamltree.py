@@ -56,7 +56,7 @@ def compose(text: str, path: Path) -> tuple[Any, Lines | None]:
             f"is not valid YAML: {error.problem or error.context}",
             path=path,
             line=mark.line + 1 if mark else None,
-            mend="check indentation, quotes and colons there",
+            hint="check indentation, quotes and colons there",
         ) from None
     except yaml.YAMLError as error:
         raise InputError(f"is not valid YAML: {error}", path=path) from None
@@ -196,8 +196,8 @@ class _Tree:
         except ValueError as error:  # a date of month 13, an explicit !!int of a million digits
             self._refuse(event, f"is no value: {error}", "write it in quotes")
 
-    def _refuse(self, event: Any, message: str, mend: str) -> NoReturn:  # noqa: ANN401 - yaml events
+    def _refuse(self, event: Any, message: str, hint: str) -> NoReturn:  # noqa: ANN401 - yaml events
         line = event.start_mark.line + 1
         # Deeper down, the path says no more than the line does.
         field = dotted(self._loc[:_SHOWN]) or None
-        raise InputError(message, path=self._path, line=line, field=field, mend=mend)
+        raise InputError(message, path=self._path, line=line, field=field, hint=hint)

@@ -1,4 +1,4 @@
-"""Votes files become arrays, and what is wrong with one is said with line, field and mend."""
+"""Votes files become arrays, and what is wrong with one is said with line, field and hint."""
 
 import gzip
 import json
@@ -136,17 +136,17 @@ def test_subset_and_decisive_leave_rows(tmp_path):
     assert read_votes(path, decisive=True).items == ("q1",)
 
 
-@pytest.mark.parametrize(("options", "mend"), [
+@pytest.mark.parametrize(("options", "hint"), [
     ({"judges": "llama*"}, "there is: a, b"),
     ({"subset": "x"}, "there is: s"),
     ({"presentation": "swap"}, "the file has no presentation"),
     ({"decisive": True}, "leave out --decisive"),
 ])  # fmt: skip
-def test_a_filter_that_leaves_nothing_lists_what_there_is(tmp_path, options, mend):
+def test_a_filter_that_leaves_nothing_lists_what_there_is(tmp_path, options, hint):
     path = write(tmp_path, vote(subset="s"), vote(judge="b", subset="s"))
     with pytest.raises(InputError) as caught:
         read_votes(path, **options)
-    assert mend in str(caught.value)
+    assert hint in str(caught.value)
     assert str(path) in str(caught.value)
 
 
@@ -170,7 +170,7 @@ def test_what_is_wrong_is_said_with_file_line_and_field(tmp_path, line, field, m
         read_votes(path)
     assert (caught.value.line, caught.value.field) == (3, field)
     assert message in str(caught.value)
-    assert caught.value.mend
+    assert caught.value.hint
 
 
 def test_the_line_is_right_far_into_a_file_and_after_a_filter(tmp_path):

@@ -1,4 +1,4 @@
-"""A mistake is one message with file, line, field and mend, exit code 2, and nothing spent."""
+"""A mistake is one message with file, line, field and hint, exit code 2, and nothing spent."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_a_key_that_would_land_in_the_folder_is_refused_and_not_repeated(
 def test_a_missing_key_is_named_by_its_variable_before_a_folder_is_made(capsys):
     said = refused(capsys, *EVAL)
     assert "openai/b needs a key, and OPENAI_API_KEY is not set" in said
-    assert "mend: export OPENAI_API_KEY=" in said
+    assert "fix: export OPENAI_API_KEY=" in said
 
 
 def test_an_address_that_is_missing_is_asked_for(capsys, monkeypatch):

@@ -1,4 +1,4 @@
-"""Prompts files: every format the same items; a wrong file is refused with place and mend."""
+"""Prompts files: every format the same items; a wrong file is refused with place and hint."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""Reading a judge's answer: mend what needs no guess, refuse the rest, invent nothing."""
+"""Reading a judge's answer: repair what needs no guess, refuse the rest, invent nothing."""
 
 import json
 import time

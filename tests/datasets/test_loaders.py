@@ -363,7 +363,7 @@ def test_a_label_that_is_ambiguous_is_refused_with_the_mend(tmp_path):
     with pytest.raises(InputError) as caught:
         loaders.load(path)
     assert str(caught.value).startswith(f"{path}:2: label: cannot tell who wins by '0'")
-    assert "mend: A, B or tie" in str(caught.value)
+    assert "fix: A, B or tie" in str(caught.value)
 
 
 def test_a_table_in_csv_with_other_names_and_several_annotators(tmp_path):

@@ -86,7 +86,7 @@ def refused(err: str, path: Path) -> None:
     """The message names the file and says what to do."""
     assert err.count("error: ") == 1
     assert path.name in err
-    assert re.search(r"mend: [\w`]", err)
+    assert re.search(r"fix: [\w`]", err)
 
 
 @pytest.mark.parametrize("how", [*DAMAGES, "deleted"])

@@ -90,7 +90,7 @@ def test_the_address_comes_from_the_file_then_the_environment_then_the_vendor():
 def test_an_address_that_cannot_be_used_is_refused_with_the_mend(address, says):
     with pytest.raises(ConfigError, match=says) as caught:
         account(ModelRef(model="compatible/m", base_url=address), {})
-    assert caught.value.mend
+    assert caught.value.hint
     assert "secret" not in str(caught.value)
 
 

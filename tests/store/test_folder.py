@@ -163,7 +163,7 @@ def test_opening_for_writing_mends_what_a_crash_left(tmp_path):
     items = tmp_path / "run" / "items.jsonl"
     items.write_bytes(b'{"v":1,"item_id":"q","prompt":"?"}\n{"v":1,"it')
     with RunFolder(tmp_path / "run").write() as writer:
-        assert writer.mended == {"items.jsonl": 10}
+        assert writer.repaired == {"items.jsonl": 10}
         assert [item.item_id for item in writer.items()] == ["q"]
 
 

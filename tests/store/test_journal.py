@@ -89,10 +89,10 @@ def test_cut_at_any_byte_of_the_last_record_all_others_stay(tmp_path, text):
     for cut in range(len(last) + 1):
         path.write_bytes(head + last[:cut])
         whole = cut >= len(last) - 1  # only its line feed is missing
-        lost = journal.mend(path)
+        lost = journal.repair_tail(path)
         assert lost == (0 if whole else cut)
         assert path.read_bytes() == head + (last if whole else b"")
-        assert journal.mend(path) == 0
+        assert journal.repair_tail(path) == 0
 
 
 @pytest.mark.parametrize("size", [65_534, 65_535, 65_536, 65_537, 300_000])
@@ -101,22 +101,22 @@ def test_a_record_longer_than_what_is_read_at_once_is_found_from_the_end(tmp_pat
     short, long = (journal.encode(Item(item_id="q", prompt="?" * n)) for n in (1, size))
     for lines in (short + long, long, long + short):
         path.write_bytes(lines)
-        assert journal.mend(path) == 0
+        assert journal.repair_tail(path) == 0
         path.write_bytes(lines + long[:-5])
-        assert journal.mend(path) == len(long) - 5
+        assert journal.repair_tail(path) == len(long) - 5
         assert path.read_bytes() == lines
         path.write_bytes(lines[:-1])
-        assert journal.mend(path) == 0
+        assert journal.repair_tail(path) == 0
         assert path.read_bytes() == lines
 
 
 def test_a_first_record_that_was_torn_leaves_an_empty_file(tmp_path):
     path = tmp_path / "items.jsonl"
     path.write_bytes(b'{"v":1,"item')
-    assert journal.mend(path) == 12
+    assert journal.repair_tail(path) == 12
     assert path.read_bytes() == b""
-    assert journal.mend(path) == 0
-    assert journal.mend(tmp_path / "none.jsonl") == 0
+    assert journal.repair_tail(path) == 0
+    assert journal.repair_tail(tmp_path / "none.jsonl") == 0
 
 
 @pytest.mark.parametrize("tail", [b"nul\n", b"[1]\n", b"12\n", b"\n", b"\xff\xfe\n", b'"text"\n'])
@@ -124,7 +124,7 @@ def test_a_last_line_that_is_no_record_is_cut_though_it_ends(tmp_path, tail):
     path = tmp_path / "items.jsonl"
     line = journal.encode(Item(item_id="q", prompt="?"))
     path.write_bytes(line + tail)
-    assert journal.mend(path) == len(tail)
+    assert journal.repair_tail(path) == len(tail)
     assert path.read_bytes() == line
 
 
@@ -132,7 +132,7 @@ def test_what_is_wrong_in_the_middle_is_named_by_file_and_line_and_not_mended(tm
     path = tmp_path / "items.jsonl"
     line = journal.encode(Item(item_id="q", prompt="?"))
     path.write_bytes(line + b'{"item_id": 3}\n' + line)
-    assert journal.mend(path) == 0
+    assert journal.repair_tail(path) == 0
     with pytest.raises(RunFolderError, match=r"items\.jsonl:2: is not a item record \(item_id"):
         list(journal.read(path, Item))
 

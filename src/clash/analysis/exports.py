@@ -55,7 +55,7 @@ def write(
         InputError: Parquet on stdout, or a file that may not be written.
     """
     if form == "parquet" and str(to) == "-":
-        raise InputError("Parquet does not go to stdout", field="--to", mend="name a file")
+        raise InputError("Parquet does not go to stdout", field="--to", hint="name a file")
     path = to or folder.path / _NAMES[form]
     data, rows = _exported(folder, form, path, observers=observers)
     if str(to) == "-":

@@ -128,14 +128,14 @@ def parse(content: Mapping[str, Any], path: Path | None = None) -> Frozen:
         when, seal = str(content["frozen"]), str(content["sha256"])
     except (KeyError, TypeError, ValidationError) as error:
         raise InputError(
-            f"is no registration: {str(error).splitlines()[0]}", path=path, mend="clash prereg"
+            f"is no registration: {str(error).splitlines()[0]}", path=path, hint="clash prereg"
         ) from None
     if _hash(plan, when) != seal:
         raise InputError(
             "was changed after it was frozen: its hash is not that of its content",
             path=path,
             field="sha256",
-            mend="register anew (clash prereg) before you collect",
+            hint="register anew (clash prereg) before you collect",
         )
     return Frozen(plan, when, seal)
 
@@ -148,7 +148,7 @@ def read(path: Path) -> Frozen:
     """
     content = read_json(path).value
     if not isinstance(content, dict):
-        raise InputError("is no registration", path=path, mend="clash prereg")
+        raise InputError("is no registration", path=path, hint="clash prereg")
     return parse(content, path)
 
 

@@ -268,11 +268,11 @@ def _check_references(
     unwritten = next((pair for pair in shown if pair not in present), None)
     if unwritten is not None:
         response = f"the response of {unwritten[1]!r} to {unwritten[0]!r}"
-        mend = f"`clash resume {folder.path}` writes it again"
-        raise _lacks(folder, layout.RESPONSES, response, mend)
+        hint = f"`clash resume {folder.path}` writes it again"
+        raise _lacks(folder, layout.RESPONSES, response, hint)
 
 
-def _lacks(folder: RunFolder, name: str, record: str, mend: str) -> RunFolderError:
+def _lacks(folder: RunFolder, name: str, record: str, hint: str) -> RunFolderError:
     return RunFolderError(
-        f"{folder.path / name}: lacks {record}, which other files speak of\n  mend: {mend}"
+        f"{folder.path / name}: lacks {record}, which other files speak of\n  fix: {hint}"
     )

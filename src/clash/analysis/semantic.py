@@ -120,7 +120,7 @@ def encoder_of(wanted: str | None = None) -> Encoder | None:
         raise ConfigError(
             f"{wanted!r} needs the package sentence-transformers, which is not installed",
             field="--similarity",
-            mend=f"{_EXTRA}, or --similarity {TFIDF}",
+            hint=f"{_EXTRA}, or --similarity {TFIDF}",
         )
     folder = Path(wanted)
     return _folder(folder, folder.name, []) if folder.is_dir() else _kept(wanted)
@@ -188,7 +188,7 @@ def _load(name: str) -> Any:  # noqa: ANN401 - a SentenceTransformer
             f"{name!r} is no model on this machine ({str(error).splitlines()[0]}), and none is"
             " fetched",
             field="--similarity",
-            mend=f"the folder of a sentence-transformers model, {_EXTRA}, or {TFIDF}",
+            hint=f"the folder of a sentence-transformers model, {_EXTRA}, or {TFIDF}",
         ) from None
 
 

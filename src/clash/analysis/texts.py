@@ -45,7 +45,7 @@ def read_pairs(path: Path) -> dict[str, Texts]:
         if not {"response_a", "response_b"} <= pair.keys():
             raise record.error(
                 "is no pair of responses",
-                mend='a line is {"item_id": …, "response_a": …, "response_b": …}',
+                hint='a line is {"item_id": …, "response_a": …, "response_b": …}',
             )
         texts = Texts(str(pair["response_a"]), str(pair["response_b"]))
         name = str(pair.get("item_id", pair.get("item")))

@@ -213,7 +213,7 @@ class Blinds:
         if shared is None and judgment.ranking is not None:
             raise RunFolderError(
                 f"{layout.BLINDING}: lacks the page of {judgment.item_id!r} that"
-                f" {judgment.judge!r} judged\n  mend: `clash resume` on the run writes it again"
+                f" {judgment.judge!r} judged\n  fix: `clash resume` on the run writes it again"
             )
         return shared or {}
 

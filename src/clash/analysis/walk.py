@@ -83,7 +83,7 @@ def walk(data: RunData, item_id: str) -> Walk:
     if found is None:
         some = ", ".join(i.item_id for i in data.items[:5])
         raise InputError(
-            f"no item {item_id!r} in {data.manifest.run}", field="--item", mend=f"such as {some}"
+            f"no item {item_id!r} in {data.manifest.run}", field="--item", hint=f"such as {some}"
         )
     return next(walks(data, [found]))
 

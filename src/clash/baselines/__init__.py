@@ -58,7 +58,7 @@ def find(name: str) -> Baseline:
         ConfigError: there is none of this name.
     """
     if name not in BASELINES:
-        raise ConfigError(f"no baseline {name!r}", field="model", mend=f"one of {_listed()}")
+        raise ConfigError(f"no baseline {name!r}", field="model", hint=f"one of {_listed()}")
     return BASELINES[name]
 
 

@@ -139,7 +139,7 @@ def _config(parent: RunFolder, seed: int, panel: str | None, limits: Mapping[str
         raise ConfigError(
             f"{manifest.run} names no panel that clash can call",
             field="--panel",
-            mend="name one: --panel supreme-court",
+            hint="name one: --panel supreme-court",
         )
     return config.model_copy(
         update={"panel": seated, "limits": config.limits.model_copy(update=dict(limits))}
@@ -154,7 +154,7 @@ def _same(
         raise InputError(
             "holds no response text, so nothing can be judged again",
             path=parent.path,
-            mend="--compare shows how its reruns agree",
+            hint="--compare shows how its reruns agree",
         )
     observers = Observers(
         judges=observing(config),
@@ -178,7 +178,7 @@ def _fresh(
             "names no candidate that is a model, so no response can be generated again",
             path=parent.path,
             field="--regenerate",
-            mend="leave --regenerate out: the same responses are judged again",
+            hint="leave --regenerate out: the same responses are judged again",
         )
     return config, tuple(r for r in responses if r.source == "injected")
 

@@ -168,8 +168,8 @@ def _ridge(text: str | None, methods: Sequence[str]) -> Any:  # noqa: ANN401 - a
     if text is None:
         return DEFAULT_RIDGE
     if not set(methods) & set(FORMS):
-        mend = f"name one of {', '.join(FORMS)}"
-        raise ConfigError("no method named here reads it", field="--ridge", mend=mend)
+        hint = f"name one of {', '.join(FORMS)}"
+        raise ConfigError("no method named here reads it", field="--ridge", hint=hint)
     if text == "held-out":
         return text
     try:
@@ -177,7 +177,7 @@ def _ridge(text: str | None, methods: Sequence[str]) -> Any:  # noqa: ANN401 - a
     except ValueError:
         share = 0.0
     if not 0 < share < float("inf"):
-        raise ConfigError(f"no ridge {text!r}", field="--ridge", mend="0.01, or held-out")
+        raise ConfigError(f"no ridge {text!r}", field="--ridge", hint="0.01, or held-out")
     return share
 
 
@@ -203,16 +203,16 @@ def _of_use(
     """
     from clash.errors import ConfigError
 
-    for options, methods, mend in (
+    for options, methods, hint in (
         (of_items, asked.items, "name a method of verdicts, such as majority or dawid-skene"),
         (of_rankings, asked.rankings, "name a method of rankings, such as bradley-terry"),
     ):
         for name, given in options.items():
             if given and not methods:
-                raise ConfigError("no method named here reads it", field=name, mend=mend)
+                raise ConfigError("no method named here reads it", field=name, hint=hint)
     if weights is not None and not asked.rankings and "weighted-majority" not in asked.items:
-        mend = "name weighted-majority or a method of rankings"
-        raise ConfigError("no method named here reads it", field="--weights", mend=mend)
+        hint = "name weighted-majority or a method of rankings"
+        raise ConfigError("no method named here reads it", field="--weights", hint=hint)
 
 
 def _calibrated(file: Path | None, votes: Votes, max_risk: float | None) -> OnVotes | None:
@@ -224,7 +224,7 @@ def _calibrated(file: Path | None, votes: Votes, max_risk: float | None) -> OnVo
     from clash.errors import ConfigError
 
     if max_risk is not None and not 0 < max_risk < 1:
-        raise ConfigError("a risk lies between 0 and 1", field="--max-risk", mend="0.05")
+        raise ConfigError("a risk lies between 0 and 1", field="--max-risk", hint="0.05")
     if file is None:
         if max_risk is not None:
             raise ConfigError("needs --calibrator", field="--max-risk")
@@ -239,5 +239,5 @@ def _choice(text: str, field: str, *known: str) -> Any:  # noqa: ANN401 - a Lite
     from clash.errors import ConfigError
 
     if text not in known:
-        raise ConfigError(f"no choice {text!r}", field=field, mend=" or ".join(known))
+        raise ConfigError(f"no choice {text!r}", field=field, hint=" or ".join(known))
     return text

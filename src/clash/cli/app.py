@@ -139,10 +139,10 @@ def _run(arguments: Sequence[str]) -> int:
 def _beyond(error: Exception) -> str:
     """Words for what only input can cause, where no reader of it has said so before."""
     if isinstance(error, MemoryError):
-        return "the input does not fit in memory\n  mend: split it, or give the process more memory"
+        return "the input does not fit in memory\n  fix: split it, or give the process more memory"
     if isinstance(error, RecursionError):
-        return "the input is nested too deeply\n  mend: flatten it"
-    return f"the input holds text that is not Unicode: {error}\n  mend: save it as UTF-8"
+        return "the input is nested too deeply\n  fix: flatten it"
+    return f"the input holds text that is not Unicode: {error}\n  fix: save it as UTF-8"
 
 
 def _unwritable(error: OSError) -> str:
@@ -158,7 +158,7 @@ def _misused(error: TyperException, arguments: Sequence[str]) -> int:
         return 0  # the help has been printed
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "clash"
-    message = f"{error.format_message()}\n  mend: see `{command} --help`"
+    message = f"{error.format_message()}\n  fix: see `{command} --help`"
     _complain(message, ConfigError.exit_code, as_json="--json" in arguments)
     return ConfigError.exit_code
 

@@ -103,7 +103,7 @@ def prepare(
         )
     if path is None:
         raise ConfigError(
-            "no prompts", field="PROMPTS", mend="clash eval prompts.yaml, or prompts: in clash.yaml"
+            "no prompts", field="PROMPTS", hint="clash eval prompts.yaml, or prompts: in clash.yaml"
         )
     return assemble(config, load(path), environ, limit=limit, replay=replay)
 

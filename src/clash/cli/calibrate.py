@@ -257,7 +257,7 @@ def _settings(
     way = select or ("one" if published or guard is not None else "average")
     one = _known(way, ("average", "one"), "--select")[0] == "one"
     if guard is not None and not one:
-        raise ConfigError("an average has no guard", field="--guard", mend="--select one")
+        raise ConfigError("an average has no guard", field="--guard", hint="--select one")
     return Settings(
         rules=_known(paths, RULES, "--paths"),
         families=MENU if families is None else _known(families, tuple(FAMILIES), "--families"),
@@ -276,8 +276,8 @@ def _known(text: str | None, known: tuple[str, ...], option: str) -> tuple[str, 
     names = tuple(name.strip() for name in text.split(",") if name.strip())
     wrong = [name for name in names if name not in known]
     if wrong or not names:
-        mend = f"one of {', '.join(known)}"
-        raise ConfigError(f"no {wrong[0] if wrong else 'name'!r}", field=option, mend=mend)
+        hint = f"one of {', '.join(known)}"
+        raise ConfigError(f"no {wrong[0] if wrong else 'name'!r}", field=option, hint=hint)
     return names
 
 
@@ -289,7 +289,7 @@ def _numbers(text: str) -> tuple[int, ...]:
     except ValueError:
         found = ()
     if not found or found[0] < 1:
-        raise ConfigError(f"not prefix sizes: {text!r}", field="--k", mend="--k 1,2,3")
+        raise ConfigError(f"not prefix sizes: {text!r}", field="--k", hint="--k 1,2,3")
     return found
 
 

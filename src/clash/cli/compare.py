@@ -36,7 +36,7 @@ def compare(
     from clash.report.terminal import show_table
 
     if len(runs) < 2:
-        raise ConfigError("a comparison takes two runs", field="RUN", mend="name a second one")
+        raise ConfigError("a comparison takes two runs", field="RUN", hint="name a second one")
     folders = [open_run(run, out) for run in runs]
     found = compared([RunData.load(folder) for folder in folders], every_record=every_record)
     made, paths = tables(found), [str(folder.path) for folder in folders]

@@ -198,14 +198,14 @@ def _own_responses(data: str, source: str | None, of_labels: dict[str, object]) 
         raise ConfigError(
             f"{NAME} are made from your own responses",
             field="--from",
-            mend=f"clash datasets sample {NAME} --from RUN, or a prompts file with responses",
+            hint=f"clash datasets sample {NAME} --from RUN, or a prompts file with responses",
         )
     wrong = [name for name, value in of_labels.items() if value is not None]
     if wrong:
         raise ConfigError(
             f"has no meaning for {NAME}: no item of these has a person's label",
             field=wrong[0],
-            mend="--n, --seed, --out and --runs do",
+            hint="--n, --seed, --out and --runs do",
         )
     return source
 
@@ -230,7 +230,7 @@ def convert_(
 
     chosen = next((known for known in FORMATS if known == form), None)
     if form is not None and chosen is None:
-        raise ConfigError(f"no form {form!r}", field="--from", mend=f"one of {', '.join(FORMATS)}")
+        raise ConfigError(f"no form {form!r}", field="--from", hint=f"one of {', '.join(FORMATS)}")
     converted = convert(path, chosen)
     written = list(_write_converted(converted, path, out))
     if as_json:

@@ -58,8 +58,8 @@ def doctor(
     if as_json:
         print_json({"ok": not bad, "findings": [finding.as_json() for finding in found]})
     else:
-        columns = ["", "what", "is", "mend"]
-        rows = [[f.level, f.subject, f.says, f.mend] for f in found]
+        columns = ["", "what", "is", "hint"]
+        rows = [[f.level, f.subject, f.says, f.hint] for f in found]
         show_table(stdout(), Table(title, columns, rows))
     raise typer.Exit(1 if bad else 0)
 

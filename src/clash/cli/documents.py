@@ -56,5 +56,5 @@ def render_report(
         case ".md":
             text = markdown.comparison(title, tables, runs)
         case other:
-            raise ConfigError(f"no report ends in {other!r}", field="--to", mend=".md or .json")
+            raise ConfigError(f"no report ends in {other!r}", field="--to", hint=".md or .json")
     return text

@@ -143,7 +143,7 @@ def _afterword(finished: Finished) -> list[str]:
             ]
         case 4:
             models = "; ".join(f"{m}: {why}" for m, why in finished.manifest.stopped.items())
-            return [f"refused for good: {models}", f"mend that, then `clash resume {path}`"]
+            return [f"refused for good: {models}", f"fix that, then `clash resume {path}`"]
         case 3:
             if finished.interrupted is not None:
                 more = " --max-cost USD" if "budget" in finished.interrupted else ""
@@ -164,7 +164,7 @@ def _about_secrets(finished: Finished) -> list[str]:
     searched = finished.manifest.secrets_scan or {"hits": {}}
     return [
         f"error: {finished.folder.path / name} holds the value of {', '.join(variables)}\n"
-        "  mend: do not share this folder, and replace that key"
+        "  fix: do not share this folder, and replace that key"
         for name, variables in searched["hits"].items()
     ]
 

@@ -128,6 +128,6 @@ def check_cap(unknown: Sequence[str], limits: Limits) -> None:
         raise ConfigError(
             f"the price of {', '.join(unknown)} is unknown, so --max-cost cannot hold",
             field="limits.max_cost",
-            mend="give `price: {input: …, output: …}` (dollars per million tokens) for the model,"
+            hint="give `price: {input: …, output: …}` (dollars per million tokens) for the model,"
             " or --allow-unknown-price to leave it out of the cap",
         )

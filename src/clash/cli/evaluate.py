@@ -168,7 +168,7 @@ def evaluate(
         raise ConfigError(
             "control items cannot be added to a run that stops by --until",
             field="blinding.controls",
-            mend="leave one of the two out; `clash redteam PANEL` tests the judges by itself",
+            hint="leave one of the two out; `clash redteam PANEL` tests the judges by itself",
         )
     if rule is not None and not dry_run:
         raise typer.Exit(

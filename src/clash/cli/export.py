@@ -33,7 +33,7 @@ def export(
     on: dict[exports.Format, bool] = {"votes": votes, "csv": csv, "parquet": parquet}
     chosen = [name for name, wanted in on.items() if wanted]
     if len(chosen) != 1:
-        raise ConfigError("choose one", field="export", mend="--votes, --csv or --parquet")
+        raise ConfigError("choose one", field="export", hint="--votes, --csv or --parquet")
     folder = open_run(run, out)
     written = exports.write(folder, chosen[0], to, observers=observers)
     if to is not None and str(to) == "-":

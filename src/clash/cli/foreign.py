@@ -30,7 +30,7 @@ def write(run: ForeignRun, source: Path, out: Path) -> Path:
     """
     if (out / run.name).exists():
         raise RunFolderError(
-            f"{out / run.name}: is there already\n  mend: name another folder with --out"
+            f"{out / run.name}: is there already\n  fix: name another folder with --out"
         )
     with RunWriter.create(out, run.name, _manifest(run, source)) as writer:
         for record in run.records():

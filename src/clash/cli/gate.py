@@ -130,7 +130,7 @@ def _rules(given: Sequence[str] | None, way: Way) -> list[Rule]:
             limit = float("nan")
         if not equals or not name or limit != limit:
             raise ConfigError(
-                f"cannot be read: {text!r}", field=f"--{way}", mend="FIGURE=VALUE, concordance=0.8"
+                f"cannot be read: {text!r}", field=f"--{way}", hint="FIGURE=VALUE, concordance=0.8"
             )
         made.append(Rule(name.strip(), way, limit))
     return made
@@ -143,10 +143,10 @@ def _usable(rules: Sequence[Rule], changes: Sequence[Rule], baseline: str | None
         raise ConfigError(
             "no rule was given, so nothing could fail",
             field="--min",
-            mend="--min concordance=0.8, --max cost=2, or --baseline RUN; --list names the figures",
+            hint="--min concordance=0.8, --max cost=2, or --baseline RUN; --list names the figures",
         )
     if changes and baseline is None:
-        raise ConfigError("against which run?", field="--max-drop", mend="--baseline RUN")
+        raise ConfigError("against which run?", field="--max-drop", hint="--baseline RUN")
 
 
 def _against(

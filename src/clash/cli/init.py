@@ -29,10 +29,10 @@ def init(
     # A link that leads nowhere yet is there too: writing would follow it.
     there = [str(target) for target in targets.values() if os.path.lexists(target)]
     if there and not force:
-        raise InputError(f"{there[0]} is there already", mend="another folder, or --force")
+        raise InputError(f"{there[0]} is there already", hint="another folder, or --force")
     for target in targets.values():
         if not target.parent.resolve().is_relative_to(folder.resolve()):
-            raise InputError(f"{target.parent} leads out of {folder}", mend="remove the link in it")
+            raise InputError(f"{target.parent} leads out of {folder}", hint="remove the link in it")
     for file, target in targets.items():
         target.parent.mkdir(parents=True, exist_ok=True)
         files.replace(target, file.read_bytes())

@@ -68,7 +68,7 @@ def _named_calls(folder: RunFolder) -> set[str]:
 def _lost(folder: RunFolder, name: str, count: str) -> RunFolderError:
     calls = sum(1 for _ in files.lines(folder.path / layout.CALLS))
     if calls or name == layout.CALLS:
-        mend = f"restore {name} from a copy of the run; do not remove the folder, it holds {calls} calls"
+        hint = f"restore {name} from a copy of the run; do not remove the folder, it holds {calls} calls"
     else:
-        mend = "no call was made; remove the folder and start the run again"
-    return RunFolderError(f"{folder.path / name}: {count}; the rest is lost\n  mend: {mend}")
+        hint = "no call was made; remove the folder and start the run again"
+    return RunFolderError(f"{folder.path / name}: {count}; the rest is lost\n  fix: {hint}")

@@ -193,10 +193,10 @@ def _from_pilot(
         raise ConfigError(
             f"a pilot answers compare and paired, not {asked.question!r}",
             field="--for",
-            mend="--for paired",
+            hint="--for paired",
         )
     if outcome not in ("wins", "agreement"):
-        raise ConfigError(f"no outcome {outcome!r}", field="--outcome", mend="wins or agreement")
+        raise ConfigError(f"no outcome {outcome!r}", field="--outcome", hint="wins or agreement")
     field = _field(source, runs, read(source, runs, *filters))
     # Whether judges agree with labels is asked of all candidates, unless two are named.
     pair = asked_for(field, wanted) if outcome == "wins" or wanted is not None else None
@@ -272,7 +272,7 @@ def _question(text: str) -> str:
 
     if text not in QUESTIONS:
         raise ConfigError(
-            f"no question {text!r}", field="--for", mend=f"one of {', '.join(QUESTIONS)}"
+            f"no question {text!r}", field="--for", hint=f"one of {', '.join(QUESTIONS)}"
         )
     return text
 
@@ -298,6 +298,6 @@ def _numbers(text: str, option: str) -> list[float]:
         found = []
     if not found or not all(0 <= value <= 1 for value in found):
         raise ConfigError(
-            f"{text!r} is no list of numbers from 0 to 1", field=option, mend=f"{option} 0.2,0.3"
+            f"{text!r} is no list of numbers from 0 to 1", field=option, hint=f"{option} 0.2,0.3"
         )
     return found

@@ -79,7 +79,7 @@ def prereg(
         raise InputError(
             "is there already, and a frozen plan is not overwritten",
             path=out,
-            mend="choose another --out",
+            hint="choose another --out",
         )
     overrides: dict[str, Any] = {
         "candidates": [m.strip() for m in models.split(",") if m.strip()] if models else None,
@@ -132,7 +132,7 @@ def _registration(
 
     if about["outcome"] not in OUTCOMES:
         raise ConfigError(
-            f"no outcome {about['outcome']!r}", field="--outcome", mend=", ".join(OUTCOMES)
+            f"no outcome {about['outcome']!r}", field="--outcome", hint=", ".join(OUTCOMES)
         )
     if about["stopping"] != "fixed":
         rule_of(about["stopping"], cast("str", about["sequential"]))
@@ -143,7 +143,7 @@ def _registration(
         raise ConfigError(
             f"no candidate {about['primary']!r}",
             field="--primary",
-            mend=f"one of {', '.join(sorted(candidates))}",
+            hint=f"one of {', '.join(sorted(candidates))}",
         )
     return Registration(
         **about,

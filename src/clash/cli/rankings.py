@@ -54,8 +54,8 @@ class Asked:
         for name in names:
             if name not in (*verdicts, *rankings):
                 known = dict.fromkeys((*GROUPS, *verdicts, *rankings))
-                mend = f"one of {', '.join(known)}"
-                raise ConfigError(f"no method {name!r}", field="--method", mend=mend)
+                hint = f"one of {', '.join(known)}"
+                raise ConfigError(f"no method {name!r}", field="--method", hint=hint)
         ranks = any(name not in verdicts or name == "borda" for name in names)
         decides = not ranks or any(name not in rankings for name in names)
         return cls(
@@ -70,8 +70,8 @@ class Asked:
             InputError: then nothing is left.
         """
         if not self.items and set(self.rankings) - {"borda", "majority", "weighted-majority"}:
-            mend = 'write {"item": …, "judge": …, "vote": "A", "model_a": …, "model_b": …}'
-            raise InputError(NAMELESS, path=source, mend=mend)
+            hint = 'write {"item": …, "judge": …, "vote": "A", "model_a": …, "model_b": …}'
+            raise InputError(NAMELESS, path=source, hint=hint)
         both = ("borda", "majority", "weighted-majority")
         items = dict.fromkeys((*self.items, *(name for name in self.rankings if name in both)))
         return Asked(tuple(items), (), tuple(n for n in self.rankings if n not in both))
@@ -81,7 +81,7 @@ def _expanded(method: str, verdicts: Sequence[str], rankings: Sequence[str]) -> 
     groups = {"all": [n for n in verdicts if n != "borda"], "rankings": rankings}
     parts = [part.strip() for part in method.split(",") if part.strip()]
     if not parts:
-        raise ConfigError("names no method", field="--method", mend="majority,dawid-skene")
+        raise ConfigError("names no method", field="--method", hint="majority,dawid-skene")
     return list(dict.fromkeys(name for part in parts for name in groups.get(part, [part])))
 
 
@@ -119,7 +119,7 @@ def read(
         raise ConfigError(
             "a ballot of a run ranks all responses of a page, in whatever order they were shown",
             field="--presentation",
-            mend="leave it out, or rank the pairs: clash export RUN --votes",
+            hint="leave it out, or rank the pairs: clash export RUN --votes",
         )
     return run_ballots(folder, judges=judging, subset=subsets, decisive=decisive, copies=copies)
 

@@ -217,7 +217,7 @@ def _result(folder: RunFolder) -> Redteam:
     if result is None:
         raise RunFolderError(
             f"{folder.path}: holds no control items"
-            "\n  mend: `clash redteam PANEL` makes such a run; `blinding: {controls: 20}` adds them"
+            "\n  fix: `clash redteam PANEL` makes such a run; `blinding: {controls: 20}` adds them"
             " to any run"
         )
     return result

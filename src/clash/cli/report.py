@@ -92,7 +92,7 @@ def _browse(folder: RunFolder) -> Path:
     path = folder.path.resolve() / layout.REPORT_HTML
     if not files.is_file(path):
         raise RunFolderError(
-            f"{path}: is not there\n  mend: `clash resume {folder.path}`, or drop --no-write"
+            f"{path}: is not there\n  fix: `clash resume {folder.path}`, or drop --no-write"
         )
     webbrowser.open(path.as_uri())
     return path

@@ -92,7 +92,7 @@ def rerun(
         _tell(folders, as_json=as_json, whole=True, to=to)
         return
     if len(folders) > 1:
-        raise ConfigError("one run at a time", field="RUN", mend="--compare takes several")
+        raise ConfigError("one run at a time", field="RUN", hint="--compare takes several")
     environ = load_environ(os.environ, env_file, trust_host or ())
     given = {"max_cost": max_cost, "concurrency": concurrency, "batch": batch}
     about: dict[str, Any] = {
@@ -129,7 +129,7 @@ def _targets(parent: RunFolder, stable: int) -> dict[str, Any]:
             "was judged once only: which items are unstable takes two runs",
             path=parent.path,
             field="--targeted",
-            mend=f"clash rerun {parent.path} first",
+            hint=f"clash rerun {parent.path} first",
         )
     chosen = targets(found, stable)
     parts = {
@@ -155,7 +155,7 @@ def _two(parent: RunFolder, beside: Sequence[RunFolder]) -> list[RunFolder]:
             "was judged once only: which items are unstable takes two runs",
             path=parent.path,
             field="--targeted",
-            mend=f"clash rerun {parent.path} first",
+            hint=f"clash rerun {parent.path} first",
         )
     return [parent, *beside]
 

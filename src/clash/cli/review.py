@@ -74,12 +74,12 @@ def review(
     from clash.review.session import Session
 
     if everything and sample is not None:
-        raise ConfigError("all, or a sample", field="--sample", mend="drop --all or --sample")
+        raise ConfigError("all, or a sample", field="--sample", hint="drop --all or --sample")
     folder = open_run(run, out)
     data = RunData.load(folder)
     if data.manifest.seal is None:
         raise RunFolderError(
-            f"{folder.path}: the run has not ended\n  mend: `clash resume {folder.path}`"
+            f"{folder.path}: the run has not ended\n  fix: `clash resume {folder.path}`"
         )
     rng = np.random.default_rng(_SEED if seed is None else seed)
     tasks = queue(data, everything=everything, sample=sample, rng=rng)
@@ -141,12 +141,12 @@ def _take_in(folder: RunFolder, data: RunData, back: Path) -> int:
     from clash.review.queue import queue
     from clash.review.session import label, name_of
     from clash.store import layout
-    from clash.store.journal import Journal, mend
+    from clash.store.journal import Journal, repair_tail
 
     found = returned(read_json(back).value)
     if found is None or found.get("run") != folder.path.name:
         raise InputError(
-            f"is no file of a review of {folder.path.name}", path=back, mend="see --export-static"
+            f"is no file of a review of {folder.path.name}", path=back, hint="see --export-static"
         )
     tasks = {task.item.item_id: task for task in queue(data, everything=True)}
     who = name_of(found.get("annotator"))
@@ -157,7 +157,7 @@ def _take_in(folder: RunFolder, data: RunData, back: Path) -> int:
         if not isinstance(name, str) or name not in tasks:
             raise InputError(f"decides on {name!r}, which is no item of the run", path=back)
         records.append(label(tasks[name], key, who, said))
-    mend(folder.path / layout.LABELS)
+    repair_tail(folder.path / layout.LABELS)
     with Journal(folder.path / layout.LABELS) as journal:
         for record in records:
             journal.append(record)

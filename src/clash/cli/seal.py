@@ -46,14 +46,14 @@ def seal(
     folder = open_run(run, out)
     if folder.manifest().seal is None:
         raise RunFolderError(
-            f"{folder.path}: the run has not ended\n  mend: `clash resume {folder.path}`"
+            f"{folder.path}: the run has not ended\n  fix: `clash resume {folder.path}`"
         )
     findings = all_checks(folder)
     problems = [finding for finding in findings if finding.problem is not None]
     if problems:
         raise AuditFailed(
             f"{folder.path}: is not sealed, {problems[0].check}: {problems[0].problem}"
-            f"\n  mend: `clash verify {folder.path}` shows every check;"
+            f"\n  fix: `clash verify {folder.path}` shows every check;"
             f" `clash report {folder.path}` writes a report anew"
         )
     if any(UNSEALED_LABELS in (finding.unchecked or "") for finding in findings):

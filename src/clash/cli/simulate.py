@@ -93,15 +93,15 @@ def _chosen(name: str | None, known: list[str], votes: list[Path] | None) -> lis
         raise ConfigError(
             "name a simulation" if name is None else f"there is no simulation {name!r}",
             field="NAME",
-            mend=f"one of {', '.join(known)}, or all",
+            hint=f"one of {', '.join(known)}, or all",
         )
     if name in ON_VOTES and not votes:
         raise ConfigError(
-            f"{name} draws from real votes", field="--votes", mend="--votes FILE, or several"
+            f"{name} draws from real votes", field="--votes", hint="--votes FILE, or several"
         )
     if votes and name not in ON_VOTES:
         raise ConfigError(
-            f"{name} takes no votes", field="--votes", mend=f"only {', '.join(ON_VOTES)} does"
+            f"{name} takes no votes", field="--votes", hint=f"only {', '.join(ON_VOTES)} does"
         )
     return [name]
 

@@ -31,7 +31,7 @@ def spoilt(error: Exception, arguments: Sequence[str]) -> RunFolderError | None:
     where = f"{Path(place.filename).name}:{place.lineno}"
     return RunFolderError(
         f"{named}: its records do not fit together ({type(error).__name__}: {error}, at {where})"
-        f"\n  mend: `clash verify {named}` says what was changed; if it finds nothing, this is a bug"
+        f"\n  fix: `clash verify {named}` says what was changed; if it finds nothing, this is a bug"
         " of clash: please report it"
     )
 

@@ -88,12 +88,12 @@ def rule_of(text: str, sequential: str, looks: int = LOOKS) -> Rule:
     """
     found = _RULE.match(text)
     if found is None:
-        raise ConfigError(f"no stopping rule {text!r}", field="--until", mend='--until "ci<0.1"')
+        raise ConfigError(f"no stopping rule {text!r}", field="--until", hint='--until "ci<0.1"')
     if sequential not in SEQUENTIAL:
         raise ConfigError(
             f"no way {sequential!r} to pay for looks",
             field="--sequential",
-            mend=f"one of {', '.join(SEQUENTIAL)}",
+            hint=f"one of {', '.join(SEQUENTIAL)}",
         )
     return Rule(text.strip(), float(found.group(1)), sequential, looks)
 

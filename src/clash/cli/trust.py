@@ -30,12 +30,12 @@ def trust(
         named = destination_named(variable, host)
         if remove and named not in confirmed:
             raise ConfigError(
-                f"{named} was not confirmed", field="--remove", mend="`clash trust` lists what is"
+                f"{named} was not confirmed", field="--remove", hint="`clash trust` lists what is"
             )
         confirmed = confirmed - {named} if remove else confirmed | {named}
         write_confirmed(confirmed)
     elif variable is not None or remove:
-        raise ConfigError("names no host", field="HOST", mend="clash trust VARIABLE HOST")
+        raise ConfigError("names no host", field="HOST", hint="clash trust VARIABLE HOST")
     if as_json:
         entries = [{"variable": d.variable, "server": d.server} for d in sorted(confirmed)]
         print_json({"confirmed": entries})

@@ -195,7 +195,7 @@ def _drawn(
         raise InputError(
             "holds no label, so there is nobody to agree with",
             path=name,
-            mend="give each item a label (a candidate, or tie), or use `clash eval`",
+            hint="give each item a label (a candidate, or tie), or use `clash eval`",
         )
     wanted = replace(
         _rules(loaded, chosen, is_file=Path(name).exists()),
@@ -290,7 +290,7 @@ def _known(candidates: Iterable[str], tiers: Path | None) -> list[dict[str, Any]
     if tiers is not None:
         document = read_yaml(tiers)
         if not isinstance(document.value, dict):
-            raise document.error("expected candidate: tier", mend="gpt-4: strong")
+            raise document.error("expected candidate: tier", hint="gpt-4: strong")
         for name, about in document.value.items():
             told[str(name)] = _about(about, document, str(name))
     return [{**models.describe(name), **told.get(name, {})} for name in candidates]

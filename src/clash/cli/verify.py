@@ -116,7 +116,7 @@ def refused(findings: list[Finding], *, allow_unchecked: bool) -> str | None:
     if gaps and not allow_unchecked:
         return (
             f"{gaps} of {len(findings)} checks could not be made in full"
-            "\n  mend: read what is marked ????; --allow-unchecked accepts it"
+            "\n  fix: read what is marked ????; --allow-unchecked accepts it"
         )
     return None
 

@@ -46,7 +46,7 @@ class Finding:
     level: Level
     subject: str
     says: str
-    mend: str = ""
+    hint: str = ""
 
     def as_json(self) -> dict[str, str]:
         """Plain data."""
@@ -75,7 +75,7 @@ def run(
     try:
         config = read_config(config_file, {"panel": panel})
     except InputError as error:
-        yield Finding("bad", "configuration", error.message, error.mend or "")
+        yield Finding("bad", "configuration", error.message, error.hint or "")
         return
     panels = _panels(config)
     chosen = config.panel is not None
@@ -167,8 +167,8 @@ def _panel(panel: Panel, environ: Mapping[str, str], *, needed: bool) -> Finding
     subject = f"panel {panel.name}"
     if not missing:
         return Finding("ok", subject, f"{len(members)} models, no key missing")
-    mend = f"export {missing[0]}=…"
-    return Finding("bad" if needed else "note", subject, f"needs {', '.join(missing)}", mend)
+    hint = f"export {missing[0]}=…"
+    return Finding("bad" if needed else "note", subject, f"needs {', '.join(missing)}", hint)
 
 
 def _model(
@@ -182,8 +182,8 @@ def _model(
     if needed:
         yield _reached(name, ref, environ)
     if not prices.known(ref):
-        mend = "price: {input: …, output: …} in dollars per million tokens"
-        yield Finding("warn" if needed else "note", name, "price unknown", mend)
+        hint = "price: {input: …, output: …} in dollars per million tokens"
+        yield Finding("warn" if needed else "note", name, "price unknown", hint)
     ends = retired.get(canonical(ref))
     if ends is not None:
         yield _retiring(name, ends, needed=needed)
@@ -194,7 +194,7 @@ def _reached(name: str, ref: ModelRef, environ: Mapping[str, str]) -> Finding:
     try:
         require(ref, environ)
     except ConfigError as error:
-        return Finding("bad", name, error.message, error.mend or "")
+        return Finding("bad", name, error.message, error.hint or "")
     where = destination(ref, environ)
     return Finding("ok", name, str(where or f"no key -> {base_url(ref, environ)}"))
 

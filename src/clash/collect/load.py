@@ -75,7 +75,7 @@ def load(path: Path) -> Prompts:
     """Read a prompts file: YAML, JSON, JSONL, CSV, text, plain or ``.gz``, or a folder of texts.
 
     Raises:
-        InputError: it cannot be used; names file, line, field and the mend.
+        InputError: it cannot be used; names file, line, field and how to fix it.
     """
     items: list[Item] = []
     responses: list[Response] = []
@@ -93,7 +93,7 @@ def load(path: Path) -> Prompts:
             raise document.error(
                 f"the id {item_id!r} stands twice (first in line {seen[item_id]})",
                 "id",
-                mend="give each item an id of its own",
+                hint="give each item an id of its own",
             )
         seen[item_id] = document.line(())
         asked = entry.prompt or repr([(t.role, t.content) for t in entry.messages or []])
@@ -101,14 +101,14 @@ def load(path: Path) -> Prompts:
         if content in contents:
             raise document.error(
                 f"is the same as item {contents[content]!r}",
-                mend="remove one; to judge an item several times use --repeat",
+                hint="remove one; to judge an item several times use --repeat",
             )
         contents[content] = item_id
         group = entry.group or groups.setdefault(asked, item_id)
         items.append(_item(entry, item_id, group))
         responses += _responses(entry, item_id)
     if not items:
-        raise InputError("holds no prompt", path=path, mend="one prompt at least")
+        raise InputError("holds no prompt", path=path, hint="one prompt at least")
     shared = sum(item.group is not None for item in items)
     if shared:
         warnings.append(
@@ -164,7 +164,7 @@ def _documents(path: Path) -> Iterable[Document]:
             raise InputError(
                 f"has an ending clash does not read ({other})",
                 path=path,
-                mend=".yaml, .jsonl, .csv, .txt (a prompt a line), .md (one prompt), or a folder",
+                hint=".yaml, .jsonl, .csv, .txt (a prompt a line), .md (one prompt), or a folder",
             )
 
 
@@ -173,7 +173,7 @@ def _listed(path: Path) -> Iterator[Document]:
     if isinstance(whole.value, dict) and isinstance(whole.value.get("prompts"), list):
         whole = whole.at("prompts")
     if not isinstance(whole.value, list):
-        raise whole.error("expected a list of prompts", mend="start each prompt with `- prompt:`")
+        raise whole.error("expected a list of prompts", hint="start each prompt with `- prompt:`")
     for index, entry in enumerate(whole.value):
         part = whole.at(index)
         yield Document(part.path, {"prompt": entry}, part.lines) if isinstance(entry, str) else part
@@ -188,7 +188,7 @@ def _rows(path: Path, delimiter: str) -> Iterator[Document]:
             what,
             path=path,
             line=1,
-            mend=f"columns are {', '.join(_COLUMNS)} and response:NAME for each candidate",
+            hint=f"columns are {', '.join(_COLUMNS)} and response:NAME for each candidate",
         )
     for line, row in table.rows:
         yield Document(path, _row(row), line)

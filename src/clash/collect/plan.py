@@ -181,7 +181,7 @@ def plan(
         raise ConfigError(
             f"a run's verdicts are by {METHOD}, not by {config.aggregate.method!r}",
             field="aggregate.method",
-            mend="`clash aggregate RUN --method …` compares other methods on a run, offline",
+            hint="`clash aggregate RUN --method …` compares other methods on a run, offline",
         )
     judges = tuple(_judges(config, panel))
     items, responses = _repeated(prompts, config.repeat)
@@ -304,7 +304,7 @@ def _check_options(ref: ModelRef) -> None:
         raise ConfigError(
             f"the {kind} {name} of {ref.model} may hold a key, and would be on record",
             field=f"options.{option}",
-            mend="put the key into a variable and name it in api_key_env",
+            hint="put the key into a variable and name it in api_key_env",
         )
 
 
@@ -313,7 +313,7 @@ def _check_stand_ins(made: Plan) -> None:
     twice = sorted({judge for judge in ids if ids.count(judge) > 1})
     if twice:
         raise ConfigError(
-            f"the fallback {twice[0]!r} is there twice", field="fallbacks", mend="name each once"
+            f"the fallback {twice[0]!r} is there twice", field="fallbacks", hint="name each once"
         )
     for stand_ins in made.stand_ins.values():
         for judge in stand_ins:
@@ -322,7 +322,7 @@ def _check_stand_ins(made: Plan) -> None:
                     f"{judge.model} is a candidate, so exclude_self keeps it from standing in for"
                     f" {judge.stands_in_for}",
                     field="fallbacks",
-                    mend="name a model that is no candidate",
+                    hint="name a model that is no candidate",
                 )
 
 
@@ -340,12 +340,12 @@ def _check(made: Plan, prompts: Prompts) -> None:
                 f"item {item.item_id!r} {have}, and nothing to compare it with",
                 path=prompts.path,
                 field="responses",
-                mend="give a second response, or name models to write some: --models a,b",
+                hint="give a second response, or name models to write some: --models a,b",
             )
         if item.label is not None and item.label not in {*named, "tie"}:
             raise InputError(
                 f"item {item.item_id!r} has the label {item.label!r}, which is no candidate of it",
                 path=prompts.path,
                 field="label",
-                mend=f"one of {', '.join(sorted(named))}, tie",
+                hint=f"one of {', '.join(sorted(named))}, tie",
             )

@@ -296,7 +296,7 @@ def _keys(env_file: Path | None, environ: Mapping[str, str]) -> dict[str, str]:
                 path=file,
                 line=binding.original.line,
                 field=name,
-                mend=f"remove the line; if you mean it, export {name} in the shell",
+                hint=f"remove the line; if you mean it, export {name} in the shell",
             )
         values[name] = binding.value
     return values

@@ -317,7 +317,7 @@ def _lost_responses(folder: RunWriter, past: _Past) -> set[tuple[str, str]]:
             raise RunFolderError(
                 f"{folder.path / layout.RESPONSES}: lacks the response of {candidate!r} to"
                 f" {item_id!r}, and {layout.CALLS} lacks the call that it came from"
-                "\n  mend: restore one of the two from a copy of the run"
+                "\n  fix: restore one of the two from a copy of the run"
             )
     return lost
 

@@ -45,7 +45,7 @@ class Templates:
         for file in _own(folder):
             if file.stem not in NAMES:
                 raise ConfigError(
-                    "is not the name of a template", path=file, mend=f"one of {', '.join(NAMES)}"
+                    "is not the name of a template", path=file, hint=f"one of {', '.join(NAMES)}"
                 )
             texts[file.stem] = read_text(file)
         return cls(texts)
@@ -66,7 +66,7 @@ class Templates:
         except (KeyError, ValueError) as error:
             raise ConfigError(
                 f"the template {name} cannot be filled in ({error})",
-                mend=f"fields are {', '.join('$' + f for f in fields)}; write $$ for a dollar sign",
+                hint=f"fields are {', '.join('$' + f for f in fields)}; write $$ for a dollar sign",
             ) from None
 
 

@@ -320,8 +320,8 @@ async def torture(ref: ModelRef, environ: MutableMapping[str, str]) -> list[Find
     gateway = Gateway(ref.model_copy(update={"options": _plain(ref.options)}), environ)
     findings: list[Finding] = []
     for name, probe in _PROBES.items():
-        level, seen, mend = await probe(gateway)
-        findings.append(Finding(level, f"{ref.model}: {name}", seen, mend))
+        level, seen, hint = await probe(gateway)
+        findings.append(Finding(level, f"{ref.model}: {name}", seen, hint))
         if name == "answers" and level == "bad":
             break
     return findings

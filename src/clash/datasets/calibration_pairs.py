@@ -141,7 +141,7 @@ def calibration_pairs(
     if not usable:
         raise InputError(
             f"no response has {_FEWEST_WORDS} words or more",
-            mend="calibration pairs are made from your own responses: give longer ones",
+            hint="calibration pairs are made from your own responses: give longer ones",
         )
     chosen = rng.sample(usable, min(most, len(usable)))
     made = [pair for item, text in chosen for pair in _pairs(item, text, kinds, rng)]

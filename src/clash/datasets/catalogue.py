@@ -92,5 +92,5 @@ def find(name: str) -> Entry:
             return entry
     known = ", ".join(entry.name for entry in entries())
     raise InputError(
-        f"no file and no data set is called {name!r}", mend=f"one of {known}, or the path of a file"
+        f"no file and no data set is called {name!r}", hint=f"one of {known}, or the path of a file"
     )

@@ -93,7 +93,7 @@ def read_controls(path: Path | None = None) -> ControlSet:
         raise InputError(
             "holds neither controls nor injections",
             path=path,
-            mend="see datasets/redteam.yaml for the form of both",
+            hint="see datasets/redteam.yaml for the form of both",
         )
     return ControlSet(
         controls=own.controls or shipped.controls,

@@ -48,7 +48,7 @@ def convert(path: Path, form: Format | None = None) -> Converted:
         InputError: nothing there is recognised, or a record cannot be used.
     """
     if not path.exists():
-        raise InputError("no such file or folder", path=path, mend="check the path")
+        raise InputError("no such file or folder", path=path, hint="check the path")
     form = form or recognise(path)
     if form == "pairs":
         from clash.datasets import loaders
@@ -78,7 +78,7 @@ def recognise(path: Path) -> Format:
     if path.is_file():
         return "pairs"
     raise InputError(
-        "holds nothing that is recognised", path=path, mend=f"name its form: {', '.join(FORMATS)}"
+        "holds nothing that is recognised", path=path, hint=f"name its form: {', '.join(FORMATS)}"
     )
 
 

@@ -116,7 +116,7 @@ class Http:
             return self._client.send(request, stream=True)
         except httpx2.HTTPError as error:
             raise Transient(
-                f"{url}: {_reason(error)}\n  mend: check the connection, then pull again"
+                f"{url}: {_reason(error)}\n  fix: check the connection, then pull again"
             ) from None
 
     @staticmethod
@@ -137,13 +137,13 @@ class Http:
             return response
         response.close()
         if status == 429 or status >= 500:
-            raise Transient(f"{url}: answered {status}\n  mend: pull again later")
-        mend = "load a copy by its path"
+            raise Transient(f"{url}: answered {status}\n  fix: pull again later")
+        hint = "load a copy by its path"
         if status in (401, 403):
-            mend = "accept the data set's terms on its page and set HF_TOKEN"
+            hint = "accept the data set's terms on its page and set HF_TOKEN"
         elif status == 404:
-            mend = "the publisher may have moved it; load a copy by its path"
-        raise DownloadError(f"{url}: answered {status}\n  mend: {mend}")
+            hint = "the publisher may have moved it; load a copy by its path"
+        raise DownloadError(f"{url}: answered {status}\n  fix: {hint}")
 
 
 def home(entry: Entry) -> str:
@@ -170,7 +170,7 @@ def token(entry: Entry, base: str) -> str | None:
     raise ConfigError(
         f"{where}: the token would go out unencrypted",
         field="--base-url",
-        mend=f"use https, unset {TOKEN}, or confirm it: clash trust {TOKEN} {where.host}",
+        hint=f"use https, unset {TOKEN}, or confirm it: clash trust {TOKEN} {where.host}",
     )
 
 

@@ -183,7 +183,7 @@ class _Fetch:
                     have = part.stat().st_size if part.exists() else 0
                     raise DownloadError(
                         f"{remote.url}: broke off after {have} bytes ({error})"
-                        "\n  mend: pull again; it goes on from there"
+                        "\n  fix: pull again; it goes on from there"
                     ) from None
                 time.sleep(self.wait_s * 2 ** (attempt - 1))
             else:
@@ -240,7 +240,7 @@ def _verify(remote: Remote, part: Path) -> str:
     if remote.size is not None and size != remote.size:
         _discard(part)
         raise DownloadError(
-            f"{remote.url}: has {size} bytes, its publisher says {remote.size}\n  mend: pull again"
+            f"{remote.url}: has {size} bytes, its publisher says {remote.size}\n  fix: pull again"
         )
     if remote.checksum is None:
         return "none stated"
@@ -249,7 +249,7 @@ def _verify(remote: Remote, part: Path) -> str:
         _discard(part)
         raise DownloadError(
             f"{remote.url}: {remote.checksum.kind} is {found}, "
-            f"its publisher says {remote.checksum.hex}\n  mend: pull again"
+            f"its publisher says {remote.checksum.hex}\n  fix: pull again"
         )
     return f"{remote.checksum.kind} {found}"
 

@@ -221,7 +221,7 @@ def _draw(admitted: Sequence[Item], rules: Rules, rng: np.random.Generator) -> s
         raise InputError(
             f"{rules.n} items are asked for, the rules admit {len(admitted)}",
             field="n",
-            mend="ask for fewer, or relax a rule",
+            hint="ask for fewer, or relax a rule",
         )
     strata: dict[str, list[str]] = {}
     for item in admitted:

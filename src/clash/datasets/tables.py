@@ -37,12 +37,12 @@ class Row:
     line: int | None = None
 
     def error(
-        self, message: str, field: str | None = None, *, mend: str | None = None
+        self, message: str, field: str | None = None, *, hint: str | None = None
     ) -> InputError:
         """An :class:`InputError` that points at this row."""
         if self.line is None:
             field = f"record {self.number}" + (f", {field}" if field else "")
-        return InputError(message, path=self.path, line=self.line, field=field, mend=mend)
+        return InputError(message, path=self.path, line=self.line, field=field, hint=hint)
 
     def get(self, *names: str) -> Any:  # noqa: ANN401 - any JSON value
         """The first of these fields that has a value; null, NaN and an empty text are none."""
@@ -60,7 +60,7 @@ class Row:
         """
         value = self.get(*names)
         if value is None:
-            raise self.error("is missing or empty", names[0], mend=_or(names))
+            raise self.error("is missing or empty", names[0], hint=_or(names))
         return self._as_text(value, names[0])
 
     def optional(self, *names: str) -> str | None:
@@ -78,7 +78,7 @@ class Row:
             if name in self.value:
                 value = self.value[name]
                 return None if value is None or _is_nan(value) else self._as_text(value, name)
-        raise self.error("is missing", names[0], mend=_or(names))
+        raise self.error("is missing", names[0], hint=_or(names))
 
     def _as_text(self, value: Any, name: str) -> str:  # noqa: ANN401 - any JSON value
         if isinstance(value, list | dict):
@@ -109,7 +109,7 @@ def rows(path: Path) -> Iterator[Row]:
             raise InputError(
                 f"has an ending that holds no records ({other or 'none'})",
                 path=path,
-                mend=f"one of {', '.join(SUFFIXES)}; all but Parquet also as .gz",
+                hint=f"one of {', '.join(SUFFIXES)}; all but Parquet also as .gz",
             )
 
 
@@ -160,7 +160,7 @@ def _parquet(path: Path) -> Iterator[Row]:
                     yield Row(path, number, record)
     except (pa.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0]
-        raise InputError(f"is not Parquet: {reason}", path=path, mend="pull it again") from None
+        raise InputError(f"is not Parquet: {reason}", path=path, hint="pull it again") from None
 
 
 def _is_nan(value: object) -> bool:

@@ -202,7 +202,7 @@ def not_confirmed(refs: Iterable[ModelRef], environ: Mapping[str, str]) -> Confi
     hosts = " ".join(f"--trust-host {server}" for server in {where.host: 0 for where in places})
     return ConfigError(
         f"a key would be sent to a server that you have not confirmed for it: {pairs}",
-        mend=f"if you mean it: {commands}; for this command only: {hosts}",
+        hint=f"if you mean it: {commands}; for this command only: {hosts}",
     )
 
 
@@ -212,7 +212,7 @@ def _checked_url(ref: ModelRef, environ: Mapping[str, str]) -> str:
         raise ConfigError(
             f"{ref.model} is a server of your own, and its address is missing",
             field="base_url",
-            mend="base_url: http://localhost:11434/v1 (or set COMPATIBLE_BASE_URL)",
+            hint="base_url: http://localhost:11434/v1 (or set COMPATIBLE_BASE_URL)",
         )
     try:
         server_of(url)
@@ -220,14 +220,14 @@ def _checked_url(ref: ModelRef, environ: Mapping[str, str]) -> str:
         raise ConfigError(
             f"{ref.model} has an address that {error} ({NOTHING.message(url)!r})",
             field="base_url",
-            mend="begin it with https:// or http://, and write its host in ASCII",
+            hint="begin it with https:// or http://, and write its host in ASCII",
         ) from None
     parts = urlsplit(url)
     if parts.username or parts.password or _SECRET_QUERY.search(parts.query):
         raise ConfigError(
             f"{ref.model} has an address with a password or a key in it",
             field="base_url",
-            mend="put the key into a variable and name it in api_key_env",
+            hint="put the key into a variable and name it in api_key_env",
         )
     return url.rstrip("/")
 
@@ -245,13 +245,13 @@ def _key(ref: ModelRef, environ: Mapping[str, str]) -> str:
         raise ConfigError(
             f"{ref.model} needs a key, and {variable}{also} is not set",
             field="api_key_env",
-            mend=f"export {variable}=… or put it into .env",
+            hint=f"export {variable}=… or put it into .env",
         )
     # A key cannot hold these, and a client would show it whole in the error about its header.
     if not key.isascii() or not key.isprintable():
         raise ConfigError(
             f"the key in {variable} holds characters that no key has",
             field="api_key_env",
-            mend=f"copy the key into {variable} again",
+            hint=f"copy the key into {variable} again",
         )
     return key

@@ -46,6 +46,6 @@ async def listed_models(ref: ModelRef, environ: Mapping[str, str], limits: Limit
         raise ConfigError(
             f"{url} lists no models",
             field="--torture",
-            mend="name one: --models compatible/NAME",
+            hint="name one: --models compatible/NAME",
         )
     return models

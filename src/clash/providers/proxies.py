@@ -29,6 +29,6 @@ def proxy_for(url: str) -> str | None:
         kind = urlsplit(proxy).scheme
         raise ConfigError(
             f"the environment asks for a {kind} proxy, which is not supported",
-            mend="set HTTPS_PROXY to an http:// proxy, or NO_PROXY for this host",
+            hint="set HTTPS_PROXY to an http:// proxy, or NO_PROXY for this host",
         )
     return proxy

@@ -123,12 +123,12 @@ def calls_file(ref: ModelRef, environ: Mapping[str, str]) -> Path:
         raise ConfigError(
             f"{ref.model} does not say which run to replay",
             field="base_url",
-            mend=f"base_url: runs/RUN-ID (or set {VARIABLE})",
+            hint=f"base_url: runs/RUN-ID (or set {VARIABLE})",
         )
     path = Path(where)
     path = path / "calls.jsonl" if path.is_dir() else path
     if not files.is_file(path):
-        raise ConfigError("there is no run to replay", path=path, mend="name a run folder")
+        raise ConfigError("there is no run to replay", path=path, hint="name a run folder")
     return path
 
 

@@ -15,7 +15,7 @@ from clash.labels import BOTH_BAD, TIE, ItemLabel
 from clash.records import Label
 from clash.review.agreement import agreement
 from clash.store import layout
-from clash.store.journal import Journal, mend
+from clash.store.journal import Journal, repair_tail
 from clash.store.manifest import now
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Session:
         self._people: dict[str, _Person] = defaultdict(_Person)
         self._lock = threading.Lock()
         path = folder.path / layout.LABELS
-        mend(path)
+        repair_tail(path)
         self._journal = Journal(path)
         self.written = 0
 

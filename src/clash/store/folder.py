@@ -105,12 +105,12 @@ class RunFolder:
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             raise RunFolderError(
-                f"{file}: is not a manifest ({first['msg']})\n  mend: {_mend_manifest(self.path)}"
+                f"{file}: is not a manifest ({first['msg']})\n  fix: {_mend_manifest(self.path)}"
             ) from None
         if manifest.v > SCHEMA_VERSION:
             raise RunFolderError(
                 f"{file}: is of schema {manifest.v}, this clash reads up to {SCHEMA_VERSION}"
-                "\n  mend: update clash"
+                "\n  fix: update clash"
             )
         return manifest
 
@@ -195,7 +195,9 @@ class RunWriter(RunFolder):
         self._lock = _Lock(path / layout.LOCK)
         try:
             files.sweep(path)
-            self.mended = {n: cut for n in _JOURNALS if (cut := journal.mend(path / n)) > 0}
+            self.repaired = {
+                n: cut for n in _JOURNALS if (cut := journal.repair_tail(path / n)) > 0
+            }
         except BaseException:
             self._lock.release()
             raise
@@ -321,7 +323,7 @@ def check_run_id(run_id: str, source: str = "--run-id") -> str:
         return run_id
     raise RunFolderError(
         f"{source}: {run_id!r} is not a run id"
-        "\n  mend: 1 to 100 letters, digits, '_', '-' and '.', beginning with a letter or digit"
+        "\n  fix: 1 to 100 letters, digits, '_', '-' and '.', beginning with a letter or digit"
     )
 
 
@@ -361,11 +363,11 @@ def _check_free(path: Path) -> None:
     if files.is_file(path / layout.MANIFEST):
         RunFolder(path).manifest()  # one that is broken cannot be resumed
         raise RunFolderError(
-            f"{path}: is there already\n  mend: `clash resume {path}`, or another --run-id"
+            f"{path}: is there already\n  fix: `clash resume {path}`, or another --run-id"
         )
     _check_manifest(path)
     if path.exists() and not (path.is_dir() and next(path.iterdir(), None) is None):
-        raise RunFolderError(f"{path}: is there already, and is no run\n  mend: another --run-id")
+        raise RunFolderError(f"{path}: is there already, and is no run\n  fix: another --run-id")
 
 
 def _check_manifest(path: Path) -> None:
@@ -377,7 +379,7 @@ def _check_manifest(path: Path) -> None:
     if not files.is_file(path / layout.MANIFEST) and _journals_in(path):
         raise RunFolderError(
             f"{path / layout.MANIFEST}: is missing, and nothing else says how the run is set up"
-            f"\n  mend: {_mend_manifest(path)}"
+            f"\n  fix: {_mend_manifest(path)}"
         )
 
 
@@ -416,8 +418,8 @@ def _find(path: Path, out: Path) -> Path:
     for folder in (path, out / path):
         _check_manifest(folder)
     near = sorted(run.path.name for run in runs(out) if str(path) in run.path.name)
-    mend = f"did you mean {near[-1]}?" if near else "`clash runs` lists the runs"
-    raise RunFolderError(f"{path}: is not a run folder (no manifest.json)\n  mend: {mend}")
+    hint = f"did you mean {near[-1]}?" if near else "`clash runs` lists the runs"
+    raise RunFolderError(f"{path}: is not a run folder (no manifest.json)\n  fix: {hint}")
 
 
 class _Lock:
@@ -434,7 +436,7 @@ class _Lock:
                 file.close()
                 raise RunFolderError(
                     f"{path.parent}: another process is writing to this run"
-                    "\n  mend: wait for it to end"
+                    "\n  fix: wait for it to end"
                 ) from None
             # The last holder removes the file: a lock on what is removed locks nothing.
             if _is_at(file, path):

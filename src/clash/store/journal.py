@@ -135,7 +135,7 @@ def _check(path: Path, number: int, line: bytes, model: type[R]) -> R:
         raise RunFolderError(
             f"{path}:{number}: is not a {model.__name__.lower()} record"
             f" ({field + ': ' if field else ''}{first['msg']})\n"
-            "  mend: an interrupted run is mended by `clash resume`;"
+            "  fix: an interrupted run is repaired by `clash resume`;"
             " anything else was changed by hand"
         ) from None
 
@@ -160,7 +160,7 @@ def glance(path: Path, part: type[S], whole: type[Record]) -> Iterator[S]:
             raise RunFolderError(f"{path}:{number}: cannot be read ({error})") from None
 
 
-def mend(path: Path) -> int:
+def repair_tail(path: Path) -> int:
     """Cut off a last line that a crash left unfinished; end one that lacks its line feed only.
 
     Returns:

@@ -28,7 +28,7 @@ def check_key(key: Path) -> None:
     _program("--sign")
     if not key.is_file():
         raise ConfigError(
-            "no such key", path=key, field="--sign", mend="name an SSH key: ~/.ssh/id_ed25519"
+            "no such key", path=key, field="--sign", hint="name an SSH key: ~/.ssh/id_ed25519"
         )
 
 
@@ -48,7 +48,7 @@ def sign(data: bytes, key: Path) -> bytes:
             f"cannot sign ({_reason(done)})",
             path=key,
             field="--sign",
-            mend="a public key signs where the SSH agent holds its private key: `ssh-add -l`",
+            hint="a public key signs where the SSH agent holds its private key: `ssh-add -l`",
         )
     return done.stdout
 
@@ -66,7 +66,7 @@ def signer_of(data: bytes, signature: bytes, allowed: Path) -> str:
         AuditFailed: the signature is of nobody in it, or of other data.
     """
     if not allowed.is_file():
-        raise ConfigError("no such file", path=allowed, field="--signers", mend=_EXAMPLE)
+        raise ConfigError("no such file", path=allowed, field="--signers", hint=_EXAMPLE)
     with TemporaryDirectory() as folder:
         # A copy: the program opens the file by its name, which a stranger's folder may swap.
         file = Path(folder) / "signature"
@@ -104,7 +104,7 @@ def _program(option: str) -> str:
         raise ConfigError(
             f"{_PROGRAM} is not installed",
             field=option,
-            mend="install OpenSSH 8.2 or newer (openssh-client, openssh, Git for Windows)",
+            hint="install OpenSSH 8.2 or newer (openssh-client, openssh, Git for Windows)",
         )
     return program
 

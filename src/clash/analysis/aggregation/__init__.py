@@ -229,8 +229,8 @@ def aggregate_outcomes(
 def _known(names: Sequence[str]) -> None:
     unknown = [name for name in names if name not in known_methods()]
     if unknown:
-        mend = f"one of {', '.join(known_methods())}"
-        raise ConfigError(f"no method {unknown[0]!r}", field="--method", mend=mend)
+        hint = f"one of {', '.join(known_methods())}"
+        raise ConfigError(f"no method {unknown[0]!r}", field="--method", hint=hint)
 
 
 def _cross_fitted(method: Rule, table: Table, whole: Fitted, seed: int) -> Floats | None:

@@ -169,7 +169,7 @@ def parse(value: Any, path: Path | str = "calibrator") -> Calibrator:  # noqa: A
     from clash.documents import Document
 
     if not isinstance(value, dict):
-        raise InputError("is no calibrator", path=path, mend="clash calibrate VOTES --out FILE")
+        raise InputError("is no calibrator", path=path, hint="clash calibrate VOTES --out FILE")
     known = {key: part for key, part in value.items() if key != "panel_hash"}
     found = validate(Calibrator, Document(Path(path), known), error=InputError)
     unknown = {found.family, *(part.family for part in found.maps)} - set(FAMILIES)
@@ -181,14 +181,14 @@ def parse(value: Any, path: Path | str = "calibrator") -> Calibrator:  # noqa: A
             "its patterns are not votes and targets of the judges that are asked",
             path=path,
             field="patterns",
-            mend="fit it anew: clash calibrate",
+            hint="fit it anew: clash calibrate",
         )
     if value.get("panel_hash") != found.panel_hash:
         raise InputError(
             "the panel is not the one it was fitted on: its hash differs",
             path=path,
             field="panel_hash",
-            mend="fit it anew: clash calibrate",
+            hint="fit it anew: clash calibrate",
         )
     return found
 
@@ -242,13 +242,13 @@ def check_panel(
         InputError: a judge is missing or is another model, or the prompts are others.
     """
     missing = [judge for judge in found.asked if judge not in judges]
-    mend = "fit one on this panel: clash calibrate"
+    hint = "fit one on this panel: clash calibrate"
     if missing:
         raise InputError(
             f"the calibrator asks {missing[0]!r}, which is not on this panel",
             path=where or None,
             field="calibrator",
-            mend=mend,
+            hint=hint,
         )
     for judge in found.asked if models and found.models else ():
         if (models or {}).get(judge) != (found.models or {}).get(judge):
@@ -256,14 +256,14 @@ def check_panel(
                 f"judge {judge!r} is another model than the calibrator was fitted on",
                 path=where or None,
                 field="calibrator",
-                mend=mend,
+                hint=hint,
             )
     if templates and found.templates and templates != found.templates:
         raise InputError(
             "the judges' prompts are not those the calibrator was fitted on",
             path=where or None,
             field="calibrator",
-            mend=mend,
+            hint=hint,
         )
     if templates and not found.templates:
         return ("the calibrator does not say which prompts its judges were given",)

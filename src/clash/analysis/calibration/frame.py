@@ -54,7 +54,7 @@ class Frame:
                 f"{len(known)} rows have a label, at least {fewest} are needed to calibrate",
                 path=where,
                 field="label",
-                mend="label more (clash review; clash calibrate --plan says which), or begin with"
+                hint="label more (clash review; clash calibrate --plan says which), or begin with"
                 " --prior",
             )
         if np.ptp(known) == 0:
@@ -62,7 +62,7 @@ class Frame:
                 "all labels are the same: there is nothing to tell apart",
                 path=where,
                 field="label",
-                mend="label items of the other outcome too",
+                hint="label items of the other outcome too",
             )
         low, high = _range(votes, known)
         if votes.label_kind == "numeric":
@@ -72,7 +72,7 @@ class Frame:
                 raise InputError(
                     "votes are scores, but labels have ties",
                     path=where,
-                    mend="keep the decisive ones: --decisive",
+                    hint="keep the decisive ones: --decisive",
                 )
             return cls(votes.judges, "three")
         return cls(votes.judges, "binary", low, high)

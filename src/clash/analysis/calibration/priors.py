@@ -46,13 +46,13 @@ def prior_for(
                 f"was fitted to a {one.target} target, and these labels are {target}",
                 path=path,
                 field="target",
-                mend="leave it out of --prior",
+                hint="leave it out of --prior",
             )
         rng = np.random.default_rng([seed, 5, place])
         try:
             found.append(experience(panel_of(one), labels, rng, families=families))
         except StatisticsError as error:
-            raise InputError(str(error), path=path, mend="leave it out of --prior") from None
+            raise InputError(str(error), path=path, hint="leave it out of --prior") from None
     return pooled(found, np.random.default_rng([seed, 5]))
 
 

@@ -140,7 +140,7 @@ def estimate(rows: Rows, method: str) -> Estimated:
     """
     if method not in METHODS:
         raise ConfigError(
-            f"no method {method!r}", field="--method", mend=f"one of {', '.join(METHODS)}"
+            f"no method {method!r}", field="--method", hint=f"one of {', '.join(METHODS)}"
         )
     _require_judges(rows)
     available, read = int(rows.labelled.sum()), len(rows.truth)

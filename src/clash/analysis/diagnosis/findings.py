@@ -84,7 +84,7 @@ def diagnose(
     if votes.kind == "numeric":
         raise StatisticsError(
             "a diagnosis needs outcomes of pairs, and these are scores"
-            "\n  mend: give a run folder, or votes that are A, B or tie"
+            "\n  fix: give a run folder, or votes that are A, B or tie"
         )
     if np.isnan(votes.matrix).all():
         raise StatisticsError("every judge failed on every item: there is nothing to diagnose")

@@ -127,7 +127,7 @@ def from_run(
 
     rows = list((score_rows if scores else vote_rows)(folder, observers=observers))
     if not rows:
-        raise InputError("holds no judgments", path=folder.path, mend="finish it: clash resume")
+        raise InputError("holds no judgments", path=folder.path, hint="finish it: clash resume")
     votes = encode(
         rows,
         judges=judges,

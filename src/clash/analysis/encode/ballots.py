@@ -117,7 +117,7 @@ def run_ballots(
     )
     if not found.ranks:
         raise InputError(
-            "no ballot is left", path=folder.path, mend="leave out a filter, or clash resume"
+            "no ballot is left", path=folder.path, hint="leave out a filter, or clash resume"
         )
     weight = {p.id: p.weight for p in voting}
     return NamedBallots(
@@ -287,14 +287,14 @@ def _pairs(table: Table) -> _Found:
             "these votes are scores of a pair",
             path=table.file,
             field="vote",
-            mend='write "A", "B" or "tie", or a line for each model with its score and `model`',
+            hint='write "A", "B" or "tie", or a line for each model with its score and `model`',
         )
     index = {name: k for k, name in enumerate(_names(table, "model_a", "model_b"))}
     first, second = (_indices(table, name, index) for name in ("model_a", "model_b"))
     for name, codes in (("model_a", first), ("model_b", second)):
         if (codes < 0).any():
-            mend = "name both models on every line, or on none"
-            table.fail("is missing", int(np.flatnonzero(codes < 0)[0]), name, mend)
+            hint = "name both models on every line, or on none"
+            table.fail("is missing", int(np.flatnonzero(codes < 0)[0]), name, hint)
     votes = table.values["vote"][table.codes["vote"]]
     alone = first == second
     lines = np.flatnonzero(~np.isnan(votes) & ~alone)
@@ -320,10 +320,10 @@ def _scores(table: Table) -> _Found:
     group = table.codes["group"]
     index = {name: k for k, name in enumerate(_names(table, "model"))}
     model = _indices(table, "model", index)
-    mend = "a score has its `model`, and the `group` of the responses it is compared with"
+    hint = "a score has its `model`, and the `group` of the responses it is compared with"
     for name, empty in (("model", model < 0), ("group", _blank(table, "group"))):
         if empty.any():
-            table.fail("is missing", int(np.flatnonzero(empty)[0]), name, mend)
+            table.fail("is missing", int(np.flatnonzero(empty)[0]), name, hint)
     votes = table.values["vote"][table.codes["vote"]]
     known = np.flatnonzero(~np.isnan(votes))
     keys = [table.codes[name] for name in ("group", "judge", "presentation", "repeat")]

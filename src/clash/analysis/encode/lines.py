@@ -105,7 +105,7 @@ def _json_rows(file: Path, kind: type[AnyLine]) -> Iterator[list[AnyLine]]:
                     f"is longer than {_LONGEST_LINE >> 20} MB",
                     path=file,
                     line=number,
-                    mend="one vote a line",
+                    hint="one vote a line",
                 )
             if newline:
                 yield _decode(decoder, block, file, line)
@@ -137,11 +137,11 @@ def _decode_line(decoder: msgspec.json.Decoder[Any], text: bytes, file: Path, nu
             path=file,
             line=number,
             field=where.strip("`.") or None,
-            mend=f"a line is like {decoder.type.like}",
+            hint=f"a line is like {decoder.type.like}",
         ) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(
-            f"is not JSON: {error}", path=file, line=number, mend="one JSON object a line"
+            f"is not JSON: {error}", path=file, line=number, hint="one JSON object a line"
         ) from None
 
 
@@ -160,7 +160,7 @@ def _check_header(columns: Sequence[str], file: Path) -> None:
                 f"has no column {name!r}",
                 path=file,
                 line=1,
-                mend="the header is item,judge,vote and, optionally, label,family,subset,…",
+                hint="the header is item,judge,vote and, optionally, label,family,subset,…",
             )
 
 

@@ -105,13 +105,13 @@ def read_ballots(
         ballot = _ballot(line, file, at)
         key = (ballot.item, ballot.judge, ballot.copy)
         if key in seen:
-            mend = "give repeated ballots a different repeat, or keep one"
+            hint = "give repeated ballots a different repeat, or keep one"
             wrong = f"a second ballot of {ballot.judge!r} on item {ballot.item!r}"
-            raise InputError(wrong, path=file, line=line_number(file, at), mend=mend)
+            raise InputError(wrong, path=file, line=line_number(file, at), hint=hint)
         if ballot.label and labels.setdefault(ballot.item, ballot.label) != ballot.label:
-            mend = "a label is of the item: write the same one on all its ballots"
+            hint = "a label is of the item: write the same one on all its ballots"
             wrong = f"item {ballot.item!r} has two labels"
-            raise InputError(wrong, path=file, line=line_number(file, at), field="label", mend=mend)
+            raise InputError(wrong, path=file, line=line_number(file, at), field="label", hint=hint)
         seen.add(key)
         made.append(ballot)
     kept = [
@@ -123,7 +123,7 @@ def read_ballots(
         and not (decisive and (ballot.label is None or ballot.label.choice in (None, TIE)))
     ]
     if not kept:
-        raise InputError("no ballot is left", path=file, mend="leave out a filter")
+        raise InputError("no ballot is left", path=file, hint="leave out a filter")
     return kept
 
 
@@ -153,7 +153,7 @@ def _groups(ranking: Ranking, file: Path, at: int, field: str) -> Groups:
                 path=file,
                 line=line_number(file, at),
                 field=field,
-                mend="every candidate once, best first; a list of several is a tie",
+                hint="every candidate once, best first; a list of several is a tie",
             )
         names.add(name)
     return groups

@@ -118,7 +118,7 @@ class Table:
             {name: index.raw for name, index in columns.outcomes.items()},
         )
         if not len(table.codes["item"]):
-            raise InputError("holds no votes", path=file, mend="one JSON object a line")
+            raise InputError("holds no votes", path=file, hint="one JSON object a line")
         for name in ("vote", "label"):
             table._check_outcomes(name)
         return table
@@ -133,14 +133,14 @@ class Table:
                 'write "A", "B" or "tie", 1 or 0, a number, or null for a judge that failed',
             )
 
-    def fail(self, message: str, at: int, name: str, mend: str) -> NoReturn:
+    def fail(self, message: str, at: int, name: str, hint: str) -> NoReturn:
         """Refuse the file for a vote, by the number ``at`` of those that are left.
 
         Raises:
             InputError: always, with file, line and field.
         """
         raise InputError(
-            message, path=self.file, line=self._line(at), field=name or None, mend=mend
+            message, path=self.file, line=self._line(at), field=name or None, hint=hint
         )
 
     def _line(self, at: int) -> int | None:
@@ -170,7 +170,7 @@ class Table:
             keep &= (truth == 1) | (truth == 0)
             if not keep.any():
                 raise InputError(
-                    "no vote has a label A or B", path=self.file, mend="leave out --decisive"
+                    "no vote has a label A or B", path=self.file, hint="leave out --decisive"
                 )
         if keep.all():
             return self
@@ -186,7 +186,7 @@ class Table:
         raise InputError(
             f"no vote is left after --{name}{'s' if name == 'judge' else ''} {','.join(globs)}",
             path=self.file,
-            mend=f"there is: {shown}" if there else f"the file has no {name}",
+            hint=f"there is: {shown}" if there else f"the file has no {name}",
         )
 
     def votes(self) -> Votes:
@@ -203,7 +203,7 @@ class Table:
             raise InputError(
                 f"{n_rows} rows by {len(judges)} judges do not fit in memory",
                 path=self.file,
-                mend="choose judges with --judges",
+                hint="choose judges with --judges",
             )
         values = self._coded("vote")
         matrix = np.full((n_rows, len(judges)), np.nan)

@@ -127,7 +127,7 @@ class Votes:
                 "these votes are scores, which have no classes",
                 path=self.source or None,
                 field="vote",
-                mend='write votes as "A", "B", "tie" or 1, 0',
+                hint='write votes as "A", "B", "tie" or 1, 0',
             )
         scale = 2 if len(self.classes) == 3 else 1
         missing = np.isnan(self.matrix)

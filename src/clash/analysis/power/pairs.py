@@ -187,7 +187,7 @@ def asked_for(field: Field, wanted: str | None) -> Sides | None:
     given = [name.strip() for name in wanted.split(",")]
     if len(given) != 2 or given[0] == given[1] or not set(given) <= set(known):
         there = f"two of {', '.join(known)}" if known else "these votes do not name the candidates"
-        raise ConfigError(f"no pair {wanted!r}", field="--pair", mend=there)
+        raise ConfigError(f"no pair {wanted!r}", field="--pair", hint=there)
     return Sides(*given)
 
 

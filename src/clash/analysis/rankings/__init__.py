@@ -161,7 +161,7 @@ def rank(
     unknown = [name for name in methods if name not in RULES]
     if unknown:
         raise ConfigError(
-            f"no ranking {unknown[0]!r}", field="--method", mend=f"one of {', '.join(RULES)}"
+            f"no ranking {unknown[0]!r}", field="--method", hint=f"one of {', '.join(RULES)}"
         )
     study = _Study.of(named, seed, replicates, weights or "panel")
     found = tuple(study.method(name, weights) for name in dict.fromkeys(methods))

@@ -82,7 +82,7 @@ def weights_file(source: str) -> Mapping[str, float]:
         raise ConfigError(
             f"{source!r} is no source of weights and no file",
             field="--weights",
-            mend=f"{', '.join(SOURCES)}, or a file of judge and weight",
+            hint=f"{', '.join(SOURCES)}, or a file of judge and weight",
         )
     return read_weights(Path(source))
 
@@ -98,7 +98,7 @@ def from_mapping(given: Mapping[str, float], judges: Sequence[str], source: str)
         raise ConfigError(
             f"{source} has no weight for {missing[0]!r}",
             field="--weights",
-            mend="write a weight for every judge, 0 for one that is not to count",
+            hint="write a weight for every judge, 0 for one that is not to count",
         )
     return np.array([given[name] for name in judges])
 
@@ -112,14 +112,14 @@ def read_weights(file: Path) -> dict[str, float]:
     text = read_text(file)
     if not text.lstrip().startswith("{"):
         return _from_csv(file)
-    weights = parse_json(text, file, mend='{"judge": 1.5}')
+    weights = parse_json(text, file, hint='{"judge": 1.5}')
     return {str(name): _weight(value, file, str(name)) for name, value in weights.items()}
 
 
 def _from_csv(file: Path) -> dict[str, float]:
     table = read_csv(file)
     if not {"judge", "weight"} <= set(table.header):
-        raise InputError("has no columns judge,weight", path=file, line=1, mend="judge,weight")
+        raise InputError("has no columns judge,weight", path=file, line=1, hint="judge,weight")
     return {
         row.get("judge", ""): _weight(row.get("weight"), file, "weight", line)
         for line, row in table.rows
@@ -133,7 +133,7 @@ def _weight(value: object, file: Path, field: str, line: int | None = None) -> f
         number = -1.0
     if not 0 <= number < float("inf"):
         raise InputError(
-            f"{value!r} is no weight", path=file, line=line, field=field, mend="a number >= 0"
+            f"{value!r} is no weight", path=file, line=line, field=field, hint="a number >= 0"
         )
     return number
 

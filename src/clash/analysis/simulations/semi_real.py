@@ -95,7 +95,7 @@ def _patterns(votes: Votes, size: int) -> Floats:
         raise InputError(
             f"all of {', '.join(votes.judges[j] for j in most)} voted on {len(whole)} rows only",
             path=where,
-            mend="--judges with judges that saw the same items",
+            hint="--judges with judges that saw the same items",
         )
     return whole
 

@@ -66,7 +66,7 @@ def load(name_or_path: str | Path, *, cache: Path | None = None) -> Dataset:
     if pulled is None:
         raise InputError(
             f"the data set {entry.name!r} is not on this machine",
-            mend=f"clash datasets pull {entry.name}",
+            hint=f"clash datasets pull {entry.name}",
         )
     builder = Builder(entry.name, entry.source, entry.licence)
     return read(entry.loader, pulled.paths, builder)

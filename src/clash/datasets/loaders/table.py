@@ -78,7 +78,7 @@ def _same_pair(
     """A further row of an item must be another annotator's, on the same responses."""
     known = {annotator for annotator, _ in found.winners}
     if not row.optional("annotator", "judge") or known & {who for who, _ in winners}:
-        raise row.error("the id stands twice", _ID[0], mend="give each item an id of its own")
+        raise row.error("the id stands twice", _ID[0], hint="give each item an id of its own")
     if texts != found.texts:
         raise row.error("the id stands twice, with other responses", _ID[0])
 
@@ -145,7 +145,7 @@ def _winner(row: Row, label: str, candidates: list[str]) -> str:
     raise row.error(
         f"cannot tell who wins by {label!r}",
         _LABEL[0],
-        mend=f"A, B or tie, or one of {', '.join(candidates)}",
+        hint=f"A, B or tie, or one of {', '.join(candidates)}",
     )
 
 

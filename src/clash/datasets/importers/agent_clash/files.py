@@ -181,7 +181,7 @@ def read(folder: Path) -> Files:
     """
     matrix = _read(folder, MATRIX, Matrix)
     if matrix is None:
-        raise InputError(f"holds no {MATRIX}", path=folder, mend="it has the judges' rankings")
+        raise InputError(f"holds no {MATRIX}", path=folder, hint="it has the judges' rankings")
     return Files(
         folder=folder,
         matrix=matrix,
