@@ -14,7 +14,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from clash.redaction import HIDDEN, Redactor, environment_secrets, marked_fields
+from clash.secrets.redaction import HIDDEN, Redactor, environment_secrets, marked_fields
 
 KEY = "sk-proj-Ab3xY7qLm9ZtR2vW5nK8pQ1sD4fG6hJ0"
 PASSWORD = "Tr0ub4dor&3/x"

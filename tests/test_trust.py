@@ -10,7 +10,7 @@ from itertools import product
 import pytest
 
 from clash.errors import ConfigError
-from clash.trust import (
+from clash.secrets.trust import (
     Destination,
     Environ,
     config_folder,

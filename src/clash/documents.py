@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from clash.errors import ConfigError, InputError, dotted
-from clash.inputs import MAX_DEPTH, MAX_WHOLE, byte_lines, open_bytes, read_bytes
+from clash.files.inputs import MAX_DEPTH, MAX_WHOLE, byte_lines, open_bytes, read_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from pydantic import BaseModel, ValidationError
 
-    from clash.yamltree import Lines
+    from clash.files.yaml_reader import Lines
 
     Loc = tuple[int | str, ...]
 
@@ -92,7 +92,7 @@ def read_yaml(path: Path) -> Document:
         InputError: not YAML, a key stands twice in one mapping, or it is larger, deeper or more
             repetitive than any file that a person writes.
     """
-    from clash.yamltree import compose
+    from clash.files.yaml_reader import compose
 
     return Document(path, *compose(read_text(path, MAX_YAML), path))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from clash.analysis.served import notes, swapped
-from clash.same_model import is_same_model
+from clash.config import is_same_model
 
 
 @pytest.mark.parametrize(

@@ -158,7 +158,7 @@ def test_init_where_nothing_may_be_written_names_the_file(capsys, monkeypatch):
     def read_only(path, *_args, **_more):
         raise OSError(30, "Read-only file system", str(path))
 
-    monkeypatch.setattr("clash.files.replace", read_only)
+    monkeypatch.setattr("clash.files.run_files.replace", read_only)
     assert clash(["init", "new"]) == 2
     said = capsys.readouterr().err
     assert "new/clash.yaml: cannot be read or written (Read-only file system)" in said

@@ -13,7 +13,7 @@ from clash.config import Limits, ModelRef, Options
 from clash.errors import ConfigError, ProviderError
 from clash.providers import open_provider
 from clash.providers.accounts import account
-from clash.redaction import Redactor
+from clash.secrets.redaction import Redactor
 from wire import faults
 from wire.asking import PROVIDERS
 

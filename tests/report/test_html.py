@@ -21,8 +21,7 @@ from clash.analysis.pareto import Trade
 from clash.analysis.rundata import RunData
 from clash.analysis.scores import scores
 from clash.cli.app import run
-from clash.escape import HIDDEN, visible
-from clash.pages import clipped, digest
+from clash.escape import HIDDEN, clipped, digest, visible
 from clash.records import Label
 from clash.report.html import charts, document
 from clash.report.html.draw import Dot, Line, Picture, Rect, Word, palette, png, svg

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from clash import files
 from clash.cli import app as cli
 from clash.errors import RunFolderError
-from clash.redaction import Redactor
+from clash.files import run_files
+from clash.secrets.redaction import Redactor
 from clash.store import layout
 from clash.store.folder import RunFolder
 from clash.store.secrecy import scan
@@ -120,7 +120,7 @@ def test_the_search_for_secrets_reads_no_file_of_holes(capsys, run, name):
 
 
 def test_the_search_for_secrets_holds_no_endless_line_in_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "LONGEST", 1 << 20)
+    monkeypatch.setattr(run_files, "LONGEST", 1 << 20)
     (tmp_path / "published.jsonl").write_bytes(b"-" * (40 << 20) + b" Xk3-tail-9Qz7Lm2vR8")
     redact = Redactor.of("Xk3-tail-9Qz7Lm2vR8")
     tracemalloc.start()
@@ -169,7 +169,7 @@ def test_a_file_with_a_second_name_is_read_but_not_added_to(run, victim, name):
 def test_a_replaced_file_leaves_its_second_name_alone(tmp_path):
     (tmp_path / "a").write_bytes(b"old")
     os.link(tmp_path / "a", tmp_path / "b")
-    files.replace(tmp_path / "a", b"new")
+    run_files.replace(tmp_path / "a", b"new")
     assert (tmp_path / "a").read_bytes() == b"new"
     assert (tmp_path / "b").read_bytes() == b"old"
 
@@ -184,7 +184,7 @@ def test_a_name_that_is_swapped_after_the_look_is_not_followed(tmp_path, victim,
         return real(path, flags, *more, **named)
 
     monkeypatch.setattr(os, "open", swap)
-    for opened in (files.open_to_read, files.open_to_append, files.open_to_update):
+    for opened in (run_files.open_to_read, run_files.open_to_append, run_files.open_to_update):
         lay(tmp_path / "x", "file", victim)
         (tmp_path / "x").write_bytes(b"mine")
         with pytest.raises(RunFolderError, match="cannot be"):
@@ -207,7 +207,7 @@ def test_a_folder_that_is_swapped_while_a_file_is_written_does_not_help(
         run.symlink_to(victim.parent)
 
     monkeypatch.setattr(os, "fsync", swap)
-    files.replace(run / "victim", b"forged")
+    run_files.replace(run / "victim", b"forged")
     assert victim.read_text(encoding="utf-8") == SECRET
     assert (tmp_path / "moved" / "victim").read_bytes() == b"forged"
 

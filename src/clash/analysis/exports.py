@@ -8,13 +8,13 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from clash import files
 from clash.analysis.encode import pack_votes
 from clash.analysis.encode.run import vote_rows
 from clash.analysis.rundata import RunData
 from clash.analysis.verdicts import unblinded
 from clash.errors import InputError
 from clash.escape import for_csv
+from clash.files import run_files
 from clash.store import layout
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def write(
     if str(to) == "-":
         _print(data)
     elif to is None:
-        files.replace(path, data)
+        run_files.replace(path, data)
     else:
         _write(path, data)
     return Written(path, rows)
@@ -74,14 +74,14 @@ def outdated(folder: RunFolder) -> Iterator[str]:
     """
     for form, name in _NAMES.items():
         path = folder.path / name
-        if files.is_file(path) and not _is_current(folder, form, path):
+        if run_files.is_file(path) and not _is_current(folder, form, path):
             yield name
 
 
 def _is_current(folder: RunFolder, form: Format, path: Path) -> bool:
     for observers in (False, True):
         data, _ = _exported(folder, form, path, observers=observers)
-        if path.lstat().st_size == len(data) and files.read(path, most=len(data)) == data:
+        if path.lstat().st_size == len(data) and run_files.read(path, most=len(data)) == data:
             return True
     return False
 

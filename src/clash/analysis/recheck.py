@@ -7,11 +7,11 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from clash import files
 from clash.analysis import exports, prereg
 from clash.analysis.counts import count_records, too_many_failed
 from clash.analysis.findings import findings_of
 from clash.analysis.rundata import RunData
+from clash.files import run_files
 from clash.store import layout
 from clash.store.audit import BROKEN, Gap, broken, finding
 from clash.store.manifest import other_versions
@@ -53,7 +53,7 @@ def _checks(folder: RunFolder, redraw: Redraw | None) -> Iterator[Finding]:
     yield finding("the manifest's sums follow from the records", _sums(data, findings))
     yield finding("verdicts follow from the judgments", _verdicts(folder, data))
     yield finding("the report follows from the records", _report(folder, data, findings))
-    if any(files.is_file(folder.path / name) for name in layout.EXPORTS):
+    if any(run_files.is_file(folder.path / name) for name in layout.EXPORTS):
         yield finding("exports follow from the records", _exports(folder))
     if redraw is not None:
         yield from redraw(folder, data, findings)
@@ -150,10 +150,10 @@ class _Difference:
 
 def _report(folder: RunFolder, data: RunData, findings: Findings) -> Iterator[str | Gap]:
     path = folder.path / layout.REPORT_JSON
-    if not files.is_file(path):
+    if not run_files.is_file(path):
         yield from no_report(data, layout.REPORT_JSON)
         return
-    written = json.loads(files.read(path, most=_LARGEST))
+    written = json.loads(run_files.read(path, most=_LARGEST))
     # Through JSON and back, so that tuples are lists on both sides.
     follows = json.loads(json.dumps(findings.as_json()))
     if written == follows:

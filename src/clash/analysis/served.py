@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from clash.same_model import is_same_model
+from clash.config import is_same_model
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -8,7 +8,6 @@ import typer
 from typer.exceptions import TyperException
 
 import clash
-from clash import files
 from clash.cli import (
     aggregate,
     calibrate,
@@ -41,6 +40,7 @@ from clash.cli.guard import guarded
 from clash.cli.spoilt import STUMBLES, spoilt
 from clash.errors import ClashError, ConfigError, InputError
 from clash.escape import for_terminal
+from clash.files import run_files
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -149,7 +149,7 @@ def _unwritable(error: OSError) -> str:
     """What to say where a disk is full, a folder read-only, or a file of the wrong kind."""
     names = " -> ".join(str(name) for name in (error.filename, error.filename2) if name is not None)
     message = f"{names or 'a file'}: cannot be read or written ({error.strerror or error})"
-    return files.with_mend(message, error)
+    return run_files.with_mend(message, error)
 
 
 def _misused(error: TyperException, arguments: Sequence[str]) -> int:

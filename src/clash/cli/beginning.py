@@ -18,7 +18,7 @@ from clash.collect.templates import Templates
 from clash.config import Config, Panel
 from clash.datasets.controls import control_items, draw, read_controls
 from clash.errors import ConfigError
-from clash.inputs import unpacked
+from clash.files.inputs import unpacked
 from clash.providers import redactor
 from clash.providers.prices import OFFLINE, known
 from clash.store import layout
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from clash.analysis.prereg import Frozen
     from clash.collect.forecast import Forecast
     from clash.records import Criteria, Kind, Label, Pooled
-    from clash.redaction import Redactor
+    from clash.secrets.redaction import Redactor
 
 
 @dataclass(frozen=True)

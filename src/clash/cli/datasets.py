@@ -293,9 +293,9 @@ def _write_sample(drawn: Sample, path: Path) -> dict[str, str]:
 
 def _write_lines(path: Path, lines: Iterable[str]) -> None:
     """Some of these names are ours and not the user's, so no link that bears one is followed."""
-    from clash import files
+    from clash.files import run_files
 
-    files.replace(path, "".join(f"{line}\n" for line in lines).encode("utf-8"))
+    run_files.replace(path, "".join(f"{line}\n" for line in lines).encode("utf-8"))
 
 
 def _beside(path: Path, ending: str) -> Path:

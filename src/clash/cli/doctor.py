@@ -9,7 +9,7 @@ from clash.cli.common import AsJson, ConfigFile, EnvFile, TrustHost
 
 if TYPE_CHECKING:
     from clash.collect.checkup import Finding
-    from clash.trust import Environ
+    from clash.secrets.trust import Environ
 
 
 def doctor(
@@ -42,9 +42,9 @@ def doctor(
     from clash.cli.guard import learn
     from clash.collect import checkup
     from clash.collect.resolve import load_environ
-    from clash.redaction import Redactor
     from clash.report.tables import Table
     from clash.report.terminal import show_table
+    from clash.secrets.redaction import Redactor
 
     environ = load_environ(os.environ, env_file, trust_host or ())
     learn(Redactor.of_environ(environ))

@@ -7,7 +7,7 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
-from clash.redaction import Redactor
+from clash.secrets.redaction import Redactor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -21,9 +21,10 @@ def init(
     as_json: AsJson = False,
 ) -> None:
     """Write a commented clash.yaml, a prompts file and a CI example."""
-    from clash import assets, files
+    from clash import assets
     from clash.cli.common import print_json, stdout
     from clash.errors import InputError
+    from clash.files import run_files
 
     targets = {assets.path("configs", "examples", name): folder / to for name, to in _FILES.items()}
     # A link that leads nowhere yet is there too: writing would follow it.
@@ -35,7 +36,7 @@ def init(
             raise InputError(f"{target.parent} leads out of {folder}", hint="remove the link in it")
     for file, target in targets.items():
         target.parent.mkdir(parents=True, exist_ok=True)
-        files.replace(target, file.read_bytes())
+        run_files.replace(target, file.read_bytes())
     written = [str(target) for target in targets.values()]
     if as_json:
         print_json({"written": written})

@@ -9,8 +9,7 @@ import typer
 from clash.cli.common import person_here, say
 from clash.errors import ConfigError
 from clash.providers import destination, has_key, needs_confirmation, not_confirmed, require
-from clash.store.manifest import KeyDestination
-from clash.trust import (
+from clash.secrets.trust import (
     Destination,
     Environ,
     is_tagged,
@@ -18,6 +17,7 @@ from clash.trust import (
     run_tag,
     write_confirmed,
 )
+from clash.store.manifest import KeyDestination
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

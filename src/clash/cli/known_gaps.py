@@ -125,11 +125,11 @@ def _pairs(prompts: Prompts, sources: int, seed: int) -> list[CalibrationPair]:
 
 
 def _write(pairs: Sequence[CalibrationPair], file: Path) -> None:
-    from clash import files
     from clash.datasets.calibration_pairs import to_jsonl
+    from clash.files import run_files
 
     file.parent.mkdir(parents=True, exist_ok=True)
-    files.replace(file, to_jsonl(pairs).encode("utf-8"))
+    run_files.replace(file, to_jsonl(pairs).encode("utf-8"))
 
 
 def _prompts(source: str, runs: Path) -> Prompts:

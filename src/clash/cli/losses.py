@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clash import files
 from clash.errors import RunFolderError
+from clash.files import run_files
 from clash.store import layout
 from clash.store.manifest import seal_file
 from clash.store.spent import spent
@@ -48,7 +48,7 @@ def check_calls(folder: RunFolder) -> None:
         RunFolderError: as :func:`check_given`.
     """
     path, manifest = folder.path / layout.CALLS, folder.manifest()
-    number = seal_file(path).lines if files.is_file(path) else 0
+    number = seal_file(path).lines if run_files.is_file(path) else 0
     sealed = manifest.files.get(layout.CALLS)
     if sealed is not None and number < sealed.lines:
         raise _lost(folder, layout.CALLS, f"holds {number} of {sealed.lines} calls")
@@ -66,7 +66,7 @@ def _named_calls(folder: RunFolder) -> set[str]:
 
 
 def _lost(folder: RunFolder, name: str, count: str) -> RunFolderError:
-    calls = sum(1 for _ in files.lines(folder.path / layout.CALLS))
+    calls = sum(1 for _ in run_files.lines(folder.path / layout.CALLS))
     if calls or name == layout.CALLS:
         hint = f"restore {name} from a copy of the run; do not remove the folder, it holds {calls} calls"
     else:

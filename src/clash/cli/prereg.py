@@ -67,9 +67,9 @@ def prereg(
 
     `clash prereg prompts.yaml --panel supreme-court` · `clash eval … --prereg prereg.json`
     """
-    from clash import files
     from clash.analysis import prereg as registry
     from clash.errors import InputError
+    from clash.files import run_files
     from clash.store.manifest import now
 
     if check is not None:
@@ -101,7 +101,7 @@ def prereg(
     plan = _registration(prompts, config, overrides, env_file, about, n)
     frozen = registry.freeze(plan, now())
     text = json.dumps(frozen.as_json(), indent=1, ensure_ascii=False) + "\n"
-    files.replace(out, text.encode("utf-8"))
+    run_files.replace(out, text.encode("utf-8"))
     _tell(frozen, out, as_json=as_json)
 
 

@@ -85,12 +85,12 @@ def _browse(folder: RunFolder) -> Path:
     """
     import webbrowser
 
-    from clash import files
     from clash.errors import RunFolderError
+    from clash.files import run_files
     from clash.store import layout
 
     path = folder.path.resolve() / layout.REPORT_HTML
-    if not files.is_file(path):
+    if not run_files.is_file(path):
         raise RunFolderError(
             f"{path}: is not there\n  fix: `clash resume {folder.path}`, or drop --no-write"
         )
@@ -100,11 +100,11 @@ def _browse(folder: RunFolder) -> Path:
 
 def _writes(folder: RunFolder, manifest: Manifest, write: bool | None) -> bool:
     """Whether the files of the report are written: a signature holds for what is there."""
-    from clash import files
     from clash.cli.common import say
+    from clash.files import run_files
     from clash.store import layout
 
-    if write is None and files.is_file(folder.path / layout.SIGNATURE):
+    if write is None and run_files.is_file(folder.path / layout.SIGNATURE):
         say("the run is signed, so its report files are left as they are: --write replaces them")
         return False
     return write is not False and manifest.seal is not None
@@ -112,9 +112,9 @@ def _writes(folder: RunFolder, manifest: Manifest, write: bool | None) -> bool:
 
 def rewrite(folder: RunFolder, data: RunData, found: Findings) -> None:
     """The derived files anew, sealed; the collected ones are not touched, nor their seals."""
-    from clash import files
     from clash.cli.common import say
     from clash.cli.ending import write_report
+    from clash.files import run_files
     from clash.store import layout
     from clash.store.manifest import seals_of
 
@@ -127,7 +127,7 @@ def rewrite(folder: RunFolder, data: RunData, found: Findings) -> None:
         seals = {**kept, **seals_of(writer.path, anew)}
         sealed = manifest.model_copy(update={"files": seals}).sealed()
         writer.save(sealed)
-    if sealed.seal != manifest.seal and files.is_file(folder.path / layout.SIGNATURE):
+    if sealed.seal != manifest.seal and run_files.is_file(folder.path / layout.SIGNATURE):
         say(
             f"the signature of {folder.path} is of the run before this change:"
             f" `clash seal {folder.path} --sign KEY` signs it as it is now",

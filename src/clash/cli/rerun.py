@@ -257,8 +257,8 @@ def _written(
     to: Path | None,
 ) -> list[str]:
     """The report beside the newest rerun, and wherever it was asked for."""
-    from clash import files
     from clash.cli.documents import render_report, write_report
+    from clash.files import run_files
     from clash.report.retest import title_of
     from clash.store import layout
 
@@ -271,6 +271,6 @@ def _written(
     for name in (layout.RETEST_JSON, layout.RETEST_MD) if done else ():
         path = done[-1].folder.path / name
         text = render_report(path.suffix, title, found.as_json(), tables, names)
-        files.replace(path, text.encode())
+        run_files.replace(path, text.encode())
         written.append(str(path))
     return written

@@ -31,13 +31,13 @@ def seal(
 
     With --sign it also says who vouches for it: `clash verify RUN --signers FILE` tells.
     """
-    from clash import files
     from clash.analysis.findings import findings_of
     from clash.analysis.rundata import RunData
     from clash.cli.common import open_run, print_json, stdout
     from clash.cli.report import rewrite
     from clash.cli.verify import all_checks
     from clash.errors import AuditFailed, RunFolderError
+    from clash.files import run_files
     from clash.store import layout, signature
     from clash.store.audit import UNSEALED_LABELS
 
@@ -63,8 +63,8 @@ def seal(
     with folder.write() as writer:
         manifest = writer.seal(writer.manifest())
         if sign is not None:
-            signed = signature.sign(files.read(folder.path / layout.MANIFEST), sign)
-            files.replace(path, signed)
+            signed = signature.sign(run_files.read(folder.path / layout.MANIFEST), sign)
+            run_files.replace(path, signed)
     gaps = _gaps(findings)
     if as_json:
         print_json(

@@ -214,7 +214,7 @@ def _loaded(name: str, cache: Path | None) -> Dataset:
     from clash.collect.load import load
     from clash.datasets import loaders
     from clash.datasets.pairs import Dataset, labels_path, read_labels
-    from clash.inputs import unpacked
+    from clash.files.inputs import unpacked
 
     path = Path(name)
     if unpacked(path).suffix.lower() not in _YAML:

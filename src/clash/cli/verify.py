@@ -40,10 +40,10 @@ def verify(
     Exits with 5 where a check fails, and where one could not be made, unless --allow-unchecked.
     Hashes show that nothing changed since the seal; only a signature shows whose seal it is.
     """
-    from clash import files
     from clash.cli.common import left_out, print_json, say, stdout
     from clash.errors import AuditFailed
     from clash.escape import for_terminal
+    from clash.files import run_files
     from clash.store import layout
     from clash.store.folder import RunFolder
 
@@ -65,7 +65,7 @@ def verify(
         )
         return AuditFailed.exit_code if refusal else 0
     show(findings)
-    if signers is None and files.is_file(folder.path / layout.SIGNATURE):
+    if signers is None and run_files.is_file(folder.path / layout.SIGNATURE):
         say("there is a signature, which was not checked: --signers FILE says whose it is")
     if refusal is not None:
         raise AuditFailed(f"{folder.path}: {refusal}")
@@ -80,18 +80,18 @@ def verify(
 
 def _signature(folder: RunFolder, signers: Path) -> tuple[Finding, str | None]:
     """Whether an allowed signer vouches for the manifest, and who."""
-    from clash import files
     from clash.errors import AuditFailed
+    from clash.files import run_files
     from clash.store import layout, signature
     from clash.store.audit import Finding
 
     check = "the manifest is signed by an allowed signer"
     try:
-        signed = files.read(folder.path / layout.SIGNATURE)
+        signed = run_files.read(folder.path / layout.SIGNATURE)
     except FileNotFoundError:
         return Finding(check, f"there is no {layout.SIGNATURE}"), None
     try:
-        manifest = files.read(folder.path / layout.MANIFEST)
+        manifest = run_files.read(folder.path / layout.MANIFEST)
         return Finding(check), signature.signer_of(manifest, signed, signers)
     except AuditFailed as error:
         return Finding(check, f"{layout.MANIFEST} {error}"), None

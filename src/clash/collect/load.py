@@ -7,20 +7,20 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from clash.config import PromptEntry
-from clash.csvfile import read_csv
 from clash.datasets.pairs import free_id
 from clash.documents import Document, read_jsonl, read_text, read_yaml, validate
 from clash.errors import InputError
-from clash.inputs import unpacked
+from clash.files.csv_reader import read_csv
+from clash.files.inputs import unpacked
 from clash.records import Item, Response, candidates_of
-from clash.redaction import HIDDEN
+from clash.secrets.redaction import HIDDEN
 from clash.store.secrecy import without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from clash.redaction import Redactor
+    from clash.secrets.redaction import Redactor
 
 _COLUMNS = ("id", "prompt", "system", "reference", "tags", "label", "group")
 _RESPONSE = "response:"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from clash.config import PROVIDERS, Candidate, Config, Judge, ModelRef, Panel
 from clash.errors import ConfigError, InputError
-from clash.redaction import MARKED, NOTHING, marked_fields
+from clash.secrets.redaction import MARKED, NOTHING, marked_fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from clash.collect.load import Prompts
     from clash.collect.templates import Templates
     from clash.records import Criteria, Item, Response
-    from clash.redaction import Redactor
+    from clash.secrets.redaction import Redactor
 
 GENERATION_TOKENS = 4096
 CRITERIA_TOKENS = 150

@@ -16,14 +16,14 @@ from clash.config import Config, CriteriaConfig, ModelRef, Observers, Panel
 from clash.documents import Document, read_text, read_yaml, validate
 from clash.errors import ConfigError
 from clash.providers import STEERING, has_key, key_variable
-from clash.trust import Environ, read_confirmed, trusted_hosts
+from clash.secrets.trust import Environ, read_confirmed, trusted_hosts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from clash.config import Judge
+    from clash.secrets.trust import Source
     from clash.store.folder import RunFolder
-    from clash.trust import Source
 
 R = TypeVar("R", bound=ModelRef)
 _SECTIONS = frozenset({"criteria", "blinding", "aggregate", "limits", "generation"})

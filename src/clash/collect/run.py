@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
 import anyio
 
-from clash import files
 from clash.collect.bench import Bench
 from clash.collect.blind import Presentation, presentations
 from clash.collect.budget import Budget
@@ -24,6 +23,7 @@ from clash.collect.rendering import Pages
 from clash.collect.respond import respond
 from clash.collect.schedule import Pool, Stop, drain
 from clash.errors import ErrorClass, RunFolderError
+from clash.files import run_files
 from clash.store import layout
 
 if TYPE_CHECKING:
@@ -232,7 +232,7 @@ def _under_way(
     folder: RunWriter, seen: Mapping[tuple[str, int], bool], held: Mapping[tuple[str, int], float]
 ) -> list[HandedIn]:
     """Batches that an answer may yet come of; one whose calls are all on record has ended."""
-    if not files.is_file(folder.path / layout.BATCHES):
+    if not run_files.is_file(folder.path / layout.BATCHES):
         return []
     from clash.collect.batch_places import under_way
 

@@ -17,14 +17,13 @@ import anyio
 
 from clash.collect.checkup import Finding
 from clash.collect.resolve import read_panel
-from clash.config import Limits, ModelRef, Options
+from clash.config import Limits, ModelRef, Options, is_same_model
 from clash.errors import ProviderError
 from clash.providers import key_variable, open_provider, prices
 from clash.providers.base import Reply, Request
 from clash.providers.listing import listed_models
 from clash.providers.prices import OFFLINE
 from clash.records import Turn
-from clash.same_model import is_same_model
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, MutableMapping

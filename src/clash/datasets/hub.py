@@ -13,7 +13,13 @@ from urllib.parse import quote, urljoin
 import httpx2
 
 from clash.errors import ConfigError, DownloadError
-from clash.trust import Environ, destination_named, is_expected, read_confirmed, trusted_hosts
+from clash.secrets.trust import (
+    Environ,
+    destination_named,
+    is_expected,
+    read_confirmed,
+    trusted_hosts,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

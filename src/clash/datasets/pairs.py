@@ -15,7 +15,7 @@ from itertools import chain, count
 from typing import TYPE_CHECKING, Any
 
 from clash.errors import InputError
-from clash.inputs import unpacked
+from clash.files.inputs import unpacked
 from clash.labels import TIE, ItemLabel, Truth
 from clash.records import Item, Label, Response, candidates_of
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from clash import documents
-from clash.csvfile import read_csv
 from clash.errors import InputError
-from clash.inputs import open_bytes, unpacked
+from clash.files.csv_reader import read_csv
+from clash.files.inputs import open_bytes, unpacked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

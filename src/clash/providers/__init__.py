@@ -15,7 +15,7 @@ from clash.providers.accounts import (
     not_confirmed,
     secrets,
 )
-from clash.redaction import Redactor
+from clash.secrets.redaction import Redactor
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from clash.errors import ConfigError
-from clash.redaction import MARKED, NOTHING, Redactor, marked_fields
-from clash.trust import Destination, is_confirmed, is_expected, server_of
+from clash.secrets.redaction import MARKED, NOTHING, Redactor, marked_fields
+from clash.secrets.trust import Destination, is_confirmed, is_expected, server_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from clash.config import ModelRef
-    from clash.trust import Source
+    from clash.secrets.trust import Source
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from clash.providers.base import Request
     from clash.providers.dialects.common import Answer, Dialect, Stream
     from clash.providers.ladder import Sent
-    from clash.redaction import Redactor
+    from clash.secrets.redaction import Redactor
 
 KEPT = 20_000
 """Characters kept of an answer that cannot be read, as evidence."""

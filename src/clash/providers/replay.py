@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import anyio.to_thread
 import msgspec
 
-from clash import files
 from clash.errors import ConfigError, ProviderError
+from clash.files import run_files
 from clash.providers.base import Reply
 from clash.records import Tokens
 
@@ -127,7 +127,7 @@ def calls_file(ref: ModelRef, environ: Mapping[str, str]) -> Path:
         )
     path = Path(where)
     path = path / "calls.jsonl" if path.is_dir() else path
-    if not files.is_file(path):
+    if not run_files.is_file(path):
         raise ConfigError("there is no run to replay", path=path, hint="name a run folder")
     return path
 
@@ -148,7 +148,7 @@ def _index(path: Path) -> dict[_Key, deque[_Call]]:
 
 def _lines(path: Path) -> Iterator[_Call]:
     decode = msgspec.json.Decoder(_Call).decode
-    for number, line in enumerate(files.lines(path), start=1):
+    for number, line in enumerate(run_files.lines(path), start=1):
         try:
             yield decode(line)
         except msgspec.MsgspecError as error:

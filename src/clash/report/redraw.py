@@ -10,11 +10,11 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 import clash
-from clash import files
 from clash.analysis.recheck import no_report
 from clash.analysis.retest import retest
 from clash.analysis.rundata import RunData
 from clash.errors import RunFolderError
+from clash.files import run_files
 from clash.report import markdown
 from clash.report.html.more import RETEST
 from clash.report.html.page import document, key
@@ -56,7 +56,9 @@ def redraw(folder: RunFolder, data: RunData, findings: Findings) -> Iterator[Fin
     unless = other_versions(data.manifest)
     yield finding("report.md shows the report", _text(folder, data, findings), unless=unless)
     yield finding("report.html shows the report", _pages(folder, data, findings), unless=unless)
-    if any(files.is_file(folder.path / name) for name in (layout.RETEST_JSON, layout.RETEST_MD)):
+    if any(
+        run_files.is_file(folder.path / name) for name in (layout.RETEST_JSON, layout.RETEST_MD)
+    ):
         yield finding("the retest report follows from its runs", _retest(folder, data))
 
 
@@ -72,17 +74,17 @@ def _pages(folder: RunFolder, data: RunData, findings: Findings) -> Iterator[str
     beside = folder.path / layout.REPORT_DATA
     if drawn.data is not None:
         yield from _differing(folder, data, layout.REPORT_DATA, drawn.data)
-    elif files.is_file(beside):
+    elif run_files.is_file(beside):
         yield f"{beside.name} is of another report: this one has all items in its page"
 
 
 def _retest(folder: RunFolder, data: RunData) -> Iterator[Gap]:
     """Everything about it is a gap: it follows from other folders, which may have grown since."""
     try:
-        record = json.loads(files.read(folder.path / layout.RETEST_JSON))
+        record = json.loads(run_files.read(folder.path / layout.RETEST_JSON))
         runs = [str(line["run"]) for line in record["runs"]]
         follows = retest([_beside(folder, data, run) for run in runs])
-        text = files.read(folder.path / layout.RETEST_MD).decode()
+        text = run_files.read(folder.path / layout.RETEST_MD).decode()
     except (*BROKEN, OSError) as error:
         yield Gap(f"cannot be computed anew: {str(error).partition(chr(10))[0]}")
         return
@@ -103,14 +105,14 @@ def _beside(folder: RunFolder, data: RunData, name: str) -> RunData:
 
 def _differing(folder: RunFolder, data: RunData, name: str, drawn: str) -> Iterator[str | Gap]:
     path = folder.path / name
-    if not files.is_file(path):
+    if not run_files.is_file(path):
         yield from no_report(data, name)
         return
     most = _TIMES * len(drawn.encode()) + _ROOM
     if path.lstat().st_size > most:
         yield f"{name} is much longer than what the records make of it"
         return
-    text = files.read(path, most=most).decode(errors="replace")
+    text = run_files.read(path, most=most).decode(errors="replace")
     if text == drawn:
         return
     problem = _difference(name, text, drawn)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clash.pages import environment, pack, policy, source
+from clash.escape import environment, pack, policy, source
 from clash.review.session import name_of, shown
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from clash import files
 from clash.errors import ClashError, RunFolderError
+from clash.files import run_files
 from clash.store import chain, layout
 from clash.store.manifest import digest, seal_file, sha256_json, sha256_text, written
 
@@ -138,7 +138,7 @@ def _seal(folder: RunFolder) -> Iterator[str | Gap]:
     if manifest.seal is None:
         yield Gap(f"the run has not ended ({manifest.status}), so nothing is sealed")
         return
-    data = files.read(folder.path / layout.MANIFEST)
+    data = run_files.read(folder.path / layout.MANIFEST)
     raw = json.loads(data)
     if manifest.seal != digest(raw):
         yield "manifest.json was changed after it was sealed"
@@ -156,7 +156,7 @@ def _hashes(folder: RunFolder) -> Iterator[str | Gap]:
         if name not in layout.SEALED:
             yield f"{name!r} is sealed, and is no file of a run"
             continue
-        if not files.is_file(path):
+        if not run_files.is_file(path):
             yield f"{name} is missing"
             continue
         current = seal_file(path)
@@ -172,7 +172,7 @@ def _hashes(folder: RunFolder) -> Iterator[str | Gap]:
         )
         yield f"{name} was changed after it was sealed{lines}"
     for name in layout.SEALED:
-        if name in manifest.files or not files.is_file(folder.path / name):
+        if name in manifest.files or not run_files.is_file(folder.path / name):
             continue
         if name == layout.LABELS:
             yield Gap(UNSEALED_LABELS)
@@ -280,7 +280,7 @@ def _chain(folder: RunFolder) -> Iterator[str | Gap]:
     """Calls of a clash that wrote no links come first, where a newer one resumed its run."""
     manifest = folder.manifest()
     bare, linked, head = 0, 0, chain.START
-    for number, line in enumerate(files.lines(folder.path / layout.CALLS), start=1):
+    for number, line in enumerate(run_files.lines(folder.path / layout.CALLS), start=1):
         link = chain.link(line)
         if link is None and not linked:
             bare += 1

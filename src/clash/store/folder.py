@@ -14,8 +14,8 @@ from typing import IO, TYPE_CHECKING, Self, TypeVar, cast
 
 from pydantic import ValidationError
 
-from clash import files
 from clash.errors import RunFolderError
+from clash.files import run_files
 from clash.records import (
     SCHEMA_VERSION,
     Batch,
@@ -31,7 +31,7 @@ from clash.records import (
     Response,
     Verdict,
 )
-from clash.redaction import NOTHING, Redactor
+from clash.secrets.redaction import NOTHING, Redactor
 from clash.store import chain, journal, layout
 from clash.store.chain import ChainedJournal
 from clash.store.journal import Journal
@@ -79,7 +79,7 @@ class RunFolder:
         Raises:
             RunFolderError: there is none.
         """
-        if str(path) == "latest" and not files.is_file(Path(path) / layout.MANIFEST):
+        if str(path) == "latest" and not run_files.is_file(Path(path) / layout.MANIFEST):
             return cls(_latest(Path(out), left_out))
         return cls(_find(Path(path), Path(out)))
 
@@ -99,7 +99,7 @@ class RunFolder:
         """
         file = self.path / layout.MANIFEST
         try:
-            manifest = Manifest.model_validate_json(files.read(file))
+            manifest = Manifest.model_validate_json(run_files.read(file))
         except FileNotFoundError:
             raise RunFolderError(f"{self.path}: is not a run folder (no manifest.json)") from None
         except ValidationError as error:
@@ -194,7 +194,7 @@ class RunWriter(RunFolder):
         self._journals: dict[str, Journal] = {}
         self._lock = _Lock(path / layout.LOCK)
         try:
-            files.sweep(path)
+            run_files.sweep(path)
             self.repaired = {
                 n: cut for n in _JOURNALS if (cut := journal.repair_tail(path / n)) > 0
             }
@@ -227,7 +227,7 @@ class RunWriter(RunFolder):
             staged.mkdir(parents=True)
         except OSError as error:
             message = f"{path}: cannot be made ({error.strerror})"
-            raise RunFolderError(files.with_mend(message, error)) from None
+            raise RunFolderError(run_files.with_mend(message, error)) from None
         try:
             with cls(staged) as writer:
                 writer.redact = redact
@@ -239,7 +239,7 @@ class RunWriter(RunFolder):
             staged.rename(path)
         except OSError as error:
             _check_free(path)  # another process may have made it meanwhile
-            raise files.failed(path, "made", error) from None
+            raise run_files.failed(path, "made", error) from None
         finally:
             shutil.rmtree(staged, ignore_errors=True)
         writer = cls(path)
@@ -268,18 +268,18 @@ class RunWriter(RunFolder):
 
     def replace(self, name: str, records: Iterable[Record]) -> None:
         """Write a derived file whole, so that a reader sees the old or the new one."""
-        files.replace(self.path / name, b"".join(map(journal.encode, records)))
+        run_files.replace(self.path / name, b"".join(map(journal.encode, records)))
 
     def replace_text(self, name: str, text: str) -> None:
         """Write a derived file whole."""
         data = text.encode()
         if self.redact.suspects(data):
             data = str(self.redact.data(text)).encode()
-        files.replace(self.path / name, data)
+        run_files.replace(self.path / name, data)
 
     def save(self, manifest: Manifest) -> None:
         """Write the manifest."""
-        files.replace(self.path / layout.MANIFEST, manifest.text().encode())
+        run_files.replace(self.path / layout.MANIFEST, manifest.text().encode())
 
     def sync(self) -> None:
         """Bring every journal to the disk itself."""
@@ -360,7 +360,7 @@ def manifests(out: Path, left_out: LeftOut | None = None) -> list[tuple[RunFolde
 
 def _check_free(path: Path) -> None:
     """Refuse the name of a new run that is taken; an empty folder is not in the way."""
-    if files.is_file(path / layout.MANIFEST):
+    if run_files.is_file(path / layout.MANIFEST):
         RunFolder(path).manifest()  # one that is broken cannot be resumed
         raise RunFolderError(
             f"{path}: is there already\n  fix: `clash resume {path}`, or another --run-id"
@@ -376,7 +376,7 @@ def _check_manifest(path: Path) -> None:
     Raises:
         RunFolderError: the folder is one.
     """
-    if not files.is_file(path / layout.MANIFEST) and _journals_in(path):
+    if not run_files.is_file(path / layout.MANIFEST) and _journals_in(path):
         raise RunFolderError(
             f"{path / layout.MANIFEST}: is missing, and nothing else says how the run is set up"
             f"\n  fix: {_mend_manifest(path)}"
@@ -387,7 +387,7 @@ def _mend_manifest(path: Path) -> str:
     """What to do about a manifest that is missing or broken."""
     if not _journals_in(path):
         return "name a run folder; `clash runs` lists them"
-    calls = sum(1 for _ in files.lines(path / layout.CALLS))
+    calls = sum(1 for _ in run_files.lines(path / layout.CALLS))
     if calls:
         return (
             f"restore it from a copy; {layout.CALLS} holds {calls} calls that were made,"
@@ -397,7 +397,7 @@ def _mend_manifest(path: Path) -> str:
 
 
 def _journals_in(path: Path) -> list[str]:
-    return [name for name in layout.COLLECTED if files.is_file(path / name)]
+    return [name for name in layout.COLLECTED if run_files.is_file(path / name)]
 
 
 def _latest(out: Path, left_out: LeftOut | None) -> Path:
@@ -409,11 +409,11 @@ def _latest(out: Path, left_out: LeftOut | None) -> Path:
 
 
 def _find(path: Path, out: Path) -> Path:
-    if files.is_file(path / layout.MANIFEST):
+    if run_files.is_file(path / layout.MANIFEST):
         return path
-    if path.name == layout.MANIFEST and files.is_file(path):
+    if path.name == layout.MANIFEST and run_files.is_file(path):
         return path.parent
-    if files.is_file(out / path / layout.MANIFEST):
+    if run_files.is_file(out / path / layout.MANIFEST):
         return out / path
     for folder in (path, out / path):
         _check_manifest(folder)
@@ -429,7 +429,7 @@ class _Lock:
         self._path = path
         self._file: IO[bytes] | None = None
         while self._file is None:
-            file = os.fdopen(files.open_to_append(path), "ab")
+            file = os.fdopen(run_files.open_to_append(path), "ab")
             try:
                 _acquire(file.fileno())
             except OSError:

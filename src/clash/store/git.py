@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from clash import files
 from clash.errors import RunFolderError
+from clash.files import run_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,13 +57,13 @@ def _ref(folder: Path, ref: str) -> str | None:
         text = _text(loose)
         return text if _HASH.fullmatch(text) else None
     ending = f" {ref}\n".encode()
-    line = next((li for li in files.lines(folder / "packed-refs") if li.endswith(ending)), b"")
+    line = next((li for li in run_files.lines(folder / "packed-refs") if li.endswith(ending)), b"")
     text = line.decode().partition(" ")[0]
     return text if _HASH.fullmatch(text) else None
 
 
 def _text(path: Path) -> str:
-    return files.read(path, most=_MOST).decode().strip()
+    return run_files.read(path, most=_MOST).decode().strip()
 
 
 def _named(folder: Path, name: str) -> Path:

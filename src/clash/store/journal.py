@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import msgspec
 from pydantic import BaseModel, ValidationError
 
-from clash import files
 from clash.errors import RunFolderError
+from clash.files import run_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,7 +39,7 @@ class Journal:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._fd = files.open_to_append(path)
+        self._fd = run_files.open_to_append(path)
         self._dirty = False
 
     def __enter__(self) -> Self:
@@ -59,7 +59,7 @@ class Journal:
                 rest = rest[os.write(self._fd, rest) :]
         except OSError as error:
             self._take_back(len(data) - len(rest))
-            raise files.failed(self.path, "written", error) from None
+            raise run_files.failed(self.path, "written", error) from None
         self._dirty = True
 
     def _take_back(self, written: int) -> None:
@@ -77,7 +77,7 @@ class Journal:
             try:
                 os.fsync(self._fd)
             except OSError as error:
-                raise files.failed(self.path, "written", error) from None
+                raise run_files.failed(self.path, "written", error) from None
 
     def close(self) -> None:
         """Sync and close; safe to call twice."""
@@ -122,7 +122,7 @@ def read(path: Path, model: type[R]) -> Iterator[R]:
     Raises:
         RunFolderError: a line is not such a record; names file and line.
     """
-    for number, line in enumerate(files.lines(path), start=1):
+    for number, line in enumerate(run_files.lines(path), start=1):
         yield _check(path, number, line, model)
 
 
@@ -152,7 +152,7 @@ def glance(path: Path, part: type[S], whole: type[Record]) -> Iterator[S]:
         RunFolderError: as :func:`read`, where what is wrong is in a field of ``part``.
     """
     decode = msgspec.json.Decoder(part).decode
-    for number, line in enumerate(files.lines(path), start=1):
+    for number, line in enumerate(run_files.lines(path), start=1):
         try:
             yield decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -169,11 +169,11 @@ def repair_tail(path: Path) -> int:
     tail = last_line(path)
     if _is_record(tail):
         if tail and not tail.endswith(b"\n"):
-            with files.open_to_update(path) as file:
+            with run_files.open_to_update(path) as file:
                 file.seek(0, os.SEEK_END)
                 file.write(b"\n")
         return 0
-    with files.open_to_update(path) as file:
+    with run_files.open_to_update(path) as file:
         file.truncate(file.seek(0, os.SEEK_END) - len(tail))
     return len(tail)
 
@@ -188,7 +188,7 @@ def last_line(path: Path) -> bytes:
         RunFolderError: it is too long to be a record.
     """
     try:
-        with files.open_to_read(path, whole=False) as file:
+        with run_files.open_to_read(path, whole=False) as file:
             return _last_line(file, path)
     except FileNotFoundError:
         return b""
@@ -203,8 +203,10 @@ def _last_line(file: BinaryIO, path: Path) -> bytes:
         cut = tail.rfind(b"\n", 0, len(tail) - 1) + 1
         if cut or size == end:
             return tail[cut:]
-        if size > files.LONGEST:
-            raise RunFolderError(f"{path}: its last line is longer than {files.LONGEST:,} bytes")
+        if size > run_files.LONGEST:
+            raise RunFolderError(
+                f"{path}: its last line is longer than {run_files.LONGEST:,} bytes"
+            )
         size = min(2 * size, end)
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ConfigDict
 
 import clash
-from clash import files
+from clash.files import run_files
 from clash.records import SCHEMA_VERSION, Kind, Status
 from clash.store.git import commit_at
 
@@ -163,11 +163,11 @@ def seal_file(path: Path, lines: int | None = None) -> FileSeal:
     """Hash and line count of a file, or of its first ``lines``."""
     digest, count = hashlib.sha256(), 0
     if lines is not None:
-        for line in islice(files.lines(path), lines):
+        for line in islice(run_files.lines(path), lines):
             digest.update(line)
             count += line.endswith(b"\n")
         return FileSeal(sha256=digest.hexdigest(), lines=count)
-    with files.open_to_read(path) as file:
+    with run_files.open_to_read(path) as file:
         while block := file.read(1 << 20):
             digest.update(block)
             count += block.count(b"\n")
@@ -192,7 +192,7 @@ def other_versions(manifest: Manifest) -> str | None:
 
 def seals_of(folder: Path, names: Iterable[str]) -> dict[str, FileSeal]:
     """The seal of each of these files that is there."""
-    return {name: seal_file(folder / name) for name in names if files.is_file(folder / name)}
+    return {name: seal_file(folder / name) for name in names if run_files.is_file(folder / name)}
 
 
 def versions() -> dict[str, str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from clash import files
+from clash.files import run_files
 from clash.store import layout
 from clash.store.journal import encode
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from pydantic import BaseModel
 
-    from clash.redaction import Redactor
+    from clash.secrets.redaction import Redactor
 
 R = TypeVar("R", bound="BaseModel")
 _BLOCK = 1 << 20
@@ -56,9 +56,9 @@ def scan(folder: Path, redact: Redactor) -> dict[str, Any]:
 
 def _suspicious(path: Path, redact: Redactor) -> Iterator[object]:
     """What of a file has to be looked at closely: records, or lines where it has none."""
-    with files.open_to_read(path) as file:
+    with run_files.open_to_read(path) as file:
         # To a line end, but not through all of a stranger's file that has none.
-        while block := file.read(_BLOCK) + file.readline(files.LONGEST):
+        while block := file.read(_BLOCK) + file.readline(run_files.LONGEST):
             if redact.suspects(block):
                 yield from (_value(line) for line in block.split(b"\n") if redact.suspects(line))
 

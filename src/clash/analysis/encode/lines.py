@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import msgspec
 
-from clash.csvfile import read_csv
 from clash.errors import InputError
 from clash.escape import from_csv
-from clash.inputs import byte_lines, open_bytes, unpacked
+from clash.files.csv_reader import read_csv
+from clash.files.inputs import byte_lines, open_bytes, unpacked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

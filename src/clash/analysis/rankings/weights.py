@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from clash.csvfile import read_csv
 from clash.documents import parse_json, read_text
 from clash.errors import ConfigError, InputError
+from clash.files.csv_reader import read_csv
 from clash.stats.latent.dawid_skene import DawidSkene, one_coin
 from clash.stats.latent.patterns import MISSING, TIE, collapse
 from clash.stats.voting.ballots import duels

@@ -17,7 +17,7 @@ from clash.datasets import tables
 from clash.datasets.importers.fastchat import ranked
 from clash.datasets.importers.games import Collector
 from clash.errors import InputError
-from clash.inputs import unpacked
+from clash.files.inputs import unpacked
 from clash.records import Criteria, Criterion
 
 if TYPE_CHECKING:

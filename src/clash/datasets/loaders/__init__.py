@@ -11,7 +11,7 @@ from clash.datasets import catalogue, pull, tables
 from clash.datasets.loaders import arena, gold, mt_bench, panels, table
 from clash.datasets.pairs import Builder, Dataset, labels_path, read_labels
 from clash.errors import InputError
-from clash.inputs import unpacked
+from clash.files.inputs import unpacked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

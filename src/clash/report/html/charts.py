@@ -9,7 +9,7 @@ import numpy as np
 
 from clash.analysis.retest import Retest
 from clash.analysis.shared import Shared
-from clash.pages import clipped
+from clash.escape import clipped
 from clash.report.html.draw import Dot, Line, Picture, Rect, Word, heat
 from clash.report.html.frames import MOST_CELLS, MOST_ROWS, WIDTH, forest, matrix
 from clash.report.tables import money, seconds

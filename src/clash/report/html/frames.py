@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from clash.pages import clipped
+from clash.escape import clipped
 from clash.report.html.draw import Dot, Line, Picture, Rect, Word
 from clash.report.tables import percent
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clash.analysis.further import further
-from clash.pages import environment, pack, policy, source
+from clash.escape import environment, pack, policy, source
 from clash.report import concordance, published
 from clash.report.html import charts, more
 from clash.report.html.draw import style, svg

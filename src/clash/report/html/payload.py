@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from pydantic import BaseModel
 
-from clash import files
 from clash.analysis.labelled import matches
 from clash.analysis.walk import walks
-from clash.pages import clipped, pack
+from clash.escape import clipped, pack
+from clash.files import run_files
 from clash.store import layout
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ class _Calls:
         places: dict[str, list[tuple[int, int]]] = {}
         read = msgspec.json.Decoder(_OfItem).decode
         start = 0
-        for line in files.lines(path):
+        for line in run_files.lines(path):
             places.setdefault(read(line).item_id, []).append((start, len(line)))
             start += len(line)
         return cls(path, places)
@@ -185,7 +185,7 @@ class _Calls:
     def lines(self, items: list[str]) -> Iterator[bytes]:
         if not self.places:
             return
-        with files.open_to_read(self.path) as file:
+        with run_files.open_to_read(self.path) as file:
             for item in items:
                 for start, length in self.places.get(item, []):
                     file.seek(start)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 import yaml
 
 from clash.errors import InputError, dotted
-from clash.inputs import MAX_DEPTH
+from clash.files.inputs import MAX_DEPTH
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping

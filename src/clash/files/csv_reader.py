@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from clash.errors import InputError
-from clash.inputs import MAX_LINE, open_bytes
+from clash.files.inputs import MAX_LINE, open_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
