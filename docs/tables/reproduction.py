@@ -17,7 +17,7 @@ from clash.datasets.convert import convert
 from clash.datasets.importers.agent_clash.published import blocks
 from clash.report import markdown
 from clash.report.published import claims_table
-from clash.stats.tests import binomial_tail
+from clash.stats.hypothesis_tests import binomial_tail
 from clash.store.folder import RunFolder
 
 PAGE = Path(__file__).parents[1] / "reproduction.md"

@@ -11,8 +11,8 @@ from clash.analysis.encode.ballots import file_ballots, run_ballots
 from clash.analysis.encode.run import vote_rows
 from clash.analysis.labelled import labelled
 from clash.analysis.rundata import RunData
-from clash.datasets.pairs import Dataset
-from clash.datasets.sample import renamed
+from clash.datasets.dataset import Dataset
+from clash.datasets.sampling import renamed
 from clash.errors import InputError
 from clash.labels import ItemLabel, Truth
 from clash.records import Item, Label, Response

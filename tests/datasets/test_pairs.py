@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from clash.datasets import loaders, pairs
-from clash.datasets.pairs import Builder, Facts, labels_path, majority, names, to_prompts
-from clash.datasets.tables import Row
+from clash.datasets import dataset as pairs
+from clash.datasets import loaders
+from clash.datasets.dataset import Builder, Facts, labels_path, majority, names, to_prompts
+from clash.datasets.record_files import Row
 from clash.errors import InputError
 from clash.records import Label
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from clash.datasets import models
-from clash.datasets.pairs import Builder, Facts
-from clash.datasets.sample import PAPER_ARENA, Rules, paper_rules, renamed, sample
-from clash.datasets.tables import Row
+from clash.datasets import published_models
+from clash.datasets.dataset import Builder, Facts
+from clash.datasets.record_files import Row
+from clash.datasets.sampling import PAPER_ARENA, Rules, paper_rules, renamed, sample
 from clash.errors import InputError
 
 HERE = Row(Path("f"), 1, {})
@@ -153,7 +153,7 @@ def test_rules_follow_the_data_set():
 
 
 def test_the_frontier_set_is_table_5():
-    frontier = [model for model in models.models().values() if model.frontier]
+    frontier = [model for model in published_models.models().values() if model.frontier]
     assert len(frontier) == 27
     assert all(model.arena for model in frontier)
     arena = [name for model in frontier for name in model.arena]
@@ -161,12 +161,16 @@ def test_the_frontier_set_is_table_5():
 
 
 def test_a_model_is_found_by_any_of_its_names():
-    assert models.find("claude-3-5-sonnet-20240620") is models.find("claude-3.5-sonnet")
-    assert models.find("anthropic/claude-3.5-sonnet") is models.find("claude-3.5-sonnet")
-    assert models.find("no-such-model") is None
-    assert models.describe("vicuna-13b-v1.2") == {
+    assert published_models.find("claude-3-5-sonnet-20240620") is published_models.find(
+        "claude-3.5-sonnet"
+    )
+    assert published_models.find("anthropic/claude-3.5-sonnet") is published_models.find(
+        "claude-3.5-sonnet"
+    )
+    assert published_models.find("no-such-model") is None
+    assert published_models.describe("vicuna-13b-v1.2") == {
         "id": "vicuna-13b-v1.2",
         "family": "lmsys",
         "tier": "weak",
     }
-    assert models.describe("mine") == {"id": "mine"}
+    assert published_models.describe("mine") == {"id": "mine"}

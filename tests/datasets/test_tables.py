@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from clash.datasets import tables
+from clash.datasets import record_files
 from clash.errors import InputError
 
 RECORDS = [{"prompt": "Why?", "n": 1}, {"prompt": "a\u2028b\u0085c\x0bd", "n": 2}]
@@ -47,7 +47,7 @@ def write(path, records):
     ],
 )
 def test_every_format_yields_the_same_records(tmp_path, name):
-    rows = list(tables.rows(write(tmp_path / name, RECORDS)))
+    rows = list(record_files.rows(write(tmp_path / name, RECORDS)))
     assert [row.text("prompt") for row in rows] == [r["prompt"] for r in RECORDS]
     assert [row.text("n") for row in rows] == ["1", "2"]
     assert [row.number for row in rows] == [1, 2]
@@ -56,7 +56,7 @@ def test_every_format_yields_the_same_records(tmp_path, name):
 def test_blank_lines_do_not_shift_the_line_numbers(tmp_path):
     path = tmp_path / "r.jsonl"
     path.write_text('{"a": 1}\n\n{"a": 2}\n')
-    assert [row.line for row in tables.rows(path)] == [1, 3]
+    assert [row.line for row in record_files.rows(path)] == [1, 3]
 
 
 @pytest.mark.parametrize(
@@ -79,22 +79,22 @@ def test_a_broken_file_is_named_with_its_place(tmp_path, name, content, where):
     path = tmp_path / name
     path.write_bytes(content)
     with pytest.raises(InputError) as caught:
-        list(tables.rows(path))
+        list(record_files.rows(path))
     assert where in str(caught.value)
     assert str(path) in str(caught.value)
 
 
 def test_a_missing_file_and_a_folder_are_refused(tmp_path):
     with pytest.raises(InputError, match="no such file"):
-        tables.rows(tmp_path / "none.jsonl")
+        record_files.rows(tmp_path / "none.jsonl")
     with pytest.raises(InputError, match="is a folder"):
-        tables.rows(tmp_path)
+        record_files.rows(tmp_path)
 
 
 def test_a_field_without_a_value_is_missing_but_an_empty_text_is_verbatim():
     from pathlib import Path
 
-    row = tables.Row(Path("f"), 3, {"a": "", "b": float("nan"), "c": "x", "d": [1]}, line=7)
+    row = record_files.Row(Path("f"), 3, {"a": "", "b": float("nan"), "c": "x", "d": [1]}, line=7)
     assert row.get("a", "b", "c") == "x"
     assert row.optional("a", "b") is None
     assert row.verbatim("a") == ""
@@ -109,5 +109,5 @@ def test_a_field_without_a_value_is_missing_but_an_empty_text_is_verbatim():
 
 def test_a_record_without_lines_is_named_by_its_number(tmp_path):
     path = write(tmp_path / "r.parquet", RECORDS)
-    second = list(tables.rows(path))[1]
+    second = list(record_files.rows(path))[1]
     assert "record 2, label: is wrong" in str(second.error("is wrong", "label"))

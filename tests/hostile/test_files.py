@@ -19,7 +19,7 @@ from clash.analysis.encode import read_votes
 from clash.analysis.rankings.weights import read_weights
 from clash.cli.app import run
 from clash.collect import load
-from clash.datasets import tables
+from clash.datasets import record_files
 from clash.errors import InputError
 from hostile import samples
 
@@ -194,7 +194,7 @@ def value_or_refusal(read, path: Path) -> None:
 def test_any_bytes_are_a_value_or_a_refusal(tmp_path_factory, body, suffix):
     path = tmp_path_factory.getbasetemp() / f"any{suffix}"
     path.write_bytes(gzip.compress(body) if suffix.endswith(".gz") else body)
-    for read in (documents.read_yaml, load.load, read_votes, read_weights, tables.rows):
+    for read in (documents.read_yaml, load.load, read_votes, read_weights, record_files.rows):
         value_or_refusal(read, path)
 
 
@@ -203,7 +203,7 @@ def test_any_bytes_are_a_value_or_a_refusal(tmp_path_factory, body, suffix):
 def test_any_records_are_a_value_or_a_refusal(tmp_path_factory, records):
     path = tmp_path_factory.getbasetemp() / "any.jsonl"
     path.write_text("".join(f"{json.dumps(line)}\n" for line in records), encoding="utf-8")
-    for read in (load.load, read_votes, tables.rows):
+    for read in (load.load, read_votes, record_files.rows):
         value_or_refusal(read, path)
     whole = path.with_suffix(".json")
     whole.write_text(json.dumps(records), encoding="utf-8")

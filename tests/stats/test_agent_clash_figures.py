@@ -8,7 +8,7 @@ import pytest
 
 from clash.analysis.encode import read_votes
 from clash.errors import StatisticsError
-from clash.stats import tests
+from clash.stats import hypothesis_tests as tests
 from clash.stats.agreement import cohen_kappa
 from clash.stats.intervals import wilson, wilson_clustered
 from clash.stats.retest import (

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clash.errors import StatisticsError
-from clash.stats import tests
+from clash.stats import hypothesis_tests as tests
 
 counts = st.integers(0, 40)
 

@@ -24,7 +24,7 @@ from clash.stats.power import (
     retest_items,
     trade,
 )
-from clash.stats.power.check import (
+from clash.stats.power.monte_carlo import (
     check_concordance,
     check_kappa,
     check_paired,

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.errors import StatisticsError
+from clash.stats.hypothesis_tests import two_sided
 from clash.stats.intervals import normal_quantile, wilson, wilson_clustered
 from clash.stats.selection.ppi import powered_mean
-from clash.stats.tests import two_sided
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -162,7 +162,7 @@ def _seen_from(leader: str, duel: Duel) -> Duel:
 
 
 def _holm(p_values: Sequence[float]) -> list[float]:
-    from clash.stats.tests import holm
+    from clash.stats.hypothesis_tests import holm
 
     return [float(p) for p in holm(p_values)]
 

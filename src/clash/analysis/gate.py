@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Literal
 from clash.analysis.compare.pairs import clusters_of, same_items
 from clash.analysis.figures import Figure
 from clash.analysis.labelled import matches
+from clash.stats.hypothesis_tests import paired_difference
 from clash.stats.intervals import Interval, difference
-from clash.stats.tests import paired_difference
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

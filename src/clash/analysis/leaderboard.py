@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clash.stats import tests
+from clash.stats import hypothesis_tests as tests
 from clash.stats.intervals import Interval, mean_clustered, wilson_clustered
 from clash.stats.resample import cluster_weights
 

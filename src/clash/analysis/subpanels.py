@@ -11,8 +11,8 @@ import numpy as np
 
 from clash.analysis.concordance.cases import Case, codes
 from clash.labels import TIE
+from clash.stats.hypothesis_tests import Significance, paired_difference
 from clash.stats.intervals import Interval, wilson_clustered
-from clash.stats.tests import Significance, paired_difference
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from clash.datasets.convert import Converted
     from clash.datasets.pull import Progress, Pulled
-    from clash.datasets.sample import Rules, Sample
+    from clash.datasets.sampling import Rules, Sample
 
 app = typer.Typer(
     name="datasets",
@@ -169,7 +169,7 @@ def sample_(
         return
     from clash.cli.common import print_json
     from clash.datasets import loaders
-    from clash.datasets.sample import sample
+    from clash.datasets.sampling import sample
 
     dataset = loaders.load(data, cache=cache)
     wanted = _rules(
@@ -252,7 +252,7 @@ def _rules(
 ) -> Rules:
     from dataclasses import replace
 
-    from clash.datasets.sample import Rules, paper_rules
+    from clash.datasets.sampling import Rules, paper_rules
 
     base = {
         RuleSet.paper: paper_rules(name),
@@ -275,8 +275,8 @@ def _sample_name(drawn: Sample) -> str:
 
 
 def _write_sample(drawn: Sample, path: Path) -> dict[str, str]:
-    from clash.datasets.pairs import labels_path, to_prompts
-    from clash.datasets.sample import to_exclusions
+    from clash.datasets.dataset import labels_path, to_prompts
+    from clash.datasets.sampling import to_exclusions
 
     labels = (label.model_dump_json(exclude_defaults=True) for label in drawn.dataset.labels)
     parts = {
@@ -335,7 +335,7 @@ def _tell_pulled(pulled: Pulled, citation: str, *, as_json: bool) -> None:
 
 def _write_converted(converted: Converted, path: Path, out: Path) -> Iterator[dict[str, str]]:
     from clash.cli.foreign import write
-    from clash.datasets.pairs import to_prompts
+    from clash.datasets.dataset import to_prompts
 
     for run in converted.runs:
         folder = write(run, path, out)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from clash.analysis.verdicts import verdicts
 from clash.config import Config
-from clash.datasets import catalogue, models
+from clash.datasets import catalogue, published_models
 from clash.datasets.pull import sha256
 from clash.errors import RunFolderError
 from clash.store import layout
@@ -17,7 +17,7 @@ from clash.store.manifest import Manifest, now, versions
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from clash.datasets.foreign import ForeignRun
+    from clash.datasets.foreign_run import ForeignRun
 
 _RESULT_FILES = (".json", ".jsonl", ".gz", ".csv", ".parquet")
 
@@ -88,7 +88,7 @@ def _config(run: ForeignRun) -> dict[str, Any]:
     known = Config.model_validate(
         {"criteria": {"mode": "none"}, "blinding": {"both_orders": len(presentations) > 1}}
     ).model_dump(mode="json")
-    return {**known, "candidates": [models.describe(name) for name in run.candidates]}
+    return {**known, "candidates": [published_models.describe(name) for name in run.candidates]}
 
 
 def _hashes(source: Path) -> dict[str, str]:

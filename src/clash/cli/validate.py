@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from clash.cli.beginning import Origin
     from clash.collect.load import Prompts
-    from clash.datasets.pairs import Dataset
-    from clash.datasets.sample import Rules, Sample
+    from clash.datasets.dataset import Dataset
+    from clash.datasets.sampling import Rules, Sample
 
 _YAML = (".yaml", ".yml")
 _SAMPLE_SEED = 42
@@ -186,8 +186,8 @@ def _drawn(
     """
     import numpy as np
 
-    from clash.datasets.pairs import Exclusion
-    from clash.datasets.sample import sample
+    from clash.datasets.dataset import Exclusion
+    from clash.datasets.sampling import sample
     from clash.errors import InputError
 
     loaded = _loaded(name, cache)
@@ -213,7 +213,7 @@ def _drawn(
 def _loaded(name: str, cache: Path | None) -> Dataset:
     from clash.collect.load import load
     from clash.datasets import loaders
-    from clash.datasets.pairs import Dataset, labels_path, read_labels
+    from clash.datasets.dataset import Dataset, labels_path, read_labels
     from clash.files.inputs import unpacked
 
     path = Path(name)
@@ -233,7 +233,7 @@ def _loaded(name: str, cache: Path | None) -> Dataset:
 
 
 def _rules(loaded: Dataset, chosen: RuleSet | None, *, is_file: bool) -> Rules:
-    from clash.datasets.sample import Rules, paper_rules
+    from clash.datasets.sampling import Rules, paper_rules
 
     match chosen or (RuleSet.all if is_file else RuleSet.paper):
         case RuleSet.paper:
@@ -246,7 +246,7 @@ def _rules(loaded: Dataset, chosen: RuleSet | None, *, is_file: bool) -> Rules:
 
 def _prompts(drawn: Sample) -> Prompts:
     from clash.collect.load import Prompts
-    from clash.datasets.pairs import to_prompts
+    from clash.datasets.dataset import to_prompts
 
     dataset = drawn.dataset
     digest = hashlib.sha256()
@@ -283,7 +283,7 @@ def _origin(drawn: Sample, tiers: Path | None) -> Origin:
 
 def _known(candidates: Iterable[str], tiers: Path | None) -> list[dict[str, Any]]:
     """Family, tier and rating of each candidate: as clash knows them, then as the file says."""
-    from clash.datasets import models
+    from clash.datasets import published_models
     from clash.documents import read_yaml
 
     told: dict[str, Any] = {}
@@ -293,7 +293,7 @@ def _known(candidates: Iterable[str], tiers: Path | None) -> list[dict[str, Any]
             raise document.error("expected candidate: tier", hint="gpt-4: strong")
         for name, about in document.value.items():
             told[str(name)] = _about(about, document, str(name))
-    return [{**models.describe(name), **told.get(name, {})} for name in candidates]
+    return [{**published_models.describe(name), **told.get(name, {})} for name in candidates]
 
 
 def _about(about: object, document: Any, name: str) -> dict[str, Any]:  # noqa: ANN401 - a Document

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from clash.config import PromptEntry
-from clash.datasets.pairs import free_id
+from clash.datasets.dataset import free_id
 from clash.documents import Document, read_jsonl, read_text, read_yaml, validate
 from clash.errors import InputError
 from clash.files.csv_reader import read_csv

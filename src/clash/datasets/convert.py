@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
-from clash.datasets import tables
+from clash.datasets import record_files
 from clash.datasets.importers import agent_clash, alpaca_eval, arena_hard, fastchat, promptfoo
 from clash.errors import InputError
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from clash.datasets.foreign import ForeignRun
-    from clash.datasets.pairs import Dataset
+    from clash.datasets.dataset import Dataset
+    from clash.datasets.foreign_run import ForeignRun
 
 Format = Literal["agent-clash", "alpaca-eval", "arena-hard", "fastchat", "promptfoo", "pairs"]
 FORMATS: tuple[Format, ...] = get_args(Format)
@@ -71,7 +71,7 @@ def recognise(path: Path) -> Format:
     if promptfoo.is_here(path):
         return "promptfoo"
     for file in _candidates(path):
-        row = tables.first(file)
+        row = record_files.first(file)
         found = None if row is None else _form(frozenset(row.value))
         if found is not None:
             return found

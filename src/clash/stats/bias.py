@@ -13,6 +13,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.errors import StatisticsError
+from clash.stats.hypothesis_tests import (
+    PairedDifference,
+    Significance,
+    paired_difference,
+    two_sided,
+)
 from clash.stats.intervals import (
     Interval,
     clustered,
@@ -20,7 +26,6 @@ from clash.stats.intervals import (
     t_quantile,
     wilson_clustered,
 )
-from clash.stats.tests import PairedDifference, Significance, paired_difference, two_sided
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

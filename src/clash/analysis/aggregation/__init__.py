@@ -13,8 +13,8 @@ from clash.analysis.aggregation.methods import Fitted, Rule, attempt, known_meth
 from clash.analysis.aggregation.table import Copies, Table
 from clash.errors import ConfigError, StatisticsError
 from clash.stats import scoring
+from clash.stats.hypothesis_tests import paired_difference
 from clash.stats.latent.fit import vote_share
-from clash.stats.tests import paired_difference
 from clash.stats.voting.majority import credit
 
 if TYPE_CHECKING:

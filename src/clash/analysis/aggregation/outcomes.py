@@ -8,13 +8,13 @@ import numpy as np
 
 from clash.errors import StatisticsError
 from clash.stats import scoring
+from clash.stats.hypothesis_tests import paired_difference
 from clash.stats.latent.multiclass import (
     collapse_classes,
     dawid_skene_classes,
     majority_classes,
 )
 from clash.stats.latent.patterns import MISSING
-from clash.stats.tests import paired_difference
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,9 +11,7 @@ from clash.analysis.concordance.cases import cases, concordance_of
 from clash.analysis.leaderboard import points_table
 from clash.errors import StatisticsError
 from clash.labels import TIE
-from clash.stats.intervals import Interval, difference, newcombe
-from clash.stats.retest import InterRun, inter_run, kendall_tau
-from clash.stats.tests import (
+from clash.stats.hypothesis_tests import (
     PairedDifference,
     Significance,
     mcnemar,
@@ -21,6 +19,8 @@ from clash.stats.tests import (
     paired_difference,
     two_proportions,
 )
+from clash.stats.intervals import Interval, difference, newcombe
+from clash.stats.retest import InterRun, inter_run, kendall_tau
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from clash.analysis.concordance.biases import SelfRate, self_rates
 from clash.analysis.concordance.cases import Case, Rate, cases, codes, concordance_of, rate
 from clash.analysis.concordance.unanimity import Split, split
-from clash.stats.tests import Significance, paired_difference
+from clash.stats.hypothesis_tests import Significance, paired_difference
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

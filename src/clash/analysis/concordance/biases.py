@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from clash.analysis.rundata import RunData
-    from clash.stats.tests import PairedDifference
+    from clash.stats.hypothesis_tests import PairedDifference
 
     Say = Callable[[Case], str | None]
 

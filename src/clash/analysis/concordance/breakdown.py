@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from clash.analysis.concordance.cases import Case, Rate, concordance_of
 from clash.labels import TIE
-from clash.stats.intervals import Interval, newcombe
-from clash.stats.tests import (
+from clash.stats.hypothesis_tests import (
     Significance,
     chi_square,
     fisher_exact,
     odds_ratio,
     smallest_expected,
 )
+from clash.stats.intervals import Interval, newcombe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -10,8 +10,8 @@ import numpy as np
 
 from clash.analysis.concordance.cases import Case, Profile, Rate, codes, rate
 from clash.labels import TIE
+from clash.stats.hypothesis_tests import Significance, sign_test
 from clash.stats.intervals import Interval, wilson
-from clash.stats.tests import Significance, sign_test
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

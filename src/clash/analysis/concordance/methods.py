@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from clash.analysis.concordance.cases import Case, Rate, codes, concordance_of, rate
 from clash.labels import TIE
-from clash.stats.tests import Significance, paired_difference
+from clash.stats.hypothesis_tests import Significance, paired_difference
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

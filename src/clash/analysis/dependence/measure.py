@@ -29,8 +29,8 @@ from clash.stats.dependence import (
     resampled_counts,
     residual_correlations,
 )
+from clash.stats.hypothesis_tests import holm
 from clash.stats.intervals import Interval
-from clash.stats.tests import holm
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,7 +14,6 @@ from clash.stats.power import (
     Clustering,
     Demand,
     Level,
-    check,
     concordance_items,
     detectable_paired,
     detectable_two_proportions,
@@ -25,6 +24,7 @@ from clash.stats.power import (
     required_two_proportions,
     retest_items,
 )
+from clash.stats.power import monte_carlo as check
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clash.datasets import tables
-from clash.datasets.foreign import Published
-from clash.datasets.importers.games import Collector, pair
+from clash.datasets import record_files
+from clash.datasets.foreign_run import Collector, Published, pair
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from clash.datasets.foreign import ForeignRun
-    from clash.datasets.tables import Row
+    from clash.datasets.foreign_run import ForeignRun
+    from clash.datasets.record_files import Row
 
 COLUMNS = frozenset({"instruction", "output_1", "output_2", "preference"})
 _TIE = 1.5
@@ -32,7 +31,7 @@ def read(path: Path) -> list[ForeignRun]:
     files = [path] if path.is_file() else sorted(path.rglob("annotations.json"))
     collector = Collector()
     questions: dict[str, str] = {}
-    for row in (row for file in files for row in tables.rows(file)):
+    for row in (row for file in files for row in record_files.rows(file)):
         _add(collector, row, questions)
     order = "the order that the judge saw is not recorded; labels follow output_1 and output_2"
     return [collector.build("alpaca-eval", str(path), order)]

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from clash.datasets import tables
-from clash.datasets.importers import bench
-from clash.datasets.importers.games import Collector, pair
+from clash.datasets import record_files
+from clash.datasets.foreign_run import Collector, pair
+from clash.datasets.importers import benchmark_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from clash.datasets.foreign import ForeignRun
-    from clash.datasets.importers.bench import Bench
-    from clash.datasets.tables import Row
+    from clash.datasets.foreign_run import ForeignRun
+    from clash.datasets.importers.benchmark_folder import Bench
+    from clash.datasets.record_files import Row
 
 COLUMNS = frozenset({"model", "judge", "games"})
 _FIRST = ("A>B", "A>>B", "B<A", "B<<A")
@@ -32,16 +32,16 @@ def read(path: Path) -> list[ForeignRun]:
     Raises:
         InputError: a record cannot be used.
     """
-    texts = bench.read(path)
+    texts = benchmark_folder.read(path)
     collector = Collector()
-    for file in bench.judgments(path):
-        for row in tables.rows(file):
+    for file in benchmark_folder.judgments(path):
+        for row in record_files.rows(file):
             _add(collector, row, texts)
     return [collector.build("arena-hard", str(path))]
 
 
 def _add(collector: Collector, row: Row, texts: Bench) -> None:
-    question, model = bench.question_id(row), row.text("model")
+    question, model = benchmark_folder.question_id(row), row.text("model")
     baseline = row.optional("baseline") or "baseline"
     item_id = f"{question}-{model}"
     tags = [row.text("category")] if row.get("category") else texts.tags(question)

@@ -11,17 +11,17 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from clash.datasets import tables
-from clash.datasets.importers import bench
-from clash.datasets.importers.games import Collector, pair
+from clash.datasets import record_files
+from clash.datasets.foreign_run import Collector, pair
+from clash.datasets.importers import benchmark_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from clash.datasets.foreign import ForeignRun
-    from clash.datasets.importers.bench import Bench
-    from clash.datasets.tables import Row
+    from clash.datasets.foreign_run import ForeignRun
+    from clash.datasets.importers.benchmark_folder import Bench
+    from clash.datasets.record_files import Row
 
 PAIR = frozenset({"question_id", "model_1", "model_2", "g1_winner", "g2_winner", "judge"})
 SINGLE = frozenset({"question_id", "model", "score", "judge"})
@@ -34,8 +34,8 @@ def read(path: Path) -> list[ForeignRun]:
     Raises:
         InputError: a record cannot be used.
     """
-    texts = bench.read(path)
-    rows = [row for file in bench.judgments(path) for row in tables.rows(file)]
+    texts = benchmark_folder.read(path)
+    rows = [row for file in benchmark_folder.judgments(path) for row in record_files.rows(file)]
     pairs = [row for row in rows if row.value.keys() >= PAIR]
     singles = [row for row in rows if row.value.keys() >= SINGLE]
     runs = []
@@ -49,7 +49,7 @@ def read(path: Path) -> list[ForeignRun]:
 def _pairs(rows: Iterable[Row], texts: Bench) -> Collector:
     collector = Collector()
     for row in rows:
-        question, turn = bench.question_id(row), int(row.optional("turn") or 1)
+        question, turn = benchmark_folder.question_id(row), int(row.optional("turn") or 1)
         models = [row.text("model_1"), row.text("model_2")]
         item_id = f"q{question}-t{turn}-{'-'.join(models)}"
         _item(collector, texts, item_id, question, turn)
@@ -84,7 +84,7 @@ def _scores(rows: Iterable[Row], texts: Bench, source: str) -> ForeignRun:
         score = float(row.text("score"))
         unscored += score < 0
         if score >= 0:
-            asked = (bench.question_id(row), int(row.optional("turn") or 1))
+            asked = (benchmark_folder.question_id(row), int(row.optional("turn") or 1))
             scores[asked].setdefault(_judge(row), {})[row.text("model")] = score
     for (question, turn), by_judge in scores.items():
         item_id = f"q{question}-t{turn}"

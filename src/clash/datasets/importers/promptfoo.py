@@ -13,9 +13,9 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from clash.datasets import tables
+from clash.datasets import record_files
+from clash.datasets.foreign_run import Collector
 from clash.datasets.importers.fastchat import ranked
-from clash.datasets.importers.games import Collector
 from clash.errors import InputError
 from clash.files.inputs import unpacked
 from clash.records import Criteria, Criterion
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from clash.datasets.foreign import ForeignRun
+    from clash.datasets.foreign_run import ForeignRun
 
 CHECKS = "promptfoo:checks"
 _BEST = "select-best"
@@ -59,7 +59,7 @@ def is_here(path: Path) -> bool:
     """Whether a file is such an output."""
     if not path.is_file() or unpacked(path).suffix.lower() != ".json":
         return False
-    value = tables.read_json(path)
+    value = record_files.read_json(path)
     return isinstance(value, dict) and _results(value) is not None
 
 
@@ -69,7 +69,7 @@ def read(path: Path) -> list[ForeignRun]:
     Raises:
         InputError: it is not an output of promptfoo.
     """
-    value = tables.read_json(path)
+    value = record_files.read_json(path)
     results = _results(value) if isinstance(value, dict) else None
     if results is None:
         raise InputError("is not an output of promptfoo (no results.results)", path=path)

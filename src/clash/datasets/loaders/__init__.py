@@ -7,16 +7,16 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clash.datasets import catalogue, pull, tables
-from clash.datasets.loaders import arena, gold, mt_bench, panels, table
-from clash.datasets.pairs import Builder, Dataset, labels_path, read_labels
+from clash.datasets import catalogue, pull, record_files
+from clash.datasets.dataset import Builder, Dataset, labels_path, read_labels
+from clash.datasets.loaders import arena, benchmarks, labelled_file, mt_bench
 from clash.errors import InputError
 from clash.files.inputs import unpacked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from clash.datasets.tables import Row
+    from clash.datasets.record_files import Row
 
     Reader = Callable[[Iterable[Row], Builder], Dataset]
 
@@ -37,13 +37,13 @@ LOADERS: dict[str, Loader] = {
     "mt-bench": Loader(mt_bench.COLUMNS, mt_bench.read),
     "arena": Loader(arena.COLUMNS, arena.read),
     "arena-55k": Loader(arena.COLUMNS_55K, arena.read_55k),
-    "rewardbench-2": Loader(gold.REWARDBENCH_2, gold.read_rewardbench_2),
-    "rewardbench": Loader(gold.REWARDBENCH, gold.read_rewardbench),
-    "llmbar": Loader(gold.LLMBAR, gold.read_llmbar),
-    "judgebench": Loader(gold.JUDGEBENCH, gold.read_judgebench),
-    "summeval": Loader(panels.SUMMEVAL, panels.read_summeval),
-    "pandalm": Loader(panels.PANDALM, panels.read_pandalm),
-    "table": Loader(frozenset(), table.read),
+    "rewardbench-2": Loader(benchmarks.REWARDBENCH_2, benchmarks.read_rewardbench_2),
+    "rewardbench": Loader(benchmarks.REWARDBENCH, benchmarks.read_rewardbench),
+    "llmbar": Loader(benchmarks.LLMBAR, benchmarks.read_llmbar),
+    "judgebench": Loader(benchmarks.JUDGEBENCH, benchmarks.read_judgebench),
+    "summeval": Loader(benchmarks.SUMMEVAL, benchmarks.read_summeval),
+    "pandalm": Loader(benchmarks.PANDALM, benchmarks.read_pandalm),
+    "table": Loader(frozenset(), labelled_file.read),
 }
 """In the order in which a file's schema is tried; ``table`` takes what no other one knows."""
 
@@ -97,7 +97,7 @@ def recognise(path: Path) -> str:
     Raises:
         InputError: the file holds no record.
     """
-    row = tables.first(path)
+    row = record_files.first(path)
     if row is None:
         raise InputError("holds no record", path=path)
     return next(name for name, loader in LOADERS.items() if loader.columns <= row.value.keys())
@@ -109,5 +109,5 @@ def read(loader: str, paths: Sequence[Path], builder: Builder) -> Dataset:
     Raises:
         InputError: a record cannot be used.
     """
-    records = chain.from_iterable(tables.rows(path) for path in paths)
+    records = chain.from_iterable(record_files.rows(path) for path in paths)
     return LOADERS[loader].read(records, builder)

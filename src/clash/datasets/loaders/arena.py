@@ -15,9 +15,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from clash.datasets.dataset import Builder, Dataset, Facts, transcript
+from clash.datasets.dataset import names as distinct
 from clash.datasets.loaders.conversation import sides
-from clash.datasets.pairs import Builder, Dataset, Facts, transcript
-from clash.datasets.pairs import names as distinct
 from clash.errors import InputError
 from clash.labels import BOTH_BAD, TIE
 from clash.records import Label
@@ -25,7 +25,7 @@ from clash.records import Label
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from clash.datasets.tables import Row
+    from clash.datasets.record_files import Row
 
 COLUMNS = frozenset({"model_a", "model_b", "winner", "conversation_a", "conversation_b"})
 COLUMNS_55K = frozenset({"model_a", "prompt", "response_a", "winner_model_a", "winner_tie"})

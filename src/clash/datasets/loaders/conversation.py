@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from clash.datasets.tables import Row
+    from clash.datasets.record_files import Row
 
 
 @dataclass(frozen=True, slots=True)

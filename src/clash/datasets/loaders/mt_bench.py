@@ -11,14 +11,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from clash.datasets.dataset import Builder, Dataset, Facts, majority, transcript
 from clash.datasets.loaders.conversation import sides
-from clash.datasets.pairs import Builder, Dataset, Facts, majority, transcript
 from clash.records import Label
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from clash.datasets.tables import Row
+    from clash.datasets.record_files import Row
 
 COLUMNS = frozenset({"question_id", "model_a", "model_b", "winner", "judge", "conversation_a"})
 _CATEGORIES = (

@@ -9,8 +9,8 @@ from clash.report.tables import NONE
 
 if TYPE_CHECKING:
     from clash.analysis.concordance import Rate
+    from clash.stats.hypothesis_tests import Significance
     from clash.stats.intervals import Interval
-    from clash.stats.tests import Significance
 
 MOST_ROWS = 40
 """Rows of a long table that are shown; report.json has them all."""

@@ -1,20 +1,19 @@
 """How many items, runs or judges a question needs, and what a given number can show."""
 
-from clash.stats.power.design import Clustering, Demand, Level
-from clash.stats.power.panel import Trade, trade
-from clash.stats.power.precision import (
-    concordance_items,
-    kappa_items,
-    kappa_variance,
-    retest_items,
-)
-from clash.stats.power.tests import (
+from clash.stats.power.comparisons import (
     detectable_paired,
     detectable_two_proportions,
     power_paired,
     power_two_proportions,
     required_paired,
     required_two_proportions,
+)
+from clash.stats.power.design import Clustering, Demand, Level, Trade, trade
+from clash.stats.power.precision import (
+    concordance_items,
+    kappa_items,
+    kappa_variance,
+    retest_items,
 )
 
 __all__ = [

@@ -12,8 +12,8 @@ import numpy as np
 
 from clash.errors import StatisticsError
 from clash.stats.intervals import normal_quantile, wilson
+from clash.stats.power.comparisons import ALONE
 from clash.stats.power.design import Clustering, Demand
-from clash.stats.power.tests import ALONE
 
 if TYPE_CHECKING:
     from clash.stats.typing import Floats

@@ -1,7 +1,7 @@
 """Concordance with oneself: runs against runs, orders against orders, cycles against cycles."""
 
 from clash.stats.retest.orders import FlipRate, flip_rate, self_consistency
-from clash.stats.retest.rankings import RankingStability, kendall_tau, ranking_stability
+from clash.stats.retest.ranking_stability import RankingStability, kendall_tau, ranking_stability
 from clash.stats.retest.runs import (
     Category,
     InterRun,

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.errors import StatisticsError
+from clash.stats.hypothesis_tests import Significance, sign_test
 from clash.stats.intervals import Interval, wilson_clustered
 from clash.stats.retest.runs import table_of_runs
-from clash.stats.tests import Significance, sign_test
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

@@ -13,8 +13,8 @@ import numpy as np
 
 from clash.errors import StatisticsError
 from clash.stats.agreement import Kappa, cohen_kappa, kappa_from_table
+from clash.stats.hypothesis_tests import Significance, mcnemar
 from clash.stats.intervals import Interval, wilson, wilson_clustered
-from clash.stats.tests import Significance, mcnemar
 from clash.stats.voting.majority import plurality
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.errors import StatisticsError
+from clash.stats.hypothesis_tests import Significance, binomial_tail
 from clash.stats.intervals import Interval, wilson
-from clash.stats.tests import Significance, binomial_tail
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

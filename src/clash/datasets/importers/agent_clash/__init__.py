@@ -25,7 +25,7 @@ from clash.errors import InputError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from clash.datasets.foreign import ForeignRun
+    from clash.datasets.foreign_run import ForeignRun
 
 is_here = files.is_here
 

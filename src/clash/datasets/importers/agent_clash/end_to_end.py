@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clash.datasets.foreign import ForeignRun, Published
+from clash.datasets.foreign_run import ForeignRun, Published
 from clash.datasets.importers.agent_clash.ballots import Ballots, ballots, panel
 from clash.datasets.importers.agent_clash.experiments import Material
 from clash.records import Item, Response

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from clash.datasets.foreign import ForeignRun, Published, no_criteria
+from clash.datasets.foreign_run import ForeignRun, Published, no_criteria
 from clash.datasets.importers.agent_clash.ballots import Ballots, ballots, missing, panel
 from clash.datasets.loaders.mt_bench import category
 from clash.records import Item, Kind, Label, Response

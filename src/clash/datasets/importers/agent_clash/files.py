@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, field_validator
 
-from clash.datasets import tables
+from clash.datasets import record_files
 from clash.documents import Document, validate
 from clash.errors import InputError
 
@@ -202,5 +202,5 @@ def _read(folder: Path, name: str, model: type[M], *, under: str | None = None) 
     path = _path(folder, name)
     if path is None:
         return None
-    value: Any = tables.read_json(path)
+    value: Any = record_files.read_json(path)
     return validate(model, Document(path, {under: value} if under else value), error=InputError)

@@ -8,14 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from clash.datasets import tables
-from clash.datasets.pairs import transcript
+from clash.datasets import record_files
+from clash.datasets.dataset import transcript
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from clash.datasets.tables import Row
+    from clash.datasets.record_files import Row
 
 _QUESTIONS = "question.jsonl"
 _ANSWERS = "model_answer"
@@ -67,13 +67,13 @@ def read(path: Path) -> Bench:
     folder = _folder(path)
     if folder is None:
         return Bench({}, {}, {})
-    asked = list(tables.rows(folder / _QUESTIONS))
+    asked = list(record_files.rows(folder / _QUESTIONS))
     return Bench(
         questions={question_id(row): _questions(row) for row in asked},
         answers={
             (row.optional("model_id", "model") or file.stem, question_id(row)): _answers(row)
             for file in sorted((folder / _ANSWERS).glob("*.jsonl"))
-            for row in tables.rows(file)
+            for row in record_files.rows(file)
         },
         categories={question_id(row): row.text("category") for row in asked if row.get("category")},
     )

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.stats.intervals import Interval, normal_quantile, t_quantile, wilson
+from clash.stats.power.comparisons import USUAL
 from clash.stats.power.design import Clustering, Level
 from clash.stats.power.precision import kappa_table
-from clash.stats.power.tests import USUAL
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

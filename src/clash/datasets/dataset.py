@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Container, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from clash.datasets.tables import Row
+    from clash.datasets.record_files import Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,10 +280,10 @@ def read_labels(path: Path) -> tuple[Label, ...]:
     """
     from pydantic import ValidationError
 
-    from clash.datasets import tables
+    from clash.datasets import record_files
 
     found = []
-    for row in tables.rows(path):
+    for row in record_files.rows(path):
         try:
             found.append(Label.model_validate(row.value))
         except ValidationError as error:

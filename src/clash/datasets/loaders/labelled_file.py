@@ -20,15 +20,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from clash.datasets.pairs import Builder, Dataset, free_id, majority
-from clash.datasets.pairs import names as distinct
+from clash.datasets.dataset import Builder, Dataset, free_id, majority
+from clash.datasets.dataset import names as distinct
 from clash.labels import BOTH_BAD, TIE
 from clash.records import Label
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from clash.datasets.tables import Row
+    from clash.datasets.record_files import Row
 
 _ID = ("item_id", "id", "pair_id", "question_id")
 _PROMPT = ("prompt", "question", "instruction", "input", "query")

@@ -13,8 +13,8 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
-from clash.datasets import models
-from clash.datasets.pairs import Dataset, Exclusion, Facts, repeats
+from clash.datasets import published_models
+from clash.datasets.dataset import Dataset, Exclusion, Facts, repeats
 from clash.errors import InputError
 from clash.labels import TIE
 
@@ -178,7 +178,7 @@ def _renamed_label(label: Label, called: Mapping[str, str]) -> Label:
 
 
 def _short(candidates: Iterable[str]) -> dict[str, str]:
-    found = {name: model.name for name in candidates if (model := models.find(name))}
+    found = {name: model.name for name in candidates if (model := published_models.find(name))}
     return found if len(set(found.values())) == len(found) else {}
 
 
@@ -200,7 +200,7 @@ def _fails(item: Item, texts: Mapping[str, str | None], facts: Facts, rules: Rul
 
 
 def _is_frontier(name: str) -> bool:
-    model = models.find(name)
+    model = published_models.find(name)
     return model is not None and model.frontier
 
 
@@ -243,7 +243,7 @@ def _stratum(item: Item, by: Stratum | None) -> str:
         case "tag":
             return item.tags[0] if item.tags else "no tag"
         case "tier":
-            model = models.find(item.label or "")
+            model = published_models.find(item.label or "")
             return (model and model.tier) or "no tier"
 
 
