@@ -2,8 +2,7 @@
 
 import pytest
 
-from clash.collect.consistency import inconsistencies
-from clash.collect.parsing import Parsed
+from clash.collect.parsing import Parsed, inconsistencies
 from clash.records import CONTRADICTED, UNREASONED, Criterion
 
 HEAVY = Criterion(name="Wit", weight=0.75)

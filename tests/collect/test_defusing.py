@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import labelled_texts
-from clash.collect.ballots import ballot
 from clash.collect.blind import presentations
 from clash.collect.defusing import defuse, defuse_delimiters
+from clash.collect.judge_prompt import ballot
 from clash.collect.normalise import normalise
 from clash.collect.templates import Templates
 from clash.config import BlindingConfig

@@ -5,9 +5,9 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from clash.collect import ballots
+from clash.collect import judge_prompt as ballots
 from clash.collect.blind import presentations
-from clash.collect.rendering import LONG, Pages
+from clash.collect.judge import LONG, Pages
 from clash.collect.templates import Templates
 from clash.config import BlindingConfig
 from clash.records import Item

@@ -1,6 +1,6 @@
 """How ten languages speak to a judge: rules over sentences, by their looks.
 
-A rule is a regular expression with slots (:mod:`clash.collect.slots`). All repetition is bounded.
+A rule is a regular expression with slots (:mod:`clash.collect.language_rules`). All repetition is bounded.
 Each needs what honest text about judges and ranks lacks: the response itself as what is to be
 ranked, a command to somebody who reads responses, or the labels of the page.
 """
@@ -11,8 +11,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from clash.collect.language_rules import pattern, tree
 from clash.collect.looks import look
-from clash.collect.slots import pattern, tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from clash.collect.model_names import Kind, Mention, Names
-    from clash.collect.spans import Span
+    from clash.collect.sentences import Span
 
 MOST_SENTENCES = 2_000
 """Of those that name a model. A text with more of them is about models; the rest is not read."""

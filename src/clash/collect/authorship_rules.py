@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from clash.collect.language_rules import pattern
 from clash.collect.looks import look
-from clash.collect.slots import pattern
 
 # What a rule may use besides words. Names: <S> a model by a telling name, <W> by a plain one, <N>
 # either; <K> a maker known for models only, <M> any. <x> is up to 60 characters that name nobody.

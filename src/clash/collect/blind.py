@@ -20,7 +20,7 @@ from clash.records import Blinding, Scrub
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from clash.collect.spans import Span
+    from clash.collect.sentences import Span
     from clash.config import BlindingConfig
 
 MASK = "[masked]"

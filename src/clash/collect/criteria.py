@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from clash.collect.ballots import conversation
 from clash.collect.calling import Ask, ModelStopped, call_id
 from clash.collect.jsontext import Unreadable, objects
+from clash.collect.judge_prompt import conversation
 from clash.collect.plan import CRITERIA_TOKENS
 from clash.providers.base import Request
 from clash.records import Criteria, Criterion, Turn

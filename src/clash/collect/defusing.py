@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from clash.collect.appeal_rules import Language
-    from clash.collect.spans import Span
+    from clash.collect.sentences import Span
 
 _DELIMITER = re.compile(
     r"<(?=\s{0,20}(?:/\s{0,20})?"

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from clash.collect import answer_length, respond
 from clash.collect import criteria as criteria_stage
-from clash.collect.ballots import longer
 from clash.collect.blind import Presentation
 from clash.collect.judge import question, render
+from clash.collect.judge_prompt import longer
 from clash.providers import batched, prices
 from clash.records import Blinding, Response
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from clash.collect.ballots import Ballot
+    from clash.collect.judge_prompt import Ballot
     from clash.collect.plan import Plan
     from clash.config import Judge, ModelRef
     from clash.providers.base import Request

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
-from clash.collect import answer_length, ballots
+import anyio
+import anyio.to_thread
+
+from clash.collect import answer_length
+from clash.collect import judge_prompt as ballots
 from clash.collect.calling import Ask, ModelStopped, call_id
-from clash.collect.consistency import inconsistencies
-from clash.collect.parsing import Parsed, parse
+from clash.collect.parsing import Parsed, inconsistencies, parse
 from clash.records import Judgment
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from clash.collect.ballots import Ballot
-    from clash.collect.bench import Bench
     from clash.collect.blind import Presentation
     from clash.collect.calling import Asker
+    from clash.collect.fallbacks import Bench
+    from clash.collect.judge_prompt import Ballot
     from clash.collect.plan import Plan
     from clash.config import Judge
     from clash.providers.base import Request
@@ -167,3 +171,44 @@ def _judgment(seat: Seat, page: Ballot, call: Call | None, parsed: Parsed) -> Ju
         error=parsed.error,
         stands_in_for=None if seat.judge.seat == seat.judge.id else seat.judge.seat,
     )
+
+
+LONG = 20_000
+"""Characters of responses from which on a page is rendered in a thread: a megabyte that is full of
+what imitates delimiters and commands takes seconds."""
+
+
+class Pages:
+    """Pages as judges read them. The judges of one come to it at about the same time.
+
+    Args:
+        render: makes the page of a presentation.
+        most: how many pages are kept.
+    """
+
+    def __init__(self, render: Callable[[Presentation], Ballot], most: int) -> None:
+        self._render = render
+        self._page = lru_cache(most)(_Page)
+
+    async def of(self, presentation: Presentation) -> Ballot:
+        """The page of a presentation."""
+        page = self._page(presentation)
+        return page.ballot or await page.rendered(self._render)
+
+
+class _Page:
+    """A page, once it is rendered."""
+
+    def __init__(self, presentation: Presentation) -> None:
+        self._presentation = presentation
+        self._turn = anyio.Lock()
+        self.ballot: Ballot | None = None
+
+    async def rendered(self, render: Callable[[Presentation], Ballot]) -> Ballot:
+        async with self._turn:
+            if self.ballot is None:
+                if sum(map(len, self._presentation.texts.values())) < LONG:
+                    self.ballot = render(self._presentation)
+                else:
+                    self.ballot = await anyio.to_thread.run_sync(render, self._presentation)
+        return self.ballot

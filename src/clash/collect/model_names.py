@@ -11,8 +11,8 @@ from functools import lru_cache
 from heapq import merge
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from clash.collect.language_rules import tree
 from clash.collect.looks import look
-from clash.collect.slots import tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -12,15 +12,17 @@ import json
 import re
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from clash.collect.answers import KEY, Form, ballot_in
 from clash.collect.jsontext import Unreadable, note
+from clash.records import CONTRADICTED, UNREASONED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from clash.records import Groups, Parse
+    from clash.records import Criterion, Groups, Parse
 
 _ALIAS = re.compile(
     r"(?:(?:response|answer|candidate|option|label) ?)?[\[(<\"'*`]{0,3}a[ _-]?(0|[1-9][0-9]{0,3})"
@@ -294,3 +296,40 @@ def _shortened(reason: str, repairs: list[str], words: int = 15) -> str:
         return reason.strip()
     note(repairs, f"a reason of more than {words} words cut")
     return " ".join(reason.split()[:words]) + " …"
+
+
+_NEEDS_REASON = 3
+"""The highest score that needs a reason."""
+
+
+def inconsistencies(parsed: Parsed, criteria: Sequence[Criterion]) -> Iterator[str]:
+    """Flags of a judgment that was read."""
+    if _is_contradicted(parsed, criteria):
+        yield CONTRADICTED
+    if _lacks_reason(parsed):
+        yield UNREASONED
+
+
+def _is_contradicted(parsed: Parsed, criteria: Sequence[Criterion]) -> bool:
+    """Whether every response that is ranked higher has the lower weighted score."""
+    totals = {
+        label: sum(criterion.weight * scores[criterion.name] for criterion in criteria)
+        for label, scores in parsed.scores.items()
+        if all(criterion.name in scores for criterion in criteria)
+    }
+    pairs = [
+        totals[better] < totals[worse]
+        for higher, lower in combinations(parsed.ranking or [], 2)
+        for better in higher
+        for worse in lower
+        if better in totals and worse in totals
+    ]
+    return bool(pairs) and all(pairs)
+
+
+def _lacks_reason(parsed: Parsed) -> bool:
+    return any(
+        score <= _NEEDS_REASON and criterion not in parsed.reasons.get(label, {})
+        for label, scores in parsed.scores.items()
+        for criterion, score in scores.items()
+    )

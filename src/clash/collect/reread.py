@@ -29,9 +29,9 @@ from clash.store.manifest import other_versions
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterator, Mapping
 
-    from clash.collect.ballots import Ballot
     from clash.collect.calling import Ask
     from clash.collect.judge import Seat
+    from clash.collect.judge_prompt import Ballot
     from clash.records import Call, Criteria, Judgment, Record
     from clash.store.audit import Finding
     from clash.store.folder import RunFolder

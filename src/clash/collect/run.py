@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
 import anyio
 
-from clash.collect.bench import Bench
 from clash.collect.blind import Presentation, presentations
 from clash.collect.budget import Budget
 from clash.collect.calling import Caller, Listener, call_id
 from clash.collect.criteria import derive, settled
-from clash.collect.judge import Seat, judge, render
-from clash.collect.rendering import Pages
+from clash.collect.fallbacks import Bench
+from clash.collect.judge import Pages, Seat, judge, render
 from clash.collect.respond import respond
 from clash.collect.schedule import Pool, Stop, drain
 from clash.errors import ErrorClass, RunFolderError
@@ -29,8 +28,8 @@ from clash.store import layout
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from clash.collect.ballots import Ballot
-    from clash.collect.batch_places import HandedIn
+    from clash.collect.batch_queue import HandedIn
+    from clash.collect.judge_prompt import Ballot
     from clash.collect.plan import Plan
     from clash.config import Candidate, Judge
     from clash.records import Blinding, Call, Criterion, Item, Judgment, Response
@@ -158,7 +157,7 @@ def _caller(
     about: dict[str, Any] = {"done": past.calls.values(), "tried": past.tried}
     if new == "live" and not past.under_way:
         return Caller(folder.append, past.budget, limits, environ, progress, stop, **about)
-    from clash.collect.batch import BatchCaller
+    from clash.collect.batch_caller import BatchCaller
 
     return BatchCaller(
         folder,
@@ -234,7 +233,7 @@ def _under_way(
     """Batches that an answer may yet come of; one whose calls are all on record has ended."""
     if not run_files.is_file(folder.path / layout.BATCHES):
         return []
-    from clash.collect.batch_places import under_way
+    from clash.collect.batch_queue import under_way
 
     found = under_way(folder, seen, held)
     for batch in found:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from clash.collect.spans import Span
+Span = tuple[int, int]
+"""Where a piece of a text begins and ends, as for a slice."""
 
 LONGEST = 600
 BLANKS = re.compile(r"\s+")

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clash.collect import ballots
+from clash.collect import judge_prompt as ballots
 from clash.collect.blind import presentations
 from clash.collect.templates import Templates
 from clash.config import BlindingConfig, Options

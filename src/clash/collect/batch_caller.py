@@ -6,8 +6,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Protocol
 
-from clash.collect.batch_desk import Desk, Watcher
-from clash.collect.batch_places import Left, Place
+from clash.collect.batch_queue import Desk, Left, Place, Watcher
 from clash.collect.calling import Caller, Listener
 from clash.collect.schedule import Interrupted, begun
 from clash.errors import ProviderError
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
     from anyio.abc import TaskGroup
 
-    from clash.collect.batch_places import HandedIn
+    from clash.collect.batch_queue import HandedIn
     from clash.collect.budget import Budget
     from clash.collect.calling import Ask, Line
     from clash.collect.schedule import Stop
