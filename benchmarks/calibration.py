@@ -19,9 +19,9 @@ import numpy as np
 
 from clash.analysis.calibration.study import study
 from clash.analysis.encode import VoteRow, Votes, encode
+from clash.stats.selection.candidate_methods import SelectionSettings
 from clash.stats.selection.families import FAMILIES
-from clash.stats.selection.paths import RULES
-from clash.stats.selection.selector import Settings
+from clash.stats.selection.paths import PATH_RULES
 
 SIZES = (1, 2, 3, 4, 5, 6, 7)
 
@@ -56,7 +56,7 @@ def measure(panel: Votes, splits: int, jobs: int) -> str:
     """A row of the table."""
     load = os.getloadavg()[0]
     cpu, wall = cpu_s(), time.perf_counter()
-    found = study(panel, settings=Settings(sizes=SIZES), splits=splits, seed=1, jobs=jobs)
+    found = study(panel, settings=SelectionSettings(sizes=SIZES), splits=splits, seed=1, jobs=jobs)
     wall, cpu = time.perf_counter() - wall, cpu_s() - cpu
     cells = [found.frame.target, jobs, splits, found.n_candidates, f"{cpu:.1f}", f"{wall:.1f}"]
     return "| " + " | ".join(map(str, [*cells, f"{load:.1f}"])) + " |"
@@ -72,7 +72,7 @@ def main() -> None:
     parser.add_argument("--targets", default="binary")
     options = parser.parse_args()
     print(
-        f"{options.items} items, {options.judges} judges; {len(RULES)} paths, {len(SIZES)}"
+        f"{options.items} items, {options.judges} judges; {len(PATH_RULES)} paths, {len(SIZES)}"
         f" prefixes, {len(FAMILIES)} families\n"
     )
     print("| target | processes | splits | candidates | CPU s | wall s | load before |")

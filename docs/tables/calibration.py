@@ -23,16 +23,17 @@ from clash.analysis.calibration.frame import Frame
 from clash.analysis.calibration.study import Figure, Study, study
 from clash.analysis.encode import read_votes
 from clash.stats.selection import blocks
+from clash.stats.selection.candidate_methods import SelectionSettings
 from clash.stats.selection.families import FAMILIES, MENU
 from clash.stats.selection.metrics import Metrics
-from clash.stats.selection.prior import experience, of_task, pooled
-from clash.stats.selection.selector import Settings, evaluate
+from clash.stats.selection.prior import experience, pool_experience, prior_of_task
+from clash.stats.selection.selector import evaluate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from clash.stats.selection.panel import Panel
-    from clash.stats.selection.selector import Outcome
+    from clash.stats.selection.panel import PanelVotes
+    from clash.stats.selection.selector import SplitOutcome
 
 HERE = Path(__file__).resolve().parent
 KEPT = HERE / "calibration.json"
@@ -69,7 +70,7 @@ def figures(values: dict[str, Figure]) -> dict[str, list[float]]:
     return {name: [values[name].mean, values[name].se] for name in Metrics.names()}
 
 
-def chosen(outcome: Outcome, kinds: Sequence[str], *, whole: bool = False) -> float:
+def chosen(outcome: SplitOutcome, kinds: Sequence[str], *, whole: bool = False) -> float:
     """Test squared error of the candidate of these kinds that validation likes best."""
     menu = outcome.choice.candidates
     most = max(c.k for c in menu)
@@ -82,7 +83,7 @@ def chosen(outcome: Outcome, kinds: Sequence[str], *, whole: bool = False) -> fl
     return float("nan") if place is None else float(outcome.risks[place])
 
 
-def against(outcomes: Sequence[Outcome]) -> dict[str, list[float]]:
+def against(outcomes: Sequence[SplitOutcome]) -> dict[str, list[float]]:
     """Scalar families against the table, at their own prefix and at the whole panel."""
     groups = {"table": ("table",), "scalar": ("scalar",), "full": ("table", "scalar", "middle")}
     found = {
@@ -96,7 +97,7 @@ def against(outcomes: Sequence[Outcome]) -> dict[str, list[float]]:
 
 def at(votes: Any, labels: int, splits: int, jobs: int) -> tuple[Study, dict[str, Any]]:
     """The figures of one budget."""
-    found = study(votes, plan=blocks.Plan(labels=labels), splits=splits, seed=1, jobs=jobs)
+    found = study(votes, plan=blocks.SplitPlan(labels=labels), splits=splits, seed=1, jobs=jobs)
     return found, {
         "selected": figures(found.test),
         "chance": found.chance_ece,
@@ -130,7 +131,7 @@ def measured(
     }
 
 
-def cold(panels: dict[str, Panel], labels: int, splits: int) -> dict[str, Any]:
+def cold(panels: dict[str, PanelVotes], labels: int, splits: int) -> dict[str, Any]:
     """Appendix C.2: each panel in turn is the new task, the others are what went before."""
     known = {
         name: experience(panel, labels, np.random.default_rng([7, labels]))
@@ -139,7 +140,7 @@ def cold(panels: dict[str, Panel], labels: int, splits: int) -> dict[str, Any]:
     out = {}
     for name, panel in panels.items():
         rest = [one for other, one in known.items() if family_of(other) != family_of(name)]
-        earlier = pooled(rest, np.random.default_rng(7))
+        earlier = pool_experience(rest, np.random.default_rng(7))
         out[name] = {"prior": earlier.family, **_ways(panel, labels, splits, earlier.weights)}
     return out
 
@@ -149,11 +150,11 @@ def family_of(name: str) -> str:
     return name.partition(",")[0].partition("-")[0]
 
 
-def _ways(panel: Panel, labels: int, splits: int, earlier: Any) -> dict[str, list[float]]:
+def _ways(panel: PanelVotes, labels: int, splits: int, earlier: Any) -> dict[str, list[float]]:
     families = tuple(name for name in MENU if name != "ising-temperature")
     sizes = tuple(sorted({1, 2, 3, 5, panel.n_judges}))
-    base = Settings(rules=("information-first",), sizes=sizes, families=families)
-    task = of_task(panel.target).weights
+    base = SelectionSettings(rules=("information-first",), sizes=sizes, families=families)
+    task = prior_of_task(panel.target).weights
     ways = {
         "task prior": _with(base, combine="one", prior=task, guard=np.inf),
         "pooled prior": _with(base, combine="one", prior=earlier, guard=np.inf),
@@ -165,7 +166,7 @@ def _ways(panel: Panel, labels: int, splits: int, earlier: Any) -> dict[str, lis
     }
     found: dict[str, list[float]] = {name: [] for name in ("majority", *ways)}
     for i in range(splits):
-        made = blocks.split(panel, blocks.Plan(labels=labels), np.random.default_rng([8, i]))
+        made = blocks.split(panel, blocks.SplitPlan(labels=labels), np.random.default_rng([8, i]))
         for name, settings in ways.items():
             outcome = evaluate(panel, made, settings, np.random.default_rng([9, i]))
             found[name].append(outcome.test.mse)
@@ -173,7 +174,7 @@ def _ways(panel: Panel, labels: int, splits: int, earlier: Any) -> dict[str, lis
     return {name: [Figure.of(x).mean, Figure.of(x).se] for name, x in found.items()}
 
 
-def _with(settings: Settings, **changes: Any) -> Settings:
+def _with(settings: SelectionSettings, **changes: Any) -> SelectionSettings:
     from dataclasses import replace
 
     return replace(settings, **changes)

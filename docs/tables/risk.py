@@ -21,9 +21,9 @@ from clash.analysis.calibration.fitting import fit
 from clash.analysis.calibration.frame import Frame
 from clash.analysis.calibration.study import sizes_for
 from clash.analysis.encode import Votes, read_votes
+from clash.stats.selection.candidate_methods import SelectionSettings
 from clash.stats.selection.metrics import credits_of
-from clash.stats.selection.panel import Panel
-from clash.stats.selection.selector import Settings
+from clash.stats.selection.panel import PanelVotes
 
 PICTURE = Path(__file__).resolve().parents[1] / "images" / "risk.svg"
 RISKS = (0.02, 0.05, 0.1, 0.2, 0.3)
@@ -32,7 +32,7 @@ PANELS = {
     "llmbar-processed": ("llmbar-processed", {"presentation": "orig"}),
     "llmfao, decisive": ("llmfao", {"judges": "gpt-*,heuristic*", "decisive": True}),
 }
-MENU = Settings(
+MENU = SelectionSettings(
     rules=("information-first",),
     families=("majority", "mean-isotonic", "one-coin-isotonic", "logistic", "anchored-logistic"),
 )
@@ -59,7 +59,7 @@ def repeat(votes: Votes, labels: int, repetitions: int) -> Kept:
         rng = np.random.default_rng([11, repetition])
         chosen = rng.permutation(np.unique(whole.group[known]))[:labels]
         ours = np.isin(whole.group, chosen)
-        panel = Panel.of(
+        panel = PanelVotes.of(
             frame.scaled(votes.matrix), np.where(ours, y, np.nan), whole.group, frame.target
         )
         found = fit(votes, frame, panel, settings, seed=repetition)

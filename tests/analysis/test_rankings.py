@@ -19,7 +19,7 @@ from clash.analysis.rankings import known_rankings, rank
 from clash.analysis.rankings.weights import judge_weights, read_weights, vote_weights
 from clash.errors import ConfigError, InputError, StatisticsError
 from clash.report.rankings import as_json, lines, methods_json, tables
-from clash.stats.voting.ballots import ballots
+from clash.stats.voting.rankings import ranking_array
 
 SHARED = Path(__file__).resolve().parents[2] / "../shared/data/votes"
 NAN = np.nan
@@ -30,7 +30,7 @@ def named(ranks, judges=None, items=None, *, weights=None, clusters=None, names=
     table = np.asarray(ranks, dtype=float)
     who = np.zeros(len(table), dtype=int) if judges is None else np.asarray(judges)
     n = int(who.max()) + 1
-    given = ballots(table, None, who, items, clusters)
+    given = ranking_array(table, None, who, items, clusters)
     return NamedBallots(
         candidates=tuple(names[: table.shape[1]]),
         judges=tuple(f"j{i}" for i in range(n)),

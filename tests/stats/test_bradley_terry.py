@@ -16,7 +16,7 @@ from clash.stats.voting.bradley_terry import (
     Comparisons,
     bradley_terry,
     count_comparisons,
-    strengths,
+    refit_strengths,
 )
 
 
@@ -90,7 +90,7 @@ def test_any_counts_have_a_finite_fit_that_converged(wins, ties):
 def test_a_million_to_nothing_is_finite_and_converges():
     fit = bradley_terry(counts_of([[0, 1e6, 0], [0, 0, 1e6], [0, 0, 0]]))
     assert fit.converged
-    assert fit.separated
+    assert fit.is_separated
     assert np.all(np.diff(fit.theta) < 0)
 
 
@@ -179,7 +179,7 @@ def test_never_winning_has_a_finite_score_and_a_wide_interval():
     """0 of 10 and 0 of 100: the more evidence, the lower; the bound below stays far."""
     few = bradley_terry(counts_of([[0, 8, 10], [8, 0, 10], [0, 0, 0]]))
     many = bradley_terry(counts_of([[0, 80, 100], [80, 0, 100], [0, 0, 0]]))
-    assert few.separated
+    assert few.is_separated
     assert many.theta[2] < few.theta[2] < few.theta[0] - 2
     for fit in (few, many):
         gap = fit.difference(0, 2)
@@ -311,7 +311,7 @@ def test_intervals_cover_where_a_candidate_hardly_ever_wins(truth):
         fit = bradley_terry(counts_of(wins + losses.T))
         gap = fit.difference(0, 3)
         hits += gap.low <= theta[0] - theta[3] <= gap.high
-        separated += fit.separated
+        separated += fit.is_separated
     assert separated > 30
     assert hits / runs > 0.88
 
@@ -320,9 +320,9 @@ def test_refits_far_from_their_start_converge_to_the_same():
     """Newton's first step from there is far too long, and is cut."""
     wins, ties = np.zeros((3, 2, 2)), np.zeros((3, 2, 2))
     wins[0, 0, 1], ties[1] = 1, [[0, 1], [1, 0]]
-    near = strengths(wins, ties)
+    near = refit_strengths(wins, ties)
     for start in ([40.0, -40.0, 60.0], [0.0, 0.0, -300.0]):
-        assert strengths(wins, ties, np.array(start)) == pytest.approx(near, abs=1e-5)
+        assert refit_strengths(wins, ties, np.array(start)) == pytest.approx(near, abs=1e-5)
 
 
 def test_no_comparisons_are_the_prior():

@@ -4,17 +4,17 @@ import numpy as np
 import pytest
 
 from clash.errors import StatisticsError
-from clash.stats.voting.ballots import ballots, with_twins
 from clash.stats.voting.bootstrap import DOUBT, TWINS, draw, replicate
-from clash.stats.voting.rules import RULES, Tally
+from clash.stats.voting.rankings import ranking_array, with_twins
+from clash.stats.voting.rules import RANKING_RULES, PairwiseTable
 
 FAST = ("borda", "majority", "bradley-terry", "plackett-luce")
 
 
 def drawn(given, name, rng, n=1000, doubt=DOUBT, twins=TWINS):
-    tally = Tally.of(with_twins(given, twins, rng), given.n_clusters)
+    tally = PairwiseTable.of(with_twins(given, twins, rng), given.n_clusters)
     weights = draw(given.n_clusters, twins, n, rng, doubt)
-    return replicate(RULES[name](tally), weights)
+    return replicate(RANKING_RULES[name](tally), weights)
 
 
 def judged(rng, n_items, theta, judges=3, shared=1.0, grid=0.0):
@@ -22,7 +22,7 @@ def judged(rng, n_items, theta, judges=3, shared=1.0, grid=0.0):
     k, items = len(theta), np.repeat(np.arange(n_items), judges)
     taste = shared * rng.gumbel(size=(n_items, k))
     worth = np.asarray(theta) + taste[items] + rng.gumbel(size=(len(items), k))
-    return ballots(-np.round(worth / grid) if grid else -worth, items=items)
+    return ranking_array(-np.round(worth / grid) if grid else -worth, items=items)
 
 
 def test_every_replicate_holds_as_many_clusters_and_the_twins_that_doubt_asks_for():
@@ -37,12 +37,12 @@ def test_items_that_one_candidate_won_leave_the_doubt_of_a_few_tosses():
     """Its share in a replicate is 1 less a binomial of doubt's twins, half of them lost."""
     from scipy.stats import binom
 
-    found = drawn(ballots([[1, 2]] * 10), "borda", np.random.default_rng(1), 4000)
+    found = drawn(ranking_array([[1, 2]] * 10), "borda", np.random.default_rng(1), 4000)
     lost = binom(10, 1 / 12)
     low, high = found.score_interval(0.95)
     assert (low[0], high[0]) == (1 - lost.ppf(0.975) / 10, 1)
     assert found.first()[0] == pytest.approx(lost.cdf(4) + lost.pmf(5) / 2, abs=0.01)
-    plain = drawn(ballots([[1, 2]] * 10), "borda", np.random.default_rng(1), doubt=0)
+    plain = drawn(ranking_array([[1, 2]] * 10), "borda", np.random.default_rng(1), doubt=0)
     assert plain.score_interval(0.95)[0][0] == 1
 
 
@@ -52,14 +52,16 @@ def test_ballots_of_one_item_are_drawn_together():
     ranks = np.stack([1 - won, won], axis=1).astype(float)
     spread = {}
     for name, items in (("items", np.repeat(np.arange(60), 9)), ("ballots", np.arange(540))):
-        found = drawn(ballots(ranks, items=items), "bradley-terry", np.random.default_rng(1), 400)
+        found = drawn(
+            ranking_array(ranks, items=items), "bradley-terry", np.random.default_rng(1), 400
+        )
         spread[name] = found.scores[:, 0].std()
     assert spread["items"] / spread["ballots"] == pytest.approx(3, rel=0.25)
 
 
 def test_a_candidate_that_never_wins_has_a_finite_strength_and_a_wide_interval():
     ranks = [[1, 2, 3], [2, 1, 3]] * 8
-    found = drawn(ballots(ranks), "bradley-terry", np.random.default_rng(2))
+    found = drawn(ranking_array(ranks), "bradley-terry", np.random.default_rng(2))
     low, high = found.score_interval(0.95)
     assert np.all(np.isfinite(found.scores))
     assert high[2] - low[2] > 1.5
@@ -67,7 +69,7 @@ def test_a_candidate_that_never_wins_has_a_finite_strength_and_a_wide_interval()
 
 
 def test_what_is_never_apart_is_a_tie_in_every_replicate():
-    found = drawn(ballots([[1, 1]] * 8), "copeland", np.random.default_rng(3), 100)
+    found = drawn(ranking_array([[1, 1]] * 8), "copeland", np.random.default_rng(3), 100)
     assert np.all(found.places == 1)
     assert found.first() == pytest.approx([0.5, 0.5])
     assert found.ahead()[0, 1] == 0.5
@@ -81,7 +83,7 @@ def test_the_same_seed_gives_the_same_replicates():
 
 def test_a_rare_candidate_is_absent_from_some_replicates_and_takes_nothing_from_the_others():
     ranks = [[1, 2, np.nan], [2, 1, np.nan]] * 10 + [[np.nan, 2, 1]]
-    found = drawn(ballots(ranks), "borda", np.random.default_rng(4))
+    found = drawn(ranking_array(ranks), "borda", np.random.default_rng(4))
     absent = np.isnan(found.scores[:, 2])
     assert 0.2 < absent.mean() < 0.5
     assert np.all(found.places[absent, 2] == 0)
@@ -105,15 +107,15 @@ def test_intervals_cover_the_truth(theta, grid, plain_fails):
     In all 8 x 4 cells measured (10 and 30 items, doubt 1 and 2) coverage lies in 0.85 to 1; the
     plain bootstrap covers a share near 1 in 0.11 to 0.59 of the simulations.
     """
-    large = Tally.of(judged(np.random.default_rng(99), 20_000, theta, grid=grid))
-    truth = {name: RULES[name](large).scores(large.itself())[0] for name in FAST}
+    large = PairwiseTable.of(judged(np.random.default_rng(99), 20_000, theta, grid=grid))
+    truth = {name: RANKING_RULES[name](large).scores(large.itself())[0] for name in FAST}
     runs, rng = 120, np.random.default_rng(1)
     hits = {(name, doubt): np.zeros(len(theta)) for name in FAST for doubt in (0.0, DOUBT)}
     for _ in range(runs):
         given = judged(rng, 10, theta, grid=grid)
-        tally = Tally.of(with_twins(given, 100, rng), 10)
+        tally = PairwiseTable.of(with_twins(given, 100, rng), 10)
         for (name, doubt), counted in hits.items():
-            found = replicate(RULES[name](tally), draw(10, 100, 200, rng, doubt))
+            found = replicate(RANKING_RULES[name](tally), draw(10, 100, 200, rng, doubt))
             low, high = found.score_interval(0.95)
             counted += (low <= truth[name] + 1e-9) & (truth[name] <= high + 1e-9)
     for name in FAST:

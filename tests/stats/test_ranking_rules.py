@@ -7,22 +7,22 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from clash.errors import StatisticsError
-from clash.stats.voting.ballots import ballots, duels, with_twins
 from clash.stats.voting.borda import borda
 from clash.stats.voting.bradley_terry import bradley_terry, count_comparisons
 from clash.stats.voting.condorcet import copeland, pairwise, places, schulze
 from clash.stats.voting.kemeny import kemeny
 from clash.stats.voting.majority import majority
 from clash.stats.voting.plackett_luce import count_choices, plackett_luce
-from clash.stats.voting.rules import FITTED, RULES, Tally
+from clash.stats.voting.rankings import pairwise_outcomes, ranking_array, with_twins
+from clash.stats.voting.rules import FIT_SLACK, RANKING_RULES, PairwiseTable
 
 NAN = np.nan
 
 
 def scores(name, given, weights=None):
-    tally = Tally.of(given)
+    tally = PairwiseTable.of(given)
     row = tally.itself() if weights is None else np.asarray(weights, dtype=float)[None]
-    return RULES[name](tally).scores(row)[0]
+    return RANKING_RULES[name](tally).scores(row)[0]
 
 
 def whole(n=40, k=4, seed=0):
@@ -41,15 +41,17 @@ def partial(n=60, k=5, seed=0):
 
 def test_borda_is_the_borda_count_of_complete_ballots():
     ranks, weights = whole(), np.random.default_rng(1).random(40)
-    found = scores("borda", ballots(ranks, weights))
+    found = scores("borda", ranking_array(ranks, weights))
     assert found == pytest.approx(borda(ranks, weights).scores / weights.sum() / 3)
 
 
 @pytest.mark.parametrize(("name", "rule"), [("copeland", copeland), ("schulze", schulze)])
 def test_head_to_head_rules_are_those_of_the_table_of_pairs(name, rule):
     ranks = partial()
-    assert scores(name, ballots(ranks)).tolist() == rule(pairwise(ranks)).scores.tolist()
-    assert scores("kemeny", ballots(ranks)).tolist() == kemeny(pairwise(ranks)).scores.tolist()
+    assert scores(name, ranking_array(ranks)).tolist() == rule(pairwise(ranks)).scores.tolist()
+    assert (
+        scores("kemeny", ranking_array(ranks)).tolist() == kemeny(pairwise(ranks)).scores.tolist()
+    )
 
 
 def test_of_two_candidates_majority_and_borda_give_each_item_the_same_winner():
@@ -59,16 +61,16 @@ def test_of_two_candidates_majority_and_borda_give_each_item_the_same_winner():
     verdict = majority(judged).verdict
     rows = np.stack([1 - judged, judged], axis=2)
     for item, row in enumerate(rows):
-        found = scores("borda", ballots(row[~np.isnan(row).any(axis=1)]))
+        found = scores("borda", ranking_array(row[~np.isnan(row).any(axis=1)]))
         assert np.sign(found[0] - found[1]) == np.sign(2 * verdict[item] - 1)
     items = np.repeat(np.arange(len(judged)), 3)
-    share = scores("majority", ballots(rows.reshape(-1, 2), items=items))
+    share = scores("majority", ranking_array(rows.reshape(-1, 2), items=items))
     assert share[0] == pytest.approx(verdict.mean())
 
 
 def test_majority_of_many_candidates_shares_an_item_among_those_with_most_first_places():
     ranks = [[1, 2, 3], [2, 1, 3], [1, 2, 3], [3, 2, 1], [1, 1, 2]]
-    found = scores("majority", ballots(ranks, items=[0, 0, 1, 1, 2]))
+    found = scores("majority", ranking_array(ranks, items=[0, 0, 1, 1, 2]))
     # Item 0 is shared by the first two, item 1 by the outer two, item 2 by the first two.
     assert found == pytest.approx(np.array([1.5, 1.0, 0.5]) / 3)
 
@@ -76,8 +78,8 @@ def test_majority_of_many_candidates_shares_an_item_among_those_with_most_first_
 @pytest.mark.parametrize("davidson", [True, False])
 def test_strengths_solve_the_equation_of_the_fit(davidson):
     ranks = partial() if davidson else np.argsort(np.argsort(whole(seed=5), axis=1), axis=1)
-    given = ballots(ranks)
-    met = duels(given)
+    given = ranking_array(ranks)
+    met = pairwise_outcomes(given)
     outcome = np.where(met.tied, 0.5, 1.0)
     k = given.n_candidates
     fit = bradley_terry(count_comparisons(met.first, met.second, outcome, k))
@@ -93,25 +95,25 @@ def test_of_pairs_plackett_luce_is_bradley_terry_with_ties_as_half_wins():
     for row in ranks:
         row[rng.choice(4, 2, replace=False)] = rng.choice([[0, 1], [1, 1]])
     luce = plackett_luce(count_choices(ranks))
-    found = scores("plackett-luce", ballots(ranks))
+    found = scores("plackett-luce", ranking_array(ranks))
     assert found == pytest.approx(luce.theta - luce.theta.mean(), abs=1e-7)
 
 
-@pytest.mark.parametrize("name", RULES)
+@pytest.mark.parametrize("name", RANKING_RULES)
 def test_a_cluster_of_weight_two_is_there_twice(name):
     ranks, clusters = partial(30), np.repeat(np.arange(10), 3)
     weights = np.random.default_rng(4).integers(0, 3, 10)
     copies = np.repeat(np.arange(10), weights)
     again = (copies[:, None] * 3 + np.arange(3)).ravel()
-    repeated = ballots(ranks[again], items=np.repeat(np.arange(len(copies)), 3))
-    found = scores(name, ballots(ranks, items=clusters), weights)
+    repeated = ranking_array(ranks[again], items=np.repeat(np.arange(len(copies)), 3))
+    found = scores(name, ranking_array(ranks, items=clusters), weights)
     assert found == pytest.approx(scores(name, repeated), abs=1e-6)
 
 
-@pytest.mark.parametrize("name", RULES)
+@pytest.mark.parametrize("name", RANKING_RULES)
 def test_a_candidate_that_was_not_drawn_has_no_score(name):
     ranks = [[1, 2, NAN], [2, 1, NAN], [1, 2, NAN], [NAN, 1, 2]]
-    found = scores(name, ballots(ranks), [1, 1, 1, 0])
+    found = scores(name, ranking_array(ranks), [1, 1, 1, 0])
     assert np.isnan(found).tolist() == [False, False, True]
     assert places(found).tolist()[2] == 0
 
@@ -125,12 +127,12 @@ DEGENERATE = {
 }
 
 
-@pytest.mark.parametrize("name", RULES)
+@pytest.mark.parametrize("name", RANKING_RULES)
 @pytest.mark.parametrize("case", DEGENERATE)
 def test_degenerate_ballots_have_finite_scores(name, case):
-    given = ballots(DEGENERATE[case])
-    rule = RULES[name](Tally.of(given))
-    found = rule.scores(Tally.of(given).itself())[0]
+    given = ranking_array(DEGENERATE[case])
+    rule = RANKING_RULES[name](PairwiseTable.of(given))
+    found = rule.scores(PairwiseTable.of(given).itself())[0]
     assert np.all(np.isfinite(found))
     assert rule.fit is None or rule.fit.converged
     if case == "all ties":
@@ -152,24 +154,26 @@ def test_degenerate_ballots_have_finite_scores(name, case):
 def test_renaming_candidates_renames_the_scores(ranks, order):
     if not ((~np.isnan(ranks)).sum(axis=1) > 1).any():
         with pytest.raises(StatisticsError, match="orders two"):
-            ballots(ranks)
+            ranking_array(ranks)
         return
-    before, after = ballots(ranks), ballots(ranks[:, order])
-    for name in RULES:
+    before, after = ranking_array(ranks), ranking_array(ranks[:, order])
+    for name in RANKING_RULES:
         there = np.array(scores(name, before))[list(order)]
-        assert np.allclose(there, scores(name, after), atol=FITTED, equal_nan=True), name
+        assert np.allclose(there, scores(name, after), atol=FIT_SLACK, equal_nan=True), name
 
 
 def test_a_twin_has_the_sizes_and_ties_of_its_cluster_and_nobody_is_better():
     ranks, clusters = partial(12), np.repeat(np.arange(4), 3)
-    given = ballots(ranks, items=clusters)
+    given = ranking_array(ranks, items=clusters)
     pool = with_twins(given, 4000, np.random.default_rng(0))
     assert pool.n_clusters == 4 + 4000
     own = {tuple(np.sort(np.nan_to_num(row, nan=9))) for row in given.ranks}
     assert {tuple(np.sort(np.nan_to_num(row, nan=9))) for row in pool.ranks} == own
-    everyone = ballots([[1, 2, 3]] * 5)
+    everyone = ranking_array([[1, 2, 3]] * 5)
     twins = with_twins(everyone, 6000, np.random.default_rng(1))
-    share = RULES["borda"](Tally.of(twins, 5)).scores((np.arange(6005) >= 5).astype(float)[None])
+    share = RANKING_RULES["borda"](PairwiseTable.of(twins, 5)).scores(
+        (np.arange(6005) >= 5).astype(float)[None]
+    )
     assert share[0] == pytest.approx([0.5] * 3, abs=0.02)
 
 
@@ -186,9 +190,9 @@ def test_a_twin_has_the_sizes_and_ties_of_its_cluster_and_nobody_is_better():
 )
 def test_bad_ballots_are_refused(ranks, more, message):
     with pytest.raises(StatisticsError, match=message):
-        ballots(ranks, **more)
+        ranking_array(ranks, **more)
 
 
 def test_kemeny_says_from_where_on_it_is_refused():
     with pytest.raises(StatisticsError, match="16 candidates, and there are 17"):
-        RULES["kemeny"](Tally.of(ballots([np.arange(17.0)])))
+        RANKING_RULES["kemeny"](PairwiseTable.of(ranking_array([np.arange(17.0)])))

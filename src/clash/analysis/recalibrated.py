@@ -13,7 +13,7 @@ from clash.analysis.calibration.frame import FEWEST
 from clash.analysis.plain import record
 from clash.errors import InputError, StatisticsError
 from clash.stats.resample import cluster_bootstrap
-from clash.stats.selection.families import FAMILIES, fitted
+from clash.stats.selection.families import FAMILIES, fit_family
 from clash.stats.selection.metrics import expected_side, verdicts
 from clash.stats.selection.panel import Evidence, summed
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from clash.analysis.rundata import RunData
     from clash.records import Groups
     from clash.stats.intervals import Interval
-    from clash.stats.selection.panel import Cells, Panel
+    from clash.stats.selection.panel import Cells, PanelVotes
     from clash.stats.typing import Floats
 
 FOLDS = 5
@@ -119,10 +119,10 @@ def calibrated(data: RunData, votes: Votes, leader: str) -> Calibrated | Refused
     """Select and fit on all labels, and apply to all rows; or why that cannot be done."""
     # Only now: it takes as long to load as the rest of a report.
     from clash.analysis.calibration.study import study
-    from clash.stats.selection.selector import Settings
+    from clash.stats.selection.candidate_methods import SelectionSettings
 
     # One map, for its judges and family are named, and refitted in every draw of the bootstrap.
-    one = Settings(combine="one")
+    one = SelectionSettings(combine="one")
     seed = data.manifest.seeds.get("seed", 0)
     try:
         found = study(votes, settings=one, folds=FOLDS, seed=seed, jobs=1)
@@ -174,7 +174,7 @@ class _Fit:
         latent: scores of models of votes alone, which labels do not touch.
     """
 
-    panel: Panel
+    panel: PanelVotes
     cells: Cells
     family: str
     place: np.ndarray
@@ -182,7 +182,7 @@ class _Fit:
     latent: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, panel: Panel, cells: Cells, family: str) -> _Fit:
+    def of(cls, panel: PanelVotes, cells: Cells, family: str) -> _Fit:
         y = np.zeros((panel.n_rows, panel.n_classes))
         known = np.flatnonzero(panel.labelled)
         y[known] = panel.rows(known).y
@@ -193,7 +193,7 @@ class _Fit:
         size, seen = len(self.cells.values), weights * self.panel.labelled
         s = np.column_stack([summed(self.place, seen * column, size) for column in self.y.T])
         evidence = Evidence(summed(self.place, seen, size), s, summed(self.place, weights, size))
-        return fitted(FAMILIES[self.family], self.cells, evidence, self.latent)
+        return fit_family(FAMILIES[self.family], self.cells, evidence, self.latent)
 
     def verdicts(self) -> list[float]:
         """(N,), 1, 0, or 0.5 for a tie."""

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from clash.analysis.calibration.study import Study
     from clash.analysis.encode import Votes
+    from clash.stats.selection.candidate_methods import SelectionSettings
     from clash.stats.selection.prior import Prior
-    from clash.stats.selection.selector import Settings
 
 
 def calibrate(
@@ -118,11 +118,11 @@ def calibrate(
     from clash.report import calibration as report
     from clash.report.prior import prior_in_words, prior_json
     from clash.report.terminal import show_table
-    from clash.stats.selection.blocks import Plan
+    from clash.stats.selection.blocks import SplitPlan
 
     settings = _settings(paths, families, loss, select, guard, protocol)
     settings = replace(settings, sizes=_numbers(sizes) if sizes else SIZES)
-    plan = Plan(labels=labels, rotations=1 if protocol == "blocks" else 5)
+    plan = SplitPlan(labels=labels, rotations=1 if protocol == "blocks" else 5)
     votes = read(source, runs, judges, subset, presentation, decisive=decisive)
     seed = 42 if seed is None else seed
     if plan_labels is not None:
@@ -157,7 +157,9 @@ def calibrate(
         stdout().print(f"wrote {path}", soft_wrap=True, markup=False)
 
 
-def _prior(text: str, votes: Votes, settings: Settings, labels: int | None, seed: int) -> Prior:
+def _prior(
+    text: str, votes: Votes, settings: SelectionSettings, labels: int | None, seed: int
+) -> Prior:
     """From calibrators, or from the kind of target alone."""
     import numpy as np
 
@@ -247,19 +249,19 @@ def _settings(
     select: str | None,
     guard: float | None,
     protocol: str,
-) -> Settings:
+) -> SelectionSettings:
     from clash.errors import ConfigError
+    from clash.stats.selection.candidate_methods import SelectionSettings
     from clash.stats.selection.families import FAMILIES, MENU
-    from clash.stats.selection.paths import RULES
-    from clash.stats.selection.selector import Settings
+    from clash.stats.selection.paths import PATH_RULES
 
     published = _known(protocol, ("rotate", "blocks"), "--protocol")[0] == "blocks"
     way = select or ("one" if published or guard is not None else "average")
     one = _known(way, ("average", "one"), "--select")[0] == "one"
     if guard is not None and not one:
         raise ConfigError("an average has no guard", field="--guard", hint="--select one")
-    return Settings(
-        rules=_known(paths, RULES, "--paths"),
+    return SelectionSettings(
+        rules=_known(paths, PATH_RULES, "--paths"),
         families=MENU if families is None else _known(families, tuple(FAMILIES), "--families"),
         loss="nll" if _known(loss, ("mse", "nll"), "--loss")[0] == "nll" else "mse",
         combine="one" if one else "average",

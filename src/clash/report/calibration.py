@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from clash.analysis.calibration.planning import LabelPlan
     from clash.analysis.calibration.study import Figure, Figures, Study
     from clash.analysis.calibration.votes import OnVotes
-    from clash.stats.selection.ppi import Powered
-    from clash.stats.selection.reliability import Reliability
+    from clash.stats.selection.metrics import Reliability
+    from clash.stats.selection.ppi import PoweredMean
 
 SHOWN = ("accuracy", "balanced_accuracy", "mse", "nll", "ece", "pearson", "spearman")
 
@@ -144,7 +144,7 @@ def plan_json(found: LabelPlan) -> dict[str, Any]:
     }
 
 
-def _rate_json(rate: Powered | None) -> dict[str, Any] | None:
+def _rate_json(rate: PoweredMean | None) -> dict[str, Any] | None:
     if rate is None:
         return None
     return {
@@ -191,7 +191,7 @@ def plan_tables(found: LabelPlan) -> list[Table]:
     return [table for table in (items, curve, *_win_rate(found.win_rate)) if table.rows]
 
 
-def _win_rate(rate: Powered | None) -> list[Table]:
+def _win_rate(rate: PoweredMean | None) -> list[Table]:
     if rate is None:
         return []
     rows = [

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.image import AxesImage
 
     from clash.analysis.calibration.regimes import Regimes
-    from clash.stats.selection.regime import Cell, RegimeMap, Steps
+    from clash.stats.selection.regime import JudgeSteps, RegimeCell, RegimeMap
 
 SHORT = {
     "majority": "majority",
@@ -91,7 +91,7 @@ def map_json(found: RegimeMap) -> list[dict[str, Any]]:
     return [plain({**asdict(cell), "clear": cell.clear}) for cell in found.cells()]
 
 
-def _known(cell: Cell) -> bool:
+def _known(cell: RegimeCell) -> bool:
     return not math.isnan(cell.gap)
 
 
@@ -115,7 +115,7 @@ def _map(axes: Axes, found: RegimeMap, title: str, scale: float) -> AxesImage:
     return image
 
 
-def _write(axes: Axes, x: int, y: int, cell: Cell, scale: float) -> None:
+def _write(axes: Axes, x: int, y: int, cell: RegimeCell, scale: float) -> None:
     if cell.winner is None:
         return
     dark = _known(cell) and abs(cell.gap) > 0.6 * scale
@@ -127,7 +127,7 @@ def _write(axes: Axes, x: int, y: int, cell: Cell, scale: float) -> None:
         axes.text(x, y - 0.2, said, size=6, **style)
 
 
-def stopping_figure(found: Sequence[tuple[str, Steps]]) -> Figure:
+def stopping_figure(found: Sequence[tuple[str, JudgeSteps]]) -> Figure:
     """What a judge more changes, against what it costs in patterns per label; a panel a family.
 
     The band holds the middle 80% of the steps, the line their median; below zero a judge helps.
@@ -151,7 +151,7 @@ def stopping_figure(found: Sequence[tuple[str, Steps]]) -> Figure:
     return figure
 
 
-def _steps(axes: Axes, name: str, steps: Steps) -> None:
+def _steps(axes: Axes, name: str, steps: JudgeSteps) -> None:
     helped = float((steps.change < 0).mean()) if len(steps.change) else math.nan
     axes.scatter(
         steps.cost,

@@ -17,12 +17,13 @@ from clash.analysis.calibration.votes import on_votes
 from clash.analysis.encode import VoteRow, encode, read_votes
 from clash.errors import InputError
 from clash.stats.selection import blocks
+from clash.stats.selection.candidate_methods import SelectionSettings
 from clash.stats.selection.metrics import credits_of
-from clash.stats.selection.panel import Panel
-from clash.stats.selection.selector import Settings, learn, plain_majority
+from clash.stats.selection.panel import PanelVotes
+from clash.stats.selection.selector import learn, plain_majority
 
 DATA = Path(__file__).resolve().parents[3] / "../shared/data/votes"
-QUICK = Settings(
+QUICK = SelectionSettings(
     rules=("information-first",), families=("mean-isotonic", "one-coin-isotonic", "logistic")
 )
 JUDGES = ("ann", "bob", "cleo", "dan")
@@ -129,7 +130,7 @@ def test_what_a_shifted_domain_falls_back_to_is_the_majority_that_calibrate_comp
     told = apply(found, votes)
     assert told.fallback
     assert told.p[0] == pytest.approx(expected)
-    panel = Panel.of(votes / votes.max(), np.full(60, np.nan), np.arange(60), found.target)
+    panel = PanelVotes.of(votes / votes.max(), np.full(60, np.nan), np.arange(60), found.target)
     assert told.p == pytest.approx(plain_majority(panel)[panel.pattern])
 
 
@@ -173,8 +174,8 @@ def test_the_risk_is_kept_on_a_real_panel_over_200_repetitions():
     panel = frame.panel(votes)
     rng = np.random.default_rng(0)
     from clash.analysis.calibration.calibrator import confidence
-    from clash.stats.selection.conformal import Control
-    from clash.stats.selection.families import FAMILIES, fitted
+    from clash.stats.selection.conformal import ConformalControl
+    from clash.stats.selection.families import FAMILIES, fit_family
 
     cells = panel.cells(range(panel.n_judges))
     shares, covered = [], []
@@ -182,10 +183,10 @@ def test_the_risk_is_kept_on_a_real_panel_over_200_repetitions():
         order = rng.permutation(panel.n_rows)
         train, held, batch = order[:200], order[200:300], order[300:]
         seen = panel.rows(train).evidence(panel.n_patterns).on(cells)
-        p = fitted(FAMILIES["logistic"], cells, seen)[cells.of_pattern]
+        p = fit_family(FAMILIES["logistic"], cells, seen)[cells.of_pattern]
         sure = confidence(p)
         known = panel.rows(held)
-        control = Control(sure[known.pattern][known.credits(p) < 1], 100, 0.05)
+        control = ConformalControl(sure[known.pattern][known.credits(p) < 1], 100, 0.05)
         answered = control.answers(sure[panel.pattern[batch]])
         wrong = panel.rows(batch).credits(p) < 1
         shares.append(wrong[answered].mean() if answered.any() else 0.0)
@@ -204,7 +205,7 @@ def test_what_is_deployed_keeps_the_risk_over_200_repetitions(risk):
     for repetition in range(200):
         ours = np.random.default_rng(repetition).random(400) < 0.5
         labels = np.where(ours, votes.labels, np.nan)
-        panel = Panel.of(whole.values[whole.pattern], labels, whole.group, frame.target)
+        panel = PanelVotes.of(whole.values[whole.pattern], labels, whole.group, frame.target)
         found = fit(votes, frame, panel, settings, seed=repetition)
         columns = [JUDGES.index(judge) for judge in found.asked]
         told = apply(found, votes.matrix[~ours][:, columns], risk)
@@ -244,7 +245,7 @@ def test_what_is_deployed_from_its_file_is_what_was_fitted():
     rng = np.random.default_rng([3, 3])
     known = np.flatnonzero(panel.labelled)
     ours, held = blocks.divide(panel.group[known], (0.7, 0.3), rng)
-    roles = blocks.deal(panel.group, known[ours], blocks.Plan(), rng)
+    roles = blocks.deal(panel.group, known[ours], blocks.SplitPlan(), rng)
     seen = panel.votes(np.setdiff1d(np.arange(panel.n_rows), known[held]))
     learnt = learn(panel, known[ours], roles, seen, settings, rng)
     assert p == pytest.approx(learnt.deployed.p[panel.pattern], abs=1e-6)

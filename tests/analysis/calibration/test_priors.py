@@ -15,10 +15,10 @@ from clash.analysis.calibration.priors import panel_of, prior_for
 from clash.cli.calibrate import calibrate
 from clash.errors import InputError
 from clash.stats.selection import blocks
-from clash.stats.selection.averaging import prior_weights
-from clash.stats.selection.choice import choose
-from clash.stats.selection.menu import Settings
-from clash.stats.selection.panel import Panel
+from clash.stats.selection.candidate_methods import SelectionSettings
+from clash.stats.selection.model_averaging import prior_weights
+from clash.stats.selection.model_choice import choose
+from clash.stats.selection.panel import PanelVotes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -78,7 +78,7 @@ def test_a_panel_with_a_turned_judge_makes_learners_of_the_next(earlier: Path) -
 
 def test_weights_before_any_label_are_shared_as_the_prior_says() -> None:
     """Majority's third, the menu's third over seven, and the prior's third on most judges."""
-    settings = Settings(rules=("information-first",), sizes=(1, 3), families=FAMILIES)
+    settings = SelectionSettings(rules=("information-first",), sizes=(1, 3), families=FAMILIES)
     candidates = settings.candidates(3)
     usable = np.ones(len(candidates), bool)
     earlier = (("logistic", 0.75), ("one-coin-isotonic", 0.25))
@@ -101,10 +101,12 @@ def test_where_nothing_is_clearly_better_the_prior_is_deployed() -> None:
     label = rng.integers(0, 2, 16)
     right = rng.random((16, 3)) < 0.8
     votes = np.where(right, label[:, None], 1 - label[:, None]).astype(float)
-    panel = Panel.of(votes, label.astype(float), np.arange(16), "binary")
-    roles = blocks.deal(panel.group, np.arange(16), blocks.Plan(), rng)
+    panel = PanelVotes.of(votes, label.astype(float), np.arange(16), "binary")
+    roles = blocks.deal(panel.group, np.arange(16), blocks.SplitPlan(), rng)
     for family in ("one-coin-isotonic", "logistic"):
-        settings = Settings(sizes=(1, 3), families=FAMILIES, combine="one", prior=((family, 1.0),))
+        settings = SelectionSettings(
+            sizes=(1, 3), families=FAMILIES, combine="one", prior=((family, 1.0),)
+        )
         choice = choose(panel, roles, panel.votes(np.arange(16)), settings, rng)
         assert (choice.candidate.family, choice.candidate.k) == (family, 3)
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from clash.errors import StatisticsError
-from clash.stats.selection.active import RIDGE, budget_curve, design, plan
+from clash.stats.selection.active import RIDGE, budget_curve, label_design, plan_labels
 from clash.stats.selection.anchored import FREE
-from clash.stats.selection.panel import Panel
+from clash.stats.selection.panel import PanelVotes
 
 RNG = np.random.default_rng
 
@@ -19,14 +19,14 @@ def panel_of(n=400, seed=0, copies=1, labelled=True):
     votes = np.where(rng.random((n, 4)) < [0.9, 0.8, 0.7, 0.45], y[:, None], ~y[:, None])
     labels = np.where(labelled, y, np.nan)
     group = np.repeat(np.arange(n), copies)
-    return Panel.of(
+    return PanelVotes.of(
         np.repeat(votes, copies, axis=0) * 1.0, np.repeat(labels, copies) * 1.0, group, "binary"
     )
 
 
 def test_a_choice_lowers_the_variance_of_predictions_more_than_any_other_first_row():
     panel = panel_of(labelled=False)
-    made = design(panel, None)
+    made = label_design(panel, None)
     prior = np.full(made.x.shape[1], RIDGE)
     prior[:2] = 1.0, FREE
 
@@ -35,21 +35,21 @@ def test_a_choice_lowers_the_variance_of_predictions_more_than_any_other_first_r
         information = np.diag(prior) + made.weight[pattern] * np.outer(x, x)
         return np.trace(np.linalg.inv(information) @ made.spread)
 
-    first = plan(panel, np.arange(400), 1, RNG(0))
+    first = plan_labels(panel, np.arange(400), 1, RNG(0))
     each = [variance(pattern) for pattern in range(panel.n_patterns)]
     assert variance(panel.pattern[first[0]]) == pytest.approx(min(each))
 
 
 def test_a_source_is_labelled_once_and_patterns_are_spread():
     panel = panel_of(copies=2, labelled=False)
-    chosen = plan(panel, np.arange(800), 60, RNG(0))
+    chosen = plan_labels(panel, np.arange(800), 60, RNG(0))
     assert len(set(panel.group[chosen])) == 60
     assert np.bincount(panel.pattern[chosen]).max() < 30
 
 
 def test_more_than_there_are_is_refused():
     with pytest.raises(StatisticsError, match="unlabelled sources"):
-        plan(panel_of(), np.arange(5), 6, RNG(0))
+        plan_labels(panel_of(), np.arange(5), 6, RNG(0))
 
 
 def test_the_curve_falls_with_labels_either_way():
@@ -68,7 +68,7 @@ def test_twenty_chosen_labels_are_not_worse_than_twenty_drawn(skill):
         rng = RNG(seed)
         y = rng.random(500) < 0.5
         votes = np.where(rng.random((500, 5)) < skill, y[:, None], ~y[:, None])
-        panel = Panel.of(votes * 1.0, y * 1.0, np.arange(500), "binary")
+        panel = PanelVotes.of(votes * 1.0, y * 1.0, np.arange(500), "binary")
         (point,) = budget_curve(panel, [20], 1, rng)
         saved.append(point.random[0] - point.active[0])
     assert np.mean(saved) > -2 * np.std(saved) / np.sqrt(30)
@@ -78,7 +78,7 @@ def test_twenty_chosen_labels_are_not_worse_than_twenty_drawn(skill):
 def test_labels_can_be_imagined_for_every_target(target):
     rng = RNG(0)
     votes = rng.choice([0.0, 0.5, 1.0], (120, 4))
-    panel = Panel.of(votes, np.full(120, np.nan), np.arange(120), target)
+    panel = PanelVotes.of(votes, np.full(120, np.nan), np.arange(120), target)
     points = budget_curve(panel, [10, 30], 3, rng, imagined=True)
     assert [point.labels for point in points] == [10, 30]
     assert all(np.isfinite(point.active).all() for point in points)

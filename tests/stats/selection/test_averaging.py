@@ -7,10 +7,10 @@ import pytest
 
 from clash.stats.selection import blocks
 from clash.stats.selection.anchored import anchored, binary_regression, softmax_regression
-from clash.stats.selection.averaging import KEPT, posterior_weights, prior_weights
-from clash.stats.selection.families import FAMILIES, fitted
-from clash.stats.selection.menu import Candidate, Settings
-from clash.stats.selection.panel import Panel
+from clash.stats.selection.candidate_methods import CandidateMethod, SelectionSettings
+from clash.stats.selection.families import FAMILIES, fit_family
+from clash.stats.selection.model_averaging import KEPT, posterior_weights, prior_weights
+from clash.stats.selection.panel import PanelVotes
 from clash.stats.selection.selector import evaluate
 
 RNG = np.random.default_rng
@@ -20,7 +20,7 @@ def panel_of(n, skill, seed=0, target="binary"):
     rng = RNG(seed)
     y = rng.random(n) < 0.5
     votes = np.where(rng.random((n, len(skill))) < np.array(skill), y[:, None], ~y[:, None])
-    return Panel.of(votes * 1.0, y * 1.0, np.arange(n), target)
+    return PanelVotes.of(votes * 1.0, y * 1.0, np.arange(n), target)
 
 
 def learnt(panel):
@@ -78,7 +78,7 @@ def test_few_labels_leave_majority_and_many_move_it():
         cells, seen = learnt(panel)
         side = np.nanmean(cells.values, axis=1) > 0.5
         for name, found in kept.items():
-            found.append(((fitted(FAMILIES[name], cells, seen)[:, 0] > 0.5) == side).mean())
+            found.append(((fit_family(FAMILIES[name], cells, seen)[:, 0] > 0.5) == side).mean())
     assert np.mean(kept["anchored-logistic"]) > np.mean(kept["logistic"]) + 0.02
     cells, seen = learnt(panel_of(4000, (0.95, 0.55, 0.55, 0.55, 0.55)))
     p = anchored(cells, seen)[:, 0]
@@ -91,7 +91,7 @@ def test_three_classes_and_scores_have_their_own_anchor():
     noise = rng.choice([0.0, 0.5, 1.0], (400, 4))
     votes = np.where(rng.random((400, 4)) < 0.7, y[:, None], noise)
     for target in ("three", "scalar"):
-        cells, seen = learnt(Panel.of(votes, y, np.arange(400), target))
+        cells, seen = learnt(PanelVotes.of(votes, y, np.arange(400), target))
         p = anchored(cells, seen)
         side = p[:, 0] if target == "scalar" else p[:, 2] + p[:, 1] / 2
         assert np.corrcoef(side, np.nanmean(cells.values, axis=1))[0, 1] > 0.9
@@ -99,12 +99,12 @@ def test_three_classes_and_scores_have_their_own_anchor():
 
 def test_the_average_is_the_mean_of_its_members():
     cells, seen = learnt(panel_of(200, (0.8, 0.7, 0.6, 0.6)))
-    parts = [fitted(FAMILIES[name], cells, seen) for name in FAMILIES["averaged"].members]
-    assert fitted(FAMILIES["averaged"], cells, seen) == pytest.approx(np.mean(parts, axis=0))
+    parts = [fit_family(FAMILIES[name], cells, seen) for name in FAMILIES["averaged"].members]
+    assert fit_family(FAMILIES["averaged"], cells, seen) == pytest.approx(np.mean(parts, axis=0))
 
 
-MENU = [Candidate("all", 3, "majority"), Candidate("random", 3, "averaged"),
-        Candidate("random", 3, "logistic"), Candidate("random", 2, "logistic")]  # fmt: skip
+MENU = [CandidateMethod("all", 3, "majority"), CandidateMethod("random", 3, "averaged"),
+        CandidateMethod("random", 3, "logistic"), CandidateMethod("random", 2, "logistic")]  # fmt: skip
 
 
 def test_the_prior_is_in_thirds_and_passes_on_what_is_missing():
@@ -136,8 +136,10 @@ def test_a_lucky_row_or_two_do_not_take_everything():
 
 def test_an_average_asks_every_judge_of_its_members_and_predicts_their_weighted_mean():
     panel = panel_of(400, (0.6, 0.7, 0.8, 0.9))
-    settings = Settings(rules=("information-first",), sizes=(1, 2, 4))
-    found = evaluate(panel, blocks.split(panel, blocks.Plan(), RNG(0)), settings, RNG(0)).deployed
+    settings = SelectionSettings(rules=("information-first",), sizes=(1, 2, 4))
+    found = evaluate(
+        panel, blocks.split(panel, blocks.SplitPlan(), RNG(0)), settings, RNG(0)
+    ).deployed
     assert sum(m.weight for m in found.members) == pytest.approx(1)
     assert set(found.asked) == set(range(4))
     assert found.asked[: len(found.judges)] == found.judges
@@ -148,13 +150,13 @@ def test_an_average_asks_every_judge_of_its_members_and_predicts_their_weighted_
     "skill", [(0.7,) * 5, (0.9, 0.75, 0.65, 0.55, 0.5), (0.3, 0.35, 0.4, 0.45, 0.8)]
 )
 def test_with_a_hundred_labels_it_is_not_worse_than_majority_nor_than_one_guarded_choice(skill):
-    plan, gains, better = blocks.Plan(labels=100), [], []
+    plan, gains, better = blocks.SplitPlan(labels=100), [], []
     rules = ("information-first", "random")
     for seed in range(5):
         panel = panel_of(900, skill, seed)
         split = blocks.split(panel, plan, RNG(seed))
         mean, one = (
-            evaluate(panel, split, Settings(rules, combine=how), RNG(seed))
+            evaluate(panel, split, SelectionSettings(rules, combine=how), RNG(seed))
             for how in ("average", "one")
         )
         gains.append(mean.test.accuracy - mean.majority.accuracy)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from clash.errors import StatisticsError
-from clash.stats.selection.families import FAMILIES, MENU, fitted
+from clash.stats.selection.families import FAMILIES, MENU, fit_family
 from clash.stats.selection.joint_table import hierarchical_backoff, joint_table
-from clash.stats.selection.panel import Evidence, Panel
+from clash.stats.selection.panel import Evidence, PanelVotes
 from clash.stats.selection.scalar import (
     binomial,
     isotonic,
@@ -24,12 +24,12 @@ def additive(n, k=5, seed=0, target="binary"):
     rng = RNG(seed)
     y = rng.random(n) < 0.5
     votes = np.where(rng.random((n, k)) < np.linspace(0.55, 0.8, k), y[:, None], ~y[:, None])
-    return Panel.of(votes.astype(float), y.astype(float), np.arange(n), target)
+    return PanelVotes.of(votes.astype(float), y.astype(float), np.arange(n), target)
 
 
 def parity(n, seed=0):
     votes = RNG(seed).integers(0, 2, (n, 3))
-    return Panel.of(votes.astype(float), votes.sum(axis=1) % 2, np.arange(n), "binary")
+    return PanelVotes.of(votes.astype(float), votes.sum(axis=1) % 2, np.arange(n), "binary")
 
 
 def learnt(panel, judges=None):
@@ -89,7 +89,7 @@ def test_a_score_that_points_the_wrong_way_is_turned():
 
 def test_joint_table_is_equation_12_and_falls_back():
     votes = np.array([[1, 1], [1, 1], [1, 0], [0, 0.0], [0, 1]])
-    panel = Panel.of(votes, [1, 0, 1, 0, np.nan], np.arange(5), "binary")
+    panel = PanelVotes.of(votes, [1, 0, 1, 0, np.nan], np.arange(5), "binary")
     cells, seen = learnt(panel)
     base = (2 + 0.5) / (4 + 1)
     p = joint_table(cells, seen, alpha=0.5)[panel.pattern[[0, 2, 4]], 0]
@@ -110,14 +110,14 @@ def test_backoff_tends_to_the_table_and_to_the_base_rate():
 def test_tables_see_a_parity_that_stackers_cannot(name):
     cells, seen = learnt(parity(2000))
     truth = np.nan_to_num(cells.values).sum(axis=1) % 2
-    assert fitted(FAMILIES[name], cells, seen)[:, 0] == pytest.approx(truth, abs=0.1)
-    stacked = fitted(FAMILIES["logistic"], cells, seen)[:, 0]
+    assert fit_family(FAMILIES[name], cells, seen)[:, 0] == pytest.approx(truth, abs=0.1)
+    stacked = fit_family(FAMILIES["logistic"], cells, seen)[:, 0]
     assert stacked == pytest.approx(np.full(len(stacked), 0.5), abs=0.12)
 
 
 def test_majority_keeps_every_verdict_whatever_the_labels_say():
     panel = additive(300)
-    wrong = Panel.of(
+    wrong = PanelVotes.of(
         panel.values[panel.pattern], RNG(1).integers(0, 2, 300), np.arange(300), "binary"
     )
     cells, seen = learnt(wrong)
@@ -133,13 +133,13 @@ def test_every_family_predicts_or_refuses(name, target):
     noise = rng.choice([0.0, 0.5, 1.0], (240, 5))
     votes = np.where(rng.random((240, 5)) < 0.6, y[:, None], noise)
     votes[rng.random((240, 5)) < 0.05] = np.nan
-    panel = Panel.of(votes, y, np.arange(240), target)
+    panel = PanelVotes.of(votes, y, np.arange(240), target)
     cells, seen = learnt(panel)
     if (name, target) == ("ising-temperature", "three"):
         with pytest.raises(StatisticsError, match="two classes"):
-            fitted(FAMILIES[name], cells, seen)
+            fit_family(FAMILIES[name], cells, seen)
         return
-    p = fitted(FAMILIES[name], cells, seen)
+    p = fit_family(FAMILIES[name], cells, seen)
     assert p.shape == (len(cells.values), cells.n_classes)
     assert np.all((p > 0) & (p < 1))
     if target == "three":
@@ -150,19 +150,21 @@ def test_every_family_predicts_or_refuses(name, target):
 
 
 def test_one_label_value_gives_a_prediction_near_it_not_a_crash():
-    panel = Panel.of(RNG(0).integers(0, 2, (40, 4)) * 1.0, np.ones(40), np.arange(40), "binary")
+    panel = PanelVotes.of(
+        RNG(0).integers(0, 2, (40, 4)) * 1.0, np.ones(40), np.arange(40), "binary"
+    )
     cells, seen = learnt(panel)
     for name in ("majority", "mean-isotonic", "one-coin-isotonic", "logistic", "joint-table"):
-        p = fitted(FAMILIES[name], cells, seen)
+        p = fit_family(FAMILIES[name], cells, seen)
         assert np.isfinite(p).all()
-    assert fitted(FAMILIES["logistic"], cells, seen).min() > 0.7
+    assert fit_family(FAMILIES["logistic"], cells, seen).min() > 0.7
 
 
 def test_nothing_labelled_is_refused():
     cells, seen = learnt(additive(50))
     empty = Evidence(seen.n * 0, seen.s * 0, seen.votes)
     with pytest.raises(StatisticsError, match="no labelled row"):
-        fitted(FAMILIES["logistic"], cells, empty)
+        fit_family(FAMILIES["logistic"], cells, empty)
 
 
 def test_the_published_table_is_asked_for_by_name_and_not_on_the_menu():
@@ -170,7 +172,7 @@ def test_the_published_table_is_asked_for_by_name_and_not_on_the_menu():
     panel = additive(60)
     cells = panel.cells(range(panel.n_judges))
     seen = panel.rows(np.arange(30)).evidence(panel.n_patterns).on(cells)
-    found = fitted(FAMILIES["joint-table-global"], cells, seen)
+    found = fit_family(FAMILIES["joint-table-global"], cells, seen)
     edge = 1 / (2 * (30 + 2))
     assert found == pytest.approx(joint_table(cells, seen, alpha=0.5).clip(edge, 1 - edge))
     assert "joint-table" in MENU

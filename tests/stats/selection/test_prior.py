@@ -6,29 +6,35 @@ import numpy as np
 import pytest
 
 from clash.errors import StatisticsError
-from clash.stats.selection.panel import Panel
-from clash.stats.selection.prior import Experience, experience, guarded, of_task, pooled
+from clash.stats.selection.model_choice import published_guard
+from clash.stats.selection.panel import PanelVotes
+from clash.stats.selection.prior import (
+    Experience,
+    experience,
+    pool_experience,
+    prior_of_task,
+)
 
 FAMILIES = ("majority", "one-coin-isotonic", "logistic", "joint-table", "ising-temperature")
 
 
-def _task(skills: tuple[float, ...], n: int = 300, seed: int = 0, copies: int = 1) -> Panel:
+def _task(skills: tuple[float, ...], n: int = 300, seed: int = 0, copies: int = 1) -> PanelVotes:
     rng = np.random.default_rng(seed)
     label = rng.integers(0, 2, n)
     right = rng.random((n, len(skills))) < np.array(skills)
     votes = np.where(right, label[:, None], 1 - label[:, None]).astype(float)
     rows = np.repeat(np.arange(n), copies)
-    return Panel.of(votes[rows], label[rows].astype(float), rows, "binary")
+    return PanelVotes.of(votes[rows], label[rows].astype(float), rows, "binary")
 
 
-def _parity(n: int = 400) -> Panel:
+def _parity(n: int = 400) -> PanelVotes:
     votes = np.random.default_rng(3).integers(0, 2, (n, 3))
-    return Panel.of(votes.astype(float), votes.sum(axis=1) % 2, np.arange(n), "binary")
+    return PanelVotes.of(votes.astype(float), votes.sum(axis=1) % 2, np.arange(n), "binary")
 
 
 def test_the_papers_prior_is_reliabilities_for_sides_and_least_squares_for_scores():
-    assert of_task("binary").family == of_task("three").family == "one-coin-isotonic"
-    assert of_task("scalar").weights == (("ridge-isotonic", 1.0),)
+    assert prior_of_task("binary").family == prior_of_task("three").family == "one-coin-isotonic"
+    assert prior_of_task("scalar").weights == (("ridge-isotonic", 1.0),)
 
 
 def test_experience_is_the_log_of_errors_over_majoritys():
@@ -54,7 +60,7 @@ def test_weights_by_hand():
     """One family best on both panels: (2 x 1 + 1/3) / 3; the others keep a share of the third."""
     names = ("majority", "logistic", "joint-table")
     both = [Experience(names, np.array([0.0, -0.2, 0.3]), n) for n in (16, 20)]
-    found = pooled(both, np.random.default_rng(0))
+    found = pool_experience(both, np.random.default_rng(0))
     assert found.weights == (
         ("logistic", pytest.approx((2 + 1 / 3) / 3)),
         ("majority", pytest.approx(1 / 9)),
@@ -68,7 +74,7 @@ def test_one_panel_of_many_does_not_decide():
     names = ("majority", "logistic")
     found = [Experience(names, np.array([0.0, 0.1]), 16)] * 5
     found.append(Experience(names, np.array([0.0, -0.2]), 16))
-    prior = pooled(found, np.random.default_rng(0))
+    prior = pool_experience(found, np.random.default_rng(0))
     assert prior.family == "majority"
     assert sum(weight for _, weight in prior.weights) == pytest.approx(1)
 
@@ -80,11 +86,11 @@ def test_the_guard_moves_only_where_intervals_of_one_error_part():
     error = base.std(ddof=1) / 10
     for shift, place in ((1.9, 0), (2.1, 1)):
         losses = np.stack([base, base - shift * error])
-        assert guarded(losses, groups, 0, 1) == place
+        assert published_guard(losses, groups, 0, 1) == place
     # The same rows as ten sources of ten equal copies say less.
     copies = np.repeat(base[:10], 10)
     wide = np.stack([copies, copies - 2.1 * copies.std(ddof=1) / 10])
-    assert guarded(wide, np.repeat(np.arange(10), 10), 0, 1) == 0
+    assert published_guard(wide, np.repeat(np.arange(10), 10), 0, 1) == 0
 
 
 def test_left_out_task_by_task_the_pooled_prior_is_better_than_the_papers():
@@ -98,15 +104,15 @@ def test_left_out_task_by_task_the_pooled_prior_is_better_than_the_papers():
     ours, papers = [], []
     for left in range(len(tasks)):
         rest = [one for i, one in enumerate(found) if i != left]
-        prior = pooled(rest, np.random.default_rng(left))
+        prior = pool_experience(rest, np.random.default_rng(left))
         ours.append(found[left].ratio[names.index(prior.family)])
-        papers.append(found[left].ratio[names.index(of_task("binary").family)])
+        papers.append(found[left].ratio[names.index(prior_of_task("binary").family)])
     assert np.mean(ours) < np.mean(papers) - 0.02
     assert max(ours) < 0.05
 
 
 def test_nothing_to_learn_from_is_refused():
     with pytest.raises(StatisticsError, match="no earlier panel"):
-        pooled([], np.random.default_rng(0))
+        pool_experience([], np.random.default_rng(0))
     with pytest.raises(StatisticsError, match="too few"):
         experience(_task((0.7, 0.7), 30), 16, np.random.default_rng(0))

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from clash.errors import StatisticsError
-from clash.stats.selection.conformal import Control
-from clash.stats.selection.panel import Panel
+from clash.stats.selection.conformal import ConformalControl
+from clash.stats.selection.panel import PanelVotes
 from clash.stats.selection.ppi import powered_mean
-from clash.stats.selection.shift import compare
+from clash.stats.selection.shift import compare_votes
 
 RNG = np.random.default_rng
 
@@ -27,7 +27,7 @@ def test_the_share_of_wrong_answers_is_kept_over_400_batches(risk, n):
     for _ in range(400):
         sure, wrong = drawn(rng, n)
         new, new_wrong = drawn(rng, 150)
-        answered = Control(sure[wrong], n, risk).answers(new)
+        answered = ConformalControl(sure[wrong], n, risk).answers(new)
         shares.append(new_wrong[answered].mean() if answered.any() else 0.0)
     mean, se = np.mean(shares), np.std(shares) / 20
     assert mean <= risk + 2 * se
@@ -37,26 +37,28 @@ def test_answers_are_given_where_the_risk_allows_them():
     rng = RNG(2)
     sure, wrong = drawn(rng, 500)
     new, _ = drawn(rng, 500)
-    answered = [Control(sure[wrong], 500, risk).answers(new).mean() for risk in (0.1, 0.2, 0.4)]
+    answered = [
+        ConformalControl(sure[wrong], 500, risk).answers(new).mean() for risk in (0.1, 0.2, 0.4)
+    ]
     assert 0.1 < answered[0] < answered[1] < answered[2] == 1.0
 
 
 def test_too_few_held_rows_answer_nothing():
-    control = Control(np.zeros(0), 18, 0.05)
+    control = ConformalControl(np.zeros(0), 18, 0.05)
     assert control.fewest == 19
     assert not control.answers(np.ones(50)).any()
-    assert Control(np.zeros(0), 19, 0.05).answers(np.ones(50)).all()
+    assert ConformalControl(np.zeros(0), 19, 0.05).answers(np.ones(50)).all()
 
 
 def test_p_values_by_hand():
-    control = Control(np.array([0.6, 0.9]), 9, 0.2)
+    control = ConformalControl(np.array([0.6, 0.9]), 9, 0.2)
     assert control.p_values([0.95, 0.9, 0.7, 0.5]) == pytest.approx([0.1, 0.2, 0.2, 0.3])
 
 
 @pytest.mark.parametrize("bad", [0.0, 1.0, 2.0])
 def test_a_risk_that_is_none_is_refused(bad):
     with pytest.raises(StatisticsError, match="between 0 and 1"):
-        Control(np.zeros(0), 10, bad)
+        ConformalControl(np.zeros(0), 10, bad)
 
 
 def test_ppi_covers_with_biased_judges_and_is_narrower_than_labels_alone():
@@ -95,11 +97,11 @@ def shifted(first, second, seed=0, n=400):
     y = rng.random(2 * n) < 0.5
     right = rng.random((2 * n, 4)) < np.concatenate(skills)[:, None]
     votes = np.where(right, y[:, None], ~y[:, None]).astype(float)
-    panel = Panel.of(votes, y * 1.0, np.arange(2 * n), "binary")
+    panel = PanelVotes.of(votes, y * 1.0, np.arange(2 * n), "binary")
     cells = panel.cells(range(4))
     counts = [panel.votes(np.arange(n)), panel.votes(np.arange(n, 2 * n))]
     p = cells.values.mean(axis=1, keepdims=True)
-    return compare(cells, *(np.bincount(cells.of_pattern, c) for c in counts), p)
+    return compare_votes(cells, *(np.bincount(cells.of_pattern, c) for c in counts), p)
 
 
 def test_a_shift_is_seen_and_none_is_not_imagined():

@@ -9,17 +9,20 @@ import pytest
 
 from clash.errors import StatisticsError
 from clash.stats.selection import blocks
-from clash.stats.selection.panel import Panel
-from clash.stats.selection.regime import RegimeMap, budgets_for, steps, survey
-from clash.stats.selection.selector import Candidate, Settings, evaluate
+from clash.stats.selection.candidate_methods import CandidateMethod, SelectionSettings
+from clash.stats.selection.panel import PanelVotes
+from clash.stats.selection.regime import RegimeMap, budgets_for, judge_steps, survey
+from clash.stats.selection.selector import evaluate
 from clash.stats.simulate.interactions import Interaction, regime
 
 FAMILIES = ("logistic", "ridge-isotonic", "joint-table", "residual-shrinkage")
 
 
-def _panel(law: Interaction, n: int, seed: int = 0) -> Panel:
+def _panel(law: Interaction, n: int, seed: int = 0) -> PanelVotes:
     drawn = law.draw(n, np.random.default_rng(seed))
-    return Panel.of(drawn.votes.astype(float), drawn.labels.astype(float), np.arange(n), "binary")
+    return PanelVotes.of(
+        drawn.votes.astype(float), drawn.labels.astype(float), np.arange(n), "binary"
+    )
 
 
 def test_a_cell_by_hand():
@@ -50,12 +53,12 @@ def test_budgets_leave_a_test_block():
 
 def test_the_map_finds_the_regime():
     """Three judges whose parity is the label: only tables see it, and only with all three."""
-    settings = Settings(sizes=(1, 2, 3), families=FAMILIES)
+    settings = SelectionSettings(sizes=(1, 2, 3), families=FAMILIES)
     drawn = regime("parity").draw(700, np.random.default_rng(0)).votes[:, :3]
     rng = np.random.default_rng(1)
     flip = rng.random(len(drawn)) < 0.06
     label = (drawn.sum(axis=1) % 2 == 1) != flip
-    panel = Panel.of(drawn.astype(float), label.astype(float), np.arange(len(drawn)), "binary")
+    panel = PanelVotes.of(drawn.astype(float), label.astype(float), np.arange(len(drawn)), "binary")
     found = survey(panel, settings, splits=6, seed=0, budgets=(50, 300))
     assert found.cell(300, 3).winner in ("joint-table", "residual-shrinkage")
     assert found.cell(300, 3).gap > 0.1
@@ -65,7 +68,7 @@ def test_the_map_finds_the_regime():
 
 
 def test_an_additive_panel_is_the_scalar_families():
-    settings = Settings(sizes=(1, 4, 7), families=FAMILIES)
+    settings = SelectionSettings(sizes=(1, 4, 7), families=FAMILIES)
     found = survey(_panel(regime("additive"), 900), settings, splits=8, seed=0, budgets=(60,))
     cell = found.cell(60, 7)
     assert cell.clear
@@ -76,9 +79,9 @@ def test_labels_of_the_test_block_never_reach_a_fit():
     """With labels that are pure noise no cell is better than the base rate's 1/4."""
     rng = np.random.default_rng(3)
     votes = rng.integers(0, 2, (300, 4)).astype(float)
-    panel = Panel.of(votes, rng.integers(0, 2, 300).astype(float), np.arange(300), "binary")
+    panel = PanelVotes.of(votes, rng.integers(0, 2, 300).astype(float), np.arange(300), "binary")
     found = survey(
-        panel, Settings(sizes=(1, 4), families=FAMILIES), splits=8, seed=0, budgets=(100,)
+        panel, SelectionSettings(sizes=(1, 4), families=FAMILIES), splits=8, seed=0, budgets=(100,)
     )
     assert min(cell.risk for cell in found.cells()) > 0.245
 
@@ -86,32 +89,32 @@ def test_labels_of_the_test_block_never_reach_a_fit():
 def test_steps_are_differences_along_a_path():
     """Each by hand from the outcome it comes from."""
     panel = _panel(regime("additive"), 400)
-    settings = Settings(
+    settings = SelectionSettings(
         rules=("information-first",), sizes=(1, 3, 7), families=("joint-table", "logistic")
     )
-    split = blocks.split(panel, blocks.Plan(labels=200), np.random.default_rng(0))
+    split = blocks.split(panel, blocks.SplitPlan(labels=200), np.random.default_rng(0))
     outcome = evaluate(panel, split, settings, np.random.default_rng(1))
-    found = steps([outcome])
+    found = judge_steps([outcome])
     assert found.k.tolist() == [1, 3]
     risk = dict(zip(outcome.choice.candidates, outcome.risks, strict=True))
-    table = [risk[Candidate("information-first", k, "joint-table")] for k in (1, 3, 7)]
+    table = [risk[CandidateMethod("information-first", k, "joint-table")] for k in (1, 3, 7)]
     assert found.change == pytest.approx(np.diff(table))
     h = [outcome.pressures["information-first", k].h_k for k in (1, 3, 7)]
     assert found.cost == pytest.approx(np.diff(h) / 200)
-    assert len(steps([outcome], "majority").k) == 0
+    assert len(judge_steps([outcome], "majority").k) == 0
 
 
 def test_bands_of_equal_size_in_order_of_cost():
-    from clash.stats.selection.regime import Steps
+    from clash.stats.selection.regime import JudgeSteps
 
     n = np.arange(60.0)
-    bands = Steps(n[::-1], n[::-1] / 10, n).bands(6)
+    bands = JudgeSteps(n[::-1], n[::-1] / 10, n).bands(6)
     assert [band.cost for band in bands] == [4.5, 14.5, 24.5, 34.5, 44.5, 54.5]
     assert (bands[0].low, bands[0].middle, bands[0].high) == pytest.approx((0.09, 0.45, 0.81))
-    assert Steps(n[:0], n[:0], n[:0]).bands() == []
+    assert JudgeSteps(n[:0], n[:0], n[:0]).bands() == []
 
 
 def test_too_few_sources_are_refused():
     panel = _panel(regime("additive"), 6)
     with pytest.raises(StatisticsError, match="sources"):
-        survey(panel, Settings(sizes=(1,), families=FAMILIES), splits=2, seed=0)
+        survey(panel, SelectionSettings(sizes=(1,), families=FAMILIES), splits=2, seed=0)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from clash.stats.selection.metrics import calibration_error
-from clash.stats.selection.reliability import reliability
+from clash.stats.selection.metrics import calibration_error, reliability
 
 RNG = np.random.default_rng
 

@@ -8,10 +8,10 @@ from math import exp, log
 import numpy as np
 import pytest
 
-from clash.stats.selection.families import FAMILIES, fitted
-from clash.stats.selection.panel import Panel
+from clash.stats.selection.families import FAMILIES, fit_family
+from clash.stats.selection.panel import PanelVotes
 from clash.stats.selection.scalar import logistic, mean_vote, one_coin_score, ridge_score
-from clash.stats.selection.unsupervised import dawid_skene_score, ising_score, tempered
+from clash.stats.selection.unsupervised import dawid_skene_score, ising_score, temper_odds
 
 
 def _skilled(n: int = 400, skills: tuple[float, ...] = (0.85, 0.7, 0.6, 0.55), seed: int = 0):
@@ -22,14 +22,14 @@ def _skilled(n: int = 400, skills: tuple[float, ...] = (0.85, 0.7, 0.6, 0.55), s
 
 
 def _learn(votes: np.ndarray, label: np.ndarray, target: str = "binary"):
-    panel = Panel.of(votes, label, np.arange(len(label)), target)
+    panel = PanelVotes.of(votes, label, np.arange(len(label)), target)
     cells = panel.cells(range(panel.n_judges))
     known = panel.rows(np.flatnonzero(panel.labelled))
     everybody = panel.votes(np.arange(panel.n_rows))
     return panel, cells, known.evidence(panel.n_patterns, everybody).on(cells)
 
 
-def _by_row(panel: Panel, cells, score: np.ndarray) -> np.ndarray:
+def _by_row(panel: PanelVotes, cells, score: np.ndarray) -> np.ndarray:
     return score[cells.of_pattern][panel.pattern]
 
 
@@ -126,7 +126,7 @@ def test_a_temperature_is_logistic_regression_on_one_score():
     spread = np.sqrt((_by_row(panel, cells, score)[:, 0] ** 2).mean())
     x = _by_row(panel, cells, score) / spread
     theirs = LogisticRegression(C=1.0, tol=1e-10, max_iter=5000).fit(x, label).predict_proba(x)
-    assert _by_row(panel, cells, tempered(score, seen))[:, 0] == pytest.approx(
+    assert _by_row(panel, cells, temper_odds(score, seen))[:, 0] == pytest.approx(
         theirs[:, 1], abs=2e-3
     )
 
@@ -136,5 +136,5 @@ def test_a_model_of_votes_alone_that_is_upside_down_is_turned_by_the_labels(name
     """Judges wrong four times in five: the model takes them for right, the labels tell."""
     votes, label = _skilled(600, (0.2, 0.25, 0.2, 0.3))
     panel, cells, seen = _learn(votes, label)
-    p = _by_row(panel, cells, fitted(FAMILIES[name], cells, seen))[:, 0]
+    p = _by_row(panel, cells, fit_family(FAMILIES[name], cells, seen))[:, 0]
     assert ((p > 0.5) == (label == 1)).mean() > 0.8

@@ -11,19 +11,21 @@ from clash.errors import StatisticsError
 from clash.stats.selection import (
     anchored,
     blocks,
-    choice,
     families,
     joint_table,
     paths,
     scalar,
     unsupervised,
 )
-from clash.stats.selection.diagnostics import pressure, selection_penalty
-from clash.stats.selection.panel import Panel, Sealed
-from clash.stats.selection.selector import Settings, evaluate
+from clash.stats.selection import model_choice as choice
+from clash.stats.selection.candidate_methods import SelectionSettings
+from clash.stats.selection.joint_table import cell_pressure
+from clash.stats.selection.model_choice import selection_penalty
+from clash.stats.selection.panel import PanelVotes, SealedRows
+from clash.stats.selection.selector import evaluate
 
 RNG = np.random.default_rng
-QUICK = Settings(
+QUICK = SelectionSettings(
     rules=("information-first", "random"),
     sizes=(1, 2, 4),
     families=("mean-isotonic", "logistic", "joint-table"),
@@ -35,7 +37,7 @@ def noisy(n=400, skill=(0.55, 0.6, 0.7, 0.85), seed=0, copies=1):
     y = rng.random(n) < 0.5
     votes = np.where(rng.random((n, len(skill))) < np.array(skill), y[:, None], ~y[:, None])
     group = np.repeat(np.arange(n), copies)
-    return Panel.of(
+    return PanelVotes.of(
         np.repeat(votes, copies, axis=0).astype(float), np.repeat(y, copies) * 1.0, group, "binary"
     )
 
@@ -44,7 +46,7 @@ def noisy(n=400, skill=(0.55, 0.6, 0.7, 0.85), seed=0, copies=1):
 def test_no_source_is_in_two_blocks_and_every_row_has_one_role(rotations):
     panel = noisy(120, copies=2)
     for seed in range(20):
-        split = blocks.split(panel, blocks.Plan(rotations=rotations), RNG(seed))
+        split = blocks.split(panel, blocks.SplitPlan(rotations=rotations), RNG(seed))
         assert not set(panel.group[split.train]) & set(panel.group[split.test])
         for role in split.roles:
             parts = [
@@ -58,14 +60,16 @@ def test_no_source_is_in_two_blocks_and_every_row_has_one_role(rotations):
 
 def test_over_all_rotations_every_training_row_validates_once():
     panel = noisy(100)
-    split = blocks.split(panel, blocks.Plan(), RNG(0))
+    split = blocks.split(panel, blocks.SplitPlan(), RNG(0))
     validated = np.concatenate([role.validation for role in split.roles])
     assert sorted(validated) == sorted(split.train)
 
 
 def test_cross_splits_test_every_row_once():
     panel = noisy(103)
-    tested = np.concatenate([s.test for s in blocks.cross_splits(panel, blocks.Plan(), 5, RNG(0))])
+    tested = np.concatenate(
+        [s.test for s in blocks.cross_splits(panel, blocks.SplitPlan(), 5, RNG(0))]
+    )
     assert sorted(tested) == list(range(103))
 
 
@@ -76,7 +80,7 @@ def test_no_fit_takes_a_sealed_block_and_it_gives_out_no_label():
                 continue
             hints = [str(hint) for hint in function.__annotations__.values()]
             assert not any("Sealed" in hint or "Labelled" in hint for hint in hints), name
-    public = [name for name in dir(Sealed) if not name.startswith("_")]
+    public = [name for name in dir(SealedRows) if not name.startswith("_")]
     assert public == [
         "gains", "measure", "mse", "n", "patterns", "reliability", "stride", "together"
     ]  # fmt: skip
@@ -84,10 +88,10 @@ def test_no_fit_takes_a_sealed_block_and_it_gives_out_no_label():
 
 def test_labels_of_the_test_block_change_nothing_but_the_figures():
     panel = noisy(300)
-    split = blocks.split(panel, blocks.Plan(), RNG(1))
+    split = blocks.split(panel, blocks.SplitPlan(), RNG(1))
     flipped = panel._y.copy()
     flipped[split.test] = 1 - flipped[split.test]
-    other = Panel(
+    other = PanelVotes(
         panel.values, panel.codes, panel.pattern, "binary", panel.labelled, panel.group, flipped
     )
     one, two = (evaluate(p, split, QUICK, RNG(5)) for p in (panel, other))
@@ -99,7 +103,7 @@ def test_labels_of_the_test_block_change_nothing_but_the_figures():
 def test_information_first_puts_the_best_judge_first():
     panel = noisy(2000)
     seen = panel.rows(np.arange(2000)).evidence(panel.n_patterns)
-    path = paths.build("information-first", panel, seen, 500, (1, 4), RNG(0))
+    path = paths.build_path("information-first", panel, seen, 500, (1, 4), RNG(0))
     assert path.panels == {1: (3,), 4: (3, 2, 1, 0)}
 
 
@@ -108,10 +112,12 @@ def test_the_penalised_path_prefers_news_to_an_echo():
     y = rng.random(3000) < 0.5
     good = np.where(rng.random(3000) < 0.8, y, ~y)
     other = np.where(rng.random(3000) < 0.65, y, ~y)
-    panel = Panel.of(np.column_stack([good, good, other]) * 1.0, y * 1.0, np.arange(3000), "binary")
+    panel = PanelVotes.of(
+        np.column_stack([good, good, other]) * 1.0, y * 1.0, np.arange(3000), "binary"
+    )
     seen = panel.rows(np.arange(3000)).evidence(panel.n_patterns)
     for rule in ("complexity-penalised", "calibration-frontier"):
-        pair = paths.build(rule, panel, seen, 5000, (1, 2), RNG(0)).panels[2]
+        pair = paths.build_path(rule, panel, seen, 5000, (1, 2), RNG(0)).panels[2]
         assert 2 in pair, rule
 
 
@@ -124,9 +130,9 @@ def test_expected_pressure_is_the_mean_over_draws():
 
 def test_pressure_by_hand():
     votes = np.array([[1.0], [1.0], [1.0], [0.0], [np.nan]])
-    panel = Panel.of(votes, [1, 0, 1, 0, np.nan], np.arange(5), "binary")
+    panel = PanelVotes.of(votes, [1, 0, 1, 0, np.nan], np.arange(5), "binary")
     seen = panel.rows(np.arange(4)).evidence(panel.n_patterns)
-    found = pressure(panel, [0], seen, panel.pattern[[0, 1, 3, 4]])
+    found = cell_pressure(panel, [0], seen, panel.pattern[[0, 1, 3, 4]])
     assert found.h_k == pytest.approx(np.exp(-(0.75 * np.log(0.75) + 0.25 * np.log(0.25))))
     assert found.unseen == 0.25
     assert found.cell_pressure == pytest.approx(0.5 / 3 + 0.25 / 1 + 0.25)
@@ -139,8 +145,8 @@ def test_theorem_1_by_hand():
 
 def test_the_guard_keeps_majority_where_nothing_beats_it():
     panel = noisy(400, skill=(0.7,) * 5)
-    settings = Settings(sizes=(1, 3, 5))
-    plan = blocks.Plan(labels=80)
+    settings = SelectionSettings(sizes=(1, 3, 5))
+    plan = blocks.SplitPlan(labels=80)
     gains = []
     for seed in range(6):
         found = evaluate(panel, blocks.split(panel, plan, RNG(seed)), settings, RNG(seed))
@@ -167,7 +173,7 @@ def test_a_firm_guard_wants_verdicts_better_by_one_standard_error(gained, lost, 
     home, other = right.copy(), right.copy()
     home[:gained] = 0
     other[gained : gained + lost] = 0
-    place = choice._guarded(
+    place = choice._paired_guard(
         np.array([np.full(100, 0.3), loss]),
         np.array([home, other]),
         np.arange(100),
@@ -179,7 +185,7 @@ def test_a_firm_guard_wants_verdicts_better_by_one_standard_error(gained, lost, 
 
 def test_a_wrong_signed_panel_is_turned():
     panel = noisy(600, skill=(0.3, 0.35, 0.25, 0.4))
-    found = evaluate(panel, blocks.split(panel, blocks.Plan(), RNG(0)), QUICK, RNG(0))
+    found = evaluate(panel, blocks.split(panel, blocks.SplitPlan(), RNG(0)), QUICK, RNG(0))
     assert found.majority.accuracy < 0.4
     assert found.test.accuracy > 0.65
 
@@ -187,4 +193,4 @@ def test_a_wrong_signed_panel_is_turned():
 def test_too_few_sources_are_refused():
     panel = noisy(6)
     with pytest.raises(StatisticsError, match="too few"):
-        blocks.split(panel, blocks.Plan(), RNG(0))
+        blocks.split(panel, blocks.SplitPlan(), RNG(0))

@@ -9,17 +9,17 @@ from math import comb, exp, log
 import numpy as np
 import pytest
 
-from clash.stats.selection.diagnostics import pressure
-from clash.stats.selection.families import FAMILIES, fitted
+from clash.stats.selection.families import FAMILIES, fit_family
 from clash.stats.selection.joint_table import (
     ALPHAS,
     PULLS,
+    cell_pressure,
     hierarchical_backoff,
     joint_table,
     residual_shrinkage,
 )
-from clash.stats.selection.panel import Panel
-from clash.stats.selection.paths import RULES, build
+from clash.stats.selection.panel import PanelVotes
+from clash.stats.selection.paths import PATH_RULES, build_path
 
 OUTCOMES = (0.0, 0.5, 1.0)
 
@@ -33,15 +33,15 @@ def _rows(n: int = 90, judges: int = 4, seed: int = 0) -> tuple[np.ndarray, np.n
     return votes, label
 
 
-def _panel(votes: np.ndarray, label: np.ndarray) -> Panel:
-    return Panel.of(votes, label, np.arange(len(label)), "binary")
+def _panel(votes: np.ndarray, label: np.ndarray) -> PanelVotes:
+    return PanelVotes.of(votes, label, np.arange(len(label)), "binary")
 
 
 def _base(label: np.ndarray) -> float:
     return float((label.sum() + 0.5) / (len(label) + 1))
 
 
-def _by_row(panel: Panel, p: np.ndarray, judges: list[int]) -> np.ndarray:
+def _by_row(panel: PanelVotes, p: np.ndarray, judges: list[int]) -> np.ndarray:
     return p[panel.cells(judges).of_pattern][panel.pattern][:, 0]
 
 
@@ -116,7 +116,7 @@ def test_backoff_is_the_recursion_over_prefixes_row_by_row():
 def test_the_hybrid_is_equation_13_row_by_row():
     """Scalar prediction + N / (N + tau) times the mean residual of the cell, clipped."""
     votes, label, panel, cells, seen = _setup()
-    scalar = fitted(FAMILIES["logistic"], cells, seen)
+    scalar = fit_family(FAMILIES["logistic"], cells, seen)
     base = _by_row(panel, scalar, [0, 1, 2, 3])
     for tau in (1.0, 9.0):
         p = residual_shrinkage(cells, seen, scalar, pull=tau)
@@ -140,7 +140,7 @@ def test_diagnostics_are_those_of_the_rows():
         h = exp(-sum(n / 60 * log(n / 60) for n in count.values()))
         unseen = sum(row not in count for row in new) / len(new)
         cell = sum(1 / count[row] for row in new if row in count) / len(new) + unseen
-        found = pressure(panel, judges, seen, panel.pattern[60:])
+        found = cell_pressure(panel, judges, seen, panel.pattern[60:])
         assert found.h_k == pytest.approx(h)
         assert found.unseen == pytest.approx(unseen)
         assert found.cell_pressure == pytest.approx(cell)
@@ -164,7 +164,7 @@ def _build(rule: str, votes: np.ndarray, label: np.ndarray, budget: int) -> dict
     panel = _panel(votes, label)
     seen = panel.rows(np.arange(len(label))).evidence(panel.n_patterns)
     sizes = range(1, votes.shape[1] + 1)
-    return build(rule, panel, seen, budget, list(sizes), np.random.default_rng(0)).panels
+    return build_path(rule, panel, seen, budget, list(sizes), np.random.default_rng(0)).panels
 
 
 def test_information_first_orders_by_the_oracle_risk_of_each_alone():
@@ -228,13 +228,13 @@ def test_the_frontier_puts_forward_the_subset_of_least_risk_and_expected_pressur
 
 def test_a_random_path_is_any_order_of_all_judges_and_every_rule_has_every_size():
     votes, label = _rows(60, 5)
-    for rule in RULES:
+    for rule in PATH_RULES:
         panels = _build(rule, votes, label, 40)
         assert {k: len(set(judges)) for k, judges in panels.items()} == {k: k for k in range(1, 6)}
     panel = _panel(votes, label)
     seen = panel.rows(np.arange(60)).evidence(panel.n_patterns)
     first = Counter(
-        build("random", panel, seen, 40, [5], np.random.default_rng(i)).panels[5][0]
+        build_path("random", panel, seen, 40, [5], np.random.default_rng(i)).panels[5][0]
         for i in range(300)
     )
     assert set(first) == set(range(5))

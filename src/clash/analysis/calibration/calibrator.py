@@ -17,10 +17,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from clash.documents import read_yaml, validate
 from clash.errors import InputError, StatisticsError
 from clash.stats.selection import shift
-from clash.stats.selection.conformal import Control
-from clash.stats.selection.families import ANCHOR, FAMILIES, fitted
+from clash.stats.selection.conformal import ConformalControl
+from clash.stats.selection.families import ANCHOR, FAMILIES, fit_family
 from clash.stats.selection.metrics import expected_side, verdicts
-from clash.stats.selection.panel import Cells, Evidence, Panel
+from clash.stats.selection.panel import Cells, Evidence, PanelVotes
 from clash.stats.selection.scalar import vote_shares
 
 if TYPE_CHECKING:
@@ -284,14 +284,14 @@ def apply(found: Calibrator, votes: Floats, max_risk: float | None = None) -> Ap
         new = np.clip((new - found.low) / (found.high - found.low), 0.0, 1.0)
     old = np.array([[np.nan if v is None else v for v in p.votes] for p in found.patterns])
     both = np.vstack([old, new])
-    panel = Panel.of(both, np.full(len(both), np.nan), np.arange(len(both)), found.target)
+    panel = PanelVotes.of(both, np.full(len(both), np.nan), np.arange(len(both)), found.target)
     cells = panel.cells(range(both.shape[1]))
     place = cells.of_pattern[panel.pattern]
     trained, here = place[: len(old)], place[len(old) :]
     seen = _evidence(found, trained, len(cells.values))
     p = _predicted(found, panel, cells, seen)
     counts = np.bincount(here, minlength=len(cells.values)).astype(float)
-    moved = shift.compare(cells, seen.n, counts, p)
+    moved = shift.compare_votes(cells, seen.n, counts, p)
     warnings = tuple(f"shifted domain: {reason}" for reason in moved.reasons)
     fallback = moved.found and {part.family for part in _maps(found)} != {ANCHOR}
     if fallback:
@@ -300,7 +300,7 @@ def apply(found: Calibrator, votes: Floats, max_risk: float | None = None) -> Ap
     sure = confidence(p)[here]
     answered = np.ones(len(new), bool)
     if max_risk is not None:
-        control = Control(np.array(found.control.wrong), found.control.n, max_risk)
+        control = ConformalControl(np.array(found.control.wrong), found.control.n, max_risk)
         answered = np.zeros(len(new), bool) if moved.found else control.answers(sure)
         if moved.found:
             warnings += ("no risk can be promised on a shifted domain: everything abstains",)
@@ -314,7 +314,7 @@ def _maps(found: Calibrator) -> list[Map]:
     return found.maps or [whole]
 
 
-def _predicted(found: Calibrator, panel: Panel, cells: Cells, seen: Evidence) -> Floats:
+def _predicted(found: Calibrator, panel: PanelVotes, cells: Cells, seen: Evidence) -> Floats:
     """(P, C), the weighted mean of the maps by cell of all that are asked.
 
     A model of votes alone is fitted once for the judges that several maps share.
@@ -330,7 +330,7 @@ def _predicted(found: Calibrator, panel: Panel, cells: Cells, seen: Evidence) ->
             own = panel.cells(key)
             kept[key] = (own, whole.on(own), {})
         own, here, scores = kept[key]
-        p = fitted(FAMILIES[part.family], own, here, scores)
+        p = fit_family(FAMILIES[part.family], own, here, scores)
         total += part.weight * p[own.of_pattern][first]
     return np.asarray(total / sum(part.weight for part in _maps(found)))
 

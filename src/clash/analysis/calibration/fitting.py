@@ -17,7 +17,7 @@ from clash.analysis.calibration.calibrator import (
     confidence,
 )
 from clash.stats.selection import blocks
-from clash.stats.selection.selector import Settings, learn
+from clash.stats.selection.selector import learn
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
     from clash.analysis.calibration.frame import Frame
     from clash.analysis.encode import Votes
-    from clash.stats.selection.panel import Cells, Evidence, Panel
+    from clash.stats.selection.candidate_methods import SelectionSettings
+    from clash.stats.selection.panel import Cells, Evidence, PanelVotes
     from clash.stats.typing import Floats
 
 
@@ -37,8 +38,8 @@ CONTROL_SHARE = 0.3
 def fit(
     votes: Votes,
     frame: Frame,
-    panel: Panel,
-    settings: Settings,
+    panel: PanelVotes,
+    settings: SelectionSettings,
     *,
     seed: int,
     models: Mapping[str, str] | None = None,
@@ -53,7 +54,7 @@ def fit(
     known = np.flatnonzero(panel.labelled)
     ours, held = blocks.divide(panel.group[known], (1 - CONTROL_SHARE, CONTROL_SHARE), rng)
     train, control = known[ours], known[held]
-    roles = blocks.deal(panel.group, train, blocks.Plan(), rng)
+    roles = blocks.deal(panel.group, train, blocks.SplitPlan(), rng)
     seen = panel.votes(np.setdiff1d(np.arange(panel.n_rows), control))
     learnt = learn(panel, train, roles, seen, settings, rng)
     choice, chosen = learnt.choice, learnt.deployed
@@ -106,7 +107,7 @@ def _patterns(cells: Cells, seen: Evidence) -> list[Pattern]:
     ]
 
 
-def _held(panel: Panel, rows: NDArray[np.intp], p: Floats, rng: np.random.Generator) -> Held:
+def _held(panel: PanelVotes, rows: NDArray[np.intp], p: Floats, rng: np.random.Generator) -> Held:
     """One row of each held source, at random: copies of a row are not exchangeable draws."""
     order = rng.permutation(rows)
     _, first = np.unique(panel.group[order], return_index=True)

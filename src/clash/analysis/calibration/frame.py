@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.errors import InputError
-from clash.stats.selection.panel import Panel
+from clash.stats.selection.panel import PanelVotes
 
 if TYPE_CHECKING:
     from clash.analysis.encode import Votes
@@ -83,11 +83,11 @@ class Frame:
             return values
         return np.asarray(np.clip((values - self.low) / (self.high - self.low), 0.0, 1.0))
 
-    def panel(self, votes: Votes) -> Panel:
+    def panel(self, votes: Votes) -> PanelVotes:
         """The votes, collapsed to patterns."""
         scores = votes.label_kind == "numeric"
         labels = self.scaled(votes.labels) if scores else votes.labels
-        return Panel.of(self.scaled(votes.matrix), labels, votes.groups, self.target)
+        return PanelVotes.of(self.scaled(votes.matrix), labels, votes.groups, self.target)
 
 
 def _range(votes: Votes, known: Floats) -> tuple[float, float]:

@@ -11,16 +11,21 @@ import numpy as np
 from clash.analysis.calibration.frame import Frame, unlabelled_frame
 from clash.errors import InputError
 from clash.stats.intervals import Interval, mean_clustered
-from clash.stats.selection.active import Way, budget_curve, one_of_each, plan
+from clash.stats.selection.active import (
+    LabelSampling,
+    budget_curve,
+    one_row_of_each_source,
+    plan_labels,
+)
 from clash.stats.selection.metrics import expected_side
-from clash.stats.selection.ppi import Powered, powered_mean
+from clash.stats.selection.ppi import PoweredMean, powered_mean
 from clash.stats.selection.selector import plain_majority
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from clash.analysis.encode import Votes
-    from clash.stats.selection.panel import Panel
+    from clash.stats.selection.panel import PanelVotes
 
 BUDGETS = (20, 50, 100, 200, 400)
 REPETITIONS = 20
@@ -56,12 +61,12 @@ class LabelPlan:
     """
 
     items: tuple[str, ...]
-    way: Way
+    way: LabelSampling
     why: str
     labelled: int
     curve: tuple[Step, ...]
     imagined: bool
-    win_rate: Powered | None
+    win_rate: PoweredMean | None
 
 
 def label_plan(votes: Votes, n: int, seed: int = 0) -> LabelPlan:
@@ -83,11 +88,11 @@ def label_plan(votes: Votes, n: int, seed: int = 0) -> LabelPlan:
         raise InputError("every item has a label already", path=votes.source or None)
     curve, imagined = _curve(panel, rng)
     why = _reason(curve, len(np.unique(panel.group[known])) + wanted, imagined=imagined)
-    way: Way = "random" if why else "active"
+    way: LabelSampling = "random" if why else "active"
     rows = (
-        plan(panel, rest, wanted, rng, seen)
+        plan_labels(panel, rest, wanted, rng, seen)
         if way == "active"
-        else one_of_each(panel, rest, wanted, rng)[:wanted]
+        else one_row_of_each_source(panel, rest, wanted, rng)[:wanted]
     )
     return LabelPlan(
         tuple(votes.items[row] for row in rows),
@@ -113,7 +118,7 @@ def _reason(curve: Sequence[Step], labels: int, *, imagined: bool) -> str | None
     return f"choosing saves nothing that is seen with {nearest.labels} labels"
 
 
-def _curve(panel: Panel, rng: np.random.Generator) -> tuple[list[Step], bool]:
+def _curve(panel: PanelVotes, rng: np.random.Generator) -> tuple[list[Step], bool]:
     """Steps, and whether their labels were drawn for want of real ones."""
     sources = len(np.unique(panel.group[panel.labelled]))
     budgets = [budget for budget in BUDGETS if budget <= sources // 3]
@@ -135,7 +140,7 @@ def _curve(panel: Panel, rng: np.random.Generator) -> tuple[list[Step], bool]:
     return steps, imagined
 
 
-def win_rate(votes: Votes, panel: Panel, frame: Frame) -> Powered | None:
+def win_rate(votes: Votes, panel: PanelVotes, frame: Frame) -> PoweredMean | None:
     """Mean label over all rows, judged and labelled ones together (PPI++).
 
     What the judges say is their plain vote share, to which no label was fitted. Valid where the

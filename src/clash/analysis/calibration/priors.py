@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.errors import InputError, StatisticsError
-from clash.stats.selection.panel import Panel
-from clash.stats.selection.prior import Prior, experience, of_task, pooled
+from clash.stats.selection.panel import PanelVotes
+from clash.stats.selection.prior import Prior, experience, pool_experience, prior_of_task
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -38,7 +38,7 @@ def prior_for(
         InputError: a calibrator of another kind of target, or of too few rows.
     """
     if not earlier:
-        return of_task(target)
+        return prior_of_task(target)
     found = []
     for place, (path, one) in enumerate(earlier.items()):
         if one.target != target:
@@ -53,10 +53,10 @@ def prior_for(
             found.append(experience(panel_of(one), labels, rng, families=families))
         except StatisticsError as error:
             raise InputError(str(error), path=path, hint="leave it out of --prior") from None
-    return pooled(found, np.random.default_rng([seed, 5]))
+    return pool_experience(found, np.random.default_rng([seed, 5]))
 
 
-def panel_of(one: Calibrator) -> Panel:
+def panel_of(one: Calibrator) -> PanelVotes:
     """The training rows of a calibrator as a panel of the judges it asks.
 
     The file has counts of patterns: which rows were copies of one source is not in it, so each is
@@ -70,7 +70,7 @@ def panel_of(one: Calibrator) -> Panel:
         votes += [row] * (len(targets) + unlabelled)
         labels += [*targets, *[np.nan] * unlabelled]
     table: Floats = np.array(votes, dtype=float)
-    return Panel.of(table, labels, np.arange(len(labels)), one.target)
+    return PanelVotes.of(table, labels, np.arange(len(labels)), one.target)
 
 
 def _targets(pattern: Pattern, target: Target) -> list[float]:

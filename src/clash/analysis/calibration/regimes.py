@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from clash.analysis.calibration.study import sizes_for
 from clash.stats.selection.families import FAMILIES
-from clash.stats.selection.regime import RegimeMap, Steps, steps, survey
+from clash.stats.selection.regime import JudgeSteps, RegimeMap, judge_steps, survey
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,7 +33,7 @@ class Regimes:
 
     title: str
     map: RegimeMap
-    steps: tuple[tuple[str, Steps], ...]
+    steps: tuple[tuple[str, JudgeSteps], ...]
 
 
 def regimes(
@@ -61,10 +61,10 @@ def regimes(
     return Regimes(title, drawn, tuple(_steps(found)))
 
 
-def _steps(found: Study) -> list[tuple[str, Steps]]:
+def _steps(found: Study) -> list[tuple[str, JudgeSteps]]:
     by_error = sorted(found.families, key=lambda line: line.figures["mse"].mean)
     scalar = [line.family for line in by_error if FAMILIES[line.family].kind == "scalar"]
-    made = {name: steps(found.outcomes, name) for name in (TABLE, *scalar)}
+    made = {name: judge_steps(found.outcomes, name) for name in (TABLE, *scalar)}
     # A family that is not offered at every prefix has few steps to show.
     best = max(scalar, key=lambda name: len(made[name].change), default=None)
     names = [TABLE, *([] if best is None else [best])]

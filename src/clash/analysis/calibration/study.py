@@ -16,27 +16,22 @@ from clash.analysis.calibration.frame import FEWEST, Frame
 from clash.analysis.calibration.planning import win_rate
 from clash.stats.intervals import Interval, mean_clustered, normal_quantile
 from clash.stats.selection import blocks
-from clash.stats.selection.diagnostics import selection_penalty
+from clash.stats.selection.candidate_methods import SelectionSettings
 from clash.stats.selection.families import FAMILIES
 from clash.stats.selection.metrics import Metrics
-from clash.stats.selection.panel import Sealed
-from clash.stats.selection.selector import (
-    Deployed,
-    Outcome,
-    Settings,
-    evaluate,
-    learn,
-)
+from clash.stats.selection.model_choice import selection_penalty
+from clash.stats.selection.panel import SealedRows
+from clash.stats.selection.selector import DeployedModel, SplitOutcome, evaluate, learn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from clash.analysis.encode import Votes
-    from clash.stats.selection.panel import Panel
-    from clash.stats.selection.ppi import Powered
-    from clash.stats.selection.reliability import Reliability
-    from clash.stats.selection.selector import Candidate
+    from clash.stats.selection.candidate_methods import CandidateMethod
+    from clash.stats.selection.metrics import Reliability
+    from clash.stats.selection.panel import PanelVotes
+    from clash.stats.selection.ppi import PoweredMean
     from clash.stats.typing import Floats
 
 
@@ -115,9 +110,9 @@ class Study:
     n_groups: int
     n_train: int
     n_splits: int
-    settings: Settings
-    plan: blocks.Plan
-    selected: Candidate
+    settings: SelectionSettings
+    plan: blocks.SplitPlan
+    selected: CandidateMethod
     judges: tuple[str, ...]
     members: tuple[Named, ...]
     test: Figures
@@ -131,9 +126,9 @@ class Study:
     n_candidates: int
     guarded: int
     chosen: tuple[tuple[str, int], ...]
-    win_rate: Powered | None = None
+    win_rate: PoweredMean | None = None
     notes: tuple[str, ...] = ()
-    outcomes: tuple[Outcome, ...] = field(default=(), repr=False)
+    outcomes: tuple[SplitOutcome, ...] = field(default=(), repr=False)
 
     @property
     def asked(self) -> tuple[str, ...]:
@@ -154,8 +149,8 @@ def sizes_for(n_judges: int, wanted: Sequence[int] = SIZES) -> tuple[int, ...]:
 def study(
     votes: Votes,
     *,
-    settings: Settings | None = None,
-    plan: blocks.Plan | None = None,
+    settings: SelectionSettings | None = None,
+    plan: blocks.SplitPlan | None = None,
     splits: int = 30,
     folds: int | None = None,
     seed: int = 0,
@@ -178,7 +173,7 @@ def study(
         InputError: too few labels.
         StatisticsError: too few sources for the blocks.
     """
-    settings, plan = settings or Settings(), plan or blocks.Plan()
+    settings, plan = settings or SelectionSettings(), plan or blocks.SplitPlan()
     # A prior needs labels only to confirm it.
     frame = Frame.of(votes, FEWEST if settings.prior is None else blocks.FEWEST_GROUPS)
     panel = frame.panel(votes)
@@ -190,8 +185,8 @@ def study(
 
 
 def _splits(
-    panel: Panel, plan: blocks.Plan, splits: int, folds: int | None, seed: int
-) -> tuple[blocks.Split, ...]:
+    panel: PanelVotes, plan: blocks.SplitPlan, splits: int, folds: int | None, seed: int
+) -> tuple[blocks.RowSplit, ...]:
     if folds is not None:
         return blocks.cross_splits(panel, plan, folds, np.random.default_rng([seed, 0]))
     return tuple(
@@ -199,7 +194,9 @@ def _splits(
     )
 
 
-def deployed(panel: Panel, settings: Settings, plan: blocks.Plan, seed: int) -> Deployed:
+def deployed(
+    panel: PanelVotes, settings: SelectionSettings, plan: blocks.SplitPlan, seed: int
+) -> DeployedModel:
     """What is chosen on all labelled rows."""
     rng = np.random.default_rng([seed, 1])
     known = np.flatnonzero(panel.labelled)
@@ -208,13 +205,13 @@ def deployed(panel: Panel, settings: Settings, plan: blocks.Plan, seed: int) -> 
 
 
 def _outcomes(
-    panel: Panel,
-    splits: Sequence[blocks.Split],
-    settings: Settings,
+    panel: PanelVotes,
+    splits: Sequence[blocks.RowSplit],
+    settings: SelectionSettings,
     seed: int,
     jobs: int | None,
     done: Callable[[int, int], None] | None,
-) -> Iterator[Outcome]:
+) -> Iterator[SplitOutcome]:
     tasks = [(split, settings, (seed, 2, i)) for i, split in enumerate(splits)]
     workers = jobs or _workers(len(tasks))
     tell = done or (lambda _done, _all: None)
@@ -238,14 +235,14 @@ def _workers(n_tasks: int) -> int:
 
 _WORTH_IT = 10
 """Splits from which on a second process saves more than its start costs."""
-_panel: list[Panel] = []
+_panel: list[PanelVotes] = []
 
 
-def _start(panel: Panel) -> None:
+def _start(panel: PanelVotes) -> None:
     _panel[:] = [panel]
 
 
-def _task(task: tuple[blocks.Split, Settings, tuple[int, ...]]) -> Outcome:
+def _task(task: tuple[blocks.RowSplit, SelectionSettings, tuple[int, ...]]) -> SplitOutcome:
     with _one_thread():
         return _one(_panel[0], *task)
 
@@ -258,17 +255,19 @@ def _one_thread() -> AbstractContextManager[object]:
     return limits
 
 
-def _one(panel: Panel, split: blocks.Split, settings: Settings, seed: tuple[int, ...]) -> Outcome:
+def _one(
+    panel: PanelVotes, split: blocks.RowSplit, settings: SelectionSettings, seed: tuple[int, ...]
+) -> SplitOutcome:
     return evaluate(panel, split, settings, np.random.default_rng(list(seed)))
 
 
 def _summary(
     frame: Frame,
-    panel: Panel,
-    settings: Settings,
-    plan: blocks.Plan,
-    outcomes: tuple[Outcome, ...],
-    chosen: Deployed,
+    panel: PanelVotes,
+    settings: SelectionSettings,
+    plan: blocks.SplitPlan,
+    outcomes: tuple[SplitOutcome, ...],
+    chosen: DeployedModel,
 ) -> Study:
     first = outcomes[0].choice
     together = _together(outcomes)
@@ -312,14 +311,14 @@ def _figures(metrics: Sequence[Metrics]) -> Figures:
     return {name: Figure.of([getattr(m, name) for m in metrics]) for name in Metrics.names()}
 
 
-def _together(outcomes: Sequence[Outcome]) -> Reliability:
+def _together(outcomes: Sequence[SplitOutcome]) -> Reliability:
     """Calibration over all test blocks: a block of a few dozen rows shows mostly noise."""
     blocks_ = [o.sealed for o in outcomes]
-    p = _padded(outcomes, Sealed.stride(blocks_))
-    return Sealed.together(blocks_).reliability(p, np.random.default_rng(0))
+    p = _padded(outcomes, SealedRows.stride(blocks_))
+    return SealedRows.together(blocks_).reliability(p, np.random.default_rng(0))
 
 
-def _padded(outcomes: Sequence[Outcome], stride: int) -> Floats:
+def _padded(outcomes: Sequence[SplitOutcome], stride: int) -> Floats:
     width = outcomes[0].deployed.p.shape[1]
     out = np.full((stride * len(outcomes), width), 1 / max(width, 2))
     for i, outcome in enumerate(outcomes):
@@ -328,7 +327,7 @@ def _padded(outcomes: Sequence[Outcome], stride: int) -> Floats:
     return out
 
 
-def _gain(panel: Panel, outcomes: Sequence[Outcome]) -> Interval:
+def _gain(panel: PanelVotes, outcomes: Sequence[SplitOutcome]) -> Interval:
     """Mean over rows that were tested, each by its mean over splits.
 
     Its variance is that over sources, with the splits as they are, plus that over splits: other
@@ -349,7 +348,9 @@ def _gain(panel: Panel, outcomes: Sequence[Outcome]) -> Interval:
     return replace(found, low=low, high=high, method="over rows and splits")
 
 
-def _family_lines(settings: Settings, outcomes: Sequence[Outcome]) -> Iterator[FamilyLine]:
+def _family_lines(
+    settings: SelectionSettings, outcomes: Sequence[SplitOutcome]
+) -> Iterator[FamilyLine]:
     for name in settings.families:
         found = [o.by_family[name] for o in outcomes if name in o.by_family]
         if len(found) < min(_TWO_OF_THEM, len(outcomes)):

@@ -23,7 +23,7 @@ from clash.analysis.verdicts import Blinds, Rules, without_controls
 from clash.analysis.verdicts import ballots as unblinded
 from clash.errors import InputError, StatisticsError
 from clash.labels import TIE, truths
-from clash.stats.voting.ballots import Ballots, ballots
+from clash.stats.voting.rankings import RankingArray, ranking_array
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -55,7 +55,7 @@ class NamedBallots:
     candidates: tuple[str, ...]
     judges: tuple[str, ...]
     weights: Floats
-    ballots: Ballots
+    ballots: RankingArray
     n_items: int
     failed: int
     absent: tuple[str, ...] = ()
@@ -124,7 +124,7 @@ def run_ballots(
         candidates=tuple(name for name in everyone if name in met),
         judges=tuple(names),
         weights=np.array([weight[name] for name in names]),
-        ballots=ballots(
+        ballots=ranking_array(
             found.ranks,
             found.shares if copies == "merge" else None,
             found.judges,
@@ -231,7 +231,7 @@ def file_ballots(
         candidates=candidates,
         judges=names,
         weights=np.ones(len(names)),
-        ballots=ballots(kept, share, judge_of[found.lines], found.items, found.clusters),
+        ballots=ranking_array(kept, share, judge_of[found.lines], found.items, found.clusters),
         n_items=found.n_items,
         failed=int(np.isnan(table.values["vote"][table.codes["vote"]]).sum()),
         notes=found.notes,
@@ -260,7 +260,7 @@ def _named(given: Sequence[Ballot], copies: str, source: str) -> NamedBallots:
         candidates=tuple(names),
         judges=tuple(judges),
         weights=np.ones(len(judges)),
-        ballots=ballots(ranks, share, judge, item, cluster),
+        ballots=ranking_array(ranks, share, judge, item, cluster),
         n_items=len({ballot.item for ballot in given}),
         failed=sum(ballot.places is None for ballot in given),
         source=source,

@@ -10,11 +10,11 @@ import numpy as np
 from clash.analysis.rankings import reasons
 from clash.analysis.rankings.weights import judge_weights
 from clash.errors import ConfigError, StatisticsError
-from clash.stats.voting.ballots import Ballots, with_twins
-from clash.stats.voting.bootstrap import TWINS, Replicates, draw, replicate
-from clash.stats.voting.bradley_terry import linked
+from clash.stats.voting.bootstrap import TWINS, RuleReplicates, draw, replicate
+from clash.stats.voting.bradley_terry import linked_sets
 from clash.stats.voting.condorcet import condorcet_winner, majority_cycle, places, smith_set
-from clash.stats.voting.rules import RULES, Fit, Rule, Tally
+from clash.stats.voting.rankings import RankingArray, with_twins
+from clash.stats.voting.rules import RANKING_RULES, PairwiseTable, RankingRule, RuleFit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -71,7 +71,7 @@ class Ranked:
 
     method: str
     status: str
-    fit: Fit | None = None
+    fit: RuleFit | None = None
     places: tuple[Place, ...] = ()
     replicates: int = 0
     notes: tuple[str, ...] = ()
@@ -133,7 +133,7 @@ class Rankings:
 
 def known_rankings() -> list[str]:
     """The methods that rank candidates."""
-    return list(RULES)
+    return list(RANKING_RULES)
 
 
 def rank(
@@ -158,10 +158,12 @@ def rank(
         ConfigError: an unknown method, or weights that leave no ballot.
         StatisticsError: fewer than two candidates were compared.
     """
-    unknown = [name for name in methods if name not in RULES]
+    unknown = [name for name in methods if name not in RANKING_RULES]
     if unknown:
         raise ConfigError(
-            f"no ranking {unknown[0]!r}", field="--method", hint=f"one of {', '.join(RULES)}"
+            f"no ranking {unknown[0]!r}",
+            field="--method",
+            hint=f"one of {', '.join(RANKING_RULES)}",
         )
     study = _Study.of(named, seed, replicates, weights or "panel")
     found = tuple(study.method(name, weights) for name in dict.fromkeys(methods))
@@ -186,7 +188,7 @@ def rank(
         condorcet=named.candidates[best] if best >= 0 else None,
         smith=tuple(named.candidates[i] for i in top),
         cycle=tuple(named.candidates[i] for i in _cycle(prefers, top)),
-        groups=_groups(linked(counts), named.candidates),
+        groups=_groups(linked_sets(counts), named.candidates),
         methods=found,
         differences=(),
         warnings=(),
@@ -225,10 +227,10 @@ class _Study:
     """
 
     named: NamedBallots
-    pool: Ballots
+    pool: RankingArray
     own: int
     worth: Floats
-    base: Tally
+    base: PairwiseTable
     draws: NDArray[np.uint16] | None
     sure: NDArray[np.bool_]
 
@@ -248,7 +250,7 @@ class _Study:
             pool,
             own,
             worth,
-            Tally.of(pool.weighted(worth), own),
+            PairwiseTable.of(pool.weighted(worth), own),
             draw(own, TWINS, replicates, rng) if wanted else None,
             met.sum(axis=0) > 1,
         )
@@ -256,7 +258,7 @@ class _Study:
     def method(self, name: str, weights: str | None) -> Ranked:
         """A method's ranking; a refusal is a result."""
         try:
-            rule = RULES[name](self._tally(name, weights))
+            rule = RANKING_RULES[name](self._tally(name, weights))
         except StatisticsError as refusal:
             return Ranked(name, "refused", notes=(str(refusal),))
         scores = rule.scores(self.base.itself())[0]
@@ -274,17 +276,19 @@ class _Study:
             _notes(drawn, fewer=fewer),
         )
 
-    def _tally(self, name: str, weights: str | None) -> Tally:
+    def _tally(self, name: str, weights: str | None) -> PairwiseTable:
         if name == "majority":
-            return Tally.of(self.pool, self.own)
+            return PairwiseTable.of(self.pool, self.own)
         if name == "weighted-majority" and weights is None:
             worth = judge_weights("one-coin", self.named)
             if not worth[np.unique(self.named.ballots.judges)].any():
                 raise StatisticsError("by the one-coin model no judge is better than chance")
-            return Tally.of(self.pool.weighted(worth), self.own)
+            return PairwiseTable.of(self.pool.weighted(worth), self.own)
         return self.base
 
-    def _places(self, scores: Floats, rule: Rule, drawn: Replicates | None) -> tuple[Place, ...]:
+    def _places(
+        self, scores: Floats, rule: RankingRule, drawn: RuleReplicates | None
+    ) -> tuple[Place, ...]:
         """Every candidate with a score, best first; equal ones in the order of their names."""
         found, names = places(scores, rule.slack), self.named.candidates
         plain = [
@@ -302,7 +306,7 @@ class _Study:
 
 
 def _with_intervals(
-    plain: Sequence[Place], drawn: Replicates, sure: NDArray[np.bool_]
+    plain: Sequence[Place], drawn: RuleReplicates, sure: NDArray[np.bool_]
 ) -> list[Place]:
     low, high = drawn.score_interval(LEVEL)
     best, worst = drawn.place_interval(LEVEL)
@@ -326,7 +330,7 @@ def _with_intervals(
     ]
 
 
-def _notes(drawn: Replicates, *, fewer: bool) -> tuple[str, ...]:
+def _notes(drawn: RuleReplicates, *, fewer: bool) -> tuple[str, ...]:
     notes = []
     if fewer:
         notes.append(f"intervals from {_FEWER} replicates: the exact search is slow here")

@@ -12,7 +12,7 @@ from clash.errors import ConfigError, InputError
 from clash.files.csv_reader import read_csv
 from clash.stats.latent.dawid_skene import DawidSkene, one_coin
 from clash.stats.latent.patterns import MISSING, TIE, collapse
-from clash.stats.voting.ballots import duels
+from clash.stats.voting.rankings import pairwise_outcomes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -139,7 +139,7 @@ def _weight(value: object, file: Path, field: str, line: int | None = None) -> f
 
 
 def _discrimination(named: NamedBallots) -> Floats:
-    met = duels(named.ballots)
+    met = pairwise_outcomes(named.ballots)
     judge = named.ballots.judges[met.ballot]
     n = np.bincount(judge, minlength=len(named.judges))
     return _over_greatest(np.bincount(judge, ~met.tied, len(named.judges)), n)
@@ -154,7 +154,7 @@ def _over_greatest(decided: NDArray[Any], n: NDArray[Any]) -> Floats:
 
 def _log_odds(named: NamedBallots) -> Floats:
     """log(p / (1 - p)) of each judge's accuracy p, over every pair of every item."""
-    met, k = duels(named.ballots), len(named.candidates)
+    met, k = pairwise_outcomes(named.ballots), len(named.candidates)
     one, other = np.minimum(met.first, met.second), np.maximum(met.first, met.second)
     item = named.ballots.items[met.ballot]
     _, row = np.unique((item * k + one) * k + other, return_inverse=True)

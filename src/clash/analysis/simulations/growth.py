@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.analysis.simulations.findings import Line, Mean, Plot, Row
-from clash.stats.selection.families import FAMILIES, fitted
+from clash.stats.selection.families import FAMILIES, fit_family
 from clash.stats.selection.joint_table import ALPHA, joint_table
-from clash.stats.selection.panel import Panel
+from clash.stats.selection.panel import PanelVotes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from clash.stats.selection.panel import Cells, Evidence, Labelled
+    from clash.stats.selection.panel import Cells, Evidence, LabelledRows
     from clash.stats.simulate.interactions import Cast
     from clash.stats.simulate.sample import Sample
     from clash.stats.typing import Floats
@@ -83,13 +83,15 @@ def learn(
     most = max(budgets)
     made = draw(most + VALIDATION + test, rng)
     rows = np.arange(len(made.labels))
-    panel = Panel.of(made.votes, made.labels, rows, "binary")
+    panel = PanelVotes.of(made.votes, made.labels, rows, "binary")
     validation = panel.rows(rows[most : most + VALIDATION])
     rest = panel.rows(rows[most + VALIDATION :])
     return [_at(panel, panel.rows(np.arange(budget)), validation, rest) for budget in budgets]
 
 
-def _at(panel: Panel, rows: Labelled, validation: Labelled, test: Labelled) -> Grid:
+def _at(
+    panel: PanelVotes, rows: LabelledRows, validation: LabelledRows, test: LabelledRows
+) -> Grid:
     whole = rows.evidence(panel.n_patterns)
     shape = len(NAMES), panel.n_judges
     left, right, unseen = np.empty(shape), np.empty(shape), np.empty(panel.n_judges)
@@ -108,7 +110,7 @@ def _fit(name: str, cells: Cells, seen: Evidence) -> Floats:
     """The paper's table has one alpha and the global fallback; the menu's chooses its own."""
     if name == TABLE:
         return joint_table(cells, seen, alpha=ALPHA)
-    return fitted(FAMILIES[name], cells, seen)
+    return fit_family(FAMILIES[name], cells, seen)
 
 
 def repeated(

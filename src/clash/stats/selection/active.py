@@ -10,16 +10,16 @@ import numpy as np
 from clash.errors import StatisticsError
 from clash.stats.latent.fit import sigmoid
 from clash.stats.selection.anchored import FREE, log_shares
-from clash.stats.selection.families import FAMILIES, fitted
+from clash.stats.selection.families import FAMILIES, fit_family
 from clash.stats.selection.metrics import expected_side
-from clash.stats.selection.panel import Panel
+from clash.stats.selection.panel import PanelVotes
 from clash.stats.selection.selector import plain_majority
 
 if TYPE_CHECKING:
     from clash.stats.selection.panel import Cells, Evidence
     from clash.stats.typing import Floats, Index
 
-Way = Literal["active", "random"]
+LabelSampling = Literal["active", "random"]
 FAMILY = "averaged"
 """What replays measure: the map that most splits lean on."""
 MODEL = "anchored-logistic"
@@ -31,7 +31,7 @@ ROUNDS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Design:
+class LabelDesign:
     """The linear map whose mean error over all rows labels are to make small.
 
     Attributes:
@@ -46,7 +46,7 @@ class Design:
     spread: Floats
 
 
-def design(panel: Panel, seen: Evidence | None) -> Design:
+def label_design(panel: PanelVotes, seen: Evidence | None) -> LabelDesign:
     """Majority's log-odds, a constant and each judge, as :func:`anchored` has them."""
     cells = panel.cells(tuple(range(panel.n_judges)))
     x = _features(cells)[cells.of_pattern]
@@ -54,10 +54,10 @@ def design(panel: Panel, seen: Evidence | None) -> Design:
     if panel.target != "scalar":
         p = sigmoid(x[:, 0])
         if seen is not None and seen.size:
-            p = expected_side(fitted(FAMILIES[MODEL], cells, seen.on(cells))[cells.of_pattern])
+            p = expected_side(fit_family(FAMILIES[MODEL], cells, seen.on(cells))[cells.of_pattern])
         weight = p * (1 - p)
     rows = np.bincount(panel.pattern, minlength=len(x)) / panel.n_rows
-    return Design(x, weight, (x * (rows * weight**2)[:, None]).T @ x)
+    return LabelDesign(x, weight, (x * (rows * weight**2)[:, None]).T @ x)
 
 
 def _features(cells: Cells) -> Floats:
@@ -70,8 +70,8 @@ def _features(cells: Cells) -> Floats:
     return np.column_stack([first, np.ones(len(first)), cells.design])
 
 
-def plan(
-    panel: Panel, rows: Index, n: int, rng: np.random.Generator, seen: Evidence | None = None
+def plan_labels(
+    panel: PanelVotes, rows: Index, n: int, rng: np.random.Generator, seen: Evidence | None = None
 ) -> Index:
     """The next ``n`` rows to label, the most useful first; one row of each source.
 
@@ -93,8 +93,8 @@ def plan(
     Raises:
         StatisticsError: fewer sources than rows wanted.
     """
-    order = one_of_each(panel, rows, n, rng)
-    made = design(panel, seen)
+    order = one_row_of_each_source(panel, rows, n, rng)
+    made = label_design(panel, seen)
     x, weight = made.x, made.weight
     ridge = np.full(x.shape[1], RIDGE)
     ridge[:2] = 1.0, FREE
@@ -127,7 +127,9 @@ def _next(x: Floats, weight: Floats, covariance: Floats, spread: Floats) -> int:
     return int(np.argmax(gain / (1 + weight * (moved * x).sum(axis=1))))
 
 
-def one_of_each(panel: Panel, rows: Index, n: int, rng: np.random.Generator) -> Index:
+def one_row_of_each_source(
+    panel: PanelVotes, rows: Index, n: int, rng: np.random.Generator
+) -> Index:
     """A random row of each source among these, in random order.
 
     Raises:
@@ -156,7 +158,7 @@ class CurvePoint:
 
 
 def budget_curve(
-    panel: Panel,
+    panel: PanelVotes,
     budgets: list[int],
     repetitions: int,
     rng: np.random.Generator,
@@ -176,7 +178,7 @@ def budget_curve(
         imagined: for want of labels, draw them in each repetition from the vote shares: what to
             expect of a panel whose majority is as right as it is agreed.
     """
-    errors: dict[Way, Floats] = {
+    errors: dict[LabelSampling, Floats] = {
         way: np.zeros((repetitions, len(budgets))) for way in ("active", "random")
     }
     for repetition in range(repetitions):
@@ -189,7 +191,7 @@ def budget_curve(
         for way, found in errors.items():
             for place, chosen in enumerate(_chosen(here, pool, budgets, rng, way)):
                 seen = here.rows(chosen).evidence(here.n_patterns)
-                p = fitted(FAMILIES[FAMILY], cells, seen.on(cells))[cells.of_pattern]
+                p = fit_family(FAMILIES[FAMILY], cells, seen.on(cells))[cells.of_pattern]
                 found[repetition, place] = sealed.mse(p)
     return [
         CurvePoint(budget, errors["active"][:, i], errors["random"][:, i])
@@ -197,7 +199,7 @@ def budget_curve(
     ]
 
 
-def _imagined(panel: Panel, rng: np.random.Generator) -> Panel:
+def _imagined(panel: PanelVotes, rng: np.random.Generator) -> PanelVotes:
     """The panel with a label for every row, drawn from its vote share."""
     p = plain_majority(panel)[panel.pattern]
     u = rng.random(len(p))[:, None]
@@ -206,15 +208,15 @@ def _imagined(panel: Panel, rng: np.random.Generator) -> Panel:
         label = (u > np.cumsum(p, axis=1)[:, :-1]).sum(axis=1) / 2
     elif panel.target == "scalar":
         label = p[:, 0]
-    return Panel.of(panel.values[panel.pattern], label, panel.group, panel.target)
+    return PanelVotes.of(panel.values[panel.pattern], label, panel.group, panel.target)
 
 
 def _chosen(
-    panel: Panel, pool: Index, budgets: list[int], rng: np.random.Generator, way: Way
+    panel: PanelVotes, pool: Index, budgets: list[int], rng: np.random.Generator, way: LabelSampling
 ) -> list[Index]:
     """The rows labelled at each budget, each including the last."""
     if way == "random":
-        order = one_of_each(panel, pool, 0, rng)
+        order = one_row_of_each_source(panel, pool, 0, rng)
         return [order[:budget] for budget in budgets]
     out: list[Index] = []
     step = max(1, budgets[-1] // ROUNDS)
@@ -223,7 +225,7 @@ def _chosen(
         while len(chosen) < budget:
             rest = pool[~np.isin(panel.group[pool], panel.group[chosen])]
             seen = panel.rows(chosen).evidence(panel.n_patterns) if len(chosen) else None
-            more = plan(panel, rest, min(step, budget - len(chosen)), rng, seen)
+            more = plan_labels(panel, rest, min(step, budget - len(chosen)), rng, seen)
             chosen = np.concatenate([chosen, more])
         out.append(chosen)
     return out

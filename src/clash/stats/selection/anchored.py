@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.stats.latent.fit import sigmoid
-from clash.stats.selection.scalar import mean_vote, normalised
+from clash.stats.selection.scalar import mean_vote, normalise
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,7 +30,7 @@ _SMALL = 1e-8
 
 
 @dataclass(frozen=True, slots=True)
-class Fit:
+class PenalisedFit:
     """A penalised regression of counts.
 
     Attributes:
@@ -80,18 +80,15 @@ def anchored(cells: Cells, seen: Evidence) -> Floats:
     return _softmax(_best_of(partial(softmax_regression, cube, seen.s), cube.shape))
 
 
-def _best_of(fit: Callable[..., Fit], shape: tuple[int, ...]) -> Floats:
+def _best_of(fit: Callable[..., PenalisedFit], shape: tuple[int, ...]) -> Floats:
     """Scores of the ridge that predicts left-out rows best; each fit starts from the one before."""
     centre = np.zeros(shape[-1])
     centre[0] = 1.0
-    best, theta = None, centre
+    theta, fits = centre, []
     for ridge in RIDGES:
-        found = fit(_penalty(shape, ridge), centre, theta)
-        theta = found.theta
-        if best is None or found.left_out < best.left_out:
-            best = found
-    assert best is not None  # noqa: S101 - there is a ridge
-    return best.scores
+        fits.append(fit(_penalty(shape, ridge), centre, theta))
+        theta = fits[-1].theta
+    return min(fits, key=lambda each: each.left_out).scores
 
 
 def _design(shares: Floats, cells: Cells) -> Floats:
@@ -120,7 +117,7 @@ _CUBE = 3
 
 def binary_regression(
     x: Floats, n: Floats, s: Floats, penalty: Floats, centre: Floats, start: Floats
-) -> Fit:
+) -> PenalisedFit:
     """Logistic regression of s in n, as :func:`softmax_regression` has it for more classes.
 
     Args:
@@ -161,12 +158,12 @@ def binary_regression(
     # Without itself a row's log-odds move by its residual, mean minus label.
     if_one, if_zero = odds + reach * (mean - 1), odds + reach * mean
     loss = s @ np.logaddexp(0, -if_one) + (n - s) @ np.logaddexp(0, if_zero)
-    return Fit(theta, np.asarray(x @ theta), float(loss / n.sum()), converged)
+    return PenalisedFit(theta, np.asarray(x @ theta), float(loss / n.sum()), converged)
 
 
 def softmax_regression(
     x: Floats, counts: Floats, penalty: Floats, centre: Floats, start: Floats
-) -> Fit:
+) -> PenalisedFit:
     """Newton's method on the penalised likelihood of counts, and its leave-one-out loss.
 
     The loss of left-out rows is the approximation of Rad and Maleki (2020): one Newton step from
@@ -199,7 +196,7 @@ def softmax_regression(
         value = new
         if converged:
             break
-    return Fit(theta, x @ theta, _left_out(a, s, theta, curve), converged)
+    return PenalisedFit(theta, x @ theta, _left_out(a, s, theta, curve), converged)
 
 
 def _curvature(a: Floats, n: Floats, mean: Floats) -> Floats:
@@ -259,4 +256,4 @@ def _anchored_mean(cells: Cells, seen: Evidence) -> Floats:
         loss = float(n @ ((excess - fitted) / np.maximum(1 - lever, _SMALL)) ** 2)
         if loss < least:
             best, least = offset + fitted, loss
-    return normalised(np.clip(best, 0.0, 1.0)[:, None])
+    return normalise(np.clip(best, 0.0, 1.0)[:, None])

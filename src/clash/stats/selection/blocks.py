@@ -18,7 +18,7 @@ from clash.errors import StatisticsError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from clash.stats.selection.panel import Panel
+    from clash.stats.selection.panel import PanelVotes
     from clash.stats.typing import Floats, Index
 
 FEWEST_GROUPS = 8
@@ -28,7 +28,7 @@ MOST_TRAIN = 0.8
 
 
 @dataclass(frozen=True, slots=True)
-class Roles:
+class RowRoles:
     """One assignment of the rows that are not the test's; a row has one role.
 
     Attributes:
@@ -43,7 +43,7 @@ class Roles:
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
+class RowSplit:
     """One division of the labelled rows.
 
     Attributes:
@@ -55,7 +55,7 @@ class Split:
 
     train: Index
     test: Index
-    roles: tuple[Roles, ...]
+    roles: tuple[RowRoles, ...]
     seen: Floats
 
 
@@ -92,7 +92,7 @@ def divide(groups: Index, shares: Sequence[float], rng: np.random.Generator) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SplitPlan:
     """How rows are divided.
 
     Attributes:
@@ -108,7 +108,7 @@ class Plan:
     shares: tuple[float, float, float] = (0.2, 0.6, 0.2)
 
 
-def split(panel: Panel, plan: Plan, rng: np.random.Generator) -> Split:
+def split(panel: PanelVotes, plan: SplitPlan, rng: np.random.Generator) -> RowSplit:
     """A random split by source.
 
     Raises:
@@ -128,8 +128,8 @@ def split(panel: Panel, plan: Plan, rng: np.random.Generator) -> Split:
 
 
 def cross_splits(
-    panel: Panel, plan: Plan, folds: int, rng: np.random.Generator
-) -> tuple[Split, ...]:
+    panel: PanelVotes, plan: SplitPlan, folds: int, rng: np.random.Generator
+) -> tuple[RowSplit, ...]:
     """Folds of whole sources, each of which is the test block once.
 
     Raises:
@@ -143,14 +143,18 @@ def cross_splits(
     )
 
 
-def _split(panel: Panel, train: Index, test: Index, plan: Plan, rng: np.random.Generator) -> Split:
+def _split(
+    panel: PanelVotes, train: Index, test: Index, plan: SplitPlan, rng: np.random.Generator
+) -> RowSplit:
     roles = deal(panel.group, train, plan, rng)
     check_apart(panel.group, train, test)
     others = np.setdiff1d(np.arange(panel.n_rows), test)
-    return Split(train, test, roles, panel.votes(others))
+    return RowSplit(train, test, roles, panel.votes(others))
 
 
-def deal(groups: Index, train: Index, plan: Plan, rng: np.random.Generator) -> tuple[Roles, ...]:
+def deal(
+    groups: Index, train: Index, plan: SplitPlan, rng: np.random.Generator
+) -> tuple[RowRoles, ...]:
     """Roles of the training rows; over all rotations every row validates once."""
     own = groups[train]
     if plan.rotations == 1:
@@ -168,7 +172,7 @@ def deal(groups: Index, train: Index, plan: Plan, rng: np.random.Generator) -> t
 
 def _roles(
     groups: Index, train: Index, selection: Index, calibration: Index, validation: Index
-) -> Roles:
-    made = Roles(train[selection], train[calibration], train[validation])
+) -> RowRoles:
+    made = RowRoles(train[selection], train[calibration], train[validation])
     check_apart(groups, made.selection, made.calibration, made.validation)
     return made

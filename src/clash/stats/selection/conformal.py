@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Control:
+class ConformalControl:
     """What held-out labels say of wrong verdicts, and the risk to keep.
 
     Promise: of the rows of a batch that are answered, the share that is wrong is at most

@@ -22,7 +22,7 @@ from clash.stats.selection.scalar import (
     logistic,
     majority,
     mean_vote,
-    normalised,
+    normalise,
     one_coin_score,
     ridge_score,
 )
@@ -30,15 +30,15 @@ from clash.stats.selection.unsupervised import (
     MOST_ISING,
     dawid_skene_score,
     ising_score,
-    tempered,
+    temper_odds,
 )
 from clash.stats.typing import Floats
 
 if TYPE_CHECKING:
     from collections.abc import MutableMapping, Sequence
 
-Fit = Callable[[Cells, Evidence], Floats]
-Kind = Literal["scalar", "table", "middle"]
+FamilyFit = Callable[[Cells, Evidence], Floats]
+FamilyKind = Literal["scalar", "table", "middle"]
 ANCHOR = "majority"
 AVERAGED = "averaged"
 MOST_PRODUCTS = 12
@@ -47,7 +47,7 @@ MOST_ANCHORED = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class MapFamily:
     """A way to map votes to a target.
 
     Attributes:
@@ -66,10 +66,10 @@ class Family:
 
     name: str
     shows: str
-    fit: Fit | None
-    kind: Kind
+    fit: FamilyFit | None
+    kind: FamilyKind
     ordered: bool = False
-    latent: Fit | None = None
+    latent: FamilyFit | None = None
     calibrate: Callable[[Floats, Evidence], Floats] | None = None
     most: int | None = None
     members: tuple[str, ...] = ()
@@ -89,20 +89,20 @@ def _one_coin(cells: Cells, seen: Evidence) -> Floats:
 
 
 def _table(cells: Cells, seen: Evidence) -> Floats:
-    return normalised(joint_table(cells, seen, fallback="lower-prefix"))
+    return normalise(joint_table(cells, seen, fallback="lower-prefix"))
 
 
 def _published_table(cells: Cells, seen: Evidence) -> Floats:
-    return normalised(joint_table(cells, seen, alpha=ALPHA))
+    return normalise(joint_table(cells, seen, alpha=ALPHA))
 
 
 def _backoff(cells: Cells, seen: Evidence) -> Floats:
-    return normalised(hierarchical_backoff(cells, seen))
+    return normalise(hierarchical_backoff(cells, seen))
 
 
 def _hybrid(cells: Cells, seen: Evidence) -> Floats:
     scalar = _ridge(cells, seen) if cells.target == "scalar" else logistic(cells, seen)
-    return normalised(residual_shrinkage(cells, seen, scalar))
+    return normalise(residual_shrinkage(cells, seen, scalar))
 
 
 def _logistic_products(cells: Cells, seen: Evidence) -> Floats:
@@ -114,10 +114,10 @@ def _mean(cells: Cells, seen: Evidence) -> Floats:
 
 
 _ALL = (
-    Family(ANCHOR, "majority, one temperature", majority, "scalar"),
-    Family("mean-isotonic", "mean vote, isotonic", _mean, "scalar"),
-    Family("one-coin-isotonic", "votes weighed by accuracy, isotonic", _one_coin, "scalar"),
-    Family(
+    MapFamily(ANCHOR, "majority, one temperature", majority, "scalar"),
+    MapFamily("mean-isotonic", "mean vote, isotonic", _mean, "scalar"),
+    MapFamily("one-coin-isotonic", "votes weighed by accuracy, isotonic", _one_coin, "scalar"),
+    MapFamily(
         "dawid-skene-isotonic",
         "Dawid-Skene on votes alone, isotonic",
         None,
@@ -125,51 +125,51 @@ _ALL = (
         latent=dawid_skene_score,
         calibrate=isotonic,
     ),
-    Family("ridge-isotonic", "least squares, isotonic", _ridge, "scalar"),
-    Family("logistic", "logistic regression", logistic, "scalar"),
-    Family(
+    MapFamily("ridge-isotonic", "least squares, isotonic", _ridge, "scalar"),
+    MapFamily("logistic", "logistic regression", logistic, "scalar"),
+    MapFamily(
         "anchored-logistic",
         "logistic regression shrunk to majority",
         anchored,
         "scalar",
         most=MOST_ANCHORED,
     ),
-    Family(
+    MapFamily(
         "ridge-pairwise",
         "least squares with products, isotonic",
         _ridge_products,
         "scalar",
         most=MOST_PRODUCTS,
     ),
-    Family(
+    MapFamily(
         "logistic-pairwise",
         "logistic regression with products",
         _logistic_products,
         "scalar",
         most=MOST_PRODUCTS,
     ),
-    Family(
+    MapFamily(
         "ising-temperature",
         "Ising posterior of votes alone, one temperature",
         None,
         "scalar",
         latent=ising_score,
-        calibrate=tempered,
+        calibrate=temper_odds,
         most=MOST_ISING,
     ),
-    Family("joint-table", "smoothed mean of each pattern", _table, "table", ordered=True),
-    Family(
+    MapFamily("joint-table", "smoothed mean of each pattern", _table, "table", ordered=True),
+    MapFamily(
         "joint-table-global",
         "the same as published: alpha 0.5, the base rate where unseen",
         _published_table,
         "table",
         offered=False,
     ),
-    Family(
+    MapFamily(
         "hierarchical-backoff", "cells shrunk to shorter prefixes", _backoff, "middle", ordered=True
     ),
-    Family("residual-shrinkage", "logistic plus shrunk residuals", _hybrid, "middle"),
-    Family(
+    MapFamily("residual-shrinkage", "logistic plus shrunk residuals", _hybrid, "middle"),
+    MapFamily(
         AVERAGED,
         "mean of six that weigh judges",
         None,
@@ -189,8 +189,8 @@ MENU = tuple(family.name for family in _ALL if family.offered)
 """What is chosen from unless families are named."""
 
 
-def fitted(
-    family: Family,
+def fit_family(
+    family: MapFamily,
     cells: Cells,
     seen: Evidence,
     scores: MutableMapping[str, Floats | StatisticsError] | None = None,
@@ -211,13 +211,13 @@ def fitted(
         raise StatisticsError("no labelled row to fit to")
     if family.most is not None and cells.values.shape[1] > family.most:
         raise StatisticsError(f"{family.name} is offered up to {family.most} judges")
-    p = _predicted(family, cells, seen, {} if scores is None else scores)
+    p = _predict(family, cells, seen, {} if scores is None else scores)
     edge = 1 / (2 * (seen.size + 2))
-    return normalised(np.clip(p, edge, 1 - edge))
+    return normalise(np.clip(p, edge, 1 - edge))
 
 
-def _predicted(
-    family: Family,
+def _predict(
+    family: MapFamily,
     cells: Cells,
     seen: Evidence,
     scores: MutableMapping[str, Floats | StatisticsError],
@@ -248,16 +248,16 @@ def _mean_of(
     found: list[Floats | None] = []
     for name in names:
         try:
-            found.append(fitted(FAMILIES[name], cells, seen, scores))
+            found.append(fit_family(FAMILIES[name], cells, seen, scores))
         except StatisticsError:
             found.append(None)
-    mean = averaged(found)
+    mean = mean_prediction(found)
     if mean is None:
         raise StatisticsError("none of the families to average has a model for these votes")
     return mean
 
 
-def averaged(found: Sequence[Floats | None]) -> Floats | None:
+def mean_prediction(found: Sequence[Floats | None]) -> Floats | None:
     """The mean of those predictions that there are; None without any.
 
     What the labels' luck does to one map it does not do to all, so the mean errs less than most

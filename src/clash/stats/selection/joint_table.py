@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -10,9 +11,11 @@ import numpy as np
 from clash.stats.selection.panel import NO_VOTE, summed
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy.typing as npt
 
-    from clash.stats.selection.panel import Cells, Evidence
+    from clash.stats.selection.panel import Cells, Evidence, PanelVotes
     from clash.stats.typing import Floats, Index
 
 Fallback = Literal["global", "lower-prefix"]
@@ -23,7 +26,7 @@ PULLS = (1.0, 3.0, 9.0, 27.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class PrefixTable:
     """The table of the first k judges.
 
     Attributes:
@@ -37,19 +40,19 @@ class Level:
     s: Floats
 
     @classmethod
-    def of(cls, codes: npt.NDArray[np.int16], seen: Evidence) -> Level:
+    def of(cls, codes: npt.NDArray[np.int16], seen: Evidence) -> PrefixTable:
         """Group the cells by some columns of their codes."""
         return cls._counted(_entries(codes), seen)
 
     @classmethod
-    def at(cls, cells: Cells, k: int, seen: Evidence) -> Level:
+    def at(cls, cells: Cells, k: int, seen: Evidence) -> PrefixTable:
         """The table of the first k judges of some cells; which cell is where is worked out once."""
         if k not in cells.kept:
             cells.kept[k] = _entries(cells.codes[:, :k])
         return cls._counted(cells.kept[k], seen)
 
     @classmethod
-    def _counted(cls, of_cell: Index, seen: Evidence) -> Level:
+    def _counted(cls, of_cell: Index, seen: Evidence) -> PrefixTable:
         size = int(of_cell.max()) + 1
         sums = [summed(of_cell, column, size) for column in seen.s.T]
         return cls(of_cell, summed(of_cell, seen.n, size), np.column_stack(sums))
@@ -75,9 +78,9 @@ def _keys(codes: npt.NDArray[np.int16]) -> npt.NDArray[np.int64]:
     return key
 
 
-def levels(cells: Cells, seen: Evidence) -> list[Level]:
+def prefix_tables(cells: Cells, seen: Evidence) -> list[PrefixTable]:
     """The tables of 0, 1, …, K judges along the path."""
-    return [Level.at(cells, k, seen) for k in range(cells.codes.shape[1] + 1)]
+    return [PrefixTable.at(cells, k, seen) for k in range(cells.codes.shape[1] + 1)]
 
 
 def joint_table(
@@ -102,7 +105,7 @@ def joint_table(
     Returns:
         (P, C).
     """
-    whole = Level.at(cells, cells.codes.shape[1], seen)
+    whole = PrefixTable.at(cells, cells.codes.shape[1], seen)
     base = seen.base
     if alpha is None:
         risks = [_left_out(whole, seen, base, a) for a in ALPHAS]
@@ -110,18 +113,18 @@ def joint_table(
     p = _smoothed(whole, base, alpha)
     if fallback == "lower-prefix":
         empty = whole.n[whole.of_cell] == 0
-        for level in levels(cells, seen)[:-1]:
+        for level in prefix_tables(cells, seen)[:-1]:
             found = empty & (level.n[level.of_cell] > 0)
             p[found] = _smoothed(level, base, alpha)[found]
     return p
 
 
-def _smoothed(level: Level, base: Floats, alpha: float) -> Floats:
+def _smoothed(level: PrefixTable, base: Floats, alpha: float) -> Floats:
     table = (level.s + alpha * base) / (level.n + alpha)[:, None]
     return np.asarray(table[level.of_cell])
 
 
-def _left_out(level: Level, seen: Evidence, base: Floats, alpha: float) -> float:
+def _left_out(level: PrefixTable, seen: Evidence, base: Floats, alpha: float) -> float:
     """Squared error of rows predicted from their cell without themselves, for 0/1 targets."""
     others = np.maximum(level.n - 1, 0)[:, None] + alpha
     if_one = (level.s - 1 + alpha * base) / others
@@ -142,7 +145,7 @@ def hierarchical_backoff(cells: Cells, seen: Evidence, *, pull: float | None = N
     Returns:
         (P, C).
     """
-    tables = levels(cells, seen)
+    tables = prefix_tables(cells, seen)
     if pull is None:
         risks = [_backoff_left_out(tables, seen, tau) for tau in PULLS]
         pull = PULLS[int(np.argmin(risks))]
@@ -152,7 +155,7 @@ def hierarchical_backoff(cells: Cells, seen: Evidence, *, pull: float | None = N
     return np.asarray(p)
 
 
-def _backoff_left_out(tables: list[Level], seen: Evidence, pull: float) -> float:
+def _backoff_left_out(tables: list[PrefixTable], seen: Evidence, pull: float) -> float:
     """Squared error of left-out rows; leaving one out takes one from every table it is in."""
     total = 0.0
     for out, weight in ((1.0, seen.s), (0.0, seen.n[:, None] - seen.s)):
@@ -179,7 +182,7 @@ def residual_shrinkage(
     Returns:
         (P, C), clipped to [0, 1].
     """
-    level = Level.at(cells, cells.codes.shape[1], seen)
+    level = PrefixTable.at(cells, cells.codes.shape[1], seen)
     size = len(level.n)
     excess = seen.s - seen.n[:, None] * scalar
     total = np.column_stack([summed(level.of_cell, c, size) for c in excess.T])[level.of_cell]
@@ -199,3 +202,81 @@ def _residual_left_out(
         rest = (total - (out - scalar)) / (np.maximum(n - 1, 0) + pull)
         risk += float((weight * (out - np.clip(scalar + rest, 0, 1)) ** 2).sum())
     return risk / max(seen.size, 1.0)
+
+
+@dataclass(frozen=True)
+class Support:
+    """What the selection block says of the table of some judges.
+
+    Attributes:
+        risk: mean squared error of its best table on the block itself: the empirical oracle risk.
+        effective: H, exp of the entropy of the patterns.
+        n: (Q,), rows of each occupied cell.
+    """
+
+    risk: float
+    effective: float
+    n: Floats
+
+
+def support(panel: PanelVotes, seen: Evidence, judges: Sequence[int]) -> Support:
+    """The table of these judges on the selection block."""
+    level = PrefixTable.of(panel.codes[:, list(judges)], seen)
+    used = level.n > 0
+    n, s = level.n[used], level.s[used]
+    mean = s / n[:, None]
+    # For 0/1 targets the spread within a cell is n p (1 - p); for scores this bounds it.
+    spread = float((n[:, None] * mean * (1 - mean)).sum()) / seen.size
+    risk = spread if s.shape[1] == 1 else spread / 2
+    return Support(risk, effective_support(n), n)
+
+
+def effective_support(n: Floats) -> float:
+    """H = exp(entropy) of the cells' shares, natural logarithm (remark 1); 0 for no rows."""
+    share = n[n > 0] / n.sum() if n.sum() > 0 else np.zeros(0)
+    return float(np.exp(-(share * np.log(share)).sum())) if len(share) else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class CellPressure:
+    """What the labels can tell of the patterns of some judges.
+
+    Attributes:
+        h_k: effective number of patterns among the labelled rows, exp of their entropy.
+        occupied: patterns among them.
+        cell_pressure: equation (7) by plug-in: sum over occupied cells of the share of new rows
+            there over its labels, plus ``unseen``.
+        unseen: share of new rows whose pattern no labelled row has.
+        v: the cheap proxy, H / n + unseen.
+        n: labelled rows.
+    """
+
+    h_k: float
+    occupied: int
+    cell_pressure: float
+    unseen: float
+    v: float
+    n: float
+
+
+def cell_pressure(
+    panel: PanelVotes, judges: Sequence[int], seen: Evidence, new: Index
+) -> CellPressure:
+    """Diagnostics of a prefix; NaN for the three that need new rows where there are none.
+
+    Args:
+        panel: the panel.
+        judges: the prefix.
+        seen: labelled rows that a map is fitted to.
+        new: (n,), patterns of rows it is to be used on; their labels are not looked at.
+    """
+    level = PrefixTable.of(panel.codes[:, list(judges)], seen)
+    n = level.n
+    effective = effective_support(n)
+    if not len(new):
+        return CellPressure(effective, int((n > 0).sum()), math.nan, math.nan, math.nan, seen.size)
+    share = np.bincount(level.of_cell[new], minlength=len(n)) / len(new)
+    unseen = float(share[n == 0].sum())
+    cells = float((share[n > 0] / n[n > 0]).sum()) + unseen
+    proxy = effective / seen.size + unseen
+    return CellPressure(effective, int((n > 0).sum()), cells, unseen, proxy, seen.size)

@@ -16,8 +16,15 @@ import numpy as np
 import numpy.typing as npt
 
 from clash.errors import StatisticsError
-from clash.stats.selection.metrics import Loss, Metrics, credits_of, losses, measure
-from clash.stats.selection.reliability import Reliability, reliability
+from clash.stats.selection.metrics import (
+    Loss,
+    Metrics,
+    Reliability,
+    credits_of,
+    losses,
+    measure,
+    reliability,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -115,7 +122,7 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
-class Labelled:
+class LabelledRows:
     """Rows whose labels a fit or a choice may see.
 
     Attributes:
@@ -128,9 +135,9 @@ class Labelled:
     y: Floats
     group: Index
 
-    def take(self, rows: npt.NDArray[np.bool_] | Index) -> Labelled:
+    def take(self, rows: npt.NDArray[np.bool_] | Index) -> LabelledRows:
         """Some of the rows."""
-        return Labelled(self.pattern[rows], self.y[rows], self.group[rows])
+        return LabelledRows(self.pattern[rows], self.y[rows], self.group[rows])
 
     def evidence(self, n_patterns: int, votes: Floats | None = None) -> Evidence:
         """Counts and sums by pattern of the whole panel."""
@@ -148,13 +155,13 @@ class Labelled:
 
 
 @dataclass(frozen=True, slots=True)
-class Sealed:
+class SealedRows:
     """The test block. Its labels answer only how good given predictions are.
 
     No fit takes a ``Sealed``, and it gives out no label.
     """
 
-    _rows: Labelled = field(repr=False)
+    _rows: LabelledRows = field(repr=False)
 
     @property
     def n(self) -> int:
@@ -176,7 +183,7 @@ class Sealed:
         return self._rows.credits(p) - self._rows.credits(other)
 
     @classmethod
-    def together(cls, blocks: Sequence[Sealed]) -> Sealed:
+    def together(cls, blocks: Sequence[SealedRows]) -> SealedRows:
         """Several blocks as one; the patterns of block i are moved up by i times ``stride``.
 
         A block of a few dozen rows has an expected calibration error of mostly noise; several
@@ -186,10 +193,10 @@ class Sealed:
         stride = cls.stride(blocks)
         pattern = np.concatenate([p.pattern + i * stride for i, p in enumerate(parts)])
         y = np.concatenate([p.y for p in parts])
-        return cls(Labelled(pattern, y, np.concatenate([p.group for p in parts])))
+        return cls(LabelledRows(pattern, y, np.concatenate([p.group for p in parts])))
 
     @classmethod
-    def stride(cls, blocks: Sequence[Sealed]) -> int:
+    def stride(cls, blocks: Sequence[SealedRows]) -> int:
         """How far apart the patterns of blocks lie that are put together."""
         return 1 + max(int(block.patterns.max(initial=0)) for block in blocks)
 
@@ -204,7 +211,7 @@ class Sealed:
 
 
 @dataclass(frozen=True)
-class Panel:
+class PanelVotes:
     """Rows of votes with their targets, collapsed.
 
     Attributes:
@@ -232,7 +239,7 @@ class Panel:
         labels: npt.ArrayLike,
         groups: npt.ArrayLike,
         target: Target,
-    ) -> Panel:
+    ) -> PanelVotes:
         """Collapse votes (N, J) and labels (N,), both in [0, 1], NaN where there is none.
 
         Raises:
@@ -285,7 +292,7 @@ class Panel:
             )
         return self._cells[key]
 
-    def rows(self, index: Index) -> Labelled:
+    def rows(self, index: Index) -> LabelledRows:
         """Labelled rows that may be learnt from.
 
         Raises:
@@ -293,11 +300,11 @@ class Panel:
         """
         if not self.labelled[index].all():
             raise StatisticsError("a row without a label cannot be learnt from")
-        return Labelled(self.pattern[index], self._y[index], self.group[index])
+        return LabelledRows(self.pattern[index], self._y[index], self.group[index])
 
-    def seal(self, index: Index) -> Sealed:
+    def seal(self, index: Index) -> SealedRows:
         """Labelled rows that may only be measured on."""
-        return Sealed(self.rows(index))
+        return SealedRows(self.rows(index))
 
     def votes(self, index: Index) -> Floats:
         """(P,), how often each pattern occurs among some rows, labelled or not."""

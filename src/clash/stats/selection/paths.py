@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clash.stats.selection.joint_table import Level
+from clash.stats.selection.joint_table import support
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from clash.stats.selection.panel import Evidence, Panel
+    from clash.stats.selection.panel import Evidence, PanelVotes
     from clash.stats.typing import Floats
 
 MOST_PATHS = 32
 """Subsets that the calibration frontier keeps at each size (appendix C.1)."""
-RULES = ("information-first", "random", "complexity-penalised", "calibration-frontier")
+PATH_RULES = ("information-first", "random", "complexity-penalised", "calibration-frontier")
 
 
 @dataclass(frozen=True, slots=True)
-class Path:
+class JudgePath:
     """The panels that a rule puts forward.
 
     Attributes:
@@ -34,47 +34,14 @@ class Path:
     panels: dict[int, tuple[int, ...]]
 
 
-@dataclass(frozen=True)
-class Support:
-    """What the selection block says of the table of some judges.
-
-    Attributes:
-        risk: mean squared error of its best table on the block itself: the empirical oracle risk.
-        effective: H, exp of the entropy of the patterns.
-        n: (Q,), rows of each occupied cell.
-    """
-
-    risk: float
-    effective: float
-    n: Floats
-
-
-def support(panel: Panel, seen: Evidence, judges: Sequence[int]) -> Support:
-    """The table of these judges on the selection block."""
-    level = Level.of(panel.codes[:, list(judges)], seen)
-    used = level.n > 0
-    n, s = level.n[used], level.s[used]
-    mean = s / n[:, None]
-    # For 0/1 targets the spread within a cell is n p (1 - p); for scores this bounds it.
-    spread = float((n[:, None] * mean * (1 - mean)).sum()) / seen.size
-    risk = spread if s.shape[1] == 1 else spread / 2
-    return Support(risk, effective_support(n), n)
-
-
-def effective_support(n: Floats) -> float:
-    """H = exp(entropy) of the cells' shares, natural logarithm (remark 1); 0 for no rows."""
-    share = n[n > 0] / n.sum() if n.sum() > 0 else np.zeros(0)
-    return float(np.exp(-(share * np.log(share)).sum())) if len(share) else 0.0
-
-
-def build(
+def build_path(
     rule: str,
-    panel: Panel,
+    panel: PanelVotes,
     seen: Evidence,
     budget: int,
     sizes: Sequence[int],
     rng: np.random.Generator,
-) -> Path:
+) -> JudgePath:
     """A path by its rule.
 
     Args:
@@ -93,20 +60,20 @@ def build(
         ),
         "calibration-frontier": lambda: _frontier(panel, seen, budget, sizes),
     }
-    return Path(rule, makers[rule]())
+    return JudgePath(rule, makers[rule]())
 
 
 def _prefixes(order: list[int], sizes: Sequence[int]) -> dict[int, tuple[int, ...]]:
     return {k: tuple(order[:k]) for k in sizes}
 
 
-def _information_first(panel: Panel, seen: Evidence) -> list[int]:
+def _information_first(panel: PanelVotes, seen: Evidence) -> list[int]:
     """Judges by the oracle risk of each alone; equals in their own order."""
     risks = [support(panel, seen, [judge]).risk for judge in range(panel.n_judges)]
     return [int(j) for j in np.argsort(risks, kind="stable")]
 
 
-def _penalised(panel: Panel, seen: Evidence, budget: int, most: int) -> list[int]:
+def _penalised(panel: PanelVotes, seen: Evidence, budget: int, most: int) -> list[int]:
     """Equation (4), lambda = 1, up to ``most`` judges; then the rest by information."""
     chosen: list[int] = []
     rest = _information_first(panel, seen)
@@ -130,7 +97,7 @@ _MOST_COMBINED = 8
 
 
 def _frontier(
-    panel: Panel, seen: Evidence, budget: int, sizes: Sequence[int]
+    panel: PanelVotes, seen: Evidence, budget: int, sizes: Sequence[int]
 ) -> dict[int, tuple[int, ...]]:
     """Appendix C.1: subsets on the frontier of oracle risk and expected cell pressure.
 
@@ -152,7 +119,7 @@ def _frontier(
 
 
 def _weighed(
-    panel: Panel, seen: Evidence, judges: tuple[int, ...], budget: int
+    panel: PanelVotes, seen: Evidence, judges: tuple[int, ...], budget: int
 ) -> tuple[float, float]:
     here = support(panel, seen, judges)
     pressure = _pressure(round(seen.size), budget)[here.n.astype(int)].sum()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Powered:
+class PoweredMean:
     """A mean of labels, helped by the judges.
 
     Attributes:
@@ -49,7 +49,7 @@ def powered_mean(
     *,
     strata: ArrayLike | None = None,
     other_strata: ArrayLike | None = None,
-) -> Powered:
+) -> PoweredMean:
     """The mean label of a population from which n rows are labelled and N more only judged.
 
     estimate = mean(label) - power (mean(judged | labelled) - mean(judged | unlabelled)), with
@@ -82,7 +82,7 @@ def powered_mean(
         raise StatisticsError("a mean needs labels of at least two sources")
     alone = mean_clustered(y, groups, level)
     if not len(rest):
-        return Powered(alone, alone, float(f.mean()), 0.0, float((f - y).mean()))
+        return PoweredMean(alone, alone, float(f.mean()), 0.0, float((f - y).mean()))
     code = _sources(groups, len(y), other_groups, len(rest))
     place = _codes(strata, len(y), other_strata, len(rest))
     parts = _parts(y, f, rest, code, place)
@@ -101,7 +101,7 @@ def powered_mean(
     method = "PPI++, clustered" if len(means) == 1 else "PPI++, stratified and clustered"
     found = Interval(estimate, estimate - reach, estimate + reach, level, len(y), effective, method)
     everyone = float(np.concatenate([f, rest]).mean())
-    return Powered(found, alone, everyone, power, float((f - y).mean()))
+    return PoweredMean(found, alone, everyone, power, float((f - y).mean()))
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.errors import StatisticsError
-from clash.stats.selection.families import ANCHOR, FAMILIES, MENU, fitted
+from clash.stats.selection.families import ANCHOR, FAMILIES, MENU, fit_family
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from clash.stats.selection.panel import Panel, Target
+    from clash.stats.selection.panel import PanelVotes, Target
     from clash.stats.typing import Floats, Index
 
 TASK: dict[Target, str] = {
@@ -53,7 +53,7 @@ class Prior:
         return self.weights[0][0]
 
 
-def of_task(target: Target) -> Prior:
+def prior_of_task(target: Target) -> Prior:
     """The paper's prior for a kind of target."""
     return Prior(((TASK[target], 1.0),))
 
@@ -75,7 +75,7 @@ class Experience:
 
 
 def experience(
-    panel: Panel,
+    panel: PanelVotes,
     labels: int,
     rng: np.random.Generator,
     *,
@@ -104,7 +104,7 @@ def experience(
     return Experience(names, np.mean(ratios, axis=0), size)
 
 
-def _ratios(panel: Panel, sources: Index, families: Sequence[str]) -> Floats:
+def _ratios(panel: PanelVotes, sources: Index, families: Sequence[str]) -> Floats:
     """(F,), log ratios of one draw; models of votes alone see the votes of all rows."""
     known = np.flatnonzero(panel.labelled)
     inside = np.isin(panel.group[known], sources)
@@ -116,7 +116,7 @@ def _ratios(panel: Panel, sources: Index, families: Sequence[str]) -> Floats:
     scores: dict[str, Floats | StatisticsError] = {}
     for i, name in enumerate(families):
         try:
-            risks[i] = test.mse(fitted(FAMILIES[name], cells, seen, scores)[cells.of_pattern])
+            risks[i] = test.mse(fit_family(FAMILIES[name], cells, seen, scores)[cells.of_pattern])
         except StatisticsError:
             continue
     ratio = np.log(np.maximum(risks, _TINY) / max(float(risks[0]), _TINY))
@@ -126,7 +126,7 @@ def _ratios(panel: Panel, sources: Index, families: Sequence[str]) -> Floats:
 _TINY = 1e-9
 
 
-def pooled(found: Sequence[Experience], rng: np.random.Generator) -> Prior:
+def pool_experience(found: Sequence[Experience], rng: np.random.Generator) -> Prior:
     """Weights of the families by how often each is best on average over panels like the earlier ones.
 
     "Like" by Bayesian bootstrap over panels, so that one panel on which a family shone does not
@@ -152,29 +152,3 @@ def pooled(found: Sequence[Experience], rng: np.random.Generator) -> Prior:
     order = sorted(range(len(families)), key=lambda i: (-weights[i], ratio[:, i].mean()))
     labels = min(one.labels for one in found)
     return Prior(tuple((families[i], float(weights[i])) for i in order), len(found), labels)
-
-
-def guarded(losses: Floats, groups: Index, home: int, best: int) -> int:
-    """The paper's guard: away from home only where the intervals of one standard error part.
-
-    Args:
-        losses: (M, n), of each candidate on each validation row.
-        groups: (n,), source of each row.
-        home: place of the prior's candidate.
-        best: place of the one with the least risk.
-
-    Returns:
-        ``best`` where its upper end is below home's lower end, else ``home``.
-    """
-    ends = {place: _interval(losses[place], groups) for place in (home, best)}
-    return best if ends[best][1] < ends[home][0] else home
-
-
-def _interval(losses: Floats, groups: Index) -> Floats:
-    """Mean loss less and plus its standard error, clustered by source."""
-    code = np.unique(groups, return_inverse=True)[1]
-    mean = losses.mean()
-    totals = np.bincount(code, losses - mean)
-    n = len(totals)
-    error = np.sqrt(n / (n - 1) * (totals**2).sum()) / len(losses) if n > 1 else np.inf
-    return np.array([mean - error, mean + error])

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.stats.selection import blocks
+from clash.stats.selection.candidate_methods import CandidateMethod, MethodFitter, SelectionSettings
 from clash.stats.selection.families import FAMILIES
-from clash.stats.selection.selector import Candidate, Fitter, Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from clash.stats.selection.panel import Panel
-    from clash.stats.selection.selector import Outcome
+    from clash.stats.selection.panel import PanelVotes
+    from clash.stats.selection.selector import SplitOutcome
     from clash.stats.typing import Floats, Index
 
 BUDGETS = (25, 50, 100, 200, 400, 800, 1600)
@@ -29,7 +29,7 @@ RULE = "information-first"
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class RegimeCell:
     """One prefix at one budget.
 
     Attributes:
@@ -71,17 +71,17 @@ class RegimeMap:
     families: tuple[str, ...]
     risk: Floats = field(repr=False)
 
-    def cell(self, labels: int, k: int) -> Cell:
+    def cell(self, labels: int, k: int) -> RegimeCell:
         """What won there, and by how much table and scalar families differ."""
         here = self.risk[:, self.budgets.index(labels), self.sizes.index(k)]
         mean = here.mean(axis=0)
         best = None if np.isnan(mean).all() else int(np.nanargmin(mean))
         gap, se = self._gap(here, mean)
         if best is None:
-            return Cell(k, labels, None, math.nan, gap, se)
-        return Cell(k, labels, self.families[best], float(mean[best]), gap, se)
+            return RegimeCell(k, labels, None, math.nan, gap, se)
+        return RegimeCell(k, labels, self.families[best], float(mean[best]), gap, se)
 
-    def cells(self) -> list[Cell]:
+    def cells(self) -> list[RegimeCell]:
         """All of them, by budget and prefix."""
         return [self.cell(n, k) for n in self.budgets for k in self.sizes]
 
@@ -107,8 +107,8 @@ def budgets_for(n_sources: int) -> tuple[int, ...]:
 
 
 def survey(
-    panel: Panel,
-    settings: Settings,
+    panel: PanelVotes,
+    settings: SelectionSettings,
     *,
     splits: int,
     seed: int,
@@ -134,7 +134,9 @@ def survey(
     sources = len(np.unique(panel.group[panel.labelled]))
     chosen = tuple(budgets or budgets_for(sources))
     sizes = tuple(k for k in settings.sizes if k <= panel.n_judges)
-    fitter = Fitter(panel, Settings(rules=(RULE,), sizes=sizes, families=settings.families))
+    fitter = MethodFitter(
+        panel, SelectionSettings(rules=(RULE,), sizes=sizes, families=settings.families)
+    )
     risk = np.empty((splits, len(chosen), len(sizes), len(settings.families)))
     for b, budget in enumerate(chosen):
         for i in range(splits):
@@ -146,22 +148,26 @@ def survey(
 
 
 def _at(
-    panel: Panel, fitter: Fitter, budget: int, sizes: tuple[int, ...], rng: np.random.Generator
+    panel: PanelVotes,
+    fitter: MethodFitter,
+    budget: int,
+    sizes: tuple[int, ...],
+    rng: np.random.Generator,
 ) -> Floats:
     """(K, F), test errors of one split."""
-    made = blocks.split(panel, blocks.Plan(labels=budget, rotations=1), rng)
+    made = blocks.split(panel, blocks.SplitPlan(labels=budget, rotations=1), rng)
     everybody = panel.votes(np.arange(panel.n_rows))
     seen = panel.rows(made.train).evidence(panel.n_patterns, everybody)
     paths = fitter.paths(seen, len(made.train), rng)
     families = fitter.settings.families
-    menu = [Candidate(RULE, k, family) for k in sizes for family in families]
+    menu = [CandidateMethod(RULE, k, family) for k in sizes for family in families]
     sealed = panel.seal(made.test)
     risks = [math.nan if p is None else sealed.mse(p) for p in fitter.all(menu, paths, seen)]
     return np.array(risks).reshape(len(sizes), len(families))
 
 
 @dataclass(frozen=True, slots=True)
-class Band:
+class StepBand:
     """Median cost of some steps, and 10%, 50% and 90% of their change in test error."""
 
     cost: float
@@ -171,7 +177,7 @@ class Band:
 
 
 @dataclass(frozen=True)
-class Steps:
+class JudgeSteps:
     """Adding the next judge of a path, over splits and paths.
 
     Attributes:
@@ -184,17 +190,17 @@ class Steps:
     change: Floats = field(repr=False)
     k: Floats = field(repr=False)
 
-    def bands(self, n: int = 6) -> list[Band]:
+    def bands(self, n: int = 6) -> list[StepBand]:
         """In groups of equal size by cost; none of no steps."""
         order = np.argsort(self.cost, kind="stable")
         return [self._band(part) for part in np.array_split(order, n) if len(part)]
 
-    def _band(self, part: Index) -> Band:
+    def _band(self, part: Index) -> StepBand:
         low, middle, high = np.quantile(self.change[part], (0.1, 0.5, 0.9)).tolist()
-        return Band(float(np.median(self.cost[part])), low, middle, high)
+        return StepBand(float(np.median(self.cost[part])), low, middle, high)
 
 
-def steps(outcomes: Sequence[Outcome], family: str = "joint-table") -> Steps:
+def judge_steps(outcomes: Sequence[SplitOutcome], family: str = "joint-table") -> JudgeSteps:
     """Steps from each prefix to the next of the same path (appendix D.2).
 
     Args:
@@ -209,10 +215,10 @@ def steps(outcomes: Sequence[Outcome], family: str = "joint-table") -> Steps:
             if not larger:
                 continue
             after = min(larger)
-            left, right = (risk.get(Candidate(path, size, family)) for size in (k, after))
+            left, right = (risk.get(CandidateMethod(path, size, family)) for size in (k, after))
             if left is None or right is None or math.isnan(left + right):
                 continue
             rise = outcome.pressures[path, after].h_k / before.n - before.h_k / before.n
             found.append((rise, right - left, float(k)))
     table = np.array(found, dtype=float).reshape(-1, 3)
-    return Steps(table[:, 0], table[:, 1], table[:, 2])
+    return JudgeSteps(table[:, 0], table[:, 1], table[:, 2])

@@ -18,7 +18,7 @@ ALPHA = 0.5
 """Pseudo-rows of the base rate in every block of an isotonic map."""
 
 
-def normalised(p: Floats) -> Floats:
+def normalise(p: Floats) -> Floats:
     """Predictions by class that add up to one; a single column is left alone."""
     if p.shape[1] == 1:
         return p
@@ -47,7 +47,7 @@ def isotonic(score: Floats, seen: Evidence) -> Floats:
         _monotone(score[:, c], used, seen.n, seen.mean[:, c], float(base[c]))
         for c in range(score.shape[1])
     ]
-    return normalised(np.column_stack(columns))
+    return normalise(np.column_stack(columns))
 
 
 def _monotone(score: Floats, used: Bools, n: Floats, mean: Floats, base: float) -> Floats:
@@ -242,7 +242,7 @@ def _multinomial(x: Floats, seen: Evidence) -> Floats:
     if len(there) < 2:
         return p
     p[:, there] = multinomial(x, seen.s[:, there]) * seen.base[there].sum()
-    return normalised(p)
+    return normalise(p)
 
 
 def multinomial(x: Floats, counts: Floats, ridge: float = 1.0) -> Floats:

@@ -13,43 +13,28 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.errors import StatisticsError
-from clash.stats.selection.choice import Choice, choose, paired_gain
-from clash.stats.selection.diagnostics import Pressure, pressure
-from clash.stats.selection.fitter import Fitter, judges_of
-from clash.stats.selection.menu import Candidate, Settings, anchor
+from clash.stats.selection.candidate_methods import (
+    CandidateMethod,
+    MethodFitter,
+    SelectionSettings,
+    judges_of,
+)
+from clash.stats.selection.joint_table import CellPressure, cell_pressure
 from clash.stats.selection.metrics import Metrics, verdicts
+from clash.stats.selection.model_choice import ModelChoice, choose
 from clash.stats.selection.scalar import vote_shares
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from clash.stats.selection.blocks import Roles, Split
-    from clash.stats.selection.panel import Evidence, Panel, Sealed
-    from clash.stats.selection.paths import Path
+    from clash.stats.selection.blocks import RowRoles, RowSplit
+    from clash.stats.selection.panel import Evidence, PanelVotes, SealedRows
+    from clash.stats.selection.paths import JudgePath
     from clash.stats.typing import Floats, Index
-
-__all__ = [
-    "Candidate",
-    "Choice",
-    "Deployed",
-    "Fitter",
-    "Learnt",
-    "Member",
-    "Outcome",
-    "Settings",
-    "anchor",
-    "choose",
-    "deploy",
-    "evaluate",
-    "final_evidence",
-    "learn",
-    "paired_gain",
-    "plain_majority",
-]
 
 
 @dataclass(frozen=True)
-class Member:
+class DeployedMember:
     """A fitted candidate, or several that come to the same, and its weight among those deployed."""
 
     family: str
@@ -58,7 +43,7 @@ class Member:
 
 
 @dataclass(frozen=True)
-class Deployed:
+class DeployedModel:
     """What was chosen, fitted to all training rows.
 
     Attributes:
@@ -68,9 +53,9 @@ class Deployed:
         p: (P, C), their mean prediction by pattern of the whole panel.
     """
 
-    candidate: Candidate
+    candidate: CandidateMethod
     judges: tuple[int, ...]
-    members: tuple[Member, ...]
+    members: tuple[DeployedMember, ...]
     p: Floats = field(repr=False)
 
     @property
@@ -80,7 +65,7 @@ class Deployed:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class SplitOutcome:
     """One split: what was chosen, and how it fares on rows that nothing was fitted to.
 
     Attributes:
@@ -97,22 +82,22 @@ class Outcome:
         gains: (n,), credit of the verdict minus that of majority.
     """
 
-    choice: Choice
-    deployed: Deployed
+    choice: ModelChoice
+    deployed: DeployedModel
     test: Metrics
     majority: Metrics
-    by_family: Mapping[str, tuple[Candidate, Metrics]]
+    by_family: Mapping[str, tuple[CandidateMethod, Metrics]]
     risks: Floats = field(repr=False)
-    pressure: Pressure
-    pressures: Mapping[tuple[str, int], Pressure]
+    pressure: CellPressure
+    pressures: Mapping[tuple[str, int], CellPressure]
     n_train: int
     test_rows: Index = field(repr=False)
-    sealed: Sealed = field(repr=False)
+    sealed: SealedRows = field(repr=False)
     gains: Floats = field(repr=False)
 
 
 @dataclass(frozen=True)
-class Learnt:
+class FittedChoice:
     """A choice and its fits to all training rows.
 
     Attributes:
@@ -121,23 +106,23 @@ class Learnt:
         seen: evidence they were fitted to.
     """
 
-    choice: Choice
-    deployed: Deployed
-    paths: Mapping[str, Path]
+    choice: ModelChoice
+    deployed: DeployedModel
+    paths: Mapping[str, JudgePath]
     seen: Evidence
     found: Sequence[Floats | None] = field(repr=False)
 
 
 def learn(
-    panel: Panel,
+    panel: PanelVotes,
     train: Index,
-    roles: Sequence[Roles],
+    roles: Sequence[RowRoles],
     votes: Floats,
-    settings: Settings,
+    settings: SelectionSettings,
     rng: np.random.Generator,
     *,
     whole_menu: bool = False,
-) -> Learnt:
+) -> FittedChoice:
     """Choose on some labelled rows, and fit what is chosen to them.
 
     Args:
@@ -152,7 +137,7 @@ def learn(
     Raises:
         StatisticsError: nothing of the menu can be fitted.
     """
-    fitter = Fitter(panel, settings)
+    fitter = MethodFitter(panel, settings)
     choice = choose(panel, roles, votes, settings, rng, fitter)
     paths, seen = final_evidence(panel, train, roles, votes, fitter, rng)
     wanted = [
@@ -160,10 +145,12 @@ def learn(
     ]
     fits = dict(zip(wanted, fitter.all(wanted, paths, seen), strict=True))
     found = [fits.get(candidate) for candidate in choice.candidates]
-    return Learnt(choice, deploy(choice, paths, found), paths, seen, found)
+    return FittedChoice(choice, deploy(choice, paths, found), paths, seen, found)
 
 
-def evaluate(panel: Panel, split: Split, settings: Settings, rng: np.random.Generator) -> Outcome:
+def evaluate(
+    panel: PanelVotes, split: RowSplit, settings: SelectionSettings, rng: np.random.Generator
+) -> SplitOutcome:
     """Choose and fit on the training rows of a split; measure on its sealed test block."""
     learnt = learn(panel, split.train, split.roles, split.seen, settings, rng, whole_menu=True)
     choice, deployed, found = learnt.choice, learnt.deployed, learnt.found
@@ -180,16 +167,16 @@ def evaluate(panel: Panel, split: Split, settings: Settings, rng: np.random.Gene
             by_family[family] = (choice.candidates[first], sealed.measure(p))
     risks = np.array([np.nan if p is None else sealed.mse(p) for p in found])
     plain = plain_majority(panel)
-    return Outcome(
+    return SplitOutcome(
         choice=choice,
         deployed=deployed,
         test=sealed.measure(deployed.p),
         majority=sealed.measure(plain, verdicts(plain)),
         by_family=by_family,
         risks=risks,
-        pressure=pressure(panel, deployed.judges, learnt.seen, sealed.patterns),
+        pressure=cell_pressure(panel, deployed.judges, learnt.seen, sealed.patterns),
         pressures={
-            (path.name, k): pressure(panel, judges, learnt.seen, sealed.patterns)
+            (path.name, k): cell_pressure(panel, judges, learnt.seen, sealed.patterns)
             for path in learnt.paths.values()
             for k, judges in path.panels.items()
         },
@@ -201,13 +188,13 @@ def evaluate(panel: Panel, split: Split, settings: Settings, rng: np.random.Gene
 
 
 def final_evidence(
-    panel: Panel,
+    panel: PanelVotes,
     train: Index,
-    roles: Sequence[Roles],
+    roles: Sequence[RowRoles],
     votes: Floats,
-    fitter: Fitter,
+    fitter: MethodFitter,
     rng: np.random.Generator,
-) -> tuple[dict[str, Path], Evidence]:
+) -> tuple[dict[str, JudgePath], Evidence]:
     """Paths and evidence of the deployed fit.
 
     With refitting the choice is fixed by now, so all training rows build paths and fit maps;
@@ -222,7 +209,9 @@ def final_evidence(
     return fitter.paths(selection, len(role.calibration), rng), seen
 
 
-def deploy(choice: Choice, paths: Mapping[str, Path], found: Sequence[Floats | None]) -> Deployed:
+def deploy(
+    choice: ModelChoice, paths: Mapping[str, JudgePath], found: Sequence[Floats | None]
+) -> DeployedModel:
     """The chosen candidates as one map.
 
     Args:
@@ -247,9 +236,9 @@ def deploy(choice: Choice, paths: Mapping[str, Path], found: Sequence[Floats | N
         total += weight
     if mean is None:
         raise StatisticsError(f"{choice.candidate.family} cannot be fitted to all training rows")
-    members = [Member(family, judges, w / total) for (family, judges), w in weights.items()]
+    members = [DeployedMember(family, judges, w / total) for (family, judges), w in weights.items()]
     first = choice.candidate
-    return Deployed(
+    return DeployedModel(
         first,
         paths[first.path].panels[first.k],
         tuple(sorted(members, key=lambda m: -m.weight)),
@@ -257,7 +246,7 @@ def deploy(choice: Choice, paths: Mapping[str, Path], found: Sequence[Floats | N
     )
 
 
-def plain_majority(panel: Panel) -> Floats:
+def plain_majority(panel: PanelVotes) -> Floats:
     """(P, C), :func:`~clash.stats.selection.scalar.vote_shares` by pattern of the whole panel."""
     cells = panel.cells(tuple(range(panel.n_judges)))
     return np.asarray(vote_shares(cells)[cells.of_pattern])

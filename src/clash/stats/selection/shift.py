@@ -57,7 +57,7 @@ class Shift:
         return bool(self.reasons)
 
 
-def compare(cells: Cells, labelled: Floats, new: Floats, p: Floats) -> Shift:
+def compare_votes(cells: Cells, labelled: Floats, new: Floats, p: Floats) -> Shift:
     """Compare labelled and new rows by their votes and by what the map makes of them.
 
     No label of the new rows is needed, nor does it help: a shift in what the votes mean, while

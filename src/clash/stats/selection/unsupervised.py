@@ -69,7 +69,7 @@ def ising_score(cells: Cells, seen: Evidence) -> Floats:
     return log_odds(found.posterior(patterns.votes))[:, None]
 
 
-def tempered(odds: Floats, seen: Evidence) -> Floats:
+def temper_odds(odds: Floats, seen: Evidence) -> Floats:
     """(P, 1), log-odds scaled (the temperature; it may be negative) and shifted to the labels.
 
     The shift is for panels whose model of the votes finds another split of the rows than the

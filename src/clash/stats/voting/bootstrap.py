@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from clash.stats.typing import Floats
-    from clash.stats.voting.rules import Rule
+    from clash.stats.voting.rules import RankingRule
 
     Counts = NDArray[np.uint16]
 
@@ -72,7 +72,7 @@ def _drawn(n_clusters: int, n_twins: int, n: int, rng: np.random.Generator, doub
 
 
 @dataclass(frozen=True, slots=True)
-class Replicates:
+class RuleReplicates:
     """A rule on the replicates.
 
     Attributes:
@@ -128,7 +128,7 @@ def _quantiles(values: Floats, level: float, method: str) -> tuple[Floats, Float
     return bounds[:, 0], bounds[:, 1]
 
 
-def replicate(rule: Rule, weights: Counts) -> Replicates:
+def replicate(rule: RankingRule, weights: Counts) -> RuleReplicates:
     """A rule's scores and places on every replicate.
 
     Args:
@@ -138,7 +138,7 @@ def replicate(rule: Rule, weights: Counts) -> Replicates:
     scores = np.concatenate([rule.scores(part) for part in _parts(weights)])
     whole = ~np.isnan(scores).all(axis=1)
     kept = scores[whole]
-    return Replicates(kept, places(kept, rule.slack), int((~whole).sum()))
+    return RuleReplicates(kept, places(kept, rule.slack), int((~whole).sum()))
 
 
 def _parts(weights: Counts) -> Iterator[Floats]:

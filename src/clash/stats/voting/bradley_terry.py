@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from clash.stats.typing import Floats
 
 
-Ties = Literal["davidson", "half"]
+TieModel = Literal["davidson", "half"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class BradleyTerry:
     covariance: Floats
     prior: float
     connected: NDArray[np.intp]
-    separated: bool
+    is_separated: bool
     converged: bool
     n_iter: int
     residual: float
@@ -192,7 +192,7 @@ def bradley_terry(
     counts: Comparisons,
     *,
     prior: float = 0.5,
-    ties: Ties = "davidson",
+    ties: TieModel = "davidson",
     tol: float = 1e-9,
     max_iter: int = 100,
 ) -> BradleyTerry:
@@ -215,7 +215,7 @@ def bradley_terry(
     split = ties == "half" or not counts.ties.any()
     if split:
         counts = Comparisons(counts.wins + counts.ties / 2, np.zeros_like(counts.ties))
-    connected, apart = linked(counts), separated(counts)
+    connected, apart = linked_sets(counts), separated(counts)
     if prior == 0 and (apart or connected.max(initial=0) > 0):
         raise NotIdentifiedError(
             "without a prior, strengths are finite only where every group of candidates has both"
@@ -230,7 +230,7 @@ def bradley_terry(
         covariance=_covariance(problem, found.hessian[0]),
         prior=prior,
         connected=connected,
-        separated=apart,
+        is_separated=apart,
         converged=bool(found.converged[0]),
         n_iter=int(found.n_iter[0]),
         residual=float(found.residual[0]),
@@ -309,7 +309,7 @@ class _Problem:
         return gradient, hessian
 
 
-def strengths(
+def refit_strengths(
     wins: Floats,
     ties: Floats,
     start: Floats | None = None,
@@ -358,7 +358,7 @@ def _covariance(problem: _Problem, hessian: Floats) -> Floats:
     return inverse
 
 
-def linked(counts: Comparisons) -> NDArray[np.intp]:
+def linked_sets(counts: Comparisons) -> NDArray[np.intp]:
     """A number for each set of candidates that comparisons link, in either direction, (K,)."""
     met = counts.games > 0
     _, sets = np.unique(np.argmax(_reach(met), axis=1), return_inverse=True)
@@ -372,7 +372,7 @@ def separated(counts: Comparisons) -> bool:
     parted into, each has won from the other, that is, where "has won from" joins every candidate
     to every other in both directions.
     """
-    sets = linked(counts)
+    sets = linked_sets(counts)
     same = sets[:, None] == sets[None, :]
     return bool(np.any(same & ~_reach(counts.wins + counts.ties > 0)))
 

@@ -73,7 +73,7 @@ class PlackettLuce:
 
 
 @dataclass(frozen=True, slots=True)
-class Choices:
+class ChoiceCounts:
     """Sufficient statistics: choices from sets of candidates.
 
     Attributes:
@@ -86,7 +86,7 @@ class Choices:
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
+class RankingChoices:
     """The choices that rankings are made of, n in all.
 
     Attributes:
@@ -104,7 +104,7 @@ class Steps:
     share: Floats
 
 
-def count_choices(ranks: ArrayLike, weights: ArrayLike | None = None) -> Choices:
+def count_choices(ranks: ArrayLike, weights: ArrayLike | None = None) -> ChoiceCounts:
     """Collapse rankings to choices from distinct sets.
 
     Args:
@@ -122,20 +122,20 @@ def count_choices(ranks: ArrayLike, weights: ArrayLike | None = None) -> Choices
     worth = np.ones(len(table)) if weights is None else np.asarray(weights, dtype=float)
     if worth.shape != (len(table),) or not np.all(worth >= 0):
         raise StatisticsError(f"expected {len(table)} weights >= 0, one for each ranking")
-    found = steps(table)
+    found = ranking_choices(table)
     chosen = np.zeros(found.left.shape)
     np.add.at(chosen, (found.at, found.chosen), found.share * worth[found.ranking])
-    return Choices(found.left, chosen)
+    return ChoiceCounts(found.left, chosen)
 
 
-def steps(ranks: Floats) -> Steps:
+def ranking_choices(ranks: Floats) -> RankingChoices:
     """The choices of every ranking, with what each stands for.
 
     Raises:
         StatisticsError: a ranking whose ties stand for more than 720 orders.
     """
     # Equal rankings once: a million ballots of four candidates are 75 at most.
-    unique, inverse = np.unique(_dense(ranks), axis=0, return_inverse=True)
+    unique, inverse = np.unique(_competition_ranks(ranks), axis=0, return_inverse=True)
     sets: dict[int, int] = {}
     made = [np.array(list(_steps(row, sets)), dtype=float).reshape(-1, 3) for row in unique]
     pattern = inverse.ravel().tolist()
@@ -144,10 +144,12 @@ def steps(ranks: Floats) -> Steps:
     left = [[bool(members >> i & 1) for i in range(ranks.shape[1])] for members in sets]
     at, chosen = every[:, :2].T.astype(np.intp)
     shape = (-1, ranks.shape[1])
-    return Steps(np.array(left, dtype=bool).reshape(shape), at, chosen, ranking, every[:, 2])
+    return RankingChoices(
+        np.array(left, dtype=bool).reshape(shape), at, chosen, ranking, every[:, 2]
+    )
 
 
-def _dense(table: Floats) -> Floats:
+def _competition_ranks(table: Floats) -> Floats:
     """Ranks as counts of better candidates, -1 for unranked."""
     better = np.sum(table[:, None, :] < table[:, :, None], axis=2).astype(float)
     return np.where(np.isnan(table), -1.0, better)
@@ -176,7 +178,7 @@ def _steps(row: Floats, sets: dict[int, int]) -> Iterator[tuple[int, int, float]
 
 
 def plackett_luce(
-    choices: Choices, *, prior: float = 0.5, tol: float = 1e-9, max_iter: int = 100
+    choices: ChoiceCounts, *, prior: float = 0.5, tol: float = 1e-9, max_iter: int = 100
 ) -> PlackettLuce:
     """Fit strengths by Newton's method on the distinct choices.
 
@@ -214,7 +216,7 @@ def plackett_luce(
     )
 
 
-def luce_strengths(
+def refit_luce_strengths(
     left: NDArray[np.bool_],
     chosen: Floats,
     start: Floats | None = None,
@@ -243,7 +245,7 @@ def luce_strengths(
     return theta
 
 
-def _connected(choices: Choices) -> bool:
+def _connected(choices: ChoiceCounts) -> bool:
     """Whether everyone was preferred to everyone else, if through others."""
     beat = (choices.chosen > 0).T.astype(float) @ choices.left.astype(float) > 0
     reach = beat | np.eye(len(beat), dtype=bool)

@@ -13,34 +13,44 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.errors import StatisticsError
-from clash.stats.voting.ballots import Duels, Sums, duels, sums
 from clash.stats.voting.bradley_terry import (
     Comparisons,
     bradley_terry,
+    refit_strengths,
     separated,
-    strengths,
 )
 from clash.stats.voting.condorcet import copeland_scores, margins, schulze_scores
 from clash.stats.voting.kemeny import MOST_CANDIDATES, kemeny_scores
-from clash.stats.voting.plackett_luce import Choices, luce_strengths, plackett_luce, steps
+from clash.stats.voting.plackett_luce import (
+    ChoiceCounts,
+    plackett_luce,
+    ranking_choices,
+    refit_luce_strengths,
+)
+from clash.stats.voting.rankings import (
+    ClusterSums,
+    PairwiseOutcomes,
+    cluster_sums,
+    pairwise_outcomes,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from clash.stats.typing import Floats
-    from clash.stats.voting.ballots import Ballots
+    from clash.stats.voting.rankings import RankingArray
 
 
-Scores = Callable[["Floats"], "Floats"]
+ScoreFunction = Callable[["Floats"], "Floats"]
 """Weights of the clusters (B, G) to scores of the candidates (B, K)."""
 
-FITTED = 1e-6
+FIT_SLACK = 1e-6
 """Strengths that differ by less are equal: a fit stops somewhere."""
 _CELLS = 1 << 21
 
 
 @dataclass(frozen=True)
-class Fit:
+class RuleFit:
     """How an iterative rule ended on the ballots themselves.
 
     Attributes:
@@ -57,7 +67,7 @@ class Fit:
 
 
 @dataclass(frozen=True)
-class Rule:
+class RankingRule:
     """A rule on given ballots.
 
     Attributes:
@@ -66,13 +76,13 @@ class Rule:
         fit: of the ballots; null for a rule without one.
     """
 
-    scores: Scores
+    scores: ScoreFunction
     slack: float = 1e-9
-    fit: Fit | None = None
+    fit: RuleFit | None = None
 
 
 @dataclass(frozen=True)
-class Tally:
+class PairwiseTable:
     """Wins and ties of every pair.
 
     Attributes:
@@ -82,26 +92,28 @@ class Tally:
         own: clusters of the ballots themselves, before any twins.
     """
 
-    given: Ballots
-    duels: Duels
-    sums: Sums
+    given: RankingArray
+    duels: PairwiseOutcomes
+    sums: ClusterSums
     own: int
 
     @classmethod
-    def of(cls, given: Ballots, own: int | None = None) -> Tally:
+    def of(cls, given: RankingArray, own: int | None = None) -> PairwiseTable:
         """Count every pair of every ballot.
 
         Args:
             given: the ballots.
             own: leading clusters that are no twins; all where not given.
         """
-        k, found = given.n_candidates, duels(given)
+        k, found = given.n_candidates, pairwise_outcomes(given)
         tied = found.tied
         there = found.first * k + found.second
         back = found.second * k + found.first
         cell = np.concatenate([there[~tied], k * k + there[tied], k * k + back[tied]])
         row = np.concatenate([found.ballot[~tied], found.ballot[tied], found.ballot[tied]])
-        summed = sums(cell, given.clusters[row], given.weights[row], (2, k, k), given.n_clusters)
+        summed = cluster_sums(
+            cell, given.clusters[row], given.weights[row], (2, k, k), given.n_clusters
+        )
         return cls(given, found, summed, given.n_clusters if own is None else own)
 
     def itself(self) -> Floats:
@@ -121,7 +133,7 @@ class Tally:
         return separated(self.counts())
 
 
-def borda_rule(tally: Tally) -> Rule:
+def borda_rule(tally: PairwiseTable) -> RankingRule:
     """Mean share of the Borda points a ballot could give, 0 to 1 (Borda 1781).
 
     A ballot of m candidates gives its best one m - 1 of m - 1 points, and its last none; ties
@@ -130,10 +142,10 @@ def borda_rule(tally: Tally) -> Rule:
     given = tally.given
     seen, size = given.seen, given.seen.sum(axis=1)
     share = _points(tally) / (size - 1)[:, None]
-    return Rule(_ratio(given, share, seen, given.clusters, given.weights))
+    return RankingRule(_ratio(given, share, seen, given.clusters, given.weights))
 
 
-def _points(tally: Tally) -> Floats:
+def _points(tally: PairwiseTable) -> Floats:
     """Candidates of the ballot that are beaten, and half of those tied, (R, K)."""
     met, shape = tally.duels, tally.given.ranks.shape
     half = np.where(met.tied, 0.5, 0.0)
@@ -144,7 +156,7 @@ def _points(tally: Tally) -> Floats:
     return np.asarray(first + second, dtype=np.float64).reshape(shape)
 
 
-def majority_rule(tally: Tally) -> Rule:
+def majority_rule(tally: PairwiseTable) -> RankingRule:
     """Share of the items in which a candidate has most first places; level ones share the item.
 
     With two candidates, the majority of the judges decides each item.
@@ -162,23 +174,23 @@ def majority_rule(tally: Tally) -> Rule:
     share = won / np.maximum(1, won.sum(axis=1, keepdims=True))
     cluster = np.zeros(n_items, dtype=np.intp)
     cluster[given.items] = given.clusters
-    return Rule(_ratio(given, share, here, cluster, np.ones(n_items)))
+    return RankingRule(_ratio(given, share, here, cluster, np.ones(n_items)))
 
 
 def _ratio(
-    given: Ballots,
+    given: RankingArray,
     value: Floats,
     seen: NDArray[np.bool_],
     clusters: NDArray[np.intp],
     weights: Floats,
-) -> Scores:
+) -> ScoreFunction:
     """Weighted mean of ``value`` (n, K) over the rows in which a candidate is seen."""
     k = given.n_candidates
     row, who = np.nonzero(seen)
     worth = weights[row]
     cell = np.concatenate([who, k + who])
     both = np.concatenate([value[row, who] * worth, worth])
-    total = sums(cell, np.tile(clusters[row], 2), both, (2, k), given.n_clusters)
+    total = cluster_sums(cell, np.tile(clusters[row], 2), both, (2, k), given.n_clusters)
 
     def scores(cluster_weights: Floats) -> Floats:
         won, of = total.of(cluster_weights).swapaxes(0, 1)
@@ -188,17 +200,17 @@ def _ratio(
     return scores
 
 
-def copeland_rule(tally: Tally) -> Rule:
+def copeland_rule(tally: PairwiseTable) -> RankingRule:
     """Pairwise victories, a level pair (or one that never met) half for both (Copeland 1951)."""
-    return Rule(_paired(tally, lambda d: copeland_scores(margins(d))))
+    return RankingRule(_paired(tally, lambda d: copeland_scores(margins(d))))
 
 
-def schulze_rule(tally: Tally) -> Rule:
+def schulze_rule(tally: PairwiseTable) -> RankingRule:
     """Candidates beaten by the strongest path of majorities (Schulze 2011)."""
-    return Rule(_paired(tally, schulze_scores))
+    return RankingRule(_paired(tally, schulze_scores))
 
 
-def kemeny_rule(tally: Tally) -> Rule:
+def kemeny_rule(tally: PairwiseTable) -> RankingRule:
     """Candidates that stand below in the order that contradicts least (Kemeny 1959), exactly.
 
     Raises:
@@ -209,10 +221,10 @@ def kemeny_rule(tally: Tally) -> Rule:
             f"exact to {MOST_CANDIDATES} candidates, and there are {tally.given.n_candidates};"
             " schulze needs no search and keeps the Condorcet winner first as well"
         )
-    return Rule(_paired(tally, kemeny_scores))
+    return RankingRule(_paired(tally, kemeny_scores))
 
 
-def _paired(tally: Tally, rule: Scores) -> Scores:
+def _paired(tally: PairwiseTable, rule: ScoreFunction) -> ScoreFunction:
     """A rule on who prefers whom, (B, K, K), a tie being half a preference either way."""
 
     def scores(weights: Floats) -> Floats:
@@ -229,26 +241,26 @@ def _played(table: Floats) -> NDArray[np.bool_]:
     return np.asarray(games.sum(axis=2) > 0)
 
 
-def bradley_terry_rule(tally: Tally) -> Rule:
+def bradley_terry_rule(tally: PairwiseTable) -> RankingRule:
     """Log strength against the candidates' mean, ties by Davidson, half a game of prior each."""
     return _fitted_to_pairs(tally, davidson=bool(tally.counts().ties.any()))
 
 
-def _fitted_to_pairs(tally: Tally, *, davidson: bool) -> Rule:
+def _fitted_to_pairs(tally: PairwiseTable, *, davidson: bool) -> RankingRule:
     own = bradley_terry(tally.counts(), ties="davidson" if davidson else "half")
     start = np.append(own.theta, np.log(own.nu) if davidson else 0.0)
 
     def scores(weights: Floats) -> Floats:
         table = tally.sums.of(weights)
-        theta = strengths(table[:, 0], table[:, 1], start, davidson=davidson)
+        theta = refit_strengths(table[:, 0], table[:, 1], start, davidson=davidson)
         return _centred(np.where(_played(table), theta, np.nan))
 
     tie = own.nu if davidson else None
-    fit = Fit(own.converged, own.n_iter, own.residual, tie, own.separated)
-    return Rule(_in_parts(scores, 4 * tally.given.n_candidates**2), FITTED, fit)
+    fit = RuleFit(own.converged, own.n_iter, own.residual, tie, own.is_separated)
+    return RankingRule(_in_parts(scores, 4 * tally.given.n_candidates**2), FIT_SLACK, fit)
 
 
-def plackett_luce_rule(tally: Tally) -> Rule:
+def plackett_luce_rule(tally: PairwiseTable) -> RankingRule:
     """Log strength against the candidates' mean, from whole rankings, half a game of prior each.
 
     A tie counts as each of the orders it stands for. Where every ballot is a pair it is the
@@ -260,8 +272,8 @@ def plackett_luce_rule(tally: Tally) -> Rule:
     if tally.given.seen.sum(axis=1).max() == 2:
         return _fitted_to_pairs(tally, davidson=False)
     given = tally.given
-    k, found = given.n_candidates, steps(given.ranks)
-    total = sums(
+    k, found = given.n_candidates, ranking_choices(given.ranks)
+    total = cluster_sums(
         found.at * k + found.chosen,
         given.clusters[found.ranking],
         found.share * given.weights[found.ranking],
@@ -271,14 +283,14 @@ def plackett_luce_rule(tally: Tally) -> Rule:
     chosen = total.of(tally.itself())[0]
     # Sets that only twins chose from take no part in the fit itself.
     used = chosen.sum(axis=1) > 0
-    own = plackett_luce(Choices(found.left[used], chosen[used]))
+    own = plackett_luce(ChoiceCounts(found.left[used], chosen[used]))
 
     def scores(weights: Floats) -> Floats:
-        theta = luce_strengths(found.left, total.of(weights), own.theta)
+        theta = refit_luce_strengths(found.left, total.of(weights), own.theta)
         return _centred(np.where(_played(tally.sums.of(weights)), theta, np.nan))
 
-    fit = Fit(own.converged, own.n_iter, own.residual, None, tally.separated)
-    return Rule(_in_parts(scores, found.left.size * 2), FITTED, fit)
+    fit = RuleFit(own.converged, own.n_iter, own.residual, None, tally.separated)
+    return RankingRule(_in_parts(scores, found.left.size * 2), FIT_SLACK, fit)
 
 
 def _centred(theta: Floats) -> Floats:
@@ -289,7 +301,7 @@ def _centred(theta: Floats) -> Floats:
     return centred
 
 
-def _in_parts(scores: Scores, size: int) -> Scores:
+def _in_parts(scores: ScoreFunction, size: int) -> ScoreFunction:
     """The same with few replicates at a time, each of which needs ``size`` cells."""
     step = max(1, _CELLS // size)
 
@@ -300,7 +312,7 @@ def _in_parts(scores: Scores, size: int) -> Scores:
     return parts
 
 
-RULES: dict[str, Callable[[Tally], Rule]] = {
+RANKING_RULES: dict[str, Callable[[PairwiseTable], RankingRule]] = {
     "borda": borda_rule,
     "majority": majority_rule,
     "weighted-majority": majority_rule,

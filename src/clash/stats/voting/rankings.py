@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Ballots:
+class RankingArray:
     """R ballots over K candidates; make one by :func:`ballots`.
 
     Attributes:
@@ -55,20 +55,20 @@ class Ballots:
         """(R, K), who stands on which ballot."""
         return ~np.isnan(self.ranks)
 
-    def weighted(self, by_judge: Floats) -> Ballots:
+    def weighted(self, by_judge: Floats) -> RankingArray:
         """The ballots, each times the weight (J,) of its judge; on average they weigh the same."""
         worth = self.weights * by_judge[self.judges]
         total = worth.sum()
         return replace(self, weights=worth * (self.weights.sum() / total if total else 1.0))
 
 
-def ballots(
+def ranking_array(
     ranks: ArrayLike,
     weights: ArrayLike | None = None,
     judges: ArrayLike | None = None,
     items: ArrayLike | None = None,
     clusters: ArrayLike | None = None,
-) -> Ballots:
+) -> RankingArray:
     """Check ballots and leave out those that order nobody: fewer than two candidates, or weight 0.
 
     Args:
@@ -95,7 +95,7 @@ def ballots(
     kept = (np.sum(~np.isnan(table), axis=1) > 1) & (worth > 0)
     if not kept.any():
         raise StatisticsError("no ballot orders two candidates")
-    return Ballots(
+    return RankingArray(
         table[kept],
         worth[kept],
         judge[kept].astype(np.intp),
@@ -109,7 +109,7 @@ def _dense(codes: NDArray[Any]) -> Codes:
 
 
 @dataclass(frozen=True, slots=True)
-class Duels:
+class PairwiseOutcomes:
     """Every pair of candidates that stand on one ballot, n in all.
 
     Attributes:
@@ -124,10 +124,10 @@ class Duels:
     ballot: Codes
 
 
-def duels(given: Ballots) -> Duels:
+def pairwise_outcomes(given: RankingArray) -> PairwiseOutcomes:
     """The pairs of all ballots; work grows with the pairs, not with K squared."""
     parts = [part for rows, there in _by_size(given.seen) for part in _duels(given, rows, there)]
-    return Duels(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    return PairwiseOutcomes(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
 def _by_size(seen: NDArray[np.bool_]) -> Iterator[tuple[Codes, Codes]]:
@@ -138,7 +138,7 @@ def _by_size(seen: NDArray[np.bool_]) -> Iterator[tuple[Codes, Codes]]:
         yield rows, np.nonzero(seen[rows])[1].reshape(len(rows), m)
 
 
-def _duels(given: Ballots, rows: Codes, there: Codes) -> Iterator[tuple[NDArray[Any], ...]]:
+def _duels(given: RankingArray, rows: Codes, there: Codes) -> Iterator[tuple[NDArray[Any], ...]]:
     ranks = np.take_along_axis(given.ranks[rows], there, axis=1)
     for i, j in combinations(range(there.shape[1]), 2):
         behind = ranks[:, i] > ranks[:, j]
@@ -152,7 +152,7 @@ def _duels(given: Ballots, rows: Codes, there: Codes) -> Iterator[tuple[NDArray[
 
 
 @dataclass(frozen=True)
-class Sums:
+class ClusterSums:
     """Weighted sums over ballots, by cell.
 
     Attributes:
@@ -169,9 +169,9 @@ class Sums:
         return np.ascontiguousarray(total).reshape(len(weights), *self.shape)
 
 
-def sums(
+def cluster_sums(
     cell: ArrayLike, cluster: ArrayLike, value: ArrayLike, shape: tuple[int, ...], n_clusters: int
-) -> Sums:
+) -> ClusterSums:
     """Sums of ``value`` by ``cell`` (flat indices into ``shape``) and cluster; all (n,)."""
     from scipy.sparse import csr_array
 
@@ -179,10 +179,10 @@ def sums(
     index = (np.asarray(cell), np.asarray(cluster))
     matrix = csr_array((np.asarray(value, dtype=float), index), shape=(size, n_clusters))
     matrix.sum_duplicates()
-    return Sums(matrix, shape)
+    return ClusterSums(matrix, shape)
 
 
-def with_twins(given: Ballots, n: int, rng: np.random.Generator) -> Ballots:
+def with_twins(given: RankingArray, n: int, rng: np.random.Generator) -> RankingArray:
     """The ballots, and after them ``n`` further clusters: drawn ones with the names shuffled.
 
     A twin is a cluster in which the candidates that stand on its ballots have changed names at
@@ -199,7 +199,7 @@ def with_twins(given: Ballots, n: int, rng: np.random.Generator) -> Ballots:
     copied = np.concatenate(rows)
     twin = np.repeat(np.arange(n), [len(part) for part in rows])
     items = given.items[copied] + (twin + 1) * (given.items.max() + 1)
-    return Ballots(
+    return RankingArray(
         np.concatenate([given.ranks, ranks]),
         np.concatenate([given.weights, given.weights[copied]]),
         np.concatenate([given.judges, given.judges[copied]]),

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from clash.errors import StatisticsError
-from clash.stats.selection.averaging import posterior_weights, prior_weights
-from clash.stats.selection.fitter import Fitter
-from clash.stats.selection.menu import on_most_judges
-from clash.stats.selection.prior import guarded
+from clash.stats.selection.candidate_methods import MethodFitter, on_most_judges
+from clash.stats.selection.model_averaging import posterior_weights, prior_weights
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from clash.stats.selection.blocks import Roles
-    from clash.stats.selection.menu import Candidate, Settings
-    from clash.stats.selection.panel import Panel
+    from clash.stats.selection.blocks import RowRoles
+    from clash.stats.selection.candidate_methods import CandidateMethod, SelectionSettings
+    from clash.stats.selection.panel import PanelVotes
     from clash.stats.typing import Bools, Floats, Index
 
 
@@ -32,7 +31,7 @@ of one menu err together. With more sources an error is a smaller loss, and so i
 
 
 @dataclass(frozen=True)
-class Choice:
+class ModelChoice:
     """What validation rows made of the menu.
 
     Attributes:
@@ -47,7 +46,7 @@ class Choice:
         n_validation: sources in one validation block, for theorem 1.
     """
 
-    candidates: Sequence[Candidate]
+    candidates: Sequence[CandidateMethod]
     losses: Floats = field(repr=False)
     rows: Index = field(repr=False)
     weights: Floats = field(repr=False)
@@ -69,7 +68,7 @@ class Choice:
         return float(self.weights[used] @ self.risks[used])
 
     @property
-    def candidate(self) -> Candidate:
+    def candidate(self) -> CandidateMethod:
         """The one to deploy, or the heaviest of those that are."""
         return self.candidates[self.chosen]
 
@@ -85,13 +84,13 @@ class Choice:
 
 
 def choose(
-    panel: Panel,
-    roles: Sequence[Roles],
+    panel: PanelVotes,
+    roles: Sequence[RowRoles],
     votes: Floats,
-    settings: Settings,
+    settings: SelectionSettings,
     rng: np.random.Generator,
-    fitter: Fitter | None = None,
-) -> Choice:
+    fitter: MethodFitter | None = None,
+) -> ModelChoice:
     """Choose from the menu on the validation rows of all rotations.
 
     Args:
@@ -105,7 +104,7 @@ def choose(
     Raises:
         StatisticsError: not even majority can be fitted.
     """
-    fitter = fitter or Fitter(panel, settings)
+    fitter = fitter or MethodFitter(panel, settings)
     candidates = settings.candidates(panel.n_judges)
     parts = [_rotation(panel, role, votes, fitter, candidates, rng) for role in roles]
     losses = np.concatenate([part.losses for part in parts], axis=1)
@@ -123,13 +122,13 @@ def choose(
     else:
         before = prior_weights(candidates, usable, settings.prior)
         weights = posterior_weights(losses, groups, before, settings.loss, rng)
-    gain, error = paired_gain(losses[0] - losses[best], groups)
+    gain, error = clustered_mean(losses[0] - losses[best], groups)
     sizes = [len(np.unique(panel.group[role.validation])) for role in roles]
     chosen = int(np.argmax(weights))
-    return Choice(candidates, losses, rows, weights, chosen, best, gain, error, min(sizes))
+    return ModelChoice(candidates, losses, rows, weights, chosen, best, gain, error, min(sizes))
 
 
-def _home(candidates: Sequence[Candidate], usable: Bools, settings: Settings) -> int:
+def _home(candidates: Sequence[CandidateMethod], usable: Bools, settings: SelectionSettings) -> int:
     """What is deployed where nothing is clearly better: majority, or the prior's first choice."""
     names = [name for name, _ in settings.prior or ()]
     places = (on_most_judges(candidates, usable, name) for name in names)
@@ -137,23 +136,23 @@ def _home(candidates: Sequence[Candidate], usable: Bools, settings: Settings) ->
 
 
 def _one(
-    losses: Floats, earned: Floats, groups: Index, best: int, home: int, settings: Settings
+    losses: Floats, earned: Floats, groups: Index, best: int, home: int, settings: SelectionSettings
 ) -> Floats:
     """(M,), all weight on the best that the guard lets through."""
     guard = settings.guard
     if guard == -np.inf:
         place = best
     elif guard is None and settings.prior is not None:
-        place = guarded(losses, groups, home, best)
+        place = published_guard(losses, groups, home, best)
     else:
         usual = FIRM if len(np.unique(groups)) < FEW else EASY
-        place = _guarded(losses, earned, groups, usual if guard is None else guard, home)
+        place = _paired_guard(losses, earned, groups, usual if guard is None else guard, home)
     out = np.zeros(len(losses))
     out[place] = 1.0
     return out
 
 
-def _guarded(losses: Floats, earned: Floats, groups: Index, errors: float, home: int) -> int:
+def _paired_guard(losses: Floats, earned: Floats, groups: Index, errors: float, home: int) -> int:
     """The least risk, if its gain over home is no noise; else home.
 
     An easy guard looks among those that are right as often as home. A firm one tests the
@@ -172,8 +171,8 @@ def _guarded(losses: Floats, earned: Floats, groups: Index, errors: float, home:
     if not firm:
         usable &= earned.mean(axis=1) >= earned[home].mean() - 1e-12
     first = int(np.argmin(np.where(usable, losses.mean(axis=1), np.inf)))
-    gain, error = paired_gain(losses[home] - losses[first], groups)
-    more, noise = paired_gain(earned[first] - earned[home], groups)
+    gain, error = clustered_mean(losses[home] - losses[first], groups)
+    more, noise = clustered_mean(earned[first] - earned[home], groups)
     trusted = gain > errors * error and (not firm or more >= noise)
     return first if trusted else home
 
@@ -192,11 +191,11 @@ class _Judged:
 
 
 def _rotation(
-    panel: Panel,
-    role: Roles,
+    panel: PanelVotes,
+    role: RowRoles,
     votes: Floats,
-    fitter: Fitter,
-    candidates: Sequence[Candidate],
+    fitter: MethodFitter,
+    candidates: Sequence[CandidateMethod],
     rng: np.random.Generator,
 ) -> _Judged:
     """Fit and validate once; each block enters only where its role allows."""
@@ -216,16 +215,45 @@ def _rotation(
     return _Judged(losses, earned)
 
 
-def paired_gain(gains: Floats, groups: Index) -> tuple[float, float]:
-    """Mean of the gains of rows, and its standard error clustered by source.
+def clustered_mean(values: Floats, groups: Index) -> tuple[float, float]:
+    """Mean of the values of rows, (n,), and its standard error, clustered by source.
 
     With S_g the sum of a source's deviations from the mean, the variance of a sum of n rows is
-    G / (G - 1) sum S_g^2: sources are independent, rows of one are not.
+    G / (G - 1) sum S_g^2: sources are independent, rows of one source are not. Of a single source
+    the error is infinite.
     """
-    mean = float(gains.mean())
+    mean = float(values.mean())
     code = np.unique(groups, return_inverse=True)[1]
-    totals = np.bincount(code, gains - mean)
+    totals = np.bincount(code, values - mean)
     if len(totals) < 2:
         return mean, float("inf")
     scale = len(totals) / (len(totals) - 1)
-    return mean, float(np.sqrt(scale * (totals**2).sum()) / len(gains))
+    return mean, float(np.sqrt(scale * (totals**2).sum()) / len(values))
+
+
+def published_guard(losses: Floats, groups: Index, home: int, best: int) -> int:
+    """The paper's guard: away from home only where the intervals of one standard error part.
+
+    Args:
+        losses: (M, n), of each candidate on each validation row.
+        groups: (n,), source of each row.
+        home: place of the prior's candidate.
+        best: place of the one with the least risk.
+
+    Returns:
+        ``best`` where its upper end is below home's lower end, else ``home``.
+    """
+    mean, error = clustered_mean(losses[best], groups)
+    mean_home, error_home = clustered_mean(losses[home], groups)
+    return best if mean + error < mean_home - error_home else home
+
+
+def selection_penalty(candidates: int, validation: float, delta: float = 0.05) -> float:
+    """Theorem 1: by how much the chosen candidate's risk can exceed the best one's.
+
+    2 sqrt(log(2 |C| / delta) / (2 n_V)), with probability 1 - delta over a validation block of
+    independent rows, for a loss in [0, 1]. A bound for any menu; what happens is far smaller.
+    """
+    if validation <= 0 or candidates <= 0:
+        return math.inf
+    return 2 * math.sqrt(math.log(2 * candidates / delta) / (2 * validation))

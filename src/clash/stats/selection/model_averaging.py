@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from clash.stats.selection.candidate_methods import on_most_judges
 from clash.stats.selection.families import AVERAGED
-from clash.stats.selection.menu import on_most_judges
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from clash.stats.selection.menu import Candidate
+    from clash.stats.selection.candidate_methods import CandidateMethod
     from clash.stats.selection.metrics import Loss
     from clash.stats.typing import Bools, Floats, Index
 
@@ -33,7 +33,7 @@ _PER_SOURCE: dict[Loss, float] = {"nll": 1.0, "mse": 2.0}
 
 
 def prior_weights(
-    candidates: Sequence[Candidate],
+    candidates: Sequence[CandidateMethod],
     usable: Bools,
     earlier: Sequence[tuple[str, float]] | None = None,
 ) -> Floats:

@@ -1,0 +1,173 @@
+"""What there is to choose from: paths, prefixes and families, and how a choice is made of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from clash.errors import StatisticsError
+from clash.stats.selection.families import (
+    ANCHOR,
+    AVERAGED,
+    FAMILIES,
+    MENU,
+    fit_family,
+    mean_prediction,
+)
+from clash.stats.selection.paths import PATH_RULES, JudgePath, build_path
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy as np
+    import numpy.typing as npt
+
+    from clash.stats.selection.metrics import Loss
+    from clash.stats.selection.panel import Evidence, PanelVotes
+    from clash.stats.typing import Floats
+
+    Judges = tuple[int, ...]
+
+EVERYBODY = "all"
+"""The path of the anchor: the whole panel, in no order."""
+Combination = Literal["average", "one"]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class CandidateMethod:
+    """A path, a prefix of it and a family."""
+
+    path: str
+    k: int
+    family: str
+
+
+@dataclass(frozen=True)
+class SelectionSettings:
+    """The menu and how to choose from it.
+
+    Attributes:
+        rules: paths.
+        sizes: prefix sizes.
+        families: names of families.
+        loss: what validation compares.
+        combine: ``average`` deploys the candidates together, each weighed by how it predicted
+            validation rows; ``one`` deploys the best of them.
+        guard: for ``one``: standard errors by which it must beat majority on the same validation
+            rows to be deployed in its place; by default ``FIRM`` below ``FEW`` labelled sources
+            and ``EASY`` from there on. Minus infinity deploys the best whatever it is.
+        refit: what is chosen is fitted anew to all training rows.
+        prior: families and their weights by earlier panels or the kind of task; they stand in for
+            the average of families among what is trusted before any label, and for ``one`` the
+            heaviest stands in for majority as what a candidate must beat, by the paper's guard
+            unless ``guard`` is set.
+    """
+
+    rules: tuple[str, ...] = PATH_RULES
+    sizes: tuple[int, ...] = (1, 2, 3, 4, 5, 6, 7)
+    families: tuple[str, ...] = MENU
+    loss: Loss = "mse"
+    combine: Combination = "average"
+    guard: float | None = None
+    refit: bool = True
+    prior: tuple[tuple[str, float], ...] | None = None
+
+    def candidates(self, n_judges: int) -> list[CandidateMethod]:
+        """Everything to choose from; the anchor first."""
+        sizes = [k for k in self.sizes if k <= n_judges]
+        menu = [
+            CandidateMethod(rule, k, family)
+            for rule in self.rules
+            for k in sizes
+            for family in self.families
+            if k <= (FAMILIES[family].most or n_judges)
+        ]
+        return [anchor(n_judges), *menu]
+
+
+def anchor(n_judges: int) -> CandidateMethod:
+    """Uniform majority of the whole panel."""
+    return CandidateMethod(EVERYBODY, n_judges, ANCHOR)
+
+
+def on_most_judges(
+    candidates: Sequence[CandidateMethod], usable: npt.NDArray[np.bool_], family: str
+) -> int | None:
+    """Place of a family's usable candidate with the most judges; None without any."""
+    own = [i for i, c in enumerate(candidates) if c.family == family and usable[i]]
+    return max(own, key=lambda i: candidates[i].k) if own else None
+
+
+class MethodFitter:
+    """Fits of one panel and one set of votes; scores that no label enters are kept."""
+
+    def __init__(self, panel: PanelVotes, settings: SelectionSettings) -> None:
+        self.panel, self.settings = panel, settings
+        self._scores: dict[Judges, dict[str, Floats | StatisticsError]] = {}
+
+    def paths(
+        self, selection: Evidence, budget: int, rng: np.random.Generator
+    ) -> dict[str, JudgePath]:
+        """Every path of the menu, from selection evidence."""
+        sizes = [k for k in self.settings.sizes if k <= self.panel.n_judges]
+        made = {
+            rule: build_path(rule, self.panel, selection, budget, sizes, rng)
+            for rule in self.settings.rules
+        }
+        whole = tuple(range(self.panel.n_judges))
+        return {**made, EVERYBODY: JudgePath(EVERYBODY, {self.panel.n_judges: whole})}
+
+    def all(
+        self, candidates: Sequence[CandidateMethod], paths: Mapping[str, JudgePath], seen: Evidence
+    ) -> list[Floats | None]:
+        """Predictions of each candidate by pattern of the whole panel; None where refused."""
+        fits = _Fits(self.panel, seen, self._scores)
+        return [fits.of(c.family, judges_of(c, paths)) for c in candidates]
+
+    def one(
+        self, candidate: CandidateMethod, paths: Mapping[str, JudgePath], seen: Evidence
+    ) -> Floats | None:
+        """Predictions of one candidate by pattern of the whole panel."""
+        return self.all([candidate], paths, seen)[0]
+
+
+def judges_of(candidate: CandidateMethod, paths: Mapping[str, JudgePath]) -> Judges:
+    """The judges that a candidate asks, in the order of the path where that matters."""
+    judges = paths[candidate.path].panels[candidate.k]
+    return judges if FAMILIES[candidate.family].ordered else tuple(sorted(judges))
+
+
+class _Fits:
+    """Fits to one set of labels."""
+
+    def __init__(
+        self,
+        panel: PanelVotes,
+        seen: Evidence,
+        scores: dict[Judges, dict[str, Floats | StatisticsError]],
+    ) -> None:
+        self._panel, self._seen, self._scores = panel, seen, scores
+        self._kept: dict[tuple[str, Judges], Floats | None] = {}
+        self._evidence: dict[Judges, Evidence] = {}
+
+    def of(self, family: str, judges: Judges) -> Floats | None:
+        """Predictions by pattern of the whole panel, shape (P, C)."""
+        key = (family, judges)
+        if key not in self._kept:
+            self._kept[key] = self._averaged(judges) if family == AVERAGED else self._fit(*key)
+        return self._kept[key]
+
+    def _averaged(self, judges: Judges) -> Floats | None:
+        """The mean of the members, which the menu mostly fits anyway."""
+        return mean_prediction([self.of(name, judges) for name in FAMILIES[AVERAGED].members])
+
+    def _fit(self, name: str, judges: Judges) -> Floats | None:
+        cells = self._panel.cells(judges)
+        if judges not in self._evidence:
+            self._evidence[judges] = self._seen.on(cells)
+        scores = self._scores.setdefault(judges, {})
+        try:
+            p = fit_family(FAMILIES[name], cells, self._evidence[judges], scores)
+        except StatisticsError:
+            return None
+        return p[cells.of_pattern]
