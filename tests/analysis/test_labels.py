@@ -12,7 +12,7 @@ from clash.analysis.encode.run import vote_rows
 from clash.analysis.labelled import labelled
 from clash.analysis.rundata import RunData
 from clash.datasets.dataset import Dataset
-from clash.datasets.sampling import renamed
+from clash.datasets.sampling import with_paper_names
 from clash.errors import InputError
 from clash.labels import ItemLabel, Truth
 from clash.records import Item, Label, Response
@@ -106,7 +106,7 @@ def test_a_sample_renames_the_candidates_of_a_ranking():
         ),
         labels=(Label(item_id="q", annotator="p", ranking=[[name] for name in names]),),
     )
-    given = renamed(dataset)
+    given = with_paper_names(dataset)
     assert given.labels[0].ranking == [[response.candidate] for response in given.responses]
     assert given.items[0].label == given.labels[0].ranking[0][0]
 

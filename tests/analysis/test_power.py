@@ -9,7 +9,7 @@ from clash.analysis.encode import VoteRow, encode
 from clash.analysis.power import Ask, Panel, pilot, published, scenario
 from clash.analysis.power.pairs import Field, Sides, asked_for
 from clash.errors import ConfigError, StatisticsError
-from clash.stats.power import Level, power_paired
+from clash.stats.power import ErrorRates, power_paired
 from clash.stats.power.design import Clustering
 
 CORRELATIONS = (0.05, 0.1, 0.2, 0.3, 0.5)
@@ -108,7 +108,7 @@ def test_one_judge_tells_no_correlation_and_says_so() -> None:
 
 
 def test_no_ties_at_all_is_a_pilot_too() -> None:
-    found = pilot(_votes(80, [0.0, 0.0], 0.3, 0.5), "paired", level=Level(0.05, 0.9))
+    found = pilot(_votes(80, [0.0, 0.0], 0.3, 0.5), "paired", level=ErrorRates(0.05, 0.9))
     assert found.discrimination.estimate == 1
     assert found.needed > 0
 

@@ -6,16 +6,23 @@ import pytest
 
 from clash.datasets import dataset as pairs
 from clash.datasets import loaders
-from clash.datasets.dataset import Builder, Facts, labels_path, majority, names, to_prompts
-from clash.datasets.record_files import Row
+from clash.datasets.dataset import (
+    DatasetBuilder,
+    ItemFacts,
+    distinct_names,
+    labels_path,
+    majority,
+    to_prompts,
+)
+from clash.datasets.record_files import SourceRow
 from clash.errors import InputError
 from clash.records import Label
 
-HERE = Row(Path("f.jsonl"), 1, {}, line=1)
+HERE = SourceRow(Path("f.jsonl"), 1, {}, line=1)
 
 
 def built(*items):
-    builder = Builder("set", "somewhere", "CC0")
+    builder = DatasetBuilder("set", "somewhere", "CC0")
     for item_id, prompt, texts, about in items:
         builder.add(HERE, item_id, prompt, texts, **about)
     return builder.build()
@@ -30,10 +37,10 @@ def test_the_majority_is_the_plurality_and_a_shared_first_place_is_a_tie():
 
 
 def test_each_response_has_a_name_of_its_own():
-    assert names(["x", "y"]) == ["x", "y"]
-    assert names(["x", "x"]) == ["x#a", "x#b"]
-    assert names([None, None]) == ["response-a", "response-b"]
-    many = names([None] * 30)
+    assert distinct_names(["x", "y"]) == ["x", "y"]
+    assert distinct_names(["x", "x"]) == ["x#a", "x#b"]
+    assert distinct_names([None, None]) == ["response-a", "response-b"]
+    many = distinct_names([None] * 30)
     assert len(set(many)) == 30
 
 
@@ -92,7 +99,7 @@ def test_a_prompts_file_carries_everything_to_clash_and_back(tmp_path):
                 ],
                 "tags": ["math"],
                 "reference": "42",
-                "facts": Facts(turns=1),
+                "facts": ItemFacts(turns=1),
             },
         ),
         ("2", "Who?", {"vendor/x": "me", "y": "you"}, {"label": "tie", "group": "g"}),

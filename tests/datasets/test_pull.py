@@ -8,12 +8,12 @@ import pytest
 
 from clash.datasets import catalogue, loaders, pull
 from clash.datasets import hub as data_hub
-from clash.datasets.catalogue import Entry
+from clash.datasets.catalogue import CatalogueEntry
 from clash.errors import ConfigError, DownloadError
 
 RECORD = {"prompt": "Q?", "response_a": "1", "response_b": "2", "label": "A"}
 CONTENT = b"".join(json.dumps({**RECORD, "id": n}).encode() + b"\n" for n in range(3000))
-ENTRY = Entry(
+ENTRY = CatalogueEntry(
     name="mine",
     title="Mine",
     what="pairs",
@@ -73,7 +73,7 @@ def test_an_interrupted_pull_is_resumed_by_the_next_one(hub, tmp_path):
     hub.cut["data/train.jsonl"] = [100_000]
     with pytest.raises(DownloadError, match="broke off after 100000 bytes"):
         fetch(hub, tmp_path, attempts=1)
-    assert pull.located(ENTRY, tmp_path) is None
+    assert pull.find_pulled(ENTRY, tmp_path) is None
     assert (tmp_path / "mine/data/train.jsonl.part").stat().st_size == 100_000
     pulled = fetch(hub, tmp_path)
     assert pulled.paths[0].read_bytes() == CONTENT
@@ -117,7 +117,7 @@ def test_a_wrong_checksum_is_refused_and_nothing_is_kept(hub, tmp_path):
     with pytest.raises(DownloadError, match="its publisher says 000000"):
         fetch(hub, tmp_path)
     assert not [path for path in (tmp_path / "mine").rglob("*") if path.is_file()]
-    assert pull.located(ENTRY, tmp_path) is None
+    assert pull.find_pulled(ENTRY, tmp_path) is None
 
 
 def test_small_files_are_held_against_their_git_blob(hub, tmp_path):
@@ -180,7 +180,7 @@ def test_the_token_goes_to_the_hub_and_not_to_where_it_points(
 def test_the_token_does_not_go_to_a_publishers_own_web_server(start_hub, tmp_path, monkeypatch):
     monkeypatch.setenv("HF_TOKEN", "hf_secret")
     served = start_hub(files={"repo/a.json": b"[]"})
-    entry = Entry.model_validate(
+    entry = CatalogueEntry.model_validate(
         {**ENTRY.model_dump(), "hub": None, "web": f"{served.url}/repo/", "files": ["a.json"]}
     )
     assert pull.pull(entry, tmp_path, wait_s=0.0).files
@@ -220,7 +220,7 @@ def test_a_redirect_out_of_the_encryption_is_refused():
 
 
 def test_files_of_the_web_are_fetched_from_their_address(start_hub, tmp_path):
-    entry = Entry.model_validate(
+    entry = CatalogueEntry.model_validate(
         {**ENTRY.model_dump(), "hub": None, "web": "http://h.example/repo/", "files": ["d/a.json"]}
     )
     served = start_hub(files={"repo/d/a.json": b"[]"})
@@ -243,6 +243,6 @@ def test_the_cache_is_where_the_user_says(monkeypatch, tmp_path):
 def test_a_broken_record_or_a_missing_file_is_no_data_set(hub, tmp_path):
     pulled = fetch(hub, tmp_path)
     pulled.paths[0].write_bytes(b"short")
-    assert pull.located(ENTRY, tmp_path) is None
+    assert pull.find_pulled(ENTRY, tmp_path) is None
     (tmp_path / "mine" / "pulled.json").write_text("{")
-    assert pull.located(ENTRY, tmp_path) is None
+    assert pull.find_pulled(ENTRY, tmp_path) is None

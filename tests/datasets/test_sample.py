@@ -9,18 +9,24 @@ import numpy as np
 import pytest
 
 from clash.datasets import published_models
-from clash.datasets.dataset import Builder, Facts
-from clash.datasets.record_files import Row
-from clash.datasets.sampling import PAPER_ARENA, Rules, paper_rules, renamed, sample
+from clash.datasets.dataset import DatasetBuilder, ItemFacts
+from clash.datasets.record_files import SourceRow
+from clash.datasets.sampling import (
+    PAPER_ARENA,
+    SamplingRules,
+    paper_rules,
+    sample,
+    with_paper_names,
+)
 from clash.errors import InputError
 
-HERE = Row(Path("f"), 1, {})
+HERE = SourceRow(Path("f"), 1, {})
 LONG = "x" * 30
-GOOD = Facts(language="English", anonymous=True, turns=1)
+GOOD = ItemFacts(language="English", anonymous=True, turns=1)
 
 
 def dataset(*items):
-    builder = Builder("arena", "somewhere", "CC0")
+    builder = DatasetBuilder("arena", "somewhere", "CC0")
     for number, (a, b, label, facts, texts) in enumerate(items):
         builder.add(
             HERE,
@@ -82,13 +88,13 @@ def test_sampled_items_bear_the_names_of_the_paper():
 
 
 def test_two_versions_of_one_name_keep_the_names_they_have():
-    found = renamed(dataset(battle("deepseek-coder-v2", "deepseek-coder-v2-0724")))
+    found = with_paper_names(dataset(battle("deepseek-coder-v2", "deepseek-coder-v2-0724")))
     assert found.candidates == ["deepseek-coder-v2", "deepseek-coder-v2-0724"]
     assert found.items[0].label == "deepseek-coder-v2"
 
 
 def test_a_rule_that_the_source_cannot_answer_excludes_nothing_and_is_named():
-    drawn = sample(dataset(battle(facts=Facts(turns=1))), PAPER_ARENA, rng())
+    drawn = sample(dataset(battle(facts=ItemFacts(turns=1))), PAPER_ARENA, rng())
     assert len(drawn.dataset.items) == 1
     assert drawn.unanswered == ("anonymous", "language")
 
@@ -127,7 +133,7 @@ def test_a_stratified_draw_keeps_the_proportions():
 
 
 def test_tiers_are_those_of_the_first_experiment():
-    rules = Rules(n=2, stratify="tier", clear_winner=True)
+    rules = SamplingRules(n=2, stratify="tier", clear_winner=True)
     pairs = [battle("gpt-4", "llama-13b"), battle("alpaca-13b", "llama-13b", texts=("a", "b"))]
     drawn = sample(dataset(*pairs), rules, rng())
     assert drawn.strata == {"strong": 1, "weak": 1}
@@ -139,17 +145,17 @@ def test_asking_for_more_than_there_is_says_how_many_there_are():
 
 
 def test_a_pair_that_stands_twice_is_drawn_once():
-    builder = Builder("x", "somewhere", "CC0")
+    builder = DatasetBuilder("x", "somewhere", "CC0")
     for item_id in ("1", "2"):
         builder.add(HERE, item_id, "Q?", {"x": "a", "y": "b"}, label="x")
-    drawn = sample(builder.build(), Rules(), rng())
+    drawn = sample(builder.build(), SamplingRules(), rng())
     assert drawn.dataset.excluded_by_reason() == {"same prompt and responses as another item": 1}
 
 
 def test_rules_follow_the_data_set():
     assert paper_rules("arena") is PAPER_ARENA
-    assert paper_rules("mt-bench") == Rules(clear_winner=True, turns=1)
-    assert paper_rules("mine") == Rules(clear_winner=True)
+    assert paper_rules("mt-bench") == SamplingRules(clear_winner=True, turns=1)
+    assert paper_rules("mine") == SamplingRules(clear_winner=True)
 
 
 def test_the_frontier_set_is_table_5():

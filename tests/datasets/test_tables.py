@@ -94,7 +94,9 @@ def test_a_missing_file_and_a_folder_are_refused(tmp_path):
 def test_a_field_without_a_value_is_missing_but_an_empty_text_is_verbatim():
     from pathlib import Path
 
-    row = record_files.Row(Path("f"), 3, {"a": "", "b": float("nan"), "c": "x", "d": [1]}, line=7)
+    row = record_files.SourceRow(
+        Path("f"), 3, {"a": "", "b": float("nan"), "c": "x", "d": [1]}, line=7
+    )
     assert row.get("a", "b", "c") == "x"
     assert row.optional("a", "b") is None
     assert row.verbatim("a") == ""

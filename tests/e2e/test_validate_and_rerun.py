@@ -224,10 +224,10 @@ def _record(about: dict[str, Any]) -> dict[str, Any]:
     """What a pull writes beside the files, with values for whatever else it says."""
     from dataclasses import fields
 
-    from clash.datasets.pull import File, Pulled
+    from clash.datasets.pull import PulledDataset, PulledFile
 
-    file = {f.name: about.get(f.name, "") for f in fields(File)}
-    named = {f.name: "" for f in fields(Pulled) if f.name not in ("folder", "files")}
+    file = {f.name: about.get(f.name, "") for f in fields(PulledFile)}
+    named = {f.name: "" for f in fields(PulledDataset) if f.name not in ("folder", "files")}
     return {**named, "name": "mt-bench", "files": [file]}
 
 

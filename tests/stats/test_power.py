@@ -11,18 +11,18 @@ from clash.errors import StatisticsError
 from clash.stats.intervals import wilson
 from clash.stats.power import (
     Clustering,
-    Level,
+    ErrorRates,
     concordance_items,
     detectable_paired,
     detectable_two_proportions,
     kappa_items,
     kappa_variance,
+    panel_demand,
     power_paired,
     power_two_proportions,
     required_paired,
     required_two_proportions,
     retest_items,
-    trade,
 )
 from clash.stats.power.monte_carlo import (
     check_concordance,
@@ -70,7 +70,7 @@ def test_power_of_two_proportions_like_statsmodels(
 
 
 def test_required_power_and_detectable_invert_each_other() -> None:
-    given, level = Clustering(3.0, 0.4, 0.5), Level(0.01, 0.9)
+    given, level = Clustering(3.0, 0.4, 0.5), ErrorRates(0.01, 0.9)
     for effect in (0.02, 0.1, 0.3):
         need = required_two_proportions(effect, 0.6, given, level)
         assert power_two_proportions(need.exact, effect, 0.6, given, level) == pytest.approx(0.9)
@@ -148,7 +148,7 @@ def test_a_judge_saves_less_the_more_ballots_agree() -> None:
         def need(given: Clustering):
             return required_two_proportions(0.1, 0.5, given)
 
-        few, many = (trade([0.5] * j, 2, icc, need).exact for j in (3, 4))
+        few, many = (panel_demand([0.5] * j, 2, icc, need).exact for j in (3, 4))
         return 1 - many / few
 
     assert saved(0.0) == pytest.approx(0.25)
@@ -160,7 +160,7 @@ def test_trade_prices_items_and_ballots() -> None:
     def need(given: Clustering):
         return required_two_proportions(0.1, 0.5, given)
 
-    found = trade([0.5, 0.5], 3, 0.1, need, per_cluster=0.5, per_ballot=0.1)
+    found = panel_demand([0.5, 0.5], 3, 0.1, need, per_cluster=0.5, per_ballot=0.1)
     assert found.ballots == found.clusters * 6
     assert found.cost == pytest.approx(found.clusters * 0.5 + found.ballots * 0.1)
 
@@ -217,14 +217,16 @@ WRONG = {
     "empty clusters": lambda: Clustering(0, 0.1),
     "correlation": lambda: Clustering(2, 1.5),
     "variation": lambda: Clustering(2, 0.5, -1),
-    "power below alpha": lambda: Level(0.5, 0.4),
+    "power below alpha": lambda: ErrorRates(0.5, 0.4),
     "half-width": lambda: concordance_items(0.6),
     "concordance": lambda: concordance_items(0.1, 1.2),
     "no such table": lambda: kappa_items(0.1, 0.9, 0.1, 0.9),
     "one class": lambda: kappa_variance(0.5, 1.0),
     "below chance": lambda: retest_items(0.1, 0.4),
     "one run": lambda: retest_items(0.1, 0.8, 1),
-    "no judge": lambda: trade([], 1, 0.1, lambda given: required_two_proportions(0.1, 0.5, given)),
+    "no judge": lambda: panel_demand(
+        [], 1, 0.1, lambda given: required_two_proportions(0.1, 0.5, given)
+    ),
 }
 
 

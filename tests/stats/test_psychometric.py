@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from clash.errors import StatisticsError
-from clash.stats.psychometric import Curve, fit_psychometric
+from clash.stats.psychometric import PsychometricCurve, fit_psychometric
 
 GAPS = np.tile([0.0, 0.1, 0.25, 0.5, 0.75, 1.0], 100)
 
 
-def _trials(curve: Curve, seed: int) -> np.ndarray:
+def _trials(curve: PsychometricCurve, seed: int) -> np.ndarray:
     rng = np.random.default_rng(seed)
     draw = rng.random(len(GAPS))
     worse, tie = curve.worse(GAPS), curve.tie(GAPS)
@@ -24,7 +24,7 @@ def _trials(curve: Curve, seed: int) -> np.ndarray:
     ("tau", "scale", "lapse"), [(0.1, 0.05, 0.02), (0.45, 0.15, 0.05), (0.0, 0.3, 0.1)]
 )
 def test_known_judges_are_recovered(tau: float, scale: float, lapse: float) -> None:
-    truth = Curve(tau, scale, lapse)
+    truth = PsychometricCurve(tau, scale, lapse)
     found = fit_psychometric(
         GAPS, _trials(truth, 3), np.repeat(np.arange(100), 6),
         rng=np.random.default_rng(0), n_bootstrap=60,
@@ -40,7 +40,10 @@ def test_known_judges_are_recovered(tau: float, scale: float, lapse: float) -> N
 def test_shyer_judges_have_wider_bands() -> None:
     bands = [
         fit_psychometric(
-            GAPS, _trials(Curve(tau, 0.1, 0.02), 1), rng=np.random.default_rng(0), n_bootstrap=20
+            GAPS,
+            _trials(PsychometricCurve(tau, 0.1, 0.02), 1),
+            rng=np.random.default_rng(0),
+            n_bootstrap=20,
         ).band.estimate
         for tau in (0.05, 0.3, 0.8)
     ]
@@ -48,14 +51,14 @@ def test_shyer_judges_have_wider_bands() -> None:
 
 
 def test_probabilities_add_up_and_the_threshold_is_at_half() -> None:
-    curve = Curve(0.3, 0.05, 0.0)
+    curve = PsychometricCurve(0.3, 0.05, 0.0)
     x = np.linspace(0, 1, 11)
     assert np.allclose(curve.better(x) + curve.worse(x) + curve.tie(x), 1)
     assert float(curve.better(0.3)) == pytest.approx(0.5)
     assert float(curve.better(curve.gap_for(0.75))) == pytest.approx(0.75)
     rise = (float(curve.better(0.3001)) - float(curve.better(0.2999))) / 0.0002
     assert curve.slope == pytest.approx(rise, rel=1e-4)
-    assert math.isinf(Curve(0.1, 0.1, 0.6).gap_for(0.9))
+    assert math.isinf(PsychometricCurve(0.1, 0.1, 0.6).gap_for(0.9))
 
 
 def test_a_coin_never_reaches_three_quarters_and_a_mute_judge_only_ties() -> None:
@@ -72,7 +75,7 @@ def test_a_coin_never_reaches_three_quarters_and_a_mute_judge_only_ties() -> Non
 def test_no_control_pair_is_warned_about() -> None:
     keep = GAPS > 0
     found = fit_psychometric(
-        GAPS[keep], _trials(Curve(0.2, 0.1, 0.0), 5)[keep],
+        GAPS[keep], _trials(PsychometricCurve(0.2, 0.1, 0.0), 5)[keep],
         rng=np.random.default_rng(0), n_bootstrap=20,
     )  # fmt: skip
     assert any("without a gap" in warning for warning in found.warnings)

@@ -10,12 +10,12 @@ import pytest
 from clash.errors import StatisticsError
 from clash.stats.intervals import Interval, mean_clustered
 from clash.stats.sequential import (
+    alpha_spent,
     always_valid,
     boundaries,
     boundary,
     group_sequential,
     price,
-    spent,
 )
 
 FIFTHS = [0.2, 0.4, 0.6, 0.8, 1.0]
@@ -36,8 +36,8 @@ def test_boundaries_are_the_published_ones(spending, bounds) -> None:
 def test_one_look_costs_nothing_and_all_alpha_is_spent() -> None:
     assert boundaries([1.0]) == pytest.approx([1.95996], abs=2e-3)
     for kind in ("obrien-fleming", "pocock"):
-        assert spent(1.0, 0.05, kind) == pytest.approx(0.05)
-        assert spent(0.0, 0.05, kind) == 0
+        assert alpha_spent(1.0, 0.05, kind) == pytest.approx(0.05)
+        assert alpha_spent(0.0, 0.05, kind) == 0
 
 
 @pytest.mark.slow
@@ -95,7 +95,7 @@ def test_little_data_is_endless_and_a_wrong_plan_refused() -> None:
         with pytest.raises(StatisticsError):
             boundaries(wrong)
     with pytest.raises(StatisticsError):
-        spent(1.5)
+        alpha_spent(1.5)
     with pytest.raises(StatisticsError):
         group_sequential([1.0, 2.0], None, 7, FIFTHS)
     with pytest.raises(StatisticsError):

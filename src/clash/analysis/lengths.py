@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from clash.analysis.rundata import RunData
-    from clash.stats.bias import Rate
+    from clash.stats.bias import BiasRate
 
     Say = Callable[[str, str, str], float]
 
@@ -29,7 +29,7 @@ class Longer:
     """
 
     who: str
-    rate: Rate
+    rate: BiasRate
 
 
 def longer(data: RunData) -> list[Longer]:

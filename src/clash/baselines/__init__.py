@@ -12,7 +12,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from clash.baselines.scorers import BASELINES, Baseline, Mark, Marks, Task
+from clash.baselines.scorers import BASELINES, Baseline, JudgeTask, Mark, Marks
 from clash.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from clash.records import Criterion, Groups, Turn
 
-__all__ = ["BASELINES", "Baseline", "Case", "Judged", "Task", "find", "judge", "top"]
+__all__ = ["BASELINES", "Baseline", "BaselineJudgment", "Case", "JudgeTask", "find", "judge", "top"]
 
 _EMPTY = Mark(0.0, "empty response")
 _EQUAL = "equal: ordered by text hash"
@@ -28,7 +28,7 @@ _EQUAL = "equal: ordered by text hash"
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A :class:`Task` for whoever has no judge's task at hand."""
+    """A :class:`JudgeTask` for whoever has no judge's task at hand."""
 
     turns: Sequence[Turn]
     responses: Mapping[str, str]
@@ -37,7 +37,7 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class BaselineJudgment:
     """What a baseline said of a blinded item.
 
     Attributes:
@@ -66,7 +66,7 @@ def _listed() -> str:
     return ", ".join(f"baseline/{name}" for name in BASELINES)
 
 
-def judge(name: str, task: Task) -> Judged:
+def judge(name: str, task: JudgeTask) -> BaselineJudgment:
     """Judge a blinded item: rank by the measure, averaged over the criteria by weight.
 
     Labels play no part: the same texts under other labels get the same ranks. Responses of equal
@@ -82,7 +82,7 @@ def judge(name: str, task: Task) -> Judged:
     sharing = Counter(means.values())
     broken = {label for label, mean in means.items() if sharing[mean] > 1 and not task.ties}
     names = [criterion.name for criterion in task.criteria]
-    return Judged(
+    return BaselineJudgment(
         ranking=_ranked(means, task),
         scores={
             label: {name: _score(mark) for name, mark in zip(names, row, strict=True)}
@@ -97,7 +97,7 @@ def judge(name: str, task: Task) -> Judged:
     )
 
 
-def top(name: str, task: Task) -> list[str]:
+def top(name: str, task: JudgeTask) -> list[str]:
     """The first group of what :func:`judge` ranks, without its scores and reasons.
 
     Raises:
@@ -106,7 +106,7 @@ def top(name: str, task: Task) -> list[str]:
     return _ranked(_means(_measured(name, task), task), task)[0]
 
 
-def _measured(name: str, task: Task) -> Marks:
+def _measured(name: str, task: JudgeTask) -> Marks:
     marks = find(name).measure(task)
     for label, text in task.responses.items():
         if not text.strip():
@@ -114,7 +114,7 @@ def _measured(name: str, task: Task) -> Marks:
     return marks
 
 
-def _means(marks: Marks, task: Task) -> dict[str, float]:
+def _means(marks: Marks, task: JudgeTask) -> dict[str, float]:
     return {label: _mean(row, task.criteria) for label, row in marks.items()}
 
 
@@ -124,7 +124,7 @@ def _mean(row: Sequence[Mark], criteria: Sequence[Criterion]) -> float:
     return round(total / sum(weights), 9)  # equal measures must not differ by a rounding
 
 
-def _ranked(means: Mapping[str, float], task: Task) -> Groups:
+def _ranked(means: Mapping[str, float], task: JudgeTask) -> Groups:
     keys = {
         label: (-mean, "" if task.ties else _hash(task.responses[label]))
         for label, mean in means.items()

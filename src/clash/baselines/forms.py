@@ -19,7 +19,7 @@ from clash.baselines.text import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    Wish = Callable[[str], "Check"]
+    Wish = Callable[[str], "FormCheck"]
     """Looks at a response for one thing that its prompt asked for."""
 
 _NUMBERS = {"a single": 1} | {
@@ -58,7 +58,7 @@ _FENCE = re.compile(r"^\s*```\w*\n|\n?```\s*$")
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class FormCheck:
     """One thing looked at: 1 is as it should be, 0 is not at all; ``fault`` says what is wrong."""
 
     value: float
@@ -72,27 +72,27 @@ def wishes(asked: str) -> list[Wish]:
     return [*found, *(_limit(match) for match in _LIMIT.finditer(asked))]
 
 
-def _code(text: str) -> Check:
+def _code(text: str) -> FormCheck:
     there = _LOOKS_LIKE_CODE.search(text) is not None
-    return Check(float(there), "No code where the prompt asks for some")
+    return FormCheck(float(there), "No code where the prompt asks for some")
 
 
-def _list(text: str) -> Check:
+def _list(text: str) -> FormCheck:
     there = len(_ITEM.findall(text)) >= 2 or len(_ROW.findall(text)) >= 3
-    return Check(float(there), "No list where the prompt asks for one")
+    return FormCheck(float(there), "No list where the prompt asks for one")
 
 
-def _table(text: str) -> Check:
+def _table(text: str) -> FormCheck:
     there = len(_ROW.findall(text)) >= 3
-    return Check(float(there), "No table where the prompt asks for one")
+    return FormCheck(float(there), "No table where the prompt asks for one")
 
 
-def _json(text: str) -> Check:
+def _json(text: str) -> FormCheck:
     try:
         json.loads(_FENCE.sub("", text.strip()))
     except (ValueError, RecursionError):
-        return Check(0.0, "Not valid JSON where the prompt asks for it")
-    return Check(1.0, "")
+        return FormCheck(0.0, "Not valid JSON where the prompt asks for it")
+    return FormCheck(1.0, "")
 
 
 _FORMS = ((_CODE, _code), (_LIST, _list), (_TABLE, _table), (_JSON, _json))
@@ -101,10 +101,10 @@ _FORMS = ((_CODE, _code), (_LIST, _list), (_TABLE, _table), (_JSON, _json))
 def _limit(match: re.Match[str]) -> Wish:
     limit, unit = _number(match["n"]), match["unit"]
 
-    def within(text: str) -> Check:
+    def within(text: str) -> FormCheck:
         found = _count(unit, text)
         value = 1.0 if found <= limit else limit / found / 2
-        return Check(value, f"{found} {unit}s where {limit} were allowed")
+        return FormCheck(value, f"{found} {unit}s where {limit} were allowed")
 
     return within
 
@@ -125,7 +125,7 @@ def _count(unit: str, text: str) -> int:
             return len(paragraphs(prose(text)))
 
 
-def readability(response: str) -> list[Check]:
+def readability(response: str) -> list[FormCheck]:
     """What can be said of any response: it ends, and its sentences and paragraphs do."""
     plain = prose(response)
     parts = sentences(plain)
@@ -137,8 +137,8 @@ def readability(response: str) -> list[Check]:
     mean, longest = words / len(parts), max(blocks)
     return [
         _completeness(response),
-        Check(_up_to(mean, 20, 45), f"Sentences average {mean:.0f} words"),
-        Check(_up_to(longest, 80, 240), f"A paragraph of {longest} words without a break"),
+        FormCheck(_up_to(mean, 20, 45), f"Sentences average {mean:.0f} words"),
+        FormCheck(_up_to(longest, 80, 240), f"A paragraph of {longest} words without a break"),
     ]
 
 
@@ -147,12 +147,12 @@ def _up_to(value: float, good: float, bad: float) -> float:
     return 1.0 if value <= good else max(0.0, (bad - value) / (bad - good))
 
 
-def _completeness(response: str) -> Check:
+def _completeness(response: str) -> FormCheck:
     """Whether the text ends where a text may end: a stop, a whole list item, a closed block."""
     text = response.rstrip()
     if text.count("```") % 2:
-        return Check(0.0, "Ends inside a code block")
-    return Check(0.0, "Stops mid-sentence") if _cut(text) else Check(1.0, "")
+        return FormCheck(0.0, "Ends inside a code block")
+    return FormCheck(0.0, "Stops mid-sentence") if _cut(text) else FormCheck(1.0, "")
 
 
 def _cut(text: str) -> bool:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from clash.records import Criterion, Turn
 
 
-class Task(Protocol):
+class JudgeTask(Protocol):
     """A blinded item: what any judge may see."""
 
     @property
@@ -62,26 +62,26 @@ class Baseline:
 
     name: str
     statement: str
-    measure: Callable[[Task], Marks]
+    measure: Callable[[JudgeTask], Marks]
 
 
-def _for_each_criterion(task: Task, marks: Mapping[str, Mark]) -> Marks:
+def _for_each_criterion(task: JudgeTask, marks: Mapping[str, Mark]) -> Marks:
     """The same marks whatever the criterion, from a scorer that reads no criteria."""
     return {label: [mark] * max(1, len(task.criteria)) for label, mark in marks.items()}
 
 
-def _asked(task: Task, *roles: str) -> str:
+def _asked(task: JudgeTask, *roles: str) -> str:
     return "\n".join(turn.content for turn in task.turns if turn.role in roles)
 
 
-def longest(task: Task) -> Marks:
+def longest(task: JudgeTask) -> Marks:
     """Words, as a share of those of the item's longest response."""
     counts = {label: count_words(text) for label, text in task.responses.items()}
     most = max(counts.values(), default=0)
     return _relative(task, counts, lambda label: f"{counts[label]} words; the longest has {most}")
 
 
-def dense(task: Task) -> Marks:
+def dense(task: JudgeTask) -> Marks:
     """Distinct content words per word, as a share of the item's densest response.
 
     Repetition and filler lower it. Each response is taken to have :data:`_ALLOWANCE` words more
@@ -96,14 +96,16 @@ def dense(task: Task) -> Marks:
     )
 
 
-def _relative(task: Task, measures: Mapping[str, float], reason: Callable[[str], str]) -> Marks:
+def _relative(
+    task: JudgeTask, measures: Mapping[str, float], reason: Callable[[str], str]
+) -> Marks:
     best = max(measures.values(), default=0) or 1
     return _for_each_criterion(
         task, {label: Mark(value / best, reason(label)) for label, value in measures.items()}
     )
 
 
-def coverage(task: Task) -> Marks:
+def coverage(task: JudgeTask) -> Marks:
     """Share of the prompt's terms that recur in a response, and of the criterion's at a third."""
     wanted = terms(_asked(task, "user"))
     rubrics = [terms(f"{each.name} {each.description}") for each in task.criteria] or [{}]
@@ -139,7 +141,7 @@ class _Demand:
         return Mark(value, f"{lacking + beside} of {len(self.named)} terms missing: {words}")
 
 
-def structure(task: Task) -> Marks:
+def structure(task: JudgeTask) -> Marks:
     """Product of the checks of form: what was asked for, limits, sentences, paragraphs, an end."""
     wanted = wishes(_asked(task, "system", "user"))
     return _for_each_criterion(

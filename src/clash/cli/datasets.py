@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
     from rich.progress import TaskID
 
-    from clash.datasets.convert import Converted
-    from clash.datasets.pull import Progress, Pulled
-    from clash.datasets.sampling import Rules, Sample
+    from clash.datasets.convert import Conversion
+    from clash.datasets.pull import DownloadProgress, PulledDataset
+    from clash.datasets.sampling import DatasetSample, SamplingRules
 
 app = typer.Typer(
     name="datasets",
@@ -65,7 +65,7 @@ def list_(cache: Cache = None, as_json: AsJson = False) -> None:
             "licence": entry.licence,
             "source": entry.source,
             "citation": entry.citation,
-            "here": pull.located(entry, folder) is not None,
+            "here": pull.find_pulled(entry, folder) is not None,
         }
         for entry in catalogue.entries()
     ]
@@ -249,15 +249,15 @@ def _rules(
     stratify: Stratify | None,
     min_chars: int | None,
     language: str | None,
-) -> Rules:
+) -> SamplingRules:
     from dataclasses import replace
 
-    from clash.datasets.sampling import Rules, paper_rules
+    from clash.datasets.sampling import SamplingRules, paper_rules
 
     base = {
         RuleSet.paper: paper_rules(name),
-        RuleSet.clear: Rules(clear_winner=True),
-        RuleSet.all: Rules(),
+        RuleSet.clear: SamplingRules(clear_winner=True),
+        RuleSet.all: SamplingRules(),
     }[chosen]
     given: dict[str, Any] = {
         "n": n,
@@ -270,11 +270,11 @@ def _rules(
     return replace(changed, language=None) if language == "any" else changed
 
 
-def _sample_name(drawn: Sample) -> str:
+def _sample_name(drawn: DatasetSample) -> str:
     return f"{drawn.dataset.name}-{len(drawn.dataset.items)}-seed{drawn.rules.seed}.jsonl"
 
 
-def _write_sample(drawn: Sample, path: Path) -> dict[str, str]:
+def _write_sample(drawn: DatasetSample, path: Path) -> dict[str, str]:
     from clash.datasets.dataset import labels_path, to_prompts
     from clash.datasets.sampling import to_exclusions
 
@@ -302,7 +302,7 @@ def _beside(path: Path, ending: str) -> Path:
     return path.with_name(f"{path.name.rpartition('.')[0] or path.name}.{ending}")
 
 
-def _tell_sample(drawn: Sample, written: dict[str, str]) -> None:
+def _tell_sample(drawn: DatasetSample, written: dict[str, str]) -> None:
     from clash.cli.common import stdout
     from clash.report.tables import Table
     from clash.report.terminal import show_table
@@ -316,7 +316,7 @@ def _tell_sample(drawn: Sample, written: dict[str, str]) -> None:
         stdout().print(f"wrote {what} to {place}", soft_wrap=True, markup=False)
 
 
-def _tell_pulled(pulled: Pulled, citation: str, *, as_json: bool) -> None:
+def _tell_pulled(pulled: PulledDataset, citation: str, *, as_json: bool) -> None:
     from dataclasses import asdict
 
     from clash.cli.common import print_json, stdout
@@ -333,7 +333,7 @@ def _tell_pulled(pulled: Pulled, citation: str, *, as_json: bool) -> None:
     stdout().print(f"licence: {pulled.licence}; cite: {citation}", soft_wrap=True, markup=False)
 
 
-def _write_converted(converted: Converted, path: Path, out: Path) -> Iterator[dict[str, str]]:
+def _write_converted(converted: Conversion, path: Path, out: Path) -> Iterator[dict[str, str]]:
     from clash.cli.foreign import write
     from clash.datasets.dataset import to_prompts
 
@@ -351,7 +351,7 @@ def _write_converted(converted: Converted, path: Path, out: Path) -> Iterator[di
 
 
 @contextmanager
-def _progress(*, quiet: bool) -> Iterator[Callable[[Progress], None] | None]:
+def _progress(*, quiet: bool) -> Iterator[Callable[[DownloadProgress], None] | None]:
     """A bar for each file, on a terminal."""
     import sys
 
@@ -367,7 +367,7 @@ def _progress(*, quiet: bool) -> Iterator[Callable[[Progress], None] | None]:
     with Bars(*columns, console=stderr(), transient=True) as bars:
         tasks: dict[str, TaskID] = {}
 
-        def told(progress: Progress) -> None:
+        def told(progress: DownloadProgress) -> None:
             if progress.path not in tasks:
                 tasks[progress.path] = bars.add_task(progress.path, total=progress.total)
             bars.update(tasks[progress.path], completed=progress.done)

@@ -67,7 +67,7 @@ def _manifest(run: ForeignRun, source: Path) -> Manifest:
 
 
 def _dataset(run: ForeignRun) -> dict[str, Any]:
-    entry = catalogue.named(run.name)
+    entry = catalogue.find_in_text(run.name)
     return {
         "name": run.name,
         "source": run.source,

@@ -109,13 +109,13 @@ def power(
     `clash power --for paired --effect 0.1 --panel 0.9,0.8,0.6 --icc 0.3`
     """
     from clash.analysis.power.scenarios import Ask
-    from clash.stats.power import Level
+    from clash.stats.power import ErrorRates
 
     asked = Ask(
         question=cast("Any", _question(question)),
         effect=effect,
         middle=base,
-        level=Level(alpha, wanted),
+        level=ErrorRates(alpha, wanted),
         half_width=half_width,
         expected=expected,
         runs=times,

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from clash.cli.beginning import Origin
     from clash.collect.load import Prompts
     from clash.datasets.dataset import Dataset
-    from clash.datasets.sampling import Rules, Sample
+    from clash.datasets.sampling import DatasetSample, SamplingRules
 
 _YAML = (".yaml", ".yml")
 _SAMPLE_SEED = 42
@@ -178,7 +178,7 @@ def _drawn(
     n: int | None,
     seed: int,
     stratify: Stratify | None,
-) -> Sample:
+) -> DatasetSample:
     """The labelled items to judge.
 
     Raises:
@@ -232,19 +232,19 @@ def _loaded(name: str, cache: Path | None) -> Dataset:
     )
 
 
-def _rules(loaded: Dataset, chosen: RuleSet | None, *, is_file: bool) -> Rules:
-    from clash.datasets.sampling import Rules, paper_rules
+def _rules(loaded: Dataset, chosen: RuleSet | None, *, is_file: bool) -> SamplingRules:
+    from clash.datasets.sampling import SamplingRules, paper_rules
 
     match chosen or (RuleSet.all if is_file else RuleSet.paper):
         case RuleSet.paper:
             return paper_rules(loaded.name)
         case RuleSet.clear:
-            return Rules(clear_winner=True)
+            return SamplingRules(clear_winner=True)
         case RuleSet.all:
-            return Rules()
+            return SamplingRules()
 
 
-def _prompts(drawn: Sample) -> Prompts:
+def _prompts(drawn: DatasetSample) -> Prompts:
     from clash.collect.load import Prompts
     from clash.datasets.dataset import to_prompts
 
@@ -261,12 +261,12 @@ def _prompts(drawn: Sample) -> Prompts:
     )  # fmt: skip
 
 
-def _origin(drawn: Sample, tiers: Path | None) -> Origin:
+def _origin(drawn: DatasetSample, tiers: Path | None) -> Origin:
     from clash.cli.beginning import Origin
     from clash.datasets import catalogue
 
     dataset = drawn.dataset
-    entry = catalogue.named(dataset.name)
+    entry = catalogue.find_in_text(dataset.name)
     return Origin(
         labels=dataset.labels,
         dataset={

@@ -24,7 +24,7 @@ class Reference(BaseModel):
     source: str
 
 
-class Entry(BaseModel):
+class CatalogueEntry(BaseModel):
     """A data set and where its publisher keeps it.
 
     Attributes:
@@ -63,13 +63,13 @@ class Entry(BaseModel):
 
 
 @cache
-def entries() -> tuple[Entry, ...]:
+def entries() -> tuple[CatalogueEntry, ...]:
     """Every data set of the catalogue."""
     whole = read_yaml(_FILE)
-    return tuple(validate(Entry, whole.at(index)) for index in range(len(whole.value)))
+    return tuple(validate(CatalogueEntry, whole.at(index)) for index in range(len(whole.value)))
 
 
-def named(text: str) -> Entry | None:
+def find_in_text(text: str) -> CatalogueEntry | None:
     """The data set whose name or alias is in ``text``, such as the name of a file of it."""
     plain = _plain(text)
     known = ((n, entry) for entry in entries() for n in (entry.name, *entry.aliases))
@@ -81,7 +81,7 @@ def _plain(name: str) -> str:
     return "".join(char for char in name.lower() if char.isalnum())
 
 
-def find(name: str) -> Entry:
+def find(name: str) -> CatalogueEntry:
     """The data set of that name.
 
     Raises:

@@ -29,7 +29,7 @@ _READERS: dict[Format, Callable[[Path], list[ForeignRun]]] = {
 
 
 @dataclass(frozen=True)
-class Converted:
+class Conversion:
     """What was read: runs with judgments, or a data set without any."""
 
     format: Format
@@ -37,7 +37,7 @@ class Converted:
     dataset: Dataset | None = None
 
 
-def convert(path: Path, form: Format | None = None) -> Converted:
+def convert(path: Path, form: Format | None = None) -> Conversion:
     """Read the result files of another tool, or a file of labelled pairs.
 
     Args:
@@ -53,11 +53,11 @@ def convert(path: Path, form: Format | None = None) -> Converted:
     if form == "pairs":
         from clash.datasets import loaders
 
-        return Converted(form, dataset=loaders.load_file(path))
+        return Conversion(form, dataset=loaders.load_file(path))
     runs = _READERS[form](path)
     if not any(run.judgments for run in runs):
         raise InputError(f"holds no judgment in the form of {form}", path=path)
-    return Converted(form, runs=tuple(runs))
+    return Conversion(form, runs=tuple(runs))
 
 
 def recognise(path: Path) -> Format:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Container, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from clash.datasets.record_files import Row
+    from clash.datasets.record_files import SourceRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Exclusion:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class ItemFacts:
     """What a source says of an item and clash itself has no use for; null is not said.
 
     Attributes:
@@ -66,7 +66,7 @@ class Dataset:
     responses: tuple[Response, ...]
     labels: tuple[Label, ...] = ()
     excluded: tuple[Exclusion, ...] = ()
-    facts: Mapping[str, Facts] = field(default_factory=dict)
+    facts: Mapping[str, ItemFacts] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
     @property
@@ -109,7 +109,7 @@ def majority(winners: Sequence[str]) -> str | None:
     return Truth(tuple(map(ItemLabel, winners))).winner
 
 
-def names(models: Sequence[str | None]) -> list[str]:
+def distinct_names(models: Sequence[str | None]) -> list[str]:
     """A name of its own for each response: the model's, where it has one that is not shared."""
     known = Counter(models)
     return [
@@ -139,7 +139,7 @@ def transcript(turns: Sequence[str]) -> str:
     return "\n\n".join(f"[Turn {n}]\n{text}" for n, text in enumerate(turns, start=1))
 
 
-class Builder:
+class DatasetBuilder:
     """Collects a data set item by item; what cannot be used is excluded with its reason."""
 
     def __init__(self, name: str, source: str, licence: str) -> None:
@@ -148,7 +148,7 @@ class Builder:
         self._responses: list[Response] = []
         self._labels: list[Label] = []
         self._excluded: list[Exclusion] = []
-        self._facts: dict[str, Facts] = {}
+        self._facts: dict[str, ItemFacts] = {}
         self._mended = 0
 
     def exclude(self, item_id: str, reason: str) -> None:
@@ -157,14 +157,14 @@ class Builder:
 
     def add(
         self,
-        row: Row,
+        row: SourceRow,
         item_id: str,
         prompt: str | None,
         texts: Mapping[str, str | None],
         *,
         label: str | None = None,
         labels: Sequence[Label] = (),
-        facts: Facts | None = None,
+        facts: ItemFacts | None = None,
         **about: Any,  # noqa: ANN401 - fields of Item, which checks them
     ) -> None:
         """Take in one item.

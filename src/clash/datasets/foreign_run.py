@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from clash.records import Groups
 
 
-class Published(Record):
+class PublishedVerdict(Record):
     """What the other tool says of an item, in its own measures.
 
     Attributes:
@@ -49,13 +49,13 @@ class Published(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
+class PanelSeat:
     """A judge of the run, and in which role."""
 
     id: str
     role: Role
     weight: float
-    family: str
+    family_of: str
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class ForeignRun:
     judgments: tuple[Judgment, ...]
     criteria: tuple[Criteria, ...] = ()
     labels: tuple[Label, ...] = ()
-    published: tuple[Published, ...] = ()
+    published: tuple[PublishedVerdict, ...] = ()
     parent: str | None = None
     licence: str = "as its source says"
     claims: tuple[Mapping[str, Any], ...] = ()
@@ -91,9 +91,11 @@ class ForeignRun:
         return candidates_of(self.responses)
 
     @property
-    def panel(self) -> list[Seat]:
+    def panel(self) -> list[PanelSeat]:
         """The judges, in order of appearance, voting ones first."""
-        seats = {j.judge: Seat(j.judge, j.role, j.weight, family(j.judge)) for j in self.judgments}
+        seats = {
+            j.judge: PanelSeat(j.judge, j.role, j.weight, family(j.judge)) for j in self.judgments
+        }
         return sorted(seats.values(), key=lambda seat: seat.role != "voting")
 
     @property
@@ -149,7 +151,7 @@ def no_criteria(items: Iterable[Item]) -> tuple[Criteria, ...]:
     return tuple(Criteria(item_id=item.item_id, source="none", criteria=[]) for item in items)
 
 
-def unlabelled(ranking: Iterable[Iterable[str]], labels: Mapping[str, str]) -> list[list[str]]:
+def unblind_ranking(ranking: Iterable[Iterable[str]], labels: Mapping[str, str]) -> list[list[str]]:
     """A ranking of labels as a ranking of candidates."""
     return [[labels[label] for label in group] for group in ranking]
 
@@ -157,7 +159,7 @@ def unlabelled(ranking: Iterable[Iterable[str]], labels: Mapping[str, str]) -> l
 ABSENT = "not among the imported files"
 
 
-class Collector:
+class ForeignRunBuilder:
     """Takes in items and judgments one by one; of what stands twice the last counts."""
 
     def __init__(self) -> None:
@@ -166,7 +168,7 @@ class Collector:
         self._blinding: dict[tuple[str, int], Blinding] = {}
         self._judgments: dict[tuple[str, int, str], Judgment] = {}
         self._criteria: dict[str, Criteria] = {}
-        self._published: dict[str, Published] = {}
+        self._published: dict[str, PublishedVerdict] = {}
         self._again = 0
 
     def item(self, item_id: str, prompt: str | None, **about: Any) -> None:  # noqa: ANN401 - of Item
@@ -190,7 +192,7 @@ class Collector:
         """What an item was judged by."""
         self._criteria[criteria.item_id] = criteria
 
-    def published(self, published: Published) -> None:
+    def published(self, published: PublishedVerdict) -> None:
         """The tool's own account of an item."""
         self._published[published.item_id] = published
 
@@ -228,7 +230,7 @@ class Collector:
             judge=judge,
             role=role,
             weight=1,
-            ranking=None if winners is None else _labelled(winners, labels),
+            ranking=None if winners is None else _blind_ranking(winners, labels),
             parse="failed" if winners is None else "clean",
             flags=list(flags),
             error=error if winners is None else None,
@@ -257,13 +259,13 @@ class Collector:
         )
 
 
-def pair(shown: Sequence[str], winner: int | None) -> list[list[str]]:
+def pair_ranking(shown: Sequence[str], winner: int | None) -> list[list[str]]:
     """The ranking of two responses: 0 the first wins, 1 the second, null a tie."""
     if winner is None:
         return [list(shown)]
     return [[shown[winner]], [shown[1 - winner]]]
 
 
-def _labelled(winners: Sequence[Sequence[str]], labels: Mapping[str, str]) -> Groups:
+def _blind_ranking(winners: Sequence[Sequence[str]], labels: Mapping[str, str]) -> Groups:
     label_of = {candidate: label for label, candidate in labels.items()}
     return [[label_of[candidate] for candidate in group] for group in winners]

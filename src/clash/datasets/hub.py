@@ -24,7 +24,7 @@ from clash.secrets.trust import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from clash.datasets.catalogue import Entry
+    from clash.datasets.catalogue import CatalogueEntry
 
 TOKEN = "HF_TOKEN"  # noqa: S105 - the name of a variable
 DEFAULT_HUB = "https://huggingface.co"
@@ -47,7 +47,7 @@ class Checksum:
 
 
 @dataclass(frozen=True, slots=True)
-class Remote:
+class RemoteFile:
     """A file to fetch.
 
     Attributes:
@@ -67,7 +67,7 @@ class Snapshot:
     """The files of a data set at one commit."""
 
     commit: str
-    files: tuple[Remote, ...]
+    files: tuple[RemoteFile, ...]
 
 
 class Transient(DownloadError):
@@ -152,7 +152,7 @@ class Http:
         raise DownloadError(f"{url}: answered {status}\n  fix: {hint}")
 
 
-def home(entry: Entry) -> str:
+def home(entry: CatalogueEntry) -> str:
     """Where a data set is pulled from: its web address, ``HF_ENDPOINT``, or the public hub."""
     if entry.web is None:
         return os.environ.get("HF_ENDPOINT") or DEFAULT_HUB
@@ -160,7 +160,7 @@ def home(entry: Entry) -> str:
     return f"{address.scheme}://{address.netloc.decode()}"
 
 
-def token(entry: Entry, base: str) -> str | None:
+def token(entry: CatalogueEntry, base: str) -> str | None:
     """The token for the hub at ``base``; null for a publisher's own web server, which is no hub.
 
     Raises:
@@ -180,7 +180,7 @@ def token(entry: Entry, base: str) -> str | None:
     )
 
 
-def snapshot(entry: Entry, http: Http) -> Snapshot:
+def snapshot(entry: CatalogueEntry, http: Http) -> Snapshot:
     """The files of ``entry``.
 
     Raises:
@@ -189,7 +189,7 @@ def snapshot(entry: Entry, http: Http) -> Snapshot:
     if entry.web is not None:
         root = httpx2.URL(entry.web)
         address = f"{http.base}{root.path}"
-        files = (Remote(path, address + quote(path)) for path in entry.files)
+        files = (RemoteFile(path, address + quote(path)) for path in entry.files)
         return Snapshot(entry.revision, tuple(files))
     commit = _commit(entry, http)
     found = tuple(
@@ -202,14 +202,14 @@ def snapshot(entry: Entry, http: Http) -> Snapshot:
     return Snapshot(commit, tuple(sorted(found, key=lambda remote: remote.path)))
 
 
-def _commit(entry: Entry, http: Http) -> str:
+def _commit(entry: CatalogueEntry, http: Http) -> str:
     if entry.revision != "main":
         return entry.revision
     answer = http.json(f"{http.base}/api/datasets/{entry.hub}/revision/{entry.revision}").json()
     return str(answer["sha"])
 
 
-def _tree(entry: Entry, http: Http, commit: str) -> Iterator[dict[str, Any]]:
+def _tree(entry: CatalogueEntry, http: Http, commit: str) -> Iterator[dict[str, Any]]:
     url: str | None = f"{http.base}/api/datasets/{entry.hub}/tree/{commit}?recursive=true"
     while url:
         answer = http.json(url)
@@ -218,11 +218,11 @@ def _tree(entry: Entry, http: Http, commit: str) -> Iterator[dict[str, Any]]:
         url = urljoin(url, following) if following else None
 
 
-def _remote(entry: Entry, http: Http, commit: str, record: dict[str, Any]) -> Remote:
+def _remote(entry: CatalogueEntry, http: Http, commit: str, record: dict[str, Any]) -> RemoteFile:
     path = _inside(record["path"])
     large = record.get("lfs") or {}
     sha256 = large.get("oid") or large.get("sha256")
-    return Remote(
+    return RemoteFile(
         path=path,
         url=f"{http.base}/datasets/{entry.hub}/resolve/{commit}/{quote(path)}",
         size=large.get("size") or record.get("size"),

@@ -12,7 +12,7 @@ from clash.documents import read_yaml, validate
 _FILE = Path(__file__).with_name("models.yaml")
 
 
-class Model(BaseModel):
+class PublishedModel(BaseModel):
     """A model of the published experiments.
 
     Attributes:
@@ -33,19 +33,19 @@ class Model(BaseModel):
 
 
 @cache
-def models() -> dict[str, Model]:
+def models() -> dict[str, PublishedModel]:
     """Every model, by the name that the paper gives it."""
     whole = read_yaml(_FILE)
-    found = (validate(Model, whole.at(index)) for index in range(len(whole.value)))
+    found = (validate(PublishedModel, whole.at(index)) for index in range(len(whole.value)))
     return {model.name: model for model in found}
 
 
 @cache
-def _by_any_name() -> dict[str, Model]:
+def _by_any_name() -> dict[str, PublishedModel]:
     return {name: model for model in models().values() for name in (*model.arena, model.name)}
 
 
-def find(name: str) -> Model | None:
+def find(name: str) -> PublishedModel | None:
     """The model of that name, the paper's or the Arena's, with or without ``vendor/``."""
     known = _by_any_name()
     return known.get(name) or known.get(name.rpartition("/")[2])

@@ -19,8 +19,8 @@ from clash.errors import DownloadError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from clash.datasets.catalogue import Entry
-    from clash.datasets.hub import Checksum, Http, Remote, Snapshot
+    from clash.datasets.catalogue import CatalogueEntry
+    from clash.datasets.hub import Checksum, Http, RemoteFile, Snapshot
 
 _RECORD = "pulled.json"
 _BLOCK = 1 << 16
@@ -28,7 +28,7 @@ _TIMEOUT_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class DownloadProgress:
     """How far a file has come; ``total`` is null where the publisher does not say."""
 
     path: str
@@ -37,7 +37,7 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class File:
+class PulledFile:
     """A file as it was fetched.
 
     Attributes:
@@ -52,7 +52,7 @@ class File:
 
 
 @dataclass(frozen=True)
-class Pulled:
+class PulledDataset:
     """A data set on this machine."""
 
     name: str
@@ -60,7 +60,7 @@ class Pulled:
     commit: str
     licence: str
     folder: Path
-    files: tuple[File, ...]
+    files: tuple[PulledFile, ...]
 
     @property
     def paths(self) -> list[Path]:
@@ -81,13 +81,13 @@ def cache_folder() -> Path:
     return (Path(root) if root else Path.home() / ".cache") / "clash" / "datasets"
 
 
-def located(entry: Entry, cache: Path) -> Pulled | None:
+def find_pulled(entry: CatalogueEntry, cache: Path) -> PulledDataset | None:
     """The data set, where it was pulled before and its files still have their sizes."""
     record = cache / entry.name / _RECORD
     try:
         value = json.loads(record.read_bytes())
-        files = tuple(File(**file) for file in value.pop("files"))
-        pulled = Pulled(**value, folder=record.parent, files=files)
+        files = tuple(PulledFile(**file) for file in value.pop("files"))
+        pulled = PulledDataset(**value, folder=record.parent, files=files)
     except (OSError, ValueError, TypeError, KeyError):
         return None
     whole = all(
@@ -98,15 +98,15 @@ def located(entry: Entry, cache: Path) -> Pulled | None:
 
 
 def pull(
-    entry: Entry,
+    entry: CatalogueEntry,
     cache: Path,
     *,
     base_url: str | None = None,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[DownloadProgress], None] | None = None,
     attempts: int = 5,
     wait_s: float = 1.0,
     again: bool = False,
-) -> Pulled:
+) -> PulledDataset:
     """Fetch a data set, or find it where it was fetched before.
 
     Args:
@@ -125,7 +125,7 @@ def pull(
 
     from clash.datasets import hub
 
-    there = located(entry, cache)
+    there = find_pulled(entry, cache)
     if there is not None and not again:
         return there
     folder = cache / entry.name
@@ -138,8 +138,10 @@ def pull(
     return _record(entry, found, folder, files)
 
 
-def _record(entry: Entry, found: Snapshot, folder: Path, files: tuple[File, ...]) -> Pulled:
-    pulled = Pulled(entry.name, entry.source, found.commit, entry.licence, folder, files)
+def _record(
+    entry: CatalogueEntry, found: Snapshot, folder: Path, files: tuple[PulledFile, ...]
+) -> PulledDataset:
+    pulled = PulledDataset(entry.name, entry.source, found.commit, entry.licence, folder, files)
     value: dict[str, Any] = asdict(pulled)
     del value["folder"]
     part = folder / f".{_RECORD}.part"
@@ -154,11 +156,11 @@ class _Fetch:
 
     http: Http
     folder: Path
-    progress: Callable[[Progress], None]
+    progress: Callable[[DownloadProgress], None]
     attempts: int
     wait_s: float
 
-    def file(self, remote: Remote) -> File:
+    def file(self, remote: RemoteFile) -> PulledFile:
         place = self.folder / remote.path
         part = place.with_name(f"{place.name}.part")
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -167,9 +169,9 @@ class _Fetch:
         part.replace(place)
         _tag(part).unlink(missing_ok=True)
         size = place.stat().st_size
-        return File(remote.path, remote.url, size, sha256(place), verified)
+        return PulledFile(remote.path, remote.url, size, sha256(place), verified)
 
-    def _complete(self, remote: Remote, part: Path) -> None:
+    def _complete(self, remote: RemoteFile, part: Path) -> None:
         """Append to ``part`` until it is whole, taking up what breaks off."""
         import httpx2
 
@@ -189,7 +191,7 @@ class _Fetch:
             else:
                 return
 
-    def _append(self, remote: Remote, part: Path) -> None:
+    def _append(self, remote: RemoteFile, part: Path) -> None:
         have = part.stat().st_size if part.exists() else 0
         if have and have == remote.size:
             return
@@ -203,13 +205,13 @@ class _Fetch:
         finally:
             response.close()
 
-    def _write(self, remote: Remote, part: Path, start: int, blocks: Iterable[bytes]) -> None:
+    def _write(self, remote: RemoteFile, part: Path, start: int, blocks: Iterable[bytes]) -> None:
         done = start
         with part.open("ab" if start else "wb") as file:
             for block in blocks:
                 file.write(block)
                 done += len(block)
-                self.progress(Progress(remote.path, done, remote.size))
+                self.progress(DownloadProgress(remote.path, done, remote.size))
 
 
 def _range(have: int, part: Path) -> dict[str, str]:
@@ -235,7 +237,7 @@ def _tag(part: Path) -> Path:
     return part.with_name(f"{part.name}.etag")
 
 
-def _verify(remote: Remote, part: Path) -> str:
+def _verify(remote: RemoteFile, part: Path) -> str:
     size = part.stat().st_size
     if remote.size is not None and size != remote.size:
         _discard(part)

@@ -23,7 +23,7 @@ SUFFIXES = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet")
 
 
 @dataclass(frozen=True)
-class Row:
+class SourceRow:
     """One record and where it stands.
 
     Attributes:
@@ -86,7 +86,7 @@ class Row:
         return value if isinstance(value, str) else str(value)
 
 
-def rows(path: Path) -> Iterator[Row]:
+def rows(path: Path) -> Iterator[SourceRow]:
     """The records of a file.
 
     Raises:
@@ -113,7 +113,7 @@ def rows(path: Path) -> Iterator[Row]:
             )
 
 
-def first(path: Path) -> Row | None:
+def first(path: Path) -> SourceRow | None:
     """The first record of a file, null where it has none."""
     return next(iter(rows(path)), None)
 
@@ -127,27 +127,27 @@ def read_json(path: Path) -> Any:  # noqa: ANN401 - any JSON value
     return documents.read_json(path).value
 
 
-def _json_lines(path: Path) -> Iterator[Row]:
+def _json_lines(path: Path) -> Iterator[SourceRow]:
     for number, record in enumerate(documents.read_jsonl(path), start=1):
-        yield Row(path, number, record.value, record.line(()))
+        yield SourceRow(path, number, record.value, record.line(()))
 
 
-def _json_list(path: Path) -> Iterator[Row]:
+def _json_list(path: Path) -> Iterator[SourceRow]:
     value = read_json(path)
     if not isinstance(value, list):
         raise InputError("expected a list of objects", path=path)
     for number, record in enumerate(value, start=1):
         if not isinstance(record, dict):
             raise InputError("expected an object", path=path, field=f"record {number}")
-        yield Row(path, number, record)
+        yield SourceRow(path, number, record)
 
 
-def _csv(path: Path, delimiter: str) -> Iterator[Row]:
+def _csv(path: Path, delimiter: str) -> Iterator[SourceRow]:
     for number, (line, record) in enumerate(read_csv(path, delimiter).rows, start=1):
-        yield Row(path, number, record, line)
+        yield SourceRow(path, number, record, line)
 
 
-def _parquet(path: Path) -> Iterator[Row]:
+def _parquet(path: Path) -> Iterator[SourceRow]:
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -157,7 +157,7 @@ def _parquet(path: Path) -> Iterator[Row]:
             for batch in file.iter_batches(batch_size=256):
                 for record in batch.to_pylist():
                     number += 1
-                    yield Row(path, number, record)
+                    yield SourceRow(path, number, record)
     except (pa.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0]
         raise InputError(f"is not Parquet: {reason}", path=path, hint="pull it again") from None

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from clash.datasets import published_models
-from clash.datasets.dataset import Dataset, Exclusion, Facts, repeats
+from clash.datasets.dataset import Dataset, Exclusion, ItemFacts, repeats
 from clash.errors import InputError
 from clash.labels import TIE
 
@@ -29,7 +29,7 @@ Stratum = Literal["winner", "tier", "tag"]
 
 
 @dataclass(frozen=True)
-class Rules:
+class SamplingRules:
     """Which items may be drawn, how many, and how.
 
     Attributes:
@@ -50,7 +50,7 @@ class Rules:
     stratify: Stratum | None = None
 
 
-PAPER_ARENA = Rules(
+PAPER_ARENA = SamplingRules(
     frontier=True,
     clear_winner=True,
     anonymous=True,
@@ -60,19 +60,19 @@ PAPER_ARENA = Rules(
 )
 """The second experiment's, on Chatbot Arena."""
 
-PAPER_MT_BENCH = Rules(clear_winner=True, turns=1)
+PAPER_MT_BENCH = SamplingRules(clear_winner=True, turns=1)
 """The first experiment's, on MT-Bench."""
 
 
-def paper_rules(dataset: str) -> Rules:
+def paper_rules(dataset: str) -> SamplingRules:
     """The paper's rules for a data set; everything labelled, for one that it does not use."""
     if dataset.startswith("arena"):
         return PAPER_ARENA
-    return PAPER_MT_BENCH if dataset == "mt-bench" else Rules(clear_winner=True)
+    return PAPER_MT_BENCH if dataset == "mt-bench" else SamplingRules(clear_winner=True)
 
 
 @dataclass(frozen=True)
-class Sample:
+class DatasetSample:
     """What was drawn, and an account of the rest.
 
     Attributes:
@@ -81,7 +81,7 @@ class Sample:
     """
 
     dataset: Dataset
-    rules: Rules
+    rules: SamplingRules
     counts: Mapping[str, int]
     unanswered: tuple[str, ...] = ()
     strata: Mapping[str, int] = field(default_factory=dict)
@@ -100,7 +100,7 @@ class Sample:
         return json.dumps(about, ensure_ascii=False)
 
 
-def sample(dataset: Dataset, rules: Rules, rng: np.random.Generator) -> Sample:
+def sample(dataset: Dataset, rules: SamplingRules, rng: np.random.Generator) -> DatasetSample:
     """Draw ``rules.n`` items of those that the rules admit.
 
     The items keep the order of the source. Each excluded one is in ``dataset.excluded`` with the
@@ -110,13 +110,13 @@ def sample(dataset: Dataset, rules: Rules, rng: np.random.Generator) -> Sample:
         InputError: more are asked for than the rules admit.
     """
     before = len(dataset.items) + len(dataset.excluded)
-    named = renamed(dataset) if rules.frontier else dataset
+    named = with_paper_names(dataset) if rules.frontier else dataset
     again = repeats(named)
     texts = named.texts()
     admitted: list[Item] = []
     excluded: list[Exclusion] = []
     for item in named.items:
-        facts = named.facts.get(item.item_id, Facts())
+        facts = named.facts.get(item.item_id, ItemFacts())
         reason = _fails(item, texts[item.item_id], facts, rules)
         if reason is None and item.item_id in again:
             reason = "same prompt and responses as another item"
@@ -133,7 +133,7 @@ def sample(dataset: Dataset, rules: Rules, rng: np.random.Generator) -> Sample:
     taken = named.only(drawn, excluded)
     counts = {"items": before, "admitted": len(admitted), "drawn": len(drawn)}
     strata = Counter(_stratum(item, rules.stratify) for item in taken.items)
-    return Sample(
+    return DatasetSample(
         dataset=taken,
         rules=rules,
         counts=counts | taken.excluded_by_reason(),
@@ -142,7 +142,7 @@ def sample(dataset: Dataset, rules: Rules, rng: np.random.Generator) -> Sample:
     )
 
 
-def renamed(dataset: Dataset) -> Dataset:
+def with_paper_names(dataset: Dataset) -> Dataset:
     """The data set with the paper's names for the models that it knows.
 
     An item of two versions that the paper calls by one name keeps the names it has.
@@ -162,11 +162,11 @@ def renamed(dataset: Dataset) -> Dataset:
             r.model_copy(update={"candidate": name(r.item_id, r.candidate), "model": r.candidate})
             for r in dataset.responses
         ),
-        labels=tuple(_renamed_label(label, called[label.item_id]) for label in dataset.labels),
+        labels=tuple(_rename_label(label, called[label.item_id]) for label in dataset.labels),
     )
 
 
-def _renamed_label(label: Label, called: Mapping[str, str]) -> Label:
+def _rename_label(label: Label, called: Mapping[str, str]) -> Label:
     ranking = label.ranking and [[called.get(n, n) for n in group] for group in label.ranking]
     return label.model_copy(
         update={
@@ -182,7 +182,9 @@ def _short(candidates: Iterable[str]) -> dict[str, str]:
     return found if len(set(found.values())) == len(found) else {}
 
 
-def _fails(item: Item, texts: Mapping[str, str | None], facts: Facts, rules: Rules) -> str | None:
+def _fails(
+    item: Item, texts: Mapping[str, str | None], facts: ItemFacts, rules: SamplingRules
+) -> str | None:
     """The first rule that an item fails. What the source does not say fails no rule."""
     if rules.frontier and not all(_is_frontier(name) for name in texts):
         return "a model is not in the frontier set"
@@ -204,8 +206,8 @@ def _is_frontier(name: str) -> bool:
     return model is not None and model.frontier
 
 
-def _unanswered(dataset: Dataset, rules: Rules) -> tuple[str, ...]:
-    facts = [dataset.facts.get(item.item_id, Facts()) for item in dataset.items]
+def _unanswered(dataset: Dataset, rules: SamplingRules) -> tuple[str, ...]:
+    facts = [dataset.facts.get(item.item_id, ItemFacts()) for item in dataset.items]
     asked = {"anonymous": rules.anonymous, "language": rules.language, "turns": rules.turns}
     return tuple(
         name
@@ -214,7 +216,7 @@ def _unanswered(dataset: Dataset, rules: Rules) -> tuple[str, ...]:
     )
 
 
-def _draw(admitted: Sequence[Item], rules: Rules, rng: np.random.Generator) -> set[str]:
+def _draw(admitted: Sequence[Item], rules: SamplingRules, rng: np.random.Generator) -> set[str]:
     if rules.n is None or rules.n == len(admitted):
         return {item.item_id for item in admitted}
     if rules.n > len(admitted):

@@ -12,7 +12,7 @@ from clash.providers.base import Reply, Request
 from clash.records import Tokens
 
 if TYPE_CHECKING:
-    from clash.baselines import Judged
+    from clash.baselines import BaselineJudgment
     from clash.providers.base import JudgeTask
 
 
@@ -72,7 +72,7 @@ class BaselineProvider:
         """Nothing was opened."""
 
 
-def _answer(judged: Judged, task: JudgeTask) -> dict[str, Any]:
+def _answer(judged: BaselineJudgment, task: JudgeTask) -> dict[str, Any]:
     """``judged`` in the form that ``prompts/answer.*.md`` asks for: criteria by number."""
     ties = task.ties or any(len(group) > 1 for group in judged.ranking)
     ranking = judged.ranking if ties else [group[0] for group in judged.ranking]

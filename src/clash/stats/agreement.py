@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 Weighting = Literal["none", "linear", "quadratic"]
-Level = Literal["nominal", "ordinal", "interval"]
+MeasurementLevel = Literal["nominal", "ordinal", "interval"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +213,7 @@ def _divide(top: Floats, bottom: Floats) -> Floats:
 
 def krippendorff_alpha(
     values: ArrayLike,
-    scale: Level = "nominal",
+    scale: MeasurementLevel = "nominal",
     *,
     rng: np.random.Generator | None = None,
     clusters: ArrayLike | None = None,
@@ -260,7 +260,7 @@ def krippendorff_alpha(
 class _AlphaStatistic:
     """Alpha as a function of item weights, (B, N) to (B,)."""
 
-    def __init__(self, table: Floats, scale: Level) -> None:
+    def __init__(self, table: Floats, scale: MeasurementLevel) -> None:
         seen = ~np.isnan(table)
         self.scale = scale
         self.values, codes = np.unique(table[seen], return_inverse=True)

@@ -21,7 +21,7 @@ from clash.stats.hypothesis_tests import (
 )
 from clash.stats.intervals import (
     Interval,
-    clustered,
+    encode_clusters,
     normal_quantile,
     t_quantile,
     wilson_clustered,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Rate:
+class BiasRate:
     """A rate that would be ``fair`` without the bias.
 
     Attributes:
@@ -48,7 +48,7 @@ class Rate:
     left_out: int
 
 
-def first_slot_rate(won: ArrayLike, clusters: ArrayLike, fair: float | ArrayLike = 0.5) -> Rate:
+def first_slot_rate(won: ArrayLike, clusters: ArrayLike, fair: float | ArrayLike = 0.5) -> BiasRate:
     """How often the response shown first (A0) is ranked first.
 
     Orders are random, so whatever the quality of the responses the fair rate is 1/K.
@@ -61,12 +61,12 @@ def first_slot_rate(won: ArrayLike, clusters: ArrayLike, fair: float | ArrayLike
     """
     x, groups, chance = _kept(won, clusters, fair)
     interval = wilson_clustered(x, groups)
-    return Rate(interval, _mean(chance), _against(x - chance, groups), _left_out(won, x))
+    return BiasRate(interval, _mean(chance), _against(x - chance, groups), _left_out(won, x))
 
 
 def longer_wins_rate(
     won: ArrayLike, first_length: ArrayLike, second_length: ArrayLike, clusters: ArrayLike
-) -> Rate:
+) -> BiasRate:
     """How often the longer of two responses wins, ties and equal lengths left out.
 
     Longer may well be better: read it beside the same rate for people.
@@ -82,7 +82,9 @@ def longer_wins_rate(
     longer = np.where(gap > 0, said, 1 - said)
     usable = np.isin(said, [0, 1]) & (gap != 0) & ~np.isnan(gap)
     x, groups, chance = _kept(np.where(usable, longer, np.nan), clusters, 0.5)
-    return Rate(wilson_clustered(x, groups), 0.5, _against(x - chance, groups), _left_out(said, x))
+    return BiasRate(
+        wilson_clustered(x, groups), 0.5, _against(x - chance, groups), _left_out(said, x)
+    )
 
 
 def _kept(
@@ -250,7 +252,7 @@ def _errors(
     """Standard errors robust to clusters, never below those of the model, and the clusters."""
     p = 1 / (1 + np.exp(-design @ fit.coefficients))
     scores = design * (p - y)[:, None]
-    _, codes, n_groups = clustered(y, groups)
+    _, codes, n_groups = encode_clusters(y, groups)
     bread = np.linalg.inv(fit.hessian)
     variance: Floats = np.diag(bread).astype(float)
     if n_groups >= 2:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.errors import StatisticsError
-from clash.stats.intervals import Interval, clustered, normal_quantile
+from clash.stats.intervals import Interval, encode_clusters, normal_quantile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -236,7 +236,7 @@ def _derivatives(
 def _sandwich(
     x: Floats, y: Floats, w: Floats, beta: Floats, hessian: Floats, clusters: NDArray[np.generic]
 ) -> Floats:
-    _, codes, groups = clustered(y, clusters)
+    _, codes, groups = encode_clusters(y, clusters)
     p = 1 / (1 + np.exp(-np.clip(x @ beta, -500, 500)))
     totals = np.zeros((groups, x.shape[1]))
     np.add.at(totals, codes, x * (w * (p - y))[:, None])

@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.errors import StatisticsError
-from clash.stats.intervals import Interval, clustered, mean_clustered, normal_quantile, t_quantile
+from clash.stats.intervals import (
+    Interval,
+    encode_clusters,
+    mean_clustered,
+    normal_quantile,
+    t_quantile,
+)
 from clash.stats.resample import cluster_bootstrap
 
 if TYPE_CHECKING:
@@ -238,7 +244,7 @@ def paired_difference(
     x, y = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
     if x.shape != y.shape:
         raise StatisticsError(f"methods with {x.shape} and {y.shape} items are not paired")
-    _, _, groups = clustered(x - y, clusters)
+    _, _, groups = encode_clusters(x - y, clusters)
     gap = mean_clustered(x - y, clusters, level)
     name = "paired t test" + ("" if clusters is None else ", clustered")
     if groups < 2 or gap.estimate == 0:
@@ -267,7 +273,7 @@ def paired_bootstrap(
         StatisticsError: shapes that differ, NaN, or fewer than two clusters.
     """
     x = np.asarray(first, dtype=float) - np.asarray(second, dtype=float)
-    x, codes, _ = clustered(x, clusters)
+    x, codes, _ = encode_clusters(x, clusters)
     found = cluster_bootstrap(lambda w: w @ x / w.sum(axis=1), codes, rng, n, level=level)
     values = found.replicates[:, 0]
     below, above = np.sum(values <= 0), np.sum(values >= 0)
@@ -292,7 +298,7 @@ def sign_flip_test(
         StatisticsError: shapes that differ or NaN.
     """
     gap = np.asarray(first, dtype=float) - np.asarray(second, dtype=float)
-    gap, codes, groups = clustered(gap, clusters)
+    gap, codes, groups = encode_clusters(gap, clusters)
     totals = np.bincount(codes, weights=gap, minlength=groups)
     totals = totals[totals != 0]
     observed = float(totals.sum())

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.errors import StatisticsError
-from clash.stats.intervals import Interval, clustered
+from clash.stats.intervals import Interval, encode_clusters
 from clash.stats.resample import cluster_bootstrap
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def anova_icc(
     Raises:
         StatisticsError: NaN among the values, or shapes that differ.
     """
-    x, codes, groups = clustered(values, clusters)
+    x, codes, groups = encode_clusters(values, clusters)
     sizes = np.bincount(codes, minlength=groups).astype(float)
     if groups < 2 or sizes.max() < 2 or np.ptp(x) == 0:
         return Interval(math.nan, -1.0, 1.0, level, len(x), groups, "undefined")

@@ -154,7 +154,7 @@ def wilson_clustered(values: ArrayLike, clusters: ArrayLike, level: float = 0.95
         StatisticsError: values outside [0, 1] or NaN, or shapes that differ. A single cluster
             of several observations has an effective n of 1.
     """
-    x, codes, n_clusters = clustered(values, clusters)
+    x, codes, n_clusters = encode_clusters(values, clusters)
     if np.any((x < 0) | (x > 1)):
         raise StatisticsError("values of a proportion lie in [0, 1]")
     n = len(x)
@@ -187,7 +187,7 @@ def ratio_variance(residuals: Floats, codes: Codes, n_clusters: int) -> float:
     return float(n_clusters / (n_clusters - 1) * np.sum(totals**2))
 
 
-def clustered(values: ArrayLike, clusters: ArrayLike | None) -> tuple[Floats, Codes, int]:
+def encode_clusters(values: ArrayLike, clusters: ArrayLike | None) -> tuple[Floats, Codes, int]:
     """``values`` as floats, ``clusters`` as codes 0..G-1, and G; None is a cluster each.
 
     Raises:
@@ -221,7 +221,7 @@ def mean_clustered(
     Raises:
         StatisticsError: NaN among the values, or shapes that differ.
     """
-    x, codes, n_clusters = clustered(values, clusters)
+    x, codes, n_clusters = encode_clusters(values, clusters)
     n = len(x)
     mean = float(x.mean()) if n else math.nan
     if n_clusters < 2:

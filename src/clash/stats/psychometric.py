@@ -36,7 +36,7 @@ _MOST_TAU = 3.0
 
 
 @dataclass(frozen=True, slots=True)
-class Curve:
+class PsychometricCurve:
     """The parameters of a judge.
 
     Attributes:
@@ -88,14 +88,14 @@ class Psychometric:
 
     Attributes:
         tau: threshold; ``band`` is the width of the tie band, 2 tau.
-        slope: see :attr:`Curve.slope`.
+        slope: see :attr:`PsychometricCurve.slope`.
         seventy_five: the gap at which it picks the better one in 75% of trials.
         log_likelihood: at the fit.
         residual: how much a further search gained, in log likelihood.
         warnings: what the trials do not tell.
     """
 
-    curve: Curve
+    curve: PsychometricCurve
     tau: Interval
     slope: Interval
     lapse: Interval
@@ -184,8 +184,8 @@ _STARTS = [np.array([0.1, math.log(0.1), -3.0]), np.array([0.5, math.log(0.3), -
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
-    curve: Curve
+class _CurveFit:
+    curve: PsychometricCurve
     value: float
     converged: bool
 
@@ -197,17 +197,17 @@ def _counts(at: NDArray[np.intp], y: Floats, weights: Floats, n: int) -> Floats:
     return found
 
 
-def _curve(point: Floats) -> Curve:
+def _curve(point: Floats) -> PsychometricCurve:
     tau, log_scale, lapse = (float(value) for value in point)
-    return Curve(tau, math.exp(log_scale), _MOST_LAPSE / (1 + math.exp(-lapse)))
+    return PsychometricCurve(tau, math.exp(log_scale), _MOST_LAPSE / (1 + math.exp(-lapse)))
 
 
-def _inside(curve: Curve) -> Floats:
+def _inside(curve: PsychometricCurve) -> Floats:
     share = min(max(curve.lapse / _MOST_LAPSE, 1e-4), 1 - 1e-4)
     return np.array([curve.tau, math.log(curve.scale), math.log(share / (1 - share))])
 
 
-def _search(levels: Floats, counts: Floats, starts: list[Floats], tol: float = 1e-10) -> _Found:
+def _search(levels: Floats, counts: Floats, starts: list[Floats], tol: float = 1e-10) -> _CurveFit:
     from scipy.optimize import minimize
 
     def loss(point: Floats) -> float:
@@ -221,10 +221,10 @@ def _search(levels: Floats, counts: Floats, starts: list[Floats], tol: float = 1
         for start in starts
     ]
     best = min(fits, key=lambda fit: float(fit.fun))
-    return _Found(_curve(best.x), -float(best.fun), bool(best.success))
+    return _CurveFit(_curve(best.x), -float(best.fun), bool(best.success))
 
 
-def _warnings(levels: Floats, curve: Curve) -> list[str]:
+def _warnings(levels: Floats, curve: PsychometricCurve) -> list[str]:
     found = []
     if levels[0] > 0:
         found.append("no pair without a gap: tie band and lapses are hard to tell apart")

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from clash.errors import StatisticsError
-from clash.stats.intervals import Interval, clustered, normal_quantile, t_quantile
+from clash.stats.intervals import Interval, encode_clusters, normal_quantile, t_quantile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +37,7 @@ _REACH = 8.0
 _FEWEST = 10
 
 
-def spent(share: float, alpha: float = 0.05, spending: Spending = "obrien-fleming") -> float:
+def alpha_spent(share: float, alpha: float = 0.05, spending: Spending = "obrien-fleming") -> float:
     """Two-sided alpha used up when ``share`` of the planned sample has been seen.
 
     O'Brien and Fleming's: 4 (1 - Phi(z_{alpha/4} / sqrt(share))), one half on each side; almost
@@ -77,7 +77,7 @@ def _boundaries(shares: tuple[float, ...], alpha: float, spending: Spending) -> 
     t = np.asarray(shares, dtype=float)
     if not len(t) or t[0] <= 0 or t[-1] > 1 + 1e-12 or np.any(np.diff(t) <= 0):
         raise StatisticsError("looks rise from above 0 to at most 1 of the planned sample")
-    used = [0.0, *(spent(min(1.0, float(share)), alpha, spending) for share in t)]
+    used = [0.0, *(alpha_spent(min(1.0, float(share)), alpha, spending) for share in t)]
     found: list[float] = []
     grid, density = np.zeros(1), np.ones(1)
     for look, share in enumerate(t):
@@ -161,7 +161,7 @@ class _Sample:
 
     @classmethod
     def of(cls, values: ArrayLike, clusters: ArrayLike | None, *, share: bool) -> _Sample:
-        x, codes, n = clustered(values, clusters)
+        x, codes, n = encode_clusters(values, clusters)
         if share and np.any((x < 0) | (x > 1)):
             raise StatisticsError("a share lies in [0, 1]")
         mean = float(x.mean()) if len(x) else math.nan

@@ -64,7 +64,7 @@ class Length:
     """How often the longer response wins, by the panel and by people."""
 
     who: str
-    rate: bias.Rate
+    rate: bias.BiasRate
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Position:
     """How often the response shown first wins; by people, the one listed first in the source."""
 
     who: str
-    rate: bias.Rate
+    rate: bias.BiasRate
 
 
 def families(
@@ -220,7 +220,7 @@ def positions(data: RunData, found: Sequence[Case]) -> list[Position]:
     return made
 
 
-def _first_shown(data: RunData, judges: Sequence[str]) -> bias.Rate | None:
+def _first_shown(data: RunData, judges: Sequence[str]) -> bias.BiasRate | None:
     """Judgments that rank A0 first; a shared first place counts its part."""
     mine = [j for j in data.judgments if j.judge in judges and j.ranking]
     if not mine:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.stats.agreement import Kappa, cohen_kappa
-from clash.stats.bias import Rate, favouritism, first_slot_rate
+from clash.stats.bias import BiasRate, favouritism, first_slot_rate
 from clash.stats.intervals import Interval, wilson, wilson_clustered
 from clash.stats.retest import FlipRate, flip_rate, self_consistency
 
@@ -71,7 +71,7 @@ class Slots:
         flips: winners that change with the order; null where orders were not swapped.
     """
 
-    first: Rate | None
+    first: BiasRate | None
     pull: Interval | None
     pull_by: str | None
     both_orders: bool

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.analysis.diagnosis.judges import weighted_rest
-from clash.stats.bias import Rate, favouritism, longer_wins_rate
+from clash.stats.bias import BiasRate, favouritism, longer_wins_rate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,7 +36,7 @@ class LengthBias:
     """
 
     judge: str
-    longer: Rate
+    longer: BiasRate
     pull: Interval | None
     pull_by: str
 

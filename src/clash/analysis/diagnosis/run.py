@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.analysis.verdicts import unblinded
-from clash.stats.bias import Rate, longer_wins_rate
+from clash.stats.bias import BiasRate, longer_wins_rate
 from clash.stats.intervals import Interval, mean_clustered
 from clash.stats.voting.bradley_terry import bradley_terry, count_comparisons
 
@@ -64,7 +64,7 @@ class RunJudge:
     judge: str
     cost_usd: float | None
     cost_per_informative: float | None
-    longer: Rate | None
+    longer: BiasRate | None
     scale: Scale | None
 
 
@@ -158,7 +158,7 @@ def _judge(data: RunData, pairs: _Pairs, judges: Sequence[str], index: int) -> R
     )
 
 
-def _longer(pairs: _Pairs, mine: NDArray[np.bool_]) -> Rate | None:
+def _longer(pairs: _Pairs, mine: NDArray[np.bool_]) -> BiasRate | None:
     usable = mine & ~np.isnan(pairs.lengths).any(axis=1)
     first, second = pairs.lengths[usable].T
     decided = (pairs.outcome[usable] != 0.5) & (first != second)

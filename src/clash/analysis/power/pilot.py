@@ -14,7 +14,7 @@ from clash.stats.intervals import Interval, wilson_clustered
 from clash.stats.power import (
     Clustering,
     Demand,
-    Level,
+    ErrorRates,
     detectable_paired,
     detectable_two_proportions,
     power_paired,
@@ -88,7 +88,7 @@ class Pilot:
     pair: Sides | None
     outcome: Outcome
     effect: float
-    level: Level
+    level: ErrorRates
     clusters: int
     ballots: int
     size: float
@@ -118,7 +118,7 @@ def pilot(
     pair: Sides | None = None,
     outcome: Outcome = "wins",
     effect: float = 0.10,
-    level: Level | None = None,
+    level: ErrorRates | None = None,
     seed: int = 0,
 ) -> Pilot:
     """Estimate what a sample size needs from votes, and compute it.
@@ -137,7 +137,7 @@ def pilot(
         StatisticsError: scores instead of sides, no decisive ballot, or no label where agreement
             is asked for.
     """
-    wanted = level or Level()
+    wanted = level or ErrorRates()
     table = _Ballots.of(votes, outcome)
     counted = table if question == "paired" else table.informative()
     sizes = np.bincount(counted.clusters, minlength=table.n_clusters)
@@ -233,7 +233,7 @@ class _Setting:
 
     question: Literal["compare", "paired"]
     effect: float
-    level: Level
+    level: ErrorRates
     size: float
     cv: float
     decisive: float

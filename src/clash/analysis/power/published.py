@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from clash.stats.power import Clustering, Level, required_two_proportions
+from clash.stats.power import Clustering, ErrorRates, required_two_proportions
 
 CORRELATIONS = (0.05, 0.10, 0.20, 0.30, 0.50)
 CURRENT, IMPROVED = "3.3", "3.4"
@@ -74,8 +74,8 @@ def published() -> Published:
     return Published(cells, tuple(_claims()))
 
 
-def _exact(m: float, icc: float, effect: float = EFFECT, level: Level | None = None) -> float:
-    return required_two_proportions(effect, 0.5, Clustering(m, icc), level or Level()).exact
+def _exact(m: float, icc: float, effect: float = EFFECT, level: ErrorRates | None = None) -> float:
+    return required_two_proportions(effect, 0.5, Clustering(m, icc), level or ErrorRates()).exact
 
 
 def _cell(table: str, icc: float, figure: int) -> PublishedCell:

@@ -13,7 +13,7 @@ from clash.errors import ConfigError
 from clash.stats.power import (
     Clustering,
     Demand,
-    Level,
+    ErrorRates,
     concordance_items,
     detectable_paired,
     detectable_two_proportions,
@@ -81,7 +81,7 @@ class Ask:
     question: Question
     effect: float = 0.10
     middle: float = 0.5
-    level: Level = field(default_factory=Level)
+    level: ErrorRates = field(default_factory=ErrorRates)
     half_width: float = 0.05
     expected: float = 0.8
     runs: int = 2

@@ -10,13 +10,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from clash.datasets import record_files
-from clash.datasets.foreign_run import Collector, Published, pair
+from clash.datasets.foreign_run import ForeignRunBuilder, PublishedVerdict, pair_ranking
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from clash.datasets.foreign_run import ForeignRun
-    from clash.datasets.record_files import Row
+    from clash.datasets.record_files import SourceRow
 
 COLUMNS = frozenset({"instruction", "output_1", "output_2", "preference"})
 _TIE = 1.5
@@ -29,7 +29,7 @@ def read(path: Path) -> list[ForeignRun]:
         InputError: a record cannot be used.
     """
     files = [path] if path.is_file() else sorted(path.rglob("annotations.json"))
-    collector = Collector()
+    collector = ForeignRunBuilder()
     questions: dict[str, str] = {}
     for row in (row for file in files for row in record_files.rows(file)):
         _add(collector, row, questions)
@@ -37,7 +37,7 @@ def read(path: Path) -> list[ForeignRun]:
     return [collector.build("alpaca-eval", str(path), order)]
 
 
-def _add(collector: Collector, row: Row, questions: dict[str, str]) -> None:
+def _add(collector: ForeignRunBuilder, row: SourceRow, questions: dict[str, str]) -> None:
     instruction = row.text("instruction")
     question = questions.setdefault(instruction, f"q{len(questions) + 1:04d}")
     models = [
@@ -54,14 +54,14 @@ def _add(collector: Collector, row: Row, questions: dict[str, str]) -> None:
         item_id,
         models,
         row.optional("annotator") or "annotator",
-        None if preference is None else pair(models, _winner(preference)),
+        None if preference is None else pair_ranking(models, _winner(preference)),
         error="no preference is recorded",
         flags=[] if preference in (None, 1, 2) else [f"preference {preference:g}"],
     )
     collector.published(_published(row, item_id, models, preference))
 
 
-def _preference(row: Row) -> float | None:
+def _preference(row: SourceRow) -> float | None:
     value = row.get("preference")
     if value is None:
         return None
@@ -74,9 +74,11 @@ def _winner(preference: float) -> int | None:
     return None if preference == _TIE else int(preference > _TIE)
 
 
-def _published(row: Row, item_id: str, models: list[str], preference: float | None) -> Published:
+def _published(
+    row: SourceRow, item_id: str, models: list[str], preference: float | None
+) -> PublishedVerdict:
     place = None if preference is None else _winner(preference)
-    return Published(
+    return PublishedVerdict(
         item_id=item_id,
         winner=None if place is None else models[place],
         cost_usd=row.get("price_per_example"),

@@ -10,15 +10,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from clash.datasets import record_files
-from clash.datasets.foreign_run import Collector, pair
+from clash.datasets.foreign_run import ForeignRunBuilder, pair_ranking
 from clash.datasets.importers import benchmark_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from clash.datasets.foreign_run import ForeignRun
-    from clash.datasets.importers.benchmark_folder import Bench
-    from clash.datasets.record_files import Row
+    from clash.datasets.importers.benchmark_folder import BenchmarkTexts
+    from clash.datasets.record_files import SourceRow
 
 COLUMNS = frozenset({"model", "judge", "games"})
 _FIRST = ("A>B", "A>>B", "B<A", "B<<A")
@@ -33,14 +33,14 @@ def read(path: Path) -> list[ForeignRun]:
         InputError: a record cannot be used.
     """
     texts = benchmark_folder.read(path)
-    collector = Collector()
+    collector = ForeignRunBuilder()
     for file in benchmark_folder.judgments(path):
         for row in record_files.rows(file):
             _add(collector, row, texts)
     return [collector.build("arena-hard", str(path))]
 
 
-def _add(collector: Collector, row: Row, texts: Bench) -> None:
+def _add(collector: ForeignRunBuilder, row: SourceRow, texts: BenchmarkTexts) -> None:
     question, model = benchmark_folder.question_id(row), row.text("model")
     baseline = row.optional("baseline") or "baseline"
     item_id = f"{question}-{model}"
@@ -65,10 +65,10 @@ def _add(collector: Collector, row: Row, texts: Bench) -> None:
         )
 
 
-def _ranking(row: Row, shown: list[str], score: Any) -> list[list[str]] | None:  # noqa: ANN401 - any JSON value
+def _ranking(row: SourceRow, shown: list[str], score: Any) -> list[list[str]] | None:  # noqa: ANN401 - any JSON value
     if score is None:
         return None
     for place, known in ((0, _FIRST), (1, _SECOND), (None, _TIE)):
         if score in known:
-            return pair(shown, place)
+            return pair_ranking(shown, place)
     raise row.error(f"expected A>>B to B>>A, found {score!r}", "games")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from clash.datasets.record_files import Row
+    from clash.datasets.record_files import SourceRow
 
 _QUESTIONS = "question.jsonl"
 _ANSWERS = "model_answer"
@@ -24,7 +24,7 @@ _LEVELS = 4
 
 
 @dataclass(frozen=True)
-class Bench:
+class BenchmarkTexts:
     """The texts of a benchmark, as far as they are there.
 
     Attributes:
@@ -58,7 +58,7 @@ def judgments(path: Path) -> list[Path]:
     return sorted((inside if inside.is_dir() else path).rglob("*.jsonl"))
 
 
-def read(path: Path) -> Bench:
+def read(path: Path) -> BenchmarkTexts:
     """The texts of the benchmark that ``path`` belongs to; empty where they are not beside it.
 
     Raises:
@@ -66,9 +66,9 @@ def read(path: Path) -> Bench:
     """
     folder = _folder(path)
     if folder is None:
-        return Bench({}, {}, {})
+        return BenchmarkTexts({}, {}, {})
     asked = list(record_files.rows(folder / _QUESTIONS))
-    return Bench(
+    return BenchmarkTexts(
         questions={question_id(row): _questions(row) for row in asked},
         answers={
             (row.optional("model_id", "model") or file.stem, question_id(row)): _answers(row)
@@ -79,7 +79,7 @@ def read(path: Path) -> Bench:
     )
 
 
-def question_id(row: Row) -> str:
+def question_id(row: SourceRow) -> str:
     """The question that a record is about."""
     return row.text("uid", "question_id")
 
@@ -89,14 +89,14 @@ def _folder(path: Path) -> Path | None:
     return next((folder for folder in near if (folder / _QUESTIONS).is_file()), None)
 
 
-def _questions(row: Row) -> list[str]:
+def _questions(row: SourceRow) -> list[str]:
     turns = row.get("turns")
     if isinstance(turns, list):
         return [_content(turn) for turn in turns]
     return [row.text("prompt")]
 
 
-def _answers(row: Row) -> list[str]:
+def _answers(row: SourceRow) -> list[str]:
     messages = row.get("messages")
     if isinstance(messages, list):
         return [_content(m) for m in messages if m.get("role") == "assistant"]

@@ -12,7 +12,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from clash.datasets import record_files
-from clash.datasets.foreign_run import Collector, pair
+from clash.datasets.foreign_run import ForeignRunBuilder, pair_ranking
 from clash.datasets.importers import benchmark_folder
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from clash.datasets.foreign_run import ForeignRun
-    from clash.datasets.importers.benchmark_folder import Bench
-    from clash.datasets.record_files import Row
+    from clash.datasets.importers.benchmark_folder import BenchmarkTexts
+    from clash.datasets.record_files import SourceRow
 
 PAIR = frozenset({"question_id", "model_1", "model_2", "g1_winner", "g2_winner", "judge"})
 SINGLE = frozenset({"question_id", "model", "score", "judge"})
@@ -46,8 +46,8 @@ def read(path: Path) -> list[ForeignRun]:
     return runs
 
 
-def _pairs(rows: Iterable[Row], texts: Bench) -> Collector:
-    collector = Collector()
+def _pairs(rows: Iterable[SourceRow], texts: BenchmarkTexts) -> ForeignRunBuilder:
+    collector = ForeignRunBuilder()
     for row in rows:
         question, turn = benchmark_folder.question_id(row), int(row.optional("turn") or 1)
         models = [row.text("model_1"), row.text("model_2")]
@@ -61,7 +61,7 @@ def _pairs(rows: Iterable[Row], texts: Bench) -> Collector:
 
 
 def _game(
-    collector: Collector, row: Row, item_id: str, models: list[str], presentation: int
+    collector: ForeignRunBuilder, row: SourceRow, item_id: str, models: list[str], presentation: int
 ) -> None:
     said = row.text(f"g{presentation + 1}_winner")
     known = said in _PLACES
@@ -69,15 +69,15 @@ def _game(
         item_id,
         models if presentation == 0 else models[::-1],
         _judge(row),
-        pair(models, _PLACES[said]) if known else None,
+        pair_ranking(models, _PLACES[said]) if known else None,
         presentation=presentation,
         error=f"the judge's answer was read as {said!r}",
     )
 
 
-def _scores(rows: Iterable[Row], texts: Bench, source: str) -> ForeignRun:
+def _scores(rows: Iterable[SourceRow], texts: BenchmarkTexts, source: str) -> ForeignRun:
     """Scores of a question's answers by one judge become that judge's ranking of them."""
-    collector = Collector()
+    collector = ForeignRunBuilder()
     scores: dict[tuple[str, int], dict[str, dict[str, float]]] = defaultdict(dict)
     unscored = 0
     for row in rows:
@@ -98,7 +98,7 @@ def _scores(rows: Iterable[Row], texts: Bench, source: str) -> ForeignRun:
                 item_id,
                 models,
                 judge,
-                ranked(given) if whole else None,
+                rank_by_score(given) if whole else None,
                 error="this judge did not score every answer",
             )
     alone = "each answer was scored alone; the order of the labels is not one a judge saw"
@@ -106,7 +106,7 @@ def _scores(rows: Iterable[Row], texts: Bench, source: str) -> ForeignRun:
     return collector.build("fastchat-single", source, alone, *lost)
 
 
-def ranked(scores: dict[str, float]) -> list[list[str]]:
+def rank_by_score(scores: dict[str, float]) -> list[list[str]]:
     """Candidates in groups of equal score, best first."""
     return [
         sorted(name for name, score in scores.items() if score == level)
@@ -114,7 +114,9 @@ def ranked(scores: dict[str, float]) -> list[list[str]]:
     ]
 
 
-def _item(collector: Collector, texts: Bench, item_id: str, question: str, turn: int) -> None:
+def _item(
+    collector: ForeignRunBuilder, texts: BenchmarkTexts, item_id: str, question: str, turn: int
+) -> None:
     collector.item(
         item_id,
         texts.prompt(question, turn),
@@ -123,7 +125,7 @@ def _item(collector: Collector, texts: Bench, item_id: str, question: str, turn:
     )
 
 
-def _judge(row: Row) -> str:
+def _judge(row: SourceRow) -> str:
     """The judging model: questions with a reference have another prompt, but the same judge."""
     judge = row.get("judge")
     return str(judge[0]) if isinstance(judge, list) and judge else row.text("judge")

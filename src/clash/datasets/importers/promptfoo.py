@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from clash.datasets import record_files
-from clash.datasets.foreign_run import Collector
-from clash.datasets.importers.fastchat import ranked
+from clash.datasets.foreign_run import ForeignRunBuilder
+from clash.datasets.importers.fastchat import rank_by_score
 from clash.errors import InputError
 from clash.files.inputs import unpacked
 from clash.records import Criteria, Criterion
@@ -75,7 +75,7 @@ def read(path: Path) -> list[ForeignRun]:
         raise InputError("is not an output of promptfoo (no results.results)", path=path)
     tests = _tests([_cell(result) for result in results])
     names = _short_names(tests)
-    collector = Collector()
+    collector = ForeignRunBuilder()
     groups: dict[str, str] = {}
     for number, ((test, _), cells) in enumerate(tests.items(), start=1):
         item_id = f"test-{number:03d}"
@@ -145,7 +145,7 @@ def _short_names(tests: Mapping[tuple[str, int], Sequence[_Cell]]) -> dict[str, 
 
 
 def _add(
-    collector: Collector,
+    collector: ForeignRunBuilder,
     item_id: str,
     cells: Sequence[_Cell],
     names: Mapping[str, str],
@@ -175,7 +175,7 @@ def _add(
         _judge(collector, item_id, answered)
 
 
-def _judge(collector: Collector, item_id: str, cells: Mapping[str, _Cell]) -> None:
+def _judge(collector: ForeignRunBuilder, item_id: str, cells: Mapping[str, _Cell]) -> None:
     scores: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     asked: dict[str, None] = {}
     for name, cell in cells.items():
@@ -195,7 +195,7 @@ def _judge(collector: Collector, item_id: str, cells: Mapping[str, _Cell]) -> No
             item_id,
             list(cells),
             judge,
-            None if reason else ranked(means),
+            None if reason else rank_by_score(means),
             error=reason,
             role="observer" if judge == CHECKS else "voting",
         )

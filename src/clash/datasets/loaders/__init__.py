@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clash.datasets import catalogue, pull, record_files
-from clash.datasets.dataset import Builder, Dataset, labels_path, read_labels
+from clash.datasets.dataset import Dataset, DatasetBuilder, labels_path, read_labels
 from clash.datasets.loaders import arena, benchmarks, labelled_file, mt_bench
 from clash.errors import InputError
 from clash.files.inputs import unpacked
@@ -16,9 +16,9 @@ from clash.files.inputs import unpacked
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from clash.datasets.record_files import Row
+    from clash.datasets.record_files import SourceRow
 
-    Reader = Callable[[Iterable[Row], Builder], Dataset]
+    Reader = Callable[[Iterable[SourceRow], DatasetBuilder], Dataset]
 
 
 @dataclass(frozen=True)
@@ -62,13 +62,13 @@ def load(name_or_path: str | Path, *, cache: Path | None = None) -> Dataset:
     if path.exists():
         return load_file(path)
     entry = catalogue.find(str(name_or_path))
-    pulled = pull.located(entry, cache or pull.cache_folder())
+    pulled = pull.find_pulled(entry, cache or pull.cache_folder())
     if pulled is None:
         raise InputError(
             f"the data set {entry.name!r} is not on this machine",
             hint=f"clash datasets pull {entry.name}",
         )
-    builder = Builder(entry.name, entry.source, entry.licence)
+    builder = DatasetBuilder(entry.name, entry.source, entry.licence)
     return read(entry.loader, pulled.paths, builder)
 
 
@@ -81,7 +81,7 @@ def load_file(path: Path) -> Dataset:
     Raises:
         InputError: it cannot be read.
     """
-    builder = Builder(unpacked(path).stem, str(path), "as its file says")
+    builder = DatasetBuilder(unpacked(path).stem, str(path), "as its file says")
     dataset = read(recognise(path), [path], builder)
     beside = labels_path(path)
     if not beside.is_file():
@@ -103,7 +103,7 @@ def recognise(path: Path) -> str:
     return next(name for name, loader in LOADERS.items() if loader.columns <= row.value.keys())
 
 
-def read(loader: str, paths: Sequence[Path], builder: Builder) -> Dataset:
+def read(loader: str, paths: Sequence[Path], builder: DatasetBuilder) -> Dataset:
     """The records of ``paths`` through one loader.
 
     Raises:

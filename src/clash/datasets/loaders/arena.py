@@ -15,9 +15,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from clash.datasets.dataset import Builder, Dataset, Facts, transcript
-from clash.datasets.dataset import names as distinct
-from clash.datasets.loaders.conversation import sides
+from clash.datasets.dataset import Dataset, DatasetBuilder, ItemFacts, distinct_names, transcript
+from clash.datasets.loaders.conversation import read_dialogue
 from clash.errors import InputError
 from clash.labels import BOTH_BAD, TIE
 from clash.records import Label
@@ -25,7 +24,7 @@ from clash.records import Label
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from clash.datasets.record_files import Row
+    from clash.datasets.record_files import SourceRow
 
 COLUMNS = frozenset({"model_a", "model_b", "winner", "conversation_a", "conversation_b"})
 COLUMNS_55K = frozenset({"model_a", "prompt", "response_a", "winner_model_a", "winner_tie"})
@@ -39,7 +38,7 @@ _WINNERS: dict[str, int | str] = {
 }
 
 
-def read(rows: Iterable[Row], builder: Builder) -> Dataset:
+def read(rows: Iterable[SourceRow], builder: DatasetBuilder) -> Dataset:
     """The battles of the 100k set and its kin; a conversation of several turns is a transcript.
 
     Raises:
@@ -48,7 +47,7 @@ def read(rows: Iterable[Row], builder: Builder) -> Dataset:
     for row in rows:
         item_id = row.text("question_id", "id")
         try:
-            a, b = sides(row, "conversation_a"), sides(row, "conversation_b")
+            a, b = read_dialogue(row, "conversation_a"), read_dialogue(row, "conversation_b")
         except InputError as error:
             builder.exclude(item_id, f"unreadable conversation: {error.message}")
             continue
@@ -67,7 +66,7 @@ def read(rows: Iterable[Row], builder: Builder) -> Dataset:
     return builder.build()
 
 
-def read_55k(rows: Iterable[Row], builder: Builder) -> Dataset:
+def read_55k(rows: Iterable[SourceRow], builder: DatasetBuilder) -> Dataset:
     """The battles of the 55k set.
 
     Raises:
@@ -92,8 +91,8 @@ def read_55k(rows: Iterable[Row], builder: Builder) -> Dataset:
 
 
 def _add(
-    builder: Builder,
-    row: Row,
+    builder: DatasetBuilder,
+    row: SourceRow,
     item_id: str,
     *,
     questions: list[str],
@@ -101,7 +100,7 @@ def _add(
     winner: int | str,
     tags: list[str],
 ) -> None:
-    models = distinct([row.text("model_a"), row.text("model_b")])
+    models = distinct_names([row.text("model_a"), row.text("model_b")])
     said = models[winner] if isinstance(winner, int) else winner
     builder.add(
         row,
@@ -110,7 +109,7 @@ def _add(
         dict(zip(models, map(transcript, answers), strict=True)),
         label=TIE if said == BOTH_BAD else said,
         labels=[Label(item_id=item_id, annotator=_voter(row), winner=said)],
-        facts=Facts(
+        facts=ItemFacts(
             language=row.optional("language"),
             anonymous=_flag(row, "anony"),
             turns=len(questions),
@@ -119,23 +118,23 @@ def _add(
     )
 
 
-def _voter(row: Row) -> str:
+def _voter(row: SourceRow) -> str:
     return row.optional("judge_hash", "judge") or "voter"
 
 
-def _flag(row: Row, field: str) -> bool | None:
+def _flag(row: SourceRow, field: str) -> bool | None:
     value = row.optional(field)
     return None if value is None else value.lower() in ("true", "1")
 
 
-def _outcome(row: Row) -> int | str:
+def _outcome(row: SourceRow) -> int | str:
     winner = row.text("winner")
     if winner not in _WINNERS:
         raise row.error(f"expected one of {', '.join(_WINNERS)}, found {winner!r}", "winner")
     return _WINNERS[winner]
 
 
-def _flagged(row: Row) -> int | str:
+def _flagged(row: SourceRow) -> int | str:
     flags = [str(row.get(f"winner_{who}")) for who in ("model_a", "model_b", "tie")]
     won = [place for place, flag in enumerate(flags) if flag in ("1", "1.0", "True")]
     if len(won) != 1:
@@ -143,7 +142,7 @@ def _flagged(row: Row) -> int | str:
     return TIE if won[0] == 2 else won[0]
 
 
-def _tags(row: Row) -> list[str]:
+def _tags(row: SourceRow) -> list[str]:
     tags = ["code"] if _flag(row, "is_code") else []
     for tagger in (row.get("category_tag") or {}).values():
         if isinstance(tagger, dict):
@@ -151,7 +150,7 @@ def _tags(row: Row) -> list[str]:
     return tags
 
 
-def _turns(row: Row, field: str) -> list[Any]:
+def _turns(row: SourceRow, field: str) -> list[Any]:
     value = row.get(field)
     try:
         turns = json.loads(value) if isinstance(value, str) else value

@@ -12,15 +12,14 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
-from clash.datasets.dataset import Builder, Dataset, majority
-from clash.datasets.dataset import names as distinct
+from clash.datasets.dataset import Dataset, DatasetBuilder, distinct_names, majority
 from clash.labels import TIE
 from clash.records import Label
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from clash.datasets.record_files import Row
+    from clash.datasets.record_files import SourceRow
 
 
 REWARDBENCH = frozenset({"prompt", "chosen", "rejected", "chosen_model", "rejected_model"})
@@ -29,7 +28,7 @@ LLMBAR = frozenset({"input", "output_1", "output_2", "label"})
 JUDGEBENCH = frozenset({"pair_id", "question", "response_A", "response_B", "label"})
 
 
-def read_rewardbench(rows: Iterable[Row], builder: Builder) -> Dataset:
+def read_rewardbench(rows: Iterable[SourceRow], builder: DatasetBuilder) -> Dataset:
     """RewardBench: the chosen and the rejected response, in an order that does not tell which.
 
     Raises:
@@ -51,7 +50,7 @@ def read_rewardbench(rows: Iterable[Row], builder: Builder) -> Dataset:
     return builder.build()
 
 
-def read_rewardbench_2(rows: Iterable[Row], builder: Builder) -> Dataset:
+def read_rewardbench_2(rows: Iterable[SourceRow], builder: DatasetBuilder) -> Dataset:
     """RewardBench 2: one right response among four. Rows with several right ones are left out.
 
     Raises:
@@ -79,7 +78,7 @@ def read_rewardbench_2(rows: Iterable[Row], builder: Builder) -> Dataset:
     return builder.build()
 
 
-def read_llmbar(rows: Iterable[Row], builder: Builder) -> Dataset:
+def read_llmbar(rows: Iterable[SourceRow], builder: DatasetBuilder) -> Dataset:
     """LLMBar; the subset is the name of the folder.
 
     Raises:
@@ -102,7 +101,7 @@ def read_llmbar(rows: Iterable[Row], builder: Builder) -> Dataset:
     return builder.build()
 
 
-def read_judgebench(rows: Iterable[Row], builder: Builder) -> Dataset:
+def read_judgebench(rows: Iterable[SourceRow], builder: DatasetBuilder) -> Dataset:
     """JudgeBench: two responses of one model, of which one is right.
 
     Raises:
@@ -126,8 +125,8 @@ def read_judgebench(rows: Iterable[Row], builder: Builder) -> Dataset:
 
 
 def _add(
-    builder: Builder,
-    row: Row,
+    builder: DatasetBuilder,
+    row: SourceRow,
     item_id: str,
     prompt: str,
     texts: Sequence[str | None],
@@ -139,7 +138,7 @@ def _add(
 ) -> None:
     places = range(len(texts))
     order = sorted(places, key=lambda i: _hash(item_id, i)) if shuffle else list(places)
-    called = distinct([models[i] for i in order])
+    called = distinct_names([models[i] for i in order])
     label = called[order.index(right)]
     builder.add(
         row,
@@ -161,7 +160,7 @@ SUMMEVAL = frozenset({"text", "machine_summaries", "coherence", "consistency"})
 _DIMENSIONS = ("relevance", "coherence", "fluency", "consistency")
 
 
-def read_pandalm(rows: Iterable[Row], builder: Builder) -> Dataset:
+def read_pandalm(rows: Iterable[SourceRow], builder: DatasetBuilder) -> Dataset:
     """PandaLM; the label is the majority of the annotators.
 
     Raises:
@@ -170,7 +169,7 @@ def read_pandalm(rows: Iterable[Row], builder: Builder) -> Dataset:
     for row in rows:
         item_id = f"panda-{int(row.text('idx')):04d}"
         parts = (row.optional("cmp_key") or "").split("_")
-        models = distinct(parts if len(parts) == 2 else [None, None])
+        models = distinct_names(parts if len(parts) == 2 else [None, None])
         winners = list(_votes(row, models))
         builder.add(
             row,
@@ -187,7 +186,7 @@ def read_pandalm(rows: Iterable[Row], builder: Builder) -> Dataset:
     return builder.build()
 
 
-def _votes(row: Row, models: list[str]) -> Iterator[str]:
+def _votes(row: SourceRow, models: list[str]) -> Iterator[str]:
     said = {"0": TIE, "1": models[0], "2": models[1]}
     for number in range(1, 10):
         vote = row.optional(f"annotator{number}")
@@ -198,7 +197,7 @@ def _votes(row: Row, models: list[str]) -> Iterator[str]:
         yield said[vote]
 
 
-def read_summeval(rows: Iterable[Row], builder: Builder) -> Dataset:
+def read_summeval(rows: Iterable[SourceRow], builder: DatasetBuilder) -> Dataset:
     """SummEval as pairs of summaries: a text's first with its second, its third with its fourth.
 
     Each summary stands in one pair, so that no summary counts twice. The better one has the
@@ -229,7 +228,7 @@ def read_summeval(rows: Iterable[Row], builder: Builder) -> Dataset:
     return builder.build("systems are named by their place in the file's list of summaries")
 
 
-def _means(row: Row) -> list[float]:
+def _means(row: SourceRow) -> list[float]:
     columns = []
     for name in _DIMENSIONS:
         scores = row.get(name)

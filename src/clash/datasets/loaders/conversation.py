@@ -6,18 +6,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from clash.datasets.record_files import Row
+    from clash.datasets.record_files import SourceRow
 
 
 @dataclass(frozen=True, slots=True)
-class Sides:
+class Dialogue:
     """Who said what, turn by turn."""
 
     questions: list[str]
     answers: list[str]
 
 
-def sides(row: Row, field: str, *, turns: int | None = None) -> Sides:
+def read_dialogue(row: SourceRow, field: str, *, turns: int | None = None) -> Dialogue:
     """The two sides of a conversation, up to a turn.
 
     Raises:
@@ -34,10 +34,10 @@ def sides(row: Row, field: str, *, turns: int | None = None) -> Sides:
     end = turns or len(said["user"])
     if not said["user"] or len(said["user"]) < end or len(said["assistant"]) < end:
         raise row.error(f"expected {end} questions with an answer each", field)
-    return Sides(said["user"][:end], said["assistant"][:end])
+    return Dialogue(said["user"][:end], said["assistant"][:end])
 
 
-def _text(row: Row, field: str, content: Any) -> str:  # noqa: ANN401 - any JSON value
+def _text(row: SourceRow, field: str, content: Any) -> str:  # noqa: ANN401 - any JSON value
     """A content that is text, or a list of parts of which the text counts."""
     if content is None:
         return ""

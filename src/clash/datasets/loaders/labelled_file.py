@@ -20,15 +20,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from clash.datasets.dataset import Builder, Dataset, free_id, majority
-from clash.datasets.dataset import names as distinct
+from clash.datasets.dataset import Dataset, DatasetBuilder, distinct_names, free_id, majority
 from clash.labels import BOTH_BAD, TIE
 from clash.records import Label
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from clash.datasets.record_files import Row
+    from clash.datasets.record_files import SourceRow
 
 _ID = ("item_id", "id", "pair_id", "question_id")
 _PROMPT = ("prompt", "question", "instruction", "input", "query")
@@ -46,23 +45,23 @@ _BOTH_BAD = {"both bad", "both_bad", "tie (bothbad)", "bothbad"}
 
 
 @dataclass
-class _Entry:
-    row: Row
+class _LabelledPair:
+    row: SourceRow
     texts: dict[str, str | None]
     winners: list[tuple[str, str]] = field(default_factory=list)
 
 
-def read(rows: Iterable[Row], builder: Builder) -> Dataset:
+def read(rows: Iterable[SourceRow], builder: DatasetBuilder) -> Dataset:
     """The items of the file. A row without a label is left out.
 
     Raises:
         InputError: a field is missing or a label cannot be read; names line and field.
     """
     # A row without an id is kept under its number until every id of the file is known.
-    entries: dict[str | int, _Entry] = {}
+    entries: dict[str | int, _LabelledPair] = {}
     for row in rows:
         texts = _texts(row)
-        found = entries.setdefault(row.optional(*_ID) or row.number, _Entry(row, texts))
+        found = entries.setdefault(row.optional(*_ID) or row.number, _LabelledPair(row, texts))
         winners = _winners(row, list(texts))
         if found.row is not row:
             _same_pair(found, row, texts, winners)
@@ -73,7 +72,10 @@ def read(rows: Iterable[Row], builder: Builder) -> Dataset:
 
 
 def _same_pair(
-    found: _Entry, row: Row, texts: dict[str, str | None], winners: list[tuple[str, str]]
+    found: _LabelledPair,
+    row: SourceRow,
+    texts: dict[str, str | None],
+    winners: list[tuple[str, str]],
 ) -> None:
     """A further row of an item must be another annotator's, on the same responses."""
     known = {annotator for annotator, _ in found.winners}
@@ -83,7 +85,7 @@ def _same_pair(
         raise row.error("the id stands twice, with other responses", _ID[0])
 
 
-def _add(builder: Builder, item_id: str, entry: _Entry) -> None:
+def _add(builder: DatasetBuilder, item_id: str, entry: _LabelledPair) -> None:
     if not entry.winners:
         return builder.exclude(item_id, "no label")
     row = entry.row
@@ -106,18 +108,18 @@ def _add(builder: Builder, item_id: str, entry: _Entry) -> None:
     return None
 
 
-def _texts(row: Row) -> dict[str, str | None]:
+def _texts(row: SourceRow) -> dict[str, str | None]:
     by_name = row.get("responses")
     if isinstance(by_name, dict):
         if len(by_name) < 2:
             raise row.error("expected two responses at least", "responses")
         return {str(name): text for name, text in by_name.items()}
-    models = distinct([row.optional(*names) for names in _MODELS])
+    models = distinct_names([row.optional(*names) for names in _MODELS])
     texts = (row.verbatim(*names) for names in _RESPONSES)
     return dict(zip(models, texts, strict=True))
 
 
-def _winners(row: Row, candidates: list[str]) -> list[tuple[str, str]]:
+def _winners(row: SourceRow, candidates: list[str]) -> list[tuple[str, str]]:
     several = row.get("annotators")
     if isinstance(several, list):
         return [
@@ -131,7 +133,7 @@ def _winners(row: Row, candidates: list[str]) -> list[tuple[str, str]]:
     return [(annotator, _winner(row, label, candidates))]
 
 
-def _winner(row: Row, label: str, candidates: list[str]) -> str:
+def _winner(row: SourceRow, label: str, candidates: list[str]) -> str:
     if label in candidates:
         return label
     word = label.strip().lower().strip("[]")
@@ -149,7 +151,7 @@ def _winner(row: Row, label: str, candidates: list[str]) -> str:
     )
 
 
-def _tags(row: Row) -> list[str]:
+def _tags(row: SourceRow) -> list[str]:
     value = row.get(*_TAGS)
     if value is None:
         return []

@@ -11,14 +11,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from clash.datasets.dataset import Builder, Dataset, Facts, majority, transcript
-from clash.datasets.loaders.conversation import sides
+from clash.datasets.dataset import Dataset, DatasetBuilder, ItemFacts, majority, transcript
+from clash.datasets.loaders.conversation import read_dialogue
 from clash.records import Label
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from clash.datasets.record_files import Row
+    from clash.datasets.record_files import SourceRow
 
 COLUMNS = frozenset({"question_id", "model_a", "model_b", "winner", "judge", "conversation_a"})
 _CATEGORIES = (
@@ -36,17 +36,17 @@ _PER_CATEGORY = 10
 
 
 @dataclass
-class _Pair:
-    row: Row
+class _ModelPair:
+    row: SourceRow
     prompt: str
     texts: dict[str, str]
     tags: list[str]
-    facts: Facts
+    facts: ItemFacts
     group: str
     winners: dict[str, str] = field(default_factory=dict)
 
 
-def read(rows: Iterable[Row], builder: Builder) -> Dataset:
+def read(rows: Iterable[SourceRow], builder: DatasetBuilder) -> Dataset:
     """The items: a question's turn and two models, in alphabetical order.
 
     The label is what most annotators said; a shared first place is a tie. A second turn shows
@@ -55,7 +55,7 @@ def read(rows: Iterable[Row], builder: Builder) -> Dataset:
     Raises:
         InputError: a record is not of this schema.
     """
-    pairs: dict[str, _Pair] = {}
+    pairs: dict[str, _ModelPair] = {}
     repeated = 0
     for row in rows:
         item_id, pair = _pair(row)
@@ -75,25 +75,28 @@ def category(question_id: int) -> str | None:
     return _CATEGORIES[place] if 0 <= place < len(_CATEGORIES) else None
 
 
-def _pair(row: Row) -> tuple[str, _Pair]:
+def _pair(row: SourceRow) -> tuple[str, _ModelPair]:
     question, turn = int(row.text("question_id")), int(row.optional("turn") or 1)
     one, two = row.text("model_a"), row.text("model_b")
-    a, b = sides(row, "conversation_a", turns=turn), sides(row, "conversation_b", turns=turn)
+    a, b = (
+        read_dialogue(row, "conversation_a", turns=turn),
+        read_dialogue(row, "conversation_b", turns=turn),
+    )
     answers = {one: transcript(a.answers), two: transcript(b.answers)}
     tags = [f"turn-{turn}"]
     found = category(question)
-    pair = _Pair(
+    pair = _ModelPair(
         row=row,
         prompt=transcript(a.questions),
         texts={model: answers[model] for model in sorted(answers)},
         tags=[found, *tags] if found else tags,
-        facts=Facts(language="English", anonymous=True, turns=turn),
+        facts=ItemFacts(language="English", anonymous=True, turns=turn),
         group=f"q{question}",
     )
     return f"q{question}-t{turn}-{'-'.join(pair.texts)}", pair
 
 
-def _winner(row: Row) -> str:
+def _winner(row: SourceRow) -> str:
     match row.text("winner"):
         case "model_a" | "model_b" as side:
             return row.text(side)
@@ -103,7 +106,7 @@ def _winner(row: Row) -> str:
             raise row.error(f"expected model_a, model_b or tie, found {other!r}", "winner")
 
 
-def _add(builder: Builder, item_id: str, pair: _Pair) -> None:
+def _add(builder: DatasetBuilder, item_id: str, pair: _ModelPair) -> None:
     builder.add(
         pair.row,
         item_id,

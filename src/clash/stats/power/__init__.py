@@ -8,7 +8,7 @@ from clash.stats.power.comparisons import (
     required_paired,
     required_two_proportions,
 )
-from clash.stats.power.design import Clustering, Demand, Level, Trade, trade
+from clash.stats.power.design import Clustering, Demand, ErrorRates, PanelDemand, panel_demand
 from clash.stats.power.precision import (
     concordance_items,
     kappa_items,
@@ -19,17 +19,17 @@ from clash.stats.power.precision import (
 __all__ = [
     "Clustering",
     "Demand",
-    "Level",
-    "Trade",
+    "ErrorRates",
+    "PanelDemand",
     "concordance_items",
     "detectable_paired",
     "detectable_two_proportions",
     "kappa_items",
     "kappa_variance",
+    "panel_demand",
     "power_paired",
     "power_two_proportions",
     "required_paired",
     "required_two_proportions",
     "retest_items",
-    "trade",
 ]

@@ -11,13 +11,13 @@ import math
 from typing import TYPE_CHECKING
 
 from clash.errors import StatisticsError
-from clash.stats.power.design import Clustering, Demand, Level, two_sided_power
+from clash.stats.power.design import Clustering, Demand, ErrorRates, two_sided_power
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 ALONE = Clustering()
-USUAL = Level()
+USUAL = ErrorRates()
 
 
 def _spread(effect: float, middle: float) -> float:
@@ -31,7 +31,7 @@ def _spread(effect: float, middle: float) -> float:
 
 
 def required_two_proportions(
-    effect: float, middle: float = 0.5, clustering: Clustering = ALONE, level: Level = USUAL
+    effect: float, middle: float = 0.5, clustering: Clustering = ALONE, level: ErrorRates = USUAL
 ) -> Demand:
     """What each of two conditions needs for a z test of their proportions (unpooled variance).
 
@@ -56,7 +56,7 @@ def power_two_proportions(
     effect: float,
     middle: float = 0.5,
     clustering: Clustering = ALONE,
-    level: Level = USUAL,
+    level: ErrorRates = USUAL,
 ) -> float:
     """Power of that test with ``clusters`` in each condition.
 
@@ -69,7 +69,7 @@ def power_two_proportions(
 
 
 def detectable_two_proportions(
-    clusters: float, middle: float = 0.5, clustering: Clustering = ALONE, level: Level = USUAL
+    clusters: float, middle: float = 0.5, clustering: Clustering = ALONE, level: ErrorRates = USUAL
 ) -> float:
     """The smallest difference that ``clusters`` in each condition detect with ``level.power``.
 
@@ -86,7 +86,7 @@ def detectable_two_proportions(
 
 
 def required_paired(
-    effect: float, decisive: float = 1.0, clustering: Clustering = ALONE, level: Level = USUAL
+    effect: float, decisive: float = 1.0, clustering: Clustering = ALONE, level: ErrorRates = USUAL
 ) -> Demand:
     """Items for McNemar's test that one candidate wins oftener than the other loses.
 
@@ -116,7 +116,7 @@ def power_paired(
     effect: float,
     decisive: float = 1.0,
     clustering: Clustering = ALONE,
-    level: Level = USUAL,
+    level: ErrorRates = USUAL,
 ) -> float:
     """Power of that test with ``items`` items.
 
@@ -134,7 +134,7 @@ def power_paired(
 
 
 def detectable_paired(
-    items: float, decisive: float = 1.0, clustering: Clustering = ALONE, level: Level = USUAL
+    items: float, decisive: float = 1.0, clustering: Clustering = ALONE, level: ErrorRates = USUAL
 ) -> float:
     """The smallest mean score that ``items`` items detect with ``level.power``, or NaN.
 

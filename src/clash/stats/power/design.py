@@ -47,7 +47,7 @@ class Clustering:
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class ErrorRates:
     """Error rates of a two-sided test: ``alpha`` and the ``power`` asked for."""
 
     alpha: float = 0.05
@@ -100,14 +100,14 @@ class Demand:
         )
 
 
-def two_sided_power(shift: float, level: Level) -> float:
+def two_sided_power(shift: float, level: ErrorRates) -> float:
     """P(|Z + shift| > z_alpha): both tails, so that it is alpha at shift 0."""
     normal = NormalDist()
     return normal.cdf(shift - level.z_alpha) + normal.cdf(-shift - level.z_alpha)
 
 
 @dataclass(frozen=True, slots=True)
-class Trade:
+class PanelDemand:
     """A panel, and what it would need.
 
     Attributes:
@@ -126,7 +126,7 @@ class Trade:
     cost: float
 
 
-def trade(
+def panel_demand(
     judges: Sequence[float],
     ballots_each: float,
     icc: float,
@@ -135,7 +135,7 @@ def trade(
     cv: float = 0.0,
     per_cluster: float = 0.0,
     per_ballot: float = 1.0,
-) -> Trade:
+) -> PanelDemand:
     """What a panel needs, if judges are exchangeable but for how often they tie.
 
     Adding a judge raises the informative ballots m of a cluster; by N = n (1 + (m - 1) rho) / m
@@ -160,4 +160,4 @@ def trade(
     demand = required(Clustering(size, icc, cv))
     cast = demand.clusters * ballots_each * len(judges)
     cost = demand.clusters * per_cluster + cast * per_ballot
-    return Trade(tuple(judges), size, demand.clusters, demand.exact, cast, cost)
+    return PanelDemand(tuple(judges), size, demand.clusters, demand.exact, cast, cost)

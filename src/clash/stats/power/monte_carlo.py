@@ -13,7 +13,7 @@ import numpy as np
 
 from clash.stats.intervals import Interval, normal_quantile, t_quantile, wilson
 from clash.stats.power.comparisons import USUAL
-from clash.stats.power.design import Clustering, Level
+from clash.stats.power.design import Clustering, ErrorRates
 from clash.stats.power.precision import kappa_table
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ REPLICATIONS = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class SimulationCheck:
     """A claim of a formula beside what happened.
 
     Attributes:
@@ -48,9 +48,9 @@ def check_two_proportions(
     clustering: Clustering,
     claimed: float,
     rng: np.random.Generator,
-    level: Level = USUAL,
+    level: ErrorRates = USUAL,
     replications: int = REPLICATIONS,
-) -> Check:
+) -> SimulationCheck:
     """How often a cluster-robust test of two conditions finds the planned difference."""
     sides = [middle + effect / 2, middle - effect / 2]
     drawn = [_binary(clusters, p, clustering, rng, replications) for p in sides]
@@ -58,7 +58,7 @@ def check_two_proportions(
     error = np.sqrt(var_a + var_b)
     reach = t_quantile(1 - level.alpha, 2 * clusters - 2) if clusters > 1 else np.inf
     found = np.abs(gap_a - gap_b) > reach * error
-    return Check(claimed, wilson(int(found.sum()), replications))
+    return SimulationCheck(claimed, wilson(int(found.sum()), replications))
 
 
 def check_paired(
@@ -68,16 +68,16 @@ def check_paired(
     clustering: Clustering,
     claimed: float,
     rng: np.random.Generator,
-    level: Level = USUAL,
+    level: ErrorRates = USUAL,
     replications: int = REPLICATIONS,
-) -> Check:
+) -> SimulationCheck:
     """How often a cluster-robust test of mean score 0 finds the planned effect."""
     shares = np.array([(decisive + effect) / 2, 1 - decisive, (decisive - effect) / 2])
     counts = _counts(items, shares, clustering, rng, replications)
     mean, variance = _ratio(counts[..., 0] - counts[..., 2], counts.sum(axis=2))
     reach = t_quantile(1 - level.alpha, items - 1) if items > 1 else np.inf
     found = np.abs(mean) > reach * np.sqrt(variance)
-    return Check(claimed, wilson(int(found.sum()), replications))
+    return SimulationCheck(claimed, wilson(int(found.sum()), replications))
 
 
 def check_concordance(
@@ -87,7 +87,7 @@ def check_concordance(
     rng: np.random.Generator,
     level: float = 0.95,
     replications: int = REPLICATIONS,
-) -> Check:
+) -> SimulationCheck:
     """How wide Wilson's intervals turn out, and how often they hold the truth."""
     hits, sizes = _binary(items, expected, clustering, rng, replications)
     found = [
@@ -96,7 +96,7 @@ def check_concordance(
     ]
     holds = sum(interval.low <= expected <= interval.high for interval in found)
     width = float(np.mean([interval.half_width for interval in found]))
-    return Check(level, wilson(holds, replications), width)
+    return SimulationCheck(level, wilson(holds, replications), width)
 
 
 def check_kappa(
@@ -107,7 +107,7 @@ def check_kappa(
     rng: np.random.Generator,
     level: float = 0.95,
     replications: int = REPLICATIONS,
-) -> Check:
+) -> SimulationCheck:
     """The same for Cohen's kappa of independent items."""
     from clash.stats.agreement import kappa_from_table
 
@@ -115,7 +115,9 @@ def check_kappa(
     drawn = rng.multinomial(items, table.ravel(), size=replications).reshape(-1, 2, 2)
     found = [kappa_from_table(counts, level=level).interval for counts in drawn]
     holds = sum(interval.low <= kappa <= interval.high for interval in found)
-    return Check(level, wilson(holds, replications), float(np.mean([i.half_width for i in found])))
+    return SimulationCheck(
+        level, wilson(holds, replications), float(np.mean([i.half_width for i in found]))
+    )
 
 
 def check_retest(
@@ -125,14 +127,14 @@ def check_retest(
     rng: np.random.Generator,
     level: float = 0.95,
     replications: int = REPLICATIONS,
-) -> Check:
+) -> SimulationCheck:
     """The same for the agreement of runs, by a normal interval over items."""
     clustering = Clustering(runs, 2 * agreement - 1)
     hits, _ = _binary(items, 0.5, clustering, rng, replications)
     same = (hits * (hits - 1) + (runs - hits) * (runs - hits - 1)) / (runs * (runs - 1))
     reach = normal_quantile(level) * same.std(axis=1, ddof=1) / np.sqrt(items)
     holds = int(np.sum(np.abs(same.mean(axis=1) - agreement) <= reach + 1e-12))
-    return Check(level, wilson(holds, replications), float(reach.mean()))
+    return SimulationCheck(level, wilson(holds, replications), float(reach.mean()))
 
 
 def _binary(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.errors import StatisticsError
-from clash.stats.intervals import Interval, clustered
+from clash.stats.intervals import Interval, encode_clusters
 from clash.stats.resample import Bootstrap, cluster_bootstrap
 
 if TYPE_CHECKING:
@@ -74,8 +74,8 @@ def decompose(
         StatisticsError: fewer than two prompts with two generations each, or no response set
             that was judged twice: judgment and generation cannot then be told apart.
     """
-    x, prompt, n_prompts = clustered(values, prompts)
-    _, generation, _ = clustered(x, _joint(prompt, np.asarray(generations)))
+    x, prompt, n_prompts = encode_clusters(values, prompts)
+    _, generation, _ = encode_clusters(x, _joint(prompt, np.asarray(generations)))
     same, fresh = _half_differences(x, prompt, generation, n_prompts, categorical=categorical)
     if np.isnan(same).all() or np.sum(~np.isnan(fresh)) < 2:
         raise StatisticsError(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.errors import StatisticsError
-from clash.stats.intervals import Interval, clustered, mean_clustered, t_quantile
+from clash.stats.intervals import Interval, encode_clusters, mean_clustered, t_quantile
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -74,8 +74,8 @@ def powered_mean(
     Raises:
         StatisticsError: fewer than two labelled sources in a stratum, NaN, or shapes that differ.
     """
-    y, _, g = clustered(labels, groups)
-    f, rest = clustered(judged, groups)[0], clustered(others, other_groups)[0]
+    y, _, g = encode_clusters(labels, groups)
+    f, rest = encode_clusters(judged, groups)[0], encode_clusters(others, other_groups)[0]
     if y.shape != f.shape:
         raise StatisticsError(f"{len(y)} labels but {len(f)} judged rows")
     if g < 2:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clash.datasets.foreign_run import ForeignRun, Published
+from clash.datasets.foreign_run import ForeignRun, PublishedVerdict
 from clash.datasets.importers.agent_clash.ballots import Ballots, ballots, panel
 from clash.datasets.importers.agent_clash.experiments import Material
 from clash.records import Item, Response
@@ -78,9 +78,9 @@ def _response(item_id: str, model: str, digest: str, latency_ms: float) -> Respo
     )
 
 
-def _published(cycle: Cycle, judged: Mapping[str, Ballots]) -> Published:
+def _published(cycle: Cycle, judged: Mapping[str, Ballots]) -> PublishedVerdict:
     found = judged.get(cycle.prompt_id)
-    return Published(
+    return PublishedVerdict(
         item_id=cycle.prompt_id,
         winner=cycle.ai_winner,
         confidence=cycle.confidence,

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from clash.datasets.foreign_run import ForeignRun, Published, no_criteria
+from clash.datasets.foreign_run import ForeignRun, PublishedVerdict, no_criteria
 from clash.datasets.importers.agent_clash.ballots import Ballots, ballots, missing, panel
 from clash.datasets.loaders.mt_bench import category
 from clash.records import Item, Kind, Label, Response
@@ -40,7 +40,7 @@ class Material:
 
     items: Mapping[str, Item]
     responses: Mapping[str, list[Response]]
-    published: Mapping[str, Published] = field(default_factory=dict)
+    published: Mapping[str, PublishedVerdict] = field(default_factory=dict)
 
     def run(
         self,
@@ -79,12 +79,12 @@ class Material:
             notes=(*notes, *_lost(lost), *_ties(judged), _CRITERIA, _TALLY, _CONFIDENCE),
         )
 
-    def _published(self, item_id: str, judged: Mapping[str, Ballots]) -> Published:
+    def _published(self, item_id: str, judged: Mapping[str, Ballots]) -> PublishedVerdict:
         """What a result file says of an item, else what the log says."""
         if item_id in self.published or item_id not in judged:
-            return self.published.get(item_id, Published(item_id=item_id))
+            return self.published.get(item_id, PublishedVerdict(item_id=item_id))
         found = judged[item_id]
-        return Published(
+        return PublishedVerdict(
             item_id=item_id,
             winner=found.winner,
             match=found.winner == self.items[item_id].label,
@@ -237,9 +237,9 @@ def _arena_item(item_id: str, result: Result) -> Item:
 
 def _published(
     results: Mapping[str, Result], judged: Mapping[str, Ballots]
-) -> dict[str, Published]:
+) -> dict[str, PublishedVerdict]:
     return {
-        item_id: Published(
+        item_id: PublishedVerdict(
             item_id=item_id,
             winner=result.ai_winner or None,
             ranking=result.ai_ranking,
