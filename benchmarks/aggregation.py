@@ -87,7 +87,7 @@ def synthetic(n, k, rng):
 
 def real(path, judges):
     """Votes of a file as codes, ties kept, and labels where they are a side."""
-    from clash.analysis.encode import read_votes
+    from clash.votes import read_votes
 
     votes = read_votes(path, judges=judges)
     matrix = np.nan_to_num(votes.matrix, nan=-1.0)
@@ -249,7 +249,7 @@ def targets():
 READER = """
 import sys, time
 from pathlib import Path
-from clash.analysis.encode import read_votes
+from clash.votes import read_votes
 start = time.process_time()
 votes = read_votes(sys.argv[1])
 assert votes.matrix.size >= int(sys.argv[2])

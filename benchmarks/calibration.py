@@ -18,10 +18,10 @@ import time
 import numpy as np
 
 from clash.analysis.calibration.study import study
-from clash.analysis.encode import VoteRow, Votes, encode
 from clash.stats.selection.candidate_methods import SelectionSettings
 from clash.stats.selection.families import FAMILIES
 from clash.stats.selection.paths import PATH_RULES
+from clash.votes import VoteRow, Votes, encode
 
 SIZES = (1, 2, 3, 4, 5, 6, 7)
 

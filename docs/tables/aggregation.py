@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from clash.analysis.aggregation import Aggregation, MethodResult, aggregate
-from clash.analysis.encode import Votes, read_votes
 from clash.errors import ClashError
+from clash.votes import Votes, read_votes
 
 ROOT = Path(__file__).resolve().parents[2]
 ALL = (

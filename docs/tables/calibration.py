@@ -21,13 +21,13 @@ from calibration_page import write
 
 from clash.analysis.calibration.frame import Frame
 from clash.analysis.calibration.study import Figure, Study, study
-from clash.analysis.encode import read_votes
 from clash.stats.selection import blocks
 from clash.stats.selection.candidate_methods import SelectionSettings
 from clash.stats.selection.families import FAMILIES, MENU
 from clash.stats.selection.metrics import Metrics
 from clash.stats.selection.prior import experience, pool_experience, prior_of_task
 from clash.stats.selection.selector import evaluate
+from clash.votes import read_votes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -17,8 +17,8 @@ import numpy as np
 from clash.analysis.aggregation.table import Table
 from clash.analysis.dependence import measure
 from clash.analysis.dependence.truth import Estimated, Rows, estimate
-from clash.analysis.encode import Votes, read_votes
 from clash.stats.dependence import off_diagonal
+from clash.votes import Votes, read_votes
 
 if TYPE_CHECKING:
     from clash.stats.intervals import Interval

@@ -14,9 +14,9 @@ from clash.analysis.retest import retest
 from clash.analysis.rundata import RunData
 from clash.cli.foreign import write
 from clash.datasets.convert import convert
-from clash.datasets.importers.agent_clash.published import blocks
 from clash.report import markdown
 from clash.report.published import claims_table
+from clash.reproduction.agent_clash.published import blocks
 from clash.stats.hypothesis_tests import binomial_tail
 from clash.store.folder import RunFolder
 

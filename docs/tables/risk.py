@@ -20,10 +20,10 @@ from clash.analysis.calibration.calibrator import apply
 from clash.analysis.calibration.fitting import fit
 from clash.analysis.calibration.frame import Frame
 from clash.analysis.calibration.study import sizes_for
-from clash.analysis.encode import Votes, read_votes
 from clash.stats.selection.candidate_methods import SelectionSettings
 from clash.stats.selection.metrics import credits_of
 from clash.stats.selection.panel import PanelVotes
+from clash.votes import Votes, read_votes
 
 PICTURE = Path(__file__).resolve().parents[1] / "images" / "risk.svg"
 RISKS = (0.02, 0.05, 0.1, 0.2, 0.3)

@@ -11,12 +11,12 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from clash.analysis.encode import read_votes
-from clash.analysis.simulations import EXPERIMENTS, ON_VOTES, Simulation
 from clash.report.markdown import table as markdown
 from clash.report.plots import svg
 from clash.report.regime import regime_figure
 from clash.report.simulations import figure, setting, table
+from clash.reproduction.simulations import EXPERIMENTS, ON_VOTES, Simulation
+from clash.votes import read_votes
 
 NAMES = (
     "three-judges",

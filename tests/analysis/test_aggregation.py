@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from clash.analysis.aggregation import aggregate, aggregate_outcomes, known_methods
-from clash.analysis.encode import VoteRow, encode, write_votes
 from clash.errors import ConfigError
 from clash.report.aggregation import as_json
+from clash.votes import VoteRow, encode, write_votes
 
 FIGURES = {"accuracy", "balanced_accuracy", "log_loss", "brier", "ece"}
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from clash.analysis.dependence import METHODS, Dependence, Options, diagnose
-from clash.analysis.encode import VoteRow, Votes, encode, read_votes
 from clash.errors import ConfigError, NotIdentifiedError, StatisticsError
 from clash.report.dependence import as_json, write_plots
 from clash.stats.simulate import IndependentPanel
+from clash.votes import VoteRow, Votes, encode, read_votes
 
 SHARED = Path(__file__).resolve().parents[2] / "../shared/data/votes"
 COPIES = ["nano#1", "nano#2", "nano#3"]

@@ -10,9 +10,9 @@ import pytest
 
 from clash.analysis.diagnosis import diagnose, judge_facts
 from clash.analysis.diagnosis.judges import rest_of_panel
-from clash.analysis.encode import VoteRow, Votes, encode, read_votes
 from clash.analysis.texts import Texts
 from clash.errors import StatisticsError
+from clash.votes import VoteRow, Votes, encode, read_votes
 
 DATA = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "votes"
 real = pytest.mark.skipif(not DATA.exists(), reason="../shared/data is not there")

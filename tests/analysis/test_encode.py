@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clash.analysis.encode import VoteRow, encode, read_votes, write_votes
 from clash.errors import InputError
+from clash.votes import VoteRow, encode, read_votes, write_votes
 
 NAN = np.nan
 SHARED = Path(__file__).resolve().parents[2] / "../shared/data/votes"

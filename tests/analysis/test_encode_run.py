@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from clash.analysis.encode import from_run, read_votes, write_votes
-from clash.analysis.encode.run import score_rows, vote_rows
 from clash.analysis.verdicts import Blinds, ballots
 from clash.errors import InputError, RunFolderError
 from clash.records import Blinding, Criteria, Criterion, Item, Judgment, Label
 from clash.store.folder import RunFolder, RunWriter
 from clash.store.manifest import Manifest
+from clash.votes import from_run, read_votes, write_votes
+from clash.votes.from_run import score_rows, vote_rows
 
 NAN = np.nan
 

@@ -6,9 +6,6 @@ import pytest
 
 from analysis.labelled import run as labelled_run
 from clash.analysis.concordance.cases import cases
-from clash.analysis.encode import read_votes
-from clash.analysis.encode.ballots import file_ballots, run_ballots
-from clash.analysis.encode.run import vote_rows
 from clash.analysis.labelled import labelled
 from clash.analysis.rundata import RunData
 from clash.datasets.dataset import Dataset
@@ -18,6 +15,9 @@ from clash.labels import ItemLabel, Truth
 from clash.records import Item, Label, Response
 from clash.review.agreement import agreement
 from clash.store.folder import RunFolder
+from clash.votes import read_votes
+from clash.votes.from_run import vote_rows
+from clash.votes.named_rankings import file_ballots, run_ballots
 
 TEXTS = {"a": "text of a", "b": "text of b", "c": "text of c"}
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from clash.analysis.encode import VoteRow, encode
-from clash.analysis.power import Ask, Panel, pilot, published, scenario
+from clash.analysis.power import Ask, Panel, pilot, scenario
 from clash.analysis.power.pairs import Field, Sides, asked_for
 from clash.errors import ConfigError, StatisticsError
+from clash.reproduction import power_tables as published
 from clash.stats.power import ErrorRates, power_paired
 from clash.stats.power.design import Clustering
+from clash.votes import VoteRow, encode
 
 CORRELATIONS = (0.05, 0.1, 0.2, 0.3, 0.5)
 WORDS = {1.0: "A", 0.5: "tie", 0.0: "B"}

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from analysis.ranked import ranked_run
-from clash.analysis.encode import VoteRow, encode, read_votes, write_votes
-from clash.analysis.encode.ballots import NamedBallots, file_ballots, run_ballots
-from clash.analysis.encode.run import score_rows, vote_rows
 from clash.analysis.rankings import known_rankings, rank
 from clash.analysis.rankings.weights import judge_weights, read_weights, vote_weights
 from clash.errors import ConfigError, InputError, StatisticsError
 from clash.report.rankings import as_json, lines, methods_json, tables
 from clash.stats.voting.rankings import ranking_array
+from clash.votes import VoteRow, encode, read_votes, write_votes
+from clash.votes.from_run import score_rows, vote_rows
+from clash.votes.named_rankings import NamedBallots, file_ballots, run_ballots
 
 SHARED = Path(__file__).resolve().parents[2] / "../shared/data/votes"
 NAN = np.nan

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from analysis.made import run_data
-from clash.analysis.encode import VoteRow, encode, from_run
 from clash.analysis.recalibrated import Calibrated, Refused, _winners, calibrated, recalibrated
 from clash.analysis.relabelled import Changed
 from clash.analysis.rundata import RunData
 from clash.report.relabelled import tables
+from clash.votes import VoteRow, encode, from_run
 from review.runs import judged
 
 ADA, BOB = [["ada"], ["bob"]], [["bob"], ["ada"]]

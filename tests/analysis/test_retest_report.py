@@ -10,9 +10,9 @@ from analysis.labelled import pairs, run
 from clash.analysis.retest import align, figures, retest, targets
 from clash.analysis.rundata import RunData
 from clash.cli.foreign import write
-from clash.datasets.convert import convert
 from clash.errors import StatisticsError
 from clash.report.retest import tables
+from clash.reproduction.convert import convert
 from clash.store.folder import RunFolder
 
 FIRST = [("a", "aaa"), ("a", "aaa"), ("b", "aaa"), ("b", "bbb"), ("a", "bbb"), ("a", "aab")]

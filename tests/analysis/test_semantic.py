@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 
 from clash.analysis.diversity import equivalence
-from clash.analysis.encode import VoteRow, encode
 from clash.analysis.semantic import encoder_of, likeness
 from clash.analysis.texts import Texts
 from clash.cli.app import run
 from clash.errors import ConfigError, StatisticsError
 from clash.stats.diversity import cosines
+from clash.votes import VoteRow, encode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from clash.analysis.encode import read_votes
-from clash.analysis.simulations import EXPERIMENTS, Row, Simulation
-from clash.analysis.simulations.findings import Mean
-from clash.analysis.simulations.finite_calibration import BEYOND
-from clash.analysis.simulations.independent import SETUPS, Setup
-from clash.analysis.simulations.semi_real import semi_real
 from clash.errors import InputError
+from clash.reproduction.simulations import EXPERIMENTS, Row, Simulation
+from clash.reproduction.simulations.findings import Mean
+from clash.reproduction.simulations.finite_calibration import BEYOND
+from clash.reproduction.simulations.independent import SETUPS, Setup
+from clash.reproduction.simulations.semi_real import semi_real
 from clash.stats.simulate import IndependentPanel
+from clash.votes import read_votes
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from clash.analysis.encode import Votes
+    from clash.votes import Votes
 
 FEW = {"three-judges": 2, "independent": 8, "curie-weiss": 2, "latent-factor": 2, "weak-factor": 2}
 FEW |= {"calibration-growth": 2, "aggregator-regimes": 2, "interaction-strength": 2}

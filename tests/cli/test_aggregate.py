@@ -11,10 +11,10 @@ import typer
 from typer.testing import CliRunner
 
 from analysis.ranked import ranked_run
-from clash.analysis.encode import VoteRow, write_votes
 from clash.cli.aggregate import aggregate
 from clash.cli.rankings import Asked
 from clash.errors import ConfigError, InputError
+from clash.votes import VoteRow, write_votes
 
 if TYPE_CHECKING:
     from pathlib import Path

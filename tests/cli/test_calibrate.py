@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from clash.analysis.encode import VoteRow, write_votes
 from clash.analysis.rundata import RunData
 from clash.cli.app import run
 from clash.review.queue import queue
 from clash.store.folder import RunFolder
+from clash.votes import VoteRow, write_votes
 
 WORDS = ("apple tree", "river stone", "green field", "old clock", "warm bread", "long road")
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from clash.cli import pipeline
 from clash.cli.app import run
-from clash.cli.stopping import Look, rule_of
+from clash.pipeline import execute as pipeline
+from clash.pipeline.stopping import Look, rule_of
 
 QUICKSTART = str(Path(__file__).resolve().parents[2] / "datasets" / "quickstart.yaml")
 RULE = ["--until", "ci<0.4", "--looks", "4", "--sequential", "pocock"]

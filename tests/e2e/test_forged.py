@@ -176,7 +176,7 @@ def test_a_run_made_before_there_were_codes_is_verified_replayed_and_judged_agai
     lab.panel(judge("openrouter"))
     lab.server.conduct("j", answer=lambda asked: f"```json\n{prefers(len)(asked)}\n```")
     with monkeypatch.context() as before:
-        before.setattr("clash.cli.beginning.secrets.token_hex", lambda size: None)
+        before.setattr("clash.pipeline.prepare.secrets.token_hex", lambda size: None)
         run = lab.judged(*PLAIN)
     assert run.manifest["secret"] is None
     assert "key `ballot`" not in str(run.lines("calls"))

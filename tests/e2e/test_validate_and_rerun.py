@@ -15,8 +15,8 @@ import pytest
 import yaml
 from typer.main import get_command
 
-from clash.cli.again import derived_seed
 from clash.cli.app import app, run
+from clash.pipeline.rerun import derived_seed
 from e2e.lab import Done, Lab, prefers
 
 if TYPE_CHECKING:

@@ -101,27 +101,10 @@ COMMANDS: dict[str, list[str]] = {
 FOLDERS = ("first", "second", "demo-r1", "pairs", "planned", "until", "attacked")
 """Run folders whose files are recorded."""
 
-_VOLATILE = frozenset(
-    [
-        "started",
-        "ended",
-        "seconds",
-        "time",
-        "bytes",
-        "size",
-        "versions",
-        "git",
-        "python",
-        "sdk",
-        "path",
-        "out",
-        "seal",
-        "tip",
-        "secrets_scan",
-        "clash",
-        "image",
-    ]
-)
+_VOLATILE = {
+    *("started", "ended", "seconds", "time", "bytes", "size", "versions", "git", "python", "sdk"),
+    *("path", "out", "seal", "tip", "secrets_scan", "clash", "image", "wall_per_item"),
+}
 _HASH = re.compile(r"\b[0-9a-f]{64}\b")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?")
 _SECONDS = re.compile(r"\b\d+(?:\.\d+)? ?(?:ms|s)\b")

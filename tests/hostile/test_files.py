@@ -15,12 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clash import documents
-from clash.analysis.encode import read_votes
 from clash.analysis.rankings.weights import read_weights
 from clash.cli.app import run
 from clash.collect import load
 from clash.datasets import record_files
 from clash.errors import InputError
+from clash.votes import read_votes
 from hostile import samples
 
 if TYPE_CHECKING:

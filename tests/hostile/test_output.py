@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from clash import escape
-from clash.analysis.encode import VoteRow, read_votes, write_votes
 from clash.cli.app import run
+from clash.votes import VoteRow, read_votes, write_votes
 from hostile import samples
 
 UNSEEN = re.compile(f"[{escape.HIDDEN}\r]")

@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from clash.analysis.encode import read_votes
 from clash.errors import StatisticsError
 from clash.stats import hypothesis_tests as tests
 from clash.stats.agreement import cohen_kappa
@@ -22,6 +21,7 @@ from clash.stats.retest import (
 )
 from clash.stats.scoring import accuracy
 from clash.stats.voting.majority import majority
+from clash.votes import read_votes
 
 SHARED = Path(__file__).resolve().parents[2] / "../shared/data"
 RESULTS = SHARED / "agent-clash"

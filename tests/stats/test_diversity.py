@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from clash.analysis.diversity import equivalence
-from clash.analysis.encode import VoteRow, encode
 from clash.analysis.texts import Texts
 from clash.errors import StatisticsError
 from clash.stats.diversity import (
@@ -21,6 +20,7 @@ from clash.stats.diversity import (
     structural_divergence,
     tfidf_similarity,
 )
+from clash.votes import VoteRow, encode
 
 
 def test_rouge_l_by_hand() -> None:

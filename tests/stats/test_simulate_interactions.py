@@ -7,8 +7,8 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from clash.analysis.simulations.growth import ADDITIVE, learn
 from clash.errors import StatisticsError
+from clash.reproduction.simulations.growth import ADDITIVE, learn
 from clash.stats.simulate.interactions import SHARPNESS, WEIGHTS, Interaction, Resampled, regime
 
 GRID = (np.arange(2**7)[:, None] >> np.arange(7) & 1).astype(np.int8)

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from clash.analysis.encode import Votes
     from clash.analysis.semantic import Encoder, Likeness
     from clash.analysis.texts import Texts
     from clash.stats.typing import Codes, Floats
+    from clash.votes import Votes
 
 
 Reading = Literal["equivalence", "mixed", "failure"]

@@ -8,14 +8,14 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from clash.analysis.encode import pack_votes
-from clash.analysis.encode.run import vote_rows
 from clash.analysis.rundata import RunData
 from clash.analysis.verdicts import unblinded
 from clash.errors import InputError
 from clash.escape import for_csv
 from clash.files import run_files
 from clash.store import layout
+from clash.votes import pack_votes
+from clash.votes.from_run import vote_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from clash.analysis.calibration.study import Figure, Study
-    from clash.analysis.encode import Votes
     from clash.analysis.rundata import RunData
     from clash.records import Groups
     from clash.stats.intervals import Interval
     from clash.stats.selection.panel import Cells, PanelVotes
     from clash.stats.typing import Floats
+    from clash.votes import Votes
 
 FOLDS = 5
 REPLICATES = 200

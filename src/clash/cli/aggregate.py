@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     from clash.analysis.aggregation import Aggregation
     from clash.analysis.calibration.votes import OnVotes
-    from clash.analysis.encode import Votes
     from clash.cli.rankings import Asked
+    from clash.votes import Votes
 
 DEFAULT = "auto,majority,one-coin,dawid-skene,ising-shared,ising-class,ising-family,factor"
 

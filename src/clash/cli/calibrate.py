@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from clash.analysis.calibration.study import Study
-    from clash.analysis.encode import Votes
     from clash.stats.selection.candidate_methods import SelectionSettings
     from clash.stats.selection.prior import Prior
+    from clash.votes import Votes
 
 
 def calibrate(

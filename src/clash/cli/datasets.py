@@ -159,7 +159,7 @@ def sample_(
     """
     import numpy as np
 
-    from clash.cli.known_gaps import NAME, sample_known_gaps
+    from clash.pipeline.calibration_pairs import NAME, sample_known_gaps
 
     if data == NAME or source is not None:
         chosen = {"--rules": rules, "--stratify": stratify, "--min-chars": min_chars}
@@ -191,8 +191,8 @@ def sample_(
 
 def _own_responses(data: str, source: str | None, of_labels: dict[str, object]) -> str:
     """Where calibration pairs are made from; what is said of labelled items has no place there."""
-    from clash.cli.known_gaps import NAME
     from clash.errors import ConfigError
+    from clash.pipeline.calibration_pairs import NAME
 
     if data != NAME or source is None:
         raise ConfigError(
@@ -225,8 +225,8 @@ def convert_(
 ) -> None:
     """Turn runs of other tools into run folders, or labelled pairs into a prompts file."""
     from clash.cli.common import print_json, stdout
-    from clash.datasets.convert import FORMATS, convert
     from clash.errors import ConfigError
+    from clash.reproduction.convert import FORMATS, convert
 
     chosen = next((known for known in FORMATS if known == form), None)
     if form is not None and chosen is None:

@@ -17,8 +17,9 @@ def demo(
 ) -> None:
     """The quickstart: 32 prompts with ready responses, judged offline, no key, in seconds."""
     from clash import assets
-    from clash.cli import beginning, pipeline
     from clash.collect.resolve import KEYLESS_PANEL
+    from clash.pipeline import execute as pipeline
+    from clash.pipeline import prepare as beginning
 
     overrides = {"panel": KEYLESS_PANEL, "prompts": str(assets.path("datasets", "quickstart.yaml"))}
     # A clash.yaml that happens to lie here is not part of the demonstration.

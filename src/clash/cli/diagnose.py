@@ -86,8 +86,8 @@ def diagnose(
     quiet: Quiet = False,
 ) -> None:
     """Is each judge worth its ballots: ties, agreement, biases; keep, down-weight or replace."""
-    from clash.cli.known_gaps import Wanted, judge_known_gaps
     from clash.collect.resolve import load_environ
+    from clash.pipeline.calibration_pairs import Wanted, judge_known_gaps
 
     number = _SEED if seed is None else seed
     if calibrate:

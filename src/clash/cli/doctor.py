@@ -70,9 +70,9 @@ def _tortured(
     """Every probe of every model, one model after the other: they may share a rate limit."""
     import anyio
 
-    from clash.cli import keys
     from clash.cli.common import say
     from clash.collect import torture
+    from clash.pipeline import keys
 
     refs = anyio.run(torture.targets, url_or_panel, models, environ)
     keys.check(refs, environ, quiet=quiet)

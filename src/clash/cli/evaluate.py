@@ -128,13 +128,14 @@ def evaluate(
 
     `clash eval prompts.yaml --models openai/a,anthropic/b --panel supreme-court`
     """
-    from clash.cli import beginning, pipeline
     from clash.cli.common import open_run
     from clash.cli.prereg import registered
-    from clash.cli.stopping import rule_of
-    from clash.cli.until import judge_until
     from clash.collect.resolve import load_environ
     from clash.errors import ConfigError
+    from clash.pipeline import execute as pipeline
+    from clash.pipeline import prepare as beginning
+    from clash.pipeline.sequential import judge_until
+    from clash.pipeline.stopping import rule_of
 
     environ = load_environ(os.environ, env_file, trust_host or ())
     overrides: dict[str, Any] = {

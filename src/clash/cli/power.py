@@ -14,10 +14,10 @@ from clash.cli.voting import Judges, Presentation, Subset
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from clash.analysis.encode import Votes
     from clash.analysis.power import Ask, Panel, Pilot
     from clash.analysis.power.pairs import Field, Sides
     from clash.report.tables import Table
+    from clash.votes import Votes
 
 _BALLOTS = 20.0
 _PANELS = ("0.356", "0.49")
@@ -150,10 +150,10 @@ def _scenario(
     published: bool,
     as_json: bool,
 ) -> None:
-    from clash.analysis.power.published import published as recompute
     from clash.analysis.power.scenarios import scenario
     from clash.cli.common import print_json
     from clash.report import power as report
+    from clash.reproduction.power_tables import published as recompute
 
     found = scenario(
         asked,

@@ -125,10 +125,10 @@ def _registration(
     n: int | None,
 ) -> Registration:
     from clash.analysis.prereg import OUTCOMES, Registration, Seat
-    from clash.cli import beginning
-    from clash.cli.stopping import rule_of
     from clash.collect.resolve import load_environ
     from clash.errors import ConfigError
+    from clash.pipeline import prepare as beginning
+    from clash.pipeline.stopping import rule_of
 
     if about["outcome"] not in OUTCOMES:
         raise ConfigError(

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from clash.analysis.encode import Votes
-    from clash.analysis.encode.ballots import NamedBallots
+    from clash.votes import Votes
+    from clash.votes.named_rankings import NamedBallots
 
     Floats = NDArray[Any]
 
@@ -101,8 +101,8 @@ def read(
         InputError: a file is wrong, or nothing is left after the filter.
         RunFolderError: it is neither a file nor a run.
     """
-    from clash.analysis.encode.ballots import file_ballots, run_ballots
     from clash.cli.voting import run_of
+    from clash.votes.named_rankings import file_ballots, run_ballots
 
     judging, subsets = _globs(judges), _globs(subset)
     folder = run_of(source, runs)

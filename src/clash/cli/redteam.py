@@ -143,8 +143,9 @@ def _judge(
     quiet: bool,
 ) -> tuple[RunFolder | None, int]:
     """Judge the control items; no folder for a dry run."""
-    from clash.cli import beginning, pipeline
     from clash.collect.resolve import read_config
+    from clash.pipeline import execute as pipeline
+    from clash.pipeline import prepare as beginning
 
     resolved = pipeline.injected_only(read_config(config, overrides))
     prepared = beginning.assemble(resolved, prompts, environ)

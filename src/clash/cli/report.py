@@ -113,8 +113,8 @@ def _writes(folder: RunFolder, manifest: Manifest, write: bool | None) -> bool:
 def rewrite(folder: RunFolder, data: RunData, found: Findings) -> None:
     """The derived files anew, sealed; the collected ones are not touched, nor their seals."""
     from clash.cli.common import say
-    from clash.cli.ending import write_report
     from clash.files import run_files
+    from clash.pipeline.finish import write_report
     from clash.store import layout
     from clash.store.manifest import seals_of
 

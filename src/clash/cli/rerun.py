@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from clash.analysis.retest import Retest
-    from clash.cli.again import Again
-    from clash.cli.ending import Finished
     from clash.collect.forecast import Forecast
+    from clash.pipeline.finish import Finished
+    from clash.pipeline.rerun import Again
     from clash.report.tables import Table
     from clash.store.folder import RunFolder
 
@@ -79,11 +79,11 @@ def rerun(
 
     `clash rerun RUN --times 2` · `clash rerun RUN --targeted` · `clash rerun --compare A B C`
     """
-    from clash.cli.again import reruns
     from clash.cli.common import open_run
     from clash.cli.prereg import registered
     from clash.collect.resolve import load_environ
     from clash.errors import ConfigError
+    from clash.pipeline.rerun import reruns
 
     folders = [open_run(run, out) for run in runs]
     if compare:
@@ -120,8 +120,8 @@ def _targets(parent: RunFolder, stable: int) -> dict[str, Any]:
     """The items worth judging again, and a note of which they are."""
     from clash.analysis.retest import align, targets
     from clash.analysis.rundata import RunData
-    from clash.cli.again import reruns
     from clash.errors import InputError
+    from clash.pipeline.rerun import reruns
 
     found = align([RunData.load(run) for run in _two(parent, reruns(parent))])
     if len(found.whole) < 2:
@@ -163,9 +163,9 @@ def _two(parent: RunFolder, beside: Sequence[RunFolder]) -> list[RunFolder]:
 def _price(
     parent: RunFolder, environ: Mapping[str, str], about: Mapping[str, Any], *, as_json: bool
 ) -> None:
-    from clash.cli import estimate
-    from clash.cli.again import again, next_number
     from clash.collect.forecast import price
+    from clash.pipeline import price as estimate
+    from clash.pipeline.rerun import again, next_number
 
     made = again(parent, environ, next_number(parent), **about)
     estimate.tell(price(made.prepared.plan), made.prepared.plan, environ, as_json=as_json)
@@ -181,10 +181,11 @@ def _repeat(
     quiet: bool,
 ) -> list[Finished]:
     """``times`` reruns, one after the other; an interruption or a refusal ends them."""
-    from clash.cli import estimate, keys
-    from clash.cli.again import again, next_number
     from clash.cli.common import say
     from clash.collect.forecast import price
+    from clash.pipeline import keys
+    from clash.pipeline import price as estimate
+    from clash.pipeline.rerun import again, next_number
 
     done: list[Finished] = []
     for count in range(times):
@@ -206,7 +207,8 @@ def _repeat(
 def _run(
     made: Again, forecast: Forecast, out: Path, environ: Mapping[str, str], *, quiet: bool
 ) -> Finished:
-    from clash.cli import beginning, pipeline
+    from clash.pipeline import execute as pipeline
+    from clash.pipeline import prepare as beginning
 
     with beginning.begin(
         made.prepared,

@@ -37,10 +37,12 @@ def resume(
 
     Batches that are with a provider are waited for and fetched. A run with a stopping rule (`eval --until`) goes on with it.
     """
-    from clash.cli import beginning, ending, pipeline
     from clash.cli.common import open_run, say
-    from clash.cli.until import goes_on, resume_until
     from clash.collect.resolve import load_environ
+    from clash.pipeline import execute as pipeline
+    from clash.pipeline import finish as ending
+    from clash.pipeline import prepare as beginning
+    from clash.pipeline.sequential import goes_on, resume_until
 
     environ = load_environ(os.environ, env_file, trust_host or ())
     folder = open_run(run, out)

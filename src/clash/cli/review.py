@@ -12,7 +12,6 @@ from clash.cli.common import AsJson, Out, Quiet, RunArgument, Seed
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from clash.analysis.encode import Votes
     from clash.analysis.findings import Findings
     from clash.analysis.relabelled import Changed
     from clash.analysis.rundata import RunData
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from clash.review.server import ReviewServer
     from clash.review.session import Session
     from clash.store.folder import RunFolder
+    from clash.votes import Votes
 
 _SEED = 42
 
@@ -248,8 +248,8 @@ class _Change:
 
 
 def _votes(folder: RunFolder) -> Votes | None:
-    from clash.analysis.encode import from_run
     from clash.errors import InputError
+    from clash.votes import from_run
 
     try:
         return from_run(folder)

@@ -9,8 +9,8 @@ from clash.cli.common import AsJson, Seed
 from clash.cli.voting import Judges
 
 if TYPE_CHECKING:
-    from clash.analysis.encode import Votes
-    from clash.analysis.simulations import Experiment, OnVotes, Simulation
+    from clash.reproduction.simulations import Experiment, OnVotes, Simulation
+    from clash.votes import Votes
 
 
 def simulate(
@@ -45,10 +45,10 @@ def simulate(
 
     `clash simulate semi-real --votes votes.jsonl`
     """
-    from clash.analysis.simulations import EXPERIMENTS, ON_VOTES
     from clash.cli.common import print_json, stdout
     from clash.report import simulations as report
     from clash.report.terminal import show_table
+    from clash.reproduction.simulations import EXPERIMENTS, ON_VOTES
 
     known: dict[str, Experiment | OnVotes] = {**EXPERIMENTS, **ON_VOTES}
     if show_list and as_json:
@@ -77,15 +77,15 @@ def simulate(
 
 
 def _panels(files: list[Path], judges: str | None) -> list[Votes]:
-    from clash.analysis.encode import read_votes
+    from clash.votes import read_votes
 
     return [read_votes(file, judges=judges) for file in files]
 
 
 def _chosen(name: str | None, known: list[str], votes: list[Path] | None) -> list[str]:
     """What to run: of ``all``, those on votes only where there are votes."""
-    from clash.analysis.simulations import ON_VOTES
     from clash.errors import ConfigError
+    from clash.reproduction.simulations import ON_VOTES
 
     if name == "all":
         return [key for key in known if votes or key not in ON_VOTES]

@@ -26,10 +26,10 @@ from clash.cli.datasets import Cache, RuleSet, Stratify
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from clash.cli.beginning import Origin
     from clash.collect.load import Prompts
     from clash.datasets.dataset import Dataset
     from clash.datasets.sampling import DatasetSample, SamplingRules
+    from clash.pipeline.prepare import Origin
 
 _YAML = (".yaml", ".yml")
 _SAMPLE_SEED = 42
@@ -124,10 +124,11 @@ def validate(
 
     `clash validate mt-bench --n 100 --panel supreme-court`
     """
-    from clash.cli import beginning, pipeline
     from clash.cli.common import open_run
     from clash.cli.prereg import registered
     from clash.collect.resolve import load_environ, read_config
+    from clash.pipeline import execute as pipeline
+    from clash.pipeline import prepare as beginning
 
     environ = load_environ(os.environ, env_file, trust_host or ())
     overrides: dict[str, Any] = {
@@ -262,8 +263,8 @@ def _prompts(drawn: DatasetSample) -> Prompts:
 
 
 def _origin(drawn: DatasetSample, tiers: Path | None) -> Origin:
-    from clash.cli.beginning import Origin
     from clash.datasets import catalogue
+    from clash.pipeline.prepare import Origin
 
     dataset = drawn.dataset
     entry = catalogue.find_in_text(dataset.name)

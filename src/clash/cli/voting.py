@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from clash.analysis.encode import Votes
     from clash.store.folder import RunFolder
+    from clash.votes import Votes
 
 _SUFFIXES = frozenset({".jsonl", ".csv", ".gz"})
 
@@ -42,8 +42,8 @@ def read(
         InputError: a file is wrong, or nothing is left after the filter.
         RunFolderError: it is neither a file nor a run.
     """
-    from clash.analysis.encode import encode, read_votes
-    from clash.analysis.encode.run import vote_rows
+    from clash.votes import encode, read_votes
+    from clash.votes.from_run import vote_rows
 
     folder = run_of(source, runs)
     if folder is None:

@@ -6,21 +6,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
 from clash.datasets import record_files
-from clash.datasets.importers import agent_clash, alpaca_eval, arena_hard, fastchat, promptfoo
+from clash.datasets.importers import alpaca_eval, arena_hard, fastchat, promptfoo
 from clash.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from clash.datasets.dataset import Dataset
     from clash.datasets.foreign_run import ForeignRun
 
-Format = Literal["agent-clash", "alpaca-eval", "arena-hard", "fastchat", "promptfoo", "pairs"]
+Format = Literal["alpaca-eval", "arena-hard", "fastchat", "promptfoo", "pairs"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 
 _READERS: dict[Format, Callable[[Path], list[ForeignRun]]] = {
-    "agent-clash": agent_clash.read,
     "alpaca-eval": alpaca_eval.read,
     "arena-hard": arena_hard.read,
     "fastchat": fastchat.read,
@@ -32,42 +31,51 @@ _READERS: dict[Format, Callable[[Path], list[ForeignRun]]] = {
 class Conversion:
     """What was read: runs with judgments, or a data set without any."""
 
-    format: Format
+    format: str
     runs: tuple[ForeignRun, ...] = ()
     dataset: Dataset | None = None
 
 
-def convert(path: Path, form: Format | None = None) -> Conversion:
+def convert(
+    path: Path, form: Format | None = None, *, forms: Sequence[str] = FORMATS
+) -> Conversion:
     """Read the result files of another tool, or a file of labelled pairs.
 
     Args:
         path: a file, or the folder that the tool wrote to.
         form: which tool; recognised by what is there where not given.
+        forms: the forms that a refusal lists.
 
     Raises:
         InputError: nothing there is recognised, or a record cannot be used.
     """
     if not path.exists():
         raise InputError("no such file or folder", path=path, hint="check the path")
-    form = form or recognise(path)
+    form = form or recognise(path, forms)
     if form == "pairs":
         from clash.datasets import loaders
 
         return Conversion(form, dataset=loaders.load_file(path))
-    runs = _READERS[form](path)
+    return converted(form, _READERS[form](path), path)
+
+
+def converted(form: str, runs: list[ForeignRun], path: Path) -> Conversion:
+    """The runs that a reader found.
+
+    Raises:
+        InputError: none of them has a judgment.
+    """
     if not any(run.judgments for run in runs):
         raise InputError(f"holds no judgment in the form of {form}", path=path)
     return Conversion(form, runs=tuple(runs))
 
 
-def recognise(path: Path) -> Format:
+def recognise(path: Path, forms: Sequence[str] = FORMATS) -> Format:
     """The tool that wrote ``path``.
 
     Raises:
         InputError: it is none that clash knows.
     """
-    if agent_clash.is_here(path):
-        return "agent-clash"
     if promptfoo.is_here(path):
         return "promptfoo"
     for file in _candidates(path):
@@ -78,7 +86,7 @@ def recognise(path: Path) -> Format:
     if path.is_file():
         return "pairs"
     raise InputError(
-        "holds nothing that is recognised", path=path, hint=f"name its form: {', '.join(FORMATS)}"
+        "holds nothing that is recognised", path=path, hint=f"name its form: {', '.join(forms)}"
     )
 
 

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from clash.analysis.power import Pilot, Scenario
-    from clash.analysis.power.published import Published
     from clash.analysis.power.scenarios import Ask, Cell
+    from clash.reproduction.power_tables import Published
 
 
 def as_json(found: Scenario | Published | Pilot) -> dict[str, Any]:

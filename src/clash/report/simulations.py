@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-    from clash.analysis.simulations import Experiment, Line, OnVotes, Plot, Row, Simulation
+    from clash.reproduction.simulations import Experiment, Line, OnVotes, Plot, Row, Simulation
 
 SMALL = 0.01
 

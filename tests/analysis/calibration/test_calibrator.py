@@ -14,13 +14,13 @@ from clash.analysis.calibration.fitting import fit
 from clash.analysis.calibration.frame import Frame
 from clash.analysis.calibration.study import sizes_for, study
 from clash.analysis.calibration.votes import on_votes
-from clash.analysis.encode import VoteRow, encode, read_votes
 from clash.errors import InputError
 from clash.stats.selection import blocks
 from clash.stats.selection.candidate_methods import SelectionSettings
 from clash.stats.selection.metrics import credits_of
 from clash.stats.selection.panel import PanelVotes
 from clash.stats.selection.selector import learn, plain_majority
+from clash.votes import VoteRow, encode, read_votes
 
 DATA = Path(__file__).resolve().parents[3] / "../shared/data/votes"
 QUICK = SelectionSettings(

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from clash.analysis.calibration.planning import Step, _reason, label_plan
-from clash.analysis.encode import VoteRow, encode
 from clash.stats.intervals import mean_clustered
+from clash.votes import VoteRow, encode
 
 
 def step(labels, saved):

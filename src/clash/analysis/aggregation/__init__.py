@@ -20,10 +20,10 @@ from clash.stats.voting.majority import credit
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from clash.analysis.encode import Votes
     from clash.stats.intervals import Interval
     from clash.stats.latent.patterns import Ties
     from clash.stats.typing import Floats
+    from clash.votes import Votes
 
 
 __all__ = [

@@ -13,8 +13,8 @@ from clash.stats.latent.patterns import MISSING, TIE, Patterns, Ties, collapse
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from clash.analysis.encode import Votes
     from clash.stats.typing import Floats
+    from clash.votes import Votes
 
     Codes = NDArray[np.int8]
 

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from clash.analysis.calibration.frame import Frame
-    from clash.analysis.encode import Votes
     from clash.stats.selection.candidate_methods import SelectionSettings
     from clash.stats.selection.panel import Cells, Evidence, PanelVotes
     from clash.stats.typing import Floats
+    from clash.votes import Votes
 
 
 CONTROL_SHARE = 0.3

@@ -11,9 +11,9 @@ from clash.errors import InputError
 from clash.stats.selection.panel import PanelVotes
 
 if TYPE_CHECKING:
-    from clash.analysis.encode import Votes
     from clash.stats.selection.panel import Target
     from clash.stats.typing import Floats
+    from clash.votes import Votes
 
 
 FEWEST = 30

@@ -24,8 +24,8 @@ from clash.stats.selection.selector import plain_majority
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from clash.analysis.encode import Votes
     from clash.stats.selection.panel import PanelVotes
+    from clash.votes import Votes
 
 BUDGETS = (20, 50, 100, 200, 400)
 REPETITIONS = 20

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from clash.analysis.calibration.study import Study
-    from clash.analysis.encode import Votes
+    from clash.votes import Votes
 
 TABLE = "joint-table"
 MOST_SPLITS = 10

@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
-    from clash.analysis.encode import Votes
     from clash.stats.selection.candidate_methods import CandidateMethod
     from clash.stats.selection.metrics import Reliability
     from clash.stats.selection.panel import PanelVotes
     from clash.stats.selection.ppi import PoweredMean
     from clash.stats.typing import Floats
+    from clash.votes import Votes
 
 
 SIZES = (1, 2, 3, 4, 5, 6, 7, 10, 15, 20, 30)

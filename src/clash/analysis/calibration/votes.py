@@ -14,8 +14,8 @@ from clash.stats.selection.metrics import Metrics, credits_of, measure
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from clash.analysis.encode import Votes
     from clash.stats.typing import Floats
+    from clash.votes import Votes
 
 WINNERS = {1.0: "A", 0.0: "B", 0.5: "tie"}
 

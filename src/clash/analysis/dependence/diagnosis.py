@@ -41,9 +41,9 @@ from clash.stats.latent.patterns import MISSING, TIE
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from clash.analysis.encode import Votes
     from clash.stats.latent.patterns import Patterns
     from clash.stats.typing import Floats, Index
+    from clash.votes import Votes
 
 FOLDS = 5
 MOST_COUPLED = 15

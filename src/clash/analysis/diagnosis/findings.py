@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
     from clash.analysis.diagnosis.calibration import JudgeCurve
     from clash.analysis.diagnosis.run import RunFacts
-    from clash.analysis.encode import Votes
     from clash.analysis.semantic import Encoder
     from clash.analysis.texts import Texts
     from clash.stats.intervals import Interval
+    from clash.votes import Votes
 
 
 @dataclass(frozen=True)

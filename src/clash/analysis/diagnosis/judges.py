@@ -23,8 +23,8 @@ from clash.stats.retest import FlipRate, flip_rate, self_consistency
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from clash.analysis.encode import Votes
     from clash.stats.typing import Codes, Floats
+    from clash.votes import Votes
 
 
 PEOPLE = ("human", "people", "crowd", "annotator")

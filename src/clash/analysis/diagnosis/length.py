@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from clash.analysis.encode import Votes
     from clash.analysis.texts import Texts
     from clash.stats.intervals import Interval
     from clash.stats.typing import Floats
+    from clash.votes import Votes
 
 
 _ENOUGH_LABELS = 30

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from clash.analysis.diagnosis.judges import JudgeFacts
-    from clash.analysis.encode import Votes
     from clash.stats.typing import Floats
+    from clash.votes import Votes
 
 
 REPLICATES = 300

@@ -1,7 +1,6 @@
 """How many items a question needs: from assumptions, from a pilot, and as published."""
 
 from clash.analysis.power.pilot import Addition, JudgeRate, Pilot, pilot
-from clash.analysis.power.published import PublishedCell, PublishedClaim, published
 from clash.analysis.power.scenarios import Ask, Cell, Panel, Scenario, scenario
 
 __all__ = [
@@ -11,10 +10,7 @@ __all__ = [
     "JudgeRate",
     "Panel",
     "Pilot",
-    "PublishedCell",
-    "PublishedClaim",
     "Scenario",
     "pilot",
-    "published",
     "scenario",
 ]

@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clash.analysis.encode.lines import NamedLine, read_lines
-from clash.analysis.encode.rankings import holds_ballots, read_ballots
-from clash.analysis.encode.run import vote_rows
 from clash.analysis.power.pilot import FEW
 from clash.errors import ConfigError, StatisticsError
+from clash.votes.from_run import vote_rows
+from clash.votes.lines import NamedLine, read_lines
+from clash.votes.ranking_lines import holds_ballots, read_ballots
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from clash.analysis.encode import Votes
     from clash.store.folder import RunFolder
+    from clash.votes import Votes
 
 
 MOST_PAIRS = 10

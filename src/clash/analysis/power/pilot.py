@@ -24,9 +24,9 @@ from clash.stats.power import (
 )
 
 if TYPE_CHECKING:
-    from clash.analysis.encode import Votes
     from clash.analysis.power.pairs import Sides
     from clash.stats.typing import Codes, Floats
+    from clash.votes import Votes
 
 
 Outcome = Literal["wins", "agreement"]

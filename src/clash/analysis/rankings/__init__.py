@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from clash.analysis.encode.ballots import NamedBallots
     from clash.stats.typing import Floats
+    from clash.votes.named_rankings import NamedBallots
 
 
 LEVEL = 0.95

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from clash.analysis.encode import Votes
-    from clash.analysis.encode.ballots import NamedBallots
     from clash.stats.typing import Floats
+    from clash.votes import Votes
+    from clash.votes.named_rankings import NamedBallots
 
 
 SOURCES = ("panel", "equal", "discrimination", "one-coin")

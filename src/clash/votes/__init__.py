@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from clash.analysis.encode.lines import Line, is_csv, read_lines
-from clash.analysis.encode.rankings import holds_ballots, pair_rows, read_ballots
-from clash.analysis.encode.table import Columns, Table
-from clash.analysis.encode.votes import COLUMNS, Kind, VoteRow, Votes
 from clash.errors import InputError
 from clash.escape import for_csv
+from clash.votes.lines import Line, is_csv, read_lines
+from clash.votes.matrix import COLUMNS, Kind, VoteRow, Votes
+from clash.votes.ranking_lines import holds_ballots, pair_rows, read_ballots
+from clash.votes.table import Columns, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -123,7 +123,7 @@ def from_run(
         InputError: as :func:`read_votes`, without lines; a run without judgments.
         RunFolderError: a judgment whose blinding is missing.
     """
-    from clash.analysis.encode.run import score_rows, vote_rows
+    from clash.votes.from_run import score_rows, vote_rows
 
     rows = list((score_rows if scores else vote_rows)(folder, observers=observers))
     if not rows:

@@ -4,7 +4,7 @@
 
 Best first; a group of several is a tie, and a name may stand without its brackets. A null ranking
 is a judge that failed. The label is a candidate's name, ``tie``, or a ranking too. Models of two sides read such a
-file as a vote for each pair of a ranking, as they read a run (:mod:`clash.analysis.encode.run`).
+file as a vote for each pair of a ranking, as they read a run (:mod:`clash.votes.from_run`).
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
-from clash.analysis.encode.lines import first_line, is_csv, line_number, read_lines
-from clash.analysis.encode.votes import VoteRow, wanted
 from clash.errors import InputError
 from clash.labels import TIE, ItemLabel, places, side
+from clash.votes.lines import first_line, is_csv, line_number, read_lines
+from clash.votes.matrix import VoteRow, wanted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

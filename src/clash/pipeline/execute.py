@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from clash.cli import ending, estimate, keys
-from clash.cli.beginning import begin
 from clash.cli.common import say
-from clash.cli.ending import INTERRUPTED
 from clash.cli.progress import watcher
-from clash.cli.signals import listen
 from clash.collect.forecast import price
 from clash.collect.run import Collected, collect
 from clash.collect.schedule import Stop
 from clash.errors import ClashError
+from clash.pipeline import finish as ending
+from clash.pipeline import keys
+from clash.pipeline import price as estimate
+from clash.pipeline.finish import INTERRUPTED
+from clash.pipeline.prepare import begin
+from clash.pipeline.signals import listen
 from clash.providers import BATCHING
 from clash.providers.prices import OFFLINE
 
@@ -24,11 +26,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from clash.cli.beginning import Origin, Prepared
-    from clash.cli.ending import Finished
     from clash.collect.plan import Plan
     from clash.collect.run import New
     from clash.config import Config
+    from clash.pipeline.finish import Finished
+    from clash.pipeline.prepare import Origin, Prepared
     from clash.records import Kind
     from clash.store.folder import RunWriter
 

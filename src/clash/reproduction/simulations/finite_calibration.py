@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clash.analysis.simulations.findings import Line, Mean, Plot, Row, Simulation
-from clash.analysis.simulations.growth import (
+from clash.reproduction.simulations.findings import Line, Mean, Plot, Row, Simulation
+from clash.reproduction.simulations.growth import (
     ADDITIVE,
     HALF_DIGIT,
     SCALARS,
@@ -28,7 +28,7 @@ from clash.stats.simulate.interactions import JUDGES, Interaction, Regime, regim
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from clash.analysis.simulations.growth import Grid
+    from clash.reproduction.simulations.growth import Grid
 
 OURS = "coefficients ours"
 BEYOND = (

@@ -12,7 +12,7 @@ from clash.records import Blinding, Judgment
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from clash.datasets.importers.agent_clash.files import Evaluation, JudgeRow
+    from clash.reproduction.agent_clash.files import Evaluation, JudgeRow
 
 _LABELS = ("A0", "A1")
 

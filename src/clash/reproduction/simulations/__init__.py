@@ -5,23 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from clash.analysis.simulations.curie_weiss import curie_weiss
-from clash.analysis.simulations.findings import Line, Map, Plot, Row, Simulation
-from clash.analysis.simulations.finite_calibration import (
+from clash.reproduction.simulations.curie_weiss import curie_weiss
+from clash.reproduction.simulations.findings import Line, Map, Plot, Row, Simulation
+from clash.reproduction.simulations.finite_calibration import (
     aggregator_regimes,
     calibration_growth,
     interaction_strength,
 )
-from clash.analysis.simulations.independent import independent
-from clash.analysis.simulations.latent_factor import latent_factor, weak_factor
-from clash.analysis.simulations.regime_map import regime_map
-from clash.analysis.simulations.semi_real import semi_real
-from clash.analysis.simulations.three_judges import three_judges
+from clash.reproduction.simulations.independent import independent
+from clash.reproduction.simulations.latent_factor import latent_factor, weak_factor
+from clash.reproduction.simulations.regime_map import regime_map
+from clash.reproduction.simulations.semi_real import semi_real
+from clash.reproduction.simulations.three_judges import three_judges
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from clash.analysis.encode import Votes
+    from clash.votes import Votes
 
 __all__ = [
     "EXPERIMENTS",

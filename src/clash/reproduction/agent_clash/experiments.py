@@ -7,14 +7,14 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from clash.datasets.foreign_run import ForeignRun, PublishedVerdict, no_criteria
-from clash.datasets.importers.agent_clash.ballots import Ballots, ballots, missing, panel
 from clash.datasets.loaders.mt_bench import category
 from clash.records import Item, Kind, Label, Response
+from clash.reproduction.agent_clash.ballots import Ballots, ballots, missing, panel
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from clash.datasets.importers.agent_clash.files import Evaluation, Files, Pair, Result
+    from clash.reproduction.agent_clash.files import Evaluation, Files, Pair, Result
 
 LICENCE = "CC-BY-4.0"
 _NOT_PUBLISHED = "not published"

@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clash.cli import beginning, keys
-from clash.cli.beginning import Origin, Prepared
 from clash.collect.load import Prompts
 from clash.collect.plan import observing
 from clash.collect.resolve import own_config, read_panel
 from clash.collect.templates import Templates
 from clash.config import Config, Observers, Panel
 from clash.errors import ConfigError, InputError
+from clash.pipeline import keys
+from clash.pipeline import prepare as beginning
+from clash.pipeline.prepare import Origin, Prepared
 from clash.store import layout
 from clash.store.folder import RunFolder, check_run_id, manifests
 from clash.store.manifest import sha256_json

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from clash.cli.stopping import (
+from clash.pipeline.stopping import (
     NOTE,
     Look,
     Rule,
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from clash.analysis.rundata import RunData
-    from clash.cli.beginning import Origin, Prepared
-    from clash.cli.ending import Finished
+    from clash.pipeline.finish import Finished
+    from clash.pipeline.prepare import Origin, Prepared
     from clash.records import Kind, Pooled
     from clash.store.folder import RunWriter
     from clash.store.manifest import Manifest
@@ -54,9 +54,12 @@ def judge_until(
 
     What it may cost is what all prompts may cost, and ``--max-cost`` holds for the whole.
     """
-    from clash.cli import beginning, ending, estimate, keys
     from clash.cli.common import say
     from clash.collect.forecast import price
+    from clash.pipeline import finish as ending
+    from clash.pipeline import keys
+    from clash.pipeline import prepare as beginning
+    from clash.pipeline import price as estimate
 
     keys.check(made.plan.refs(), environ, quiet=quiet or as_json)
     for note in (*made.resolved.notes, *made.prompts.warnings):
@@ -105,8 +108,9 @@ def _go_on(
     quiet: bool,
     shows_keys: bool = False,
 ) -> Finished:
-    from clash.cli import beginning, pipeline
     from clash.cli.common import say
+    from clash.pipeline import execute as pipeline
+    from clash.pipeline import prepare as beginning
 
     pool = writer.pool()
     sizes = sizes_of(len({part.item.cluster for part in pool}), rule.looks)
@@ -151,7 +155,7 @@ def _pool(made: Prepared) -> tuple[Pooled, ...]:
 
 def _first(made: Prepared, looks: int, environ: Mapping[str, str]) -> Prepared:
     """A run of the first clusters only."""
-    from clash.cli import beginning
+    from clash.pipeline import prepare as beginning
 
     place = _order(made)
     size = sizes_of(len(place), looks)[0]
@@ -164,7 +168,7 @@ def _first(made: Prepared, looks: int, environ: Mapping[str, str]) -> Prepared:
 def _top_up(writer: RunWriter, pool: Sequence[Pooled], clusters: int) -> None:
     """What the folder does not hold yet of the first clusters, and how much it holds then.
 
-    Nothing is written where the pool is not whole: :func:`~clash.cli.beginning.replan` says so.
+    Nothing is written where the pool is not whole: :func:`~clash.pipeline.prepare.replan` says so.
     """
     manifest = writer.manifest()
     if len(pool) != manifest.counts["pool"]:
@@ -233,7 +237,7 @@ def _concluded(
     """The report anew, now that the last look is in the manifest, and the seal on both."""
     from clash.analysis.findings import findings_of
     from clash.analysis.rundata import RunData
-    from clash.cli.ending import write_report
+    from clash.pipeline.finish import write_report
 
     notes = [note for note in finished.manifest.notes if not note.startswith(NOTE)]
     if looks:

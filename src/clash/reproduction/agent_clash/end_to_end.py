@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from clash.datasets.foreign_run import ForeignRun, PublishedVerdict
-from clash.datasets.importers.agent_clash.ballots import Ballots, ballots, panel
-from clash.datasets.importers.agent_clash.experiments import Material
 from clash.records import Item, Response
+from clash.reproduction.agent_clash.ballots import Ballots, ballots, panel
+from clash.reproduction.agent_clash.experiments import Material
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from clash.datasets.importers.agent_clash.files import Cycle, Files
+    from clash.reproduction.agent_clash.files import Cycle, Files
 
 
 def runs(files: Files) -> list[ForeignRun]:

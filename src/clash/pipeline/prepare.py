@@ -7,10 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clash.cli import estimate, keys
 from clash.cli.common import say
 from clash.cli.guard import learn
-from clash.cli.losses import check_calls, check_given
 from clash.collect.load import Prompts, load
 from clash.collect.plan import Plan, observing, plan, self_votes
 from clash.collect.resolve import Resolved, read_config, replayed, resolve
@@ -19,6 +17,9 @@ from clash.config import Config, Panel
 from clash.datasets.controls import control_items, draw, read_controls
 from clash.errors import ConfigError
 from clash.files.inputs import unpacked
+from clash.pipeline import keys
+from clash.pipeline import price as estimate
+from clash.pipeline.losses import check_calls, check_given
 from clash.providers import redactor
 from clash.providers.prices import OFFLINE, known
 from clash.store import layout

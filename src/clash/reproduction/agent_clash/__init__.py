@@ -19,8 +19,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from clash.datasets.importers.agent_clash import end_to_end, experiments, files, published
 from clash.errors import InputError
+from clash.reproduction.agent_clash import end_to_end, experiments, files, published
 
 if TYPE_CHECKING:
     from pathlib import Path

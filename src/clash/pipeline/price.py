@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from clash.cli import keys
 from clash.cli.common import person_here, print_json, say, stdout
 from clash.errors import ConfigError
+from clash.pipeline import keys
 from clash.report.tables import Table, money
 from clash.report.terminal import show_table
 

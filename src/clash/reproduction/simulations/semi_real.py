@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clash.analysis.simulations.findings import Mean, Row, Simulation
-from clash.analysis.simulations.growth import (
+from clash.errors import InputError
+from clash.reproduction.simulations.findings import Mean, Row, Simulation
+from clash.reproduction.simulations.growth import (
     HALF_DIGIT,
     SCALARS,
     TABLE,
@@ -18,15 +19,14 @@ from clash.analysis.simulations.growth import (
     published,
     repeated,
 )
-from clash.errors import InputError
 from clash.stats.simulate.interactions import JUDGES, Regime, Resampled, regime
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from clash.analysis.encode import Votes
-    from clash.analysis.simulations.growth import Grid
+    from clash.reproduction.simulations.growth import Grid
     from clash.stats.typing import Floats
+    from clash.votes import Votes
 
 TABLE_23: dict[Regime, tuple[float, ...]] = {
     "additive": (0.003, 0.000, -0.001, -0.002, -0.001),

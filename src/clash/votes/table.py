@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
 
-from clash.analysis.encode.lines import line_number
-from clash.analysis.encode.votes import COLUMNS, SIDES, Kind, Votes, wanted
 from clash.errors import InputError
+from clash.votes.lines import line_number
+from clash.votes.matrix import COLUMNS, SIDES, Kind, Votes, wanted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -43,11 +43,14 @@ def judge_known_gaps(
         InputError: there are no responses long enough.
         IncompleteRun: the run was interrupted or lost too many judgments.
     """
-    from clash.cli import beginning, estimate, keys, pipeline
     from clash.cli.common import say
     from clash.collect.forecast import price
     from clash.collect.load import load
     from clash.errors import IncompleteRun
+    from clash.pipeline import execute as pipeline
+    from clash.pipeline import keys
+    from clash.pipeline import prepare as beginning
+    from clash.pipeline import price as estimate
 
     file, config = _written(source, runs, wanted, environ)
     say(f"pairs with known gaps: {file}")
@@ -145,10 +148,10 @@ def _prompts(source: str, runs: Path) -> Prompts:
 
 def _config(source: str, runs: Path, wanted: Wanted, environ: Mapping[str, str]) -> Config:
     """Of the run, else of clash.yaml."""
-    from clash.cli import keys
     from clash.cli.voting import run_of
     from clash.collect.resolve import read_config, read_panel
     from clash.config import Config
+    from clash.pipeline import keys
 
     folder = run_of(source, runs)
     if folder is None:

@@ -1,7 +1,7 @@
 """Runs and votes files as ballots over named candidates, for the rules that rank candidates.
 
 In a run a ballot is one judge's ranking of an item's responses. In a file it is the ``ranking`` of
-a line (:mod:`clash.analysis.encode.rankings`); a vote on a pair, where lines name ``model_a`` and
+a line (:mod:`clash.votes.ranking_lines`); a vote on a pair, where lines name ``model_a`` and
 ``model_b``; or, where lines name one ``model`` and the votes are scores, the order of the scores
 that a judge gave within a ``group``.
 """
@@ -15,26 +15,26 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clash.analysis.encode.lines import NAMES, NamedLine, is_csv, read_lines
-from clash.analysis.encode.rankings import holds_ballots, read_ballots
-from clash.analysis.encode.table import Columns, Table
-from clash.analysis.encode.votes import wanted
 from clash.analysis.verdicts import Blinds, Rules, without_controls
 from clash.analysis.verdicts import ballots as unblinded
 from clash.errors import InputError, StatisticsError
 from clash.labels import TIE, truths
 from clash.stats.voting.rankings import RankingArray, ranking_array
+from clash.votes.lines import NAMES, NamedLine, is_csv, read_lines
+from clash.votes.matrix import wanted
+from clash.votes.ranking_lines import holds_ballots, read_ballots
+from clash.votes.table import Columns, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from clash.analysis.encode.rankings import Ballot
     from clash.analysis.verdicts import Ballots as Said
     from clash.records import Item
     from clash.stats.typing import Codes, Floats
     from clash.store.folder import RunFolder
+    from clash.votes.ranking_lines import Ballot
 
 
 @dataclass(frozen=True)

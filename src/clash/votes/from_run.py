@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from clash.analysis.encode.votes import VoteRow
 from clash.analysis.verdicts import Blinds, unblinded, weighted_score, without_controls
 from clash.labels import places, side, truths
+from clash.votes.matrix import VoteRow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
