@@ -19,12 +19,12 @@ import numpy as np
 from clash.analysis.aggregation.table import Table
 from clash.stats import scoring
 from clash.stats.hypothesis_tests import paired_difference
-from clash.stats.latent.heldout import folds, votes_held_out
-from clash.stats.latent.identify import numbered
+from clash.stats.latent.cross_validation import folds, votes_held_out
+from clash.stats.latent.identifiability import numbered
 from clash.stats.latent.ising import IsingModel, Strength
-from clash.stats.latent.marginal import Penalty, fit_from
-from clash.stats.latent.states import pairs
-from clash.stats.latent.temper import blend, temper
+from clash.stats.latent.marginal_likelihood import Penalty, fit_from
+from clash.stats.latent.ising_states import pairs
+from clash.stats.latent.temperature_scaling import blend, temper
 from clash.votes import read_votes
 
 SMOOTH = 1e-3

@@ -7,10 +7,10 @@ import pytest
 
 from clash.errors import StatisticsError
 from clash.stats.dependence import couplings, off_diagonal
-from clash.stats.dependence.information import law_covariance
-from clash.stats.dependence.restricted import Likelihood, Restriction, fit_restricted, given
+from clash.stats.dependence.ising_information import law_covariance
+from clash.stats.dependence.restricted_ising import Likelihood, Restriction, fit_restricted, given
+from clash.stats.latent.ising_states import features
 from clash.stats.latent.patterns import MISSING, collapse
-from clash.stats.latent.states import features
 from stats.dependence import panels
 
 

@@ -11,7 +11,7 @@ from clash.stats.dependence.pseudolikelihood import (
     check_pseudo,
     fit_pseudo,
 )
-from clash.stats.dependence.restricted import Restriction
+from clash.stats.dependence.restricted_ising import Restriction
 from clash.stats.latent.patterns import collapse
 from stats.dependence import panels
 

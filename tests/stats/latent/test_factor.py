@@ -17,7 +17,7 @@ from clash.stats.latent.factor import (
     trait,
 )
 from clash.stats.latent.majority import majority
-from clash.stats.latent.marginal import objective
+from clash.stats.latent.marginal_likelihood import objective
 from clash.stats.latent.patterns import collapse
 from stats.latent.simulated import accuracy, independent, moved
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from clash.errors import NotIdentifiedError, StatisticsError
-from clash.stats.latent.completions import Block
 from clash.stats.latent.fit import posterior
 from clash.stats.latent.ising import (
     IsingLaw,
@@ -17,10 +16,10 @@ from clash.stats.latent.ising import (
     ising_family,
     ising_shared,
 )
+from clash.stats.latent.ising_states import Block, energies, features, log_normaliser, moments
 from clash.stats.latent.majority import majority
-from clash.stats.latent.marginal import objective
+from clash.stats.latent.marginal_likelihood import objective
 from clash.stats.latent.patterns import collapse
-from clash.stats.latent.states import energies, features, log_normaliser, moments
 from stats.latent.simulated import accuracy, coupled, independent
 
 COUNTEREXAMPLES = [

@@ -15,9 +15,9 @@ from clash.stats.latent.ising import (
     ising_family,
     ising_shared,
 )
-from clash.stats.latent.pseudo import ising_pseudo
-from clash.stats.latent.regularise import choose_ridge
-from clash.stats.latent.temper import temper, temperature
+from clash.stats.latent.ising_pseudo import ising_pseudo
+from clash.stats.latent.ridge_selection import choose_ridge
+from clash.stats.latent.temperature_scaling import temper, temperature
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,7 +6,6 @@ effective numbers too large. Only labels show the rest.
 """
 
 from clash.stats.dependence.blocs import Bloc, class_rates, find_blocs
-from clash.stats.dependence.comparison import ModelScore, cluster_folds, compare_models
 from clash.stats.dependence.contribution import (
     Contribution,
     Information,
@@ -37,15 +36,16 @@ from clash.stats.dependence.independence import (
     independence_tests,
     without_ties,
 )
+from clash.stats.dependence.model_comparison import ModelScore, cluster_folds, compare_models
 from clash.stats.dependence.pseudolikelihood import check_pseudo
-from clash.stats.dependence.residual import (
+from clash.stats.dependence.residual_correlation import (
     ResidualCorrelations,
     off_diagonal,
     pooled_replicates,
     resampled_counts,
     residual_correlations,
 )
-from clash.stats.dependence.scores import ScoreTest
+from clash.stats.dependence.score_tests import ScoreTest
 
 __all__ = [
     "MOST_JOINTLY",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from clash.stats.dependence.residual import off_diagonal
+from clash.stats.dependence.residual_correlation import off_diagonal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.stats.dependence.pseudolikelihood import fit_pseudo
-from clash.stats.dependence.residual import resampled_counts
-from clash.stats.dependence.restricted import (
+from clash.stats.dependence.residual_correlation import resampled_counts
+from clash.stats.dependence.restricted_ising import (
     Likelihood,
     RestrictedFit,
     Restriction,
     fit_restricted,
     given,
 )
-from clash.stats.latent.states import pairs
+from clash.stats.latent.ising_states import pairs
 
 if TYPE_CHECKING:
     from clash.stats.latent.patterns import Patterns

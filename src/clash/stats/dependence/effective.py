@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import betainc
 
-from clash.stats.dependence.residual import off_diagonal
+from clash.stats.dependence.residual_correlation import off_diagonal
 
 if TYPE_CHECKING:
     from clash.stats.latent.patterns import Patterns

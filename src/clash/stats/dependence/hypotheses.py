@@ -9,16 +9,16 @@ import numpy as np
 
 from clash.errors import NotIdentifiedError, StatisticsError
 from clash.stats.dependence.independence import simulated_information
-from clash.stats.dependence.restricted import (
+from clash.stats.dependence.restricted_ising import (
     Likelihood,
     Restriction,
     draw,
     fit_restricted,
     scores_of,
 )
-from clash.stats.dependence.scores import Scores, ScoreTest, joint_test
-from clash.stats.latent.identify import has_labels, informative_judges
-from clash.stats.latent.states import pairs
+from clash.stats.dependence.score_tests import Scores, ScoreTest, joint_test
+from clash.stats.latent.identifiability import has_labels, informative_judges
+from clash.stats.latent.ising_states import pairs
 
 if TYPE_CHECKING:
     from clash.stats.latent.patterns import Patterns

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clash.stats.dependence.scores import Scores, ScoreTest, joint_test, single_tests
+from clash.stats.dependence.score_tests import Scores, ScoreTest, joint_test, single_tests
 from clash.stats.latent.dawid_skene import BetaPriors, DawidSkene, dawid_skene
 from clash.stats.latent.fit import observe, posterior
 from clash.stats.latent.patterns import MISSING, Codes, Patterns, collapse

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.errors import StatisticsError
-from clash.stats.dependence.restricted import (
+from clash.stats.dependence.restricted_ising import (
     PRECISION_OF_COUPLINGS,
     PRECISION_OF_RATES,
     Restriction,
 )
-from clash.stats.dependence.scores import Scores, ScoreTest, cluster_sums, joint_test
+from clash.stats.dependence.score_tests import Scores, ScoreTest, cluster_sums, joint_test
 from clash.stats.latent.fit import logit
 from clash.stats.latent.ising import CLASSES
-from clash.stats.latent.states import pairs
+from clash.stats.latent.ising_states import pairs
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array

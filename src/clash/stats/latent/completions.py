@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.errors import StatisticsError
+from clash.stats.latent.ising_states import features, pairs
 from clash.stats.latent.patterns import MISSING, Codes, spins
-from clash.stats.latent.states import features, pairs
 
 if TYPE_CHECKING:
     from clash.stats.typing import Floats, Index

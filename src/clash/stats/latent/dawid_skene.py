@@ -17,7 +17,7 @@ from clash.stats.latent.fit import (
     sigmoid,
     vote_share,
 )
-from clash.stats.latent.identify import has_labels, informative_judges, require_identified
+from clash.stats.latent.identifiability import has_labels, informative_judges, require_identified
 from clash.stats.latent.patterns import MISSING, Codes, Patterns, collapse
 
 if TYPE_CHECKING:

@@ -16,13 +16,13 @@ import numpy as np
 
 from clash.errors import StatisticsError
 from clash.stats.latent.fit import LatentFit, decided_apart, logit, sigmoid
-from clash.stats.latent.identify import (
+from clash.stats.latent.identifiability import (
     numbered,
     require_families,
     require_identified,
     require_votes,
 )
-from clash.stats.latent.marginal import CLEARLY, Penalty, fit_from
+from clash.stats.latent.marginal_likelihood import CLEARLY, Penalty, fit_from
 from clash.stats.latent.quadrature import (
     FactorLaw,
     Integral,

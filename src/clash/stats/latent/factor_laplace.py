@@ -24,8 +24,8 @@ import numpy as np
 from clash.errors import StatisticsError
 from clash.stats.latent.factor import Strength, classes_swapped, gaussian_prior
 from clash.stats.latent.fit import LatentFit, logit, sigmoid
-from clash.stats.latent.identify import require_identified
-from clash.stats.latent.marginal import Penalty, fit_from
+from clash.stats.latent.identifiability import require_identified
+from clash.stats.latent.marginal_likelihood import Penalty, fit_from
 from clash.stats.latent.patterns import TIE, Codes, Patterns
 
 if TYPE_CHECKING:

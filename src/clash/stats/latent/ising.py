@@ -22,16 +22,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.errors import StatisticsError
-from clash.stats.latent.completions import Block, Summed, second_moments, summed
 from clash.stats.latent.fit import LatentFit, logit, sigmoid
-from clash.stats.latent.identify import (
+from clash.stats.latent.identifiability import (
     numbered,
     require_families,
     require_identified,
     require_votes,
 )
-from clash.stats.latent.marginal import Penalty, fit_from
-from clash.stats.latent.states import log_normaliser, pairs
+from clash.stats.latent.ising_states import (
+    Block,
+    Summed,
+    log_normaliser,
+    pairs,
+    second_moments,
+    summed,
+)
+from clash.stats.latent.marginal_likelihood import Penalty, fit_from
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -128,7 +134,7 @@ def ising_shared(
     Source: ising-aggregation, section 2.2.
 
     Args:
-        patterns: the votes, of up to 15 judges; see ``pseudo`` and ``factor`` beyond.
+        patterns: the votes, of up to 15 judges; see ``ising_pseudo`` and ``factor`` beyond.
         strength: the prior.
         tol: largest entry of the gradient per item at which the optimiser stops.
         warm: a fit to nearly the same votes to start from, for folds.

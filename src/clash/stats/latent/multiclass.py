@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from clash.errors import NotIdentifiedError, StatisticsError
 from clash.stats.latent.patterns import MISSING, Codes, distinct, row_codes
-from clash.stats.latent.temper import COLDEST, HOTTEST
+from clash.stats.latent.temperature_scaling import COLDEST, HOTTEST
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

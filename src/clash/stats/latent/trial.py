@@ -7,11 +7,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from clash.errors import StatisticsError
-from clash.stats.latent.contenders import EQUAL, Contender, rivals
+from clash.stats.latent.candidate_models import EQUAL, Contender, rivals
+from clash.stats.latent.cross_validation import HeldOut, paired_z, votes_held_out
 from clash.stats.latent.fit import decided_apart
-from clash.stats.latent.heldout import HeldOut, paired_z, votes_held_out
-from clash.stats.latent.likeness import carriers, copies
-from clash.stats.latent.marginal import CLEARLY
+from clash.stats.latent.marginal_likelihood import CLEARLY
+from clash.stats.latent.vote_correlations import carriers, copies
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clash.stats.latent.states import energies, masks, pairs, spin_states, walsh
+from clash.stats.latent.ising_states import energies, masks, pairs, spin_states, walsh
 
 if TYPE_CHECKING:
-    from clash.stats.latent.completions import Block, Gaps, Summed
+    from clash.stats.latent.ising_states import Block, Gaps, Summed
     from clash.stats.typing import Floats
 
 ROWS_AT_ONCE = 1 << 16

@@ -6,7 +6,7 @@ import pytest
 from clash.errors import StatisticsError
 from clash.stats.latent.ising import ising_shared
 from clash.stats.latent.patterns import collapse
-from clash.stats.latent.regularise import choose_ridge
+from clash.stats.latent.ridge_selection import choose_ridge
 from stats.latent.simulated import coupled, independent
 
 

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from clash.errors import StatisticsError
-from clash.stats.latent.heldout import HeldOut, folds, votes_held_out, within_one_error
+from clash.stats.latent.cross_validation import HeldOut, folds, votes_held_out, within_one_error
 from clash.stats.latent.ising import Strength
 
 if TYPE_CHECKING:

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from clash.stats.dependence.information import class_information, pattern_statistics
+from clash.stats.dependence.ising_information import class_information, pattern_statistics
 from clash.stats.latent.fit import observe, sigmoid
 from clash.stats.latent.ising import CLASSES, IsingLaw, IsingModel, Strength
+from clash.stats.latent.ising_states import spin_states
 from clash.stats.latent.patterns import MISSING, Codes, Patterns, collapse
-from clash.stats.latent.states import spin_states
 
 if TYPE_CHECKING:
     from clash.stats.typing import Floats

@@ -5,13 +5,13 @@ import pytest
 
 from clash.errors import NotIdentifiedError
 from clash.stats.latent.ising import Strength, ising_shared, normaliser
-from clash.stats.latent.patterns import collapse
-from clash.stats.latent.pseudo import (
+from clash.stats.latent.ising_pseudo import (
     UnnormalisedIsing,
     _Regression,
     ising_pseudo,
     log_normaliser_ratio,
 )
+from clash.stats.latent.patterns import collapse
 from stats.latent.simulated import accuracy, moved
 
 

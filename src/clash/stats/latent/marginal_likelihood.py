@@ -22,7 +22,7 @@ from clash.stats.latent.fit import (
     sigmoid,
     vote_share,
 )
-from clash.stats.latent.identify import has_labels
+from clash.stats.latent.identifiability import has_labels
 from clash.stats.latent.patterns import MISSING, Patterns
 
 if TYPE_CHECKING:

@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from clash.errors import StatisticsError
-from clash.stats.latent.auto import select
+from clash.stats.latent.cross_validation import HeldOut, folds, paired_z, votes_held_out
 from clash.stats.latent.dawid_skene import dawid_skene
 from clash.stats.latent.factor import factor
 from clash.stats.latent.fit import vote_share
-from clash.stats.latent.heldout import HeldOut, folds, paired_z, votes_held_out
-from clash.stats.latent.likeness import blocs, carriers, copies, mean_correlation
 from clash.stats.latent.majority import majority
+from clash.stats.latent.model_selection import select
 from clash.stats.latent.patterns import collapse
-from clash.stats.latent.temper import blend, leave_one_judge_out, temper
+from clash.stats.latent.temperature_scaling import blend, leave_one_judge_out, temper
+from clash.stats.latent.vote_correlations import blocs, carriers, copies, mean_correlation
 from stats.latent.simulated import accuracy, independent, moved
 
 VOTES = Path(__file__).resolve().parents[3] / "../shared/data/votes"

@@ -10,7 +10,7 @@ import numpy as np
 from clash.errors import StatisticsError
 from clash.stats.latent.fit import LatentFit, log_likelihood_per_pattern
 from clash.stats.latent.patterns import MISSING, Patterns, collapse
-from clash.stats.latent.temper import blend, temper
+from clash.stats.latent.temperature_scaling import blend, temper
 
 if TYPE_CHECKING:
     from collections.abc import Callable

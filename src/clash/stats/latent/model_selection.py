@@ -25,23 +25,25 @@ import numpy as np
 import numpy.typing as npt
 
 from clash.errors import StatisticsError
-from clash.stats.latent.contenders import EQUAL, contenders
-from clash.stats.latent.dawid_skene import DawidSkene
-from clash.stats.latent.fit import observe, posterior
-from clash.stats.latent.heldout import (
+from clash.stats.latent.candidate_models import EQUAL, contenders
+from clash.stats.latent.cross_validation import (
     HeldOut,
+    Trial,
+    fitted,
     folds,
     labels_held_out,
+    mean_score,
     paired_z,
     within_one_error,
 )
-from clash.stats.latent.identify import has_labels, require_votes
+from clash.stats.latent.dawid_skene import DawidSkene
+from clash.stats.latent.fit import observe, posterior
+from clash.stats.latent.identifiability import has_labels, require_votes
 from clash.stats.latent.ising import ising_family
-from clash.stats.latent.likeness import mean_correlation
 from clash.stats.latent.majority import majority
 from clash.stats.latent.patterns import Codes, Patterns, Ties, collapse
-from clash.stats.latent.temper import blend, temper
-from clash.stats.latent.trial import Trial, fitted, mean_score
+from clash.stats.latent.temperature_scaling import blend, temper
+from clash.stats.latent.vote_correlations import mean_correlation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

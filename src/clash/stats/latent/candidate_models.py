@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from clash.stats.latent.dawid_skene import dawid_skene, equal_skill, one_coin
 from clash.stats.latent.factor import Strength, factor, factor_family, swapped, trait
 from clash.stats.latent.ising import ising_alone, ising_shared
-from clash.stats.latent.likeness import blocs
+from clash.stats.latent.vote_correlations import blocs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -24,9 +24,9 @@ from clash.stats.latent.fit import (
     sigmoid,
     vote_share,
 )
-from clash.stats.latent.likeness import correlation_with
 from clash.stats.latent.majority import collapse_rows
 from clash.stats.latent.patterns import MISSING, TIE, Codes, Patterns
+from clash.stats.latent.vote_correlations import correlation_with
 
 if TYPE_CHECKING:
     from clash.stats.typing import Floats

@@ -10,16 +10,16 @@ import numpy as np
 
 from clash.errors import StatisticsError
 from clash.stats.intervals import Interval, mean_clustered
+from clash.stats.latent.cross_validation import fitted, foreseen
 from clash.stats.latent.dawid_skene import dawid_skene
 from clash.stats.latent.factor import factor
 from clash.stats.latent.ising import ising_class, ising_family, ising_shared
-from clash.stats.latent.trial import fitted, foreseen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from clash.stats.latent.cross_validation import HeldOut
     from clash.stats.latent.fit import LatentFit
-    from clash.stats.latent.heldout import HeldOut
     from clash.stats.latent.patterns import Patterns
     from clash.stats.typing import Floats, Index
 

@@ -25,7 +25,7 @@ from clash.stats.latent.fit import (
     sigmoid,
     vote_share,
 )
-from clash.stats.latent.identify import has_labels, require_identified
+from clash.stats.latent.identifiability import has_labels, require_identified
 from clash.stats.latent.ising import Strength
 from clash.stats.latent.patterns import MISSING, Codes, Patterns, spins
 
