@@ -22,8 +22,8 @@ from clash.stats.hypothesis_tests import paired_difference
 from clash.stats.latent.cross_validation import folds, votes_held_out
 from clash.stats.latent.identifiability import numbered
 from clash.stats.latent.ising import IsingModel, Strength
-from clash.stats.latent.marginal_likelihood import Penalty, fit_from
 from clash.stats.latent.ising_states import pairs
+from clash.stats.latent.marginal_likelihood import Penalty, fit_from
 from clash.stats.latent.temperature_scaling import blend, temper
 from clash.votes import read_votes
 

@@ -16,3 +16,8 @@ Index = NDArray[np.intp]
 
 Bools = NDArray[np.bool_]
 """True or false for each element."""
+
+VoteCodes = NDArray[np.int8]
+"""Votes of judges: a class 0, 1, ... for each judge and item; -1 is missing, never a vote.
+
+Where votes are binary, 2 is a tie. Labels are coded alike: -1 where the truth is unknown."""

@@ -14,11 +14,12 @@ from clash.errors import StatisticsError
 from clash.stats.latent.dawid_skene import DawidSkene, dawid_skene, one_coin, position_bias
 from clash.stats.latent.factor import factor, factor_family
 from clash.stats.latent.factor_laplace import factor_laplace
-from clash.stats.latent.fit import LatentFit, log_odds, sigmoid
+from clash.stats.latent.fit import LatentFit
 from clash.stats.latent.majority import majority, weighted_majority
 from clash.stats.latent.model_selection import select
 from clash.stats.latent.patterns import TIE, Patterns
 from clash.stats.latent.temperature_scaling import blend, temper, temperature
+from clash.stats.logistic import log_odds, sigmoid
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

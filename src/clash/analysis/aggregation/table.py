@@ -13,10 +13,9 @@ from clash.stats.latent.patterns import MISSING, TIE, Patterns, Ties, collapse
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from clash.stats.typing import Floats
+    from clash.stats.typing import Floats, VoteCodes
     from clash.votes import Votes
 
-    Codes = NDArray[np.int8]
 
 Copies = Literal["merge", "separate"]
 
@@ -38,7 +37,7 @@ class Table:
     """
 
     items: tuple[str, ...]
-    codes: Codes
+    codes: VoteCodes
     truth: Floats
     groups: NDArray[np.intp]
     families: tuple[str, ...] | None
@@ -119,7 +118,7 @@ class Shown:
         row: (M,), the row of the table that it is a copy of.
     """
 
-    codes: Codes
+    codes: VoteCodes
     swapped: NDArray[np.bool_]
     row: NDArray[np.intp]
 
@@ -140,7 +139,7 @@ def _two_sides(votes: Votes, threshold: float | None, notes: list[str]) -> tuple
     return _cut(votes.matrix, cut), _cut(votes.labels, cut)
 
 
-def _coded(matrix: Floats) -> Codes:
+def _coded(matrix: Floats) -> VoteCodes:
     codes = np.full(matrix.shape, MISSING, np.int8)
     for value, code in ((0.0, 0), (1.0, 1), (0.5, TIE)):
         codes[matrix == value] = code

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
     from clash.analysis.aggregation.table import Table
     from clash.stats.latent.fit import LatentFit
-    from clash.stats.latent.patterns import Codes
-    from clash.stats.typing import Floats, Index
+    from clash.stats.typing import Floats, Index, VoteCodes
 
 FEW, MANY = 4, 15
 """Judges from which, and up to which, a factor is told from the truth well enough to be tried."""
@@ -58,7 +57,7 @@ class Rows:
         notes: how the votes were read.
     """
 
-    codes: Codes
+    codes: VoteCodes
     truth: Floats
     groups: Index
     judges: Index

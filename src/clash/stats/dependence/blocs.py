@@ -7,7 +7,6 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from clash.stats.dependence.residual_correlation import off_diagonal
 
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from clash.stats.latent.patterns import Patterns
-    from clash.stats.typing import Floats
+    from clash.stats.typing import Bools, Floats
 
 LEVEL = 0.05
 NULL_TREES = 300
@@ -197,9 +196,7 @@ def _attachment(correlations: Floats, judges: tuple[int, ...], noise: float) -> 
     return float((inside - outside).min() / scale)
 
 
-def _row_means(
-    correlations: Floats, known: npt.NDArray[np.bool_], rows: list[int], columns: list[int]
-) -> Floats:
+def _row_means(correlations: Floats, known: Bools, rows: list[int], columns: list[int]) -> Floats:
     """Means over the known columns of each row; 0 where none is."""
     mask = known[np.ix_(rows, columns)]
     total = np.where(mask, correlations[np.ix_(rows, columns)], 0.0).sum(axis=1)

@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from clash.stats.intervals import Interval, mean_clustered
-from clash.stats.latent.fit import posterior, sigmoid
+from clash.stats.latent.fit import posterior
 from clash.stats.latent.patterns import MISSING, TIE
+from clash.stats.logistic import sigmoid
 
 if TYPE_CHECKING:
     from clash.stats.latent.fit import Conditional
     from clash.stats.latent.patterns import Patterns
-    from clash.stats.typing import Floats, Index
+    from clash.stats.typing import Bools, Floats, Index
 
 RIDGE = 1.0
 """Precision of the logistic regressions' coefficients, in items."""
@@ -165,7 +165,7 @@ def contributions(
 
 
 def held_out_logits(
-    features: Floats, target: Floats, patterns: Patterns, fold: Index, used: npt.NDArray[np.bool_]
+    features: Floats, target: Floats, patterns: Patterns, fold: Index, used: Bools
 ) -> Floats:
     """Log-odds of the target for each item, from a fit to the items of the other folds.
 

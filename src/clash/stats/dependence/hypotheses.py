@@ -22,7 +22,7 @@ from clash.stats.latent.ising_states import pairs
 
 if TYPE_CHECKING:
     from clash.stats.latent.patterns import Patterns
-    from clash.stats.typing import Floats, Index
+    from clash.stats.typing import Bools, Floats, Index
 
 SIMULATED = 20_000
 
@@ -154,7 +154,7 @@ def _require_room(hypothesis: Hypothesis, patterns: Patterns) -> None:
         )
 
 
-def _within(families: Index) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def _within(families: Index) -> Bools:
     first, second = pairs(len(families))
     return np.asarray(families[first] == families[second])
 

@@ -10,12 +10,12 @@ import numpy as np
 from clash.stats.dependence.score_tests import Scores, ScoreTest, joint_test, single_tests
 from clash.stats.latent.dawid_skene import BetaPriors, DawidSkene, dawid_skene
 from clash.stats.latent.fit import observe, posterior
-from clash.stats.latent.patterns import MISSING, Codes, Patterns, collapse
+from clash.stats.latent.patterns import MISSING, Patterns, collapse
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from clash.stats.typing import Floats, Index
+    from clash.stats.typing import Floats, Index, VoteCodes
 
 NEARLY_FLAT = BetaPriors(right=0.5, wrong=0.5, truth=0.5)
 """Keeps rates off 0 and 1, where a score has no variance; vanishes as items come in."""
@@ -99,10 +99,10 @@ def without_ties(patterns: Patterns) -> Patterns:
 
 def simulated_information(
     patterns: Patterns,
-    draw: Callable[[int, np.random.Generator], tuple[Codes, Codes]],
+    draw: Callable[[int, np.random.Generator], tuple[VoteCodes, VoteCodes]],
     rng: np.random.Generator,
     n: int,
-    scores: Callable[[Codes, Codes], Floats],
+    scores: Callable[[VoteCodes, VoteCodes], Floats],
 ) -> Floats:
     """Expected information of all items: second moments of scores of simulated votes.
 
@@ -129,13 +129,15 @@ def _law(parameters: object) -> DawidSkene:
     return parameters
 
 
-def _draw(law: DawidSkene, n: int, rng: np.random.Generator) -> tuple[Codes, Codes]:
+def _draw(law: DawidSkene, n: int, rng: np.random.Generator) -> tuple[VoteCodes, VoteCodes]:
     truths = (rng.random(n) < law.prior).astype(np.int8)
     rates = np.where(truths[:, None] == 1, law.sensitivity, 1 - law.specificity)
     return (rng.random(rates.shape) < rates).astype(np.int8), truths
 
 
-def _scores(law: DawidSkene, votes: Codes, labels: Codes, pairs: tuple[Index, Index]) -> Floats:
+def _scores(
+    law: DawidSkene, votes: VoteCodes, labels: VoteCodes, pairs: tuple[Index, Index]
+) -> Floats:
     """Scores of the prior, the rates in either class, then the couplings; shape (n, p)."""
     one = observe(posterior(law, votes), labels)
     seen = votes != MISSING

@@ -21,9 +21,9 @@ from clash.stats.dependence.restricted_ising import (
     Restriction,
 )
 from clash.stats.dependence.score_tests import Scores, ScoreTest, cluster_sums, joint_test
-from clash.stats.latent.fit import logit
 from clash.stats.latent.ising import CLASSES
 from clash.stats.latent.ising_states import pairs
+from clash.stats.logistic import logit
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 if TYPE_CHECKING:
     from clash.stats.latent.patterns import Patterns
-    from clash.stats.typing import Floats, Index
+    from clash.stats.typing import Bools, Floats, Index
 
 LEAST_VARIANCE = 1e-12
 """Below this within-class variance a judge has nothing to correlate."""
@@ -112,7 +111,7 @@ def _products(patterns: Patterns, weight: Floats) -> Floats:
     return np.stack([weighted.T @ residual, (weighted * residual).T @ seen])
 
 
-def _correlation(products: Floats, enough: npt.NDArray[np.bool_]) -> Floats:
+def _correlation(products: Floats, enough: Bools) -> Floats:
     covariance, variance = products
     scale = variance * variance.T
     defined = enough & (scale > LEAST_VARIANCE)

@@ -10,16 +10,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from clash.stats.dependence.ising_information import class_information, pattern_statistics
-from clash.stats.latent.fit import observe, sigmoid
+from clash.stats.latent.fit import observe
 from clash.stats.latent.ising import CLASSES, IsingLaw, IsingModel, Strength
 from clash.stats.latent.ising_states import spin_states
-from clash.stats.latent.patterns import MISSING, Codes, Patterns, collapse
+from clash.stats.latent.patterns import MISSING, Patterns, collapse
+from clash.stats.logistic import sigmoid
 
 if TYPE_CHECKING:
-    from clash.stats.typing import Floats
+    from clash.stats.typing import Bools, Floats, VoteCodes
 
 PRECISION_OF_RATES, PRECISION_OF_COUPLINGS = 0.02, 1.0
 """Of the Gaussian prior, in items: couplings have a standard deviation of 4 in the paper's units.
@@ -265,14 +265,14 @@ def _polished(likelihood: Likelihood, theta: Floats) -> tuple[Floats, float, Flo
     return theta, value, gradient
 
 
-def scores_of(full: Floats, votes: Codes, labels: Codes) -> Floats:
+def scores_of(full: Floats, votes: VoteCodes, labels: VoteCodes) -> Floats:
     """Scores of new votes (n, K) at full parameters, shape (n, p)."""
     fresh = collapse(votes, labels=labels)
     free = Restriction(votes.shape[1], np.eye(len(full)))
     return Likelihood.of(fresh, free).scores(full)[fresh.inverse]
 
 
-def draw(law: IsingLaw, n: int, rng: np.random.Generator) -> tuple[Codes, Codes]:
+def draw(law: IsingLaw, n: int, rng: np.random.Generator) -> tuple[VoteCodes, VoteCodes]:
     """Votes (n, K) and truths (n,) from a law with a single block of judges."""
     states = spin_states(law.fields.shape[1])
     truths = (rng.random(n) < law.prior).astype(np.int8)
@@ -303,9 +303,7 @@ def _turn(n_judges: int, n_couplings: int, sign: float) -> Floats:
     )
 
 
-def _complete_scores(
-    model: IsingModel, kept: list[Any], rows: npt.NDArray[np.bool_] | None = None
-) -> list[Floats]:
+def _complete_scores(model: IsingModel, kept: list[Any], rows: Bools | None = None) -> list[Floats]:
     """Scores of fields and couplings if the truth were known to be 0 and 1."""
     (sums, expected), block = kept[0], model.parts[0].block
     scores = []
@@ -317,7 +315,7 @@ def _complete_scores(
     return scores
 
 
-def _score_gap(model: IsingModel, kept: list[Any], rows: npt.NDArray[np.bool_]) -> Floats:
+def _score_gap(model: IsingModel, kept: list[Any], rows: Bools) -> Floats:
     """Score if the truth were 1 minus score if it were 0, prior's included."""
     zero, one = _complete_scores(model, kept, rows)
     return np.hstack([np.ones((len(one), 1)), one - zero])

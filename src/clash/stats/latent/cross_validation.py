@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -133,3 +134,38 @@ def paired_z(one: HeldOut, other: HeldOut) -> float:
 def within_one_error(candidate: HeldOut, best: HeldOut) -> bool:
     """Whether a model's score is within one standard error of the best one's, paired by item."""
     return paired_z(candidate, best) >= -1.0
+
+
+def fitted(
+    models: dict[str, Callable[..., LatentFit]], patterns: Patterns
+) -> tuple[dict[str, LatentFit], dict[str, HeldOut]]:
+    """Every model fitted to all votes, and those that were refused."""
+    fits, refusals = {}, {}
+    for name, fit in models.items():
+        try:
+            fits[name] = fit(patterns)
+        except StatisticsError as refusal:
+            refusals[name] = HeldOut(name, None, str(refusal))
+    return fits, refusals
+
+
+def foreseen(
+    name: str,
+    fit: Callable[..., LatentFit],
+    whole: LatentFit,
+    patterns: Patterns,
+    fold: Index,
+) -> HeldOut:
+    """Held-out votes under refits that start where the fit to all votes ended.
+
+    So the model that is scored is the one that would be used, not another optimum that a fold
+    fell into, and a score needs a looser tolerance than a posterior.
+    """
+    if whole.theta is None:
+        return votes_held_out(name, fit, patterns, fold)
+    return votes_held_out(name, partial(fit, tol=1e-4, warm=whole), patterns, fold)
+
+
+def mean_score(score: HeldOut) -> float:
+    """The mean held-out score, for sorting."""
+    return score.mean

@@ -9,19 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from clash.errors import StatisticsError
-from clash.stats.latent.fit import (
-    LatentFit,
-    Start,
-    assemble,
-    observe,
-    sigmoid,
-    vote_share,
-)
+from clash.stats.latent.fit import LatentFit, Start, assemble, observe, vote_share
 from clash.stats.latent.identifiability import has_labels, informative_judges, require_identified
-from clash.stats.latent.patterns import MISSING, Codes, Patterns, collapse
+from clash.stats.latent.patterns import MISSING, Patterns, collapse
+from clash.stats.logistic import sigmoid
 
 if TYPE_CHECKING:
-    from clash.stats.typing import Bools, Floats
+    from clash.stats.typing import Bools, Floats, VoteCodes
 
 Tying = Literal["none", "coin", "equal", "position"]
 FLOOR = 1e-12
@@ -82,7 +76,7 @@ class DawidSkene:
         miss = np.log1p(-self.sensitivity) - np.log(self.specificity)
         return float(np.log(self.prior) - np.log1p(-self.prior) + miss.sum())
 
-    def log_likelihoods(self, votes: Codes) -> Floats:
+    def log_likelihoods(self, votes: VoteCodes) -> Floats:
         """Log P(votes | truth = 0 and 1), shape (n, 2); a missing vote has no factor."""
         one = np.where(votes == 2, 0.5, votes == 1)
         zero = np.where(votes == 2, 0.5, votes == 0)
@@ -234,7 +228,7 @@ class _Votes:
     """Votes for one and for zero side by side: everything EM needs of the patterns."""
 
     counted: Floats
-    labels: Codes
+    labels: VoteCodes
 
     @classmethod
     def of(cls, patterns: Patterns) -> _Votes:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.errors import StatisticsError
-from clash.stats.latent.fit import LatentFit, decided_apart, logit, sigmoid
+from clash.stats.latent.fit import LatentFit, decided_apart
 from clash.stats.latent.identifiability import (
     numbered,
     require_families,
@@ -34,6 +34,7 @@ from clash.stats.latent.quadrature import (
     sheets_of,
     sides,
 )
+from clash.stats.logistic import logit, sigmoid
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -23,15 +23,16 @@ import numpy as np
 
 from clash.errors import StatisticsError
 from clash.stats.latent.factor import Strength, classes_swapped, gaussian_prior
-from clash.stats.latent.fit import LatentFit, logit, sigmoid
 from clash.stats.latent.identifiability import require_identified
 from clash.stats.latent.marginal_likelihood import Penalty, fit_from
-from clash.stats.latent.patterns import TIE, Codes, Patterns
+from clash.stats.latent.patterns import TIE, Patterns
+from clash.stats.logistic import logit, sigmoid
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from clash.stats.typing import Floats
+    from clash.stats.latent.fit import LatentFit
+    from clash.stats.typing import Floats, VoteCodes
 
 SIGNS = np.array([-1.0, 1.0])
 _STEPS = 60
@@ -57,7 +58,7 @@ class LaplaceLaw:
     loadings: Floats
     n_params: int
 
-    def log_likelihoods(self, votes: Codes) -> Floats:
+    def log_likelihoods(self, votes: VoteCodes) -> Floats:
         """Log P(votes | truth = 0 and 1), shape (n, 2)."""
         parts = [votes[at : at + _ROWS] for at in range(0, len(votes), _ROWS)]
         return np.concatenate([expand(self, Cast.of(part)).value for part in parts])
@@ -76,8 +77,8 @@ class Cast:
     seen: Floats
 
     @classmethod
-    def of(cls, votes: Codes) -> Cast:
-        """Codes as weights."""
+    def of(cls, votes: VoteCodes) -> Cast:
+        """VoteCodes as weights."""
         one = np.where(votes == TIE, 0.5, votes == 1)
         return cls(one, np.where(votes >= 0, 1.0, 0.0))
 

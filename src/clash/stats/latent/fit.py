@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from clash.stats.latent.patterns import MISSING, Codes, Patterns
+from clash.stats.latent.patterns import MISSING, Patterns
+from clash.stats.logistic import log_odds, sigmoid
 
 if TYPE_CHECKING:
-    from clash.stats.typing import Floats
+    from clash.stats.typing import Floats, VoteCodes
 
 AMBIGUOUS = 0.6
 """Below this agreement with majority, which class is called 1 is close to a convention."""
@@ -29,7 +30,7 @@ class Conditional(Protocol):
         """Free parameters, the prior among them."""
         ...
 
-    def log_likelihoods(self, votes: Codes) -> Floats:
+    def log_likelihoods(self, votes: VoteCodes) -> Floats:
         """Log P(votes | truth = 0 and 1), shape (n, 2); missing votes are summed out."""
         ...
 
@@ -109,7 +110,7 @@ class LatentFit:
             return None
         return -2 * self.log_likelihood + self.n_params * float(np.log(self.patterns.weight))
 
-    def posterior(self, votes: Codes, *, tempered: bool = False) -> Floats:
+    def posterior(self, votes: VoteCodes, *, tempered: bool = False) -> Floats:
         """P(truth = 1 | votes) for new votes of shape (n, n_judges), coded as in ``patterns``."""
         p = self._raw(np.atleast_2d(np.asarray(votes, np.int8)))
         return soften(p, self.temperature) if tempered else p
@@ -118,26 +119,10 @@ class LatentFit:
         """The same fit with more warnings."""
         return replace(self, warnings=(*self.warnings, *messages))
 
-    def _raw(self, votes: Codes) -> Floats:
+    def _raw(self, votes: VoteCodes) -> Floats:
         if self.parameters is None:
             raise TypeError(f"{self.name} has no law to apply to new votes")
         return posterior(self.parameters, votes)
-
-
-def logit(p: Floats | float) -> Floats:
-    """log(p / (1 - p)), finite for 0 < p < 1."""
-    p = np.asarray(p, np.float64)
-    return np.asarray(np.log(p) - np.log1p(-p))
-
-
-def sigmoid(x: Floats | float) -> Floats:
-    """1 / (1 + exp(-x)) without overflow."""
-    return np.asarray(0.5 * (1 + np.tanh(0.5 * np.asarray(x, np.float64))))
-
-
-def log_odds(p: Floats) -> Floats:
-    """Log-odds of a posterior, bounded at what a float can tell from certainty (about +-36)."""
-    return logit(np.clip(p, 1e-16, 1 - 1.2e-16))
 
 
 def soften(p: Floats, temperature: float) -> Floats:
@@ -145,13 +130,13 @@ def soften(p: Floats, temperature: float) -> Floats:
     return p if temperature == 1 else sigmoid(log_odds(p) / temperature)
 
 
-def joint(parameters: Conditional, votes: Codes) -> Floats:
+def joint(parameters: Conditional, votes: VoteCodes) -> Floats:
     """Log P(truth, votes) for truth = 0 and 1, shape (n, 2)."""
     prior = parameters.prior
     return parameters.log_likelihoods(votes) + np.log([1 - prior, prior])
 
 
-def posterior(parameters: Conditional, votes: Codes) -> Floats:
+def posterior(parameters: Conditional, votes: VoteCodes) -> Floats:
     """P(truth = 1 | votes), shape (n,)."""
     both = joint(parameters, votes)
     return sigmoid(both[:, 1] - both[:, 0])
@@ -167,7 +152,7 @@ def log_likelihood_per_pattern(parameters: Conditional, patterns: Patterns) -> F
     )
 
 
-def observe(p: Floats, labels: Codes) -> Floats:
+def observe(p: Floats, labels: VoteCodes) -> Floats:
     """Posteriors with the given labels in place of what was inferred."""
     return np.where(labels == MISSING, p, labels)
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from clash.errors import NotIdentifiedError, StatisticsError
-from clash.stats.latent.patterns import TIE, Codes, Patterns
+from clash.stats.latent.patterns import TIE, Patterns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from clash.stats.typing import Bools, VoteCodes
 
 ENOUGH_LABELS = 5
 """Labelled items of each class from which on the labels, not the votes, identify the classes."""
@@ -104,7 +105,7 @@ def require_identified(patterns: Patterns, name: str, *, at_least: int, n_params
         )
 
 
-def _varies(columns: Codes) -> npt.NDArray[np.bool_]:
+def _varies(columns: VoteCodes) -> Bools:
     """Which rows hold two different votes, shape (n_judges,)."""
     values = (0, 1, TIE)
     return np.asarray(sum((columns == value).any(axis=1).astype(int) for value in values) > 1)

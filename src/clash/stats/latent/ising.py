@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.errors import StatisticsError
-from clash.stats.latent.fit import LatentFit, logit, sigmoid
 from clash.stats.latent.identifiability import (
     numbered,
     require_families,
@@ -38,12 +37,14 @@ from clash.stats.latent.ising_states import (
     summed,
 )
 from clash.stats.latent.marginal_likelihood import Penalty, fit_from
+from clash.stats.logistic import logit, sigmoid
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from clash.stats.latent.patterns import Codes, Patterns
-    from clash.stats.typing import Floats, Index
+    from clash.stats.latent.fit import LatentFit
+    from clash.stats.latent.patterns import Patterns
+    from clash.stats.typing import Floats, Index, VoteCodes
 
 MOST_JUDGES = 15
 """Judges in one block up to which all vote vectors are enumerated."""
@@ -100,7 +101,7 @@ class IsingLaw:
         """W of equation (1), where votes are 0 and 1; shape (2, n_judges, n_judges)."""
         return np.asarray(4 * self.couplings)
 
-    def log_likelihoods(self, votes: Codes) -> Floats:
+    def log_likelihoods(self, votes: VoteCodes) -> Floats:
         """Log P(votes | truth = 0 and 1), shape (n, 2); missing votes are summed out."""
         total = np.zeros((len(votes), 2))
         for judges in self.blocks:

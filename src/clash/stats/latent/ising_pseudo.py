@@ -20,19 +20,16 @@ from clash.stats.latent.fit import (
     Start,
     agreement,
     ambiguity_warned,
-    logit,
     observe,
-    sigmoid,
     vote_share,
 )
 from clash.stats.latent.identifiability import has_labels, require_identified
 from clash.stats.latent.ising import Strength
-from clash.stats.latent.patterns import MISSING, Codes, Patterns, spins
+from clash.stats.latent.patterns import MISSING, Patterns, spins
+from clash.stats.logistic import logit, sigmoid
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from clash.stats.typing import Floats
+    from clash.stats.typing import Bools, Floats, VoteCodes
 
 STEPS, CHAINS, SWEEPS = 11, 100, 30
 """Points on the path, chains at each, and sweeps per estimate: an error of some 0.03."""
@@ -60,7 +57,7 @@ class UnnormalisedIsing:
     log_ratio: float
     n_params: int
 
-    def log_likelihoods(self, votes: Codes) -> Floats:
+    def log_likelihoods(self, votes: VoteCodes) -> Floats:
         """Log P(votes | truth = 0 and 1) up to one constant, shape (n, 2).
 
         Votes that are missing are dropped from the energies rather than summed out, which is
@@ -186,7 +183,7 @@ class _Regression:
     """The penalised pseudo-likelihood of (h, a, W, D) under given posteriors."""
 
     given: Floats
-    seen: npt.NDArray[np.bool_]
+    seen: Bools
     counts: Floats
     class_dependent: bool
     strength: Strength

@@ -9,11 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from clash.errors import StatisticsError
-from clash.stats.latent.fit import LatentFit, agreement, observe, sigmoid, vote_share
-from clash.stats.latent.patterns import Codes, Patterns, spins
+from clash.stats.latent.fit import LatentFit, agreement, observe, vote_share
+from clash.stats.latent.patterns import Patterns, spins
+from clash.stats.logistic import sigmoid
 
 if TYPE_CHECKING:
-    from clash.stats.typing import Floats
+    from clash.stats.typing import Floats, VoteCodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,7 @@ class Share:
     prior: float = 0.5
     n_params: int = 0
 
-    def log_likelihoods(self, votes: Codes) -> Floats:
+    def log_likelihoods(self, votes: VoteCodes) -> Floats:
         """Logs of the shares of the two classes: a score whose posterior is the share."""
         share = vote_share(collapse_rows(votes), self.smoothing)
         return np.log(np.column_stack([1 - share, share]))
@@ -52,7 +53,7 @@ class Weighted:
         """None: the weights are given, not fitted."""
         return 0
 
-    def log_likelihoods(self, votes: Codes) -> Floats:
+    def log_likelihoods(self, votes: VoteCodes) -> Floats:
         """Half the log-odds, with either sign; shape (n, 2)."""
         half = (self.intercept + spins(votes) @ self.weights) / 2
         return np.column_stack([-half, half])
@@ -95,7 +96,7 @@ def weighted_majority(
     return _rule("weighted-majority", rule, p, patterns)
 
 
-def collapse_rows(votes: Codes) -> Patterns:
+def collapse_rows(votes: VoteCodes) -> Patterns:
     """Rows as patterns of their own, in order, for code that works on patterns."""
     n = len(votes)
     return Patterns(votes, np.full(n, -1, np.int8), np.ones(n), np.arange(n))

@@ -19,11 +19,11 @@ from clash.stats.latent.fit import (
     assemble,
     decided_apart,
     posterior,
-    sigmoid,
     vote_share,
 )
 from clash.stats.latent.identifiability import has_labels
 from clash.stats.latent.patterns import MISSING, Patterns
+from clash.stats.logistic import sigmoid
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

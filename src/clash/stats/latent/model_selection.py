@@ -25,31 +25,32 @@ import numpy as np
 import numpy.typing as npt
 
 from clash.errors import StatisticsError
-from clash.stats.latent.candidate_models import EQUAL, contenders
+from clash.stats.latent.candidate_models import EQUAL, Contender, contenders, rivals
 from clash.stats.latent.cross_validation import (
     HeldOut,
-    Trial,
     fitted,
     folds,
+    foreseen,
     labels_held_out,
     mean_score,
     paired_z,
     within_one_error,
 )
 from clash.stats.latent.dawid_skene import DawidSkene
-from clash.stats.latent.fit import observe, posterior
+from clash.stats.latent.fit import decided_apart, observe, posterior
 from clash.stats.latent.identifiability import has_labels, require_votes
 from clash.stats.latent.ising import ising_family
 from clash.stats.latent.majority import majority
-from clash.stats.latent.patterns import Codes, Patterns, Ties, collapse
+from clash.stats.latent.marginal_likelihood import CLEARLY
+from clash.stats.latent.patterns import Patterns, Ties, collapse
 from clash.stats.latent.temperature_scaling import blend, temper
-from clash.stats.latent.vote_correlations import mean_correlation
+from clash.stats.latent.vote_correlations import carriers, copies, mean_correlation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from clash.stats.latent.fit import LatentFit
-    from clash.stats.typing import Floats
+    from clash.stats.typing import Floats, Index, VoteCodes
 
 CROSSED = 0.5
 """Share of the items with three votes or more below which a model is known from a minority of the
@@ -58,6 +59,21 @@ FEWEST = 50
 """Items below which judges are not weighted: the errors of held-out scores mean little there."""
 NEAR_CHANCE = 0.15
 """Mean correlation between judges below which a panel says little of anything."""
+
+SIDES = 0.7
+"""Share of the items on which a model must side with majority, or the classes may be swapped."""
+AGREEING = 0.5
+"""Mean correlation between judges from which on the panel counts as agreeing: for independent
+judges, 85% right each."""
+EVIDENT, BEYOND_DOUBT = 1.0, 4.0
+"""Standard errors by which classes must beat traits: where judges agree or are independent, and
+where they do not agree and the model has factors of its own."""
+CLEAR = 3.0
+"""Standard errors by which a class must beat the same model without it, or another reading."""
+FEW = 3
+"""Judges up to which no second trait can be told from a class."""
+DIFFERS = 0.05
+"""Share of the items on which another reading may differ before it counts as another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +124,7 @@ class Selection:
         """P(truth = 1) of shape (n_items,), to be reported."""
         return self.fit.patterns.expand(self.pattern_posterior)
 
-    def posterior(self, votes: Codes) -> Floats:
+    def posterior(self, votes: VoteCodes) -> Floats:
         """P(truth = 1) for new votes of shape (n, n_judges)."""
         rows = np.atleast_2d(np.asarray(votes, np.int8))
         if self.fit.name == "majority":
@@ -162,7 +178,7 @@ def select(
 def _by_votes(
     patterns: Patterns,
     families: Sequence[object] | None,
-    fold: npt.NDArray[np.intp],
+    fold: Index,
     rng: np.random.Generator,
 ) -> Selection:
     correlation = mean_correlation(patterns)
@@ -203,9 +219,7 @@ def _by_votes(
     return Selection(name, reason, fit, blend(fit), record, correlation, warnings)
 
 
-def _by_labels(
-    patterns: Patterns, families: Sequence[object] | None, fold: npt.NDArray[np.intp]
-) -> Selection:
+def _by_labels(patterns: Patterns, families: Sequence[object] | None, fold: Index) -> Selection:
     correlation = mean_correlation(patterns)
     models: dict[str, Callable[..., LatentFit]] = {"majority": majority}
     models |= {name: model.fit for name, model in contenders(patterns, families).items()}
@@ -301,3 +315,111 @@ def _warnings(correlation: float) -> tuple[str, ...]:
         "panel cannot be trusted without labels"
     )
     return near, blind
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What the questions are asked of.
+
+    Attributes:
+        scores: held-out votes under each contender.
+        evidence: standard errors by which each beats its best rival without classes.
+        margin: by how much, in nats an item.
+    """
+
+    patterns: Patterns
+    families: Sequence[object] | None
+    models: dict[str, Contender]
+    fits: dict[str, LatentFit]
+    scores: dict[str, HeldOut]
+    evidence: dict[str, float]
+    margin: dict[str, float]
+    fold: Index
+    correlation: float
+
+    @classmethod
+    def of(
+        cls,
+        patterns: Patterns,
+        families: Sequence[object] | None,
+        models: dict[str, Contender],
+        fits: dict[str, LatentFit],
+        fold: Index,
+        correlation: float,
+    ) -> Trial:
+        """Score contenders and their rivals on held-out items."""
+        scores = {n: foreseen(n, models[n].fit, fits[n], patterns, fold) for n in fits}
+        needed = {rival for name in fits for rival in models[name].rivals}
+        known = {n: fit for n, fit in rivals(patterns, families).items() if n in needed}
+        without = {
+            name: foreseen(name, known[name], fit, patterns, fold)
+            for name, fit in fitted(known, patterns)[0].items()
+        }
+        best = {
+            name: max((without[r] for r in models[name].rivals if r in without), key=mean_score)
+            for name in fits
+        }
+        evidence = {name: paired_z(scores[name], best[name]) for name in fits}
+        margin = {name: scores[name].mean - best[name].mean for name in fits}
+        return cls(patterns, families, models, fits, scores, evidence, margin, fold, correlation)
+
+    def doubt(self, name: str, rng: np.random.Generator) -> str:
+        """Why a model may not overrule majority, or nothing."""
+        fit, needed = self.fits[name], self._needed(name)
+        if fit.anchor_agreement < SIDES:
+            return (
+                f"sides with majority on only {fit.anchor_agreement:.0%} of the items, so that "
+                "its classes may be swapped"
+            )
+        if self.evidence[name] < needed:
+            return (
+                f"against the same votes without classes its two classes stand at "
+                f"{self.evidence[name]:+.1f} standard errors; at the judges' mean correlation of "
+                f"{self.correlation:.2f} it takes {needed:.0f}"
+            )
+        if self.models[name].nested and self.margin[name] < CLEARLY:
+            return (
+                f"its two classes add {self.margin[name]:.3f} nats an item to what its couplings "
+                "explain without them"
+            )
+        if name == EQUAL:
+            return ""
+        carried = carriers(self.patterns, fit.pattern_posterior)
+        if self._one_origin(carried) and copies(self.patterns, carried, rng):
+            return (
+                f"its classes hang on {len(carried)} judges that cannot be told from copies of "
+                "each other"
+            )
+        return self._other_reading(name)
+
+    def _needed(self, name: str) -> float:
+        """Standard errors by which the classes of a model must beat what has none."""
+        model = self.models[name]
+        plain = model.independent and self.patterns.n_judges > FEW
+        agreed = self.correlation >= AGREEING
+        if model.nested:
+            return CLEAR
+        return EVIDENT if plain or agreed else BEYOND_DOUBT
+
+    def _one_origin(self, judges: Sequence[int]) -> bool:
+        """Whether few judges may come from one source: they are not known to be of several families."""
+        n = self.patterns.n_judges
+        if not 1 < len(judges) <= (n / 2 if n > FEW else n - 1):
+            return False
+        return self.families is None or len({self.families[judge] for judge in judges}) == 1
+
+    def _other_reading(self, name: str) -> str:
+        """A doubt where another optimum of the model decides otherwise and is nearly as good."""
+        model, fit = self.models[name], self.fits[name]
+        for reading in model.others:
+            other = reading(self.patterns, fit)
+            differs = decided_apart(other, fit)
+            if differs <= DIFFERS:
+                continue
+            score = foreseen(name, model.fit, other, self.patterns, self.fold)
+            if paired_z(self.scores[name], score) < CLEAR:
+                return (
+                    f"another reading of the votes by the same model, which decides "
+                    f"{differs:.0%} of the items otherwise, foresees them nearly as well"
+                )
+        return ""

@@ -9,13 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from clash.errors import NotIdentifiedError, StatisticsError
-from clash.stats.latent.patterns import MISSING, Codes, distinct, row_codes
+from clash.stats.latent.patterns import MISSING, distinct, row_codes
 from clash.stats.latent.temperature_scaling import COLDEST, HOTTEST
+from clash.stats.logistic import softmax
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from clash.stats.typing import Floats, Index
+    from clash.stats.typing import Floats, Index, VoteCodes
 
 FLOOR = 1e-12
 
@@ -33,8 +34,8 @@ class ClassPatterns:
         classes: the outcomes that can be the truth.
     """
 
-    votes: Codes
-    labels: Codes
+    votes: VoteCodes
+    labels: VoteCodes
     counts: Floats
     inverse: Index
     n_outcomes: int
@@ -88,7 +89,7 @@ class ClassFit:
         """P(truth) of shape (n_items, n_classes), tempered and averaged with the vote share."""
         own = np.log(np.clip(self.pattern_posterior, 1e-16, 1)) / self.temperature
         both = (own + np.log(shares(self.patterns))) / 2 if self.log_likelihood is not None else own
-        p = _normalised(both)
+        p = softmax(both)
         return np.asarray(_observe(p, self.patterns.labels)[self.patterns.inverse])
 
 
@@ -175,7 +176,7 @@ def dawid_skene_classes(
     prior, confusion = _maximise(patterns, flat, p, pseudo)
     change, n_iter = np.inf, 0
     while change > tol and n_iter < max_iter:
-        p = _normalised(_joint(flat, prior, confusion))
+        p = softmax(_joint(flat, prior, confusion))
         p = _observe(p, patterns.labels)
         prior, new = _maximise(patterns, flat, p, pseudo)
         change, confusion, n_iter = float(np.abs(new - confusion).max()), new, n_iter + 1
@@ -221,7 +222,7 @@ def _assemble(patterns: ClassPatterns, flat: Floats, prior: Floats, confusion: F
     return ClassFit(
         "dawid-skene",
         patterns,
-        _observe(_normalised(joint), patterns.labels),
+        _observe(softmax(joint), patterns.labels),
         prior,
         confusion,
         likelihood,
@@ -257,12 +258,7 @@ def _temperature(fit: ClassFit) -> float:
     return float(np.exp(end.x))
 
 
-def _normalised(logs: Floats) -> Floats:
-    weight = np.exp(logs - logs.max(axis=1, keepdims=True))
-    return np.asarray(weight / weight.sum(axis=1, keepdims=True))
-
-
-def _observe(p: Floats, labels: Codes) -> Floats:
+def _observe(p: Floats, labels: VoteCodes) -> Floats:
     known = labels != MISSING
     out = p.copy()
     out[known] = np.eye(p.shape[1])[labels[known]]

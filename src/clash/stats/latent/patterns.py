@@ -11,9 +11,8 @@ import numpy.typing as npt
 from clash.errors import StatisticsError
 
 if TYPE_CHECKING:
-    from clash.stats.typing import Floats, Index
+    from clash.stats.typing import Bools, Floats, Index, VoteCodes
 
-Codes = npt.NDArray[np.int8]
 Ties = Literal["half", "missing"]
 
 MISSING, TIE = -1, 2
@@ -35,8 +34,8 @@ class Patterns:
         inverse: int of shape (n_items,): the pattern of each item.
     """
 
-    votes: Codes
-    labels: Codes
+    votes: VoteCodes
+    labels: VoteCodes
     counts: Floats
     inverse: Index
 
@@ -66,7 +65,7 @@ class Patterns:
         return np.where(self.votes == TIE, 0.5, self.votes == 0)
 
     @property
-    def observed(self) -> npt.NDArray[np.bool_]:
+    def observed(self) -> Bools:
         """Where a judge voted, of shape (n_patterns, n_judges)."""
         return np.asarray(self.votes != MISSING)
 
@@ -97,7 +96,7 @@ class Patterns:
         return rng.multinomial(round(self.weight), share, size=n_replicates).astype(np.float64)
 
 
-def spins(votes: Codes) -> Floats:
+def spins(votes: VoteCodes) -> Floats:
     """Votes as +1 and -1, 0 for a tie or no vote; same shape."""
     return np.asarray((votes == 1).astype(np.float64) - (votes == 0))
 
@@ -132,7 +131,7 @@ def collapse(
     return Patterns(matrix[first], pattern_labels, counts.astype(np.float64), inverse)
 
 
-def _checked(votes: npt.ArrayLike, ties: Ties) -> Codes:
+def _checked(votes: npt.ArrayLike, ties: Ties) -> VoteCodes:
     given = np.asarray(votes)
     if given.ndim != 2 or 0 in given.shape:
         raise StatisticsError(f"votes must be items x judges, at least 1 x 1, not {given.shape}")
@@ -146,7 +145,7 @@ def _checked(votes: npt.ArrayLike, ties: Ties) -> Codes:
     return matrix
 
 
-def _column(labels: npt.ArrayLike | None, n_items: int, what: str) -> Codes | None:
+def _column(labels: npt.ArrayLike | None, n_items: int, what: str) -> VoteCodes | None:
     if labels is None:
         return None
     column = np.asarray(labels)
@@ -168,7 +167,7 @@ def _weights(weights: npt.ArrayLike | None, n_items: int) -> Floats | None:
     return column
 
 
-def row_codes(matrix: Codes, labels: Codes | None) -> npt.NDArray[np.int64]:
+def row_codes(matrix: VoteCodes, labels: VoteCodes | None) -> npt.NDArray[np.int64]:
     """One whole number per row, equal for equal rows and only for them."""
     lowest, highest = int(matrix.min()), int(matrix.max())
     base = max(highest - lowest + 1, 2)
@@ -187,7 +186,7 @@ def row_codes(matrix: Codes, labels: Codes | None) -> npt.NDArray[np.int64]:
     return codes if labels is None else codes * 3 + (labels + 1)
 
 
-def _codes_by_sorting(matrix: Codes, labels: Codes | None) -> npt.NDArray[np.int64]:
+def _codes_by_sorting(matrix: VoteCodes, labels: VoteCodes | None) -> npt.NDArray[np.int64]:
     rows = matrix if labels is None else np.column_stack([matrix, labels])
     packed = np.ascontiguousarray(rows).view(np.dtype((np.void, rows.shape[1]))).ravel()
     return np.unique(packed, return_inverse=True)[1].astype(np.int64)

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clash.stats.latent.fit import sigmoid
-from clash.stats.latent.patterns import TIE, Codes, distinct, row_codes
+from clash.stats.latent.patterns import TIE, distinct, row_codes
+from clash.stats.logistic import sigmoid
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from clash.stats.typing import Floats, Index
+    from clash.stats.typing import Floats, Index, VoteCodes
 
 CLASSES = (-1.0, 1.0)
 
@@ -47,7 +47,7 @@ class FactorLaw:
     nodes: int
     n_params: int
 
-    def log_likelihoods(self, votes: Codes) -> Floats:
+    def log_likelihoods(self, votes: VoteCodes) -> Floats:
         """Log P(votes | truth = 0 and 1), shape (n, 2)."""
         value = integrate(self, sheets_of(votes, self.groups)).value
         return np.repeat(value, 3 - value.shape[1], axis=1)
@@ -72,7 +72,7 @@ class Sheet:
     starts: Index
 
     @classmethod
-    def of(cls, votes: Codes, judges: Index) -> Sheet:
+    def of(cls, votes: VoteCodes, judges: Index) -> Sheet:
         """The votes of some judges, out of a matrix of shape (n, n_judges)."""
         own = np.ascontiguousarray(votes[:, judges])
         first, inverse = distinct(row_codes(own, None))
@@ -87,7 +87,7 @@ class Sheet:
         return np.asarray(np.add.reduceat(per_pattern[self.order], self.starts, axis=0))
 
 
-def sheets_of(votes: Codes, groups: Sequence[int]) -> tuple[Sheet, ...]:
+def sheets_of(votes: VoteCodes, groups: Sequence[int]) -> tuple[Sheet, ...]:
     """One sheet for each group; one for all judges where there are no groups."""
     codes = np.asarray(groups or [0] * votes.shape[1])
     return tuple(Sheet.of(votes, np.flatnonzero(codes == group)) for group in np.unique(codes))

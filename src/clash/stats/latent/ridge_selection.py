@@ -7,7 +7,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from clash.errors import StatisticsError
-from clash.stats.latent.cross_validation import HeldOut, folds, votes_held_out, within_one_error
+from clash.stats.latent.cross_validation import (
+    HeldOut,
+    folds,
+    mean_score,
+    votes_held_out,
+    within_one_error,
+)
 from clash.stats.latent.ising import Strength
 
 if TYPE_CHECKING:
@@ -81,9 +87,9 @@ def choose_ridge(
         fits.append(held(patterns, warm=fits[-1] if fits else None))
         refit = partial(held, tol=1e-4, warm=fits[-1])
         scores.append(votes_held_out(str(ridge), refit, patterns, fold))
-        if not within_one_error(scores[-1], max(scores, key=_mean)):
+        if not within_one_error(scores[-1], max(scores, key=mean_score)):
             break
-    best = max(scores, key=_mean)
+    best = max(scores, key=mean_score)
     if best.scores is None:
         raise StatisticsError(best.refusal)
     chosen = next(i for i, score in enumerate(scores) if within_one_error(score, best))
@@ -93,7 +99,3 @@ def choose_ridge(
         ridges[: len(scores)],
         tuple(score.mean for score in scores),
     )
-
-
-def _mean(score: HeldOut) -> float:
-    return score.mean

@@ -15,21 +15,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clash.stats.latent.fit import (
-    Conditional,
-    LatentFit,
-    log_odds,
-    observe,
-    posterior,
-    sigmoid,
-    vote_share,
-)
+from clash.stats.latent.fit import Conditional, LatentFit, observe, posterior, vote_share
 from clash.stats.latent.majority import collapse_rows
-from clash.stats.latent.patterns import MISSING, TIE, Codes, Patterns
+from clash.stats.latent.patterns import MISSING, TIE, Patterns
 from clash.stats.latent.vote_correlations import correlation_with
+from clash.stats.logistic import log_odds, sigmoid
 
 if TYPE_CHECKING:
-    from clash.stats.typing import Floats
+    from clash.stats.typing import Floats, VoteCodes
 
 JUST = 1e-3
 """Log-odds of a decision that the vote share contradicts."""
@@ -100,7 +93,7 @@ def temper(fit: LatentFit) -> LatentFit:
     return replace(fit, temperature=temperature(fit.parameters, fit.patterns))
 
 
-def blend(fit: LatentFit, votes: Codes | None = None) -> Floats:
+def blend(fit: LatentFit, votes: VoteCodes | None = None) -> Floats:
     """The tempered posterior averaged, in log-odds, with the smoothed vote share.
 
     The fit keeps the decision: where the share is on the other side and outweighs it, the blend

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from clash.errors import StatisticsError
-from clash.stats.latent.fit import sigmoid
+from clash.stats.logistic import sigmoid
 from clash.stats.selection.anchored import FREE, log_shares
 from clash.stats.selection.families import FAMILIES, fit_family
 from clash.stats.selection.metrics import expected_side

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clash.stats.latent.fit import sigmoid
+from clash.stats.logistic import sigmoid
 from clash.stats.selection.scalar import mean_vote, normalise
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clash.stats.latent.fit import logit, sigmoid
+from clash.stats.logistic import logit, sigmoid
 
 if TYPE_CHECKING:
     from clash.stats.selection.panel import Cells, Evidence

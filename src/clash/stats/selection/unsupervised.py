@@ -8,11 +8,11 @@ import numpy as np
 
 from clash.errors import StatisticsError
 from clash.stats.latent.dawid_skene import WEAK, refits
-from clash.stats.latent.fit import log_odds, sigmoid
 from clash.stats.latent.identifiability import informative_judges
 from clash.stats.latent.ising import Strength, fit_ising
 from clash.stats.latent.multiclass import ClassPatterns, dawid_skene_classes
 from clash.stats.latent.patterns import MISSING, TIE, Patterns
+from clash.stats.logistic import log_odds, sigmoid
 from clash.stats.selection.scalar import binomial
 
 if TYPE_CHECKING:

@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import gammaln
 
 from clash.errors import StatisticsError
+from clash.stats.logistic import sigmoid, softmax
 from clash.stats.simulate.exchangeable import CountLaw
-from clash.stats.simulate.sample import Sample, draw_labels, normalised, sigmoid
+from clash.stats.simulate.sample import Sample, draw_labels
 
 if TYPE_CHECKING:
-    from clash.stats.typing import Floats
+    from clash.stats.typing import Bools, Floats
 
 BISECTIONS = 200
 
@@ -77,7 +77,7 @@ class CurieWeiss:
         pmf = [_count_pmf(n_judges, b, h) for b, h in zip(self.beta, fields, strict=True)]
         return CountLaw(np.stack(pmf), self.prevalence)
 
-    def threshold_rule(self, n_judges: int) -> npt.NDArray[np.bool_]:
+    def threshold_rule(self, n_judges: int) -> Bools:
         """The rule |M| >= (|m_0| + m_*) / 2 at every count of votes for class 1."""
         M = 2 * np.arange(n_judges + 1) / n_judges - 1
         return np.abs(M) >= (abs(self.hot_mean) + self.cold_mean) / 2
@@ -107,7 +107,7 @@ def _count_pmf(K: int, beta: float, field: float) -> Floats:
     s = np.arange(K + 1)
     M = 2 * s / K - 1
     log_ways = gammaln(K + 1) - gammaln(s + 1) - gammaln(K - s + 1)
-    return normalised(log_ways + beta * K / 2 * M**2 + field * K * M)
+    return softmax(log_ways + beta * K / 2 * M**2 + field * K * M)
 
 
 def _root(beta: float, field: float, low: float, high: float) -> float:

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
-from clash.stats.simulate.sample import Codes, Sample, draw_labels, log_odds
+from clash.stats.logistic import logit
+from clash.stats.simulate.sample import Sample, draw_labels
 
 if TYPE_CHECKING:
-    from clash.stats.typing import Floats
+    from clash.stats.typing import Bools, Floats, Index, VoteCodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +23,8 @@ class Counts:
         labels: int8 of shape (n_items,), the truth.
     """
 
-    counts: npt.NDArray[np.intp]
-    labels: Codes
+    counts: Index
+    labels: VoteCodes
 
 
 @dataclass(frozen=True)
@@ -48,23 +48,23 @@ class CountLaw:
         """P(one judge votes 1 | y), shape (2,)."""
         return np.asarray(self.pmf @ np.arange(self.n_judges + 1) / self.n_judges)
 
-    def risk(self, says_one: npt.NDArray[np.bool_]) -> float:
+    def risk(self, says_one: Bools) -> float:
         """P(the rule errs), for a rule given by its decision at every count."""
         zero, one = self.pmf
         return float(
             self.prevalence * one[~says_one].sum() + (1 - self.prevalence) * zero[says_one].sum()
         )
 
-    def bayes(self) -> npt.NDArray[np.bool_]:
+    def bayes(self) -> Bools:
         """The rule with the least risk: where P(y = 1 | S) is at least one half."""
         return np.asarray(self.prevalence * self.pmf[1] >= (1 - self.prevalence) * self.pmf[0])
 
-    def if_independent(self) -> npt.NDArray[np.bool_]:
+    def if_independent(self) -> Bools:
         """The rule of one who knows the true marginals and takes judges for independent."""
         s = np.arange(self.n_judges + 1)
         q0, q1 = self.marginals()
         evidence = s * np.log(q1 / q0) + (self.n_judges - s) * np.log((1 - q1) / (1 - q0))
-        return np.asarray(log_odds(self.prevalence) + evidence >= 0)
+        return np.asarray(logit(self.prevalence) + evidence >= 0)
 
     def draw(self, n: int, rng: np.random.Generator) -> Counts:
         """The labels and vote counts of ``n`` items: all that a rule on counts needs."""

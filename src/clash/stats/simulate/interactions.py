@@ -19,12 +19,11 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from clash.errors import StatisticsError
-from clash.stats.simulate.sample import Codes, Sample, sigmoid
+from clash.stats.logistic import sigmoid
+from clash.stats.simulate.sample import Sample
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from clash.stats.typing import Floats
+    from clash.stats.typing import Bools, Floats, VoteCodes
 
 Regime = Literal["additive", "mixed", "parity", "xor", "and"]
 Rule = Literal["parity", "and"]
@@ -54,14 +53,14 @@ class Interaction:
                 "a strength lies in [0, 1], and a rule is made by a judge or more"
             )
 
-    def probability(self, votes: Codes) -> Floats:
+    def probability(self, votes: VoteCodes) -> Floats:
         """P(label = 1 | votes), shape (n,), of votes 0 or 1 of up to seven judges."""
         side = 2.0 * votes - 1
         alone = side @ WEIGHTS[: side.shape[1]]
         together = SHARPNESS * (2.0 * self._holds(votes[:, : self.of]) - 1)
         return sigmoid((1 - self.strength) * alone + self.strength * together)
 
-    def _holds(self, votes: Codes) -> npt.NDArray[np.bool_]:
+    def _holds(self, votes: VoteCodes) -> Bools:
         odd = votes.sum(axis=1) % 2 == 1
         return np.asarray(odd if self.rule == "parity" else votes.all(axis=1), bool)
 
@@ -70,7 +69,7 @@ class Interaction:
         votes = rng.integers(0, 2, (n, JUDGES)).astype(np.int8)
         return self.label(votes, rng)
 
-    def label(self, votes: Codes, rng: np.random.Generator) -> Sample:
+    def label(self, votes: VoteCodes, rng: np.random.Generator) -> Sample:
         """Labels for given votes."""
         return Sample(votes, (rng.random(len(votes)) < self.probability(votes)).astype(np.int8))
 
@@ -103,7 +102,7 @@ class Cast:
     """
 
     votes: Floats
-    labels: Codes
+    labels: VoteCodes
 
 
 @dataclass(frozen=True, slots=True)

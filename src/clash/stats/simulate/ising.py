@@ -12,18 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from clash.errors import StatisticsError
-from clash.stats.simulate.sample import (
-    Codes,
-    Sample,
-    all_votes,
-    draw_labels,
-    log_odds,
-    normalised,
-    sigmoid,
-)
+from clash.stats.logistic import logit, sigmoid, softmax
+from clash.stats.simulate.sample import Sample, all_votes, draw_labels
 
 if TYPE_CHECKING:
-    from clash.stats.typing import Floats
+    from clash.stats.typing import Bools, Floats, VoteCodes
 
 
 @dataclass(frozen=True)
@@ -62,7 +55,7 @@ class IsingPanel:
         return cls(np.asarray(fields, dtype=np.float64), shared, prevalence)
 
     @property
-    def states(self) -> Codes:
+    def states(self) -> VoteCodes:
         """Every vote vector, shape (2**n_judges, n_judges)."""
         return all_votes(self.fields.shape[1])
 
@@ -71,7 +64,7 @@ class IsingPanel:
         J = self.states.astype(np.float64)
         quadratic = 0.5 * np.einsum("sj,yjk,sk->ys", J, self.couplings, J)
         linear = self.fields @ J.T
-        return np.stack([normalised(row) for row in linear + quadratic])
+        return softmax(linear + quadratic)
 
     def marginals(self) -> Floats:
         """P(J_j = 1 | y), shape (2, n_judges)."""
@@ -80,15 +73,15 @@ class IsingPanel:
     def posterior(self) -> Floats:
         """P(y = 1 | J) for every vote vector, by Bayes' rule."""
         pmf = np.log(self.pmf())
-        return sigmoid(log_odds(self.prevalence) + pmf[1] - pmf[0])
+        return sigmoid(logit(self.prevalence) + pmf[1] - pmf[0])
 
     def posterior_if_independent(self) -> Floats:
         """What P(y = 1 | J) would be if judges with the same marginals voted independently."""
         q, J = self.marginals(), self.states
         log_pmf = np.log(q) @ J.T + np.log1p(-q) @ (1 - J.T)
-        return sigmoid(log_odds(self.prevalence) + log_pmf[1] - log_pmf[0])
+        return sigmoid(logit(self.prevalence) + log_pmf[1] - log_pmf[0])
 
-    def risk(self, says_one: npt.NDArray[np.bool_]) -> float:
+    def risk(self, says_one: Bools) -> float:
         """P(the rule errs), for a rule given by its decision on every vote vector."""
         zero, one = self.pmf()
         return float(

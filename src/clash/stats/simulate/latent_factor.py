@@ -13,11 +13,12 @@ import numpy.typing as npt
 from scipy.special import gammaln, ndtr
 
 from clash.errors import StatisticsError
+from clash.stats.logistic import logit, sigmoid
 from clash.stats.simulate.exchangeable import CountLaw
-from clash.stats.simulate.sample import all_votes, log_odds, sigmoid
+from clash.stats.simulate.sample import all_votes
 
 if TYPE_CHECKING:
-    from clash.stats.typing import Floats
+    from clash.stats.typing import Bools, Floats
 
 GRID, REACH = 2001, 8.5
 
@@ -75,7 +76,7 @@ class LatentFactor:
     @property
     def bayes_threshold(self) -> float:
         """Vote share from which the limiting Bayes rule says 1 (the root of l*)."""
-        shift = self.spread**2 / (2 * self.a) * log_odds(self.prevalence)
+        shift = self.spread**2 / (2 * self.a) * logit(self.prevalence)
         return float(sigmoid(self.b - shift))
 
     @property
@@ -87,12 +88,12 @@ class LatentFactor:
 
     def limiting_risk(self, threshold: float) -> float:
         """Risk, with infinitely many judges, of the rule that says 1 from a vote share on."""
-        theta = log_odds(threshold)
+        theta = logit(threshold)
         below_if_one = ndtr((theta - self.b - self.a) / self.spread)
         above_if_zero = ndtr((self.b - self.a - theta) / self.spread)
         return float(self.prevalence * below_if_one + (1 - self.prevalence) * above_if_zero)
 
-    def share_rule(self, n_judges: int, threshold: float) -> npt.NDArray[np.bool_]:
+    def share_rule(self, n_judges: int, threshold: float) -> Bools:
         """The rule "share of votes at least ``threshold``" at every count of votes."""
         return np.asarray(np.arange(n_judges + 1) / n_judges >= threshold)
 

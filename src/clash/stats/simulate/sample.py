@@ -1,17 +1,17 @@
+"""What all simulated panels share: their sample, their labels, and the vote vectors there are."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from clash.errors import StatisticsError
 
 if TYPE_CHECKING:
-    from clash.stats.typing import Floats
+    from clash.stats.typing import VoteCodes
 
-Codes = npt.NDArray[np.int8]
 
 MOST_JUDGES = 20
 
@@ -25,11 +25,11 @@ class Sample:
         labels: int8 of shape (n_items,), the truth, 0 or 1.
     """
 
-    votes: Codes
-    labels: Codes
+    votes: VoteCodes
+    labels: VoteCodes
 
 
-def draw_labels(prevalence: float, n: int, rng: np.random.Generator) -> Codes:
+def draw_labels(prevalence: float, n: int, rng: np.random.Generator) -> VoteCodes:
     """``n`` labels, each 1 with probability ``prevalence``."""
     if not 0 < prevalence < 1:
         raise StatisticsError(f"prevalence must lie between 0 and 1, not {prevalence}")
@@ -38,7 +38,7 @@ def draw_labels(prevalence: float, n: int, rng: np.random.Generator) -> Codes:
     return (rng.random(n) < prevalence).astype(np.int8)
 
 
-def all_votes(n_judges: int) -> Codes:
+def all_votes(n_judges: int) -> VoteCodes:
     """Every vote vector of ``n_judges`` judges, shape (2**n_judges, n_judges), judge 0 slowest.
 
     Raises:
@@ -48,19 +48,3 @@ def all_votes(n_judges: int) -> Codes:
         raise StatisticsError(f"can enumerate 1 to {MOST_JUDGES} judges, not {n_judges}")
     states = np.arange(2**n_judges)
     return (states[:, None] >> np.arange(n_judges)[::-1] & 1).astype(np.int8)
-
-
-def log_odds(prevalence: float) -> float:
-    """log(p / (1 - p))."""
-    return float(np.log(prevalence) - np.log1p(-prevalence))
-
-
-def sigmoid(t: Floats | float) -> Floats:
-    """1 / (1 + exp(-t)) without overflow, elementwise."""
-    return np.exp(-np.logaddexp(0.0, -np.asarray(t, dtype=np.float64)))
-
-
-def normalised(log_weights: Floats) -> Floats:
-    """Exp of ``log_weights``, scaled to add up to one."""
-    weights = np.exp(log_weights - log_weights.max())
-    return np.asarray(weights / weights.sum())
