@@ -14,7 +14,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from clash.secrets.redaction import HIDDEN, Redactor, environment_secrets, marked_fields
+from clash.secrets.redaction import REPLACEMENT, Redactor, environment_secrets, secret_fields
 
 KEY = "sk-proj-Ab3xY7qLm9ZtR2vW5nK8pQ1sD4fG6hJ0"
 PASSWORD = "Tr0ub4dor&3/x"
@@ -75,8 +75,8 @@ def without(redact: Redactor, text: str, echo: str) -> str:
     """``text`` after redaction, whichever way it is given."""
     shown = redact.data({"a": ["b", {echo: text}]})
     ((key, said),) = shown["a"][1].items()
-    assert HIDDEN in key
-    assert redact.message(text).count(HIDDEN) >= 1
+    assert REPLACEMENT in key
+    assert redact.message(text).count(REPLACEMENT) >= 1
     assert redact.suspects(json.dumps(text, ensure_ascii=False).encode("utf-8", "replace"))
     assert redact.suspects(text.encode("utf-8", "replace"))
     return said
@@ -119,14 +119,14 @@ SHORT_FORMS = ("plain", "reversed", "hex", "url", "spaces", "zero_width", "base6
 def test_a_short_secret_is_hidden_as_a_word_of_its_own(form):
     echo = WHOLE[form](SHORT)
     redact = Redactor.of(SHORT)
-    assert redact.data(f"it is '{echo}', is it not?") == f"it is '{HIDDEN}', is it not?"
+    assert redact.data(f"it is '{echo}', is it not?") == f"it is '{REPLACEMENT}', is it not?"
     assert redact.data(f"shu7ters {SHORT}ing") == f"shu7ters {SHORT}ing"
 
 
 def test_a_secret_that_is_a_plain_word_is_hidden_in_messages_only():
     redact = Redactor.of("banana", "471100")
     assert redact.data("a banana costs 471100") == "a banana costs 471100"
-    assert redact.message("banana is no key, 471100") == f"{HIDDEN} is no key, {HIDDEN}"
+    assert redact.message("banana is no key, 471100") == f"{REPLACEMENT} is no key, {REPLACEMENT}"
     assert redact.message("bananas") == "bananas"
 
 
@@ -155,7 +155,7 @@ def test_hashes_are_left_alone():
     redact = Redactor.of(secret, "deadbeef01")
     digest = "0" * 20 + secret[:12] + "f" * 20 + "deadbeef01" + "00"
     assert redact.data(digest) == digest
-    assert redact.data(f"x{secret[:20]}y") == f"x{HIDDEN}y"
+    assert redact.data(f"x{secret[:20]}y") == f"x{REPLACEMENT}y"
 
 
 @pytest.mark.parametrize(
@@ -163,13 +163,13 @@ def test_hashes_are_left_alone():
 )
 def test_masked_echoes_are_hidden_in_messages(echo):
     assert Redactor.of(KEY, "Tr0ub4dor-3x").message(f"the key {echo} is wrong") == (
-        f"the key {HIDDEN} is wrong"
+        f"the key {REPLACEMENT} is wrong"
     )
 
 
 def test_addresses_in_messages_lose_user_and_password():
     text = "407, url=http://bob:s%40crt@proxy:3128/ and https://a@b/c"
-    hidden = f"407, url=http://{HIDDEN}@proxy:3128/ and https://{HIDDEN}@b/c"
+    hidden = f"407, url=http://{REPLACEMENT}@proxy:3128/ and https://{REPLACEMENT}@b/c"
     assert Redactor().message(text) == hidden
 
 
@@ -194,7 +194,7 @@ def test_fields_of_a_request_tell_their_secrets_by_name_at_any_depth():
         "api_key": "s3cretone", "list": [{"auth": {"access_token": "s3crettwo"}}],
         "max_tokens": 100, "prompt_cache_key": "shared-prefix", "eos_token": "</s>", "user": "bob",
     }  # fmt: skip
-    assert dict(marked_fields(extra)) == {"api_key": "s3cretone", "access_token": "s3crettwo"}
+    assert dict(secret_fields(extra)) == {"api_key": "s3cretone", "access_token": "s3crettwo"}
 
 
 def test_nothing_of_a_secret_is_shown_by_what_knows_it():

@@ -110,7 +110,7 @@ def test_an_address_that_two_programs_may_read_differently_is_none(url):
 
 
 def test_a_plain_mapping_and_a_copy_confirm_nothing():
-    environ = Environ({"GATEWAY_KEY": "k"}, confirmed=[GATEWAY])
+    environ = Environ({"GATEWAY_KEY": "k"}, destinations=[GATEWAY])
     assert is_confirmed(GATEWAY, environ)
     assert not is_confirmed(Destination("GITHUB_TOKEN", GATEWAY.server), environ)
     assert not is_confirmed(GATEWAY, dict(environ))

@@ -9,13 +9,13 @@ from pathlib import Path
 
 from clash.errors import ConfigError
 
-_PACKAGED = Path(__file__).parent / "_assets"
-_CHECKOUT = Path(__file__).parents[2]
+_WHEEL_ROOT = Path(__file__).parent / "_assets"
+_CHECKOUT_ROOT = Path(__file__).parents[2]
 
 
 def root() -> Path:
     """The folder that holds ``prompts``, ``configs`` and ``datasets``."""
-    return _PACKAGED if _PACKAGED.is_dir() else _CHECKOUT
+    return _WHEEL_ROOT if _WHEEL_ROOT.is_dir() else _CHECKOUT_ROOT
 
 
 def path(*parts: str) -> Path:
@@ -24,10 +24,10 @@ def path(*parts: str) -> Path:
     Raises:
         ConfigError: it does not exist.
     """
-    found = root().joinpath(*parts)
-    if not found.exists():
+    file = root().joinpath(*parts)
+    if not file.exists():
         raise ConfigError("is not among the files that ship with clash", path="/".join(parts))
-    return found
+    return file
 
 
 def panels() -> dict[str, Path]:
@@ -41,13 +41,13 @@ def panel(name_or_path: str) -> Path:
     Raises:
         ConfigError: neither exists.
     """
-    shipped = panels()
-    if name_or_path in shipped:
-        return shipped[name_or_path]
+    shipped_panels = panels()
+    if name_or_path in shipped_panels:
+        return shipped_panels[name_or_path]
     if Path(name_or_path).is_file():
         return Path(name_or_path)
     raise ConfigError(
         f"no panel {name_or_path!r}",
         field="panel",
-        hint=f"one of {', '.join(shipped)}, or the path of a panel file",
+        hint=f"one of {', '.join(shipped_panels)}, or the path of a panel file",
     )

@@ -83,7 +83,7 @@ class TokenPrice(Strict):
     output: float = Field(ge=0)
 
 
-class Sourced(Strict):
+class SourcedSection(Strict):
     """A part of a file that remembers whose file it was, and that no file can say this of itself.
 
     What was made without a word on its source is as suspect as a stranger's run folder.
@@ -107,7 +107,7 @@ class Sourced(Strict):
         return copy
 
 
-class ModelRef(Sourced):
+class ModelRef(SourcedSection):
     """A model somewhere: ``provider/model`` and how to reach and call it.
 
     Attributes:
@@ -150,8 +150,8 @@ class ModelRef(Sourced):
     def _provider_is_known(cls, model: str) -> str:
         provider, _, name = model.partition("/")
         if provider not in PROVIDERS or not name:
-            known = ", ".join(PROVIDERS)
-            raise ValueError(f"expected provider/model with a provider of {known}")
+            choices = ", ".join(PROVIDERS)
+            raise ValueError(f"expected provider/model with a provider of {choices}")
         return model
 
     @field_validator("api_key_env")
@@ -174,8 +174,8 @@ def _with_defaults(value: object, defaults: Callable[[ModelRef], dict[str, str]]
     """``value`` with what follows from its model, where it does not say it itself."""
     if not isinstance(value, dict) or not isinstance(value.get("model"), str):
         return value
-    derived = defaults(ModelRef.model_construct(model=value["model"]))
-    return {**value, **{key: text for key, text in derived.items() if not value.get(key)}}
+    default_fields = defaults(ModelRef.model_construct(model=value["model"]))
+    return {**value, **{key: text for key, text in default_fields.items() if not value.get(key)}}
 
 
 class Candidate(ModelRef):
@@ -186,7 +186,7 @@ class Candidate(ModelRef):
 
     @model_validator(mode="before")
     @classmethod
-    def _named(cls, value: object) -> object:
+    def _fill_id(cls, value: object) -> object:
         return _with_defaults(value, lambda ref: {"id": ref.model})
 
 
@@ -205,7 +205,7 @@ class Judge(ModelRef):
 
     @model_validator(mode="before")
     @classmethod
-    def _named(cls, value: object) -> object:
+    def _fill_id_and_family(cls, value: object) -> object:
         return _with_defaults(value, lambda ref: {"id": ref.model, "family": ref.vendor})
 
     @property
@@ -266,7 +266,7 @@ class Panel(Strict):
         return sum(judge.weight for judge in self.voting)
 
 
-class CriteriaConfig(Sourced):
+class CriteriaConfig(SourcedSection):
     """Where the criteria come from: a model, the file, or nowhere."""
 
     mode: Literal["dynamic", "fixed", "none"] = "dynamic"
@@ -429,13 +429,13 @@ class PromptEntry(Strict):
         if self.prompt is not None and not self.prompt.strip():
             raise ValueError("the prompt is empty")
         if self.messages is not None:
-            asked = self.messages and self.messages[-1]
-            if not asked or asked.role != "user" or not asked.content.strip():
+            last_turn = self.messages and self.messages[-1]
+            if not last_turn or last_turn.role != "user" or not last_turn.content.strip():
                 raise ValueError("messages must end with a user message that is not empty")
         if self.label is not None and self.responses:
-            known = {*self.responses, "tie"}
-            if self.label not in known:
-                raise ValueError(f"label {self.label!r} is none of {', '.join(sorted(known))}")
+            choices = {*self.responses, "tie"}
+            if self.label not in choices:
+                raise ValueError(f"label {self.label!r} is none of {', '.join(sorted(choices))}")
         return self
 
     @field_validator("tags", mode="before")
@@ -458,16 +458,16 @@ _VARIANT = re.compile(r"[:@][\w.-]+$")
 """OpenRouter's ``:free``, an engine's ``@version``."""
 
 
-def is_same_model(asked: str, served: str) -> bool:
-    """Whether ``served`` is a name of the model ``asked``: a snapshot, a variant, or as it is.
+def is_same_model(model: str, served_model: str) -> bool:
+    """Whether ``served_model`` names ``model``: unchanged, as a dated snapshot or as a variant.
 
     Args:
-        asked: as in a configuration, ``provider/model``.
-        served: as the server names it, with a vendor or without.
+        model: as a configuration names it, ``provider/model``.
+        served_model: as the server names it, with a vendor or without.
     """
-    (base, variant), (other, tag) = _parts(asked), _parts(served)
+    (base, variant), (served_base, served_variant) = _parts(model), _parts(served_model)
     # Ollama's `qwen3:4b` is not `qwen3:14b`; OpenRouter leaves `:free` out of its answers.
-    return base == other and (variant == tag or not (variant and tag))
+    return base == served_base and (variant == served_variant or not (variant and served_variant))
 
 
 def _parts(name: str) -> tuple[str, str]:

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from clash.errors import ConfigError, InputError, dotted
+from clash.errors import ConfigError, InputError, field_path
 from clash.files.inputs import MAX_DEPTH, MAX_WHOLE, byte_lines, open_bytes, read_bytes
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Document:
     def error(self, message: str, *loc: int | str, hint: str | None = None) -> InputError:
         """An :class:`InputError` that points at ``loc``."""
         return InputError(
-            message, path=self.path, line=self.line(loc), field=dotted(loc) or None, hint=hint
+            message, path=self.path, line=self.line(loc), field=field_path(loc) or None, hint=hint
         )
 
 
@@ -205,23 +205,25 @@ def validate(
 def _explain(invalid: ValidationError, document: Document, error: type[InputError]) -> InputError:
     errors = invalid.errors(include_url=False)
     # Where a name or a whole section may stand, a section that is wrong is also no name.
-    first, *rest = [e for e in errors if not _is_no_name(e["type"], e.get("input"))] or errors
+    first, *remaining = [e for e in errors if not _is_no_name(e["type"], e.get("input"))] or errors
     loc = tuple(step for step in first["loc"] if not _is_variant(step, document, first["loc"]))
     message = first["msg"].removeprefix("Value error, ")
     if first["type"] == "extra_forbidden":
         message = "is not a key that clash knows"
     elif first["type"] != "missing" and not isinstance(first.get("input"), dict | list):
-        message += _found(first["input"], loc)
-    if rest:
-        message += f" (and {len(rest)} more)"
-    return error(message, path=document.path, line=document.line(loc), field=dotted(loc) or None)
+        message += _quote_value(first["input"], loc)
+    if remaining:
+        message += f" (and {len(remaining)} more)"
+    return error(
+        message, path=document.path, line=document.line(loc), field=field_path(loc) or None
+    )
 
 
 def _is_no_name(kind: str, value: object) -> bool:
     return kind == "string_type" and isinstance(value, dict)
 
 
-def _found(value: object, loc: Loc) -> str:
+def _quote_value(value: object, loc: Loc) -> str:
     """What stands there, unless it may be a secret."""
     secret = any(_SECRET_FIELD.search(str(step)) for step in loc) or _KEY.search(str(value))
     return "" if secret else f" (found {value!r})"
@@ -230,11 +232,11 @@ def _found(value: object, loc: Loc) -> str:
 def _is_variant(step: int | str, document: Document, loc: Loc) -> bool:
     """Whether ``step`` is pydantic's name for a member of a union, not a place in the file."""
     value = document.value
-    for here in loc:
-        if here is step:
+    for loc_step in loc:
+        if loc_step is step:
             return isinstance(value, dict) and step not in value and step != loc[-1]
         try:
-            value = value[here]
+            value = value[loc_step]
         except (KeyError, IndexError, TypeError):
             continue
     return False

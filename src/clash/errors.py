@@ -62,7 +62,7 @@ class InputError(ClashError):
         return f"{text}\n  fix: {self.hint}" if self.hint else text
 
 
-def dotted(loc: Sequence[object]) -> str:
+def field_path(loc: Sequence[object]) -> str:
     """``("judges", 2, "model")`` as ``judges[2].model``."""
     text = ""
     for step in loc:

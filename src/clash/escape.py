@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from jinja2 import Environment
 
-HIDDEN = (
+INVISIBLE = (
     "\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
     "\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff"
 )
@@ -29,8 +29,8 @@ direction of what follows, blanks without width, and the tags in which text is s
 Tab and line feed stay; so do joiners, of which emoji and several scripts are made.
 """
 
-_HIDDEN = re.compile(f"[{HIDDEN}]")
-_UNSEEN = re.compile(f"[{HIDDEN}\ud800-\udfff]")
+_INVISIBLE = re.compile(f"[{INVISIBLE}]")
+_UNSEEN = re.compile(f"[{INVISIBLE}\ud800-\udfff]")
 _SEQUENCE = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b[@-_]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|&~]|\$(?!\d))")
@@ -41,13 +41,13 @@ _FORMULA = re.compile("\\A'*[=+\\-@\t\r\uff1d\uff0b\uff0d\uff20]")
 
 def visible(text: str) -> str:
     """The text with every hidden character written out, as ``[U+202E]``."""
-    return _HIDDEN.sub(lambda match: f"[U+{ord(match[0]):04X}]", text.replace("\r\n", "\n"))
+    return _INVISIBLE.sub(lambda match: f"[U+{ord(match[0]):04X}]", text.replace("\r\n", "\n"))
 
 
 def for_terminal(text: str) -> str:
     """Text that cannot steer a terminal: without escape sequences, with the rest written out."""
-    shown = visible(_SEQUENCE.sub("", text))
-    return _UNSEEN.sub("\ufffd", shown)
+    visible_text = visible(_SEQUENCE.sub("", text))
+    return _UNSEEN.sub("\ufffd", visible_text)
 
 
 def for_json(text: str) -> str:
@@ -85,8 +85,8 @@ def for_xml(text: str) -> str:
 
 def for_csv(cell: str) -> str:
     """A cell that no spreadsheet computes: ``'`` stands before what a formula begins with."""
-    shown = visible(cell)
-    return f"'{shown}" if _FORMULA.match(shown) else shown
+    visible_cell = visible(cell)
+    return f"'{visible_cell}" if _FORMULA.match(visible_cell) else visible_cell
 
 
 def from_csv(cell: str) -> str:
@@ -96,14 +96,14 @@ def from_csv(cell: str) -> str:
 
 def for_workflow(text: str) -> str:
     """Text inside a workflow command of GitHub, which ends at a line end."""
-    shown = visible(text)
-    return shown.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    visible_text = visible(text)
+    return visible_text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 _LEVEL = 4  # two thirds of the time of zlib's own choice, for a page larger by 5%
 
 
-def clipped(text: str, length: int) -> str:
+def clip(text: str, length: int) -> str:
     """One line of at most ``length`` characters."""
     line = visible(" ".join(text.split()))
     return line if len(line) <= length else line[: length - 1] + "…"
@@ -114,7 +114,9 @@ def pack(data: bytes) -> str:
     return base64.b64encode(zlib.compress(data, _LEVEL)).decode()
 
 
-def policy(css: str, script: str, *, connect: str = "'none'", frame: str = "'none'") -> str:
+def content_security_policy(
+    css: str, script: str, *, connect: str = "'none'", frame: str = "'none'"
+) -> str:
     """What a page may do: run its one script, use its one style sheet, load nothing.
 
     Nor may the script make markup of a string, where the browser knows trusted types.
@@ -132,12 +134,12 @@ def digest(text: str) -> str:
 
 
 @cache
-def source(file: Path) -> str:
+def inline_source(file: Path) -> str:
     """A script or a style sheet, which goes into the page."""
     return file.read_text(encoding="utf-8")
 
 
-def environment(folder: Path) -> Environment:
+def template_environment(folder: Path) -> Environment:
     """Templates that escape whatever is put into them, and show hidden characters."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 

@@ -42,8 +42,8 @@ class ItemLabel:
         return [group for group in self.ranking or [] if group]
 
     @cached_property
-    def _places(self) -> dict[str, int]:
-        return places(self._groups)
+    def _ranks(self) -> dict[str, int]:
+        return ranks_of(self._groups)
 
     @cached_property
     def choice(self) -> str | None:
@@ -60,9 +60,9 @@ class ItemLabel:
         the ranking names the other one; of two candidates that it does not both name it says no
         more than that.
         """
-        ranked = side(self._places, first, second)
-        if ranked is not None:
-            return ranked
+        outcome = side(self._ranks, first, second)
+        if outcome is not None:
+            return outcome
         if self.choice == TIE:
             return None if self._groups else "tie"
         return "A" if self.choice == first else "B" if self.choice == second else None
@@ -86,36 +86,38 @@ class Truth:
 
 def truths(items: Iterable[Item], labels: Iterable[Label]) -> dict[str, Truth]:
     """The truth of each item that has a label: people's decisions, else that of the prompts file."""
-    given: dict[str, list[ItemLabel]] = defaultdict(list)
+    labels_by_item: dict[str, list[ItemLabel]] = defaultdict(list)
     for record in labels:
         label = ItemLabel.of(record)
         if label.choice is not None:
-            given[record.item_id].append(label)
+            labels_by_item[record.item_id].append(label)
     in_file = {item.item_id: item.label for item in items if item.label is not None}
-    own = {name: Truth((ItemLabel(label),)) for name, label in in_file.items()}
-    return own | {name: Truth(tuple(stated)) for name, stated in given.items()}
+    file_truths = {name: Truth((ItemLabel(label),)) for name, label in in_file.items()}
+    return file_truths | {
+        name: Truth(tuple(item_labels)) for name, item_labels in labels_by_item.items()
+    }
 
 
 def commonest(choices: Iterable[S | None]) -> S | Literal["tie"] | None:
     """What is said most often, ``tie`` where two things are; null where nothing is said."""
-    ranked = Counter(choice for choice in choices if choice is not None).most_common(2)
-    if not ranked:
+    counts = Counter(choice for choice in choices if choice is not None).most_common(2)
+    if not counts:
         return None
-    return TIE if len(ranked) == 2 and ranked[0][1] == ranked[1][1] else ranked[0][0]
+    return TIE if len(counts) == 2 and counts[0][1] == counts[1][1] else counts[0][0]
 
 
-def places(ranking: Groups) -> dict[str, int]:
+def ranks_of(ranking: Groups) -> dict[str, int]:
     """The place of each candidate, 0 for the best; of a name that stands twice, its best place."""
-    ranked: dict[str, int] = {}
-    for place, group in enumerate(ranking):
+    ranks: dict[str, int] = {}
+    for rank, group in enumerate(ranking):
         for name in group:
-            ranked.setdefault(name, place)
-    return ranked
+            ranks.setdefault(name, rank)
+    return ranks
 
 
-def side(ranked: Mapping[str, int], first: str, second: str) -> Side | None:
+def side(ranks: Mapping[str, int], first: str, second: str) -> Side | None:
     """Which of two candidates has the better place; null where one of them has none."""
-    if first not in ranked or second not in ranked:
+    if first not in ranks or second not in ranks:
         return None
-    gap = ranked[first] - ranked[second]
+    gap = ranks[first] - ranks[second]
     return "tie" if gap == 0 else "A" if gap < 0 else "B"

@@ -19,14 +19,14 @@ Role = Literal["voting", "observer"]
 Purpose = Literal["generate", "criteria", "judge"]
 Outcome = Literal["ok", "truncated", "refusal", "blocked", "empty", "error"]
 Parse = Literal["clean", "repaired", "failed"]
-Structured = Literal["schema", "json", "text"]
+JsonMode = Literal["schema", "json", "text"]
 """How JSON is asked for: by a schema that the provider enforces, as any JSON, or in words."""
 Kind = Literal["eval", "validate", "rerun", "redteam"]
 Status = Literal["running", "complete", "partial", "failed"]
 Groups = list[list[str]]
 """A ranking: groups, best first; a group of two is a tie."""
-CONTRADICTED = "the scores contradict the ranking"
-UNREASONED = "a low score without a reason"
+CONTRADICTION = "the scores contradict the ranking"
+MISSING_REASON = "a low score without a reason"
 """Flags of a judgment; all others are of the responses that it read."""
 
 
@@ -220,7 +220,7 @@ class Call(Record):
     usage_doubt: str | None = None
     latency_s: float | None = None
     ttft_s: float | None = None
-    structured: Structured | None = None
+    structured: JsonMode | None = None
     degraded: list[str] = []
     time: str
 

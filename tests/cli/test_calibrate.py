@@ -13,7 +13,7 @@ import pytest
 
 from clash.analysis.rundata import RunData
 from clash.cli.app import run
-from clash.review.queue import queue
+from clash.review.queue import review_tasks
 from clash.store.folder import RunFolder
 from clash.votes import VoteRow, write_votes
 
@@ -119,7 +119,7 @@ def test_what_people_decide_calibrates_a_run_and_its_doubts_come_back_to_them_fi
     answer(capsys, *base, "--run-id", "second", "--calibrator", "cal.json", "--max-risk", "0.05")
     data = RunData.load(RunFolder.open("second"))
     doubts = {v.item_id for v in data.verdicts if v.abstained and "for review" in v.abstained}
-    first = [task.item.item_id for task in queue(data, everything=True)][: len(doubts)]
+    first = [task.item.item_id for task in review_tasks(data, everything=True)][: len(doubts)]
     assert doubts
     assert set(first) == doubts
 

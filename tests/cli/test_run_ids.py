@@ -9,7 +9,7 @@ import pytest
 
 from clash.cli.app import run
 from clash.store import layout
-from clash.store.manifest import digest, written
+from clash.store.manifest import digest, manifest_text
 
 PROMPTS = """\
 - {id: q1, prompt: Which?, responses: {ada: This one., bob: That one is longer.}}
@@ -51,7 +51,7 @@ def forge(name: str, **fields: object) -> None:
     path = Path("runs", name, layout.MANIFEST)
     manifest = json.loads(path.read_bytes())
     manifest = {**manifest, **fields}
-    path.write_text(written({**manifest, "seal": digest(manifest)}), encoding="utf-8")
+    path.write_text(manifest_text({**manifest, "seal": digest(manifest)}), encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", ["../../x", "/tmp/x", "..", "a/../../b"])

@@ -362,7 +362,7 @@ def test_an_export_beside_the_records_is_held_to_them(forged, capsys, form):
         assert run(["export", str(forged.path), f"--{form}", *options]) == 0
         code, said = verified(forged, capsys)
         assert (code, said["ok"]) == (0, True)
-    (export,) = (path for name in layout.EXPORTS if (path := forged.path / name).exists())
+    (export,) = (path for name in layout.EXPORT_FILES if (path := forged.path / name).exists())
     data = bytearray(export.read_bytes())
     data[len(data) // 2] ^= 1
     export.write_bytes(data)

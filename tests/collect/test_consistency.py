@@ -3,7 +3,7 @@
 import pytest
 
 from clash.collect.parsing import Parsed, inconsistencies
-from clash.records import CONTRADICTED, UNREASONED, Criterion
+from clash.records import CONTRADICTION, MISSING_REASON, Criterion
 
 HEAVY = Criterion(name="Wit", weight=0.75)
 LIGHT = Criterion(name="Warmth", weight=0.25)
@@ -37,7 +37,7 @@ def flags(ranking, scores, reasons=None):
 def test_scores_contradict_a_ranking_where_every_pair_is_the_other_way_round(
     ranking, scores, contradicted
 ):
-    assert flags(ranking, scores) == [CONTRADICTED] * contradicted
+    assert flags(ranking, scores) == [CONTRADICTION] * contradicted
 
 
 @pytest.mark.parametrize(
@@ -46,4 +46,4 @@ def test_scores_contradict_a_ranking_where_every_pair_is_the_other_way_round(
 )
 def test_a_low_score_needs_a_reason(score, reasons, lacking):
     scores = {"A0": (score, 5), "A1": (4, 4)}
-    assert flags([["A0", "A1"]], scores, reasons) == [UNREASONED] * lacking
+    assert flags([["A0", "A1"]], scores, reasons) == [MISSING_REASON] * lacking

@@ -90,7 +90,7 @@ def refused(err: str, path: Path) -> None:
 
 
 @pytest.mark.parametrize("how", [*DAMAGES, "deleted"])
-@pytest.mark.parametrize("name", layout.COLLECTED)
+@pytest.mark.parametrize("name", layout.COLLECTED_FILES)
 @pytest.mark.parametrize("state", ["finished", "killed"])
 def test_a_damaged_run_is_completed_without_paying_twice_or_says_what_to_do(
     lab, runs, state, name, how
@@ -157,7 +157,9 @@ def test_an_empty_folder_is_not_in_the_way(lab):
 
 
 @pytest.mark.parametrize(
-    "names", [(layout.CALLS,), layout.COLLECTED, (*layout.COLLECTED, layout.MANIFEST)], ids=len
+    "names",
+    [(layout.CALLS,), layout.COLLECTED_FILES, (*layout.COLLECTED_FILES, layout.MANIFEST)],
+    ids=len,
 )
 def test_a_run_that_never_began_may_be_removed(lab, names):
     run = begun(lab, *names)
@@ -172,7 +174,7 @@ def test_a_run_that_never_began_may_be_removed(lab, names):
 
 def test_a_run_with_its_manifest_and_not_all_items_says_that_no_call_was_made(lab, runs):
     run = here(lab, runs.killed)
-    for name in layout.COLLECTED:
+    for name in layout.COLLECTED_FILES:
         (run.path / name).write_bytes(b"")
     done = lab.here("resume", "run")
     assert done.code == 2

@@ -322,7 +322,7 @@ def rewritten(draw: st.DrawFn, data: bytes) -> bytes:
 
 
 @pytest.mark.parametrize(
-    "name", [*layout.COLLECTED, layout.MANIFEST, layout.VERDICTS, layout.REPORT_JSON]
+    "name", [*layout.COLLECTED_FILES, layout.MANIFEST, layout.VERDICTS, layout.REPORT_JSON]
 )
 @settings(max_examples=6, suppress_health_check=PATIENT)
 @given(data=st.data())

@@ -18,7 +18,7 @@ from clash.cli.app import run
 from clash.votes import VoteRow, read_votes, write_votes
 from hostile import samples
 
-UNSEEN = re.compile(f"[{escape.HIDDEN}\r]")
+UNSEEN = re.compile(f"[{escape.INVISIBLE}\r]")
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 FORGE = MarkdownIt("commonmark").enable("table").enable("strikethrough")
 TEXTS = st.lists(
@@ -126,7 +126,7 @@ def test_any_text_is_inert_on_every_medium(text):
     for document in (escape.for_markdown(text), f"| a |\n| --- |\n| {escape.for_markdown(text)} |"):
         assert_inert(document.encode("utf-8", "replace").decode())
     assert not UNSEEN.search(escape.for_markdown(text))
-    assert not re.search(f"[{escape.HIDDEN}\ud800-\udfff]", escape.for_terminal(text))
+    assert not re.search(f"[{escape.INVISIBLE}\ud800-\udfff]", escape.for_terminal(text))
     ET.fromstring(f"<a>{escape.for_xml(text).replace('&', '').replace('<', '')}</a>")
     assert not escape.for_csv(text).startswith(FORMULA)
     assert json.loads(escape.for_json(json.dumps(text, ensure_ascii=False))) == text

@@ -21,7 +21,7 @@ from clash.analysis.pareto import Trade
 from clash.analysis.rundata import RunData
 from clash.analysis.scores import scores
 from clash.cli.app import run
-from clash.escape import HIDDEN, clipped, digest, visible
+from clash.escape import INVISIBLE, clip, digest, visible
 from clash.records import Label
 from clash.report.html import charts, document
 from clash.report.html.draw import Dot, Line, Picture, Rect, Word, palette, png, svg
@@ -78,7 +78,7 @@ def forged(folder, tmp_path, change, name=layout.REPORT_HTML):
     with made.write() as writer:
         manifest = writer.manifest()
         files = {**manifest.files, name: seal_file(path)}
-        writer.save(manifest.model_copy(update={"files": files}).sealed())
+        writer.save(manifest.model_copy(update={"files": files}).with_seal())
     return run(["verify", str(made.path)])
 
 
@@ -325,7 +325,7 @@ def test_scripts_write_out_the_same_hidden_characters(script):
     text = (Path(clash.__file__).parent / script).read_text(encoding="utf-8")
     found = re.search(r"const HIDDEN = /\[(.*)\]/gu;", text)[1]
     theirs = re.sub(r"\\u\{?([0-9a-f]{4,5})\}?", lambda code: chr(int(code[1], 16)), found)
-    both = (re.compile(f"[{set_}]") for set_ in (theirs, HIDDEN))
+    both = (re.compile(f"[{set_}]") for set_ in (theirs, INVISIBLE))
     every = [chr(code) for code in range(0x110000)]
     first, second = ({one for one in every if seen.match(one)} for seen in both)
     assert first == second
@@ -340,7 +340,7 @@ def test_text_that_is_smuggled_past_eyes_is_written_out_and_emoji_stay():
 
 def test_hidden_characters_are_written_out():
     assert visible("a\u202eb\x00\tc\n") == "a[U+202E]b[U+0000]\tc\n"
-    assert clipped("one\ntwo  three", 9) == "one two …"
+    assert clip("one\ntwo  three", 9) == "one two …"
 
 
 def test_a_run_where_nothing_was_judged_still_has_a_page(tmp_path):

@@ -24,7 +24,7 @@ from clash.cli.app import run
 from clash.cli.review import _secret
 from clash.errors import InputError
 from clash.review.page import FORMAT, live, order
-from clash.review.queue import needs_person, queue
+from clash.review.queue import needs_person, review_tasks
 from clash.review.server import ReviewServer
 from clash.review.session import Session
 from clash.stats.intervals import wilson
@@ -46,7 +46,7 @@ def folder(original, tmp_path):
 @contextlib.contextmanager
 def session(folder, **options):
     data = RunData.load(folder)
-    made = Session(folder, data, queue(data, everything=True), **options)
+    made = Session(folder, data, review_tasks(data, everything=True), **options)
     try:
         yield made
     finally:
@@ -60,18 +60,18 @@ def decide(made, who, choice, **more):
 def test_those_that_need_a_person_come_first_least_sure_first(folder):
     data = RunData.load(folder)
     verdicts = {v.item_id: v for v in data.verdicts}
-    default = [verdicts[task.item.item_id] for task in queue(data)]
+    default = [verdicts[task.item.item_id] for task in review_tasks(data)]
     assert default
     assert all(map(needs_person, default))
     assert [v.confidence for v in default] == sorted(v.confidence for v in default)
-    assert len(queue(data, everything=True)) == 24
-    assert queue(data, everything=True)[: len(default)] == queue(data)
+    assert len(review_tasks(data, everything=True)) == 24
+    assert review_tasks(data, everything=True)[: len(default)] == review_tasks(data)
 
 
 def test_a_sample_is_of_all_items_and_of_its_seed(folder):
     data = RunData.load(folder)
     first, again, other = (
-        [t.item.item_id for t in queue(data, sample=10, rng=np.random.default_rng(seed))]
+        [t.item.item_id for t in review_tasks(data, sample=10, rng=np.random.default_rng(seed))]
         for seed in (1, 1, 2)
     )
     assert len(set(first)) == 10
@@ -89,7 +89,7 @@ def test_sides_are_shuffled_anew_for_everyone_and_stay_through_a_reload(folder):
     with session(folder) as made:
         first = made.state("ann")["item"]
         assert made.state("ann")["item"] == first
-    tasks = queue(RunData.load(folder), everything=True)
+    tasks = review_tasks(RunData.load(folder), everything=True)
     left = [task.sides(key)["A"] == "north" for key in map(str, range(50)) for task in tasks]
     # 1200 tosses: 5 standard errors are 7 points.
     assert abs(np.mean(left) - 0.5) < 0.07
@@ -428,7 +428,7 @@ def test_whoever_knows_the_names_cannot_work_out_the_sides_of_a_page_from_disk(f
     packed = re.search(r'id="held">([^<]*)<', page.read_text())[1]
     held = json.loads(zlib.decompress(base64.b64decode(packed)))
     shown = {one["item"]: one["responses"]["A"] for one in held["items"]}
-    tasks = queue(data, everything=True)
+    tasks = review_tasks(data, everything=True)
     guessed = [
         shown[t.item.item_id] == data.texts[t.item.item_id][t.sides(held["key"])["A"]]
         for t in tasks

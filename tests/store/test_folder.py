@@ -111,7 +111,7 @@ def test_files_may_be_synced_while_others_are_opened(tmp_path):
             stop.clear()
             thread = threading.Thread(target=sync, args=(writer,))
             thread.start()
-            for name in layout.COLLECTED:
+            for name in layout.COLLECTED_FILES:
                 writer.journal(name)
             stop.set()
             thread.join()
@@ -163,7 +163,7 @@ def test_opening_for_writing_mends_what_a_crash_left(tmp_path):
     items = tmp_path / "run" / "items.jsonl"
     items.write_bytes(b'{"v":1,"item_id":"q","prompt":"?"}\n{"v":1,"it')
     with RunFolder(tmp_path / "run").write() as writer:
-        assert writer.repaired == {"items.jsonl": 10}
+        assert writer.repairs == {"items.jsonl": 10}
         assert [item.item_id for item in writer.items()] == ["q"]
 
 
@@ -178,7 +178,7 @@ def test_a_sealed_run_has_nothing_to_be_said_against_and_an_open_one_has(tmp_pat
         sealed = writer.seal(writer.manifest(), status="complete")
     assert problems(RunFolder(tmp_path / "run")) == {}
     assert sealed.files["items.jsonl"].lines == 1
-    assert set(sealed.files) == {*layout.COLLECTED, layout.VERDICTS}
+    assert set(sealed.files) == {*layout.COLLECTED_FILES, layout.VERDICTS}
 
 
 def test_a_file_that_came_later_is_no_part_of_the_run(tmp_path):
@@ -231,7 +231,7 @@ def test_what_clash_did_not_write_fails_and_no_link_is_followed(tmp_path, kind):
 
 def test_the_seal_of_an_older_clash_holds_though_it_knew_fewer_fields(tmp_path):
     """Fields are added with time; a manifest that lacks some is still the one that was sealed."""
-    from clash.store.manifest import digest, written
+    from clash.store.manifest import digest, manifest_text
 
     with made(tmp_path) as writer:
         writer.seal(writer.manifest())
@@ -239,9 +239,9 @@ def test_the_seal_of_an_older_clash_holds_though_it_knew_fewer_fields(tmp_path):
     old = json.loads(file.read_bytes())
     for name in ("notes", "wall_s", "preregistration"):
         del old[name]
-    file.write_text(written({**old, "seal": digest(old)}), encoding="utf-8")
+    file.write_text(manifest_text({**old, "seal": digest(old)}), encoding="utf-8")
     assert problems(RunFolder(tmp_path / "run")) == {}
-    file.write_text(written({**old, "seal": digest(old), "kind": "rerun"}), encoding="utf-8")
+    file.write_text(manifest_text({**old, "seal": digest(old), "kind": "rerun"}), encoding="utf-8")
     assert "manifest is sealed" in problems(RunFolder(tmp_path / "run"))
 
 

@@ -31,9 +31,9 @@ PROMPTS = """\
 """
 SECRET = '{"v":1,"secret":"of the victim"}\n'
 NAMES = (
-    *layout.COLLECTED,
-    *layout.AT_TIMES,
-    *layout.DERIVED,
+    *layout.COLLECTED_FILES,
+    *layout.OPTIONAL_FILES,
+    *layout.DERIVED_FILES,
     layout.LABELS,
     layout.MANIFEST,
     layout.LOCK,
@@ -107,7 +107,7 @@ def test_nothing_outside_of_the_folder_is_touched_and_no_command_waits(
     assert [path.name for path in victim.parent.iterdir()] == ["victim"]
 
 
-@pytest.mark.parametrize("name", [layout.LOCK, layout.PUBLISHED, layout.SIGNATURE])
+@pytest.mark.parametrize("name", [layout.LOCK, layout.PUBLISHED_VERDICTS, layout.SIGNATURE])
 def test_the_search_for_secrets_reads_no_file_of_holes(capsys, run, name):
     """A terabyte of zero bytes takes no room on the disk, and hours to read."""
     with (run / name).open("wb") as file:

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from clash.records import CONTRADICTED, UNREASONED
+from clash.records import CONTRADICTION, MISSING_REASON
 from clash.stats.intervals import Interval, wilson_clustered
 
 if TYPE_CHECKING:
@@ -86,8 +86,8 @@ def coverage(data: RunData) -> Coverage:
         criteria=dict(Counter(record.source for record in data.criteria.values())),
         scrubbed=_scrubbed(data),
         flagged=_flagged(data.judgments),
-        contradicted=sum(CONTRADICTED in j.flags for j in voting),
-        unreasoned=sum(UNREASONED in j.flags for j in voting),
+        contradicted=sum(CONTRADICTION in j.flags for j in voting),
+        unreasoned=sum(MISSING_REASON in j.flags for j in voting),
         excluded=data.excluded,
     )
 
@@ -101,7 +101,7 @@ def cause(judgment: Judgment) -> str:
 
 def _flagged(judgments: Iterable[Judgment]) -> int:
     """Flags of responses: what a judgment is flagged for itself is counted beside them."""
-    own = (CONTRADICTED, UNREASONED)
+    own = (CONTRADICTION, MISSING_REASON)
     return len({(j.item_id, flag) for j in judgments for flag in j.flags if flag not in own})
 
 

@@ -13,18 +13,18 @@ from clash.analysis.findings import findings_of
 from clash.analysis.rundata import RunData
 from clash.files import run_files
 from clash.store import layout
-from clash.store.audit import BROKEN, Gap, broken, finding
+from clash.store.audit import BROKEN, AuditGap, broken, finding
 from clash.store.manifest import other_versions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from clash.analysis.findings import Findings
-    from clash.store.audit import Finding
+    from clash.store.audit import AuditFinding
     from clash.store.folder import RunFolder
     from clash.store.manifest import Manifest
 
-    Redraw = Callable[[RunFolder, RunData, Findings], Iterable[Finding]]
+    Redraw = Callable[[RunFolder, RunData, Findings], Iterable[AuditFinding]]
 
 _TOLERANCE = 1e-6
 """Relative; between two builds of what fits models, not between two results."""
@@ -33,7 +33,7 @@ _LARGEST = 1 << 28
 """Bytes of a ``report.json``: a hundred times that of 100,000 items."""
 
 
-def recheck(folder: RunFolder, redraw: Redraw | None = None) -> list[Finding]:
+def recheck(folder: RunFolder, redraw: Redraw | None = None) -> list[AuditFinding]:
     """Compare what stands in the folder with what follows from it.
 
     Args:
@@ -46,14 +46,14 @@ def recheck(folder: RunFolder, redraw: Redraw | None = None) -> list[Finding]:
         return [broken("manifest, verdicts and report follow from the records", error)]
 
 
-def _checks(folder: RunFolder, redraw: Redraw | None) -> Iterator[Finding]:
+def _checks(folder: RunFolder, redraw: Redraw | None) -> Iterator[AuditFinding]:
     data = RunData.load(folder)
     data = data.relabelled(folder.labels(_sealed_labels(data.manifest)))
     findings = findings_of(data)
     yield finding("the manifest's sums follow from the records", _sums(data, findings))
     yield finding("verdicts follow from the judgments", _verdicts(folder, data))
     yield finding("the report follows from the records", _report(folder, data, findings))
-    if any(run_files.is_file(folder.path / name) for name in layout.EXPORTS):
+    if any(run_files.is_file(folder.path / name) for name in layout.EXPORT_FILES):
         yield finding("exports follow from the records", _exports(folder))
     if redraw is not None:
         yield from redraw(folder, data, findings)
@@ -70,17 +70,17 @@ def _sealed_labels(manifest: Manifest) -> int | None:
     return None if manifest.seal is None or manifest.chain is None else 0
 
 
-def _sums(data: RunData, findings: Findings) -> Iterator[str | Gap]:
+def _sums(data: RunData, findings: Findings) -> Iterator[str | AuditGap]:
     """Counts, cost and status; a run that has not ended has none yet."""
     manifest = data.manifest
     if manifest.seal is None:
-        yield Gap("the run has not ended, so its counts and its cost are not written")
+        yield AuditGap("the run has not ended, so its counts and its cost are not written")
         return
     counts = count_records(data)
     for name, count in counts.items():
         written = manifest.counts.get(name)
         if written is None:
-            yield Gap(f"manifest.json has no count of {name}")
+            yield AuditGap(f"manifest.json has no count of {name}")
         elif written != count:
             yield f"manifest.json counts {written} {name}, the records have {count}"
     yield from _cost(data, findings)
@@ -98,10 +98,10 @@ def _sums(data: RunData, findings: Findings) -> Iterator[str | Gap]:
             yield "the registration of manifest.json has another hash than the run began with"
 
 
-def _cost(data: RunData, findings: Findings) -> Iterator[str | Gap]:
+def _cost(data: RunData, findings: Findings) -> Iterator[str | AuditGap]:
     manifest = data.manifest
     if not data.usage and manifest.cost_usd:
-        yield Gap(f"there are no calls that cost_usd {manifest.cost_usd} could be the sum of")
+        yield AuditGap(f"there are no calls that cost_usd {manifest.cost_usd} could be the sum of")
         return
     if manifest.cost_usd != findings.cost_usd:
         yield f"manifest.json says {manifest.cost_usd} USD, the calls add up to {findings.cost_usd}"
@@ -109,10 +109,10 @@ def _cost(data: RunData, findings: Findings) -> Iterator[str | Gap]:
         yield "cost_is_lower_bound of manifest.json does not follow from the calls"
 
 
-def _verdicts(folder: RunFolder, data: RunData) -> Iterator[str | Gap]:
+def _verdicts(folder: RunFolder, data: RunData) -> Iterator[str | AuditGap]:
     written = folder.verdicts()
     if not written and data.manifest.seal is None:
-        yield Gap("the run has not ended, so no verdict is written")
+        yield AuditGap("the run has not ended, so no verdict is written")
         return
     if len(written) != len(data.verdicts):
         yield f"{len(written)} verdicts are written, {len(data.verdicts)} follow"
@@ -126,10 +126,10 @@ def _verdicts(folder: RunFolder, data: RunData) -> Iterator[str | Gap]:
             )
 
 
-def _exports(folder: RunFolder) -> Iterator[Gap]:
+def _exports(folder: RunFolder) -> Iterator[AuditGap]:
     """A difference is a gap: an export may be of another day, or of another version of pyarrow."""
     for name in exports.outdated(folder):
-        yield Gap(f"{name} is not what `clash export` writes now")
+        yield AuditGap(f"{name} is not what `clash export` writes now")
 
 
 # -- report.json --------------------------------------------------------------------------------
@@ -148,7 +148,7 @@ class _Difference:
     wording: bool
 
 
-def _report(folder: RunFolder, data: RunData, findings: Findings) -> Iterator[str | Gap]:
+def _report(folder: RunFolder, data: RunData, findings: Findings) -> Iterator[str | AuditGap]:
     path = folder.path / layout.REPORT_JSON
     if not run_files.is_file(path):
         yield from no_report(data, layout.REPORT_JSON)
@@ -164,19 +164,19 @@ def _report(folder: RunFolder, data: RunData, findings: Findings) -> Iterator[st
         elsewhere = f"written by clash {author}, this is {findings.clash}"
     for difference in _differences(written, follows, _names(data), exact=elsewhere is None):
         if difference.wording and elsewhere is not None:
-            yield Gap(f"{difference.where} of report.json ({elsewhere})")
+            yield AuditGap(f"{difference.where} of report.json ({elsewhere})")
         else:
             yield f"report.json says otherwise of {difference.where}"
 
 
-def no_report(data: RunData, name: str) -> Iterator[str | Gap]:
+def no_report(data: RunData, name: str) -> Iterator[str | AuditGap]:
     """What a file of the report that is not there means."""
     if data.manifest.seal is None:
-        yield Gap(f"the run has not ended, so there is no {name}")
+        yield AuditGap(f"the run has not ended, so there is no {name}")
     elif name in data.manifest.files:
         yield f"{name} is missing"
     else:
-        yield Gap(f"{name} was never written")
+        yield AuditGap(f"{name} was never written")
 
 
 def _names(data: RunData) -> frozenset[str]:

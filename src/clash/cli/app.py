@@ -149,7 +149,7 @@ def _unwritable(error: OSError) -> str:
     """What to say where a disk is full, a folder read-only, or a file of the wrong kind."""
     names = " -> ".join(str(name) for name in (error.filename, error.filename2) if name is not None)
     message = f"{names or 'a file'}: cannot be read or written ({error.strerror or error})"
-    return run_files.with_mend(message, error)
+    return run_files.with_hint(message, error)
 
 
 def _misused(error: TyperException, arguments: Sequence[str]) -> int:

@@ -122,7 +122,7 @@ def open_run(run: str | Path, out: Path) -> RunFolder:
     """
     from clash.store.folder import RunFolder
 
-    return RunFolder.open(run, out=out, left_out=left_out)
+    return RunFolder.open(run, out=out, on_skip=left_out)
 
 
 def print_json(value: dict[str, Any]) -> None:

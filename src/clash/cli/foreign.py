@@ -38,7 +38,7 @@ def write(run: ForeignRun, source: Path, out: Path) -> Path:
         found = verdicts(writer)
         writer.replace(layout.VERDICTS, found)
         published = "".join(f"{p.model_dump_json()}\n" for p in run.published)
-        writer.replace_text(layout.PUBLISHED, published)
+        writer.replace_text(layout.PUBLISHED_VERDICTS, published)
         counts = {**run.counts(), "verdicts": sum(v.abstained is None for v in found)}
         writer.seal(writer.manifest(), status="complete", counts=counts)
     return out / run.name

@@ -56,4 +56,4 @@ def learn(redact: Redactor) -> None:
     """Guard against what ``redact`` knows as well: ``.env`` is read by the command itself."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, Guarded):
-            stream.redact = stream.redact.knowing(dict(redact.secrets))
+            stream.redact = stream.redact.with_secrets(dict(redact.secrets))

@@ -122,10 +122,10 @@ def rewrite(folder: RunFolder, data: RunData, found: Findings) -> None:
         write_report(writer, found, data)
         manifest = writer.manifest()
         # The report counts the labels, so both are sealed together.
-        anew = (*layout.DERIVED, layout.LABELS)
+        anew = (*layout.DERIVED_FILES, layout.LABELS)
         kept = {n: s for n, s in manifest.files.items() if n not in anew}
         seals = {**kept, **seals_of(writer.path, anew)}
-        sealed = manifest.model_copy(update={"files": seals}).sealed()
+        sealed = manifest.model_copy(update={"files": seals}).with_seal()
         writer.save(sealed)
     if sealed.seal != manifest.seal and run_files.is_file(folder.path / layout.SIGNATURE):
         say(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from clash.analysis.relabelled import Changed
     from clash.analysis.rundata import RunData
     from clash.review.page import Page
-    from clash.review.queue import Task
+    from clash.review.queue import ReviewTask
     from clash.review.server import ReviewServer
     from clash.review.session import Session
     from clash.store.folder import RunFolder
@@ -70,7 +70,7 @@ def review(
     from clash.cli.common import open_run, say
     from clash.errors import ConfigError, RunFolderError
     from clash.review.page import live
-    from clash.review.queue import queue
+    from clash.review.queue import review_tasks
     from clash.review.session import Session
 
     if everything and sample is not None:
@@ -82,7 +82,7 @@ def review(
             f"{folder.path}: the run has not ended\n  fix: `clash resume {folder.path}`"
         )
     rng = np.random.default_rng(_SEED if seed is None else seed)
-    tasks = queue(data, everything=everything, sample=sample, rng=rng)
+    tasks = review_tasks(data, everything=everything, sample=sample, rng=rng)
     if export is not None:
         _export(folder, tasks, export, annotator, as_json=as_json)
         return
@@ -97,12 +97,12 @@ def review(
                 _hold(_server(session, page, port, told), browse=browse, quiet=quiet)
             else:
                 say("the panel was unanimous and sure everywhere: --all or --sample N review that")
-            written = session.written
+            written = session.n_written
     _conclude(outcome, written, as_json=as_json)
 
 
 def _export(
-    folder: RunFolder, tasks: list[Task], to: Path, annotator: str, *, as_json: bool
+    folder: RunFolder, tasks: list[ReviewTask], to: Path, annotator: str, *, as_json: bool
 ) -> None:
     from clash.cli.common import print_json, stdout
     from clash.errors import InputError
@@ -137,18 +137,18 @@ def _take_in(folder: RunFolder, data: RunData, back: Path) -> int:
     """
     from clash.documents import read_json
     from clash.errors import InputError
-    from clash.review.page import order, returned
-    from clash.review.queue import queue
+    from clash.review.page import order, parse_returned_file
+    from clash.review.queue import review_tasks
     from clash.review.session import label, name_of
     from clash.store import layout
     from clash.store.journal import Journal, repair_tail
 
-    found = returned(read_json(back).value)
+    found = parse_returned_file(read_json(back).value)
     if found is None or found.get("run") != folder.path.name:
         raise InputError(
             f"is no file of a review of {folder.path.name}", path=back, hint="see --export-static"
         )
-    tasks = {task.item.item_id: task for task in queue(data, everything=True)}
+    tasks = {task.item.item_id: task for task in review_tasks(data, everything=True)}
     who = name_of(found.get("annotator"))
     key = order(found["key"], _secret(folder))
     records = []
@@ -194,7 +194,7 @@ def _hold(server: ReviewServer, *, browse: bool, quiet: bool) -> None:
         if browse:
             webbrowser.open(server.url)
         try:
-            server.ended.wait()
+            server.finish_event.wait()
         except KeyboardInterrupt:
             say("ending")
 
@@ -261,7 +261,7 @@ def _told(outcome: _Outcome, session: Session) -> list[dict[str, Any]]:
     """What the page tells at the end, as tables of words."""
     from clash.report.relabelled import tables
 
-    change = outcome.after(session.written).changed
+    change = outcome.after(session.n_written).changed
     return [
         {"title": t.title, "columns": t.columns, "rows": t.rows, "notes": t.notes}
         for t in tables(change, str(outcome.folder.path))

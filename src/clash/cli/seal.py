@@ -8,7 +8,7 @@ import typer
 from clash.cli.common import AsJson, Out, RunArgument
 
 if TYPE_CHECKING:
-    from clash.store.audit import Finding
+    from clash.store.audit import AuditFinding
     from clash.store.manifest import Manifest
 
 
@@ -86,7 +86,7 @@ def seal(
     stdout().print(f"\nrun: {folder.path}", style="bold", soft_wrap=True, markup=False)
 
 
-def _gaps(findings: list[Finding]) -> list[str]:
+def _gaps(findings: list[AuditFinding]) -> list[str]:
     """What was sealed without being checked; labels are what a new seal is for."""
     from clash.escape import for_terminal
     from clash.store.audit import UNSEALED_LABELS

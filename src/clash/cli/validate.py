@@ -215,15 +215,15 @@ def _loaded(name: str, cache: Path | None) -> Dataset:
     from clash.collect.load import load
     from clash.datasets import loaders
     from clash.datasets.dataset import Dataset, labels_path, read_labels
-    from clash.files.inputs import unpacked
+    from clash.files.inputs import without_gz
 
     path = Path(name)
-    if unpacked(path).suffix.lower() not in _YAML:
+    if without_gz(path).suffix.lower() not in _YAML:
         return loaders.load(name, cache=cache)
     prompts = load(path)
     beside = labels_path(path)
     return Dataset(
-        name=unpacked(path).stem,
+        name=without_gz(path).stem,
         source=path.name,
         licence="as its file says",
         items=prompts.items,

@@ -8,7 +8,7 @@ import typer
 from clash.cli.common import AsJson, Out, RunArgument
 
 if TYPE_CHECKING:
-    from clash.store.audit import Finding
+    from clash.store.audit import AuditFinding
     from clash.store.folder import RunFolder
 
 AllowUnchecked = Annotated[
@@ -47,7 +47,7 @@ def verify(
     from clash.store import layout
     from clash.store.folder import RunFolder
 
-    folder = RunFolder.find(run, out=out, left_out=left_out)
+    folder = RunFolder.find(run, out=out, on_skip=left_out)
     findings, signer = all_checks(folder), None
     if signers is not None:
         signed, signer = _signature(folder, signers)
@@ -78,26 +78,26 @@ def verify(
     return 0
 
 
-def _signature(folder: RunFolder, signers: Path) -> tuple[Finding, str | None]:
+def _signature(folder: RunFolder, signers: Path) -> tuple[AuditFinding, str | None]:
     """Whether an allowed signer vouches for the manifest, and who."""
     from clash.errors import AuditFailed
     from clash.files import run_files
     from clash.store import layout, signature
-    from clash.store.audit import Finding
+    from clash.store.audit import AuditFinding
 
     check = "the manifest is signed by an allowed signer"
     try:
         signed = run_files.read(folder.path / layout.SIGNATURE)
     except FileNotFoundError:
-        return Finding(check, f"there is no {layout.SIGNATURE}"), None
+        return AuditFinding(check, f"there is no {layout.SIGNATURE}"), None
     try:
         manifest = run_files.read(folder.path / layout.MANIFEST)
-        return Finding(check), signature.signer_of(manifest, signed, signers)
+        return AuditFinding(check), signature.signer_of(manifest, signed, signers)
     except AuditFailed as error:
-        return Finding(check, f"{layout.MANIFEST} {error}"), None
+        return AuditFinding(check, f"{layout.MANIFEST} {error}"), None
 
 
-def all_checks(folder: RunFolder) -> list[Finding]:
+def all_checks(folder: RunFolder) -> list[AuditFinding]:
     """Everything that can be checked offline."""
     from clash.analysis.recheck import recheck
     from clash.collect.reread import reread
@@ -107,7 +107,7 @@ def all_checks(folder: RunFolder) -> list[Finding]:
     return [*audit(folder), *reread(folder), *recheck(folder, redraw)]
 
 
-def refused(findings: list[Finding], *, allow_unchecked: bool) -> str | None:
+def refused(findings: list[AuditFinding], *, allow_unchecked: bool) -> str | None:
     """Why a run does not pass; null where it does."""
     failed = sum(f.state == "problem" for f in findings)
     if failed:
@@ -121,7 +121,7 @@ def refused(findings: list[Finding], *, allow_unchecked: bool) -> str | None:
     return None
 
 
-def show(findings: list[Finding]) -> None:
+def show(findings: list[AuditFinding]) -> None:
     """A line for each check."""
     from rich.text import Text
 
@@ -135,13 +135,13 @@ def show(findings: list[Finding]) -> None:
         stdout().print(Text(mark, style=style), Text(for_terminal(line)), soft_wrap=True)
 
 
-def _passed(folder: RunFolder, findings: list[Finding], made: int) -> str:
+def _passed(folder: RunFolder, findings: list[AuditFinding], made: int) -> str:
     if made == len(findings):
         return f"{folder.path}: verified, all {made} checks passed"
     return f"{folder.path}: {made} of {len(findings)} checks passed, the rest is unchecked"
 
 
-def _as_json(finding: Finding) -> dict[str, str | None]:
+def _as_json(finding: AuditFinding) -> dict[str, str | None]:
     return {
         "check": finding.check,
         "state": finding.state,

@@ -11,9 +11,9 @@ from clash.datasets.dataset import free_id
 from clash.documents import Document, read_jsonl, read_text, read_yaml, validate
 from clash.errors import InputError
 from clash.files.csv_reader import read_csv
-from clash.files.inputs import unpacked
+from clash.files.inputs import without_gz
 from clash.records import Item, Response, candidates_of
-from clash.secrets.redaction import HIDDEN
+from clash.secrets.redaction import REPLACEMENT
 from clash.store.secrecy import without_secrets
 
 if TYPE_CHECKING:
@@ -59,9 +59,7 @@ class Prompts:
         if not changed:
             return self
         number = f"{len(changed)} item{'s hold' if len(changed) > 1 else ' holds'}"
-        warning = (
-            f"{number} a secret of this environment: {HIDDEN} takes its place, in what is sent too"
-        )
+        warning = f"{number} a secret of this environment: {REPLACEMENT} takes its place, in what is sent too"
         return replace(self, items=items, responses=responses, warnings=(*self.warnings, warning))
 
     def first(self, n: int) -> Prompts:
@@ -146,7 +144,7 @@ def _responses(entry: PromptEntry, item_id: str) -> Iterator[Response]:
 def _documents(path: Path) -> Iterable[Document]:
     if path.is_dir():
         return _text_files(path)
-    file = unpacked(path)
+    file = without_gz(path)
     match file.suffix.lower():
         case ".yaml" | ".yml" | ".json":
             return _listed(path)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from clash.collect.answers import KEY, Form, ballot_in
 from clash.collect.jsontext import Unreadable, note
-from clash.records import CONTRADICTED, UNREASONED
+from clash.records import CONTRADICTION, MISSING_REASON
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -305,9 +305,9 @@ _NEEDS_REASON = 3
 def inconsistencies(parsed: Parsed, criteria: Sequence[Criterion]) -> Iterator[str]:
     """Flags of a judgment that was read."""
     if _is_contradicted(parsed, criteria):
-        yield CONTRADICTED
+        yield CONTRADICTION
     if _lacks_reason(parsed):
-        yield UNREASONED
+        yield MISSING_REASON
 
 
 def _is_contradicted(parsed: Parsed, criteria: Sequence[Criterion]) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from clash.config import PROVIDERS, Candidate, Config, Judge, ModelRef, Panel
 from clash.errors import ConfigError, InputError
-from clash.secrets.redaction import MARKED, NOTHING, marked_fields
+from clash.secrets.redaction import NO_SECRETS, SECRET_HEADER, secret_fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -64,7 +64,7 @@ class Plan:
     criteria_ref: ModelRef | None = None
     criteria_why: str | None = None
     reused: Mapping[str, Criteria] = field(default_factory=dict)
-    redact: Redactor = field(default=NOTHING, repr=False)
+    redact: Redactor = field(default=NO_SECRETS, repr=False)
     secret: str | None = None
 
     @property
@@ -166,7 +166,7 @@ def plan(
     criteria_ref: ModelRef | None = None,
     criteria_why: str | None = None,
     reused: Mapping[str, Criteria] | None = None,
-    redact: Redactor = NOTHING,
+    redact: Redactor = NO_SECRETS,
     secret: str | None = None,
 ) -> Plan:
     """Put a run together.
@@ -298,8 +298,10 @@ def _again(item_id: str, n: int) -> str:
 
 def _check_options(ref: ModelRef) -> None:
     """The configuration is written into the run folder, where no key may be."""
-    marked = [("header", "headers", name) for name in ref.options.headers if MARKED.search(name)]
-    marked += [("field", "extra", name) for name, _ in marked_fields(ref.options.extra)]
+    marked = [
+        ("header", "headers", name) for name in ref.options.headers if SECRET_HEADER.search(name)
+    ]
+    marked += [("field", "extra", name) for name, _ in secret_fields(ref.options.extra)]
     for kind, option, name in marked:
         raise ConfigError(
             f"the {kind} {name} of {ref.model} may hold a key, and would be on record",

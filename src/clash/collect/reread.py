@@ -23,7 +23,7 @@ from clash.collect.templates import Templates
 from clash.config import Config, Panel
 from clash.errors import RunFolderError
 from clash.store import layout
-from clash.store.audit import BROKEN, Gap, broken, finding
+from clash.store.audit import BROKEN, AuditGap, broken, finding
 from clash.store.manifest import other_versions
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from clash.collect.judge import Seat
     from clash.collect.judge_prompt import Ballot
     from clash.records import Call, Criteria, Judgment, Record
-    from clash.store.audit import Finding
+    from clash.store.audit import AuditFinding
     from clash.store.folder import RunFolder
     from clash.store.manifest import Manifest
 
@@ -41,7 +41,7 @@ T = TypeVar("T")
 _CHECK = "the run follows from its calls"
 
 
-def reread(folder: RunFolder) -> list[Finding]:
+def reread(folder: RunFolder) -> list[AuditFinding]:
     """Go through a run again and compare every record with the one that is written."""
     try:
         manifest = folder.manifest()
@@ -61,10 +61,10 @@ def reread(folder: RunFolder) -> list[Finding]:
     return [finding(name, results, unless=unless) for name, results in checks.items()]
 
 
-def _published(folder: RunFolder) -> Iterator[Gap]:
+def _published(folder: RunFolder) -> Iterator[AuditGap]:
     """A run of another tool, which kept other records."""
     bare = sum(judgment.call_id is None for judgment in folder.judgments())
-    yield Gap(
+    yield AuditGap(
         f"the run names no panel that clash can call, and {bare} judgments have no raw answer"
     )
 

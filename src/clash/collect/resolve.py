@@ -273,7 +273,7 @@ def load_environ(
     """
     hosts = [*trust_hosts, *trusted_hosts(environ)]
     keys = _keys(env_file, environ)
-    return Environ({**keys, **environ}, confirmed=read_confirmed(), hosts=hosts)
+    return Environ({**keys, **environ}, destinations=read_confirmed(), hosts=hosts)
 
 
 def _keys(env_file: Path | None, environ: Mapping[str, str]) -> dict[str, str]:

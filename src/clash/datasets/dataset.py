@@ -15,7 +15,7 @@ from itertools import chain, count
 from typing import TYPE_CHECKING, Any
 
 from clash.errors import InputError
-from clash.files.inputs import unpacked
+from clash.files.inputs import without_gz
 from clash.labels import TIE, ItemLabel, Truth
 from clash.records import Item, Label, Response, candidates_of
 
@@ -269,7 +269,7 @@ def to_prompts(dataset: Dataset) -> Iterator[str]:
 
 def labels_path(prompts: Path) -> Path:
     """Where the decisions of single annotators lie beside a prompts file."""
-    return prompts.with_name(f"{unpacked(prompts).stem}.labels.jsonl")
+    return prompts.with_name(f"{without_gz(prompts).stem}.labels.jsonl")
 
 
 def read_labels(path: Path) -> tuple[Label, ...]:

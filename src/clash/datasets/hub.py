@@ -170,7 +170,7 @@ def token(entry: CatalogueEntry, base: str) -> str | None:
     if not value or entry.web is not None:
         return None
     where = destination_named(TOKEN, base)
-    confirmed = Environ({}, confirmed=read_confirmed(), hosts=trusted_hosts(os.environ))
+    confirmed = Environ({}, destinations=read_confirmed(), hosts=trusted_hosts(os.environ))
     if is_expected(where, address="owner", variable="owner") or confirmed.allows(where):
         return value
     raise ConfigError(

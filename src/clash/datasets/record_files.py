@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from clash import documents
 from clash.errors import InputError
 from clash.files.csv_reader import read_csv
-from clash.files.inputs import open_bytes, unpacked
+from clash.files.inputs import open_bytes, without_gz
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -93,7 +93,7 @@ def rows(path: Path) -> Iterator[SourceRow]:
         InputError: the file is missing, of another format, or broken; names file and line.
     """
     with open_bytes(path):
-        suffix = unpacked(path).suffix.lower()
+        suffix = without_gz(path).suffix.lower()
     match suffix:
         case ".jsonl" | ".ndjson":
             return _json_lines(path)

@@ -66,7 +66,7 @@ def _records(
 def _cells(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     with open_bytes(path) as file:
         text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
-        reader = csv.reader(_bounded(text, path), delimiter=delimiter, strict=True)
+        reader = csv.reader(_check_line_lengths(text, path), delimiter=delimiter, strict=True)
         try:
             for cells in reader:
                 yield reader.line_num, cells
@@ -76,7 +76,7 @@ def _cells(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
             raise InputError(f"is not CSV: {error}", path=path, line=reader.line_num) from None
 
 
-def _bounded(text: TextIO, path: Path) -> Iterator[str]:
+def _check_line_lengths(text: TextIO, path: Path) -> Iterator[str]:
     for number, line in enumerate(iter(partial(text.readline, MAX_LINE + 1), ""), start=1):
         if len(line) > MAX_LINE:
             raise InputError(

@@ -38,7 +38,7 @@ _GZIP = b"\x1f\x8b"
 _FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
-def unpacked(path: Path) -> Path:
+def without_gz(path: Path) -> Path:
     """The path without ``.gz``: its stem and suffix are those of what :func:`open_bytes` reads."""
     return path.with_suffix("") if path.suffix.lower() == ".gz" else path
 
@@ -52,12 +52,14 @@ def open_bytes(path: Path) -> Iterator[BinaryIO]:
             read, it unpacks to more than ``MAX_RATIO`` times its size.
     """
     with _open_regular(path) as raw:
-        packed = raw.peek(2)[:2] == _GZIP
-        if path.suffix.lower() == ".gz" and not packed and raw.peek(1):
+        is_gzip = raw.peek(2)[:2] == _GZIP
+        if path.suffix.lower() == ".gz" and not is_gzip and raw.peek(1):
             raise InputError(
                 "is not gzip", path=path, hint="compress it with gzip, or rename it without .gz"
             )
-        yield cast("BinaryIO", io.BufferedReader(_Unpacked(raw, path), _CHUNK) if packed else raw)
+        yield cast(
+            "BinaryIO", io.BufferedReader(_GzipContent(raw, path), _CHUNK) if is_gzip else raw
+        )
 
 
 def read_bytes(path: Path, limit: int = MAX_WHOLE) -> bytes:
@@ -102,8 +104,8 @@ def _open_regular(path: Path) -> io.BufferedReader:
     except FileNotFoundError:
         raise InputError("no such file", path=path, hint="check the path") from None
     except PermissionError:
-        what = "is a folder, expected a file" if path.is_dir() else "permission denied"
-        raise InputError(what, path=path) from None
+        message = "is a folder, expected a file" if path.is_dir() else "permission denied"
+        raise InputError(message, path=path) from None
     except (OSError, ValueError) as error:  # a name with a null byte is a ValueError
         reason = getattr(error, "strerror", None) or error
         raise InputError(f"cannot be opened: {reason}", path=path) from None
@@ -118,12 +120,12 @@ def _open_regular(path: Path) -> io.BufferedReader:
     return io.BufferedReader(io.FileIO(descriptor, "rb"), _CHUNK)
 
 
-class _Unpacked(io.RawIOBase):
+class _GzipContent(io.RawIOBase):
     """The content of a gzip file, as long as it stays in proportion to what was read of it."""
 
-    def __init__(self, packed: io.BufferedReader, path: Path) -> None:
-        self._packed, self._path = packed, path
-        self._content = gzip.GzipFile(fileobj=packed)
+    def __init__(self, packed_file: io.BufferedReader, path: Path) -> None:
+        self._packed_file, self._path = packed_file, path
+        self._content = gzip.GzipFile(fileobj=packed_file)
         self._size = 0
 
     def readable(self) -> bool:
@@ -136,7 +138,7 @@ class _Unpacked(io.RawIOBase):
         except (OSError, EOFError, zlib.error) as error:
             raise InputError(f"is a damaged .gz file: {error}", path=self._path) from None
         self._size += len(data)
-        if self._size > max(_ANY_RATIO, MAX_RATIO * self._packed.tell()):
+        if self._size > max(_ANY_RATIO, MAX_RATIO * self._packed_file.tell()):
             raise InputError(
                 f"unpacks to more than {MAX_RATIO} times its size, as a decompression bomb does",
                 path=self._path,

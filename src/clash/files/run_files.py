@@ -33,7 +33,7 @@ _FLAGS = (
     | getattr(os, "O_CLOEXEC", 0)
     | getattr(os, "O_BINARY", 0)  # Windows would write \r\n
 )
-_AT_ONCE = os.open in os.supports_dir_fd and hasattr(os, "O_DIRECTORY")
+_HAS_DIR_FD = os.open in os.supports_dir_fd and hasattr(os, "O_DIRECTORY")
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _FORBIDDEN = (errno.EROFS, errno.EACCES, errno.EPERM)
 _KINDS = {
@@ -57,23 +57,24 @@ def is_file(path: Path) -> bool:
     except (FileNotFoundError, NotADirectoryError):
         return False
     except OSError as error:
-        raise failed(path, "read", error) from None
+        raise file_error(path, "read", error) from None
     return True
 
 
-def open_to_read(path: Path, *, whole: bool = True) -> BinaryIO:
+def open_to_read(path: Path, *, refuse_sparse: bool = True) -> BinaryIO:
     """Open a file for reading.
 
     Args:
         path: the file.
-        whole: it will be read from end to end, so one that is large and empty is refused.
+        refuse_sparse: refuse a large file that is mostly holes. Set it wherever the file is read
+            from end to end, which would take hours.
 
     Raises:
         FileNotFoundError: there is none.
         RunFolderError: it is no regular file, or cannot be read.
     """
     file = os.fdopen(_open(path, os.O_RDONLY, "read"), "rb")
-    if whole and _is_sparse(file.fileno()):
+    if refuse_sparse and _is_sparse(file.fileno()):
         file.close()
         raise RunFolderError(f"{path}: has holes (it is a sparse file), so clash did not write it")
     return file
@@ -152,10 +153,10 @@ def replace(path: Path, data: bytes) -> None:
             if folder is not None:
                 os.fsync(folder)  # the new name
     except OSError as error:
-        raise failed(path, "written", error) from None
+        raise file_error(path, "written", error) from None
 
 
-def with_mend(message: str, error: OSError) -> str:
+def with_hint(message: str, error: OSError) -> str:
     """A message with what to do about the error, where that is known."""
     if error.errno in _FULL:
         return (
@@ -180,7 +181,7 @@ def _folder(path: Path) -> Iterator[tuple[Callable[[str], str], int | None]]:
 
     The part is renamed in the folder that it was written to, whatever its path leads to by then.
     """
-    if not _AT_ONCE:  # pragma: no cover - Windows
+    if not _HAS_DIR_FD:  # pragma: no cover - Windows
         yield (lambda name: str(path / name)), None
         return
     folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
@@ -216,7 +217,7 @@ def _open(path: Path, flags: int, verb: str) -> int:
             raise RunFolderError(f"{path}: cannot be {verb} (its folder is gone)") from None
         raise
     except OSError as error:
-        raise failed(path, verb, error) from None
+        raise file_error(path, verb, error) from None
     try:
         _check_kind(path, os.fstat(fd))  # after: the name may have been swapped
     except RunFolderError:
@@ -251,7 +252,7 @@ def _is_sparse(fd: int) -> bool:
         os.lseek(fd, 0, os.SEEK_SET)
 
 
-def failed(path: Path, verb: str, error: OSError) -> RunFolderError:
+def file_error(path: Path, verb: str, error: OSError) -> RunFolderError:
     """The error of ours for one of the operating system; ``verb`` is "read" or "written"."""
     message = f"{path}: cannot be {verb} ({error.strerror or error})"
-    return RunFolderError(with_mend(message, error))
+    return RunFolderError(with_hint(message, error))

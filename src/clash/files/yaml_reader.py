@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 import yaml
 
-from clash.errors import InputError, dotted
+from clash.errors import InputError, field_path
 from clash.files.inputs import MAX_DEPTH
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ MAX_REPEATED = 100_000
 """Values that aliases may repeat, together."""
 
 _LONGEST_NUMBER = 64
-_SHOWN = 8
+_MAX_STEPS = 8
 _STR, _MERGE = "tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"
 _COLLECTIONS = {None, "!", "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"}
 _Loader = yaml.CSafeLoader if hasattr(yaml, "CSafeLoader") else yaml.SafeLoader
@@ -71,7 +71,7 @@ class _Tree:
         self._loc: list[Any] = []
         self._anchors: dict[str, tuple[Any, int] | None] = {}
         """By anchor: the value and how many values it holds; None while it is being read."""
-        self._nodes = self._repeated = 0
+        self._nodes = self._n_repeats = 0
 
     def document(self) -> tuple[Any, Lines | None]:
         loader = self._loader
@@ -98,9 +98,9 @@ class _Tree:
         if event.anchor is None:
             return self._content(event, line)
         self._anchors[event.anchor] = None
-        before = self._nodes + self._repeated
+        before = self._nodes + self._n_repeats
         value, lines = self._content(event, line)
-        self._anchors[event.anchor] = value, self._nodes + self._repeated - before + 1
+        self._anchors[event.anchor] = value, self._nodes + self._n_repeats - before + 1
         return value, lines
 
     def _part(self, event: Any, step: object, line: int | None = None) -> tuple[Any, Lines]:  # noqa: ANN401 - yaml events
@@ -127,8 +127,8 @@ class _Tree:
         if target is None:
             self._refuse(event, f"&{name} contains itself", "write the value out")
         value, size = target
-        self._repeated += size
-        if self._repeated > MAX_REPEATED:
+        self._n_repeats += size
+        if self._n_repeats > MAX_REPEATED:
             self._refuse(
                 event, f"aliases repeat more than {MAX_REPEATED:,} values", "write them out"
             )
@@ -143,21 +143,21 @@ class _Tree:
         return values, parts
 
     def _mapping(self) -> tuple[dict[Hashable, Any], dict[object, Lines]]:
-        own: dict[Hashable, Any] = {}
-        merged: dict[Hashable, Any] = {}
+        fields: dict[Hashable, Any] = {}
+        merged_fields: dict[Hashable, Any] = {}
         parts: dict[object, Lines] = {}
         while not isinstance(event := self._loader.get_event(), yaml.MappingEndEvent):
             line = event.start_mark.line + 1
             key = self._key(event)
             value, lines = self._part(self._loader.get_event(), key, line)
             if key is _MERGE:
-                merged = {**self._sources(event, value), **merged}
-            elif key in own:
+                merged_fields = {**self._sources(event, value), **merged_fields}
+            elif key in fields:
                 self._loc.append(key)
                 self._refuse(event, f"the key {event.value!r} stands twice", "keep one of them")
             else:
-                own[key], parts[key] = value, lines
-        return {**merged, **own}, parts
+                fields[key], parts[key] = value, lines
+        return {**merged_fields, **fields}, parts
 
     def _key(self, event: Any) -> Hashable:  # noqa: ANN401 - yaml events
         if isinstance(event, yaml.ScalarEvent) and event.value == "<<" and event.implicit[0]:
@@ -199,5 +199,5 @@ class _Tree:
     def _refuse(self, event: Any, message: str, hint: str) -> NoReturn:  # noqa: ANN401 - yaml events
         line = event.start_mark.line + 1
         # Deeper down, the path says no more than the line does.
-        field = dotted(self._loc[:_SHOWN]) or None
+        field = field_path(self._loc[:_MAX_STEPS]) or None
         raise InputError(message, path=self._path, line=line, field=field, hint=hint)

@@ -16,7 +16,7 @@ from clash.collect.templates import Templates
 from clash.config import Config, Panel
 from clash.datasets.controls import control_items, draw, read_controls
 from clash.errors import ConfigError
-from clash.files.inputs import unpacked
+from clash.files.inputs import without_gz
 from clash.pipeline import keys
 from clash.pipeline import price as estimate
 from clash.pipeline.losses import check_calls, check_given
@@ -207,7 +207,7 @@ def begin(
     # Hashed as they are written, which is without secrets.
     settings = made.redact.data(config.model_dump(mode="json"))
     panel = made.redact.data(made.panel_record)
-    name = run_id or new_run_id(unpacked(prompts.path).stem)
+    name = run_id or new_run_id(without_gz(prompts.path).stem)
     templates = sha256_json(dict(made.templates.texts))
     calibrator, doubts = _calibrator(config, panel["judges"], templates)
     manifest = Manifest(

@@ -76,7 +76,7 @@ def redactor(refs: Iterable[ModelRef], environ: Mapping[str, str]) -> Redactor:
     """Knows every secret of the environment, and what each of ``refs`` makes one."""
     known = Redactor.of_environ(environ)
     for ref in refs:
-        known = known.knowing(secrets(ref, environ))
+        known = known.with_secrets(secrets(ref, environ))
     return known
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from clash.errors import ConfigError
-from clash.secrets.redaction import MARKED, NOTHING, Redactor, marked_fields
+from clash.secrets.redaction import NO_SECRETS, SECRET_HEADER, Redactor, secret_fields
 from clash.secrets.trust import Destination, is_confirmed, is_expected, server_of
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class Account:
     key: str = field(repr=False)
     key_variable: str | None
     chosen: bool
-    redact: Redactor = field(default=NOTHING, repr=False)
+    redact: Redactor = field(default=NO_SECRETS, repr=False)
 
     @property
     def name(self) -> str:
@@ -141,7 +141,7 @@ def account(ref: ModelRef, environ: Mapping[str, str]) -> Account:
         key=key,
         key_variable=key_variable(ref, environ),
         chosen=ref.base_url is not None,
-        redact=Redactor.of_environ(environ).knowing(secrets(ref, environ)),
+        redact=Redactor.of_environ(environ).with_secrets(secrets(ref, environ)),
     )
 
 
@@ -150,8 +150,8 @@ def secrets(ref: ModelRef, environ: Mapping[str, str]) -> dict[str, str]:
     variable = key_variable(ref, environ)
     key = environ.get(variable, "").strip() if variable else ""
     options = ref.options
-    found = {value: f"extra.{name}" for name, value in marked_fields(options.extra)}
-    found |= {value: name for name, value in options.headers.items() if MARKED.search(name)}
+    found = {value: f"extra.{name}" for name, value in secret_fields(options.extra)}
+    found |= {value: name for name, value in options.headers.items() if SECRET_HEADER.search(name)}
     return {**found, key: str(variable)} if key else found
 
 
@@ -218,7 +218,7 @@ def _checked_url(ref: ModelRef, environ: Mapping[str, str]) -> str:
         server_of(url)
     except ValueError as error:
         raise ConfigError(
-            f"{ref.model} has an address that {error} ({NOTHING.message(url)!r})",
+            f"{ref.model} has an address that {error} ({NO_SECRETS.message(url)!r})",
             field="base_url",
             hint="begin it with https:// or http://, and write its host in ASCII",
         ) from None

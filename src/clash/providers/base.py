@@ -15,7 +15,7 @@ from clash.records import Tokens
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from clash.records import Criterion, Outcome, Structured, Turn
+    from clash.records import Criterion, JsonMode, Outcome, Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ class Reply:
     cost_usd: float | None = None
     served_model: str | None = None
     request_id: str | None = None
-    structured: Structured | None = None
+    structured: JsonMode | None = None
     degraded: tuple[str, ...] = ()
     latency_s: float = 0.0
     ttft_s: float | None = None

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from clash.providers.base import Request
     from clash.providers.failures import Failure, Report
-    from clash.records import Structured
+    from clash.records import JsonMode
 
 Feature = Literal[
     "schema",
@@ -34,7 +34,7 @@ Feature = Literal[
     "chat",
     "stable_api",
 ]
-_LEVELS: tuple[Structured, ...] = ("schema", "json", "text")
+_LEVELS: tuple[JsonMode, ...] = ("schema", "json", "text")
 _REFUSALS = frozenset({400, 404, 422, 500, 501})
 _MODEL = re.compile(r"\bmodels?\b", re.IGNORECASE)
 _CANDIDATES = frozenset({"bad_request", "not_found", "server"})
@@ -54,7 +54,7 @@ class Sent:
     body: dict[str, Any]
     features: Mapping[Feature, tuple[str, ...]] = field(default_factory=dict)
     dropped: tuple[str, ...] = ()
-    structured: Structured | None = None
+    structured: JsonMode | None = None
 
 
 class Ladder:
@@ -72,7 +72,7 @@ class Ladder:
         """What has been refused, sorted."""
         return sorted(self._refused)
 
-    def level(self, request: Request) -> Structured | None:
+    def level(self, request: Request) -> JsonMode | None:
         """How JSON is to be asked for; null where the request wants text."""
         if request.schema is None:
             return None
@@ -128,7 +128,7 @@ def in_words(schema: Mapping[str, Any]) -> str:
     )
 
 
-def system_of(request: Request, level: Structured | None) -> str | None:
+def system_of(request: Request, level: JsonMode | None) -> str | None:
     """The system message, with the schema in words where it is not sent as a schema."""
     schema = request.schema_with_code
     if schema is None or level == "schema":

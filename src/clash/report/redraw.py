@@ -20,7 +20,7 @@ from clash.report.html.more import RETEST
 from clash.report.html.page import document, key
 from clash.report.retest import tables, title_of
 from clash.store import layout
-from clash.store.audit import BROKEN, Gap, finding
+from clash.store.audit import BROKEN, AuditGap, finding
 from clash.store.folder import RunFolder
 from clash.store.manifest import other_versions
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from clash.analysis.findings import Findings
-    from clash.store.audit import Finding
+    from clash.store.audit import AuditFinding
 
 _TIMES = 4
 """How many times as long as the page that the records make another may be, packed and unpacked. No
@@ -47,7 +47,7 @@ _RETEST = re.compile(
 )
 
 
-def redraw(folder: RunFolder, data: RunData, findings: Findings) -> Iterator[Finding]:
+def redraw(folder: RunFolder, data: RunData, findings: Findings) -> Iterator[AuditFinding]:
     """Compare ``report.md`` and ``report.html`` with what follows from the records.
 
     Another version of clash, or of what fits its models, may draw them otherwise: a difference is
@@ -62,12 +62,12 @@ def redraw(folder: RunFolder, data: RunData, findings: Findings) -> Iterator[Fin
         yield finding("the retest report follows from its runs", _retest(folder, data))
 
 
-def _text(folder: RunFolder, data: RunData, findings: Findings) -> Iterator[str | Gap]:
+def _text(folder: RunFolder, data: RunData, findings: Findings) -> Iterator[str | AuditGap]:
     drawn = markdown.document(findings, list(data.verdicts))
     yield from _differing(folder, data, layout.REPORT_MD, drawn)
 
 
-def _pages(folder: RunFolder, data: RunData, findings: Findings) -> Iterator[str | Gap]:
+def _pages(folder: RunFolder, data: RunData, findings: Findings) -> Iterator[str | AuditGap]:
     """Blocks are compared unpacked, for another build of zlib packs otherwise."""
     drawn = document(findings, data, folder.path)
     yield from _differing(folder, data, layout.REPORT_HTML, drawn.page)
@@ -78,7 +78,7 @@ def _pages(folder: RunFolder, data: RunData, findings: Findings) -> Iterator[str
         yield f"{beside.name} is of another report: this one has all items in its page"
 
 
-def _retest(folder: RunFolder, data: RunData) -> Iterator[Gap]:
+def _retest(folder: RunFolder, data: RunData) -> Iterator[AuditGap]:
     """Everything about it is a gap: it follows from other folders, which may have grown since."""
     try:
         record = json.loads(run_files.read(folder.path / layout.RETEST_JSON))
@@ -86,13 +86,13 @@ def _retest(folder: RunFolder, data: RunData) -> Iterator[Gap]:
         follows = retest([_beside(folder, data, run) for run in runs])
         text = run_files.read(folder.path / layout.RETEST_MD).decode()
     except (*BROKEN, OSError) as error:
-        yield Gap(f"cannot be computed anew: {str(error).partition(chr(10))[0]}")
+        yield AuditGap(f"cannot be computed anew: {str(error).partition(chr(10))[0]}")
         return
     whole = {"clash": clash.__version__, **follows.as_json()}
     if record != json.loads(json.dumps(whole)):
-        yield Gap(f"{layout.RETEST_JSON} is not what its runs give now")
+        yield AuditGap(f"{layout.RETEST_JSON} is not what its runs give now")
     if text != markdown.comparison(title_of(runs), tables(follows), runs):
-        yield Gap(f"{layout.RETEST_MD} is not what its runs give now")
+        yield AuditGap(f"{layout.RETEST_MD} is not what its runs give now")
 
 
 def _beside(folder: RunFolder, data: RunData, name: str) -> RunData:
@@ -103,7 +103,7 @@ def _beside(folder: RunFolder, data: RunData, name: str) -> RunData:
     return RunData.load(RunFolder(folder.path.parent / name))
 
 
-def _differing(folder: RunFolder, data: RunData, name: str, drawn: str) -> Iterator[str | Gap]:
+def _differing(folder: RunFolder, data: RunData, name: str, drawn: str) -> Iterator[str | AuditGap]:
     path = folder.path / name
     if not run_files.is_file(path):
         yield from no_report(data, name)
@@ -122,7 +122,9 @@ def _differing(folder: RunFolder, data: RunData, name: str, drawn: str) -> Itera
         # What a rerun says of its parent follows from another folder, whose labels may have grown.
         problem = _difference(name, _RETEST.sub("", text), _RETEST.sub("", drawn))
     parent = data.manifest.parent
-    yield problem or Gap(f"the comparison with {parent} in {name} is not what that run gives now")
+    yield problem or AuditGap(
+        f"the comparison with {parent} in {name} is not what that run gives now"
+    )
 
 
 def _difference(name: str, written: str, drawn: str) -> str | None:

@@ -25,21 +25,21 @@ _REPLICATES = 200
 
 
 @dataclass(frozen=True)
-class Said:
+class RaterChoices:
     """What everyone chose, by rater and item; ``tie`` stands for both bad too."""
 
     by_rater: Mapping[str, Mapping[str, str]]
 
     @classmethod
-    def of(cls, data: RunData, labels: Sequence[Label]) -> Said:
+    def of(cls, data: RunData, labels: Sequence[Label]) -> RaterChoices:
         """People and the panel; a panel without a verdict on an item has not spoken of it."""
-        found: dict[str, dict[str, str]] = {}
+        by_rater: dict[str, dict[str, str]] = {}
         for label in labels:
             choice = ItemLabel.of(label).choice
             if choice is not None:
-                found.setdefault(label.annotator, {})[label.item_id] = choice
+                by_rater.setdefault(label.annotator, {})[label.item_id] = choice
         panel = {v.item_id: v.winner or "tie" for v in data.verdicts if v.ranking is not None}
-        return cls({**found, PANEL: panel})
+        return cls({**by_rater, PANEL: panel})
 
     def codes(self, raters: Sequence[str], items: Sequence[str]) -> np.ndarray:
         """Choices as numbers, (N, J), NaN where a rater did not speak."""
@@ -60,24 +60,24 @@ def agreement(data: RunData, labels: Sequence[Label], annotator: str) -> list[di
     Each line has ``with``, ``n``, ``same`` (share, low, high) and ``kappa`` (likewise; null where
     it is undefined); the last one is Krippendorff's alpha over all people, where there are two.
     """
-    said = Said.of(data, labels)
-    mine = said.by_rater.get(annotator, {})
+    choices = RaterChoices.of(data, labels)
+    own_choices = choices.by_rater.get(annotator, {})
     lines = [
-        _pair(data, said, annotator, other)
-        for other in (*sorted(r for r in said.by_rater if r != PANEL), PANEL)
-        if other != annotator and mine.keys() & said.by_rater[other].keys()
+        _pair(data, choices, annotator, peer)
+        for peer in (*sorted(r for r in choices.by_rater if r != PANEL), PANEL)
+        if peer != annotator and own_choices.keys() & choices.by_rater[peer].keys()
     ]
-    people = sorted(rater for rater in said.by_rater if rater != PANEL)
+    people = sorted(rater for rater in choices.by_rater if rater != PANEL)
     if len(people) > 1:
-        lines.append(_alpha(data, said, people))
+        lines.append(_alpha(data, choices, people))
     return lines
 
 
-def _alpha(data: RunData, said: Said, people: Sequence[str]) -> dict[str, Any]:
-    counts = Counter(item for person in people for item in said.by_rater[person])
+def _alpha(data: RunData, choices: RaterChoices, people: Sequence[str]) -> dict[str, Any]:
+    counts = Counter(item for person in people for item in choices.by_rater[person])
     items = sorted(item for item, n in counts.items() if n > 1)
     alpha = krippendorff_alpha(
-        said.codes(people, items),
+        choices.codes(people, items),
         "nominal",
         rng=np.random.default_rng(data.manifest.seeds.get("seed", 0)),
         clusters=[data.clusters[item] for item in items],
@@ -86,22 +86,22 @@ def _alpha(data: RunData, said: Said, people: Sequence[str]) -> dict[str, Any]:
     return {"with": EVERYONE, "n": len(items), "alpha": _interval(alpha)}
 
 
-def _pair(data: RunData, said: Said, one: str, other: str) -> dict[str, Any]:
-    shared = sorted(said.by_rater[one].keys() & said.by_rater[other].keys())
-    codes = said.codes([one, other], shared).astype(np.intp)
-    clusters = [data.clusters[item] for item in shared]
-    same = wilson_clustered((codes[:, 0] == codes[:, 1]).astype(float), clusters)
+def _pair(data: RunData, choices: RaterChoices, rater: str, peer: str) -> dict[str, Any]:
+    shared_items = sorted(choices.by_rater[rater].keys() & choices.by_rater[peer].keys())
+    codes = choices.codes([rater, peer], shared_items).astype(np.intp)
+    clusters = [data.clusters[item] for item in shared_items]
+    same_share = wilson_clustered((codes[:, 0] == codes[:, 1]).astype(float), clusters)
     kappa = cohen_kappa(codes[:, 0], codes[:, 1], int(codes.max()) + 1, clusters=clusters)
     return {
-        "with": other,
-        "n": len(shared),
-        "same": _interval(same),
+        "with": peer,
+        "n": len(shared_items),
+        "same": _interval(same_share),
         "kappa": _interval(kappa.interval),
     }
 
 
-def _interval(found: Interval) -> list[float] | None:
+def _interval(interval: Interval) -> list[float] | None:
     """Estimate and bounds; null where there is none."""
-    if not math.isfinite(found.estimate):
+    if not math.isfinite(interval.estimate):
         return None
-    return [round(float(value), 6) for value in (found.estimate, found.low, found.high)]
+    return [round(float(value), 6) for value in (interval.estimate, interval.low, interval.high)]

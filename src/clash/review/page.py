@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clash.escape import environment, pack, policy, source
-from clash.review.session import name_of, shown
+from clash.escape import content_security_policy, inline_source, pack, template_environment
+from clash.review.session import blinded_item, name_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from clash.review.queue import Task
+    from clash.review.queue import ReviewTask
 
-_HERE = Path(__file__).parent
+_FOLDER = Path(__file__).parent
 FORMAT = "clash-review-2"
 
 
@@ -34,20 +34,20 @@ def live(run: str, annotator: str = "") -> Page:
     return _page(run, annotator, "", connect="'self'")
 
 
-def static(run: str, tasks: Sequence[Task], secret: str, annotator: str = "") -> Page:
+def static(run: str, tasks: Sequence[ReviewTask], secret: str, annotator: str = "") -> Page:
     """The page that holds its items, and no name in any of them, and hands back a file.
 
     The order of the sides follows from a key that the file repeats and a secret that stays with
     the run: the run alone can tell who was meant, whatever names a person may guess.
     """
     key = secrets.token_hex(16)
-    held = {
+    contents = {
         "format": FORMAT,
         "run": run,
         "key": key,
-        "items": [shown(task, order(key, secret)) for task in tasks],
+        "items": [blinded_item(task, order(key, secret)) for task in tasks],
     }
-    return _page(run, annotator, pack(json.dumps(held).encode()), connect="'none'")
+    return _page(run, annotator, pack(json.dumps(contents).encode()), connect="'none'")
 
 
 def order(key: str, secret: str) -> str:
@@ -55,14 +55,14 @@ def order(key: str, secret: str) -> str:
     return hmac.new(secret.encode(), key.encode("utf-8", "replace"), "sha256").hexdigest()
 
 
-def _page(run: str, annotator: str, held: str, *, connect: str) -> Page:
-    css, script = source(_HERE / "review.css"), source(_HERE / "review.js")
-    rules = policy(css, script, connect=connect)
-    template = environment(_HERE).get_template("review.html.j2")
+def _page(run: str, annotator: str, contents: str, *, connect: str) -> Page:
+    css, script = inline_source(_FOLDER / "review.css"), inline_source(_FOLDER / "review.js")
+    rules = content_security_policy(css, script, connect=connect)
+    template = template_environment(_FOLDER).get_template("review.html.j2")
     text = template.render(
         run=run,
         annotator=name_of(annotator) if annotator else "",
-        held=held,
+        held=contents,
         css=css,
         script=script,
         policy=rules,
@@ -70,9 +70,11 @@ def _page(run: str, annotator: str, held: str, *, connect: str) -> Page:
     return Page(text, f"{rules}; frame-ancestors 'none'")
 
 
-def returned(found: object) -> dict[str, Any] | None:
+def parse_returned_file(document: object) -> dict[str, Any] | None:
     """What the file of a page from disk holds; null where it is none."""
-    if not isinstance(found, dict) or found.get("format") != FORMAT:
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
         return None
-    whole = isinstance(found.get("key"), str) and isinstance(found.get("decisions"), list)
-    return found if whole else None
+    is_complete = isinstance(document.get("key"), str) and isinstance(
+        document.get("decisions"), list
+    )
+    return document if is_complete else None

@@ -20,7 +20,7 @@ SIDES = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 @dataclass(frozen=True)
-class Task:
+class ReviewTask:
     """An item to decide, with everything a person may see before deciding.
 
     Attributes:
@@ -39,10 +39,10 @@ class Task:
         run together tell who was meant, with nothing stored in between.
         """
 
-        def place(candidate: str) -> bytes:
+        def sort_key(candidate: str) -> bytes:
             return hashlib.sha256(f"{key}\0{self.item.item_id}\0{candidate}".encode()).digest()
 
-        return dict(zip(SIDES, sorted(self.candidates, key=place), strict=False))
+        return dict(zip(SIDES, sorted(self.candidates, key=sort_key), strict=False))
 
     def text(self, candidate: str) -> str:
         """What a candidate wrote."""
@@ -56,13 +56,13 @@ def needs_person(verdict: Verdict) -> bool:
     return verdict.confidence is not None and verdict.confidence <= UNSURE
 
 
-def queue(
+def review_tasks(
     data: RunData,
     *,
     everything: bool = False,
     sample: int | None = None,
     rng: np.random.Generator | None = None,
-) -> list[Task]:
+) -> list[ReviewTask]:
     """The items to decide, those that need a person most first.
 
     Args:
@@ -78,28 +78,31 @@ def queue(
     tasks = {item.item_id: task for item in data.items if (task := _task(data, item))}
     if not tasks:
         raise InputError(f"{data.manifest.run}: no item has two responses to choose from")
-    ranked = sorted(
+    verdicts = sorted(
         (v for v in data.verdicts if v.item_id in tasks),
         key=lambda v: (not needs_person(v), _sure(v)),
     )
-    chosen = ranked if everything else [v for v in ranked if needs_person(v)]
+    selection = verdicts if everything else [v for v in verdicts if needs_person(v)]
     if sample is not None:
         assert rng is not None  # noqa: S101 - a sample is drawn by someone
-        drawn = set(rng.permutation(len(ranked))[:sample].tolist())
-        chosen = [verdict for place, verdict in enumerate(ranked) if place in drawn]
-    return [tasks[verdict.item_id] for verdict in chosen]
+        positions = set(rng.permutation(len(verdicts))[:sample].tolist())
+        selection = [verdict for position, verdict in enumerate(verdicts) if position in positions]
+    return [tasks[verdict.item_id] for verdict in selection]
 
 
 def _sure(verdict: Verdict) -> float:
     return -1.0 if verdict.confidence is None else verdict.confidence
 
 
-def _task(data: RunData, item: Item) -> Task | None:
+def _task(data: RunData, item: Item) -> ReviewTask | None:
     texts = data.texts[item.item_id]
     if not 2 <= len(texts) <= len(SIDES):
         return None
-    known = data.criteria.get(item.item_id)
+    criteria = data.criteria.get(item.item_id)
     names = tuple(sorted(texts))
-    return Task(
-        item, names, tuple(texts[name] for name in names), tuple(known.criteria) if known else ()
+    return ReviewTask(
+        item,
+        names,
+        tuple(texts[name] for name in names),
+        tuple(criteria.criteria) if criteria else (),
     )

@@ -60,7 +60,7 @@ class ReviewServer:
     ) -> None:
         self.session, self.page, self._summary = session, page, summary
         self.token = secrets.token_urlsafe(24)
-        self.ended = threading.Event()
+        self.finish_event = threading.Event()
         self._server = _Server(("127.0.0.1", port), _handler(self))
         self.port: int = self._server.server_address[1]
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
@@ -84,24 +84,24 @@ class ReviewServer:
         self._server.server_close()
         self._thread.join()
 
-    def answer(self, path: str, said: dict[str, Any]) -> dict[str, Any]:
+    def answer(self, path: str, request: dict[str, Any]) -> dict[str, Any]:
         """What the page asks for.
 
         Raises:
             InputError: it asks for what there is not.
         """
-        who = said.get("annotator")
+        annotator = request.get("annotator")
         match path:
             case "/api/state":
-                return self.session.state(who)
+                return self.session.state(annotator)
             case "/api/decide":
-                return self.session.decide(who, said)
+                return self.session.decide(annotator, request)
             case "/api/undo":
-                return self.session.undo(who)
+                return self.session.undo(annotator)
             case "/api/finish":
-                told = self._summary()
-                self.ended.set()
-                return {"told": told}
+                summary = self._summary()
+                self.finish_event.set()
+                return {"told": summary}
             case _:
                 raise InputError(f"no {path}")
 
@@ -164,17 +164,17 @@ def _handler(server: ReviewServer) -> type[BaseHTTPRequestHandler]:
                 self._refuse(why or "the request is too long")
                 return
             try:
-                said = json.loads(body)
-                if not isinstance(said, dict):
+                request = json.loads(body)
+                if not isinstance(request, dict):
                     raise InputError("expected an object")
-                self._json(HTTPStatus.OK, server.answer(self.path, said))
+                self._json(HTTPStatus.OK, server.answer(self.path, request))
             except (ClashError, ValueError, RecursionError) as error:
                 self._json(HTTPStatus.BAD_REQUEST, {"error": str(error)})
 
         def _foreign(self) -> str | None:
             """Why a request does not come from our own page, or null."""
-            own = {origin.removeprefix("http://") for origin in server.origins}
-            if self.headers.get("Host") not in own:
+            hosts = {origin.removeprefix("http://") for origin in server.origins}
+            if self.headers.get("Host") not in hosts:
                 return "wrong Host"
             origin = self.headers.get("Origin")
             if origin is not None and origin not in server.origins:
@@ -193,8 +193,8 @@ def _handler(server: ReviewServer) -> type[BaseHTTPRequestHandler]:
 
         def _body(self) -> bytes | None:
             length = self.headers.get("Content-Length", "0")
-            whole = length.isdecimal() and len(length) <= len(str(_LONGEST))
-            if not whole or int(length) > _LONGEST or "Transfer-Encoding" in self.headers:
+            is_valid = length.isdecimal() and len(length) <= len(str(_LONGEST))
+            if not is_valid or int(length) > _LONGEST or "Transfer-Encoding" in self.headers:
                 self.close_connection = True
                 return None
             return self.rfile.read(int(length))

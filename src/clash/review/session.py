@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from clash.analysis.rundata import RunData
     from clash.records import Criterion, Verdict
-    from clash.review.queue import Task
+    from clash.review.queue import ReviewTask
     from clash.store.folder import RunFolder
 
 SKIP = "skip"
@@ -36,8 +36,8 @@ class _Person:
     """Where one annotator stands. ``key`` decides which response stands on which side."""
 
     key: str = field(default_factory=lambda: secrets.token_hex(16))
-    skipped: list[str] = field(default_factory=list)
-    decided: list[str] = field(default_factory=list)
+    skips: list[str] = field(default_factory=list)
+    decisions: list[str] = field(default_factory=list)
 
 
 class Session:
@@ -55,7 +55,7 @@ class Session:
     """
 
     def __init__(
-        self, folder: RunFolder, data: RunData, tasks: Sequence[Task], *, reveal: bool = True
+        self, folder: RunFolder, data: RunData, tasks: Sequence[ReviewTask], *, reveal: bool = True
     ) -> None:
         self.folder, self.reveal = folder, reveal
         self.tasks = {task.item.item_id: task for task in tasks}
@@ -66,7 +66,7 @@ class Session:
         path = folder.path / layout.LABELS
         repair_tail(path)
         self._journal = Journal(path)
-        self.written = 0
+        self.n_written = 0
 
     def __enter__(self) -> Self:
         return self
@@ -87,96 +87,102 @@ class Session:
         with self._lock:
             return self._state(name_of(annotator))
 
-    def decide(self, annotator: object, said: Mapping[str, Any]) -> dict[str, Any]:
+    def decide(self, annotator: object, decision: Mapping[str, Any]) -> dict[str, Any]:
         """Write a decision, at once, and move on; ``skip`` writes nothing and comes back later.
 
         Args:
             annotator: who decides.
-            said: ``item``, ``choice`` (a side, ``tie``, ``both bad``, ``skip``), and optional
+            decision: ``item``, ``choice`` (a side, ``tie``, ``both bad``, ``skip``), and optional
                 ``scores`` ({side: {criterion: 1 to 5}}) and ``note``.
 
         Raises:
             InputError: it is not a decision on an item of this session.
         """
         with self._lock:
-            who = name_of(annotator)
-            person, task = self._people[who], self._task(said.get("item"))
+            annotator_name = name_of(annotator)
+            person, task = self._people[annotator_name], self._task(decision.get("item"))
             name = task.item.item_id
-            if said.get("choice") == SKIP:
-                person.skipped = [*(s for s in person.skipped if s != name), name]
-                return self._state(who)
-            self._append(label(task, person.key, who, said))
-            person.decided.append(name)
-            return self._state(who, name)
+            if decision.get("choice") == SKIP:
+                person.skips = [*(s for s in person.skips if s != name), name]
+                return self._state(annotator_name)
+            self._append(label(task, person.key, annotator_name, decision))
+            person.decisions.append(name)
+            return self._state(annotator_name, name)
 
     def undo(self, annotator: object) -> dict[str, Any]:
         """Take the last decision of this session back: a line that says so; nothing is erased."""
         with self._lock:
-            who = name_of(annotator)
-            person = self._people[who]
-            if person.decided:
-                name = person.decided.pop()
-                self._append(Label(item_id=name, annotator=who, note="taken back", time=now()))
-                person.skipped = [s for s in person.skipped if s != name]
-                return self._state(who, first=name)
-            return self._state(who)
+            annotator_name = name_of(annotator)
+            person = self._people[annotator_name]
+            if person.decisions:
+                name = person.decisions.pop()
+                self._append(
+                    Label(item_id=name, annotator=annotator_name, note="taken back", time=now())
+                )
+                person.skips = [s for s in person.skips if s != name]
+                return self._state(annotator_name, first=name)
+            return self._state(annotator_name)
 
     def _append(self, record: Label) -> None:
         self._journal.append(record)
         self._journal.sync()
-        self.written += 1
+        self.n_written += 1
 
-    def _task(self, name: object) -> Task:
+    def _task(self, name: object) -> ReviewTask:
         if not isinstance(name, str) or name not in self.tasks:
             raise InputError("is no item of this session", field="item")
         return self.tasks[name]
 
     def _state(
-        self, who: str, last: str | None = None, *, first: str | None = None
+        self, annotator: str, last: str | None = None, *, first: str | None = None
     ) -> dict[str, Any]:
         labels = self.folder.labels()
-        mine = {
-            one.item_id
-            for one in labels
-            if one.annotator == who and ItemLabel.of(one).choice is not None
+        decided_ids = {
+            record.item_id
+            for record in labels
+            if record.annotator == annotator and ItemLabel.of(record).choice is not None
         }
-        person = self._people[who]
-        open_ = [name for name in self.tasks if name not in mine]
-        waiting = [name for name in open_ if name not in person.skipped]
-        upcoming = [*waiting, *(name for name in person.skipped if name in open_)]
+        person = self._people[annotator]
+        open_ = [name for name in self.tasks if name not in decided_ids]
+        waiting = [name for name in open_ if name not in person.skips]
+        upcoming = [*waiting, *(name for name in person.skips if name in open_)]
         if first is not None:
             upcoming = [first]
         state: dict[str, Any] = {
             "run": self.folder.path.name,
             "total": len(self.tasks),
             "done": len(self.tasks) - len(open_),
-            "skipped": sum(name in open_ for name in person.skipped),
-            "undo": bool(person.decided),
-            "item": shown(self.tasks[upcoming[0]], person.key) if upcoming else None,
+            "skipped": sum(name in open_ for name in person.skips),
+            "undo": bool(person.decisions),
+            "item": blinded_item(self.tasks[upcoming[0]], person.key) if upcoming else None,
             "last": None,
             "agreement": [],
         }
         if self.reveal:
-            state["agreement"] = agreement(self._data, labels, who)
+            state["agreement"] = agreement(self._data, labels, annotator)
             if last is not None:
-                said = next(one for one in labels if (one.item_id, one.annotator) == (last, who))
-                state["last"] = self._revealed(self.tasks[last], person.key, said)
+                own_label = next(
+                    record
+                    for record in labels
+                    if (record.item_id, record.annotator) == (last, annotator)
+                )
+                state["last"] = self._reveal(self.tasks[last], person.key, own_label)
         return state
 
-    def _revealed(self, task: Task, key: str, said: Label) -> dict[str, Any]:
+    def _reveal(self, task: ReviewTask, key: str, own_label: Label) -> dict[str, Any]:
         verdict: Verdict = self._verdicts[task.item.item_id]
         return {
             "item": task.item.item_id,
             "sides": task.sides(key),
-            "you": said.winner,
+            "you": own_label.winner,
             "panel": verdict.winner or ("no verdict" if verdict.ranking is None else TIE),
             "split": verdict.split,
             "unanimous": verdict.unanimous,
-            "same": matches(verdict, ItemLabel.of(said).choice or TIE),
+            "same": matches(verdict, ItemLabel.of(own_label).choice or TIE),
         }
 
 
-def shown(task: Task, key: str) -> dict[str, Any]:
+def blinded_item(task: ReviewTask, key: str) -> dict[str, Any]:
     """An item as a person sees it before deciding: no name, no verdict, no label."""
     return {
         "item": task.item.item_id,
@@ -187,47 +193,47 @@ def shown(task: Task, key: str) -> dict[str, Any]:
             {"name": criterion.name, "description": criterion.description}
             for criterion in task.criteria
         ],
-        "responses": {side: task.text(who) for side, who in task.sides(key).items()},
+        "responses": {side: task.text(candidate) for side, candidate in task.sides(key).items()},
     }
 
 
-def label(task: Task, key: str, annotator: str, said: Mapping[str, Any]) -> Label:
+def label(task: ReviewTask, key: str, annotator: str, decision: Mapping[str, Any]) -> Label:
     """A decision, unblinded.
 
     Raises:
         InputError: the choice, a score or the note is not what it may be.
     """
     sides = task.sides(key)
-    choice = said.get("choice")
+    choice = decision.get("choice")
     if choice not in (*sides, TIE, BOTH_BAD):
         raise InputError(f"may be {', '.join(sides)}, {TIE} or {BOTH_BAD}", field="choice")
     winner = sides.get(str(choice), str(choice))
-    note = said.get("note") or None
+    note = decision.get("note") or None
     if note is not None and (not isinstance(note, str) or len(note) > _LONGEST_NOTE):
         raise InputError(f"is text of at most {_LONGEST_NOTE} characters", field="note")
     return Label(
         item_id=task.item.item_id,
         annotator=annotator,
         winner=winner,
-        scores=_scores(said.get("scores") or {}, sides, task.criteria),
+        scores=_scores(decision.get("scores") or {}, sides, task.criteria),
         note=note,
         time=now(),
     )
 
 
 def _scores(
-    given: object, sides: Mapping[str, str], criteria: Sequence[Criterion]
+    scores: object, sides: Mapping[str, str], criteria: Sequence[Criterion]
 ) -> dict[str, dict[str, int]]:
-    known = {criterion.name for criterion in criteria}
-    found: dict[str, dict[str, int]] = {}
-    for side, row in given.items() if isinstance(given, dict) else [("?", None)]:
-        if side not in sides or not isinstance(row, dict) or not row.keys() <= known:
+    criterion_names = {criterion.name for criterion in criteria}
+    by_candidate: dict[str, dict[str, int]] = {}
+    for side, row in scores.items() if isinstance(scores, dict) else [("?", None)]:
+        if side not in sides or not isinstance(row, dict) or not row.keys() <= criterion_names:
             raise InputError("name a side and criteria of this item", field="scores")
         if not all(type(score) is int and 1 <= score <= 5 for score in row.values()):
             raise InputError("are whole numbers from 1 to 5", field="scores")
         if row:
-            found[sides[side]] = dict(row)
-    return found
+            by_candidate[sides[side]] = dict(row)
+    return by_candidate
 
 
 def name_of(annotator: object) -> str:

@@ -31,10 +31,10 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-HIDDEN = "[key]"
-MARKED = re.compile(r"auth|key|token|cookie|secret|password", re.IGNORECASE)
+REPLACEMENT = "[key]"
+SECRET_HEADER = re.compile(r"auth|key|token|cookie|secret|password", re.IGNORECASE)
 """Names of headers whose values are secrets."""
-_MARKED_FIELD = re.compile(
+_SECRET_FIELD = re.compile(
     r"(?<!cache)(?<!cache[_-])key$|(?:^|[_-])token$|secret|passw|credential|cookie|^auth",
     re.IGNORECASE,
 )
@@ -78,7 +78,7 @@ _LETTERS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _LOWER = bytes(range(256)).lower()
 _NOISE = bytes(byte for byte in range(256) if chr(_LOWER[byte]) not in _LETTERS)
 _ESCAPE = re.compile(r"\\u[0-9a-fA-F]{4}|\\[nrt]|%[0-9a-fA-F]{2}")
-_ESCAPED = re.compile(rb"\\u[0-9a-fA-F]{4}|%[0-9a-fA-F]{2}")
+_ESCAPE_BYTES = re.compile(rb"\\u[0-9a-fA-F]{4}|%[0-9a-fA-F]{2}")
 _ENDS = re.compile(r"^[^0-9A-Za-z]*|[^0-9A-Za-z]*$")
 _BETWEEN = "[\\s\u200b-\u200f\u2060-\u2064\ufeff\u00ad]*"
 
@@ -91,28 +91,30 @@ def environment_secrets(environ: Mapping[str, str]) -> dict[str, str]:
     Args:
         environ: the environment, ``.env`` included.
     """
-    found: dict[str, str] = {}
+    secrets: dict[str, str] = {}
     for name, text in environ.items():
         value = text.strip()
         if _VARIABLE.search(name) and (_looks_random(value) or not _PATH.fullmatch(value)):
-            found.setdefault(value, name)
+            secrets.setdefault(value, name)
         if "://" in value and "@" in value:
             proxy = name.lower().endswith("_proxy")
-            found |= {part: name for part in _in_address(value, user=proxy) if part not in found}
-    return found
+            secrets |= {
+                part: name for part in _in_address(value, user=proxy) if part not in secrets
+            }
+    return secrets
 
 
-def marked_fields(value: object) -> Iterator[tuple[str, str]]:
+def secret_fields(value: object) -> Iterator[tuple[str, str]]:
     """Name and text of each field in ``value``, at any depth, whose name marks it as a secret."""
     if isinstance(value, dict):
         for name, inner in value.items():
             if not isinstance(inner, str):
-                yield from marked_fields(inner)
-            elif _MARKED_FIELD.search(str(name)) and _weight(inner) is not None:
+                yield from secret_fields(inner)
+            elif _SECRET_FIELD.search(str(name)) and _weight(inner) is not None:
                 yield str(name), inner
     elif isinstance(value, list | tuple):
         for inner in value:
-            yield from marked_fields(inner)
+            yield from secret_fields(inner)
 
 
 def _in_address(url: str, *, user: bool) -> Iterator[str]:
@@ -145,17 +147,17 @@ class Redactor:
     @classmethod
     def of(cls, *values: str) -> Redactor:
         """A redactor for ``values``."""
-        return cls().knowing(dict.fromkeys(values, "a key"))
+        return cls().with_secrets(dict.fromkeys(values, "a key"))
 
     @classmethod
     def of_environ(cls, environ: Mapping[str, str]) -> Redactor:
         """A redactor for the secrets of an environment."""
-        return cls().knowing(environment_secrets(environ))
+        return cls().with_secrets(environment_secrets(environ))
 
-    def knowing(self, secrets: Mapping[str, str]) -> Redactor:
+    def with_secrets(self, secrets: Mapping[str, str]) -> Redactor:
         """A redactor that knows these as well, each with where it comes from."""
-        known = {**secrets, **dict(self.secrets)}
-        return Redactor(tuple(sorted((v, n) for v, n in known.items() if _weight(v))))
+        all_secrets = {**secrets, **dict(self.secrets)}
+        return Redactor(tuple(sorted((v, n) for v, n in all_secrets.items() if _weight(v))))
 
     @property
     def _index(self) -> _Index:
@@ -165,7 +167,7 @@ class Redactor:
         """Whether ``data`` (UTF-8, JSON or not) may hold a secret; false is certain."""
         return bool(self.secrets) and self._index.may_be_in(data)
 
-    def found(self, value: Any) -> list[str]:  # noqa: ANN401 - any JSON value
+    def origins(self, value: Any) -> list[str]:  # noqa: ANN401 - any JSON value
         """Where the secrets come from that stand in ``value``."""
         texts = _texts(value)
         return sorted({name for text in texts for _, _, name in self._index.spans(text)})
@@ -176,10 +178,10 @@ class Redactor:
             return value
         # Hardly any value holds one, and to look at its JSON takes a tenth of walking through it.
         try:
-            encoded = msgspec.json.encode(value)
+            json_bytes = msgspec.json.encode(value)
         except (UnicodeEncodeError, TypeError):
             return self._without(value)
-        return self._without(value) if self._index.may_be_in(encoded) else value
+        return self._without(value) if self._index.may_be_in(json_bytes) else value
 
     def _without(self, value: Any) -> Any:  # noqa: ANN401 - any JSON value
         if isinstance(value, str):
@@ -198,8 +200,8 @@ class Redactor:
     def message(self, text: str) -> str:
         """``text`` without the secrets, and without anything that looks like one."""
         if self.secrets:
-            text = self._index.in_messages.sub(HIDDEN, self._text(text))
-        return _LOOKS_LIKE_A_KEY.sub(HIDDEN, _USERINFO.sub(f"{HIDDEN}@", text))
+            text = self._index.in_messages.sub(REPLACEMENT, self._text(text))
+        return _LOOKS_LIKE_A_KEY.sub(REPLACEMENT, _USERINFO.sub(f"{REPLACEMENT}@", text))
 
     def evidence(self, value: Any) -> Any:  # noqa: ANN401 - any JSON value
         """An error body, each text of it as a message."""
@@ -214,7 +216,7 @@ class Redactor:
     def headers(self, headers: Mapping[str, str]) -> dict[str, str]:
         """``headers`` with the values of those that carry secrets hidden."""
         return {
-            name: HIDDEN if MARKED.search(name) else self.message(value)
+            name: REPLACEMENT if SECRET_HEADER.search(name) else self.message(value)
             for name, value in headers.items()
         }
 
@@ -224,7 +226,7 @@ def _cut(text: str, spans: Iterable[tuple[int, int, str]]) -> str:
     pieces, end = [], 0
     for start, stop, _ in sorted(spans):
         if start >= end:
-            pieces += [text[end:start], HIDDEN]
+            pieces += [text[end:start], REPLACEMENT]
         end = max(end, stop)
     return "".join([*pieces, text[end:]])
 
@@ -259,14 +261,14 @@ def _weight(value: str) -> Weight | None:
         return None
     if len(value) < _WORDY and _WORD.fullmatch(value):
         return "word"
-    folded = _folded(value)
-    if len(folded) < _LONG or (len(folded) < _HEX_PART and _is_hexadecimal(folded)):
+    letters = _fold_text(value)
+    if len(letters) < _LONG or (len(letters) < _HEX_PART and _is_hexadecimal(letters)):
         return "short"
     return "long"
 
 
-def _is_hexadecimal(folded: str) -> bool:
-    return not folded.strip("0123456789abcdef")
+def _is_hexadecimal(letters: str) -> bool:
+    return not letters.strip("0123456789abcdef")
 
 
 def _looks_random(value: str) -> bool:
@@ -284,19 +286,19 @@ def _fold(data: bytes) -> bytes:
         # A space, or what is left and right of an escape could make another.
         data = data.replace(b"\\n", b" ").replace(b"\\r", b" ").replace(b"\\t", b" ")
     if b"%" in data or b"\\u" in data:
-        data = _ESCAPED.sub(b" ", data)
+        data = _ESCAPE_BYTES.sub(b" ", data)
     return data.translate(_LOWER, _NOISE)
 
 
-def _folded(text: str) -> str:
+def _fold_text(text: str) -> str:
     return _fold(text.encode("utf-8", "replace")).decode()
 
 
-def _folded_with_places(text: str) -> tuple[str, list[int]]:
+def _fold_with_positions(text: str) -> tuple[str, list[int]]:
     """As :func:`_folded`, and where each character of it stands in ``text``."""
-    masked = _ESCAPE.sub(lambda match: " " * len(match[0]), text)
-    places = [i for i, c in enumerate(masked) if c.isascii() and c.isalnum()]
-    return "".join([masked[i] for i in places]).lower(), places
+    plain_text = _ESCAPE.sub(lambda match: " " * len(match[0]), text)
+    positions = [i for i, c in enumerate(plain_text) if c.isascii() and c.isalnum()]
+    return "".join([plain_text[i] for i in positions]).lower(), positions
 
 
 # -- looking --------------------------------------------------------------------------------------
@@ -328,15 +330,15 @@ class _Form:
         for start in {*range(self.public, last + 1, _PART), last}:
             yield self.text[start : start + _PART], start
 
-    def span(self, folded: str, at: int, place: int) -> tuple[int, int] | None:
+    def span(self, letters: str, at: int, offset: int) -> tuple[int, int] | None:
         """The longest match around a seed found ``at``; null where it is too short to be one."""
         start, end = at, at + (_PART if self.parts else len(self.text))
-        before, after = place, place + end - at
-        while start and before and folded[start - 1] == self.text[before - 1]:
+        before, after = offset, offset + end - at
+        while start and before and letters[start - 1] == self.text[before - 1]:
             start, before = start - 1, before - 1
-        while end < len(folded) and after < len(self.text) and folded[end] == self.text[after]:
+        while end < len(letters) and after < len(self.text) and letters[end] == self.text[after]:
             end, after = end + 1, after + 1
-        shortest = _HEX_PART if _is_hexadecimal(folded[start:end]) else _PART
+        shortest = _HEX_PART if _is_hexadecimal(letters[start:end]) else _PART
         enough = after - max(before, self.public) >= shortest
         return (start, end) if enough or end - start == len(self.text) else None
 
@@ -345,22 +347,24 @@ def _forms(value: str, name: str) -> Iterator[_Form]:
     """Every way of writing a long secret that does not fold to the same as another."""
     parts = _looks_random(value)
     prefix = _PUBLIC.match(value)
-    public = len(_folded(prefix[0])) if prefix else 0
-    folded = _folded(value)
-    parts = parts and len(folded) - public >= _WORDY
+    public = len(_fold_text(prefix[0])) if prefix else 0
+    letters = _fold_text(value)
+    parts = parts and len(letters) - public >= _WORDY
     head, tail = _ENDS.findall(value)[0], _ENDS.findall(value)[-1]
-    yield _Form(folded, name, parts, public if parts else 0, head, tail)
-    for other in {_folded(quote(value, safe="")), _folded(json.dumps(value)[1:-1])} - {folded}:
-        yield _Form(other, name, parts=False)
-    yield _Form(folded[::-1], name, parts)
+    yield _Form(letters, name, parts, public if parts else 0, head, tail)
+    for spelling in {_fold_text(quote(value, safe="")), _fold_text(json.dumps(value)[1:-1])} - {
+        letters
+    }:
+        yield _Form(spelling, name, parts=False)
+    yield _Form(letters[::-1], name, parts)
     raw = value.encode("utf-8", "replace")
     yield _Form(raw.hex(), name, parts and 2 * len(raw) >= 2 * _HEX_PART)
     for shift in range(3):
-        encoded = base64.b64encode(b"\0" * shift + raw).rstrip(b"=")
+        code = base64.b64encode(b"\0" * shift + raw).rstrip(b"=")
         # The first and last characters depend on what stands beside the secret.
         first = (8 * shift + 5) // 6
         last = 8 * (shift + len(raw)) // 6
-        text = _folded(encoded[first:last].decode())
+        text = _fold_text(code[first:last].decode())
         if len(text) >= _PART:
             yield _Form(text, name, parts and len(text) >= _WORDY)
 
@@ -390,18 +394,18 @@ class _Index:
     """What a set of secrets looks like, made once for each set."""
 
     def __init__(self, secrets: tuple[tuple[str, str], ...]) -> None:
-        self._named = secrets
+        self._secrets = secrets
         self._owners: dict[str, list[tuple[_Form, int]]] = {}
         long = [pair for pair in secrets if _weight(pair[0]) == "long"]
         for form in (form for value, name in long for form in _forms(value, name)):
-            for seed, place in form.seeds():
-                self._owners.setdefault(seed, []).append((form, place))
+            for seed, offset in form.seeds():
+                self._owners.setdefault(seed, []).append((form, offset))
         self._short = [
             (re.compile(_as_a_word(value)), name)
             for value, name in secrets
             if _weight(value) == "short"
         ]
-        hints = {_folded(form) for value, _ in secrets for form in _hints(value)}
+        hints = {_fold_text(form) for value, _ in secrets for form in _hints(value)}
         self._always = "" in hints
         self._seeds = [*self._owners, *(hints - {"", *self._owners})]
         self._automaton = ahocorasick_rs.BytesAhoCorasick([seed.encode() for seed in self._seeds])
@@ -414,12 +418,12 @@ class _Index:
         """Where secrets stand in ``text``: from, to, and where the secret comes from."""
         for pattern, name in self._short:
             yield from ((*match.span(), name) for match in pattern.finditer(text))
-        folded, places = _folded_with_places(text)
-        matches = self._automaton.find_matches_as_indexes(folded.encode(), overlapping=True)
+        letters, positions = _fold_with_positions(text)
+        matches = self._automaton.find_matches_as_indexes(letters.encode(), overlapping=True)
         for seed, at, _ in matches:
-            for form, place in self._owners.get(self._seeds[seed], ()):
-                if (span := form.span(folded, at, place)) is not None:
-                    start, end = places[span[0]], places[span[1] - 1] + 1
+            for form, offset in self._owners.get(self._seeds[seed], ()):
+                if (span := form.span(letters, at, offset)) is not None:
+                    start, end = positions[span[0]], positions[span[1] - 1] + 1
                     if text.endswith(form.head, 0, start):
                         start -= len(form.head)
                     if text.startswith(form.tail, end):
@@ -429,13 +433,13 @@ class _Index:
     @cached_property
     def in_messages(self) -> re.Pattern[str]:
         """Plain words, and masked echoes of any secret (``0wn-…alue``)."""
-        words = [_as_a_word(value) for value, _ in self._named if _weight(value) == "word"]
-        masked = [
+        words = [_as_a_word(value) for value, _ in self._secrets if _weight(value) == "word"]
+        masked_echoes = [
             rf"(?<!\w){re.escape(value[:2])}[\w-]{{0,8}}(?:[*…•]{{2,}}|\.{{3,}}|…)[\w*…•-]{{0,8}}"
-            for value, _ in self._named
+            for value, _ in self._secrets
             if _weight(value) == "long"
         ]
-        return re.compile("|".join([*words, *masked]) or r"(?!)")
+        return re.compile("|".join([*words, *masked_echoes]) or r"(?!)")
 
 
 @lru_cache(maxsize=64)
@@ -443,5 +447,5 @@ def _index(secrets: tuple[tuple[str, str], ...]) -> _Index:
     return _Index(secrets)
 
 
-NOTHING = Redactor()
+NO_SECRETS = Redactor()
 """Knows no secret; messages lose what looks like one all the same."""

@@ -63,8 +63,8 @@ def server_of(url: str) -> str:
         raise ValueError("is no http(s) URL")
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     port = parts.port
-    shown = "" if port in (None, _DEFAULT_PORTS[parts.scheme]) else f":{port}"
-    return f"{parts.scheme}://{host}{shown}"
+    port_suffix = "" if port in (None, _DEFAULT_PORTS[parts.scheme]) else f":{port}"
+    return f"{parts.scheme}://{host}{port_suffix}"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -126,20 +126,20 @@ class Environ(dict[str, str]):
         self,
         variables: Mapping[str, str],
         *,
-        confirmed: Iterable[Destination] = (),
+        destinations: Iterable[Destination] = (),
         hosts: Iterable[str] = (),
     ) -> None:
         super().__init__(variables)
-        self._confirmed = set(confirmed)
+        self._destinations = set(destinations)
         self._servers = {server_named(host) for host in hosts}
 
     def confirm(self, destinations: Iterable[Destination]) -> None:
         """Let these keys go to these servers, in this process."""
-        self._confirmed |= set(destinations)
+        self._destinations |= set(destinations)
 
     def allows(self, destination: Destination) -> bool:
         """Whether the owner has confirmed it."""
-        return destination in self._confirmed or destination.server in self._servers
+        return destination in self._destinations or destination.server in self._servers
 
 
 def trusted_hosts(environ: Mapping[str, str]) -> list[str]:
@@ -190,8 +190,8 @@ def config_folder() -> Path:
     Raises:
         FileNotFoundError: the user has no home.
     """
-    if own := os.environ.get("CLASH_CONFIG_DIR"):
-        return Path(own)
+    if folder := os.environ.get("CLASH_CONFIG_DIR"):
+        return Path(folder)
     if sys.platform == "win32" and (roaming := os.environ.get("APPDATA")):
         return Path(roaming) / "clash"
     root = Path(os.environ.get("XDG_CONFIG_HOME", ""))
@@ -276,8 +276,8 @@ def run_tag(run: str, destinations: Iterable[Destination]) -> str | None:
 
 def is_tagged(run: str, destinations: Iterable[Destination], tag: str) -> bool:
     """Whether :func:`run_tag` gave this tag."""
-    expected = _tag(run, destinations)
-    return expected is not None and hmac.compare_digest(expected.encode(), tag.encode())
+    expected_tag = _tag(run, destinations)
+    return expected_tag is not None and hmac.compare_digest(expected_tag.encode(), tag.encode())
 
 
 def _tag(run: str, destinations: Iterable[Destination]) -> str | None:

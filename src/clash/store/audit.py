@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 from clash.errors import ClashError, RunFolderError
 from clash.files import run_files
 from clash.store import chain, layout
-from clash.store.manifest import digest, seal_file, sha256_json, sha256_text, written
+from clash.store.manifest import digest, manifest_text, seal_file, sha256_json, sha256_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -40,14 +40,14 @@ State = Literal["ok", "problem", "unchecked"]
 
 
 @dataclass(frozen=True)
-class Gap:
+class AuditGap:
     """What a check could not compare, and why."""
 
     reason: str
 
 
 @dataclass(frozen=True)
-class Finding:
+class AuditFinding:
     """The outcome of one check.
 
     Attributes:
@@ -67,7 +67,9 @@ class Finding:
         return "ok" if self.unchecked is None else "unchecked"
 
 
-def finding(check: str, results: Iterable[str | Gap], *, unless: str | None = None) -> Finding:
+def finding(
+    check: str, results: Iterable[str | AuditGap], *, unless: str | None = None
+) -> AuditFinding:
     """The outcome of a check, from everything that it found.
 
     Args:
@@ -78,7 +80,7 @@ def finding(check: str, results: Iterable[str | Gap], *, unless: str | None = No
     problems, gaps = _Tally(), _Tally()
     try:
         for result in results:
-            if isinstance(result, Gap):
+            if isinstance(result, AuditGap):
                 gaps.add(result.reason)
             elif unless is None:
                 problems.add(result)
@@ -86,12 +88,12 @@ def finding(check: str, results: Iterable[str | Gap], *, unless: str | None = No
                 gaps.add(f"{result} ({unless})")
     except BROKEN as error:
         problems.add(_message(error))
-    return Finding(check, problems.text, gaps.text)
+    return AuditFinding(check, problems.text, gaps.text)
 
 
-def broken(check: str, error: Exception) -> Finding:
+def broken(check: str, error: Exception) -> AuditFinding:
     """A check that an error cut short before it could begin."""
-    return Finding(check, _message(error))
+    return AuditFinding(check, _message(error))
 
 
 @dataclass
@@ -116,9 +118,9 @@ def _message(error: Exception) -> str:
     return f"cannot be computed: {type(error).__name__}: {str(error).partition(chr(10))[0]}"
 
 
-def audit(folder: RunFolder) -> list[Finding]:
+def audit(folder: RunFolder) -> list[AuditFinding]:
     """Every check on bytes and references; a broken file is a finding, not an error."""
-    checks: dict[str, Callable[[RunFolder], Iterator[str | Gap]]] = {
+    checks: dict[str, Callable[[RunFolder], Iterator[str | AuditGap]]] = {
         "manifest is sealed": _seal,
         "files have the sealed hashes": _hashes,
         "the folder holds nothing else": _entries,
@@ -133,61 +135,61 @@ def audit(folder: RunFolder) -> list[Finding]:
     return [finding(name, check(folder)) for name, check in checks.items()]
 
 
-def _seal(folder: RunFolder) -> Iterator[str | Gap]:
+def _seal(folder: RunFolder) -> Iterator[str | AuditGap]:
     manifest = folder.manifest()
     if manifest.seal is None:
-        yield Gap(f"the run has not ended ({manifest.status}), so nothing is sealed")
+        yield AuditGap(f"the run has not ended ({manifest.status}), so nothing is sealed")
         return
     data = run_files.read(folder.path / layout.MANIFEST)
     raw = json.loads(data)
     if manifest.seal != digest(raw):
         yield "manifest.json was changed after it was sealed"
-    elif written(raw).encode("utf-8", "replace") != data:
+    elif manifest_text(raw).encode("utf-8", "replace") != data:
         yield "manifest.json was rewritten after it was sealed"
 
 
-def _hashes(folder: RunFolder) -> Iterator[str | Gap]:
+def _hashes(folder: RunFolder) -> Iterator[str | AuditGap]:
     manifest = folder.manifest()
     if manifest.seal is None:
-        yield Gap("the run has not ended, so no file has a sealed hash")
+        yield AuditGap("the run has not ended, so no file has a sealed hash")
         return
-    for name, sealed in manifest.files.items():
+    for name, seal in manifest.files.items():
         path = folder.path / name
-        if name not in layout.SEALED:
+        if name not in layout.SEALED_FILES:
             yield f"{name!r} is sealed, and is no file of a run"
             continue
         if not run_files.is_file(path):
             yield f"{name} is missing"
             continue
         current = seal_file(path)
-        if current == sealed:
+        if current == seal:
             continue
-        if name == layout.LABELS and current.lines > sealed.lines:
-            yield from _labels_since(path, sealed)
+        if name == layout.LABELS and current.lines > seal.lines:
+            yield from _labels_since(path, seal)
             continue
         lines = (
             ""
-            if current.lines == sealed.lines
-            else f", {sealed.lines} lines sealed, {current.lines} found"
+            if current.lines == seal.lines
+            else f", {seal.lines} lines sealed, {current.lines} found"
         )
         yield f"{name} was changed after it was sealed{lines}"
-    for name in layout.SEALED:
+    for name in layout.SEALED_FILES:
         if name in manifest.files or not run_files.is_file(folder.path / name):
             continue
         if name == layout.LABELS:
-            yield Gap(UNSEALED_LABELS)
-        elif name == layout.PUBLISHED:  # no clash before 0.2 sealed it
-            yield Gap(f"{name} is not sealed")
+            yield AuditGap(UNSEALED_LABELS)
+        elif name == layout.PUBLISHED_VERDICTS:  # no clash before 0.2 sealed it
+            yield AuditGap(f"{name} is not sealed")
         else:
             yield f"{name} was added after the run was sealed"
 
 
-def _labels_since(path: Path, sealed: FileSeal) -> Iterator[str | Gap]:
+def _labels_since(path: Path, seal: FileSeal) -> Iterator[str | AuditGap]:
     """People may decide after a run has ended: what was sealed must be there, more may follow."""
-    if seal_file(path, lines=sealed.lines) != sealed:
+    if seal_file(path, lines=seal.lines) != seal:
         yield f"{path.name} was changed after it was sealed"
         return
-    yield Gap(UNSEALED_LABELS)
+    yield AuditGap(UNSEALED_LABELS)
 
 
 def _entries(folder: RunFolder) -> Iterator[str]:
@@ -203,14 +205,14 @@ def _entries(folder: RunFolder) -> Iterator[str]:
             yield f"{entry.name!r} is not empty, and clash writes nothing into it"
 
 
-def _manifest_hashes(folder: RunFolder) -> Iterator[str | Gap]:
+def _manifest_hashes(folder: RunFolder) -> Iterator[str | AuditGap]:
     """The parts of a manifest that are hashed one by one, before the first call is made."""
     manifest = folder.manifest()
     for part in ("config", "panel", "templates"):
-        hashed = manifest.hashes.get(part)
-        if hashed is None:
-            yield Gap(f"manifest.json has no hash of its {part}")
-        elif sha256_json(getattr(manifest, part)) != hashed:
+        expected_hash = manifest.hashes.get(part)
+        if expected_hash is None:
+            yield AuditGap(f"manifest.json has no hash of its {part}")
+        elif sha256_json(getattr(manifest, part)) != expected_hash:
             yield f"{part} of manifest.json has another hash than the run began with"
     for name, text in manifest.templates.items():
         if sha256_text(text) != manifest.hashes.get(f"template {name}"):
@@ -243,11 +245,11 @@ def _references(folder: RunFolder) -> Iterator[str]:
     for judgment in folder.judgments():
         if judgment.item_id not in items:
             yield f"a judgment is of the unknown item {judgment.item_id!r}"
-        shared = (judgment.item_id, judgment.presentation, None)
-        own = (judgment.item_id, judgment.presentation, judgment.seat)
+        shared_page = (judgment.item_id, judgment.presentation, None)
+        own_page = (judgment.item_id, judgment.presentation, judgment.seat)
         # One that failed without ever being asked for has seen no page.
-        asked = judgment.ranking is not None or judgment.call_id is not None
-        if asked and shared not in pages and own not in pages:
+        was_asked = judgment.ranking is not None or judgment.call_id is not None
+        if was_asked and shared_page not in pages and own_page not in pages:
             yield f"a judgment of {judgment.item_id!r} is of a page that was never sealed"
         if judgment.call_id is not None and judgment.call_id not in calls:
             yield f"a judgment of {judgment.item_id!r} comes from a call that is not there"
@@ -262,39 +264,41 @@ def _blinding(folder: RunFolder) -> Iterator[str]:
             texts.setdefault(response.item_id, set()).add(response.candidate)
     for page in folder.blinding():
         labels = [f"A{number}" for number in range(len(page.labels))]
-        shown = list(page.labels.values())
-        if list(page.labels) != labels or len(set(shown)) < len(shown):
+        candidates = list(page.labels.values())
+        if list(page.labels) != labels or len(set(candidates)) < len(candidates):
             yield f"the labels of {page.item_id!r} are no permutation"
-        elif not set(shown) <= texts.get(page.item_id, set()):
+        elif not set(candidates) <= texts.get(page.item_id, set()):
             yield f"the labels of {page.item_id!r} name a candidate without a response"
 
 
 def _calls(folder: RunFolder) -> Iterator[str]:
-    answered = Counter(c.call_id for c in folder.calls() if c.outcome != "error")
-    for call_id, times in answered.items():
+    answer_counts = Counter(c.call_id for c in folder.calls() if c.outcome != "error")
+    for call_id, times in answer_counts.items():
         if times > 1:
             yield f"the call {call_id} was answered (and paid) {times} times"
 
 
-def _chain(folder: RunFolder) -> Iterator[str | Gap]:
+def _chain(folder: RunFolder) -> Iterator[str | AuditGap]:
     """Calls of a clash that wrote no links come first, where a newer one resumed its run."""
     manifest = folder.manifest()
-    bare, linked, head = 0, 0, chain.START
+    n_bare, n_linked, head = 0, 0, chain.START
     for number, line in enumerate(run_files.lines(folder.path / layout.CALLS), start=1):
         link = chain.link(line)
-        if link is None and not linked:
-            bare += 1
+        if link is None and not n_linked:
+            n_bare += 1
         elif link != head:
             yield f"{layout.CALLS}:{number} does not follow the line before it"
             return
         else:
-            linked += 1
+            n_linked += 1
         head = chain.digest(line)
-    if bare:
-        yield Gap(f"the first {bare} of {bare + linked} calls carry no hash of the call before")
+    if n_bare:
+        yield AuditGap(
+            f"the first {n_bare} of {n_bare + n_linked} calls carry no hash of the call before"
+        )
     if manifest.seal is None:
-        yield Gap("the run has not ended, so its last call is not sealed")
-    elif head != manifest.chain and (linked or manifest.chain is not None):
+        yield AuditGap("the run has not ended, so its last call is not sealed")
+    elif head != manifest.chain and (n_linked or manifest.chain is not None):
         yield f"the last line of {layout.CALLS} is not the one that manifest.json names"
 
 
@@ -302,12 +306,12 @@ def _batches(folder: RunFolder) -> Iterator[str]:
     batches = folder.batches()
     if not batches:
         return
-    made = {(call.call_id, call.attempt) for call in folder.calls()}
+    attempts = {(call.call_id, call.attempt) for call in folder.calls()}
     ids: set[str] = set()
     for batch in batches:
         for row in batch.rows:
             if row.custom_id in ids:
                 yield f"the batches have two rows {row.custom_id}"
             ids.add(row.custom_id)
-            if batch.state == "ended" and (row.call_id, row.attempt) not in made:
+            if batch.state == "ended" and (row.call_id, row.attempt) not in attempts:
                 yield f"the batch {batch.batch} has ended, and its row {row.custom_id} has no call"

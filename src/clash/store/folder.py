@@ -31,7 +31,7 @@ from clash.records import (
     Response,
     Verdict,
 )
-from clash.secrets.redaction import NOTHING, Redactor
+from clash.secrets.redaction import NO_SECRETS, Redactor
 from clash.store import chain, journal, layout
 from clash.store.chain import ChainedJournal
 from clash.store.journal import Journal
@@ -41,7 +41,7 @@ from clash.store.secrecy import without_secrets
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    LeftOut = Callable[[RunFolderError], object]
+    OnSkip = Callable[[RunFolderError], object]
 
 R = TypeVar("R", bound=Record)
 
@@ -54,25 +54,25 @@ class RunFolder:
 
     @classmethod
     def open(
-        cls, path: Path | str, *, out: Path | str = "runs", left_out: LeftOut | None = None
+        cls, path: Path | str, *, out: Path | str = "runs", on_skip: OnSkip | None = None
     ) -> Self:
         """The run at ``path``, or the run of that id under ``out``.
 
         Args:
             path: a folder, an id, or ``latest``: the newest run that can be read.
             out: the folder of the runs.
-            left_out: is told why ``latest`` passes over a run.
+            on_skip: is called with the error of each run that ``latest`` passes over.
 
         Raises:
             RunFolderError: there is none.
         """
-        folder = cls.find(path, out=out, left_out=left_out)
+        folder = cls.find(path, out=out, on_skip=on_skip)
         folder.manifest()
         return folder
 
     @classmethod
     def find(
-        cls, path: Path | str, *, out: Path | str = "runs", left_out: LeftOut | None = None
+        cls, path: Path | str, *, out: Path | str = "runs", on_skip: OnSkip | None = None
     ) -> Self:
         """As :meth:`open`, whatever state the run is in: for an audit.
 
@@ -80,7 +80,7 @@ class RunFolder:
             RunFolderError: there is none.
         """
         if str(path) == "latest" and not run_files.is_file(Path(path) / layout.MANIFEST):
-            return cls(_latest(Path(out), left_out))
+            return cls(_latest(Path(out), on_skip))
         return cls(_find(Path(path), Path(out)))
 
     def beside(self, run_id: str) -> RunFolder:
@@ -105,7 +105,7 @@ class RunFolder:
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             raise RunFolderError(
-                f"{file}: is not a manifest ({first['msg']})\n  fix: {_mend_manifest(self.path)}"
+                f"{file}: is not a manifest ({first['msg']})\n  fix: {_manifest_hint(self.path)}"
             ) from None
         if manifest.v > SCHEMA_VERSION:
             raise RunFolderError(
@@ -142,13 +142,13 @@ class RunFolder:
 
     def batches(self) -> list[Batch]:
         """The batches as they are now, each with its rows."""
-        found: dict[str, Batch] = {}
+        states: dict[str, Batch] = {}
         for line in journal.read(self.path / layout.BATCHES, Batch):
-            first = found.get(line.batch, line)
-            found[line.batch] = line.model_copy(
+            first = states.get(line.batch, line)
+            states[line.batch] = line.model_copy(
                 update={"rows": first.rows, "refused": first.refused}
             )
-        return list(found.values())
+        return list(states.values())
 
     def judgments(self) -> list[Judgment]:
         """The judgments; where a resumed run asked again, the last one counts."""
@@ -190,14 +190,12 @@ class RunWriter(RunFolder):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        self.redact = NOTHING
+        self.redact = NO_SECRETS
         self._journals: dict[str, Journal] = {}
         self._lock = _Lock(path / layout.LOCK)
         try:
             run_files.sweep(path)
-            self.repaired = {
-                n: cut for n in _JOURNALS if (cut := journal.repair_tail(path / n)) > 0
-            }
+            self.repairs = {n: cut for n in _JOURNALS if (cut := journal.repair_tail(path / n)) > 0}
         except BaseException:
             self._lock.release()
             raise
@@ -210,7 +208,7 @@ class RunWriter(RunFolder):
         manifest: Manifest,
         records: Iterable[Record] = (),
         *,
-        redact: Redactor = NOTHING,
+        redact: Redactor = NO_SECRETS,
     ) -> RunWriter:
         """A new run folder, with everything in it that is known before the first call.
 
@@ -222,26 +220,26 @@ class RunWriter(RunFolder):
         """
         path = out / check_run_id(run_id)
         _check_free(path)
-        staged = out / f".{run_id}.{secrets.token_hex(8)}.part"
+        staging = out / f".{run_id}.{secrets.token_hex(8)}.part"
         try:
-            staged.mkdir(parents=True)
+            staging.mkdir(parents=True)
         except OSError as error:
             message = f"{path}: cannot be made ({error.strerror})"
-            raise RunFolderError(run_files.with_mend(message, error)) from None
+            raise RunFolderError(run_files.with_hint(message, error)) from None
         try:
-            with cls(staged) as writer:
+            with cls(staging) as writer:
                 writer.redact = redact
                 writer.save(manifest)
-                for name in layout.COLLECTED:
+                for name in layout.COLLECTED_FILES:
                     writer.journal(name)
                 for record in records:
                     writer.append(record)
-            staged.rename(path)
+            staging.rename(path)
         except OSError as error:
             _check_free(path)  # another process may have made it meanwhile
-            raise run_files.failed(path, "made", error) from None
+            raise run_files.file_error(path, "made", error) from None
         finally:
-            shutil.rmtree(staged, ignore_errors=True)
+            shutil.rmtree(staging, ignore_errors=True)
         writer = cls(path)
         writer.redact = redact
         return writer
@@ -284,29 +282,29 @@ class RunWriter(RunFolder):
     def sync(self) -> None:
         """Bring every journal to the disk itself."""
         # A copy: this runs in a thread of its own while a journal may be opened in another.
-        for opened in tuple(self._journals.values()):
-            opened.sync()
+        for open_journal in tuple(self._journals.values()):
+            open_journal.sync()
 
     def seal(self, manifest: Manifest, **update: object) -> Manifest:
         """Write the manifest with the hash and line count of every file."""
         self.sync()
-        seals = seals_of(self.path, layout.SEALED)
-        whole = {**update, "files": seals, "chain": chain.head(self.path / layout.CALLS)}
-        sealed = manifest.model_copy(update=whole).sealed()
-        self.save(sealed)
-        return sealed
+        seals = seals_of(self.path, layout.SEALED_FILES)
+        fields = {**update, "files": seals, "chain": chain.head(self.path / layout.CALLS)}
+        sealed_manifest = manifest.model_copy(update=fields).with_seal()
+        self.save(sealed_manifest)
+        return sealed_manifest
 
     def close(self) -> None:
         """Sync, close and unlock; safe to call twice."""
-        for opened in self._journals.values():
-            opened.close()
+        for open_journal in self._journals.values():
+            open_journal.close()
         self._journals.clear()
         self._lock.release()
 
 
 _RUN_ID = re.compile(r"\w[\w.-]{0,99}")
 _FILE_OF = {model: name for name, model in layout.RECORDS.items()}
-_JOURNALS = tuple(name for name in layout.RECORDS if name not in layout.DERIVED)
+_JOURNALS = tuple(name for name in layout.RECORDS if name not in layout.DERIVED_FILES)
 
 
 def check_run_id(run_id: str, source: str = "--run-id") -> str:
@@ -338,23 +336,23 @@ def runs(out: Path) -> list[RunFolder]:
     """The runs under a folder, oldest first."""
     if not out.is_dir():
         return []
-    found = [
+    folders = [
         RunFolder(path.parent)
         for path in out.glob(f"[!.]*/{layout.MANIFEST}")
         if path.is_file() and not path.is_symlink()
     ]
-    return sorted(found, key=lambda run: run.path.name)
+    return sorted(folders, key=lambda run: run.path.name)
 
 
-def manifests(out: Path, left_out: LeftOut | None = None) -> list[tuple[RunFolder, Manifest]]:
+def manifests(out: Path, on_skip: OnSkip | None = None) -> list[tuple[RunFolder, Manifest]]:
     """The runs under a folder with their manifests, oldest first, without those it cannot read."""
     readable = []
     for run in runs(out):
         try:
             readable.append((run, run.manifest()))
         except RunFolderError as error:
-            if left_out is not None:
-                left_out(error)
+            if on_skip is not None:
+                on_skip(error)
     return readable
 
 
@@ -379,11 +377,11 @@ def _check_manifest(path: Path) -> None:
     if not run_files.is_file(path / layout.MANIFEST) and _journals_in(path):
         raise RunFolderError(
             f"{path / layout.MANIFEST}: is missing, and nothing else says how the run is set up"
-            f"\n  fix: {_mend_manifest(path)}"
+            f"\n  fix: {_manifest_hint(path)}"
         )
 
 
-def _mend_manifest(path: Path) -> str:
+def _manifest_hint(path: Path) -> str:
     """What to do about a manifest that is missing or broken."""
     if not _journals_in(path):
         return "name a run folder; `clash runs` lists them"
@@ -397,11 +395,11 @@ def _mend_manifest(path: Path) -> str:
 
 
 def _journals_in(path: Path) -> list[str]:
-    return [name for name in layout.COLLECTED if run_files.is_file(path / name)]
+    return [name for name in layout.COLLECTED_FILES if run_files.is_file(path / name)]
 
 
-def _latest(out: Path, left_out: LeftOut | None) -> Path:
-    readable = manifests(out, left_out)
+def _latest(out: Path, on_skip: OnSkip | None) -> Path:
+    readable = manifests(out, on_skip)
     if readable:
         run, _ = max(readable, key=lambda pair: pair[1].started)
         return run.path

@@ -36,7 +36,7 @@ def _git_folder(dot: Path) -> Path:
     """Where the repository of a ``.git`` is: itself, or for a worktree the folder that it names."""
     if dot.is_dir():
         return dot
-    return _named(dot.parent, _text(dot).removeprefix("gitdir: "))
+    return _resolve_folder(dot.parent, _text(dot).removeprefix("gitdir: "))
 
 
 def _head(folder: Path) -> str | None:
@@ -47,7 +47,7 @@ def _head(folder: Path) -> str | None:
     if not _REF.fullmatch(ref):
         return None
     common = folder / "commondir"  # a worktree shares the branches of its repository
-    return _ref(_named(folder, _text(common)) if common.exists() else folder, ref)
+    return _ref(_resolve_folder(folder, _text(common)) if common.exists() else folder, ref)
 
 
 def _ref(folder: Path, ref: str) -> str | None:
@@ -66,7 +66,7 @@ def _text(path: Path) -> str:
     return run_files.read(path, most=_MOST).decode().strip()
 
 
-def _named(folder: Path, name: str) -> Path:
+def _resolve_folder(folder: Path, name: str) -> Path:
     # On Windows, opening such a path sends the user's credentials to a server of that name.
     if name.startswith(("\\\\", "//")):
         raise ValueError(f"{name!r} is on another machine")

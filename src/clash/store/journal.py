@@ -53,22 +53,22 @@ class Journal:
         self._write(encode(record))
 
     def _write(self, data: bytes) -> None:
-        rest = data
+        remaining = data
         try:
-            while rest:
-                rest = rest[os.write(self._fd, rest) :]
+            while remaining:
+                remaining = remaining[os.write(self._fd, remaining) :]
         except OSError as error:
-            self._take_back(len(data) - len(rest))
-            raise run_files.failed(self.path, "written", error) from None
+            self._take_back(len(data) - len(remaining))
+            raise run_files.file_error(self.path, "written", error) from None
         self._dirty = True
 
-    def _take_back(self, written: int) -> None:
+    def _take_back(self, n_bytes: int) -> None:
         """Cut off the beginning of a line that found no room: the next one would be joined to it."""
         end = os.lseek(self._fd, 0, os.SEEK_CUR)
         # Labels may have a second writer, whose line is not ours to cut.
-        if written and end == os.fstat(self._fd).st_size:
+        if n_bytes and end == os.fstat(self._fd).st_size:
             with suppress(OSError):
-                os.truncate(self._fd, end - written)
+                os.truncate(self._fd, end - n_bytes)
 
     def sync(self) -> None:
         """Bring what was written to the disk itself."""
@@ -77,7 +77,7 @@ class Journal:
             try:
                 os.fsync(self._fd)
             except OSError as error:
-                raise run_files.failed(self.path, "written", error) from None
+                raise run_files.file_error(self.path, "written", error) from None
 
     def close(self) -> None:
         """Sync and close; safe to call twice."""
@@ -140,13 +140,13 @@ def _check(path: Path, number: int, line: bytes, model: type[R]) -> R:
         ) from None
 
 
-def glance(path: Path, part: type[S], whole: type[Record]) -> Iterator[S]:
+def read_part(path: Path, part: type[S], model: type[Record]) -> Iterator[S]:
     """What ``part`` names of each record, without building the rest: several times as fast.
 
     Args:
         path: the journal.
         part: a struct with some of the fields of ``whole``.
-        whole: what a line must be; asked where ``part`` cannot be read from it.
+        model: what a line must be; it names the error where ``part`` cannot be read.
 
     Raises:
         RunFolderError: as :func:`read`, where what is wrong is in a field of ``part``.
@@ -156,7 +156,7 @@ def glance(path: Path, part: type[S], whole: type[Record]) -> Iterator[S]:
         try:
             yield decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            _check(path, number, line, whole)
+            _check(path, number, line, model)
             raise RunFolderError(f"{path}:{number}: cannot be read ({error})") from None
 
 
@@ -188,7 +188,7 @@ def last_line(path: Path) -> bytes:
         RunFolderError: it is too long to be a record.
     """
     try:
-        with run_files.open_to_read(path, whole=False) as file:
+        with run_files.open_to_read(path, refuse_sparse=False) as file:
             return _last_line(file, path)
     except FileNotFoundError:
         return b""

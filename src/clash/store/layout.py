@@ -34,7 +34,7 @@ REPORT_MD = "report.md"
 REPORT_HTML = "report.html"
 REPORT_DATA = "report.data.html"
 """The items of a report that is too large for one page."""
-PUBLISHED = "published.jsonl"
+PUBLISHED_VERDICTS = "published.jsonl"
 """What another tool said of each item of a run that was converted from it."""
 RETEST_JSON = "retest.json"
 RETEST_MD = "retest.md"
@@ -60,22 +60,32 @@ RECORDS: dict[str, type[Record]] = {
     POOL: Pooled,
 }
 
-COLLECTED = (ITEMS, RESPONSES, BLINDING, CRITERIA, CALLS, RESERVATIONS, JUDGMENTS)
+COLLECTED_FILES = (ITEMS, RESPONSES, BLINDING, CRITERIA, CALLS, RESERVATIONS, JUDGMENTS)
 """Written while a run is on; sealed when it ends."""
 
-AT_TIMES = (POOL, BATCHES)
+OPTIONAL_FILES = (POOL, BATCHES)
 """Written where a run needs it, and sealed like the rest."""
 
-DERIVED = (VERDICTS, REPORT_JSON, REPORT_MD, REPORT_HTML, REPORT_DATA)
+DERIVED_FILES = (VERDICTS, REPORT_JSON, REPORT_MD, REPORT_HTML, REPORT_DATA)
 """Recomputed from the collected files and the labels at any time."""
 
-SEALED = (*COLLECTED, *AT_TIMES, *DERIVED, LABELS, PUBLISHED)
+SEALED_FILES = (*COLLECTED_FILES, *OPTIONAL_FILES, *DERIVED_FILES, LABELS, PUBLISHED_VERDICTS)
 """What a seal covers, where it is there; labels may still grow after it."""
 
-EXPORTS = (VOTES, VERDICTS_CSV, JUDGMENTS_PARQUET)
+EXPORT_FILES = (VOTES, VERDICTS_CSV, JUDGMENTS_PARQUET)
 """Written by `clash export` at any time, and never sealed."""
 
 ENTRIES = frozenset(
-    {*RECORDS, *DERIVED, *EXPORTS, MANIFEST, PUBLISHED, RETEST_JSON, RETEST_MD, SIGNATURE, LOCK}
+    {
+        *RECORDS,
+        *DERIVED_FILES,
+        *EXPORT_FILES,
+        MANIFEST,
+        PUBLISHED_VERDICTS,
+        RETEST_JSON,
+        RETEST_MD,
+        SIGNATURE,
+        LOCK,
+    }
 )
 """Every name that clash gives to an entry of a run folder; anything else is not of the run."""

@@ -124,14 +124,14 @@ class Manifest(BaseModel):
 
     def text(self) -> str:
         """What is written."""
-        return written(self.model_dump())
+        return manifest_text(self.model_dump())
 
-    def sealed(self) -> Manifest:
+    def with_seal(self) -> Manifest:
         """A copy whose seal covers everything else in it."""
         return self.model_copy(update={"seal": digest(self.model_dump())})
 
 
-def written(value: Mapping[str, Any]) -> str:
+def manifest_text(value: Mapping[str, Any]) -> str:
     """The text of a manifest: the same object is always the same text."""
     return json.dumps(value, indent=1, ensure_ascii=False) + "\n"
 
@@ -141,7 +141,7 @@ def digest(manifest: Mapping[str, Any]) -> str:
 
     Of plain data, not of a :class:`Manifest`: one that an earlier clash wrote has fewer fields.
     """
-    return sha256_text(written({**manifest, "seal": None}))
+    return sha256_text(manifest_text({**manifest, "seal": None}))
 
 
 def now() -> str:
@@ -179,11 +179,11 @@ def other_versions(manifest: Manifest) -> str | None:
 
     A fit may round its last digit otherwise, and another clash may word or draw a report otherwise.
     """
-    here = versions()
+    current = versions()
     differing = [
-        f"{name} {manifest.versions.get(name, 'unknown')}, here {here.get(name, 'missing')}"
+        f"{name} {manifest.versions.get(name, 'unknown')}, here {current.get(name, 'missing')}"
         for name in _DECIDING
-        if manifest.versions.get(name) != here.get(name)
+        if manifest.versions.get(name) != current.get(name)
     ]
     if manifest.seal is not None and manifest.chain is None:
         differing.append("a clash before the chain of calls")
@@ -197,13 +197,13 @@ def seals_of(folder: Path, names: Iterable[str]) -> dict[str, FileSeal]:
 
 def versions() -> dict[str, str]:
     """Versions of clash, Python and everything that may change a result."""
-    found = {"clash": clash.__version__, "python": platform.python_version()}
+    installed_versions = {"clash": clash.__version__, "python": platform.python_version()}
     for name in _DISTRIBUTIONS:
         try:
-            found[name] = version(name)
+            installed_versions[name] = version(name)
         except PackageNotFoundError:
             continue
-    return found
+    return installed_versions
 
 
 def git_state(folder: Path | None = None) -> dict[str, Any] | None:

@@ -28,8 +28,8 @@ def without_secrets(record: R, redact: Redactor) -> R:
     if not redact.suspects(encode(record)):
         return record
     data = record.model_dump()
-    shown = redact.data(data)
-    return record if shown == data else type(record).model_validate(shown)
+    clean = redact.data(data)
+    return record if clean == data else type(record).model_validate(clean)
 
 
 def scan(folder: Path, redact: Redactor) -> dict[str, Any]:
@@ -46,11 +46,11 @@ def scan(folder: Path, redact: Redactor) -> dict[str, Any]:
         if entry.is_file(follow_symlinks=False) and entry.name != layout.LOCK
     )
     for name in names:
-        found = {
-            secret for text in _suspicious(folder / name, redact) for secret in redact.found(text)
+        origins = {
+            secret for text in _suspicious(folder / name, redact) for secret in redact.origins(text)
         }
-        if found:
-            hits[name] = sorted(found)
+        if origins:
+            hits[name] = sorted(origins)
     return {"secrets": len(redact.secrets), "files": len(names), "hits": hits}
 
 

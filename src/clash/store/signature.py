@@ -42,44 +42,44 @@ def sign(data: bytes, key: Path) -> bytes:
     Raises:
         ConfigError: the key cannot sign.
     """
-    done = _run("--sign", "sign", "-f", str(key), "-n", NAMESPACE, data=data)
-    if done.returncode != 0:
+    process = _run("--sign", "sign", "-f", str(key), "-n", NAMESPACE, data=data)
+    if process.returncode != 0:
         raise ConfigError(
-            f"cannot sign ({_reason(done)})",
+            f"cannot sign ({_reason(process)})",
             path=key,
             field="--sign",
             hint="a public key signs where the SSH agent holds its private key: `ssh-add -l`",
         )
-    return done.stdout
+    return process.stdout
 
 
-def signer_of(data: bytes, signature: bytes, allowed: Path) -> str:
+def signer_of(data: bytes, signature: bytes, allowed_signers: Path) -> str:
     """The allowed signer whose signature over ``data`` this is.
 
     Args:
         data: what was signed.
         signature: as :func:`sign` made it.
-        allowed: an OpenSSH ``allowed_signers`` file.
+        allowed_signers: an OpenSSH ``allowed_signers`` file.
 
     Raises:
         ConfigError: there is no such file.
         AuditFailed: the signature is of nobody in it, or of other data.
     """
-    if not allowed.is_file():
-        raise ConfigError("no such file", path=allowed, field="--signers", hint=_EXAMPLE)
+    if not allowed_signers.is_file():
+        raise ConfigError("no such file", path=allowed_signers, field="--signers", hint=_EXAMPLE)
     with TemporaryDirectory() as folder:
         # A copy: the program opens the file by its name, which a stranger's folder may swap.
         file = Path(folder) / "signature"
         file.write_bytes(signature)
-        about = ("-s", str(file), "-f", str(allowed))
-        named = _run("--signers", "find-principals", *about)
-        if named.returncode != 0:
-            raise AuditFailed(f"is signed by a key that {allowed} does not allow")
-        for principal in named.stdout.decode(errors="replace").splitlines():
-            checked = _run(
-                "--signers", "verify", *about, "-n", NAMESPACE, "-I", principal, data=data
+        options = ("-s", str(file), "-f", str(allowed_signers))
+        principals = _run("--signers", "find-principals", *options)
+        if principals.returncode != 0:
+            raise AuditFailed(f"is signed by a key that {allowed_signers} does not allow")
+        for principal in principals.stdout.decode(errors="replace").splitlines():
+            verification = _run(
+                "--signers", "verify", *options, "-n", NAMESPACE, "-I", principal, data=data
             )
-            if checked.returncode == 0:
+            if verification.returncode == 0:
                 return principal
     raise AuditFailed("was changed after it was signed, or its signature is for something else")
 
@@ -109,6 +109,6 @@ def _program(option: str) -> str:
     return program
 
 
-def _reason(done: subprocess.CompletedProcess[bytes]) -> str:
-    lines = done.stderr.decode(errors="replace").strip().splitlines()
-    return lines[-1] if lines else f"{_PROGRAM} exited with {done.returncode}"
+def _reason(process: subprocess.CompletedProcess[bytes]) -> str:
+    lines = process.stderr.decode(errors="replace").strip().splitlines()
+    return lines[-1] if lines else f"{_PROGRAM} exited with {process.returncode}"

@@ -48,4 +48,4 @@ def spent(folder: RunFolder) -> Iterator[Spent]:
     Raises:
         RunFolderError: a line is not a call.
     """
-    return journal.glance(folder.path / layout.CALLS, Spent, Call)
+    return journal.read_part(folder.path / layout.CALLS, Spent, Call)

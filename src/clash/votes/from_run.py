@@ -16,7 +16,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from clash.analysis.verdicts import Blinds, unblinded, weighted_score, without_controls
-from clash.labels import places, side, truths
+from clash.labels import ranks_of, side, truths
 from clash.votes.matrix import VoteRow
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def _pair(
     return VoteRow(
         item=f"{judgment.item_id}#{first}|{second}" if several else judgment.item_id,
         judge=judgment.judge,
-        vote=None if ranking is None else side(places(ranking), first, second),
+        vote=None if ranking is None else side(ranks_of(ranking), first, second),
         label=None if truth is None else truth.side(first, second),
         family=run.families.get(judgment.judge),
         subset=run.subset(judgment.item_id),

@@ -10,7 +10,7 @@ import msgspec
 from clash.errors import InputError
 from clash.escape import from_csv
 from clash.files.csv_reader import read_csv
-from clash.files.inputs import byte_lines, open_bytes, unpacked
+from clash.files.inputs import byte_lines, open_bytes, without_gz
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -77,7 +77,7 @@ def first_line(file: Path) -> bytes:
 
 def is_csv(file: Path) -> bool:
     """Whether a name says CSV, packed or not; everything else is JSONL."""
-    return unpacked(file).suffix.lower() == ".csv"
+    return without_gz(file).suffix.lower() == ".csv"
 
 
 def line_number(file: Path, at: int) -> int:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, ClassVar
 import msgspec
 
 from clash.errors import InputError
-from clash.labels import TIE, ItemLabel, places, side
+from clash.labels import TIE, ItemLabel, ranks_of, side
 from clash.votes.lines import first_line, is_csv, line_number, read_lines
 from clash.votes.matrix import VoteRow, wanted
 
@@ -133,7 +133,7 @@ def _ballot(line: BallotLine, file: Path, at: int) -> Ballot:
     return Ballot(
         item=str(line.item),
         judge=str(line.judge),
-        places=None if ranking is None else places(ranking),
+        places=None if ranking is None else ranks_of(ranking),
         label=_label(line.label, file, at),
         family=line.family,
         subset=_text(line.subset),

@@ -17,7 +17,7 @@ from clash.datasets import record_files
 from clash.datasets.foreign_run import ForeignRunBuilder
 from clash.datasets.importers.fastchat import rank_by_score
 from clash.errors import InputError
-from clash.files.inputs import unpacked
+from clash.files.inputs import without_gz
 from clash.records import Criteria, Criterion
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class _Cell:
 
 def is_here(path: Path) -> bool:
     """Whether a file is such an output."""
-    if not path.is_file() or unpacked(path).suffix.lower() != ".json":
+    if not path.is_file() or without_gz(path).suffix.lower() != ".json":
         return False
     value = record_files.read_json(path)
     return isinstance(value, dict) and _results(value) is not None

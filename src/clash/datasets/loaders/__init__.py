@@ -11,7 +11,7 @@ from clash.datasets import catalogue, pull, record_files
 from clash.datasets.dataset import Dataset, DatasetBuilder, labels_path, read_labels
 from clash.datasets.loaders import arena, benchmarks, labelled_file, mt_bench
 from clash.errors import InputError
-from clash.files.inputs import unpacked
+from clash.files.inputs import without_gz
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -81,7 +81,7 @@ def load_file(path: Path) -> Dataset:
     Raises:
         InputError: it cannot be read.
     """
-    builder = DatasetBuilder(unpacked(path).stem, str(path), "as its file says")
+    builder = DatasetBuilder(without_gz(path).stem, str(path), "as its file says")
     dataset = read(recognise(path), [path], builder)
     beside = labels_path(path)
     if not beside.is_file():

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from clash.providers.base import Request
     from clash.providers.ladder import Ladder
-    from clash.records import Structured
+    from clash.records import JsonMode
 
 Flavour = Literal["openai", "openrouter", "compatible"]
 _SCHEMA_NAMES = ("response_format", "json_schema", "structured_outputs", "guided_json", "grammar")
@@ -75,7 +75,7 @@ class Chat:
     def _cap(self, ladder: Ladder) -> Feature:
         return ladder.cap(*self._caps)
 
-    def _format(self, request: Request, level: Structured) -> dict[str, Any]:
+    def _format(self, request: Request, level: JsonMode) -> dict[str, Any]:
         if level == "schema":
             wanted = {"name": "answer", "strict": True, "schema": request.schema}
             return {"type": "json_schema", "json_schema": wanted}
@@ -150,7 +150,7 @@ class Chat:
         return ChatStream()
 
 
-def _messages(request: Request, level: Structured | None) -> list[dict[str, str]]:
+def _messages(request: Request, level: JsonMode | None) -> list[dict[str, str]]:
     system = system_of(request, level)
     head = [{"role": "system", "content": system}] if system else []
     return head + [{"role": turn.role, "content": turn.content} for turn in request.turns]

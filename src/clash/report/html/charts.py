@@ -9,7 +9,7 @@ import numpy as np
 
 from clash.analysis.retest import Retest
 from clash.analysis.shared import Shared
-from clash.escape import clipped
+from clash.escape import clip
 from clash.report.html.draw import Dot, Line, Picture, Rect, Word, heat
 from clash.report.html.frames import MOST_CELLS, MOST_ROWS, WIDTH, forest, matrix
 from clash.report.tables import money, seconds
@@ -276,7 +276,7 @@ def pareto(found: Findings, price: str) -> Picture | None:
         front = not trade.dominated_by
         shapes += [
             Dot(x, y, 6 if front else 4.5, "accent" if front else "muted"),
-            Word(x + 10, y + 4, clipped(trade.candidate, 24), tone="ink" if front else "muted"),
+            Word(x + 10, y + 4, clip(trade.candidate, 24), tone="ink" if front else "muted"),
         ]
     shapes += [
         Dot(left + 6, bottom + 42, 6), Word(left + 18, bottom + 46, "on the front", size=11.5),

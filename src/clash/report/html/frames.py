@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from clash.escape import clipped
+from clash.escape import clip
 from clash.report.html.draw import Dot, Line, Picture, Rect, Word
 from clash.report.tables import percent
 
@@ -53,7 +53,7 @@ def forest(
     for place, (who, interval) in enumerate(rows):
         y = 8 + _ROW * (place + 0.5)
         shapes += [
-            Word(left - 16, y + 4, clipped(who, 26), "end"),
+            Word(left - 16, y + 4, clip(who, 26), "end"),
             Line(x(interval.low), y, x(interval.high), y, "accent", 2),
             Dot(x(interval.estimate), y, 4.5),
             Word(right + 14, y + 4, percent(interval), size=11.5, tone="muted"),
@@ -65,7 +65,7 @@ def forest(
 
 def _room(names: Sequence[str]) -> float:
     """The width that names need, clipped as they are."""
-    return 30 + _LETTER * max(len(clipped(name, 26)) for name in names)
+    return 30 + _LETTER * max(len(clip(name, 26)) for name in names)
 
 
 def matrix(
@@ -81,7 +81,7 @@ def matrix(
     """Cells with a shade and a number; the columns are numbered, their names stand above."""
     same = rows == columns
     keys = [f"{i}" for i in range(1, len(columns) + 1)]
-    legend = [] if same else [f"{k}  {clipped(c, 60)}" for k, c in zip(keys, columns, strict=True)]
+    legend = [] if same else [f"{k}  {clip(c, 60)}" for k, c in zip(keys, columns, strict=True)]
     top = 24.0 + 17 * len(legend) + (8 if legend else 0)
     left = _room(rows) + (18 if same else 0)
     shapes: list[Shape] = [
@@ -92,7 +92,7 @@ def matrix(
         shapes.append(Word(left + _CELL * (j + 0.5), top - 7, key, "middle", "muted"))
     for i, row in enumerate(rows):
         y = top + _ROW * i
-        label = f"{clipped(row, 26)}  {keys[i]}" if same else clipped(row, 26)
+        label = f"{clip(row, 26)}  {keys[i]}" if same else clip(row, 26)
         shapes.append(Word(left - 10, y + 17, label, "end"))
         for j, column in enumerate(columns):
             value = cell(row, column)

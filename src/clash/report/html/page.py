@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clash.analysis.further import further
-from clash.escape import environment, pack, policy, source
+from clash.escape import content_security_policy, inline_source, pack, template_environment
 from clash.report import concordance, published
 from clash.report.html import charts, more
 from clash.report.html.draw import style, svg
@@ -105,7 +105,7 @@ def document(found: Findings, data: RunData, folder: Path) -> Document:
 
 def _page(found: Findings, data: RunData, folder: Path, held: Payload, *, inside: bool) -> str:
     deep = further(data, folder)
-    css, script = stylesheet(), source(_HERE / "report.js")
+    css, script = stylesheet(), inline_source(_HERE / "report.js")
     return _templates().get_template("report.html.j2").render(
         found=found,
         manifest=data.manifest,
@@ -117,7 +117,7 @@ def _page(found: Findings, data: RunData, folder: Path, held: Payload, *, inside
         beside="" if inside else _directions(held),
         css=css,
         script=script,
-        policy=policy(css, script) if inside else policy(css, script, frame="'self' file:"),
+        policy=content_security_policy(css, script) if inside else content_security_policy(css, script, frame="'self' file:"),
         candidates=data.candidates,
         tags=sorted({tag for item in data.items for tag in item.tags}),
         labelled=bool(data.truth),
@@ -131,14 +131,14 @@ def _directions(held: Payload) -> str:
 
 
 def _beside(found: Findings, held: Payload) -> str:
-    script = source(_HERE / "data.js")
+    script = inline_source(_HERE / "data.js")
     return _templates().get_template("data.html.j2").render(
         run=found.run,
         report=layout.REPORT_HTML,
         key=held.key,
         blocks=held.blocks,
         script=script,
-        policy=policy("", script),
+        policy=content_security_policy("", script),
     )  # fmt: skip
 
 
@@ -210,7 +210,7 @@ def stylesheet() -> str:
     """Rules of the page, and the tones of its pictures in light, dark and print."""
     dark = style("dark")
     return (
-        source(_HERE / "report.css")
+        inline_source(_HERE / "report.css")
         + style("light")
         + f"@media screen and (prefers-color-scheme:dark){{{dark}}}"
     )
@@ -218,6 +218,6 @@ def stylesheet() -> str:
 
 @cache
 def _templates() -> Environment:
-    made = environment(_HERE)
+    made = template_environment(_HERE)
     made.filters["svg"] = svg
     return made

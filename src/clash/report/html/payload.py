@@ -21,7 +21,7 @@ from pydantic import BaseModel
 
 from clash.analysis.labelled import matches
 from clash.analysis.walk import walks
-from clash.escape import clipped, pack
+from clash.escape import clip, pack
 from clash.files import run_files
 from clash.store import layout
 
@@ -124,7 +124,7 @@ def _line(walk: Walk) -> dict[str, Any]:
     verdict = walk.verdict
     return {
         "id": walk.item.item_id,
-        "p": clipped(walk.item.turns[-1].content if walk.item.turns else "", _SNIPPET),
+        "p": clip(walk.item.turns[-1].content if walk.item.turns else "", _SNIPPET),
         "w": verdict.winner,
         "s": verdict.split,
         "c": verdict.confidence,

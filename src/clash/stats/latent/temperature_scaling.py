@@ -31,7 +31,7 @@ HOTTEST, COLDEST = 60.0, 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class OnSkip:
     """Votes of judges, each predicted from the others.
 
     Attributes:
@@ -50,7 +50,7 @@ class LeftOut:
         return float(self.weight @ (np.logaddexp(0, odds) - self.vote * odds) / self.weight.sum())
 
 
-def leave_one_judge_out(law: Conditional, patterns: Patterns) -> LeftOut:
+def leave_one_judge_out(law: Conditional, patterns: Patterns) -> OnSkip:
     """Each vote with the log-odds that the other judges' votes give; the law is not refitted."""
     whole = posterior(law, patterns.votes)
     odds, votes, weights = [], [], []
@@ -63,7 +63,7 @@ def leave_one_judge_out(law: Conditional, patterns: Patterns) -> LeftOut:
         votes.append(np.where(own == TIE, 0.5, own))
         skill = correlation_with(patterns, whole, judge)
         weights.append(patterns.counts[used] * skill**2)
-    return LeftOut(np.concatenate(odds), np.concatenate(votes), np.concatenate(weights))
+    return OnSkip(np.concatenate(odds), np.concatenate(votes), np.concatenate(weights))
 
 
 def temperature(law: Conditional, patterns: Patterns) -> float:
