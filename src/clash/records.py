@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
+import msgspec
 from pydantic import BaseModel, ConfigDict, Field
 
 if TYPE_CHECKING:
@@ -223,6 +224,36 @@ class Call(Record):
     structured: JsonMode | None = None
     degraded: list[str] = []
     time: str
+
+
+class TokenCounts(msgspec.Struct, frozen=True):
+    """Tokens of a :class:`CallSummary`; null is unknown."""
+
+    input: int | None = None
+    output: int | None = None
+
+
+class CallSummary(msgspec.Struct, frozen=True):
+    """The part of a :class:`Call` that is counted, without what was asked and answered.
+
+    ``calls.jsonl`` may be too large to parse whole; a struct takes these fields only.
+    """
+
+    call_id: str
+    attempt: int
+    purpose: Purpose
+    outcome: Outcome
+    model: str = ""
+    served_model: str | None = None
+    judge: str | None = None
+    candidate: str | None = None
+    error_class: str | None = None
+    tokens: TokenCounts | None = None
+    cost_usd: float | None = None
+    cost_bound_usd: float | None = None
+    usage_doubt: str | None = None
+    latency_s: float | None = None
+    ttft_s: float | None = None
 
 
 class Reservation(Record):

@@ -13,7 +13,7 @@ from clash.datasets.sampling import with_paper_names
 from clash.errors import InputError
 from clash.labels import ItemLabel, Truth
 from clash.records import Item, Label, Response
-from clash.review.agreement import agreement
+from clash.review.rater_agreement import agreement
 from clash.store.folder import RunFolder
 from clash.votes import read_votes
 from clash.votes.from_run import vote_rows

@@ -13,7 +13,7 @@ import pytest
 
 from clash.analysis.rundata import RunData
 from clash.cli.app import run
-from clash.review.queue import review_tasks
+from clash.review.tasks import review_tasks
 from clash.store.folder import RunFolder
 from clash.votes import VoteRow, write_votes
 

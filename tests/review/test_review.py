@@ -24,9 +24,9 @@ from clash.cli.app import run
 from clash.cli.review import _secret
 from clash.errors import InputError
 from clash.review.page import FORMAT, live, order
-from clash.review.queue import needs_person, review_tasks
 from clash.review.server import ReviewServer
 from clash.review.session import Session
+from clash.review.tasks import needs_person, review_tasks
 from clash.stats.intervals import wilson
 from clash.store.folder import RunFolder
 from review.runs import judged, plain_prompts

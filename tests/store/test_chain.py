@@ -96,7 +96,7 @@ def test_the_chain_goes_on_after_a_crash_that_tore_the_last_line(folder):
     with path.open("ab") as file:
         file.write(b'{"v":1,"call_id":"ju')
     with folder.write() as writer:
-        assert writer.repaired == {layout.CALLS: 20}
+        assert writer.repairs == {layout.CALLS: 20}
         writer.append(call(5, text="lone \ud800 surrogate"))
     path.write_bytes(path.read_bytes()[:-1])  # only the line feed was lost
     with folder.write() as writer:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from clash.store.manifest import git_state
+from clash.store.git import git_state
 
 if TYPE_CHECKING:
     from pathlib import Path

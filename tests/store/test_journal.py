@@ -14,7 +14,6 @@ from clash.records import Call, Item, Tokens
 from clash.store import journal, layout
 from clash.store.folder import RunFolder
 from clash.store.journal import Journal
-from clash.store.spent import spent
 
 RAW = st.recursive(
     st.none()
@@ -167,7 +166,7 @@ def test_what_calls_came_to_is_what_the_whole_calls_say(tmp_path):
     with Journal(tmp_path / layout.CALLS) as file:
         for one in calls:
             file.append(one)
-    found = list(spent(RunFolder(tmp_path)))
+    found = list(RunFolder(tmp_path).call_summaries())
     assert [spent_of(one) for one in found] == [spent_of(one) for one in calls]
 
 
@@ -177,4 +176,4 @@ def test_what_calls_came_to_is_what_the_whole_calls_say(tmp_path):
 def test_a_line_that_is_no_call_is_named_by_file_and_line(tmp_path, line):
     (tmp_path / layout.CALLS).write_bytes(line + b"\n")
     with pytest.raises(RunFolderError, match=r"calls.jsonl:1: is not a call record"):
-        list(spent(RunFolder(tmp_path)))
+        list(RunFolder(tmp_path).call_summaries())

@@ -23,16 +23,23 @@ from clash.analysis.verdicts import (
 from clash.errors import RunFolderError
 from clash.labels import truths
 from clash.store import layout
-from clash.store.spent import spent
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from clash.labels import Truth
-    from clash.records import Blinding, Criteria, Item, Judgment, Label, Response, Verdict
+    from clash.records import (
+        Blinding,
+        CallSummary,
+        Criteria,
+        Item,
+        Judgment,
+        Label,
+        Response,
+        Verdict,
+    )
     from clash.store.folder import RunFolder
     from clash.store.manifest import Manifest
-    from clash.store.spent import Spent
 
 
 @dataclass
@@ -56,7 +63,7 @@ class Usage:
     latencies: list[float] = field(default_factory=list)
     ttfts: list[float] = field(default_factory=list)
 
-    def add(self, call: Spent) -> None:
+    def add(self, call: CallSummary) -> None:
         """Count one attempt."""
         self.attempts += 1
         if call.outcome == "error":
@@ -125,7 +132,7 @@ class RunData:
         tally = Tally()
         names: set[tuple[str, str | None]] = set()
         begun = {(held.call_id, held.attempt): held.usd for held in folder.reservations()}
-        for call in spent(folder):
+        for call in folder.call_summaries():
             begun.pop((call.call_id, call.attempt), None)
             tally.add(call)
             names.add((call.model, call.served_model))

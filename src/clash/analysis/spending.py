@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from clash.store.spent import Spent
+    from clash.records import CallSummary
 
 FAR_OVER = 1.5
 """Times the expected cost from which on a run says why it cost more."""
@@ -46,7 +46,7 @@ class Tally:
     extra: Counter[str] = field(default_factory=Counter)
     doubts: dict[str, UsageDoubt] = field(default_factory=dict)
 
-    def add(self, call: Spent) -> None:
+    def add(self, call: CallSummary) -> None:
         """Count one attempt."""
         cost = call.cost_usd if call.cost_usd is not None else call.cost_bound_usd
         self.bound_usd += cost or 0.0

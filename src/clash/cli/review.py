@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from clash.analysis.relabelled import Changed
     from clash.analysis.rundata import RunData
     from clash.review.page import Page
-    from clash.review.queue import ReviewTask
     from clash.review.server import ReviewServer
     from clash.review.session import Session
+    from clash.review.tasks import ReviewTask
     from clash.store.folder import RunFolder
     from clash.votes import Votes
 
@@ -70,8 +70,8 @@ def review(
     from clash.cli.common import open_run, say
     from clash.errors import ConfigError, RunFolderError
     from clash.review.page import live
-    from clash.review.queue import review_tasks
     from clash.review.session import Session
+    from clash.review.tasks import review_tasks
 
     if everything and sample is not None:
         raise ConfigError("all, or a sample", field="--sample", hint="drop --all or --sample")
@@ -138,8 +138,8 @@ def _take_in(folder: RunFolder, data: RunData, back: Path) -> int:
     from clash.documents import read_json
     from clash.errors import InputError
     from clash.review.page import order, parse_returned_file
-    from clash.review.queue import review_tasks
     from clash.review.session import label, name_of
+    from clash.review.tasks import review_tasks
     from clash.store import layout
     from clash.store.journal import Journal, repair_tail
 

@@ -13,7 +13,6 @@ from clash.errors import RunFolderError
 from clash.files import run_files
 from clash.store import layout
 from clash.store.manifest import seal_file
-from clash.store.spent import spent
 
 if TYPE_CHECKING:
     from clash.records import Criteria, Judgment, Response
@@ -52,7 +51,7 @@ def check_calls(folder: RunFolder) -> None:
     sealed = manifest.files.get(layout.CALLS)
     if sealed is not None and number < sealed.lines:
         raise _lost(folder, layout.CALLS, f"holds {number} of {sealed.lines} calls")
-    lost = _named_calls(folder) - {call.call_id for call in spent(folder)}
+    lost = _named_calls(folder) - {call.call_id for call in folder.call_summaries()}
     in_flight = manifest.config.get("limits", {}).get("concurrency", 0)
     if sealed is None and len(lost) > (in_flight if number else 0):
         raise _lost(folder, layout.CALLS, f"lacks {len(lost)} calls that other files speak of")

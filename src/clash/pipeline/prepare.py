@@ -24,9 +24,9 @@ from clash.providers import redactor
 from clash.providers.prices import OFFLINE, known
 from clash.store import layout
 from clash.store.folder import RunFolder, RunWriter, new_run_id
+from clash.store.git import git_state
 from clash.store.manifest import (
     Manifest,
-    git_state,
     now,
     seal_file,
     sha256_json,

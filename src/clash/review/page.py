@@ -15,7 +15,7 @@ from clash.review.session import blinded_item, name_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from clash.review.queue import ReviewTask
+    from clash.review.tasks import ReviewTask
 
 _FOLDER = Path(__file__).parent
 FORMAT = "clash-review-2"

@@ -13,7 +13,7 @@ from clash.analysis.labelled import matches
 from clash.errors import InputError
 from clash.labels import BOTH_BAD, TIE, ItemLabel
 from clash.records import Label
-from clash.review.agreement import agreement
+from clash.review.rater_agreement import agreement
 from clash.store import layout
 from clash.store.journal import Journal, repair_tail
 from clash.store.manifest import now
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from clash.analysis.rundata import RunData
     from clash.records import Criterion, Verdict
-    from clash.review.queue import ReviewTask
+    from clash.review.tasks import ReviewTask
     from clash.store.folder import RunFolder
 
 SKIP = "skip"

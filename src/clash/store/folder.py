@@ -21,6 +21,7 @@ from clash.records import (
     Batch,
     Blinding,
     Call,
+    CallSummary,
     Criteria,
     Item,
     Judgment,
@@ -39,7 +40,7 @@ from clash.store.manifest import Manifest, now, seals_of
 from clash.store.secrecy import without_secrets
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     OnSkip = Callable[[RunFolderError], object]
 
@@ -135,6 +136,14 @@ class RunFolder:
     def calls(self) -> Iterable[Call]:
         """Every attempt of every call, one at a time: the file is large."""
         return journal.read(self.path / layout.CALLS, Call)
+
+    def call_summaries(self) -> Iterator[CallSummary]:
+        """What is counted of every attempt of every call, one at a time.
+
+        Raises:
+            RunFolderError: a line is not a call.
+        """
+        return journal.read_part(self.path / layout.CALLS, CallSummary, Call)
 
     def reservations(self) -> list[Reservation]:
         """What was set aside for each attempt before it went out."""

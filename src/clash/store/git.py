@@ -7,13 +7,11 @@ by the repository, and a bare repository inside a folder that somebody else pack
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import Any
 
 from clash.errors import RunFolderError
 from clash.files import run_files
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _REF = re.compile(r"refs(/(?!\.)[^\s/:?*\[\\^~\x00-\x1f\x7f]+)+")
@@ -21,8 +19,17 @@ _MOST = 4096
 """Bytes of a file that names a commit, a branch or a folder."""
 
 
-def commit_at(folder: Path) -> str | None:
-    """The commit that is checked out in ``folder`` or above it; null where that is not to be told."""
+def git_state(folder: Path | None = None) -> dict[str, Any] | None:
+    """The ``git`` entry of a manifest: the commit of the working folder; null outside a repository.
+
+    ``dirty`` is null, which means unknown: only the program ``git`` can tell.
+    """
+    commit = _commit_at(folder or Path.cwd())
+    return None if commit is None else {"commit": commit, "dirty": None}
+
+
+def _commit_at(folder: Path) -> str | None:
+    """The commit checked out in ``folder`` or above it; null where it cannot be read."""
     folder = folder.absolute()
     try:
         dots = (above / ".git" for above in (folder, *folder.parents))

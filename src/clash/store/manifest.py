@@ -8,7 +8,6 @@ import platform
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict
@@ -16,10 +15,10 @@ from pydantic import BaseModel, ConfigDict
 import clash
 from clash.files import run_files
 from clash.records import SCHEMA_VERSION, Kind, Status
-from clash.store.git import commit_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from pathlib import Path
 
 _DISTRIBUTIONS = (
     "aiohttp",
@@ -204,13 +203,3 @@ def versions() -> dict[str, str]:
         except PackageNotFoundError:
             continue
     return installed_versions
-
-
-def git_state(folder: Path | None = None) -> dict[str, Any] | None:
-    """Commit of the working folder; null outside of a repository.
-
-    Whether it has changes is unknown (null): only the program ``git`` can tell, and it runs what
-    the repository's configuration names.
-    """
-    commit = commit_at(folder or Path.cwd())
-    return None if commit is None else {"commit": commit, "dirty": None}
