@@ -14,13 +14,13 @@ from clash.stats.diversity import (
     Shape,
     diversity,
     length_variation,
-    logit,
     rouge_l,
     split_ties,
     structural_divergence,
     tfidf_similarity,
 )
 from clash.votes import VoteRow, encode
+from clash.stats.logistic_regression import clustered_logistic
 
 
 def test_rouge_l_by_hand() -> None:
@@ -58,12 +58,46 @@ def test_tfidf_is_of_wording() -> None:
         tfidf_similarity([], [])
 
 
-def test_logit_like_statsmodels() -> None:
+def by_scikit_learn(firsts: list[str], seconds: list[str], max_grams: int) -> np.ndarray:
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    vectorizer = TfidfVectorizer(
+        analyzer="char_wb", ngram_range=(3, 5), min_df=1, max_features=max_grams
+    )
+    matrix = vectorizer.fit_transform([*firsts, *seconds])
+    n = len(firsts)
+    return np.asarray(matrix[:n].multiply(matrix[n:]).sum(axis=1)).ravel()
+
+
+@pytest.mark.parametrize("max_grams", [200_000, 150, 7])
+def test_tfidf_is_scikit_learns(max_grams: int) -> None:
+    """To 1e-12, with and without a limit on the grams, on words of every length and script."""
+    rng = np.random.default_rng(5)
+    words = ["a", "an", "the", "Cat", "ÉCOLE", "straße", "İstanbul", "日本語", "x1", "don't", "…"]
+    blanks = [" ", "  ", "\n", "\t ", "\u00a0", "\u2003"]
+
+    def text() -> str:
+        size = int(rng.integers(1, 40))
+        parts = [str(rng.choice(words)) * int(rng.integers(1, 3)) for _ in range(size)]
+        return "".join(part + str(rng.choice(blanks)) for part in parts)
+
+    firsts, seconds = [text() for _ in range(60)], [text() for _ in range(60)]
+    expected = np.clip(by_scikit_learn(firsts, seconds, max_grams), 0, 1)
+    similarity = tfidf_similarity(firsts, seconds, max_grams=max_grams)
+    np.testing.assert_allclose(similarity, expected, rtol=0, atol=1e-12)
+
+
+def test_tfidf_of_texts_without_a_gram() -> None:
+    assert list(tfidf_similarity(["", " "], ["", ""])) == [1, 1]
+    assert list(tfidf_similarity(["", "word", ""], ["word", "word", ""])) == [0, 1, 1]
+
+
+def test_logistic_like_statsmodels() -> None:
     """statsmodels 0.15.0, Logit(y, [1, x]).fit(): -1.6094 and 1.6094 + log 2 for this 2 x 2 table
     by hand: odds 0.2 at x = 0 and 2 at x = 1."""
     x = np.repeat([0.0, 1.0], [12, 12])
     y = np.concatenate([np.repeat([1, 0], [2, 10]), np.repeat([1, 0], [8, 4])]).astype(float)
-    fit = logit(np.stack([np.ones(24), x], axis=1), y, np.arange(24), ridge=0.0)
+    fit = clustered_logistic(np.stack([np.ones(24), x], axis=1), y, np.arange(24), ridge=0.0)
     assert fit.coefficients == pytest.approx([math.log(0.2), math.log(10)], abs=1e-6)
     assert fit.converged
 

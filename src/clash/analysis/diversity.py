@@ -10,9 +10,10 @@ import numpy as np
 
 from clash.analysis.semantic import likeness
 from clash.errors import StatisticsError
-from clash.stats.diversity import MEASURES, Logit, TieSplit, diversity, logit, split_ties
+from clash.stats.diversity import MEASURES, TieSplit, diversity, split_ties
 from clash.stats.icc import anova_icc
 from clash.stats.intervals import Interval
+from clash.stats.logistic_regression import ClusteredLogistic, clustered_logistic
 from clash.stats.resample import cluster_weights
 
 if TYPE_CHECKING:
@@ -213,10 +214,10 @@ class _Table:
         """Measures, then an intercept for each judge."""
         return np.hstack([x, np.eye(self.n_judges)[codes]])
 
-    def fit(self, weights: Floats | None = None, start: Floats | None = None) -> Logit:
+    def fit(self, weights: Floats | None = None, start: Floats | None = None) -> ClusteredLogistic:
         """Deciding on diversity; a refit needs no last digits."""
         keep = slice(None) if weights is None else weights > 0
-        return logit(
+        return clustered_logistic(
             self.design(self.codes, self.x)[keep],
             self.decided[keep],
             self.groups[keep],
@@ -236,7 +237,7 @@ def _busiest(judge: NDArray[np.intp], n_judges: int) -> NDArray[np.bool_]:
     return kept
 
 
-def _slope(fit: Logit, table: _Table, index: int) -> Slope:
+def _slope(fit: ClusteredLogistic, table: _Table, index: int) -> Slope:
     found = fit.interval(index)
     n, groups = len(table.decided), len(np.unique(table.groups))
     odds = [math.exp(end) for end in (found.estimate, found.low, found.high)]
@@ -289,7 +290,10 @@ def _ceiling(table: _Table) -> float:
 
 
 def _split(
-    table: _Table, fit: Logit, eligible: NDArray[np.bool_], weights: Floats | None = None
+    table: _Table,
+    fit: ClusteredLogistic,
+    eligible: NDArray[np.bool_],
+    weights: Floats | None = None,
 ) -> TieSplit:
     judges = table.n_judges
     slopes, intercepts = fit.coefficients[:-judges], fit.coefficients[-judges:]
@@ -307,7 +311,7 @@ def _split(
 
 
 def _bootstrap(
-    table: _Table, fit: Logit, eligible: NDArray[np.bool_], rng: np.random.Generator
+    table: _Table, fit: ClusteredLogistic, eligible: NDArray[np.bool_], rng: np.random.Generator
 ) -> Floats:
     """(B, 4): R² and the three shares, of resampled groups."""
     draws = []

@@ -26,6 +26,7 @@ from clash.stats.intervals import (
     t_quantile,
     wilson_clustered,
 )
+from clash.stats.logistic_regression import LogisticFit, fit_logistic, score_totals
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -193,7 +194,7 @@ def length_controlled_win_rate(
         raise StatisticsError(f"a ridge is positive, not {ridge}")
     scale = float(np.sqrt(np.mean(gap**2))) or 1.0
     design = np.stack([np.ones(len(x)), np.tanh(gap / scale)], axis=1)
-    fit = _logistic(design, x, ridge)
+    fit = fit_logistic(design, x, ridge=ridge, tol=1e-9, max_iter=50, max_step=2.0)
     errors, d = _errors(design, x, fit, groups, ridge)
     reach = normal_quantile(level) if d < 2 else t_quantile(level, d - 1)
     a, b = fit.coefficients.tolist()
@@ -213,51 +214,17 @@ def length_controlled_win_rate(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Logistic:
-    coefficients: Floats
-    hessian: Floats
-    converged: bool
-    n_iter: int
-    residual: float
-
-
-def _logistic(design: Floats, y: Floats, ridge: float, tol: float = 1e-9) -> _Logistic:
-    """Penalised logistic regression by Newton's method; y may be fractional."""
-    beta = np.zeros(design.shape[1])
-    scale = max(1.0, float(len(y)))
-    gradient, hessian = _slope(design, y, beta, ridge)
-    steps = 0
-    while np.abs(gradient).max() > tol * scale and steps < 50:
-        move = np.linalg.solve(hessian, gradient)
-        # The penalised likelihood is concave but not quadratic: a bound on the step keeps
-        # Newton from leaping into the flat tails of the sigmoid.
-        beta = beta - move / max(1.0, float(np.abs(move).max()) / 2)
-        steps += 1
-        gradient, hessian = _slope(design, y, beta, ridge)
-    residual = float(np.abs(gradient).max())
-    return _Logistic(beta, hessian, residual <= tol * scale, steps, residual)
-
-
-def _slope(design: Floats, y: Floats, beta: Floats, ridge: float) -> tuple[Floats, Floats]:
-    p = 1 / (1 + np.exp(-design @ beta))
-    gradient: Floats = design.T @ (p - y) + ridge * beta
-    hessian: Floats = (design.T * (p * (1 - p))) @ design + ridge * np.eye(len(beta))
-    return gradient, hessian
-
-
 def _errors(
-    design: Floats, y: Floats, fit: _Logistic, groups: NDArray[np.generic], ridge: float
+    design: Floats, y: Floats, fit: LogisticFit, groups: NDArray[np.generic], ridge: float
 ) -> tuple[Floats, int]:
     """Standard errors robust to clusters, never below those of the model, and the clusters."""
-    p = 1 / (1 + np.exp(-design @ fit.coefficients))
-    scores = design * (p - y)[:, None]
     _, codes, n_groups = encode_clusters(y, groups)
     bread = np.linalg.inv(fit.hessian)
     variance: Floats = np.diag(bread).astype(float)
     if n_groups >= 2:
-        totals = np.zeros((n_groups, 2))
-        np.add.at(totals, codes, scores)
+        totals = score_totals(design, y, fit.coefficients, codes, n_groups)
+        # G / (G - 1), as for any variance around the mean of G totals. The ridge stands in the
+        # bread as the prior's information, so the meat holds it too: H^-1 (M + ridge I) H^-1.
         meat = n_groups / (n_groups - 1) * totals.T @ totals + ridge * np.eye(2)
         # Where one side wins all, residuals vanish and a sandwich alone would claim certainty.
         variance = np.maximum(variance, np.diag(bread @ meat @ bread))

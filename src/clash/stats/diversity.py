@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 import re
+from array import array
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from clash.errors import StatisticsError
-from clash.stats.intervals import Interval, encode_clusters, normal_quantile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import ArrayLike, NDArray
+    from scipy.sparse import csr_array
 
     from clash.stats.typing import Floats
 
@@ -25,6 +27,7 @@ _SECTION = re.compile(r"^\s{0,3}#{1,6}\s|^\s{0,3}\*\*[^*\n]+\*\*:?\s*$", re.MULT
 _LIST = re.compile(r"^[^\S\n]*(?:[-*+•]|\d+[.)])\s+", re.MULTILINE)
 _FENCE = re.compile(r"^[^\S\n]*(?:```|~~~)", re.MULTILINE)
 MEASURES = 4
+_GRAM_SIZES = (3, 4, 5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,31 +81,67 @@ def structural_divergence(first: Shape, second: Shape) -> float:
     return float(np.abs(first.parts - second.parts).sum()) / total if total else 0.0
 
 
-def tfidf_similarity(firsts: Sequence[str], seconds: Sequence[str]) -> Floats:
+def tfidf_similarity(
+    firsts: Sequence[str], seconds: Sequence[str], *, max_grams: int = 200_000
+) -> Floats:
     """(n,), cosine of TF-IDF vectors of character 3- to 5-grams within words.
 
     A similarity of wording, not of meaning: a paraphrase in other words looks different to it.
-    The document frequencies are those of these texts.
+    Term frequencies are counts; idf = log((1 + N) / (1 + df)) + 1 over these N texts, smoothed as
+    if one more text held every gram. Equal to scikit-learn's ``TfidfVectorizer`` with
+    ``analyzer="char_wb", ngram_range=(3, 5), max_features=max_grams``.
+
+    Args:
+        firsts: n texts.
+        seconds: n texts.
+        max_grams: where the texts have more, only the most frequent ones count.
 
     Raises:
         StatisticsError: rows that do not match, or no text at all.
     """
-    from sklearn.feature_extraction.text import TfidfVectorizer
-
     if len(firsts) != len(seconds) or not len(firsts):
         raise StatisticsError(f"{len(firsts)} and {len(seconds)} texts are no pairs")
     if not any(text.strip() for text in (*firsts, *seconds)):
         return np.ones(len(firsts))
-    vectorizer = TfidfVectorizer(
-        analyzer="char_wb", ngram_range=(3, 5), min_df=1, max_features=200_000
-    )
-    matrix = vectorizer.fit_transform([*firsts, *seconds])
-    n = len(firsts)
-    cosine = np.asarray(matrix[:n].multiply(matrix[n:]).sum(axis=1)).ravel().astype(float)
-    same = np.array([a == b for a, b in zip(firsts, seconds, strict=True)])
-    # Two equal texts without a gram in them have no vectors.
-    found: Floats = np.where(same, 1.0, np.clip(cosine, 0.0, 1.0))
-    return found
+    n, vectors = len(firsts), _gram_counts([*firsts, *seconds])
+    if vectors.shape[1] > max_grams:
+        vectors = vectors[:, np.sort(np.argsort(-vectors.sum(axis=0))[:max_grams])]
+    document_counts = np.bincount(vectors.indices, minlength=vectors.shape[1])
+    vectors.data *= (np.log((1 + 2 * n) / (1 + document_counts)) + 1)[vectors.indices]
+    norms = np.sqrt(vectors.multiply(vectors).sum(axis=1))
+    vectors.data /= np.repeat(norms, np.diff(vectors.indptr))
+    cosine = vectors[:n].multiply(vectors[n:]).sum(axis=1)
+    # Two equal texts without a gram in them have no vectors, and are alike all the same.
+    equal = np.array([a == b for a, b in zip(firsts, seconds, strict=True)])
+    similarity: Floats = np.where(equal, 1.0, np.clip(cosine, 0.0, 1.0))
+    return similarity
+
+
+def _gram_counts(texts: Sequence[str]) -> csr_array:
+    """(N, grams), how often each gram stands in each text; a word includes a blank at each end."""
+    from scipy.sparse import csr_array
+
+    columns: dict[str, int] = defaultdict(lambda: len(columns))
+    word_columns: dict[str, list[int]] = {}
+    indices, counts, row_ends = array("q"), array("d"), [0]
+    for text in texts:
+        for word, count in Counter(text.lower().split()).items():
+            if word not in word_columns:
+                padded = f" {word} "
+                word_columns[word] = [
+                    columns[padded[at : at + n]]
+                    for n in _GRAM_SIZES
+                    for at in range(len(padded) - n + 1)
+                ]
+            indices.extend(word_columns[word])
+            counts.extend([count] * len(word_columns[word]))
+        row_ends.append(len(indices))
+    shape = (len(texts), len(columns))
+    grams = csr_array((np.array(counts), np.array(indices), np.array(row_ends)), shape=shape)
+    # In alphabetical order, so that a limit on the grams parts equally frequent ones by name.
+    grams = grams[:, [columns[gram] for gram in sorted(columns)]]
+    grams.sum_duplicates()
+    return grams
 
 
 def cosines(firsts: ArrayLike, seconds: ArrayLike) -> Floats:
@@ -152,98 +191,6 @@ def diversity(firsts: Sequence[str], seconds: Sequence[str], similar: ArrayLike)
             ]
         )
     return np.array(rows)
-
-
-@dataclass(frozen=True, slots=True)
-class Logit:
-    """A logistic regression with a weak ridge and errors robust to clusters.
-
-    Attributes:
-        coefficients: (p,), the last columns those of the design; see the caller.
-        covariance: (p, p), sandwich over clusters.
-        log_likelihood: unpenalised.
-    """
-
-    coefficients: Floats
-    covariance: Floats
-    log_likelihood: float
-    converged: bool
-    n_iter: int
-    residual: float
-
-    def interval(self, index: int, level: float = 0.95) -> Interval:
-        """A coefficient with its Wald interval."""
-        middle = float(self.coefficients[index])
-        reach = normal_quantile(level) * math.sqrt(float(self.covariance[index, index]))
-        nan = math.nan
-        return Interval(middle, middle - reach, middle + reach, level, nan, nan, "wald, clustered")
-
-
-def logit(
-    design: ArrayLike,
-    outcome: ArrayLike,
-    clusters: ArrayLike,
-    *,
-    weights: ArrayLike | None = None,
-    start: ArrayLike | None = None,
-    ridge: float = 1e-3,
-    tol: float = 1e-8,
-    max_iter: int = 100,
-) -> Logit:
-    """Fit by Newton's method; the ridge keeps it finite where a column decides everything.
-
-    Args:
-        design: (n, p), with whatever intercepts are wanted.
-        outcome: (n,), 1 or 0.
-        clusters: (n,), codes.
-        weights: (n,), of the rows (how often a bootstrap drew them).
-        start: (p,), where to start from; 0 where not given.
-        ridge: weight of the squares of all coefficients, over 2.
-        tol: of the gradient, for each unit of weight.
-        max_iter: steps.
-
-    Raises:
-        StatisticsError: shapes that differ, or no row.
-    """
-    x, y = np.asarray(design, dtype=float), np.asarray(outcome, dtype=float)
-    if x.ndim != 2 or len(x) != len(y) or not len(y):
-        raise StatisticsError(f"a regression of {y.shape} outcomes on {x.shape}")
-    w = np.ones(len(y)) if weights is None else np.asarray(weights, dtype=float)
-    beta = np.zeros(x.shape[1]) if start is None else np.asarray(start, dtype=float)
-    scale, steps = max(1.0, float(w.sum())), 0
-    gradient, hessian = _derivatives(x, y, w, beta, ridge)
-    while np.abs(gradient).max() > tol * scale and steps < max_iter:
-        move = np.linalg.solve(hessian, gradient)
-        beta = beta - move / max(1.0, float(np.abs(move).max()) / 3)
-        steps += 1
-        gradient, hessian = _derivatives(x, y, w, beta, ridge)
-    residual = float(np.abs(gradient).max())
-    eta = x @ beta
-    likelihood = float(w @ (y * eta - np.logaddexp(0, eta)))
-    covariance = _sandwich(x, y, w, beta, hessian, np.asarray(clusters))
-    return Logit(beta, covariance, likelihood, residual <= tol * scale, steps, residual)
-
-
-def _derivatives(
-    x: Floats, y: Floats, w: Floats, beta: Floats, ridge: float
-) -> tuple[Floats, Floats]:
-    p = 1 / (1 + np.exp(-np.clip(x @ beta, -500, 500)))
-    gradient: Floats = x.T @ (w * (p - y)) + ridge * beta
-    hessian: Floats = (x.T * (w * p * (1 - p))) @ x + ridge * np.eye(len(beta))
-    return gradient, hessian
-
-
-def _sandwich(
-    x: Floats, y: Floats, w: Floats, beta: Floats, hessian: Floats, clusters: NDArray[np.generic]
-) -> Floats:
-    _, codes, groups = encode_clusters(y, clusters)
-    p = 1 / (1 + np.exp(-np.clip(x @ beta, -500, 500)))
-    totals = np.zeros((groups, x.shape[1]))
-    np.add.at(totals, codes, x * (w * (p - y))[:, None])
-    bread = np.linalg.inv(hessian)
-    meat = totals.T @ totals * (groups / max(1, groups - 1))
-    found: Floats = bread @ meat @ bread
-    return found
 
 
 @dataclass(frozen=True, slots=True)
