@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from clash import __version__
 from clash.errors import ConfigError
 from clash.stats.diversity import cosines, tfidf_similarity
 
@@ -84,7 +85,7 @@ def likeness(
         return Likeness(
             tfidf_similarity(firsts, seconds),
             "TF-IDF of character 3- to 5-grams: likeness of wording, not of meaning",
-            f"scikit-learn {version('scikit-learn')}",
+            f"clash {__version__}",
             "1 - TF-IDF similarity",
         )
     # Few texts are new where a response meets several others.
