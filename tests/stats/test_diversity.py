@@ -19,8 +19,8 @@ from clash.stats.diversity import (
     structural_divergence,
     tfidf_similarity,
 )
-from clash.votes import VoteRow, encode
 from clash.stats.logistic_regression import clustered_logistic
+from clash.votes import VoteRow, encode
 
 
 def test_rouge_l_by_hand() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote, urljoin
@@ -13,6 +12,7 @@ from urllib.parse import quote, urljoin
 import httpx2
 
 from clash.errors import ConfigError, DownloadError
+from clash.files.inputs import matches_any
 from clash.secrets.trust import (
     Environ,
     destination_named,
@@ -195,7 +195,7 @@ def snapshot(entry: CatalogueEntry, http: Http) -> Snapshot:
     found = tuple(
         _remote(entry, http, commit, record)
         for record in _tree(entry, http, commit)
-        if any(fnmatchcase(record["path"], pattern) for pattern in entry.files)
+        if matches_any(record["path"], entry.files)
     )
     if not found:
         raise DownloadError(f"{entry.source}: no file matches {', '.join(entry.files)}")

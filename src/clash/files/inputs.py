@@ -8,12 +8,13 @@ import os
 import stat
 import zlib
 from contextlib import contextmanager
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from clash.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from typing_extensions import Buffer
@@ -146,3 +147,11 @@ class _GzipContent(io.RawIOBase):
             )
         target[: len(data)] = data
         return len(data)
+
+
+def matches_any(name: str, patterns: Iterable[str]) -> bool:
+    """Whether a name equals one of the patterns or matches it as a glob, upper case apart.
+
+    Equality first: ``gpt[4]`` is a name before it is a class of characters.
+    """
+    return any(name == pattern or fnmatchcase(name, pattern) for pattern in patterns)

@@ -23,6 +23,13 @@ if TYPE_CHECKING:
 
 Weighting = Literal["none", "linear", "quadratic"]
 MeasurementLevel = Literal["nominal", "ordinal", "interval"]
+_LANDIS_KOCH = (
+    (0.0, "poor"),
+    (0.2, "slight"),
+    (0.4, "fair"),
+    (0.6, "moderate"),
+    (0.8, "substantial"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +57,18 @@ class Kappa:
 
     @property
     def words(self) -> str:
-        """The adjective of Landis and Koch (1977), a convention and no test."""
-        steps = ((0.0, "poor"), (0.2, "slight"), (0.4, "fair"), (0.6, "moderate"))
-        for bound, word in (*steps, (0.8, "substantial")):
-            if self.estimate <= bound:
-                return word
-        return "undefined" if math.isnan(self.estimate) else "almost perfect"
+        """The adjective of Landis and Koch; see :func:`landis_koch`."""
+        return landis_koch(self.estimate)
+
+
+def landis_koch(kappa: float) -> str:
+    """The adjective of Landis and Koch (1977) for a kappa: a convention, not a test.
+
+    Bounds belong to the lower adjective; NaN is ``undefined``.
+    """
+    if math.isnan(kappa):
+        return "undefined"
+    return next((word for bound, word in _LANDIS_KOCH if kappa <= bound), "almost perfect")
 
 
 def confusion(first: ArrayLike, second: ArrayLike, n_classes: int) -> Floats:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from clash.errors import InputError
+from clash.files.inputs import matches_any
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ def wanted(name: str | None, globs: Sequence[str] | None) -> bool:
     """Whether a filter keeps a name: it equals or matches one of the patterns; null keeps all."""
     if globs is None:
         return True
-    return name is not None and any(name == glob or fnmatchcase(name, glob) for glob in globs)
+    return name is not None and matches_any(name, globs)
 
 
 @dataclass(frozen=True, slots=True)

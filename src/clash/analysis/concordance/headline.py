@@ -10,7 +10,7 @@ import numpy as np
 from clash.analysis.concordance.cases import Case, Rate, codes, concordance_of
 from clash.errors import StatisticsError
 from clash.labels import TIE
-from clash.stats.agreement import cohen_kappa, krippendorff_alpha
+from clash.stats.agreement import cohen_kappa, krippendorff_alpha, landis_koch
 from clash.stats.intervals import Interval, mean_clustered
 from clash.stats.retest import self_consistency
 
@@ -112,7 +112,7 @@ def _even(found: Sequence[Case]) -> Named:
         if two
         else f"(p - c) / (1 - c), a blind guess being right with c = {chance:.3f}",
         replace(p, estimate=estimate, low=low, high=high, method="of the concordance"),
-        _words(estimate),
+        landis_koch(estimate),
     )
 
 
@@ -142,11 +142,6 @@ def _names(found: Sequence[Case]) -> Named:
         kappa.interval,
         kappa.words,
     )
-
-
-def _words(kappa: float) -> str:
-    steps = ((0.0, "poor"), (0.2, "slight"), (0.4, "fair"), (0.6, "moderate"), (0.8, "substantial"))
-    return next((word for bound, word in steps if kappa <= bound), "almost perfect")
 
 
 def people(found: Sequence[Case], rng: np.random.Generator) -> People | None:
