@@ -53,7 +53,7 @@ def repeat(votes: Votes, labels: int, repetitions: int) -> Kept:
     whole = frame.panel(votes)
     settings = replace(MENU, sizes=sizes_for(whole.n_judges))
     y = frame.scaled(votes.labels)
-    known = np.flatnonzero(whole.labelled)
+    known = np.flatnonzero(whole.has_label)
     wrong, answered = [], []
     for repetition in range(repetitions):
         rng = np.random.default_rng([11, repetition])

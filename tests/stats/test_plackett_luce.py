@@ -5,7 +5,7 @@ import pytest
 
 from clash.errors import NotIdentifiedError, StatisticsError
 from clash.stats.voting.bradley_terry import bradley_terry, count_comparisons
-from clash.stats.voting.plackett_luce import count_choices, plackett_luce
+from clash.stats.voting.plackett_luce import ChoiceCounts, plackett_luce, ranking_choices
 
 NAN = np.nan
 
@@ -31,6 +31,23 @@ def test_partial_rankings_agree_with_choix():
     fit = plackett_luce(count_choices(ranks_of(*orders, k=5)), prior=0)
     golden = [0.84343144, 0.22540354, -0.86207151, -0.39026333, 0.18349986]
     assert fit.theta == pytest.approx(golden, abs=2e-6)
+
+
+def count_choices(ranks, weights=None):
+    """The choices of rankings, each of weight 1 unless given."""
+    choices = ranking_choices(np.asarray(ranks, float))
+    weights = np.ones(len(ranks)) if weights is None else np.asarray(weights)
+    counts = np.zeros(choices.choice_sets.shape)
+    np.add.at(
+        counts, (choices.set_index, choices.candidate), choices.share * weights[choices.ranking]
+    )
+    return ChoiceCounts(choices.choice_sets, counts)
+
+
+def standard_error(fit, i, j):
+    """Of theta_i - theta_j."""
+    c = fit.covariance
+    return np.sqrt(c[i, i] + c[j, j] - 2 * c[i, j])
 
 
 def observed_and_expected(theta, ranks):
@@ -72,9 +89,8 @@ def test_first_choices_have_the_closed_form():
     choices = count_choices(ranks)
     # The tie behind the first says nothing of the two, by symmetry, but of each to the first.
     fit = plackett_luce(choices, prior=0)
-    first = choices.chosen[choices.left.all(axis=1)][0]
+    first = choices.counts[choices.choice_sets.all(axis=1)][0]
     assert first == pytest.approx([5, 3, 2])
-    assert fit.first_probability.sum() == pytest.approx(1)
     assert fit.theta[0] > fit.theta[1] > fit.theta[2]
 
 
@@ -90,8 +106,9 @@ def test_known_strengths_are_recovered():
     ranks = (4 - np.argsort(np.argsort(draws, axis=1), axis=1)).astype(float)
     fit = plackett_luce(count_choices(ranks))
     assert fit.theta - fit.theta.mean() == pytest.approx(theta - theta.mean(), abs=0.1)
-    errors = [fit.difference(i, 3, level=0.999) for i in range(3)]
-    assert all(e.low < theta[i] - theta[3] < e.high for i, e in enumerate(errors))
+    for i in range(3):
+        error = fit.theta[i] - fit.theta[3] - (theta[i] - theta[3])
+        assert abs(error) < 3.3 * standard_error(fit, i, 3)
 
 
 def test_never_chosen_is_finite_with_a_prior_and_refused_without():
@@ -99,7 +116,7 @@ def test_never_chosen_is_finite_with_a_prior_and_refused_without():
     fit = plackett_luce(choices)
     assert fit.converged
     assert np.all(np.isfinite(fit.theta))
-    assert fit.standard_errors[3] > 0.8
+    assert np.sqrt(fit.covariance[3, 3]) > 0.8
     with pytest.raises(NotIdentifiedError, match="prior > 0"):
         plackett_luce(choices, prior=0)
 
@@ -108,7 +125,7 @@ def test_the_curvature_agrees_with_finite_differences():
     from clash.stats.voting.plackett_luce import _Problem
 
     choices = count_choices(ranks_of((0, 1, 2, 3), (1, 3), (2, 1, 0), (3, 0, 1, 2)))
-    problem = _Problem(choices.left, choices.chosen[None], 0.7)
+    problem = _Problem(choices.choice_sets, choices.counts[None], 0.7)
     theta, step = np.array([[0.5, -1.0, 0.2, 1.5]]), 1e-5
     gradient, hessian = problem.derivatives(theta)
     for i, e in enumerate(np.eye(4) * step):
@@ -124,13 +141,9 @@ def test_nothing_ranked_is_the_prior():
     assert fit.converged
 
 
-@pytest.mark.parametrize(
-    ("ranks", "weights", "message"),
-    [([[1]], None, "K >= 2"), ([[1, 2]], [-1], "weights"), (np.ones((1, 7)), None, "720")],
-)
-def test_bad_rankings_are_refused(ranks, weights, message):
-    with pytest.raises(StatisticsError, match=message):
-        count_choices(ranks, weights)
+def test_a_ranking_whose_ties_stand_for_too_many_orders_is_refused():
+    with pytest.raises(StatisticsError, match="720"):
+        count_choices(np.ones((1, 7)))
 
 
 def test_a_negative_prior_is_refused():

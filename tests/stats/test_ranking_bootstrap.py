@@ -108,7 +108,7 @@ def test_intervals_cover_the_truth(theta, grid, plain_fails):
     plain bootstrap covers a share near 1 in 0.11 to 0.59 of the simulations.
     """
     large = PairwiseTable.of(judged(np.random.default_rng(99), 20_000, theta, grid=grid))
-    truth = {name: RANKING_RULES[name](large).scores(large.itself())[0] for name in FAST}
+    truth = {name: RANKING_RULES[name](large).scores(large.own_weights())[0] for name in FAST}
     runs, rng = 120, np.random.default_rng(1)
     hits = {(name, doubt): np.zeros(len(theta)) for name in FAST for doubt in (0.0, DOUBT)}
     for _ in range(runs):

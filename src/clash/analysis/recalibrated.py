@@ -15,7 +15,7 @@ from clash.errors import InputError, StatisticsError
 from clash.stats.resample import cluster_bootstrap
 from clash.stats.selection.families import FAMILIES, fit_family
 from clash.stats.selection.metrics import expected_side, verdicts
-from clash.stats.selection.panel import Evidence, summed
+from clash.stats.selection.panel import Evidence, sum_by
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -184,15 +184,15 @@ class _Fit:
     @classmethod
     def of(cls, panel: PanelVotes, cells: Cells, family: str) -> _Fit:
         y = np.zeros((panel.n_rows, panel.n_classes))
-        known = np.flatnonzero(panel.labelled)
+        known = np.flatnonzero(panel.has_label)
         y[known] = panel.rows(known).y
         return cls(panel, cells, family, cells.of_pattern[panel.pattern], y)
 
     def predicted(self, weights: Floats) -> Floats:
         """(P, C), fitted to the labelled rows, each counted ``weights`` (N,) times."""
-        size, seen = len(self.cells.values), weights * self.panel.labelled
-        s = np.column_stack([summed(self.place, seen * column, size) for column in self.y.T])
-        evidence = Evidence(summed(self.place, seen, size), s, summed(self.place, weights, size))
+        size, seen = len(self.cells.values), weights * self.panel.has_label
+        s = np.column_stack([sum_by(self.place, seen * column, size) for column in self.y.T])
+        evidence = Evidence(sum_by(self.place, seen, size), s, sum_by(self.place, weights, size))
         return fit_family(FAMILIES[self.family], self.cells, evidence, self.latent)
 
     def verdicts(self) -> list[float]:

@@ -44,7 +44,7 @@ def as_json(found: Study) -> dict[str, Any]:
             "ece_by_split": _number(found.test["ece_by_split"].mean),
             "ece_chance": _number(found.reliability.chance),
             "ece_chance_high": _number(found.reliability.chance_high),
-            "ece_debiased": _number(found.reliability.debiased),
+            "ece_debiased": _number(found.reliability.root_mean_gap),
         },
         "majority": _figures(found.majority),
         "gain": {
@@ -99,7 +99,7 @@ def applied_json(found: OnVotes) -> dict[str, Any]:
         "wrong_among_answered": None if found.wrong is None else _number(found.wrong),
         "fallback": found.applied.fallback,
         "shift": {
-            "found": shift.found,
+            "found": shift.is_shift,
             "distance": _number(shift.distance),
             "p": _number(shift.p),
             "unseen": _number(shift.unseen),
@@ -152,7 +152,7 @@ def _rate_json(rate: PoweredMean | None) -> dict[str, Any] | None:
         "low": _number(rate.interval.low),
         "high": _number(rate.interval.high),
         "labels_only": [_number(rate.labels_only.low), _number(rate.labels_only.high)],
-        "judges_only": _number(rate.judges_only),
+        "judges_only": _number(rate.judges_mean),
         "power": _number(rate.power),
     }
 
@@ -197,7 +197,7 @@ def _win_rate(rate: PoweredMean | None) -> list[Table]:
     rows = [
         ["labels and judges (PPI++)", percent(rate.interval, digits=1)],
         ["labels alone", percent(rate.labels_only, digits=1)],
-        ["judges alone, uncorrected", f"{rate.judges_only:.1%}"],
+        ["judges alone, uncorrected", f"{rate.judges_mean:.1%}"],
     ]
     notes = ["valid where the labelled rows are a random sample of all"]
     return [Table("Win rate of side A", ["from", "rate"], rows, frozenset({1}), notes)]
@@ -258,7 +258,11 @@ def _headline(found: Study) -> Table:
 def _by_chance(found: Reliability) -> str:
     text = f"where a perfect map would show {found.chance:.3f} (95% below {found.chance_high:.3f})"
     # Bins of one source have no variance to take away.
-    return text if math.isnan(found.debiased) else f"{text}; without bias {found.debiased:.3f}"
+    return (
+        text
+        if math.isnan(found.root_mean_gap)
+        else f"{text}; without bias {found.root_mean_gap:.3f}"
+    )
 
 
 def _families(found: Study) -> Table:

@@ -69,7 +69,7 @@ def _method(method: Ranked) -> dict[str, Any]:
         "iterations": fit.n_iter if fit else None,
         "residual": fit.residual if fit else None,
         "tie_parameter": _rounded(fit.tie) if fit else None,
-        "separated": fit.separated if fit else None,
+        "separated": fit.is_separated if fit else None,
         "replicates": method.replicates,
         "ranking": [_place(place) for place in method.places],
         "notes": list(method.notes),

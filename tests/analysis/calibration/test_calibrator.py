@@ -98,7 +98,7 @@ def test_a_changed_file_is_refused():
 def test_under_a_shift_it_warns_and_falls_back_to_majority():
     found = made(encode(rows(skill=(0.9, 0.2, 0.25, 0.3))))
     moved = on_votes(found, encode(rows(400, skill=(0.9, 0.85, 0.85, 0.8), seed=3)), 0.1, "")
-    assert moved.applied.shift.found
+    assert moved.applied.shift.is_shift
     assert moved.applied.fallback or found.family == "majority"
     assert not moved.applied.answered.any()
     assert any("shifted domain" in warning for warning in moved.warnings)
@@ -162,7 +162,7 @@ def test_trained_on_adversarial_pairs_it_falls_back_on_natural_ones():
     found = made(train)
     new = read_votes(DATA / "llmbar-processed.votes.jsonl.gz", judges=shared)
     told = on_votes(found, new, None, "")
-    assert told.applied.shift.found
+    assert told.applied.shift.is_shift
     assert told.test.accuracy > 0.7
 
 
@@ -243,9 +243,9 @@ def test_what_is_deployed_from_its_file_is_what_was_fitted():
     p = apply(parse(found.as_json()), votes.matrix[:, columns]).p
     # The same choice and fit, made by hand on the same rows.
     rng = np.random.default_rng([3, 3])
-    known = np.flatnonzero(panel.labelled)
+    known = np.flatnonzero(panel.has_label)
     ours, held = blocks.divide(panel.group[known], (0.7, 0.3), rng)
     roles = blocks.deal(panel.group, known[ours], blocks.SplitPlan(), rng)
     seen = panel.votes(np.setdiff1d(np.arange(panel.n_rows), known[held]))
     learnt = learn(panel, known[ours], roles, seen, settings, rng)
-    assert p == pytest.approx(learnt.deployed.p[panel.pattern], abs=1e-6)
+    assert p == pytest.approx(learnt.model.p[panel.pattern], abs=1e-6)

@@ -58,8 +58,8 @@ def earlier(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_calibrators_rows_come_back_as_they_were_counted(earlier: Path) -> None:
     one = read_calibrator(earlier)
     panel = panel_of(one)
-    assert int(panel.labelled.sum()) == one.training.n
-    seen = panel.rows(np.flatnonzero(panel.labelled)).evidence(panel.n_patterns)
+    assert int(panel.has_label.sum()) == one.training.n
+    seen = panel.rows(np.flatnonzero(panel.has_label)).evidence(panel.n_patterns)
     assert sorted(seen.n.tolist()) == sorted(p.n for p in one.patterns)
     assert seen.s.sum() == pytest.approx(sum(p.s[0] for p in one.patterns))
     assert panel.n_judges == len(one.asked)

@@ -79,6 +79,6 @@ def test_labels_can_be_imagined_for_every_target(target):
     rng = RNG(0)
     votes = rng.choice([0.0, 0.5, 1.0], (120, 4))
     panel = PanelVotes.of(votes, np.full(120, np.nan), np.arange(120), target)
-    points = budget_curve(panel, [10, 30], 3, rng, imagined=True)
+    points = budget_curve(panel, [10, 30], 3, rng, simulate_labels=True)
     assert [point.labels for point in points] == [10, 30]
     assert all(np.isfinite(point.active).all() for point in points)

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from clash.stats.selection import blocks
-from clash.stats.selection.anchored import anchored, binary_regression, softmax_regression
+from clash.stats.selection.anchored import anchored_logistic, binary_regression, softmax_regression
 from clash.stats.selection.candidate_methods import CandidateMethod, SelectionSettings
 from clash.stats.selection.families import FAMILIES, fit_family
-from clash.stats.selection.model_averaging import KEPT, posterior_weights, prior_weights
+from clash.stats.selection.model_averaging import DEPLOYED_SHARE, posterior_weights, prior_weights
 from clash.stats.selection.panel import PanelVotes
 from clash.stats.selection.selector import evaluate
 
@@ -81,7 +81,7 @@ def test_few_labels_leave_majority_and_many_move_it():
             found.append(((fit_family(FAMILIES[name], cells, seen)[:, 0] > 0.5) == side).mean())
     assert np.mean(kept["anchored-logistic"]) > np.mean(kept["logistic"]) + 0.02
     cells, seen = learnt(panel_of(4000, (0.95, 0.55, 0.55, 0.55, 0.55)))
-    p = anchored(cells, seen)[:, 0]
+    p = anchored_logistic(cells, seen)[:, 0]
     assert np.array_equal(p > 0.5, cells.values[:, 0] > 0.5)
 
 
@@ -92,7 +92,7 @@ def test_three_classes_and_scores_have_their_own_anchor():
     votes = np.where(rng.random((400, 4)) < 0.7, y[:, None], noise)
     for target in ("three", "scalar"):
         cells, seen = learnt(PanelVotes.of(votes, y, np.arange(400), target))
-        p = anchored(cells, seen)
+        p = anchored_logistic(cells, seen)
         side = p[:, 0] if target == "scalar" else p[:, 2] + p[:, 1] / 2
         assert np.corrcoef(side, np.nanmean(cells.values, axis=1))[0, 1] > 0.9
 
@@ -120,7 +120,7 @@ def test_weights_follow_the_losses_and_do_not_count_copies():
     prior = np.full(4, 0.25)
     found = posterior_weights(losses, np.arange(100), prior, "nll", RNG(0))
     assert found.sum() == pytest.approx(1)
-    assert found[:2].sum() > KEPT - 1e-9
+    assert found[:2].sum() > DEPLOYED_SHARE - 1e-9
     copied = posterior_weights(
         np.repeat(losses, 3, axis=1), np.repeat(np.arange(100), 3), prior, "nll", RNG(0)
     )
@@ -137,12 +137,10 @@ def test_a_lucky_row_or_two_do_not_take_everything():
 def test_an_average_asks_every_judge_of_its_members_and_predicts_their_weighted_mean():
     panel = panel_of(400, (0.6, 0.7, 0.8, 0.9))
     settings = SelectionSettings(rules=("information-first",), sizes=(1, 2, 4))
-    found = evaluate(
-        panel, blocks.split(panel, blocks.SplitPlan(), RNG(0)), settings, RNG(0)
-    ).deployed
+    found = evaluate(panel, blocks.split(panel, blocks.SplitPlan(), RNG(0)), settings, RNG(0)).model
     assert sum(m.weight for m in found.members) == pytest.approx(1)
-    assert set(found.asked) == set(range(4))
-    assert found.asked[: len(found.judges)] == found.judges
+    assert set(found.all_judges) == set(range(4))
+    assert found.all_judges[: len(found.judges)] == found.judges
 
 
 @pytest.mark.slow

@@ -34,7 +34,7 @@ def parity(n, seed=0):
 
 def learnt(panel, judges=None):
     cells = panel.cells(range(panel.n_judges) if judges is None else judges)
-    rows = panel.rows(np.flatnonzero(panel.labelled))
+    rows = panel.rows(np.flatnonzero(panel.has_label))
     return cells, rows.evidence(panel.n_patterns).on(cells)
 
 

@@ -52,7 +52,7 @@ def test_it_covers_where_people_look_more_often_at_what_is_unsure(size):
         )  # fmt: skip
         covered.append(not found.interval.excludes(0.5))
         narrower.append(found.interval.half_width / found.labels_only.half_width)
-        naive.append(found.judges_only)
+        naive.append(found.judges_mean)
     assert 0.93 <= np.mean(covered) <= 0.975
     assert np.mean(narrower) < 0.95
 

@@ -24,7 +24,7 @@ def _skilled(n: int = 400, skills: tuple[float, ...] = (0.85, 0.7, 0.6, 0.55), s
 def _learn(votes: np.ndarray, label: np.ndarray, target: str = "binary"):
     panel = PanelVotes.of(votes, label, np.arange(len(label)), target)
     cells = panel.cells(range(panel.n_judges))
-    known = panel.rows(np.flatnonzero(panel.labelled))
+    known = panel.rows(np.flatnonzero(panel.has_label))
     everybody = panel.votes(np.arange(panel.n_rows))
     return panel, cells, known.evidence(panel.n_patterns, everybody).on(cells)
 

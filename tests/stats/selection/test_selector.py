@@ -92,11 +92,11 @@ def test_labels_of_the_test_block_change_nothing_but_the_figures():
     flipped = panel._y.copy()
     flipped[split.test] = 1 - flipped[split.test]
     other = PanelVotes(
-        panel.values, panel.codes, panel.pattern, "binary", panel.labelled, panel.group, flipped
+        panel.values, panel.codes, panel.pattern, "binary", panel.has_label, panel.group, flipped
     )
     one, two = (evaluate(p, split, QUICK, RNG(5)) for p in (panel, other))
-    assert one.deployed.candidate == two.deployed.candidate
-    assert np.array_equal(one.deployed.p, two.deployed.p)
+    assert one.model.candidate == two.model.candidate
+    assert np.array_equal(one.model.p, two.model.p)
     assert one.test.accuracy == pytest.approx(1 - two.test.accuracy)
 
 

@@ -145,7 +145,7 @@ def test_diagnostics_are_those_of_the_rows():
         assert found.unseen == pytest.approx(unseen)
         assert found.cell_pressure == pytest.approx(cell)
         assert found.v == pytest.approx(h / 60 + unseen)
-        assert found.occupied == len(count)
+        assert found.n_occupied == len(count)
 
 
 def _oracle(votes: np.ndarray, label: np.ndarray, judges: list[int]) -> float:

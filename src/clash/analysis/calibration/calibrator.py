@@ -293,7 +293,7 @@ def apply(found: Calibrator, votes: Floats, max_risk: float | None = None) -> Ap
     counts = np.bincount(here, minlength=len(cells.values)).astype(float)
     moved = shift.compare_votes(cells, seen.n, counts, p)
     warnings = tuple(f"shifted domain: {reason}" for reason in moved.reasons)
-    fallback = moved.found and {part.family for part in _maps(found)} != {ANCHOR}
+    fallback = moved.is_shift and {part.family for part in _maps(found)} != {ANCHOR}
     if fallback:
         p = vote_shares(cells)
         warnings += ("the map was not used: verdicts are those of uniform majority",)
@@ -301,8 +301,8 @@ def apply(found: Calibrator, votes: Floats, max_risk: float | None = None) -> Ap
     answered = np.ones(len(new), bool)
     if max_risk is not None:
         control = ConformalControl(np.array(found.control.wrong), found.control.n, max_risk)
-        answered = np.zeros(len(new), bool) if moved.found else control.answers(sure)
-        if moved.found:
+        answered = np.zeros(len(new), bool) if moved.is_shift else control.answers(sure)
+        if moved.is_shift:
             warnings += ("no risk can be promised on a shifted domain: everything abstains",)
         elif control.n < control.fewest:
             warnings += (f"{control.n} held sources cannot promise a risk of {max_risk:g}",)

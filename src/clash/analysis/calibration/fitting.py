@@ -51,14 +51,14 @@ def fit(
         StatisticsError: too few sources.
     """
     rng = np.random.default_rng([seed, 3])
-    known = np.flatnonzero(panel.labelled)
+    known = np.flatnonzero(panel.has_label)
     ours, held = blocks.divide(panel.group[known], (1 - CONTROL_SHARE, CONTROL_SHARE), rng)
     train, control = known[ours], known[held]
     roles = blocks.deal(panel.group, train, blocks.SplitPlan(), rng)
     seen = panel.votes(np.setdiff1d(np.arange(panel.n_rows), control))
     learnt = learn(panel, train, roles, seen, settings, rng)
-    choice, chosen = learnt.choice, learnt.deployed
-    candidate, asked = chosen.candidate, chosen.asked
+    choice, chosen = learnt.choice, learnt.model
+    candidate, asked = chosen.candidate, chosen.all_judges
     cells = panel.cells(asked)
     return Calibrator(
         schema=SCHEMA,
@@ -85,7 +85,7 @@ def fit(
             validation_risk=_finite(choice.validation_risk),
             majority_risk=_finite(choice.risks[0]),
         ),
-        patterns=_patterns(cells, learnt.seen.on(cells)),
+        patterns=_patterns(cells, learnt.evidence.on(cells)),
         control=_held(panel, control, chosen.p, rng),
     )
 

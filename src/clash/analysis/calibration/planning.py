@@ -79,9 +79,9 @@ def label_plan(votes: Votes, n: int, seed: int = 0) -> LabelPlan:
     frame = unlabelled_frame(votes)
     panel = frame.panel(votes)
     # A source with a label on some copy needs no other.
-    done = np.isin(panel.group, panel.group[panel.labelled])
+    done = np.isin(panel.group, panel.group[panel.has_label])
     rest = np.flatnonzero(~done)
-    known = np.flatnonzero(panel.labelled)
+    known = np.flatnonzero(panel.has_label)
     seen = panel.rows(known).evidence(panel.n_patterns) if len(known) else None
     wanted = min(n, len(np.unique(panel.group[rest])))
     if not wanted:
@@ -120,14 +120,14 @@ def _reason(curve: Sequence[Step], labels: int, *, imagined: bool) -> str | None
 
 def _curve(panel: PanelVotes, rng: np.random.Generator) -> tuple[list[Step], bool]:
     """Steps, and whether their labels were drawn for want of real ones."""
-    sources = len(np.unique(panel.group[panel.labelled]))
+    sources = len(np.unique(panel.group[panel.has_label]))
     budgets = [budget for budget in BUDGETS if budget <= sources // 3]
     imagined = not budgets
     if imagined:
         sources = len(np.unique(panel.group))
         budgets = [b for b in BUDGETS[:3] if b <= sources // 3] or [max(sources // 3, 1)]
     repetitions = REPETITIONS // 2 if imagined else REPETITIONS
-    points = budget_curve(panel, budgets, repetitions, rng, imagined=imagined)
+    points = budget_curve(panel, budgets, repetitions, rng, simulate_labels=imagined)
     steps = [
         Step(
             point.labels,
@@ -146,7 +146,7 @@ def win_rate(votes: Votes, panel: PanelVotes, frame: Frame) -> PoweredMean | Non
     What the judges say is their plain vote share, to which no label was fitted. Valid where the
     labelled rows are a random sample: not where a plan chose them.
     """
-    known = panel.labelled
+    known = panel.has_label
     if known.all() or len(np.unique(panel.group[known])) < 2:
         return None
     judged = expected_side(plain_majority(panel))[panel.pattern]

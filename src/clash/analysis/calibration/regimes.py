@@ -56,7 +56,9 @@ def regimes(
     """
     panel = found.frame.panel(votes)
     settings = replace(found.settings, sizes=sizes_for(panel.n_judges, found.settings.sizes))
-    drawn = survey(panel, settings, splits=min(found.n_splits, MOST_SPLITS), seed=seed, done=done)
+    drawn = survey(
+        panel, settings, splits=min(found.n_splits, MOST_SPLITS), seed=seed, on_progress=done
+    )
     title = f"{len(found.frame.judges)} judges, {found.n_labelled} labelled rows"
     return Regimes(title, drawn, tuple(_steps(found)))
 

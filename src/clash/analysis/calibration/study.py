@@ -199,9 +199,9 @@ def deployed(
 ) -> DeployedModel:
     """What is chosen on all labelled rows."""
     rng = np.random.default_rng([seed, 1])
-    known = np.flatnonzero(panel.labelled)
+    known = np.flatnonzero(panel.has_label)
     roles = blocks.deal(panel.group, known, plan, rng)
-    return learn(panel, known, roles, panel.votes(np.arange(panel.n_rows)), settings, rng).deployed
+    return learn(panel, known, roles, panel.votes(np.arange(panel.n_rows)), settings, rng).model
 
 
 def _outcomes(
@@ -277,8 +277,8 @@ def _summary(
     return Study(
         frame=frame,
         n_rows=panel.n_rows,
-        n_labelled=int(panel.labelled.sum()),
-        n_groups=len(np.unique(panel.group[panel.labelled])),
+        n_labelled=int(panel.has_label.sum()),
+        n_groups=len(np.unique(panel.group[panel.has_label])),
         n_train=round(float(np.mean([o.n_train for o in outcomes]))),
         n_splits=len(outcomes),
         settings=settings,
@@ -301,8 +301,8 @@ def _summary(
         oracle=Figure.of([float(np.nanmin(o.risks)) for o in outcomes]),
         penalty=selection_penalty(len(first.candidates), first.n_validation),
         n_candidates=len(first.candidates),
-        guarded=sum(o.choice.guarded for o in outcomes),
-        chosen=tuple(Counter(o.deployed.candidate.family for o in outcomes).most_common()),
+        guarded=sum(o.choice.refused_best for o in outcomes),
+        chosen=tuple(Counter(o.model.candidate.family for o in outcomes).most_common()),
         outcomes=outcomes,
     )
 
@@ -313,16 +313,16 @@ def _figures(metrics: Sequence[Metrics]) -> Figures:
 
 def _together(outcomes: Sequence[SplitOutcome]) -> Reliability:
     """Calibration over all test blocks: a block of a few dozen rows shows mostly noise."""
-    blocks_ = [o.sealed for o in outcomes]
+    blocks_ = [o.test_block for o in outcomes]
     p = _padded(outcomes, SealedRows.stride(blocks_))
     return SealedRows.together(blocks_).reliability(p, np.random.default_rng(0))
 
 
 def _padded(outcomes: Sequence[SplitOutcome], stride: int) -> Floats:
-    width = outcomes[0].deployed.p.shape[1]
+    width = outcomes[0].model.p.shape[1]
     out = np.full((stride * len(outcomes), width), 1 / max(width, 2))
     for i, outcome in enumerate(outcomes):
-        part = outcome.deployed.p[:stride]
+        part = outcome.model.p[:stride]
         out[i * stride : i * stride + len(part)] = part
     return out
 
@@ -355,7 +355,7 @@ def _family_lines(
         found = [o.by_family[name] for o in outcomes if name in o.by_family]
         if len(found) < min(_TWO_OF_THEM, len(outcomes)):
             continue
-        used = sum(m.weight for o in outcomes for m in o.deployed.members if m.family == name)
+        used = sum(m.weight for o in outcomes for m in o.model.members if m.family == name)
         yield FamilyLine(
             name,
             FAMILIES[name].kind,

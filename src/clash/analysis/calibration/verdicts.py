@@ -95,7 +95,7 @@ def _verdict(
 
 
 def _why(applied: Applied, sure: float, max_risk: float | None) -> str:
-    if applied.shift.found:
+    if applied.shift.is_shift:
         return f"for review: {applied.shift.reasons[0]}"
     return f"for review: probability {sure:.2f} is too low for a risk of {max_risk:g}"
 

@@ -244,13 +244,13 @@ class _Study:
         if not worth[np.unique(given.judges)].any():
             raise ConfigError("leave no ballot of any weight", field="--weights")
         met = np.zeros((own, given.n_candidates), dtype=bool)
-        np.logical_or.at(met, given.clusters, given.seen)
+        np.logical_or.at(met, given.clusters, given.present)
         return cls(
             named,
             pool,
             own,
             worth,
-            PairwiseTable.of(pool.weighted(worth), own),
+            PairwiseTable.of(pool.with_judge_weights(worth), own),
             draw(own, TWINS, replicates, rng) if wanted else None,
             met.sum(axis=0) > 1,
         )
@@ -261,7 +261,7 @@ class _Study:
             rule = RANKING_RULES[name](self._tally(name, weights))
         except StatisticsError as refusal:
             return Ranked(name, "refused", notes=(str(refusal),))
-        scores = rule.scores(self.base.itself())[0]
+        scores = rule.scores(self.base.own_weights())[0]
         draws = self.draws
         if draws is None:
             return Ranked(name, "ok", rule.fit, self._places(scores, rule, None))
@@ -283,7 +283,7 @@ class _Study:
             worth = judge_weights("one-coin", self.named)
             if not worth[np.unique(self.named.ballots.judges)].any():
                 raise StatisticsError("by the one-coin model no judge is better than chance")
-            return PairwiseTable.of(self.pool.weighted(worth), self.own)
+            return PairwiseTable.of(self.pool.with_judge_weights(worth), self.own)
         return self.base
 
     def _places(
@@ -334,6 +334,6 @@ def _notes(drawn: RuleReplicates, *, fewer: bool) -> tuple[str, ...]:
     notes = []
     if fewer:
         notes.append(f"intervals from {_FEWER} replicates: the exact search is slow here")
-    if drawn.failed:
-        notes.append(f"{drawn.failed} replicates did not converge and are left out")
+    if drawn.n_failed:
+        notes.append(f"{drawn.n_failed} replicates did not converge and are left out")
     return tuple(notes)

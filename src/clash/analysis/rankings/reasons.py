@@ -156,7 +156,7 @@ def _fits(found: Rankings) -> Iterator[str]:
     for method in found.methods:
         if method.fit is not None and not method.fit.converged:
             yield f"{method.method} stopped after {method.fit.n_iter} steps, short of its tolerance"
-        if method.fit is not None and method.fit.separated:
+        if method.fit is not None and method.fit.is_separated:
             yield (
                 f"{method.method}: some candidates never lost a point to the rest, or never won"
                 " one; only the prior of half a game keeps their strengths finite"

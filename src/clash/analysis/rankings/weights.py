@@ -140,7 +140,7 @@ def _weight(value: object, file: Path, field: str, line: int | None = None) -> f
 
 def _discrimination(named: NamedBallots) -> Floats:
     met = pairwise_outcomes(named.ballots)
-    judge = named.ballots.judges[met.ballot]
+    judge = named.ballots.judges[met.ranking]
     n = np.bincount(judge, minlength=len(named.judges))
     return _over_greatest(np.bincount(judge, ~met.tied, len(named.judges)), n)
 
@@ -156,12 +156,12 @@ def _log_odds(named: NamedBallots) -> Floats:
     """log(p / (1 - p)) of each judge's accuracy p, over every pair of every item."""
     met, k = pairwise_outcomes(named.ballots), len(named.candidates)
     one, other = np.minimum(met.first, met.second), np.maximum(met.first, met.second)
-    item = named.ballots.items[met.ballot]
+    item = named.ballots.items[met.ranking]
     _, row = np.unique((item * k + one) * k + other, return_inverse=True)
     sign = np.where(met.tied, 0.0, np.where(met.first == one, 1.0, -1.0))
     cells = (int(row.max()) + 1, len(named.judges))
     lead, seen = np.zeros(cells), np.zeros(cells, dtype=bool)
-    judge = named.ballots.judges[met.ballot]
+    judge = named.ballots.judges[met.ranking]
     # Of a pair that a judge saw several times, the side it took more often.
     np.add.at(lead, (row, judge), sign)
     seen[row, judge] = True

@@ -163,7 +163,7 @@ def budget_curve(
     repetitions: int,
     rng: np.random.Generator,
     *,
-    imagined: bool = False,
+    simulate_labels: bool = False,
 ) -> list[CurvePoint]:
     """Active against random selection, replayed on the labelled rows.
 
@@ -175,15 +175,15 @@ def budget_curve(
         budgets: numbers of labels, rising.
         repetitions: splits.
         rng: of everything random.
-        imagined: for want of labels, draw them in each repetition from the vote shares: what to
+        simulate_labels: for want of labels, draw them in each repetition from the vote shares: what to
             expect of a panel whose majority is as right as it is agreed.
     """
     errors: dict[LabelSampling, Floats] = {
         way: np.zeros((repetitions, len(budgets))) for way in ("active", "random")
     }
     for repetition in range(repetitions):
-        here = _imagined(panel, rng) if imagined else panel
-        known = np.flatnonzero(here.labelled)
+        here = _imagined(panel, rng) if simulate_labels else panel
+        known = np.flatnonzero(here.has_label)
         names = rng.permutation(np.unique(here.group[known]))
         inside = np.isin(here.group[known], names[: len(names) // 2])
         pool, sealed = known[inside], here.seal(known[~inside])

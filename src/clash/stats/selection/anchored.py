@@ -58,7 +58,7 @@ def log_shares(cells: Cells) -> Floats:
     return np.asarray(np.log((share * count + prior) / (count + classes * prior)))
 
 
-def anchored(cells: Cells, seen: Evidence) -> Floats:
+def anchored_logistic(cells: Cells, seen: Evidence) -> Floats:
     """(P, C), majority's log-odds times a factor, plus what each judge adds to them.
 
     Logistic regression (multinomial for three classes, least squares for scores) on the vote

@@ -56,7 +56,7 @@ class RowSplit:
     train: Index
     test: Index
     roles: tuple[RowRoles, ...]
-    seen: Floats
+    votes: Floats
 
 
 def check_apart(groups: Index, *blocks: Index) -> None:
@@ -114,7 +114,7 @@ def split(panel: PanelVotes, plan: SplitPlan, rng: np.random.Generator) -> RowSp
     Raises:
         StatisticsError: too few labelled sources for the blocks.
     """
-    known = np.flatnonzero(panel.labelled)
+    known = np.flatnonzero(panel.has_label)
     groups = panel.group[known]
     n_groups = len(np.unique(groups))
     if n_groups < FEWEST_GROUPS:
@@ -135,7 +135,7 @@ def cross_splits(
     Raises:
         StatisticsError: fewer labelled sources than folds.
     """
-    known = np.flatnonzero(panel.labelled)
+    known = np.flatnonzero(panel.has_label)
     blocks = divide(panel.group[known], [1.0] * folds, rng)
     return tuple(
         _split(panel, known[np.setdiff1d(np.arange(len(known)), block)], known[block], plan, rng)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Literal
 from clash.errors import StatisticsError
 from clash.stats.selection.families import (
     ANCHOR,
-    AVERAGED,
     FAMILIES,
+    FAMILY_MEAN,
     MENU,
     fit_family,
     mean_prediction,
@@ -117,24 +117,24 @@ class MethodFitter:
         whole = tuple(range(self.panel.n_judges))
         return {**made, EVERYBODY: JudgePath(EVERYBODY, {self.panel.n_judges: whole})}
 
-    def all(
+    def predictions(
         self, candidates: Sequence[CandidateMethod], paths: Mapping[str, JudgePath], seen: Evidence
     ) -> list[Floats | None]:
         """Predictions of each candidate by pattern of the whole panel; None where refused."""
         fits = _Fits(self.panel, seen, self._scores)
         return [fits.of(c.family, judges_of(c, paths)) for c in candidates]
 
-    def one(
+    def prediction(
         self, candidate: CandidateMethod, paths: Mapping[str, JudgePath], seen: Evidence
     ) -> Floats | None:
         """Predictions of one candidate by pattern of the whole panel."""
-        return self.all([candidate], paths, seen)[0]
+        return self.predictions([candidate], paths, seen)[0]
 
 
 def judges_of(candidate: CandidateMethod, paths: Mapping[str, JudgePath]) -> Judges:
     """The judges that a candidate asks, in the order of the path where that matters."""
     judges = paths[candidate.path].panels[candidate.k]
-    return judges if FAMILIES[candidate.family].ordered else tuple(sorted(judges))
+    return judges if FAMILIES[candidate.family].uses_order else tuple(sorted(judges))
 
 
 class _Fits:
@@ -154,12 +154,12 @@ class _Fits:
         """Predictions by pattern of the whole panel, shape (P, C)."""
         key = (family, judges)
         if key not in self._kept:
-            self._kept[key] = self._averaged(judges) if family == AVERAGED else self._fit(*key)
+            self._kept[key] = self._averaged(judges) if family == FAMILY_MEAN else self._fit(*key)
         return self._kept[key]
 
     def _averaged(self, judges: Judges) -> Floats | None:
         """The mean of the members, which the menu mostly fits anyway."""
-        return mean_prediction([self.of(name, judges) for name in FAMILIES[AVERAGED].members])
+        return mean_prediction([self.of(name, judges) for name in FAMILIES[FAMILY_MEAN].members])
 
     def _fit(self, name: str, judges: Judges) -> Floats | None:
         cells = self._panel.cells(judges)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from clash.errors import StatisticsError
-from clash.stats.selection.anchored import anchored
+from clash.stats.selection.anchored import anchored_logistic
 from clash.stats.selection.joint_table import (
     ALPHA,
     hierarchical_backoff,
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 FamilyFit = Callable[[Cells, Evidence], Floats]
 FamilyKind = Literal["scalar", "table", "middle"]
 ANCHOR = "majority"
-AVERAGED = "averaged"
+FAMILY_MEAN = "averaged"
 MOST_PRODUCTS = 12
 MOST_ANCHORED = 40
 """Judges beyond which the curvature of the likelihood takes seconds."""
@@ -68,12 +68,12 @@ class MapFamily:
     shows: str
     fit: FamilyFit | None
     kind: FamilyKind
-    ordered: bool = False
+    uses_order: bool = False
     latent: FamilyFit | None = None
     calibrate: Callable[[Floats, Evidence], Floats] | None = None
     most: int | None = None
     members: tuple[str, ...] = ()
-    offered: bool = True
+    on_menu: bool = True
 
 
 def _ridge(cells: Cells, seen: Evidence) -> Floats:
@@ -130,7 +130,7 @@ _ALL = (
     MapFamily(
         "anchored-logistic",
         "logistic regression shrunk to majority",
-        anchored,
+        anchored_logistic,
         "scalar",
         most=MOST_ANCHORED,
     ),
@@ -157,20 +157,24 @@ _ALL = (
         calibrate=temper_odds,
         most=MOST_ISING,
     ),
-    MapFamily("joint-table", "smoothed mean of each pattern", _table, "table", ordered=True),
+    MapFamily("joint-table", "smoothed mean of each pattern", _table, "table", uses_order=True),
     MapFamily(
         "joint-table-global",
         "the same as published: alpha 0.5, the base rate where unseen",
         _published_table,
         "table",
-        offered=False,
+        on_menu=False,
     ),
     MapFamily(
-        "hierarchical-backoff", "cells shrunk to shorter prefixes", _backoff, "middle", ordered=True
+        "hierarchical-backoff",
+        "cells shrunk to shorter prefixes",
+        _backoff,
+        "middle",
+        uses_order=True,
     ),
     MapFamily("residual-shrinkage", "logistic plus shrunk residuals", _hybrid, "middle"),
     MapFamily(
-        AVERAGED,
+        FAMILY_MEAN,
         "mean of six that weigh judges",
         None,
         "scalar",
@@ -185,7 +189,7 @@ _ALL = (
     ),
 )
 FAMILIES = {family.name: family for family in _ALL}
-MENU = tuple(family.name for family in _ALL if family.offered)
+MENU = tuple(family.name for family in _ALL if family.on_menu)
 """What is chosen from unless families are named."""
 
 

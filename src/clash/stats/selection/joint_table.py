@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from clash.stats.selection.panel import NO_VOTE, summed
+from clash.stats.selection.panel import NO_VOTE, sum_by
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,15 +47,15 @@ class PrefixTable:
     @classmethod
     def at(cls, cells: Cells, k: int, seen: Evidence) -> PrefixTable:
         """The table of the first k judges of some cells; which cell is where is worked out once."""
-        if k not in cells.kept:
-            cells.kept[k] = _entries(cells.codes[:, :k])
-        return cls._counted(cells.kept[k], seen)
+        if k not in cells.prefix_entries:
+            cells.prefix_entries[k] = _entries(cells.codes[:, :k])
+        return cls._counted(cells.prefix_entries[k], seen)
 
     @classmethod
     def _counted(cls, of_cell: Index, seen: Evidence) -> PrefixTable:
         size = int(of_cell.max()) + 1
-        sums = [summed(of_cell, column, size) for column in seen.s.T]
-        return cls(of_cell, summed(of_cell, seen.n, size), np.column_stack(sums))
+        sums = [sum_by(of_cell, column, size) for column in seen.s.T]
+        return cls(of_cell, sum_by(of_cell, seen.n, size), np.column_stack(sums))
 
 
 def _entries(codes: npt.NDArray[np.int16]) -> Index:
@@ -185,7 +185,7 @@ def residual_shrinkage(
     level = PrefixTable.at(cells, cells.codes.shape[1], seen)
     size = len(level.n)
     excess = seen.s - seen.n[:, None] * scalar
-    total = np.column_stack([summed(level.of_cell, c, size) for c in excess.T])[level.of_cell]
+    total = np.column_stack([sum_by(level.of_cell, c, size) for c in excess.T])[level.of_cell]
     n = level.n[level.of_cell][:, None]
     if pull is None:
         risks = [_residual_left_out(seen, scalar, total, n, tau) for tau in (*PULLS, np.inf)]
@@ -252,7 +252,7 @@ class CellPressure:
     """
 
     h_k: float
-    occupied: int
+    n_occupied: int
     cell_pressure: float
     unseen: float
     v: float

@@ -166,7 +166,7 @@ class Reliability:
     ece: float
     chance: float
     chance_high: float
-    debiased: float
+    root_mean_gap: float
 
 
 def reliability(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.stats.selection.candidate_methods import on_most_judges
-from clash.stats.selection.families import AVERAGED
+from clash.stats.selection.families import FAMILY_MEAN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +26,7 @@ DRAWS = 200
 SHARE = 1 / 3
 """Weight, before any label, of majority, of the average of families on the whole panel, and of
 everything else together."""
-KEPT = 0.99
+DEPLOYED_SHARE = 0.99
 """Share of the weight that is deployed; the tail of the menu would only cost time."""
 _PER_SOURCE: dict[Loss, float] = {"nll": 1.0, "mse": 2.0}
 """What a loss is worth in log-likelihood: a squared error that of a normal law of variance 1/4."""
@@ -51,7 +51,7 @@ def prior_weights(
     out = np.where(usable, SHARE / max(int(usable.sum()), 1), 0.0)
     if usable[0]:
         out[0] += SHARE
-    for family, weight in earlier or ((AVERAGED, 1.0),):
+    for family, weight in earlier or ((FAMILY_MEAN, 1.0),):
         place = on_most_judges(candidates, usable, family)
         if place is not None:
             out[place] += SHARE * weight
@@ -97,7 +97,7 @@ def posterior_weights(
 def _kept(weights: Floats) -> Floats:
     """The heaviest, up to ``KEPT`` of the weight."""
     order = np.argsort(-weights, kind="stable")
-    most = int(np.searchsorted(np.cumsum(weights[order]), KEPT)) + 1
+    most = int(np.searchsorted(np.cumsum(weights[order]), DEPLOYED_SHARE)) + 1
     out = np.zeros_like(weights)
     out[order[:most]] = weights[order[:most]]
     return np.asarray(out / out.sum())

@@ -50,7 +50,7 @@ class ModelChoice:
     losses: Floats = field(repr=False)
     rows: Index = field(repr=False)
     weights: Floats = field(repr=False)
-    chosen: int
+    heaviest: int
     best: int
     gain: float
     gain_se: float
@@ -70,12 +70,12 @@ class ModelChoice:
     @property
     def candidate(self) -> CandidateMethod:
         """The one to deploy, or the heaviest of those that are."""
-        return self.candidates[self.chosen]
+        return self.candidates[self.heaviest]
 
     @property
-    def guarded(self) -> bool:
+    def refused_best(self) -> bool:
         """Whether one was to be deployed, and the best was turned away for lack of evidence."""
-        return float(self.weights[self.chosen]) == 1.0 and self.chosen != self.best
+        return float(self.weights[self.heaviest]) == 1.0 and self.heaviest != self.best
 
     def best_of(self, places: Sequence[int]) -> int | None:
         """The one of these with the least risk; None where all were refused."""
@@ -178,7 +178,7 @@ def _paired_guard(losses: Floats, earned: Floats, groups: Index, errors: float, 
 
 
 @dataclass(frozen=True)
-class _Judged:
+class _ValidationScores:
     """One rotation's validation rows.
 
     Attributes:
@@ -197,14 +197,14 @@ def _rotation(
     fitter: MethodFitter,
     candidates: Sequence[CandidateMethod],
     rng: np.random.Generator,
-) -> _Judged:
+) -> _ValidationScores:
     """Fit and validate once; each block enters only where its role allows."""
     settings = fitter.settings
     selection = panel.rows(role.selection).evidence(panel.n_patterns)
     paths = fitter.paths(selection, len(role.calibration), rng)
     seen = panel.rows(role.calibration).evidence(panel.n_patterns, votes)
     judged = panel.rows(role.validation)
-    found = fitter.all(candidates, paths, seen)
+    found = fitter.predictions(candidates, paths, seen)
     losses = np.full((len(found), len(judged.pattern)), np.nan)
     earned = losses[:0] if settings.combine == "average" else losses.copy()
     for place, p in enumerate(found):
@@ -212,7 +212,7 @@ def _rotation(
             losses[place] = judged.losses(p, settings.loss)
             if len(earned):
                 earned[place] = judged.credits(p)
-    return _Judged(losses, earned)
+    return _ValidationScores(losses, earned)
 
 
 def clustered_mean(values: Floats, groups: Index) -> tuple[float, float]:

@@ -54,7 +54,7 @@ class Cells:
     codes: npt.NDArray[np.int16]
     target: Target
     of_pattern: Index
-    kept: dict[int, Index] = field(default_factory=dict, repr=False, compare=False)
+    prefix_entries: dict[int, Index] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def n_classes(self) -> int:
@@ -113,11 +113,11 @@ class Evidence:
         """The same evidence, by the cells of some judges."""
         size = len(cells.values)
         gather = cells.of_pattern
-        columns = [summed(gather, column, size) for column in self.s.T]
+        columns = [sum_by(gather, column, size) for column in self.s.T]
         return Evidence(
-            summed(gather, self.n, size),
+            sum_by(gather, self.n, size),
             np.column_stack(columns),
-            summed(gather, self.votes, size),
+            sum_by(gather, self.votes, size),
         )
 
 
@@ -142,7 +142,7 @@ class LabelledRows:
     def evidence(self, n_patterns: int, votes: Floats | None = None) -> Evidence:
         """Counts and sums by pattern of the whole panel."""
         n = np.bincount(self.pattern, minlength=n_patterns).astype(float)
-        s = np.column_stack([summed(self.pattern, y, n_patterns) for y in self.y.T])
+        s = np.column_stack([sum_by(self.pattern, y, n_patterns) for y in self.y.T])
         return Evidence(n, s, n if votes is None else votes)
 
     def losses(self, p: Floats, loss: Loss) -> Floats:
@@ -227,7 +227,7 @@ class PanelVotes:
     codes: npt.NDArray[np.int16]
     pattern: Index
     target: Target
-    labelled: npt.NDArray[np.bool_]
+    has_label: npt.NDArray[np.bool_]
     group: Index
     _y: Floats = field(repr=False)
     _cells: dict[tuple[int, ...], Cells] = field(default_factory=dict, repr=False)
@@ -298,7 +298,7 @@ class PanelVotes:
         Raises:
             StatisticsError: one of them has no label.
         """
-        if not self.labelled[index].all():
+        if not self.has_label[index].all():
             raise StatisticsError("a row without a label cannot be learnt from")
         return LabelledRows(self.pattern[index], self._y[index], self.group[index])
 
@@ -311,7 +311,7 @@ class PanelVotes:
         return np.bincount(self.pattern[index], minlength=self.n_patterns).astype(float)
 
 
-def summed(place: Index, weights: Floats, size: int) -> Floats:
+def sum_by(place: Index, weights: Floats, size: int) -> Floats:
     """(size,), the sum of the weights that fall into each place."""
     return np.asarray(np.bincount(place, weights, size), np.float64)
 

@@ -22,27 +22,27 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PoweredMean:
-    """A mean of labels, helped by the judges.
+    """A mean of labels, made more precise by the judges.
 
     Attributes:
         interval: of the mean label.
-        labels_only: the interval of the labels alone.
-        judges_only: mean of what the judges say, whose bias nothing corrects.
-        power: how much of the judges' say is used, 0 to 1 (lambda); 0 is labels alone.
-        bias: mean of judges minus labels on the labelled rows.
+        labels_only: interval from the labels alone.
+        judges_mean: mean of all judgments, whose bias nothing corrects.
+        power: weight of the judgments, 0 to 1 (lambda in the paper); 0 uses the labels alone.
+        bias: mean of judgments minus labels on the labelled rows.
     """
 
     interval: Interval
     labels_only: Interval
-    judges_only: float
+    judges_mean: float
     power: float
     bias: float
 
 
 def powered_mean(
     labels: ArrayLike,
-    judged: ArrayLike,
-    others: ArrayLike,
+    judgments: ArrayLike,
+    unlabelled: ArrayLike,
     groups: ArrayLike | None = None,
     other_groups: ArrayLike | None = None,
     level: float = 0.95,
@@ -52,19 +52,19 @@ def powered_mean(
 ) -> PoweredMean:
     """The mean label of a population from which n rows are labelled and N more only judged.
 
-    estimate = mean(label) - power (mean(judged | labelled) - mean(judged | unlabelled)), with
-    the power that makes its variance least, estimated and kept in [0, 1]. However wrong the
-    judges are the interval covers, if the labelled rows are a random sample of all rows and
-    the judges' say was not fitted to these labels; good judges make it narrower. With strata
-    the estimate is that of each, weighed by its share of all rows, and labels need be a random
-    sample within each stratum only. The variance is of cluster totals, and the quantile
-    Student's with G - S - 1 degrees of freedom for G labelled clusters and S strata. Asymptotic:
-    below some twenty labelled clusters do not lean on it.
+    estimate = mean(label) - power (mean(judgment | labelled) - mean(judgment | unlabelled)), with
+    the power that minimises its variance, estimated and kept in [0, 1]. The interval covers however
+    wrong the judges are, provided that the labelled rows are a random sample of all rows and that
+    the judgments were not fitted to these labels; good judges make it narrower. With strata, the
+    estimate is the mean of the strata's, weighted by their share of all rows, and labels need be a
+    random sample only within each stratum. The variance is that of cluster totals, and the quantile
+    Student's with G - S - 1 degrees of freedom for G labelled clusters and S strata. The result is
+    asymptotic: do not rely on it with fewer than about twenty labelled clusters.
 
     Args:
         labels: (n,), any range.
-        judged: (n,), what the judges say of the labelled rows, on the labels' scale.
-        others: (N,), what they say of the rest; none gives labels alone.
+        judgments: (n,), what the judges say of the labelled rows, on the labels' scale.
+        unlabelled: (N,), what they say of the other rows; none gives labels alone.
         groups: (n,), codes of sources; None where rows are independent.
         other_groups: (N,), likewise, in the same code: a source may be on both sides.
         level: confidence level.
@@ -75,33 +75,40 @@ def powered_mean(
         StatisticsError: fewer than two labelled sources in a stratum, NaN, or shapes that differ.
     """
     y, _, g = encode_clusters(labels, groups)
-    f, rest = encode_clusters(judged, groups)[0], encode_clusters(others, other_groups)[0]
+    f = encode_clusters(judgments, groups)[0]
+    h = encode_clusters(unlabelled, other_groups)[0]
     if y.shape != f.shape:
         raise StatisticsError(f"{len(y)} labels but {len(f)} judged rows")
     if g < 2:
         raise StatisticsError("a mean needs labels of at least two sources")
-    alone = mean_clustered(y, groups, level)
-    if not len(rest):
-        return PoweredMean(alone, alone, float(f.mean()), 0.0, float((f - y).mean()))
-    code = _sources(groups, len(y), other_groups, len(rest))
-    place = _codes(strata, len(y), other_strata, len(rest))
-    parts = _parts(y, f, rest, code, place)
+    labels_only = mean_clustered(y, groups, level)
+    bias = float((f - y).mean())
+    if not len(h):
+        return PoweredMean(labels_only, labels_only, float(f.mean()), 0.0, bias)
+    source = _source_codes(groups, len(y), other_groups, len(h))
+    stratum = _codes(strata, len(y), other_strata, len(h))
+    parts = _parts(y, f, h, source, stratum)
+    # The error is label + power * judge, summed over sources, so its variance is quadratic in the
+    # power and least at -cov(label, judge) / var(judge).
     spread = float(parts.judge @ parts.judge)
     best = -float(parts.label @ parts.judge) / spread if spread > 0 else 0.0
     power = min(max(best, 0.0), 1.0)
     means = parts.label_means + power * parts.judge_means
     estimate = float(parts.share @ means)
-    between = np.bincount(code, (means - estimate)[place] / len(place), len(parts.label))
+    # Which strata the rows fall into is random too: it adds the spread of the strata's means.
+    between = np.bincount(source, (means - estimate)[stratum] / len(stratum), len(parts.label))
     totals = parts.label + power * parts.judge + between
-    spent = max(g - len(means) - 1, 1)
     # The power was fitted to the same rows, which costs a degree of freedom.
-    variance = float(totals @ totals) * max(g - len(means), 1) / spent
-    reach = t_quantile(level, spent) * math.sqrt(variance)
+    freedom = max(g - len(means) - 1, 1)
+    variance = float(totals @ totals) * max(g - len(means), 1) / freedom
+    reach = t_quantile(level, freedom) * math.sqrt(variance)
     effective = float(y.var(ddof=1) / variance) if variance > 0 else float(len(y))
     method = "PPI++, clustered" if len(means) == 1 else "PPI++, stratified and clustered"
-    found = Interval(estimate, estimate - reach, estimate + reach, level, len(y), effective, method)
-    everyone = float(np.concatenate([f, rest]).mean())
-    return PoweredMean(found, alone, everyone, power, float((f - y).mean()))
+    interval = Interval(
+        estimate, estimate - reach, estimate + reach, level, len(y), effective, method
+    )
+    judges_mean = float(np.concatenate([f, h]).mean())
+    return PoweredMean(interval, labels_only, judges_mean, power, bias)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,24 +128,28 @@ class _Parts:
     share: Floats
 
 
-def _parts(y: Floats, f: Floats, rest: Floats, code: Codes, place: Codes) -> _Parts:
-    n, size = len(y), int(place.max()) + 1
-    share = np.bincount(place, minlength=size) / len(place)
-    label, judge = np.zeros(int(code.max()) + 1), np.zeros(int(code.max()) + 1)
-    label_means, judge_means = np.zeros(size), np.zeros(size)
-    for s in range(size):
-        mine, others = np.flatnonzero(place[:n] == s), np.flatnonzero(place[n:] == s)
-        if len(np.unique(code[mine])) < 2:
+def _parts(y: Floats, f: Floats, h: Floats, source: Codes, stratum: Codes) -> _Parts:
+    """The parts from labels y (n,), their judgments f (n,) and the other judgments h (N,).
+
+    ``source`` and ``stratum`` have a code for each of the n + N rows.
+    """
+    n, n_strata, n_sources = len(y), int(stratum.max()) + 1, int(source.max()) + 1
+    share = np.bincount(stratum, minlength=n_strata) / len(stratum)
+    label, judge = np.zeros(n_sources), np.zeros(n_sources)
+    label_means, judge_means = np.zeros(n_strata), np.zeros(n_strata)
+    for s in range(n_strata):
+        rows, unlabelled = np.flatnonzero(stratum[:n] == s), np.flatnonzero(stratum[n:] == s)
+        if len(np.unique(source[rows])) < 2:
             raise StatisticsError("a stratum has labels of fewer than two sources")
-        own = _means(y[mine], code[mine], len(label))
-        label_means[s] = own.mean
-        label += share[s] * own.errors
-        # Of one source nobody knows how much its like differ: it corrects nothing.
-        if len(np.unique(code[n + others])) > 1:
-            seen = _means(f[mine], code[mine], len(label))
-            unseen = _means(rest[others], code[n + others], len(label))
-            judge_means[s] = unseen.mean - seen.mean
-            judge += share[s] * (unseen.errors - seen.errors)
+        mean = _mean(y[rows], source[rows], n_sources)
+        label_means[s] = mean.value
+        label += share[s] * mean.errors
+        # One unlabelled source does not show how much sources differ, so it corrects nothing.
+        if len(np.unique(source[n + unlabelled])) > 1:
+            before = _mean(f[rows], source[rows], n_sources)
+            after = _mean(h[unlabelled], source[n + unlabelled], n_sources)
+            judge_means[s] = after.value - before.value
+            judge += share[s] * (after.errors - before.errors)
     return _Parts(label, judge, label_means, judge_means, share)
 
 
@@ -146,24 +157,25 @@ def _parts(y: Floats, f: Floats, rest: Floats, code: Codes, place: Codes) -> _Pa
 class _Mean:
     """A mean, and what each source adds to its error; their sum of squares is its variance."""
 
-    mean: float
+    value: float
     errors: Floats
 
 
-def _means(x: Floats, code: Codes, size: int) -> _Mean:
-    errors = np.bincount(code, (x - x.mean()) / len(x), size)
-    g = len(np.unique(code))
+def _mean(x: Floats, source: Codes, n_sources: int) -> _Mean:
+    errors = np.bincount(source, (x - x.mean()) / len(x), n_sources)
+    g = len(np.unique(source))
     return _Mean(float(x.mean()), np.asarray(errors * math.sqrt(g / max(g - 1, 1)), np.float64))
 
 
-def _sources(first: ArrayLike | None, n: int, second: ArrayLike | None, m: int) -> Codes:
-    """(n + m,), codes of sources; rows without a code are their own."""
+def _source_codes(first: ArrayLike | None, n: int, second: ArrayLike | None, m: int) -> Codes:
+    """(n + m,), codes of sources; a row without a code is a source of its own."""
     if first is None and second is None:
         return np.arange(n + m)
     return _codes(first, n, second, m)
 
 
 def _codes(first: ArrayLike | None, n: int, second: ArrayLike | None, m: int) -> Codes:
+    """(n + m,), the codes of both sides counted from 0; a side without codes has all 0."""
     parts = [np.zeros(k) if x is None else np.asarray(x) for x, k in ((first, n), (second, m))]
     if parts[0].shape != (n,) or parts[1].shape != (m,):
         raise StatisticsError(f"codes {parts[0].shape} and {parts[1].shape} for {n} and {m} rows")

@@ -95,7 +95,7 @@ def experience(
     Raises:
         StatisticsError: too few labelled sources to fit and to measure.
     """
-    sources = np.unique(panel.group[panel.labelled])
+    sources = np.unique(panel.group[panel.has_label])
     if len(sources) < 2 * FEWEST_LEFT:
         raise StatisticsError(f"{len(sources)} labelled sources are too few to learn a prior from")
     size = min(labels, len(sources) - FEWEST_LEFT)
@@ -106,7 +106,7 @@ def experience(
 
 def _ratios(panel: PanelVotes, sources: Index, families: Sequence[str]) -> Floats:
     """(F,), log ratios of one draw; models of votes alone see the votes of all rows."""
-    known = np.flatnonzero(panel.labelled)
+    known = np.flatnonzero(panel.has_label)
     inside = np.isin(panel.group[known], sources)
     everybody = panel.votes(np.arange(panel.n_rows))
     cells = panel.cells(range(panel.n_judges))

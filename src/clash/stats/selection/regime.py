@@ -113,7 +113,7 @@ def survey(
     splits: int,
     seed: int,
     budgets: Sequence[int] | None = None,
-    done: Callable[[int, int], None] | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
 ) -> RegimeMap:
     """Fit every family to every prefix of the information-first path at growing budgets.
 
@@ -126,12 +126,12 @@ def survey(
         splits: random splits at each budget.
         seed: of the splits.
         budgets: labelled sources; by default those that leave a test block.
-        done: told how many splits of how many are done.
+        on_progress: told how many splits of how many are done.
 
     Raises:
         StatisticsError: too few labelled sources.
     """
-    sources = len(np.unique(panel.group[panel.labelled]))
+    sources = len(np.unique(panel.group[panel.has_label]))
     chosen = tuple(budgets or budgets_for(sources))
     sizes = tuple(k for k in settings.sizes if k <= panel.n_judges)
     fitter = MethodFitter(
@@ -142,8 +142,8 @@ def survey(
         for i in range(splits):
             rng = np.random.default_rng([seed, 4, budget, i])
             risk[i, b] = _at(panel, fitter, budget, sizes, rng)
-            if done is not None:
-                done(b * splits + i + 1, splits * len(chosen))
+            if on_progress is not None:
+                on_progress(b * splits + i + 1, splits * len(chosen))
     return RegimeMap(chosen, sizes, settings.families, risk)
 
 
@@ -162,7 +162,9 @@ def _at(
     families = fitter.settings.families
     menu = [CandidateMethod(RULE, k, family) for k in sizes for family in families]
     sealed = panel.seal(made.test)
-    risks = [math.nan if p is None else sealed.mse(p) for p in fitter.all(menu, paths, seen)]
+    risks = [
+        math.nan if p is None else sealed.mse(p) for p in fitter.predictions(menu, paths, seen)
+    ]
     return np.array(risks).reshape(len(sizes), len(families))
 
 

@@ -59,7 +59,7 @@ class DeployedModel:
     p: Floats = field(repr=False)
 
     @property
-    def asked(self) -> tuple[int, ...]:
+    def all_judges(self) -> tuple[int, ...]:
         """Every judge that a member asks, those of the heaviest first."""
         return tuple(dict.fromkeys([*self.judges, *(j for m in self.members for j in m.judges)]))
 
@@ -83,7 +83,7 @@ class SplitOutcome:
     """
 
     choice: ModelChoice
-    deployed: DeployedModel
+    model: DeployedModel
     test: Metrics
     majority: Metrics
     by_family: Mapping[str, tuple[CandidateMethod, Metrics]]
@@ -92,7 +92,7 @@ class SplitOutcome:
     pressures: Mapping[tuple[str, int], CellPressure]
     n_train: int
     test_rows: Index = field(repr=False)
-    sealed: SealedRows = field(repr=False)
+    test_block: SealedRows = field(repr=False)
     gains: Floats = field(repr=False)
 
 
@@ -107,10 +107,10 @@ class FittedChoice:
     """
 
     choice: ModelChoice
-    deployed: DeployedModel
+    model: DeployedModel
     paths: Mapping[str, JudgePath]
-    seen: Evidence
-    found: Sequence[Floats | None] = field(repr=False)
+    evidence: Evidence
+    predictions: Sequence[Floats | None] = field(repr=False)
 
 
 def learn(
@@ -143,7 +143,7 @@ def learn(
     wanted = [
         c for c, w in zip(choice.candidates, choice.weights, strict=True) if whole_menu or w > 0
     ]
-    fits = dict(zip(wanted, fitter.all(wanted, paths, seen), strict=True))
+    fits = dict(zip(wanted, fitter.predictions(wanted, paths, seen), strict=True))
     found = [fits.get(candidate) for candidate in choice.candidates]
     return FittedChoice(choice, deploy(choice, paths, found), paths, seen, found)
 
@@ -152,8 +152,8 @@ def evaluate(
     panel: PanelVotes, split: RowSplit, settings: SelectionSettings, rng: np.random.Generator
 ) -> SplitOutcome:
     """Choose and fit on the training rows of a split; measure on its sealed test block."""
-    learnt = learn(panel, split.train, split.roles, split.seen, settings, rng, whole_menu=True)
-    choice, deployed, found = learnt.choice, learnt.deployed, learnt.found
+    learnt = learn(panel, split.train, split.roles, split.votes, settings, rng, whole_menu=True)
+    choice, deployed, found = learnt.choice, learnt.model, learnt.predictions
     sealed = panel.seal(split.test)
     by_family = {}
     for family in settings.families:
@@ -169,20 +169,20 @@ def evaluate(
     plain = plain_majority(panel)
     return SplitOutcome(
         choice=choice,
-        deployed=deployed,
+        model=deployed,
         test=sealed.measure(deployed.p),
         majority=sealed.measure(plain, verdicts(plain)),
         by_family=by_family,
         risks=risks,
-        pressure=cell_pressure(panel, deployed.judges, learnt.seen, sealed.patterns),
+        pressure=cell_pressure(panel, deployed.judges, learnt.evidence, sealed.patterns),
         pressures={
-            (path.name, k): cell_pressure(panel, judges, learnt.seen, sealed.patterns)
+            (path.name, k): cell_pressure(panel, judges, learnt.evidence, sealed.patterns)
             for path in learnt.paths.values()
             for k, judges in path.panels.items()
         },
         n_train=len(split.train),
         test_rows=split.test,
-        sealed=sealed,
+        test_block=sealed,
         gains=sealed.gains(deployed.p, plain),
     )
 

@@ -52,7 +52,7 @@ class Shift:
     reasons: tuple[str, ...]
 
     @property
-    def found(self) -> bool:
+    def is_shift(self) -> bool:
         """Whether to fall back."""
         return bool(self.reasons)
 

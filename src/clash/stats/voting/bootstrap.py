@@ -51,23 +51,29 @@ def draw(
             f"{n_clusters} cluster(s): a bootstrap over clusters needs at least two"
         )
     step = max(1, _CELLS // (n_clusters + n_twins))
-    parts = [_drawn(n_clusters, n_twins, min(step, n - at), rng, doubt) for at in range(0, n, step)]
+    parts = [
+        _draw_part(n_clusters, n_twins, min(step, n - at), rng, doubt) for at in range(0, n, step)
+    ]
     empty = np.zeros((0, n_clusters + n_twins), dtype=np.uint16)
     return np.concatenate([empty, *parts])
 
 
-def _drawn(n_clusters: int, n_twins: int, n: int, rng: np.random.Generator, doubt: float) -> Counts:
+def _draw_part(
+    n_clusters: int, n_twins: int, n: int, rng: np.random.Generator, doubt: float
+) -> Counts:
     """Some of the replicates: how many twins each holds, then which clusters and which twins."""
     width = n_clusters + n_twins
     twins = rng.binomial(n_clusters, doubt / (n_clusters + doubt), size=n)
-    row = np.arange(n) * width
-    own = np.repeat(row, n_clusters - twins) + rng.integers(
+    first_cell = np.arange(n) * width
+    cluster_cells = np.repeat(first_cell, n_clusters - twins) + rng.integers(
         n_clusters, size=int((n_clusters - twins).sum())
     )
-    other = np.repeat(row + n_clusters, twins) + rng.integers(
+    twin_cells = np.repeat(first_cell + n_clusters, twins) + rng.integers(
         max(1, n_twins), size=int(twins.sum())
     )
-    counts = np.bincount(own, minlength=n * width) + np.bincount(other, minlength=n * width)
+    counts = np.bincount(cluster_cells, minlength=n * width) + np.bincount(
+        twin_cells, minlength=n * width
+    )
     return counts.reshape(n, width).astype(np.uint16)
 
 
@@ -83,7 +89,7 @@ class RuleReplicates:
 
     scores: Floats
     places: NDArray[np.intp]
-    failed: int
+    n_failed: int
 
     def score_interval(self, level: float) -> tuple[Floats, Floats]:
         """Percentiles of the scores, low and high, (K,) each, where a candidate was drawn."""
@@ -91,8 +97,8 @@ class RuleReplicates:
 
     def place_interval(self, level: float) -> tuple[Floats, Floats]:
         """Percentiles of the places, low and high, (K,) each."""
-        drawn = np.where(self.places > 0, self.places.astype(float), np.nan)
-        return _quantiles(drawn, level, "inverted_cdf")
+        places = np.where(self.places > 0, self.places.astype(float), np.nan)
+        return _quantiles(places, level, "inverted_cdf")
 
     def first(self) -> Floats:
         """How often each is first, ties shared, (K,); adds up to 1."""
@@ -106,14 +112,14 @@ class RuleReplicates:
         Over the replicates that hold both; NaN where none does.
         """
         k = self.places.shape[1]
-        found = np.full((k, k), np.nan)
+        share = np.full((k, k), np.nan)
         for i in range(k):
-            mine = self.places[:, i : i + 1]
-            both = (mine > 0) & (self.places > 0)
-            before = ((mine < self.places) + 0.5 * (mine == self.places)) * both
-            n = both.sum(axis=0)
-            found[i] = np.divide(before.sum(axis=0), n, out=found[i], where=n > 0)
-        return found
+            place = self.places[:, i : i + 1]
+            common = (place > 0) & (self.places > 0)
+            points = ((place < self.places) + 0.5 * (place == self.places)) * common
+            n = common.sum(axis=0)
+            share[i] = np.divide(points.sum(axis=0), n, out=share[i], where=n > 0)
+        return share
 
 
 def _quantiles(values: Floats, level: float, method: str) -> tuple[Floats, Floats]:
@@ -136,9 +142,9 @@ def replicate(rule: RankingRule, weights: Counts) -> RuleReplicates:
         weights: (B, G), see :func:`draw`.
     """
     scores = np.concatenate([rule.scores(part) for part in _parts(weights)])
-    whole = ~np.isnan(scores).all(axis=1)
-    kept = scores[whole]
-    return RuleReplicates(kept, places(kept, rule.slack), int((~whole).sum()))
+    complete = ~np.isnan(scores).all(axis=1)
+    usable = scores[complete]
+    return RuleReplicates(usable, places(usable, rule.slack), int((~complete).sum()))
 
 
 def _parts(weights: Counts) -> Iterator[Floats]:

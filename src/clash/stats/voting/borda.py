@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.errors import StatisticsError
+from clash.stats.voting.condorcet import places
 from clash.stats.voting.majority import weights_of_judges
 
 if TYPE_CHECKING:
@@ -62,9 +63,9 @@ def borda(ranks: ArrayLike, weights: ArrayLike | None = None) -> BordaResult:
         raise StatisticsError("a judge ranked only some of the candidates")
     worth = weights_of_judges(weights, table.shape[-2])
     points = borda_points(table)
-    present = np.where(absent, 0.0, worth)
-    scores = np.sum(np.where(absent[..., None], 0.0, points) * present[..., None], axis=-2)
-    return _outcome(scores, points, present.sum(axis=-1))
+    judge_weights = np.where(absent, 0.0, worth)
+    scores = np.sum(np.where(absent[..., None], 0.0, points) * judge_weights[..., None], axis=-2)
+    return _outcome(scores, points, judge_weights.sum(axis=-1))
 
 
 def borda_pairwise(ranks: ArrayLike, weights: ArrayLike | None = None) -> BordaResult:
@@ -82,10 +83,10 @@ def borda_pairwise(ranks: ArrayLike, weights: ArrayLike | None = None) -> BordaR
     """
     table = np.asarray(ranks, dtype=float)
     worth = weights_of_judges(weights, table.shape[-2])
-    mine, other = table[:, :, None], table[:, None, :]
-    wins = np.einsum("j,jab->ab", worth, (mine < other) + 0.5 * (mine == other))
-    met = np.einsum("j,jab->ab", worth, ~(np.isnan(mine) | np.isnan(other)))
-    share = np.where(met > 0, wins / np.where(met > 0, met, 1.0), 0.5)
+    row, column = table[:, :, None], table[:, None, :]
+    wins = np.einsum("j,jab->ab", worth, (row < column) + 0.5 * (row == column))
+    games = np.einsum("j,jab->ab", worth, ~(np.isnan(row) | np.isnan(column)))
+    share = np.where(games > 0, wins / np.where(games > 0, games, 1.0), 0.5)
     weight = worth[~np.isnan(table).all(axis=1)].sum()
     scores = (share.sum(axis=1) - np.diag(share)) * weight
     return _outcome(scores, borda_points(table), weight)
@@ -93,22 +94,20 @@ def borda_pairwise(ranks: ArrayLike, weights: ArrayLike | None = None) -> BordaR
 
 def borda_points(ranks: Floats) -> Floats:
     """Points of each judge, same shape as ``ranks``: candidates beaten plus half of those tied."""
-    mine, other = ranks[..., :, None], ranks[..., None, :]
-    beaten = np.sum((mine < other) + 0.5 * (mine == other), axis=-1) - 0.5
+    row, column = ranks[..., :, None], ranks[..., None, :]
+    beaten = np.sum((row < column) + 0.5 * (row == column), axis=-1) - 0.5
     return np.where(np.isnan(ranks), np.nan, beaten)
 
 
 def _outcome(scores: Floats, points: Floats, weight: Floats) -> BordaResult:
     n_candidates = scores.shape[-1]
     # Scores are sums of weights: equal up to rounding is a tie.
-    slack = 1e-9 * np.maximum(1.0, np.abs(scores).max(axis=-1))[..., None]
-    places = 1 + np.sum(scores[..., None, :] > scores[..., :, None] + slack[..., None], axis=-1)
-    alone = (np.sum(places == 1, axis=-1) == 1) & (weight > 0)
+    slack = 1e-9 * np.maximum(1.0, np.abs(scores).max(axis=-1))
+    ranks = places(scores, slack[..., None, None])
+    alone = (np.sum(ranks == 1, axis=-1) == 1) & (weight > 0)
     winner = np.where(alone, np.argmax(scores, axis=-1), -1)
     top = np.sort(scores, axis=-1)
     lead = np.where(alone, top[..., -1] - top[..., -2], 0.0)
     # A candidate that is always first leads most where the others share the rest evenly.
     greatest = np.where(weight > 0, weight, 1.0) * n_candidates / 2
-    return BordaResult(
-        scores, points, places.astype(np.intp), winner.astype(np.intp), weight, lead / greatest
-    )
+    return BordaResult(scores, points, ranks, winner.astype(np.intp), weight, lead / greatest)

@@ -10,7 +10,7 @@ Model. With strengths theta and a tie parameter nu, of one comparison of i with 
 Prior. Each candidate also plays ``prior`` games against a phantom of strength 0 and wins half
 of them; where there are ties, ``prior`` games between two equals are added of which a third is
 tied. So a candidate that never wins has a finite strength with a wide interval, groups that
-never met are tied together only by the prior (see ``connected``), and strengths have an origin.
+never met are tied together only by the prior (see ``linked_set``), and strengths have an origin.
 The log posterior is concave, and its maximum is where, for each i,
 
     wins_i + ties_i / 2 + prior / 2 = expected wins_i + expected ties_i / 2 + prior sigma(theta_i)
@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from clash.errors import NotIdentifiedError, StatisticsError
-from clash.stats.intervals import Interval, normal_quantile
+from clash.stats.logistic import sigmoid
 from clash.stats.voting.newton import newton
 
 if TYPE_CHECKING:
@@ -66,12 +66,6 @@ class Comparisons:
         """(K, K), symmetric: weight of all comparisons of the two."""
         return self.wins + self.wins.T + self.ties
 
-    @property
-    def half_wins(self) -> Floats:
-        """(K,), wins with a tie as half a win."""
-        scored: Floats = (self.wins + self.ties / 2).sum(axis=1)
-        return scored
-
 
 @dataclass(frozen=True, slots=True)
 class BradleyTerry:
@@ -82,9 +76,9 @@ class BradleyTerry:
         nu: tie parameter; 0 where no ties were modelled.
         covariance: (K, K) of theta, by the inverse curvature of the log posterior at theta.
         prior: games of the prior for each candidate.
-        connected: (K,), a number for each set of candidates that comparisons link, in either
+        linked_set: (K,), a number for each set of candidates that comparisons link, in either
             direction; across sets only the prior compares.
-        separated: there is a group that never lost a point to the rest, so that without the
+        is_separated: there is a group that never lost a point to the rest, so that without the
             prior there would be no finite fit.
         residual: largest |observed - expected| in wins.
     """
@@ -93,44 +87,11 @@ class BradleyTerry:
     nu: float
     covariance: Floats
     prior: float
-    connected: NDArray[np.intp]
+    linked_set: NDArray[np.intp]
     is_separated: bool
     converged: bool
     n_iter: int
     residual: float
-
-    @property
-    def standard_errors(self) -> Floats:
-        """(K,), of theta against the origin; of differences use :meth:`difference`."""
-        return np.sqrt(np.diag(self.covariance))
-
-    def difference(self, first: int, second: int, level: float = 0.95) -> Interval:
-        """theta_first - theta_second with its Wald interval."""
-        c = self.covariance
-        variance = c[first, first] + c[second, second] - 2 * c[first, second]
-        gap = float(self.theta[first] - self.theta[second])
-        reach = normal_quantile(level) * float(np.sqrt(max(variance, 0.0)))
-        n = float("nan")
-        return Interval(gap, gap - reach, gap + reach, level, n, n, "wald")
-
-    def win_probability(self) -> Floats:
-        """(K, K), probability that the row wins against the column; 0.5 on the diagonal.
-
-        Ties are left out: the probability is given that one of the two wins.
-        """
-        gap = self.theta[:, None] - self.theta[None, :]
-        return _sigmoid(gap)
-
-    def tie_probability(self) -> Floats:
-        """(K, K), probability of a tie; 0 where no ties were modelled."""
-        gap = self.theta[:, None] - self.theta[None, :]
-        tied: Floats = self.nu / (self.nu + 2 * np.cosh(gap / 2))
-        return tied
-
-    def elo(self, origin: float = 1000.0) -> Floats:
-        """(K,), on the Elo scale: 400 points are odds of 10 to 1."""
-        scaled: Floats = origin + 400 / np.log(10) * self.theta
-        return scaled
 
 
 def count_comparisons(
@@ -159,12 +120,14 @@ def count_comparisons(
     _check(i, j, y, n_candidates)
     w = _comparison_weights(weights, y)
     pair = i * n_candidates + j
-    won, lost, tied = (_summed(pair, w, y == value, n_candidates) for value in (1.0, 0.0, 0.5))
-    return Comparisons(won + lost.T, tied + tied.T)
+    wins, losses, ties = (
+        _count_matrix(pair, w, y == value, n_candidates) for value in (1.0, 0.0, 0.5)
+    )
+    return Comparisons(wins + losses.T, ties + ties.T)
 
 
-def _summed(pair: NDArray[np.intp], w: Floats, which: NDArray[np.bool_], k: int) -> Floats:
-    total: Floats = np.bincount(pair, w * which, k * k).reshape(k, k).astype(float)
+def _count_matrix(pair: NDArray[np.intp], w: Floats, mask: NDArray[np.bool_], k: int) -> Floats:
+    total: Floats = np.bincount(pair, w * mask, k * k).reshape(k, k).astype(float)
     return total
 
 
@@ -212,28 +175,28 @@ def bradley_terry(
             the rest.
     """
     _check_counts(counts, prior)
-    split = ties == "half" or not counts.ties.any()
-    if split:
+    as_halves = ties == "half" or not counts.ties.any()
+    if as_halves:
         counts = Comparisons(counts.wins + counts.ties / 2, np.zeros_like(counts.ties))
-    connected, apart = linked_sets(counts), separated(counts)
-    if prior == 0 and (apart or connected.max(initial=0) > 0):
+    sets, apart = linked_sets(counts), is_separated(counts)
+    if prior == 0 and (apart or sets.max(initial=0) > 0):
         raise NotIdentifiedError(
             "without a prior, strengths are finite only where every group of candidates has both"
             " won and lost against the rest; use prior > 0"
         )
-    problem = _Problem(counts.wins[None], counts.ties[None], prior, davidson=not split)
+    problem = _Problem(counts.wins[None], counts.ties[None], prior, davidson=not as_halves)
     start = np.zeros((1, problem.k + problem.davidson))
-    found = newton(problem, start, tol * _scale(problem), max_iter)
+    minimum = newton(problem, start, tol * _scale(problem), max_iter)
     return BradleyTerry(
-        theta=found.x[0, : problem.k],
-        nu=float(np.exp(found.x[0, problem.k])) if problem.davidson else 0.0,
-        covariance=_covariance(problem, found.hessian[0]),
+        theta=minimum.x[0, : problem.k],
+        nu=float(np.exp(minimum.x[0, problem.k])) if problem.davidson else 0.0,
+        covariance=_covariance(problem, minimum.hessian[0]),
         prior=prior,
-        connected=connected,
+        linked_set=sets,
         is_separated=apart,
-        converged=bool(found.converged[0]),
-        n_iter=int(found.n_iter[0]),
-        residual=float(found.residual[0]),
+        converged=bool(minimum.converged[0]),
+        n_iter=int(minimum.n_iter[0]),
+        residual=float(minimum.residual[0]),
     )
 
 
@@ -287,7 +250,7 @@ class _Problem:
         win = np.where(gap >= 0, 1.0, e**2) / d
         tie = nu[:, None, None] * e / d
         expected = win + tie / 2
-        phantom = _sigmoid(theta)
+        phantom = sigmoid(theta)
         gradient = np.zeros(x.shape)
         gradient[:, :k] = np.sum(self.games * expected, axis=2) - self.observed
         gradient[:, :k] += self.prior * (phantom - 0.5)
@@ -337,9 +300,9 @@ def refit_strengths(
         wins, ties = wins + ties / 2, np.zeros_like(ties)
     problem = _Problem(wins, ties, prior, davidson=davidson)
     size = problem.k + davidson
-    first = np.zeros(size) if start is None else start[:size]
-    found = newton(problem, np.tile(first, (len(wins), 1)), tol * _scale(problem), max_iter)
-    theta: Floats = np.where(found.converged[:, None], found.x[:, : problem.k], np.nan)
+    origin = np.zeros(size) if start is None else start[:size]
+    minimum = newton(problem, np.tile(origin, (len(wins), 1)), tol * _scale(problem), max_iter)
+    theta: Floats = np.where(minimum.converged[:, None], minimum.x[:, : problem.k], np.nan)
     return theta
 
 
@@ -360,12 +323,12 @@ def _covariance(problem: _Problem, hessian: Floats) -> Floats:
 
 def linked_sets(counts: Comparisons) -> NDArray[np.intp]:
     """A number for each set of candidates that comparisons link, in either direction, (K,)."""
-    met = counts.games > 0
-    _, sets = np.unique(np.argmax(_reach(met), axis=1), return_inverse=True)
+    edges = counts.games > 0
+    _, sets = np.unique(np.argmax(reachable(edges), axis=1), return_inverse=True)
     return sets.astype(np.intp)
 
 
-def separated(counts: Comparisons) -> bool:
+def is_separated(counts: Comparisons) -> bool:
     """Whether some group never lost a point to others that it met: no fit without a prior.
 
     Ford (1957): strengths are finite exactly where, of every two groups that candidates can be
@@ -373,19 +336,16 @@ def separated(counts: Comparisons) -> bool:
     to every other in both directions.
     """
     sets = linked_sets(counts)
-    same = sets[:, None] == sets[None, :]
-    return bool(np.any(same & ~_reach(counts.wins + counts.ties > 0)))
+    same_set = sets[:, None] == sets[None, :]
+    return bool(np.any(same_set & ~reachable(counts.wins + counts.ties > 0)))
 
 
-def _reach(edges: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Which pairs are joined by a path, by repeated squaring."""
+def reachable(edges: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which candidates are joined by a path of edges, (K, K); everyone to themselves.
+
+    Squaring doubles the length of the paths that are covered, and none need be longer than K.
+    """
     reach = edges | np.eye(len(edges), dtype=bool)
     for _ in range(max(1, int(np.ceil(np.log2(len(edges)))))):
         reach = (reach.astype(np.float32) @ reach.astype(np.float32)) > 0
     return reach
-
-
-def _sigmoid(x: Floats) -> Floats:
-    e = np.exp(-np.abs(x))
-    p: Floats = np.where(x >= 0, 1.0, e) / (1 + e)
-    return p

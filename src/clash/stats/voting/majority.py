@@ -34,10 +34,10 @@ class Majority:
     unanimous: NDArray[np.bool_]
     split: NDArray[np.intp]
 
-    def smoothed(self, prior: float = 1.0) -> Floats:
+    def smoothed_share(self, prior: float = 1.0) -> Floats:
         """P(side 1) as the vote share after ``prior`` votes for each side; 0.5 without votes."""
-        ones = np.where(self.weight > 0, np.nan_to_num(self.share) * self.weight, 0.0)
-        return (ones + prior) / (self.weight + 2 * prior)
+        for_one = np.where(self.weight > 0, np.nan_to_num(self.share) * self.weight, 0.0)
+        return (for_one + prior) / (self.weight + 2 * prior)
 
 
 def majority(votes: ArrayLike, weights: ArrayLike | None = None) -> Majority:
@@ -56,15 +56,15 @@ def majority(votes: ArrayLike, weights: ArrayLike | None = None) -> Majority:
         raise StatisticsError("votes of a majority are 1, 0, 0.5 (a tie) or NaN (missing)")
     worth = np.where(missing, 0.0, weights_of_judges(weights, table.shape[1]))
     weight = worth.sum(axis=1)
-    ones = (np.where(missing, 0.0, table) * worth).sum(axis=1)
-    share = np.divide(ones, weight, out=np.full(len(table), np.nan), where=weight > 0)
-    lead = ones - weight / 2
+    for_one = (np.where(missing, 0.0, table) * worth).sum(axis=1)
+    share = np.divide(for_one, weight, out=np.full(len(table), np.nan), where=weight > 0)
+    lead = for_one - weight / 2
     tied = np.abs(lead) <= 1e-9 * np.maximum(1.0, weight)
     verdict = np.where(tied, 0.5, (lead > 0).astype(float))
     verdict[weight == 0] = np.nan
     split = np.stack([(table == 1).sum(axis=1), (table == 0).sum(axis=1)], axis=1)
-    seen = (~missing).sum(axis=1)
-    unanimous = (split.max(axis=1) == seen) & (seen > 0)
+    n_votes = (~missing).sum(axis=1)
+    unanimous = (split.max(axis=1) == n_votes) & (n_votes > 0)
     return Majority(share, verdict, weight, unanimous, split.astype(np.intp))
 
 
@@ -88,10 +88,10 @@ def credit(verdict: ArrayLike, label: ArrayLike) -> Floats:
         label: (N,); 1 or 0, or 0.5, which a tied verdict matches and no other does. NaN gives
             NaN.
     """
-    said, truth = np.asarray(verdict, dtype=float), np.asarray(label, dtype=float)
-    earned = np.where(said == truth, 1.0, np.where((said == 0.5) & (truth != 0.5), 0.5, 0.0))
-    paid: Floats = np.where(np.isnan(truth), np.nan, earned)
-    return paid
+    winner, truth = np.asarray(verdict, dtype=float), np.asarray(label, dtype=float)
+    guess = (winner == 0.5) & (truth != 0.5)
+    points = np.where(winner == truth, 1.0, np.where(guess, 0.5, 0.0))
+    return np.where(np.isnan(truth), np.nan, points)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +108,10 @@ class Plurality:
     winner: NDArray[np.intp]
     credit: Floats
 
-    def smoothed(self, prior: float = 1.0) -> Floats:
+    def smoothed_shares(self, prior: float = 1.0) -> Floats:
         """Class probabilities, shape (N, C): the vote shares after ``prior`` votes each."""
-        raised = self.counts + prior
-        p: Floats = raised / raised.sum(axis=1, keepdims=True)
+        counts = self.counts + prior
+        p: Floats = counts / counts.sum(axis=1, keepdims=True)
         return p
 
 
@@ -131,8 +131,18 @@ def plurality(codes: ArrayLike, n_classes: int, weights: ArrayLike | None = None
         raise StatisticsError(f"class codes lie in 0..{n_classes - 1}, or are -1 for missing")
     worth = weights_of_judges(weights, table.shape[1])
     counts = np.stack([(table == c) @ worth for c in range(n_classes)], axis=1)
+    credit = share_among_best(counts)
+    winner = np.where(credit.max(axis=1) == 1, counts.argmax(axis=1), -1)
+    return Plurality(counts, winner.astype(np.intp), credit)
+
+
+def share_among_best(counts: Floats) -> Floats:
+    """1 divided among the columns with the most weight in each row; 0 in a row of zeros.
+
+    Args:
+        counts: (N, C), weighted votes. Sums of weights that differ by rounding are equal.
+    """
     best = counts.max(axis=1, keepdims=True)
     top = (counts >= best - 1e-9 * np.maximum(1.0, best)) & (best > 0)
-    n_top = top.sum(axis=1, keepdims=True)
-    winner = np.where(n_top[:, 0] == 1, counts.argmax(axis=1), -1)
-    return Plurality(counts, winner.astype(np.intp), top / np.maximum(n_top, 1))
+    share: Floats = top / np.maximum(top.sum(axis=1, keepdims=True), 1)
+    return share

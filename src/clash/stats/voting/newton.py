@@ -64,10 +64,10 @@ def newton(problem: Problem, start: Floats, tol: Floats, max_iter: int) -> Minim
     n_iter = np.zeros(len(x), dtype=np.intp)
     going = np.abs(gradient).max(axis=1) > tol
     while going.any() and n_iter.max() < max_iter:
-        moved, x, value = _step(problem, x, value, gradient, hessian, going)
-        n_iter += moved
+        stepped, x, value = _step(problem, x, value, gradient, hessian, going)
+        n_iter += stepped
         gradient, hessian = problem.derivatives(x)
-        going = moved & (np.abs(gradient).max(axis=1) > tol)
+        going = stepped & (np.abs(gradient).max(axis=1) > tol)
     residual = np.abs(gradient).max(axis=1)
     return Minimum(x, hessian, residual, residual <= tol, n_iter)
 
@@ -85,23 +85,23 @@ def _step(
     slope = np.sum(gradient * direction, axis=1)
     # Near the minimum the fall drowns in rounding, which is no reason to stop short of it.
     slack = 1e-12 * np.maximum(1.0, np.abs(value))
-    moved, size = ~going, 1.0
-    here, reached = x.copy(), value.copy()
-    while not moved.all() and size > _SMALLEST_STEP:
-        there = x + size * direction
-        found = problem.value(there)
-        now = ~moved & (found <= value + 1e-4 * size * slope + slack)
-        here[now], reached[now] = there[now], found[now]
-        moved, size = moved | now, size / 2
-    return moved & going, here, reached
+    done, size = ~going, 1.0
+    reached, values = x.copy(), value.copy()
+    while not done.all() and size > _SMALLEST_STEP:
+        trial = x + size * direction
+        trial_values = problem.value(trial)
+        accept = ~done & (trial_values <= value + 1e-4 * size * slope + slack)
+        reached[accept], values[accept] = trial[accept], trial_values[accept]
+        done, size = done | accept, size / 2
+    return done & going, reached, values
 
 
 def _direction(gradient: Floats, hessian: Floats) -> Floats:
     """Newton's step, (B, n), cut to a length that can be believed."""
     size = hessian.shape[-1]
     largest = hessian[:, np.arange(size), np.arange(size)].max(axis=1)
-    held = hessian + (1e-12 * np.maximum(1.0, largest))[:, None, None] * np.eye(size)
-    step: Floats = -np.linalg.solve(held, gradient[..., None])[..., 0].astype(float)
+    damped = hessian + (1e-12 * np.maximum(1.0, largest))[:, None, None] * np.eye(size)
+    step: Floats = -np.linalg.solve(damped, gradient[..., None])[..., 0].astype(float)
     length = np.abs(step).max(axis=1, keepdims=True)
-    believed: Floats = step * (_LONGEST_STEP / np.maximum(length, _LONGEST_STEP))
-    return believed
+    bounded: Floats = step * (_LONGEST_STEP / np.maximum(length, _LONGEST_STEP))
+    return bounded

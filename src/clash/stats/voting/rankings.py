@@ -1,6 +1,6 @@
-"""Ballots over K candidates, and sums over them as functions of the weights of clusters.
+"""Rankings over K candidates, and sums over them as functions of the weights of clusters.
 
-Every rule of this package is a function of sums over ballots. Such a sum is linear in the weights
+Every rule of this package is a function of sums over rankings. Such a sum is linear in the weights
 of the clusters (items, prompts), so the sums of a thousand bootstrap replicates are one product.
 """
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RankingArray:
-    """R ballots over K candidates; make one by :func:`ballots`.
+    """R rankings over K candidates; make one by :func:`rankings`.
 
     Attributes:
         ranks: (R, K), smaller is better, equal is tied; NaN was not there (it did not come last).
         weights: (R,), non-negative.
         judges: (R,) codes 0..J-1.
-        items: (R,) codes: ballots of one item are the votes of one panel.
+        items: (R,) codes: rankings of one item are the votes of one panel.
         clusters: (R,) codes 0..G-1: what is drawn together in a bootstrap.
     """
 
@@ -51,15 +51,15 @@ class RankingArray:
         return int(self.clusters.max(initial=-1)) + 1
 
     @property
-    def seen(self) -> NDArray[np.bool_]:
-        """(R, K), who stands on which ballot."""
+    def present(self) -> NDArray[np.bool_]:
+        """(R, K), who stands on which ranking."""
         return ~np.isnan(self.ranks)
 
-    def weighted(self, by_judge: Floats) -> RankingArray:
-        """The ballots, each times the weight (J,) of its judge; on average they weigh the same."""
-        worth = self.weights * by_judge[self.judges]
-        total = worth.sum()
-        return replace(self, weights=worth * (self.weights.sum() / total if total else 1.0))
+    def with_judge_weights(self, judge_weights: Floats) -> RankingArray:
+        """The rankings, each times the weight (J,) of its judge; on average they weigh the same."""
+        weights = self.weights * judge_weights[self.judges]
+        total = weights.sum()
+        return replace(self, weights=weights * (self.weights.sum() / total if total else 1.0))
 
 
 def ranking_array(
@@ -69,38 +69,38 @@ def ranking_array(
     items: ArrayLike | None = None,
     clusters: ArrayLike | None = None,
 ) -> RankingArray:
-    """Check ballots and leave out those that order nobody: fewer than two candidates, or weight 0.
+    """Check rankings and leave out those that order nobody: fewer than two candidates, or weight 0.
 
     Args:
         ranks: (R, K), smaller is better, equal is tied, NaN is not there.
         weights: (R,), non-negative; 1 each where not given.
         judges: (R,), codes; all of one judge where not given.
-        items: (R,), any codes; each ballot its own where not given.
+        items: (R,), any codes; each ranking its own where not given.
         clusters: (R,), any codes; the items where not given.
 
     Raises:
-        StatisticsError: not (R, K) with K >= 2, shapes that differ, bad weights, or no ballot.
+        StatisticsError: not (R, K) with K >= 2, shapes that differ, bad weights, or no ranking.
     """
     table = np.asarray(ranks, dtype=float)
     if table.ndim != 2 or table.shape[1] < 2:
         raise StatisticsError(f"ranks of shape {table.shape}: expected (R, K) with K >= 2")
     worth = np.ones(len(table)) if weights is None else np.asarray(weights, dtype=float)
     if worth.shape != (len(table),) or not np.all(np.isfinite(worth) & (worth >= 0)):
-        raise StatisticsError(f"expected {len(table)} finite weights >= 0, one for each ballot")
+        raise StatisticsError(f"expected {len(table)} finite weights >= 0, one for each ranking")
     judge = np.zeros(len(table), dtype=np.intp) if judges is None else np.asarray(judges)
     item = np.arange(len(table)) if items is None else np.asarray(items)
     cluster = item if clusters is None else np.asarray(clusters)
     if not judge.shape == item.shape == cluster.shape == worth.shape:
-        raise StatisticsError("judges, items and clusters have a code for each ballot")
-    kept = (np.sum(~np.isnan(table), axis=1) > 1) & (worth > 0)
-    if not kept.any():
-        raise StatisticsError("no ballot orders two candidates")
+        raise StatisticsError("judges, items and clusters have a code for each ranking")
+    useful = (np.sum(~np.isnan(table), axis=1) > 1) & (worth > 0)
+    if not useful.any():
+        raise StatisticsError("no ranking orders two candidates")
     return RankingArray(
-        table[kept],
-        worth[kept],
-        judge[kept].astype(np.intp),
-        _dense(item[kept]),
-        _dense(cluster[kept]),
+        table[useful],
+        worth[useful],
+        judge[useful].astype(np.intp),
+        _dense(item[useful]),
+        _dense(cluster[useful]),
     )
 
 
@@ -110,42 +110,48 @@ def _dense(codes: NDArray[Any]) -> Codes:
 
 @dataclass(frozen=True, slots=True)
 class PairwiseOutcomes:
-    """Every pair of candidates that stand on one ballot, n in all.
+    """Every pair of candidates that stand on one ranking, n in all.
 
     Attributes:
         first: (n,), who is not behind; ``second`` the other.
         tied: (n,), whether they are level.
-        ballot: (n,), the row of the ballot.
+        ranking: (n,), the row of the ranking.
     """
 
     first: Codes
     second: Codes
     tied: NDArray[np.bool_]
-    ballot: Codes
+    ranking: Codes
 
 
-def pairwise_outcomes(given: RankingArray) -> PairwiseOutcomes:
-    """The pairs of all ballots; work grows with the pairs, not with K squared."""
-    parts = [part for rows, there in _by_size(given.seen) for part in _duels(given, rows, there)]
+def pairwise_outcomes(rankings: RankingArray) -> PairwiseOutcomes:
+    """The pairs of all rankings; work grows with the pairs, not with K squared."""
+    parts = [
+        part
+        for rows, members in _group_by_size(rankings.present)
+        for part in _outcomes_of_size(rankings, rows, members)
+    ]
     return PairwiseOutcomes(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
-def _by_size(seen: NDArray[np.bool_]) -> Iterator[tuple[Codes, Codes]]:
-    """Ballots with equally many candidates: their rows (n,), and who stands there (n, m)."""
-    size = seen.sum(axis=1)
+def _group_by_size(present: NDArray[np.bool_]) -> Iterator[tuple[Codes, Codes]]:
+    """Rankings with equally many candidates: their rows (n,), and who stands there (n, m)."""
+    size = present.sum(axis=1)
     for m in np.unique(size).tolist():
         rows = np.flatnonzero(size == m)
-        yield rows, np.nonzero(seen[rows])[1].reshape(len(rows), m)
+        yield rows, np.nonzero(present[rows])[1].reshape(len(rows), m)
 
 
-def _duels(given: RankingArray, rows: Codes, there: Codes) -> Iterator[tuple[NDArray[Any], ...]]:
-    ranks = np.take_along_axis(given.ranks[rows], there, axis=1)
-    for i, j in combinations(range(there.shape[1]), 2):
+def _outcomes_of_size(
+    rankings: RankingArray, rows: Codes, members: Codes
+) -> Iterator[tuple[NDArray[Any], ...]]:
+    ranks = np.take_along_axis(rankings.ranks[rows], members, axis=1)
+    for i, j in combinations(range(members.shape[1]), 2):
         behind = ranks[:, i] > ranks[:, j]
-        one, other = there[:, i], there[:, j]
+        left, right = members[:, i], members[:, j]
         yield (
-            np.where(behind, other, one),
-            np.where(behind, one, other),
+            np.where(behind, right, left),
+            np.where(behind, left, right),
             ranks[:, i] == ranks[:, j],
             rows,
         )
@@ -153,7 +159,7 @@ def _duels(given: RankingArray, rows: Codes, there: Codes) -> Iterator[tuple[NDA
 
 @dataclass(frozen=True)
 class ClusterSums:
-    """Weighted sums over ballots, by cell.
+    """Weighted sums over rankings, by cell.
 
     Attributes:
         matrix: sparse (cells, G): what each cluster adds to each cell.
@@ -182,34 +188,36 @@ def cluster_sums(
     return ClusterSums(matrix, shape)
 
 
-def with_twins(given: RankingArray, n: int, rng: np.random.Generator) -> RankingArray:
-    """The ballots, and after them ``n`` further clusters: drawn ones with the names shuffled.
+def with_twins(rankings: RankingArray, n: int, rng: np.random.Generator) -> RankingArray:
+    """The rankings, and after them ``n`` further clusters: drawn ones with the names shuffled.
 
-    A twin is a cluster in which the candidates that stand on its ballots have changed names at
+    A twin is a cluster in which the candidates that stand on its rankings have changed names at
     random: as many judges, as much agreement and as many ties, and no one better than another.
 
     Returns:
         Clusters 0..G-1 are the given ones, G..G+n-1 the twins.
     """
-    order = np.argsort(given.clusters, kind="stable")
-    starts = np.searchsorted(given.clusters[order], np.arange(given.n_clusters + 1))
-    drawn = rng.integers(given.n_clusters, size=n)
-    rows = [order[starts[c] : starts[c + 1]] for c in drawn.tolist()]
-    ranks = np.concatenate([_renamed(given.ranks[part], rng) for part in rows])
-    copied = np.concatenate(rows)
-    twin = np.repeat(np.arange(n), [len(part) for part in rows])
-    items = given.items[copied] + (twin + 1) * (given.items.max() + 1)
+    order = np.argsort(rankings.clusters, kind="stable")
+    starts = np.searchsorted(rankings.clusters[order], np.arange(rankings.n_clusters + 1))
+    clusters = rng.integers(rankings.n_clusters, size=n)
+    cluster_rows = [order[starts[c] : starts[c + 1]] for c in clusters.tolist()]
+    ranks = np.concatenate(
+        [_permute_candidates(rankings.ranks[rows], rng) for rows in cluster_rows]
+    )
+    sources = np.concatenate(cluster_rows)
+    twin = np.repeat(np.arange(n), [len(rows) for rows in cluster_rows])
+    items = rankings.items[sources] + (twin + 1) * (rankings.items.max() + 1)
     return RankingArray(
-        np.concatenate([given.ranks, ranks]),
-        np.concatenate([given.weights, given.weights[copied]]),
-        np.concatenate([given.judges, given.judges[copied]]),
-        _dense(np.concatenate([given.items, items])),
-        np.concatenate([given.clusters, given.n_clusters + twin]),
+        np.concatenate([rankings.ranks, ranks]),
+        np.concatenate([rankings.weights, rankings.weights[sources]]),
+        np.concatenate([rankings.judges, rankings.judges[sources]]),
+        _dense(np.concatenate([rankings.items, items])),
+        np.concatenate([rankings.clusters, rankings.n_clusters + twin]),
     )
 
 
-def _renamed(ranks: Floats, rng: np.random.Generator) -> Floats:
-    there = np.flatnonzero(~np.isnan(ranks).all(axis=0))
-    changed = ranks.copy()
-    changed[:, there] = ranks[:, rng.permutation(there)]
-    return changed
+def _permute_candidates(ranks: Floats, rng: np.random.Generator) -> Floats:
+    members = np.flatnonzero(~np.isnan(ranks).all(axis=0))
+    permuted = ranks.copy()
+    permuted[:, members] = ranks[:, rng.permutation(members)]
+    return permuted
