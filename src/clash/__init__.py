@@ -1,3 +1,3 @@
 """Which model is better on my prompts, how sure may I be, and can I defend it?"""
 
-__version__ = "0.2.0"
+from clash.version import __version__ as __version__

@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import clash
 from clash.analysis.concordance import Concordance, concordance
 from clash.analysis.corrected import Correction, correction
 from clash.analysis.coverage import Coverage, Unanimity, coverage, unanimity
@@ -32,6 +31,7 @@ from clash.analysis.redteam import Redteam, redteam
 from clash.analysis.rundata import RunData
 from clash.analysis.spending import Spending, UsageDoubt, spending
 from clash.datasets.controls import SOUND, WORSE
+from clash.version import __version__
 
 if TYPE_CHECKING:
     from clash.stats.intervals import Interval
@@ -104,7 +104,7 @@ def findings_of(data: RunData) -> Findings:
     spent = economies(data)
     cost = round(math.fsum(line.cost_usd or 0.0 for line in spent), 10)
     found = Findings(
-        clash=clash.__version__,
+        clash=__version__,
         run=data.manifest.run,
         kind=data.manifest.kind,
         status=data.manifest.status,

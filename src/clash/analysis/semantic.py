@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from clash import __version__
 from clash.errors import ConfigError
 from clash.stats.diversity import cosines, tfidf_similarity
+from clash.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

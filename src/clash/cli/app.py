@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer.exceptions import TyperException
 
-import clash
 from clash.cli import (
     aggregate,
     calibrate,
@@ -41,6 +40,7 @@ from clash.cli.spoilt import STUMBLES, spoilt
 from clash.errors import ClashError, ConfigError, InputError
 from clash.escape import for_terminal
 from clash.files import run_files
+from clash.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,7 +59,7 @@ app = typer.Typer(
 
 def _version(shown: bool) -> None:
     if shown:
-        typer.echo(f"clash {clash.__version__}")
+        typer.echo(f"clash {__version__}")
         raise typer.Exit
 
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-import clash
 from clash.escape import for_json, for_terminal
+from clash.version import __version__
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -127,7 +127,7 @@ def open_run(run: str | Path, out: Path) -> RunFolder:
 
 def print_json(value: dict[str, Any]) -> None:
     """The one object of ``--json``; escaped where the encoding of stdout lacks a letter."""
-    whole = {"clash": clash.__version__, **value}
+    whole = {"clash": __version__, **value}
     unicode = (sys.stdout.encoding or "utf-8").lower().replace("-", "") == "utf8"
     text = json.dumps(whole, ensure_ascii=not unicode, allow_nan=False)
     sys.stdout.write(f"{for_json(text)}\n")

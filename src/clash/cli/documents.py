@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-import clash
 from clash.errors import ConfigError
 from clash.report import markdown
+from clash.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -51,7 +51,7 @@ def render_report(
     """
     match suffix.lower():
         case ".json":
-            whole = {"clash": clash.__version__, "runs": list(runs), **record}
+            whole = {"clash": __version__, "runs": list(runs), **record}
             text = json.dumps(whole, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
         case ".md":
             text = markdown.comparison(title, tables, runs)

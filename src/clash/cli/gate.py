@@ -170,12 +170,12 @@ def _against(
 def _write_junit(
     path: Path, data: RunData, checked: Sequence[Checked], baseline: str | None
 ) -> None:
-    import clash
     from clash.report import junit
+    from clash.version import __version__
 
     manifest = data.manifest
     about = {
-        "clash": clash.__version__,
+        "clash": __version__,
         "kind": manifest.kind,
         "panel": str(manifest.panel["name"]),
         "seal": manifest.seal or "",

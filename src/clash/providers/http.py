@@ -13,12 +13,12 @@ from urllib.parse import urlsplit
 import aiohttp
 import msgspec
 
-from clash import __version__
 from clash.providers.failures import Failure, from_line, meaning
 from clash.providers.network import Broken, Exchange, NetworkProvider, read_events
 from clash.providers.payload import MAX_BYTES, TooMuch
 from clash.providers.proxies import proxy_for
 from clash.providers.shared import Lease
+from clash.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,7 +9,6 @@ import zlib
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-import clash
 from clash.analysis.recheck import no_report
 from clash.analysis.retest import retest
 from clash.analysis.rundata import RunData
@@ -23,6 +22,7 @@ from clash.store import layout
 from clash.store.audit import BROKEN, AuditGap, finding
 from clash.store.folder import RunFolder
 from clash.store.manifest import other_versions
+from clash.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -88,7 +88,7 @@ def _retest(folder: RunFolder, data: RunData) -> Iterator[AuditGap]:
     except (*BROKEN, OSError) as error:
         yield AuditGap(f"cannot be computed anew: {str(error).partition(chr(10))[0]}")
         return
-    whole = {"clash": clash.__version__, **follows.as_json()}
+    whole = {"clash": __version__, **follows.as_json()}
     if record != json.loads(json.dumps(whole)):
         yield AuditGap(f"{layout.RETEST_JSON} is not what its runs give now")
     if text != markdown.comparison(title_of(runs), tables(follows), runs):

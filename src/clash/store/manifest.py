@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict
 
-import clash
 from clash.files import run_files
 from clash.records import SCHEMA_VERSION, Kind, Status
+from clash.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -196,7 +196,7 @@ def seals_of(folder: Path, names: Iterable[str]) -> dict[str, FileSeal]:
 
 def versions() -> dict[str, str]:
     """Versions of clash, Python and everything that may change a result."""
-    installed_versions = {"clash": clash.__version__, "python": platform.python_version()}
+    installed_versions = {"clash": __version__, "python": platform.python_version()}
     for name in _DISTRIBUTIONS:
         try:
             installed_versions[name] = version(name)

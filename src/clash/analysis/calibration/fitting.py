@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-import clash
 from clash.analysis.calibration.calibrator import (
     SCHEMA,
     Calibrator,
@@ -18,6 +17,7 @@ from clash.analysis.calibration.calibrator import (
 )
 from clash.stats.selection import blocks
 from clash.stats.selection.selector import learn
+from clash.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -62,7 +62,7 @@ def fit(
     cells = panel.cells(asked)
     return Calibrator(
         schema=SCHEMA,
-        clash=clash.__version__,
+        clash=__version__,
         target=frame.target,
         path=candidate.path,
         k=candidate.k,
