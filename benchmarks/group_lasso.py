@@ -20,10 +20,10 @@ from clash.analysis.aggregation.table import Table
 from clash.stats import scoring
 from clash.stats.hypothesis_tests import paired_difference
 from clash.stats.latent.cross_validation import folds, votes_held_out
-from clash.stats.latent.identifiability import numbered
-from clash.stats.latent.ising import IsingModel, Strength
+from clash.stats.latent.identifiability import group_codes
+from clash.stats.latent.ising import IsingModel, IsingPriors
 from clash.stats.latent.ising_states import pairs
-from clash.stats.latent.marginal_likelihood import Penalty, fit_from
+from clash.stats.latent.marginal_likelihood import GaussianPenalty, fit_from
 from clash.stats.latent.temperature_scaling import blend, temper
 from clash.votes import read_votes
 
@@ -43,7 +43,7 @@ PANELS = (
 class GroupLasso:
     """The ridge's prior on everything else, and on each block of couplings the norm itself."""
 
-    rest: Penalty
+    rest: GaussianPenalty
     blocks: tuple[np.ndarray, ...]
     weight: float
 
@@ -63,7 +63,7 @@ class GroupLasso:
 
 def blocks_of(families, k):
     """Indices in the parameter vector of the couplings of each pair of families."""
-    codes = np.asarray(numbered(families, k))
+    codes = np.asarray(group_codes(families, k))
     first, second = pairs(k)
     lower, upper = np.minimum(codes[first], codes[second]), np.maximum(codes[first], codes[second])
     at = 1 + 2 * k + np.arange(len(first))
@@ -78,7 +78,7 @@ def fitter(kind, weight, families):
     def fit(patterns, **more):
         k = patterns.n_judges
         ridge = weight if kind == "ridge" else 0.0
-        model = IsingModel.of(patterns, [0] * k, False, Strength(coupling=ridge))
+        model = IsingModel.of(patterns, [0] * k, False, IsingPriors(coupling=ridge))
         if kind == "lasso":
             lasso = GroupLasso(model.penalty, blocks_of(families, k), weight * patterns.weight)
             model = replace(model, penalty=lasso)

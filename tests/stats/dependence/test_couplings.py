@@ -133,7 +133,7 @@ def test_bootstrap_steps_agree_with_refits() -> None:
     found = couplings(patterns, p, np.random.default_rng(0), replicates=400)
     rng, refits = np.random.default_rng(1), []
     for counts in patterns.resample(60, rng):
-        fit = fit_restricted(given(patterns.reweighted(counts), p))
+        fit = fit_restricted(given(patterns.with_counts(counts), p))
         refits.append(4 * fit.theta[11:])
     spread = np.std(refits, axis=0, ddof=1)
     np.testing.assert_allclose(off_diagonal(found.bootstrap_error), spread, rtol=0.35)

@@ -95,7 +95,7 @@ def test_replicates_are_correlations_under_redrawn_counts() -> None:
     counts = resampled_counts(patterns, np.arange(300), 5, np.random.default_rng(3))
     drawn = pooled_replicates(patterns, p, counts)
     for replicate, weight in zip(drawn, counts, strict=True):
-        again = residual_correlations(patterns.reweighted(weight), p).pooled
+        again = residual_correlations(patterns.with_counts(weight), p).pooled
         np.testing.assert_allclose(replicate, again, atol=1e-12)
     assert (counts.sum(axis=1) == 300).all()
 

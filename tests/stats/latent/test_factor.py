@@ -10,7 +10,7 @@ from clash.stats.latent.dawid_skene import dawid_skene
 from clash.stats.latent.factor import (
     FactorLaw,
     FactorModel,
-    Strength,
+    FactorPriors,
     factor,
     factor_family,
     product_rule,
@@ -39,7 +39,7 @@ def test_gradient_against_finite_differences(rank, groups):
     rng = np.random.default_rng(0)
     votes = rng.integers(-1, 3, (100, 5)).astype(np.int8)
     patterns = collapse(votes, labels=rng.integers(-1, 2, 100))
-    model = FactorModel.of(patterns, rank, groups, Strength(), 7)
+    model = FactorModel.of(patterns, rank, groups, FactorPriors(), 7)
     theta = 0.4 * rng.normal(size=len(model.penalty.centre))
     numeric = [
         (objective(theta + e, model, patterns)[0] - objective(theta - e, model, patterns)[0]) / 2e-6
@@ -81,8 +81,8 @@ def test_recovers_skills_and_loadings():
     rng = np.random.default_rng(3)
     skill, loading = np.array([2.2, 1.8, 2.0, 1.5, 1.7, 2.1]), np.array([1.5, 1.5, 1.5, 0, 0, 0])
     votes, _ = moved(40_000, skill, loading, rng)
-    loose = Strength(skill=0, chance=0, loading=0)
-    law = factor(collapse(votes), strength=loose, tol=1e-7).parameters
+    loose = FactorPriors(skill=0, chance=0, loading=0)
+    law = factor(collapse(votes), priors=loose, tol=1e-7).parameters
     np.testing.assert_allclose(law.skill, skill, atol=0.25)
     found = law.loadings[:, 0] * np.sign(law.loadings[0, 0])
     np.testing.assert_allclose(found, loading, atol=0.25)

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from clash.errors import NotIdentifiedError, StatisticsError
-from clash.stats.latent.factor import Strength, factor
+from clash.stats.latent.factor import FactorPriors, factor
 from clash.stats.latent.factor_laplace import (
-    Cast,
     LaplaceLaw,
     LaplaceModel,
+    VoteWeights,
     expand,
     factor_laplace,
 )
@@ -66,7 +66,7 @@ def test_the_gradient_agrees_with_finite_differences():
     rng = np.random.default_rng(2)
     votes = rng.choice([0, 1, -1, 2], p=[0.4, 0.4, 0.1, 0.1], size=(50, 6))
     patterns = collapse(votes.astype(np.int8))
-    model = LaplaceModel.of(patterns, 3, Strength())
+    model = LaplaceModel.of(patterns, 3, FactorPriors())
     theta = model.start(patterns)
     theta += rng.normal(size=len(theta)) * 0.3
     weights = rng.random((len(patterns.counts), 2))
@@ -134,9 +134,9 @@ def test_renaming_judges_and_sides_renames_the_fit():
 def test_the_mode_is_found_where_a_whole_step_would_pass_it():
     rng = np.random.default_rng(9)
     law = law_of(rng, 30, 2, 12.0)
-    cast = Cast.of(rng.integers(0, 2, (50, 30)).astype(np.int8))
+    cast = VoteWeights.of(rng.integers(0, 2, (50, 30)).astype(np.int8))
     at = expand(law, cast)
-    slope = (cast.one[:, None] - at.right) @ law.loadings - at.mode
+    slope = (cast.ones[:, None] - at.right) @ law.loadings - at.mode
     assert np.abs(slope).max() < 1e-6
     assert np.all(np.isfinite(at.value))
 
@@ -144,12 +144,12 @@ def test_the_mode_is_found_where_a_whole_step_would_pass_it():
 def test_swapping_the_classes_swaps_their_likelihoods():
     votes, _, _ = simulated(60, 6, 3, 10)
     patterns = collapse(votes)
-    model = LaplaceModel.of(patterns, 3, Strength())
+    model = LaplaceModel.of(patterns, 3, FactorPriors())
     theta = model.start(patterns)
     theta[0] = 0.7
-    there, back = model.evaluate(theta)[0], model.evaluate(model.flipped(theta))[0]
+    there, back = model.evaluate(theta)[0], model.evaluate(model.swap_classes(theta))[0]
     assert back == pytest.approx(there[:, ::-1])
-    assert model.law(model.flipped(theta)).prior == pytest.approx(1 - model.law(theta).prior)
+    assert model.law(model.swap_classes(theta)).prior == pytest.approx(1 - model.law(theta).prior)
 
 
 def test_what_cannot_be_fitted_is_refused():

@@ -10,13 +10,13 @@ from clash.stats.latent.fit import posterior
 from clash.stats.latent.ising import (
     IsingLaw,
     IsingModel,
-    Strength,
+    IsingPriors,
     ising_alone,
     ising_class,
     ising_family,
     ising_shared,
 )
-from clash.stats.latent.ising_states import Block, energies, features, log_normaliser, moments
+from clash.stats.latent.ising_states import VoteBlock, energies, features, log_normaliser, moments
 from clash.stats.latent.majority import majority
 from clash.stats.latent.marginal_likelihood import objective
 from clash.stats.latent.patterns import collapse
@@ -91,7 +91,7 @@ def test_gradient_against_finite_differences(groups, class_dependent):
     rng = np.random.default_rng(1)
     votes = rng.integers(-1, 3, (150, 5)).astype(np.int8)
     patterns = collapse(votes, labels=rng.integers(-1, 2, 150))
-    model = IsingModel.of(patterns, groups, class_dependent, Strength())
+    model = IsingModel.of(patterns, groups, class_dependent, IsingPriors())
     theta = 0.4 * rng.normal(size=len(model.penalty.centre))
     numeric = [
         (objective(theta + e, model, patterns)[0] - objective(theta - e, model, patterns)[0]) / 2e-6
@@ -150,8 +150,8 @@ def test_recovers_the_law_it_was_drawn_from():
     coupling = np.zeros((6, 6))
     coupling[3, 4] = coupling[4, 3] = 0.8
     votes, truth = coupled(60_000, fields, np.array([coupling, coupling]), rng)
-    loose = Strength(skill=0, chance=0, coupling=0, contrast=0)
-    fit = ising_shared(collapse(votes), strength=loose, tol=1e-7)
+    loose = IsingPriors(skill=0, chance=0, coupling=0, contrast=0)
+    fit = ising_shared(collapse(votes), priors=loose, tol=1e-7)
     assert fit.converged
     np.testing.assert_allclose(fit.parameters.fields, fields, atol=0.12)
     np.testing.assert_allclose(fit.parameters.couplings[0], coupling, atol=0.08)
@@ -166,21 +166,21 @@ def test_class_dependent_couplings_are_told_apart_with_labels():
     couplings = np.stack([np.zeros((5, 5)), 0.5 * (1 - np.eye(5))])
     votes, truth = coupled(6000, fields, couplings, rng)
     labels = np.where(np.arange(6000) < 3000, truth, -1)
-    loose = Strength(skill=0, chance=0, coupling=0, contrast=0)
-    fit = ising_class(collapse(votes, labels=labels), strength=loose)
+    loose = IsingPriors(skill=0, chance=0, coupling=0, contrast=0)
+    fit = ising_class(collapse(votes, labels=labels), priors=loose)
     upper = np.triu_indices(5, 1)
     assert fit.parameters.couplings[0][upper].mean() == pytest.approx(0, abs=0.05)
     assert fit.parameters.couplings[1][upper].mean() == pytest.approx(0.5, abs=0.06)
     held = fit.posterior(votes[3000:])
-    shared = ising_shared(collapse(votes, labels=labels), strength=loose).posterior(votes[3000:])
+    shared = ising_shared(collapse(votes, labels=labels), priors=loose).posterior(votes[3000:])
     assert accuracy(held, truth[3000:]) > accuracy(shared, truth[3000:])
 
 
 def test_at_the_optimum_observed_votes_equal_expected_votes():
     """The equation the fit solves, the prior aside."""
     votes, _ = independent(5000, [0.8, 0.75, 0.7, 0.85], np.random.default_rng(7))
-    loose = Strength(skill=0, chance=0, coupling=0)
-    fit = ising_shared(collapse(votes), strength=loose, tol=1e-9)
+    loose = IsingPriors(skill=0, chance=0, coupling=0)
+    fit = ising_shared(collapse(votes), priors=loose, tol=1e-9)
     law, rows = fit.parameters, np.array(list(product((0, 1), repeat=4)), np.int8)
     mixture = np.exp(law.log_likelihoods(rows)) @ [1 - law.prior, law.prior]
     expected = np.einsum("s,sj,sk->jk", mixture, rows, rows)
@@ -237,4 +237,4 @@ def test_too_many_judges_or_gaps_are_refused_with_the_way_out():
     votes = rng.integers(0, 2, (200, 15)).astype(np.int8)
     votes[:, 2:] = -1
     with pytest.raises(StatisticsError, match="too many missing votes"):
-        Block.of(votes)
+        VoteBlock.of(votes)

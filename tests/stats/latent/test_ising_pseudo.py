@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from clash.errors import NotIdentifiedError
-from clash.stats.latent.ising import Strength, ising_shared, normaliser
+from clash.stats.latent.ising import IsingPriors, ising_shared, log_partition
 from clash.stats.latent.ising_pseudo import (
     UnnormalisedIsing,
-    _Regression,
+    _NodeRegressions,
     ising_pseudo,
     log_normaliser_ratio,
 )
@@ -19,7 +19,7 @@ from stats.latent.simulated import accuracy, moved
 def test_gradient_against_finite_differences(class_dependent):
     rng = np.random.default_rng(0)
     patterns = collapse(rng.integers(-1, 3, (100, 5)))
-    regression = _Regression.of(patterns, class_dependent, Strength())
+    regression = _NodeRegressions.of(patterns, class_dependent, IsingPriors())
     theta = 0.3 * rng.normal(size=len(regression.start(patterns)))
     weights = rng.random((len(patterns.counts), 2))
     numeric = [
@@ -34,7 +34,7 @@ def test_the_normalisers_differ_by_what_enumeration_says():
     couplings = np.triu(0.3 * rng.normal(size=(2, 8, 8)), 1)
     couplings = couplings + couplings.transpose(0, 2, 1)
     law = UnnormalisedIsing(0.5, rng.normal(size=(2, 8)), couplings, 0.0, 0)
-    exact = normaliser(law.fields[1], couplings[1]) - normaliser(law.fields[0], couplings[0])
+    exact = log_partition(law.fields[1], couplings[1]) - log_partition(law.fields[0], couplings[0])
     assert log_normaliser_ratio(law, rng) == pytest.approx(exact, abs=0.15)
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from clash.errors import StatisticsError
-from clash.stats.latent.cross_validation import HeldOut, folds, paired_z, votes_held_out
+from clash.stats.latent.cross_validation import HeldOutScores, folds, paired_z, votes_held_out
 from clash.stats.latent.dawid_skene import dawid_skene
 from clash.stats.latent.factor import factor
 from clash.stats.latent.fit import vote_share
@@ -20,7 +20,12 @@ from clash.stats.latent.majority import majority
 from clash.stats.latent.model_selection import select
 from clash.stats.latent.patterns import collapse
 from clash.stats.latent.temperature_scaling import blend, leave_one_judge_out, temper
-from clash.stats.latent.vote_correlations import blocs, carriers, copies, mean_correlation
+from clash.stats.latent.vote_correlations import (
+    are_near_copies,
+    class_carriers,
+    correlated_blocs,
+    mean_correlation,
+)
 from stats.latent.simulated import accuracy, independent, moved
 
 VOTES = Path(__file__).resolve().parents[3] / "../shared/data/votes"
@@ -35,7 +40,7 @@ def test_independent_judges_of_unequal_skill_are_weighted():
     rng = np.random.default_rng(0)
     votes, truth = independent(2000, [0.95, 0.9, 0.62, 0.6, 0.6, 0.62], rng)
     chosen = select(votes, rng=rng)
-    assert chosen.selected in {"one-coin", "dawid-skene"}
+    assert chosen.method in {"one-coin", "dawid-skene"}
     counted = majority(collapse(votes)).item_posterior
     assert accuracy(chosen.item_posterior, truth) > accuracy(counted, truth) + 0.05
     assert log_loss(chosen.item_posterior, truth) < log_loss(counted, truth)
@@ -47,7 +52,7 @@ def test_a_moved_bloc_is_discounted():
     votes, truth = moved(2000, skill, [1.8] * 5 + [0.0] * 4, rng)
     chosen = select(votes, rng=rng)
     counted = majority(collapse(votes)).item_posterior
-    assert chosen.selected == "factor"
+    assert chosen.method == "factor"
     assert accuracy(chosen.item_posterior, truth) > accuracy(counted, truth) + 0.03
     assert log_loss(chosen.item_posterior, truth) < log_loss(counted, truth)
 
@@ -57,7 +62,7 @@ def test_a_continuum_without_classes_stays_with_majority():
     rng = np.random.default_rng(2)
     votes, _ = moved(600, [0.0] * 6, [1.5, 1.5, 1.5, 1.0, 1.0, 0.5], rng)
     chosen = select(votes, rng=rng)
-    assert chosen.selected == "majority"
+    assert chosen.method == "majority"
     assert all(candidate.doubt for candidate in chosen.candidates)
     np.testing.assert_array_equal(chosen.item_posterior, majority(collapse(votes)).item_posterior)
 
@@ -66,7 +71,7 @@ def test_classes_that_may_be_swapped_stay_with_majority():
     """Two judges against two: which pair is right is anybody's guess."""
     rng = np.random.default_rng(3)
     votes, _ = independent(300, [0.9, 0.9, 0.1, 0.1], rng)
-    assert select(votes, rng=rng).selected == "majority"
+    assert select(votes, rng=rng).method == "majority"
 
 
 def test_labels_show_what_votes_cannot():
@@ -77,7 +82,7 @@ def test_labels_show_what_votes_cannot():
     assert any("cannot be seen without labels" in warning for warning in blind.warnings)
     labels = np.where(np.arange(600) < 200, truth, -1)
     told = select(votes, rng=rng, labels=labels)
-    assert told.selected != "majority"
+    assert told.method != "majority"
     assert accuracy(told.item_posterior[200:], truth[200:]) > 0.9
     np.testing.assert_array_equal(told.item_posterior[:200], truth[:200])
 
@@ -85,7 +90,7 @@ def test_labels_show_what_votes_cannot():
 def test_judges_near_chance_are_not_to_be_trusted():
     rng = np.random.default_rng(5)
     chosen = select(rng.integers(0, 2, (200, 5)), rng=rng)
-    assert chosen.selected == "majority"
+    assert chosen.method == "majority"
     assert any("hardly more than by chance" in warning for warning in chosen.warnings)
 
 
@@ -136,7 +141,7 @@ COIN = np.random.default_rng(0).integers(0, 2, 40)
 )
 def test_panels_with_nothing_to_learn_fall_back_to_majority(votes):
     chosen = select(votes, rng=np.random.default_rng(0))
-    assert chosen.selected == "majority"
+    assert chosen.method == "majority"
     assert "no model is identified" in chosen.reason
 
 
@@ -153,8 +158,8 @@ def test_tempering_undoes_the_double_counting_of_copies():
     copies = np.where(slips, 1 - np.repeat(votes, 4, axis=1), np.repeat(votes, 4, axis=1))
     fit = temper(dawid_skene(collapse(copies)))
     assert fit.temperature > 2
-    assert log_loss(fit.tempered, truth) < 0.6 * log_loss(fit.item_posterior, truth)
-    np.testing.assert_array_equal(fit.tempered > 0.5, fit.item_posterior > 0.5)
+    assert log_loss(fit.tempered_posterior, truth) < 0.6 * log_loss(fit.item_posterior, truth)
+    np.testing.assert_array_equal(fit.tempered_posterior > 0.5, fit.item_posterior > 0.5)
 
 
 def test_left_out_votes_are_predicted_from_the_others_alone():
@@ -183,14 +188,14 @@ def test_the_blend_keeps_every_decision_of_the_fit():
 def test_folds_are_balanced_and_scores_paired():
     fold = folds(23, 5, np.random.default_rng(0))
     assert np.bincount(fold).tolist() == [5, 5, 5, 4, 4]
-    one = HeldOut("one", np.array([1.0, 2.0, 3.0]))
-    other = HeldOut("other", np.array([0.0, 2.0, 1.0]))
+    one = HeldOutScores("one", np.array([1.0, 2.0, 3.0]))
+    other = HeldOutScores("other", np.array([0.0, 2.0, 1.0]))
     difference = np.array([1.0, 0.0, 2.0])
     assert paired_z(one, other) == pytest.approx(
         difference.mean() / difference.std(ddof=1) * 3**0.5
     )
     assert paired_z(one, one) == 0
-    assert paired_z(HeldOut("refused", None, "why"), one) == -np.inf
+    assert paired_z(HeldOutScores("refused", None, "why"), one) == -np.inf
 
 
 def test_copies_of_an_item_are_held_out_together():
@@ -242,7 +247,7 @@ def test_judges_of_equal_skill_are_not_weighted_but_their_majority_is_believed_m
     """Majority's verdicts exactly, with a probability that a further such judge would confirm."""
     votes, truth = independent(1000, [0.88] * 5, np.random.default_rng(20))
     earned, sharper, chosen = gain(votes, truth)
-    assert chosen.selected == "majority"
+    assert chosen.method == "majority"
     assert earned == 0
     assert sharper > 0.05
     np.testing.assert_allclose(chosen.posterior(votes[:40]), chosen.item_posterior[:40])
@@ -251,7 +256,7 @@ def test_judges_of_equal_skill_are_not_weighted_but_their_majority_is_believed_m
 def test_even_panels_of_equal_judges_leave_their_ties_standing():
     votes, _ = independent(600, [0.9] * 4, np.random.default_rng(21), prior=0.8)
     chosen = select(votes, rng=np.random.default_rng(0))
-    assert chosen.selected == "majority"
+    assert chosen.method == "majority"
     level = votes.sum(axis=1) == 2
     np.testing.assert_allclose(chosen.item_posterior[level], 0.5)
 
@@ -312,7 +317,7 @@ def test_small_and_lopsided_panels_are_no_worse_than_majority_on_average(n, prio
 def test_few_items_are_not_enough_to_weigh_judges_by():
     votes, _ = independent(40, [0.97, 0.6, 0.6, 0.6, 0.6], np.random.default_rng(24))
     chosen = select(votes, rng=np.random.default_rng(0))
-    assert chosen.selected == "majority"
+    assert chosen.method == "majority"
     assert [candidate.name for candidate in chosen.candidates] == ["equal-skill"]
 
 
@@ -320,13 +325,15 @@ def test_copies_are_told_from_good_judges():
     rng = np.random.default_rng(22)
     votes, _ = near_copies(1000, [(0.85, 3), (0.8, 1), (0.75, 1), (0.7, 1)], 0.04, rng)
     patterns = collapse(votes)
-    assert copies(patterns, (0, 1, 2), rng)
-    assert not copies(patterns, (0, 3, 4), rng)
-    assert len(set(blocs(patterns)[:3])) == 1
-    assert len(set(blocs(patterns)[2:])) == 4
+    assert are_near_copies(patterns, (0, 1, 2), rng)
+    assert not are_near_copies(patterns, (0, 3, 4), rng)
+    assert len(set(correlated_blocs(patterns)[:3])) == 1
+    assert len(set(correlated_blocs(patterns)[2:])) == 4
     good, truth = independent(2000, [0.97, 0.95, 0.92, 0.6, 0.6, 0.6, 0.6], rng)
-    assert not copies(collapse(good), (0, 1, 2), rng)
-    assert carriers(collapse(good), truth[np.unique(collapse(good).inverse, return_index=True)[1]])
+    assert not are_near_copies(collapse(good), (0, 1, 2), rng)
+    assert class_carriers(
+        collapse(good), truth[np.unique(collapse(good).inverse, return_index=True)[1]]
+    )
 
 
 def test_families_keep_judges_of_several_vendors_from_being_taken_for_copies():

@@ -64,7 +64,7 @@ def test_labels_enter_as_observed_and_tempering_keeps_the_winner():
     labels = np.where(np.arange(300) < 30, truth, -1)
     fit = dawid_skene_classes(collapse_classes(votes, labels=labels))
     np.testing.assert_array_equal(fit.item_posterior[:30], np.eye(3)[truth[:30]])
-    np.testing.assert_allclose(fit.tempered.sum(axis=1), 1)
+    np.testing.assert_allclose(fit.tempered_posterior.sum(axis=1), 1)
     assert fit.temperature >= 1
     assert (fit.item_posterior[30:].argmax(axis=1) == truth[30:]).mean() > 0.8
 

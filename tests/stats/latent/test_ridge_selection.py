@@ -14,7 +14,7 @@ def test_independent_judges_get_the_hardest_ridge():
     rng = np.random.default_rng(0)
     votes, _ = independent(800, [0.85, 0.8, 0.75, 0.8, 0.7], rng)
     chosen = choose_ridge(ising_shared, collapse(votes), rng=rng, grid=(0.3, 0.003))
-    assert chosen.strength.coupling == 0.3
+    assert chosen.priors.coupling == 0.3
     assert chosen.grid == (0.3, 0.003)
 
 
@@ -25,7 +25,7 @@ def test_strongly_coupled_judges_get_a_soft_one():
     couplings[:, 0, 1] = couplings[:, 1, 0] = 1.5
     votes, _ = coupled(2000, fields, couplings, rng)
     chosen = choose_ridge(ising_shared, collapse(votes), rng=rng, grid=(0.3, 0.003))
-    assert chosen.strength.coupling == 0.003
+    assert chosen.priors.coupling == 0.003
     assert chosen.held_out[1] > chosen.held_out[0]
 
 

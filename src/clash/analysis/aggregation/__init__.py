@@ -203,7 +203,7 @@ def aggregate_outcomes(
                 method=name,
                 status="ok",
                 converged=found.converged,
-                p=found.tempered[:, outcomes.SIDE_1],
+                p=found.tempered_posterior[:, outcomes.SIDE_1],
                 verdict=said,
                 log_likelihood=found.log_likelihood,
                 temperature=found.temperature,
@@ -271,7 +271,7 @@ def _result(
 
 
 def _share(table: Table) -> Floats:
-    bare = table.patterns().unlabelled()
+    bare = table.patterns().without_labels()
     return bare.expand(vote_share(bare))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from clash.stats.latent.ising import (
     MOST_JUDGES,
-    Strength,
+    IsingPriors,
     ising_class,
     ising_family,
     ising_shared,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 Ridging = float | Literal["held-out"]
 """The L2 on couplings as a share of the items, or that it is chosen by held-out likelihood."""
-DEFAULT_RIDGE = Strength().coupling
+DEFAULT_RIDGE = IsingPriors().coupling
 FORMS = {
     "ising-shared": "couplings alike in both classes: a linear vote (equation 3)",
     "ising-class": "couplings by class: a quadratic vote (equation 2)",
@@ -68,7 +68,7 @@ def _exact(
     }
     model = models[name]
     if ridge != "held-out":
-        fit = model(patterns, strength=replace(Strength(), coupling=ridge))
+        fit = model(patterns, priors=replace(IsingPriors(), coupling=ridge))
         return temper(fit), f"exact likelihood, L2 of {ridge:g} of the items (--ridge)"
     rng = np.random.default_rng(seed)
     found = choose_ridge(model, patterns, rng=rng, groups=table.groups)
@@ -76,7 +76,7 @@ def _exact(
         f"{one:g}: {score:.3f}" for one, score in zip(found.grid, found.held_out, strict=True)
     )
     how = (
-        f"exact likelihood, L2 of {found.strength.coupling:g} of the items, the hardest within one "
+        f"exact likelihood, L2 of {found.priors.coupling:g} of the items, the hardest within one "
         f"standard error of the best held-out likelihood ({tried} nats an item)"
     )
     return temper(found.fit), how
@@ -88,7 +88,7 @@ def _pseudo(name: str, patterns: Patterns, ridge: Ridging, seed: int) -> tuple[L
         patterns,
         rng=np.random.default_rng(seed),
         class_dependent=name == "ising-class",
-        strength=replace(Strength(), coupling=share),
+        priors=replace(IsingPriors(), coupling=share),
     )
     if fit.parameters is not None:
         fit = replace(fit, temperature=temperature(fit.parameters, patterns))

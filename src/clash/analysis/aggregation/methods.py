@@ -183,7 +183,7 @@ def _auto(patterns: Patterns, *, table: Table, seed: int) -> Fitted:
         "auto",
         found.item_posterior,
         found.fit,
-        selected=found.selected,
+        selected=found.method,
         reason=found.reason,
         warnings=found.warnings,
     )

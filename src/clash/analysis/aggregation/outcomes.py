@@ -48,7 +48,7 @@ def fit(name: str, table: Table) -> ClassFit:
 
 def verdicts(found: ClassFit) -> Floats:
     """1, 0, or 0.5 for a tie, shape (N,): the likeliest class; level ones are a tie."""
-    p = found.tempered
+    p = found.tempered_posterior
     best = np.isclose(p, p.max(axis=1, keepdims=True), atol=1e-9)
     likeliest = np.where(best.sum(axis=1) > 1, LEVEL, p.argmax(axis=1))
     return np.array([0.0, 1.0, 0.5])[likeliest]
@@ -69,7 +69,7 @@ def figures(found: ClassFit, anchor: ClassFit, table: Table) -> dict[str, float 
     """
     label = classes(table.truth)
     known = label != MISSING
-    p, truth = found.tempered[known], table.truth[known]
+    p, truth = found.tempered_posterior[known], table.truth[known]
     right = (verdicts(found)[known] == truth).astype(float)
     other = (verdicts(anchor)[known] == truth).astype(float)
     recalls = [right[truth == value].mean() for value in np.unique(truth)]

@@ -91,7 +91,7 @@ def class_rates(patterns: Patterns, p: Floats, counts: Floats) -> Floats:
     rates = []
     for share in (1 - p, p):
         weight = counts * share
-        seen, one = weight @ patterns.observed, weight @ patterns.for_one
+        seen, one = weight @ patterns.present, weight @ patterns.for_one
         rates.append(np.divide(one, seen, out=np.full_like(seen, np.nan), where=seen > 0))
     return np.stack(rates, axis=1)
 

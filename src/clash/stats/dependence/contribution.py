@@ -13,7 +13,7 @@ from clash.stats.latent.patterns import MISSING, TIE
 from clash.stats.logistic import sigmoid
 
 if TYPE_CHECKING:
-    from clash.stats.latent.fit import Conditional
+    from clash.stats.latent.fit import VoteLaw
     from clash.stats.latent.patterns import Patterns
     from clash.stats.typing import Bools, Floats, Index
 
@@ -37,7 +37,7 @@ class Information:
 
 
 def information_added(
-    law: Conditional, patterns: Patterns, clusters: Index | None = None
+    law: VoteLaw, patterns: Patterns, clusters: Index | None = None
 ) -> tuple[Information, ...]:
     """For each judge, what its vote adds given all other votes; the law is not refitted.
 

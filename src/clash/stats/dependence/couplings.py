@@ -156,7 +156,7 @@ def pseudo_couplings(
     low, high = np.quantile(drawn, [0.025, 0.975], axis=0) if replicates else [np.nan] * 2
     spread = drawn.std(axis=0, ddof=1) if replicates > 1 else np.nan
     by_class = [
-        fit_pseudo(patterns.reweighted(patterns.counts * share), np.full(len(p), y), every)
+        fit_pseudo(patterns.with_counts(patterns.counts * share), np.full(len(p), y), every)
         for y, share in ((0.0, 1 - p), (1.0, p))
     ]
     return Couplings(

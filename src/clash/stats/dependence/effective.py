@@ -111,11 +111,11 @@ def accuracies(patterns: Patterns, p: Floats, counts: Floats | None = None) -> A
     """
     weight = patterns.counts if counts is None else counts
     right = patterns.for_one * p[:, None] + patterns.for_zero * (1 - p)[:, None]
-    seen = weight @ patterns.observed
+    seen = weight @ patterns.present
     hits = weight @ right
     judges = np.divide(hits, seen, out=np.full(len(seen), np.nan), where=seen > 0)
     lead = np.sign((patterns.for_one - patterns.for_zero).sum(axis=1))
-    voted = weight * patterns.observed.any(axis=1)
+    voted = weight * patterns.present.any(axis=1)
     chance = np.where(lead == 0, 0.5, np.where(lead > 0, p, 1 - p))
     total = float(voted.sum())
     return Accuracies(judges, float(voted @ chance) / total if total else float("nan"))

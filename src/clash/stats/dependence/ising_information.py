@@ -9,14 +9,14 @@ import numpy as np
 from clash.stats.latent.ising_states import energies, masks, pairs, spin_states, walsh
 
 if TYPE_CHECKING:
-    from clash.stats.latent.ising_states import Block, Gaps, Summed
+    from clash.stats.latent.ising_states import BlockEnergies, MissingVotes, VoteBlock
     from clash.stats.typing import Floats
 
 ROWS_AT_ONCE = 1 << 16
 
 
 def class_information(
-    block: Block, field: Floats, coupling: Floats, weights: Floats, *, complete: bool = False
+    block: VoteBlock, field: Floats, coupling: Floats, weights: Floats, *, complete: bool = False
 ) -> Floats:
     """Information on fields and couplings in votes of known class, shape (K + m, K + m).
 
@@ -52,20 +52,20 @@ def law_covariance(natural: Floats) -> Floats:
     return np.asarray(spectrum[spot[:, None] ^ spot] - np.outer(mean, mean))
 
 
-def pattern_statistics(block: Block, done: Summed) -> Floats:
+def pattern_statistics(block: VoteBlock, done: BlockEnergies) -> Floats:
     """Expected spins and pair products of each pattern, shape (n_patterns, K + m)."""
-    first, second = pairs(done.filled.shape[1])
-    products = done.filled[:, first] * done.filled[:, second]
-    spot = np.zeros((done.filled.shape[1],) * 2, np.intp)
+    first, second = pairs(done.expected_spins.shape[1])
+    products = done.expected_spins[:, first] * done.expected_spins[:, second]
+    spot = np.zeros((done.expected_spins.shape[1],) * 2, np.intp)
     spot[first, second] = np.arange(len(first))
-    for gaps, extra in zip(block.gaps, done.extra, strict=True):
+    for gaps, extra in zip(block.gaps, done.pair_covariances, strict=True):
         one, other = pairs(gaps.judges.shape[1])
         products[gaps.rows[:, None], spot[gaps.judges[:, one], gaps.judges[:, other]]] += extra
-    return np.hstack([done.filled, products])
+    return np.hstack([done.expected_spins, products])
 
 
 def _hidden_covariance(
-    block: Block, gaps: Gaps, field: Floats, coupling: Floats, weights: Floats
+    block: VoteBlock, gaps: MissingVotes, field: Floats, coupling: Floats, weights: Floats
 ) -> Floats:
     """Sum of the weighted covariances of the statistics over the completions of each pattern."""
     size = len(field) + len(pairs(len(field))[0])

@@ -10,7 +10,7 @@ import numpy as np
 
 from clash.errors import StatisticsError
 from clash.stats.intervals import Interval, mean_clustered
-from clash.stats.latent.cross_validation import fitted, foreseen
+from clash.stats.latent.cross_validation import fit_all, score_by_refits
 from clash.stats.latent.dawid_skene import dawid_skene
 from clash.stats.latent.factor import factor
 from clash.stats.latent.ising import ising_class, ising_family, ising_shared
@@ -18,7 +18,7 @@ from clash.stats.latent.ising import ising_class, ising_family, ising_shared
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from clash.stats.latent.cross_validation import HeldOut
+    from clash.stats.latent.cross_validation import HeldOutScores
     from clash.stats.latent.fit import LatentFit
     from clash.stats.latent.patterns import Patterns
     from clash.stats.typing import Floats, Index
@@ -74,9 +74,10 @@ def compare_models(
         "Ising, couplings by class": partial(_coupled, ising_class, MOST_BY_CLASS),
         "latent factor": factor,
     }
-    whole, refused = fitted(models, patterns)
+    whole, refused = fit_all(models, patterns)
     held = {
-        name: foreseen(name, models[name], fit, patterns, fold) for name, fit in whole.items()
+        name: score_by_refits(name, models[name], fit, patterns, fold)
+        for name, fit in whole.items()
     } | refused
     base = held[CI].scores
     return tuple(_score(name, whole.get(name), held[name], base, clusters) for name in models)
@@ -85,7 +86,7 @@ def compare_models(
 def _score(
     name: str,
     whole: LatentFit | None,
-    held: HeldOut,
+    held: HeldOutScores,
     base: Floats | None,
     clusters: Index | None,
 ) -> ModelScore:

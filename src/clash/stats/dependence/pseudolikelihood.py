@@ -83,7 +83,7 @@ class PseudoLikelihood:
                 f"{k} judges have {k * (k - 1) // 2} pairs: couplings are fitted for up to "
                 f"{MOST_JUDGES}; choose with --judges"
             )
-        missing = 1 - float(patterns.counts @ patterns.observed.mean(axis=1)) / patterns.weight
+        missing = 1 - float(patterns.counts @ patterns.present.mean(axis=1)) / patterns.weight
         if missing > MOST_MISSING:
             raise StatisticsError(
                 f"{missing:.0%} of the votes are missing: a vote cannot be predicted from others "
@@ -93,7 +93,7 @@ class PseudoLikelihood:
         full[: 1 + 2 * k] = PRECISION_OF_RATES
         return cls(
             patterns.spins,
-            patterns.observed.astype(np.float64),
+            patterns.present.astype(np.float64),
             patterns.counts * np.stack([1 - p, p]),
             csc_array(restriction.free),
             (restriction.free**2).T @ full,

@@ -52,7 +52,7 @@ def residual_correlations(
     """
     both = np.stack([1 - p, p])
     sums = [_products(patterns, patterns.counts * share) for share in both]
-    seen = patterns.observed.astype(np.float64)
+    seen = patterns.present.astype(np.float64)
     together = (patterns.counts[:, None] * seen).T @ seen
     enough = together >= least
     by_class = np.stack([_correlation(products, enough) for products in sums])
@@ -70,7 +70,7 @@ def pooled_replicates(
         counts: shape (B, n_patterns).
         least: as in :func:`residual_correlations`, of the data, not of a replicate.
     """
-    seen = patterns.observed.astype(np.float64)
+    seen = patterns.present.astype(np.float64)
     enough = (patterns.counts[:, None] * seen).T @ seen >= least
     out = np.empty((len(counts), patterns.n_judges, patterns.n_judges))
     for replicate, weight in enumerate(counts):
@@ -102,7 +102,7 @@ def resampled_counts(
 
 def _products(patterns: Patterns, weight: Floats) -> Floats:
     """Sums of residual products, and of squares over the pairs' items; shape (2, K, K)."""
-    seen = patterns.observed.astype(np.float64)
+    seen = patterns.present.astype(np.float64)
     votes = patterns.for_one
     total = weight @ seen
     mean = np.divide(weight @ votes, total, out=np.zeros_like(total), where=total > 0)

@@ -13,7 +13,7 @@ import numpy as np
 
 from clash.stats.dependence.ising_information import class_information, pattern_statistics
 from clash.stats.latent.fit import observe
-from clash.stats.latent.ising import CLASSES, IsingLaw, IsingModel, Strength
+from clash.stats.latent.ising import CLASSES, IsingLaw, IsingModel, IsingPriors
 from clash.stats.latent.ising_states import spin_states
 from clash.stats.latent.patterns import MISSING, Patterns, collapse
 from clash.stats.logistic import sigmoid
@@ -197,7 +197,7 @@ class RestrictedFit:
 def full_model(patterns: Patterns) -> IsingModel:
     """All judges coupled, in each class in its own way; the prior of ``latent`` is not used."""
     return IsingModel.of(
-        patterns, [0] * patterns.n_judges, class_dependent=True, strength=Strength()
+        patterns, [0] * patterns.n_judges, class_dependent=True, priors=IsingPriors()
     )
 
 

@@ -7,9 +7,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from clash.stats.latent.dawid_skene import dawid_skene, equal_skill, one_coin
-from clash.stats.latent.factor import Strength, factor, factor_family, swapped, trait
+from clash.stats.latent.factor import FactorPriors, factor, factor_family, fit_exchanged, trait
 from clash.stats.latent.ising import ising_alone, ising_shared
-from clash.stats.latent.vote_correlations import blocs
+from clash.stats.latent.vote_correlations import correlated_blocs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from clash.stats.latent.fit import LatentFit
     from clash.stats.latent.patterns import Patterns
 
-    Fitter = Callable[..., LatentFit]
-    Reading = Callable[[Patterns, LatentFit], LatentFit]
+    ModelFitter = Callable[..., LatentFit]
+    Rereading = Callable[[Patterns, LatentFit], LatentFit]
 
 EQUAL = "equal-skill"
 """The contender whose verdicts are majority's: what a weighting of judges has to beat."""
-EVEN = Strength(skill=0.3)
+EVEN = FactorPriors(skill=0.3)
 """A prior that judges are about equally good, to look for another reading of the votes."""
 MOST_COUPLED = 10
 """Judges up to which the exact Ising model is among the contenders."""
@@ -31,27 +31,29 @@ MOST_FACTORED = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Contender:
+class CandidateModel:
     """A model, its rivals without classes, and what it assumes.
 
     Attributes:
         fit: fits the model.
         rivals: names of the class-free models it has to beat.
         independent: it takes the judges for independent given the truth.
-        nested: the rival is the model itself without its classes, so that any use of a second
+        rival_is_nested: the rival is the model itself without its classes, so that any use of a second
             class, not only the truth's, beats it.
-        others: other readings of the votes by the same model, from its fit: with the judges held
+        readings: other readings of the votes by the same model, each from its fit: with judges held
             equally good at first, and with class and factor exchanged.
     """
 
-    fit: Fitter
+    fit: ModelFitter
     rivals: tuple[str, ...]
     independent: bool = False
-    nested: bool = False
-    others: tuple[Reading, ...] = ()
+    rival_is_nested: bool = False
+    readings: tuple[Rereading, ...] = ()
 
 
-def contenders(patterns: Patterns, families: Sequence[object] | None) -> dict[str, Contender]:
+def candidate_models(
+    patterns: Patterns, families: Sequence[object] | None
+) -> dict[str, CandidateModel]:
     """The models that ``select`` compares, simplest first.
 
     ``ising-family`` is not among them: it has no rival of its own structure without classes, so
@@ -61,31 +63,35 @@ def contenders(patterns: Patterns, families: Sequence[object] | None) -> dict[st
     continua = ("trait", "two traits", "trait and blocs")
     traits = continua if patterns.n_judges > 3 and not crowd else ("trait",)
     models = {
-        EQUAL: Contender(equal_skill, traits, independent=True),
-        "one-coin": Contender(one_coin, traits, independent=True),
-        "dawid-skene": Contender(dawid_skene, traits, independent=True),
+        EQUAL: CandidateModel(equal_skill, traits, independent=True),
+        "one-coin": CandidateModel(one_coin, traits, independent=True),
+        "dawid-skene": CandidateModel(dawid_skene, traits, independent=True),
     }
     if families is not None and not crowd:
         fit = partial(factor_family, families=families)
         besides = (*traits, "trait and families")
-        models["factor-family"] = Contender(fit, besides, others=(partial(_from_even, fit),))
+        models["factor-family"] = CandidateModel(fit, besides, readings=(partial(_from_even, fit),))
     if not crowd:
-        models["factor"] = Contender(factor, traits, others=(partial(_from_even, factor), swapped))
+        models["factor"] = CandidateModel(
+            factor, traits, readings=(partial(_from_even, factor), fit_exchanged)
+        )
     if patterns.n_judges <= MOST_COUPLED:
-        models["ising-shared"] = Contender(ising_shared, (*traits, "ising-alone"), nested=True)
+        models["ising-shared"] = CandidateModel(
+            ising_shared, (*traits, "ising-alone"), rival_is_nested=True
+        )
     return models
 
 
-def rivals(patterns: Patterns, families: Sequence[object] | None) -> dict[str, Fitter]:
+def rivals(patterns: Patterns, families: Sequence[object] | None) -> dict[str, ModelFitter]:
     """The class-free models, by name; blocs are those that the correlations show."""
-    models: dict[str, Fitter] = {"trait": trait, "two traits": partial(trait, rank=2)}
+    models: dict[str, ModelFitter] = {"trait": trait, "two traits": partial(trait, rank=2)}
     if families is not None:
         models["trait and families"] = partial(trait, families=families)
-    groups = blocs(patterns)
+    groups = correlated_blocs(patterns)
     if len(set(groups)) < patterns.n_judges:
         models["trait and blocs"] = partial(trait, families=groups)
     return models | {"ising-alone": ising_alone}
 
 
-def _from_even(model: Fitter, patterns: Patterns, fit: LatentFit) -> LatentFit:  # noqa: ARG001 - a reading may start from the fit
-    return model(patterns, warm=model(patterns, strength=EVEN))
+def _from_even(model: ModelFitter, patterns: Patterns, fit: LatentFit) -> LatentFit:  # noqa: ARG001 - a reading may start from the fit
+    return model(patterns, warm=model(patterns, priors=EVEN))

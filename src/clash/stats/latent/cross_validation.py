@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class HeldOut:
+class HeldOutScores:
     """What a model scored on each item while the item was held out.
 
     Attributes:
@@ -55,13 +55,13 @@ def folds(
     """
     if groups is None:
         return np.asarray(rng.permutation(n_items) % n_folds, dtype=np.intp)
-    names, own = np.unique(np.asarray(groups), return_inverse=True)
-    return np.asarray((rng.permutation(len(names)) % n_folds)[own], dtype=np.intp)
+    names, codes = np.unique(np.asarray(groups), return_inverse=True)
+    return np.asarray((rng.permutation(len(names)) % n_folds)[codes], dtype=np.intp)
 
 
 def votes_held_out(
     name: str, fit: Callable[[Patterns], LatentFit], patterns: Patterns, fold: Index
-) -> HeldOut:
+) -> HeldOutScores:
     """Log-likelihood of each item's votes under a fit to the other folds.
 
     Ties are left out of the score: half a vote has no probability of its own, so that models
@@ -74,23 +74,23 @@ def votes_held_out(
         fold: the fold of each item, shape (n_items,).
     """
     scores = np.empty(patterns.n_items)
-    decisive = patterns.without_ties()
-    for held in np.unique(fold):
-        others = np.bincount(patterns.inverse[fold != held], minlength=len(patterns.counts))
+    without_ties = patterns.without_ties()
+    for k in np.unique(fold):
+        counts = np.bincount(patterns.inverse[fold != k], minlength=len(patterns.counts))
         try:
-            law = fit(patterns.reweighted(others)).parameters
+            law = fit(patterns.with_counts(counts)).parameters
         except StatisticsError as refusal:
-            return HeldOut(name, None, str(refusal))
+            return HeldOutScores(name, None, str(refusal))
         if law is None:
             raise TypeError(f"{name} has no likelihood to hold out")
-        per_pattern = log_likelihood_per_pattern(law, decisive)
-        scores[fold == held] = per_pattern[patterns.inverse[fold == held]]
-    return HeldOut(name, scores)
+        per_pattern = log_likelihood_per_pattern(law, without_ties)
+        scores[fold == k] = per_pattern[patterns.inverse[fold == k]]
+    return HeldOutScores(name, scores)
 
 
 def labels_held_out(
     name: str, fit: Callable[[Patterns], LatentFit], patterns: Patterns, fold: Index
-) -> HeldOut:
+) -> HeldOutScores:
     """Minus the log-loss of each held-out label; the votes of the items stay in.
 
     Args:
@@ -104,68 +104,68 @@ def labels_held_out(
     """
     votes, labels = patterns.votes[patterns.inverse], patterns.labels[patterns.inverse]
     scores = np.zeros(len(labels))
-    for held in np.unique(fold):
-        hidden = collapse(votes, labels=np.where(fold == held, MISSING, labels))
+    for k in np.unique(fold):
+        training = collapse(votes, labels=np.where(fold == k, MISSING, labels))
         try:
-            p = blend(temper(fit(hidden)))[hidden.inverse]
+            p = blend(temper(fit(training)))[training.inverse]
         except StatisticsError as refusal:
-            return HeldOut(name, None, str(refusal))
+            return HeldOutScores(name, None, str(refusal))
         chance = np.where(labels == 1, p, 1 - p)
-        scores = np.where(fold == held, np.log(np.clip(chance, 1e-12, 1)), scores)
-    return HeldOut(name, scores[labels != MISSING])
+        scores = np.where(fold == k, np.log(np.clip(chance, 1e-12, 1)), scores)
+    return HeldOutScores(name, scores[labels != MISSING])
 
 
-def paired_z(one: HeldOut, other: HeldOut) -> float:
+def paired_z(score: HeldOutScores, reference: HeldOutScores) -> float:
     """Mean difference of two scores over its standard error (Vuong's statistic, held out).
 
     0 where the two never differ; minus infinity where the first was refused.
     """
-    if one.scores is None:
+    if score.scores is None:
         return -np.inf
-    if other.scores is None:
+    if reference.scores is None:
         return np.inf
-    difference = one.scores - other.scores
+    difference = score.scores - reference.scores
     spread = float(difference.std(ddof=1)) if len(difference) > 1 else 0.0
     if spread == 0:
         return float(np.sign(difference.mean())) * np.inf if difference.mean() else 0.0
     return float(difference.mean() / spread * np.sqrt(len(difference)))
 
 
-def within_one_error(candidate: HeldOut, best: HeldOut) -> bool:
+def within_one_standard_error(candidate: HeldOutScores, best: HeldOutScores) -> bool:
     """Whether a model's score is within one standard error of the best one's, paired by item."""
     return paired_z(candidate, best) >= -1.0
 
 
-def fitted(
+def fit_all(
     models: dict[str, Callable[..., LatentFit]], patterns: Patterns
-) -> tuple[dict[str, LatentFit], dict[str, HeldOut]]:
+) -> tuple[dict[str, LatentFit], dict[str, HeldOutScores]]:
     """Every model fitted to all votes, and those that were refused."""
     fits, refusals = {}, {}
     for name, fit in models.items():
         try:
             fits[name] = fit(patterns)
         except StatisticsError as refusal:
-            refusals[name] = HeldOut(name, None, str(refusal))
+            refusals[name] = HeldOutScores(name, None, str(refusal))
     return fits, refusals
 
 
-def foreseen(
+def score_by_refits(
     name: str,
     fit: Callable[..., LatentFit],
-    whole: LatentFit,
+    full_fit: LatentFit,
     patterns: Patterns,
     fold: Index,
-) -> HeldOut:
+) -> HeldOutScores:
     """Held-out votes under refits that start where the fit to all votes ended.
 
     So the model that is scored is the one that would be used, not another optimum that a fold
     fell into, and a score needs a looser tolerance than a posterior.
     """
-    if whole.theta is None:
+    if full_fit.theta is None:
         return votes_held_out(name, fit, patterns, fold)
-    return votes_held_out(name, partial(fit, tol=1e-4, warm=whole), patterns, fold)
+    return votes_held_out(name, partial(fit, tol=1e-4, warm=full_fit), patterns, fold)
 
 
-def mean_score(score: HeldOut) -> float:
+def mean_score(score: HeldOutScores) -> float:
     """The mean held-out score, for sorting."""
     return score.mean

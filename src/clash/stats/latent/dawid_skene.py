@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clash.errors import StatisticsError
-from clash.stats.latent.fit import LatentFit, Start, assemble, observe, vote_share
+from clash.stats.latent.fit import FitStart, LatentFit, assemble, observe, vote_share
 from clash.stats.latent.identifiability import has_labels, informative_judges, require_identified
 from clash.stats.latent.patterns import MISSING, Patterns, collapse
 from clash.stats.logistic import sigmoid
@@ -78,15 +78,15 @@ class DawidSkene:
 
     def log_likelihoods(self, votes: VoteCodes) -> Floats:
         """Log P(votes | truth = 0 and 1), shape (n, 2); a missing vote has no factor."""
-        one = np.where(votes == 2, 0.5, votes == 1)
-        zero = np.where(votes == 2, 0.5, votes == 0)
-        given_one = one @ np.log(self.sensitivity) + zero @ np.log1p(-self.sensitivity)
-        given_zero = one @ np.log1p(-self.specificity) + zero @ np.log(self.specificity)
+        votes_one = np.where(votes == 2, 0.5, votes == 1)
+        votes_zero = np.where(votes == 2, 0.5, votes == 0)
+        given_one = votes_one @ np.log(self.sensitivity) + votes_zero @ np.log1p(-self.sensitivity)
+        given_zero = votes_one @ np.log1p(-self.specificity) + votes_zero @ np.log(self.specificity)
         return np.column_stack([given_zero, given_one])
 
 
 @dataclass(frozen=True, slots=True)
-class Replicates:
+class DawidSkeneReplicates:
     """Many Dawid-Skene fits of the same patterns under other counts (a bootstrap).
 
     Attributes:
@@ -158,7 +158,7 @@ def equal_skill(
 
 def position_bias(
     votes: npt.ArrayLike,
-    swapped: npt.ArrayLike,
+    order_swapped: npt.ArrayLike,
     *,
     priors: BetaPriors = WEAK,
     tol: float = 1e-6,
@@ -175,7 +175,7 @@ def position_bias(
     Args:
         votes: shape (n_items, n_judges), codes of :func:`~clash.stats.latent.patterns.collapse`
             in the frame of the original order.
-        swapped: bool of shape (n_items, n_judges) or (n_items,): the judge saw the order swapped.
+        order_swapped: bool of shape (n_items, n_judges) or (n_items,): the judge saw the order swapped.
         priors: as in :func:`dawid_skene`.
         tol: as in :func:`dawid_skene`.
         max_iter: as in :func:`dawid_skene`.
@@ -185,15 +185,15 @@ def position_bias(
         then as they saw the swapped one. ``sensitivity`` of the first half is f, of the second l.
     """
     matrix = np.asarray(votes, np.int8)
-    order = np.asarray(swapped, bool)
+    order = np.asarray(order_swapped, bool)
     order = order[:, None] if order.ndim == 1 else order
     if order.shape not in {matrix.shape, (len(matrix), 1)}:
-        raise StatisticsError(f"swapped must be of shape {matrix.shape} or ({len(matrix)},)")
-    none = np.int8(MISSING)
-    both = np.column_stack([np.where(order, none, matrix), np.where(order, matrix, none)])
-    patterns = collapse(both)
-    shown = collapse(matrix)
-    require_identified(shown, "position-bias", at_least=3, n_params=2 * 3 + 1)
+        raise StatisticsError(f"order_swapped must be of shape {matrix.shape} or ({len(matrix)},)")
+    missing = np.int8(MISSING)
+    by_order = np.column_stack([np.where(order, missing, matrix), np.where(order, matrix, missing)])
+    patterns = collapse(by_order)
+    all_orders = collapse(matrix)
+    require_identified(all_orders, "position-bias", at_least=3, n_params=2 * 3 + 1)
     return _fit("position-bias", patterns, "position", priors, tol, max_iter)
 
 
@@ -205,7 +205,7 @@ def refits(
     priors: BetaPriors = WEAK,
     tol: float = 1e-6,
     max_iter: int = 500,
-) -> Replicates:
+) -> DawidSkeneReplicates:
     """Dawid-Skene of many count vectors at once, each from its vote shares.
 
     Args:
@@ -220,14 +220,16 @@ def refits(
     start = np.tile(_share(patterns), (len(weights), 1))
     tying: Tying = "coin" if coin else "none"
     state = _run(_Votes.of(patterns), weights, start, tying, priors, tol, max_iter)
-    return Replicates(state.posterior, state.right_one, state.right_zero, state.prior, state.done)
+    return DawidSkeneReplicates(
+        state.posterior, state.right_one, state.right_zero, state.prior, state.converged
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class _Votes:
     """Votes for one and for zero side by side: everything EM needs of the patterns."""
 
-    counted: Floats
+    indicators: Floats
     labels: VoteCodes
 
     @classmethod
@@ -236,7 +238,7 @@ class _Votes:
 
     @property
     def n_judges(self) -> int:
-        return int(self.counted.shape[1]) // 2
+        return int(self.indicators.shape[1]) // 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +247,7 @@ class _State:
     right_zero: Floats
     prior: Floats
     posterior: Floats
-    done: Bools
+    converged: Bools
     n_iter: int = 0
     step: float = np.inf
 
@@ -258,38 +260,38 @@ def _fit(
         start: _run(votes, patterns.counts[None], p[None], tying, priors, tol, max_iter)
         for start, p in _starts(patterns, votes, tying).items()
     }
-    fits = [_ended(name, patterns, start, state, tying, priors) for start, state in ends.items()]
+    fits = [_fit_of(name, patterns, start, state, tying, priors) for start, state in ends.items()]
     best = max(fits, key=lambda fit: fit.starts[0].objective)
     best = replace(best, starts=tuple(fit.starts[0] for fit in fits))
-    return best.warned(*_warnings(best, patterns))
+    return best.with_warnings(*_warnings(best, patterns))
 
 
 def _starts(patterns: Patterns, votes: _Votes, tying: Tying) -> dict[str, Floats]:
     """Posteriors to start from: vote shares, and what the labelled items alone would teach."""
     starts = {"majority": _share(patterns)}
     if has_labels(patterns):
-        known = patterns.counts * (patterns.labels != MISSING)
-        told = observe(np.zeros(len(known)), patterns.labels)
-        state = _maximise(votes, known[None], told[None], tying, WEAK)
+        labelled_counts = patterns.counts * (patterns.labels != MISSING)
+        label_posterior = observe(np.zeros(len(labelled_counts)), patterns.labels)
+        state = _maximise(votes, labelled_counts[None], label_posterior[None], tying, WEAK)
         starts["labels"] = _expect(votes, state)[0]
     return starts
 
 
 def _share(patterns: Patterns) -> Floats:
     """Vote shares; smoothed by next to nothing where some item has no vote at all."""
-    silent = not patterns.observed.any(axis=1).all()
+    silent = not patterns.present.any(axis=1).all()
     return observe(vote_share(patterns, 1e-3 if silent else 0.0), patterns.labels)
 
 
-def _ended(
+def _fit_of(
     name: str, patterns: Patterns, start: str, state: _State, tying: Tying, priors: BetaPriors
 ) -> LatentFit:
     free = _free_rates(state, tying)
     law = DawidSkene(state.right_one[0], state.right_zero[0], float(state.prior[0]), len(free) + 1)
     fit = assemble(name, law, patterns)
-    converged = bool(state.done[0])
+    converged = bool(state.converged[0])
     objective = float(fit.log_likelihood or 0.0) + _log_prior(free, law.prior, priors)
-    end = Start(start, objective, fit.anchor_agreement, converged)
+    end = FitStart(start, objective, fit.anchor_agreement, converged)
     return replace(
         fit,
         converged=converged,
@@ -306,10 +308,10 @@ def _free_rates(state: _State, tying: Tying) -> Floats:
     One coin has its rates in ``right_one``, and so have judges with position bias: there
     ``right_zero`` is the same 2 n_judges rates with its halves exchanged.
     """
-    one: Floats = state.right_one[0]
+    rates: Floats = state.right_one[0]
     if tying == "equal":
-        return one[:1]
-    return np.concatenate([one, state.right_zero[0]]) if tying == "none" else one
+        return rates[:1]
+    return np.concatenate([rates, state.right_zero[0]]) if tying == "none" else rates
 
 
 def _log_prior(rates: Floats, prior: float, priors: BetaPriors) -> float:
@@ -353,18 +355,18 @@ def _run(
             np.abs(new.right_one - state.right_one).max(axis=1),
             np.abs(new.right_zero - state.right_zero).max(axis=1),
         )
-        state = replace(new, done=change < tol, n_iter=iteration, step=float(change.max()))
-        if state.done.all():
+        state = replace(new, converged=change < tol, n_iter=iteration, step=float(change.max()))
+        if state.converged.all():
             break
     return replace(state, posterior=_expect(votes, state))
 
 
 def _expect(votes: _Votes, state: _State) -> Floats:
     """Posteriors of shape (n_replicates, n_patterns)."""
-    one, zero = state.right_one, state.right_zero
-    for_one = np.log(one) - np.log1p(-zero)
-    for_zero = np.log1p(-one) - np.log(zero)
-    odds = np.hstack([for_one, for_zero]) @ votes.counted.T
+    right_one, right_zero = state.right_one, state.right_zero
+    for_one = np.log(right_one) - np.log1p(-right_zero)
+    for_zero = np.log1p(-right_one) - np.log(right_zero)
+    odds = np.hstack([for_one, for_zero]) @ votes.indicators.T
     odds += (np.log(state.prior) - np.log1p(-state.prior))[:, None]
     return observe(sigmoid(odds), votes.labels)
 
@@ -373,21 +375,21 @@ def _maximise(votes: _Votes, counts: Floats, p: Floats, tying: Tying, priors: Be
     """Rates from expected counts; shape (n_replicates, n_judges)."""
     k = votes.n_judges
     weight = counts * p
-    given_one = weight @ votes.counted
-    given_zero = (counts - weight) @ votes.counted
+    given_one = weight @ votes.indicators
+    given_zero = (counts - weight) @ votes.indicators
     right_one, wrong_one = given_one[:, :k], given_one[:, k:]
     right_zero, wrong_zero = given_zero[:, k:], given_zero[:, :k]
     if tying in ("coin", "equal"):
         right_one = right_zero = right_one + right_zero
         wrong_one = wrong_zero = wrong_one + wrong_zero
     if tying == "equal":
-        right_one = right_zero = _pooled(right_one)
-        wrong_one = wrong_zero = _pooled(wrong_one)
+        right_one = right_zero = _sum_over_judges(right_one)
+        wrong_one = wrong_zero = _sum_over_judges(wrong_one)
     elif tying == "position":
-        right_one, right_zero = _crossed(right_one, right_zero)
-        wrong_one, wrong_zero = _crossed(wrong_one, wrong_zero)
+        right_one, right_zero = _sum_by_slot(right_one, right_zero)
+        wrong_one, wrong_zero = _sum_by_slot(wrong_one, wrong_zero)
     total = weight.sum(axis=1) + priors.truth
-    prior = _inside(total / (counts.sum(axis=1) + 2 * priors.truth))
+    prior = _clip(total / (counts.sum(axis=1) + 2 * priors.truth))
     return _State(
         _rate(right_one, wrong_one, priors),
         _rate(right_zero, wrong_zero, priors),
@@ -397,19 +399,19 @@ def _maximise(votes: _Votes, counts: Floats, p: Floats, tying: Tying, priors: Be
     )
 
 
-def _pooled(counts: Floats) -> Floats:
+def _sum_over_judges(counts: Floats) -> Floats:
     """Every judge's counts as the sum over all of them."""
     return np.broadcast_to(counts.sum(axis=1, keepdims=True), counts.shape)
 
 
-def _crossed(one: Floats, zero: Floats) -> tuple[Floats, Floats]:
+def _sum_by_slot(counts_one: Floats, counts_zero: Floats) -> tuple[Floats, Floats]:
     """Counts pooled by the slot of the better response.
 
     In the first half of the columns class 1 is shown first, in the second half class 0 is.
     """
-    half = one.shape[1] // 2
-    first = one[:, :half] + zero[:, half:]
-    second = zero[:, :half] + one[:, half:]
+    half = counts_one.shape[1] // 2
+    first = counts_one[:, :half] + counts_zero[:, half:]
+    second = counts_zero[:, :half] + counts_one[:, half:]
     return np.hstack([first, second]), np.hstack([second, first])
 
 
@@ -417,8 +419,8 @@ def _rate(right: Floats, wrong: Floats, priors: BetaPriors) -> Floats:
     """Share of right votes, pseudo-counts included; 1/2 where there is nothing to go by."""
     hits, total = right + priors.right, right + wrong + priors.right + priors.wrong
     empty = total <= 0
-    return _inside(np.where(empty, 0.5, hits / np.where(empty, 1.0, total)))
+    return _clip(np.where(empty, 0.5, hits / np.where(empty, 1.0, total)))
 
 
-def _inside(rate: Floats) -> Floats:
+def _clip(rate: Floats) -> Floats:
     return np.clip(rate, FLOOR, 1 - FLOOR)

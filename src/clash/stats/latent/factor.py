@@ -15,24 +15,24 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.errors import StatisticsError
-from clash.stats.latent.fit import LatentFit, decided_apart
+from clash.stats.latent.fit import LatentFit, share_decided_apart
 from clash.stats.latent.identifiability import (
-    numbered,
+    group_codes,
     require_families,
     require_identified,
     require_votes,
 )
-from clash.stats.latent.marginal_likelihood import CLEARLY, Penalty, fit_from
+from clash.stats.latent.marginal_likelihood import CLEARLY, GaussianPenalty, fit_from
 from clash.stats.latent.quadrature import (
+    FactorIntegral,
     FactorLaw,
-    Integral,
-    Sheet,
+    GroupVotes,
     integrate,
     own_rule,
     product_rule,
     residuals,
-    sheets_of,
     sides,
+    votes_by_group,
 )
 from clash.stats.logistic import logit, sigmoid
 
@@ -48,7 +48,7 @@ LEAST_EFFECT = 0.3
 
 
 @dataclass(frozen=True, slots=True)
-class Strength:
+class FactorPriors:
     """How firmly the prior holds; ``skill`` and ``chance`` as a share of the items' weight.
 
     Attributes:
@@ -70,7 +70,7 @@ def factor(
     patterns: Patterns,
     *,
     rank: int = 1,
-    strength: Strength | None = None,
+    priors: FactorPriors | None = None,
     nodes: int = 0,
     tol: float = 1e-5,
     warm: LatentFit | None = None,
@@ -87,7 +87,7 @@ def factor(
     Args:
         patterns: the votes, of any number of judges; missing votes cost nothing.
         rank: number of factors, 1 or 2.
-        strength: the prior.
+        priors: the prior.
         nodes: Gauss-Hermite nodes per factor; 0 chooses by the number of judges.
         tol: largest entry of the gradient per item at which the optimiser stops.
         warm: a fit to nearly the same votes to start from, for folds.
@@ -101,18 +101,18 @@ def factor(
     name = "factor" if rank == 1 else f"factor-{rank}"
     at_least = 3 + rank
     require_identified(patterns, name, at_least=at_least, n_params=(2 + rank) * at_least + 1)
-    model = FactorModel.of(patterns, rank, None, strength or Strength(), nodes)
+    model = FactorModel.of(patterns, rank, None, priors or FactorPriors(), nodes)
     fit = fit_from(name, model, patterns, _starts(model, patterns), tol=tol, warm=warm)
     if warm is not None or rank != 1:
         return fit
-    return _clearer(fit, swapped(patterns, fit, strength=strength, nodes=nodes, tol=tol))
+    return _better_reading(fit, fit_exchanged(patterns, fit, priors=priors, nodes=nodes, tol=tol))
 
 
-def swapped(
+def fit_exchanged(
     patterns: Patterns,
     fit: LatentFit,
     *,
-    strength: Strength | None = None,
+    priors: FactorPriors | None = None,
     nodes: int = 0,
     tol: float = 1e-5,
 ) -> LatentFit:
@@ -121,25 +121,29 @@ def swapped(
     Where two things split the items, either may be taken for the truth; this climbs from the
     fit with the two exchanged.
     """
-    model = FactorModel.of(patterns, 1, None, strength or Strength(), nodes)
-    start = model.exchanged(fit.theta if fit.theta is not None else model.start(patterns))
+    model = FactorModel.of(patterns, 1, None, priors or FactorPriors(), nodes)
+    start = model.exchange_class_and_factor(
+        fit.theta if fit.theta is not None else model.start(patterns)
+    )
     return fit_from(fit.name, model, patterns, {"class and factor exchanged": start}, tol=tol)
 
 
-def _clearer(fit: LatentFit, other: LatentFit) -> LatentFit:
+def _better_reading(fit: LatentFit, alternative: LatentFit) -> LatentFit:
     """The other reading where it explains the votes clearly better."""
-    reached = next(start for start in fit.starts if start.name == fit.start)
-    ended, apart = other.starts[0], decided_apart(fit, other)
-    if ended.objective - reached.objective > CLEARLY * fit.patterns.weight:
-        return replace(other, starts=(replace(reached, differs=apart), ended))
-    return replace(fit, starts=(*fit.starts, replace(ended, differs=apart)))
+    winning_start = next(start for start in fit.starts if start.name == fit.start)
+    alternative_start, share_apart = alternative.starts[0], share_decided_apart(fit, alternative)
+    if alternative_start.objective - winning_start.objective > CLEARLY * fit.patterns.weight:
+        return replace(
+            alternative, starts=(replace(winning_start, differs=share_apart), alternative_start)
+        )
+    return replace(fit, starts=(*fit.starts, replace(alternative_start, differs=share_apart)))
 
 
 def factor_family(
     patterns: Patterns,
     families: Sequence[object],
     *,
-    strength: Strength | None = None,
+    priors: FactorPriors | None = None,
     nodes: int = 0,
     tol: float = 1e-5,
     warm: LatentFit | None = None,
@@ -155,9 +159,9 @@ def factor_family(
         NotIdentifiedError: fewer than three families that vote both ways, or no family with
             two judges.
     """
-    groups = numbered(families, patterns.n_judges)
+    groups = group_codes(families, patterns.n_judges)
     require_families(patterns, groups, "factor-family")
-    model = FactorModel.of(patterns, 0, groups, strength or Strength(), nodes)
+    model = FactorModel.of(patterns, 0, groups, priors or FactorPriors(), nodes)
     return fit_from("factor-family", model, patterns, _starts(model, patterns), tol=tol, warm=warm)
 
 
@@ -191,9 +195,9 @@ def trait(
         StatisticsError: no votes at all.
     """
     require_votes(patterns)
-    pinned = Strength(chance=1e6, typical=0.0)
-    groups = None if families is None else numbered(families, patterns.n_judges)
-    model = FactorModel.of(patterns, rank, groups, pinned, nodes)
+    priors = FactorPriors(chance=1e6, typical=0.0)
+    groups = None if families is None else group_codes(families, patterns.n_judges)
+    model = FactorModel.of(patterns, rank, groups, priors, nodes)
     starts = {"equal loadings": model.start(patterns)}
     fit = fit_from(f"trait-{rank}", model, patterns, starts, tol=tol, warm=warm)
     return replace(fit, n_params=fit.n_params - patterns.n_judges - 1, warnings=())
@@ -203,12 +207,12 @@ def trait(
 class FactorModel:
     """The likelihood as a function of (log-odds of the prior, b, a, shared and own loadings)."""
 
-    sheets: tuple[Sheet, ...]
+    sheets: tuple[GroupVotes, ...]
     n_judges: int
     rank: int
     groups: tuple[int, ...]
     nodes: int
-    penalty: Penalty = field(repr=False)
+    penalty: GaussianPenalty = field(repr=False)
 
     @classmethod
     def of(
@@ -216,22 +220,22 @@ class FactorModel:
         patterns: Patterns,
         rank: int,
         groups: Sequence[int] | None,
-        strength: Strength,
+        priors: FactorPriors,
         nodes: int,
     ) -> FactorModel:
         """The model of these votes; a judge alone in its group has no loading of its own."""
-        chosen = nodes or _nodes(patterns.n_judges, rank + (groups is not None))
-        penalty = gaussian_prior(patterns, rank, groups, strength)
-        own = tuple(groups or ())
-        sheets = sheets_of(patterns.votes, own)
-        return cls(sheets, patterns.n_judges, rank, own, chosen, penalty)
+        n_nodes = nodes or _nodes(patterns.n_judges, rank + (groups is not None))
+        penalty = gaussian_prior(patterns, rank, groups, priors)
+        group_codes = tuple(groups or ())
+        sheets = votes_by_group(patterns.votes, group_codes)
+        return cls(sheets, patterns.n_judges, rank, group_codes, n_nodes, penalty)
 
     def start(self, patterns: Patterns) -> Floats:
         """Every judge equally skilled and equally loaded, its lean taken from its vote rate."""
         k = self.n_judges
         theta = self.penalty.centre.copy()
         votes = patterns.counts @ patterns.for_one + 1
-        theta[1 : 1 + k] = logit(votes / (patterns.counts @ patterns.observed + 2))
+        theta[1 : 1 + k] = logit(votes / (patterns.counts @ patterns.present + 2))
         loadings = theta[1 + 2 * k :]
         loadings[: k * min(self.rank, 1)] = 0.5
         if self.rank == 2:  # a second factor that splits the judges, or it would stay at 0
@@ -240,27 +244,29 @@ class FactorModel:
             loadings[k * self.rank :] = 0.5 * self._social()
         return theta
 
-    def evaluate(self, theta: Floats) -> tuple[Floats, tuple[FactorLaw, Integral]]:
+    def evaluate(self, theta: Floats) -> tuple[Floats, tuple[FactorLaw, FactorIntegral]]:
         """Log-likelihoods, and the integrals they came from."""
         law = self.law(theta)
-        done = integrate(law, self.sheets)
-        return np.repeat(done.value, 3 - done.value.shape[1], axis=1), (law, done)
+        integral = integrate(law, self.sheets)
+        return np.repeat(integral.value, 3 - integral.value.shape[1], axis=1), (law, integral)
 
-    def gradient(self, kept: tuple[FactorLaw, Integral], weights: Floats) -> Floats:
+    def gradient(self, state: tuple[FactorLaw, FactorIntegral], weights: Floats) -> Floats:
         """Expected residuals of the votes, summed with the factors at each node."""
-        law, done = kept
+        law, integral = state
         k, signs = self.n_judges, np.array(sides(law))
         of_class = weights if len(signs) == 2 else weights.sum(axis=1, keepdims=True)
         out = np.zeros_like(self.penalty.centre)
-        shared, _ = product_rule(law.nodes, self.rank)
-        outer = (done.share * of_class[:, :, None]).reshape(len(weights), -1)
-        for sheet, own, right in zip(self.sheets, done.own, done.right, strict=True):
-            apart = residuals(sheet, sheet.summed(outer), own, right)
+        nodes, _ = product_rule(law.nodes, self.rank)
+        outer = (integral.share * of_class[:, :, None]).reshape(len(weights), -1)
+        for sheet, node_weights, right in zip(
+            self.sheets, integral.own_weights, integral.right, strict=True
+        ):
+            apart = residuals(sheet, sheet.sum_patterns(outer), node_weights, right)
             total = apart.sum(axis=(2, 3))
             out[1 + sheet.judges] += total.sum(axis=1)
             if len(signs) == 2:
                 out[1 + k + sheet.judges] += total @ signs
-            along = apart.sum(axis=(1, 3)) @ shared
+            along = apart.sum(axis=(1, 3)) @ nodes
             for r in range(self.rank):
                 out[1 + (2 + r) * k + sheet.judges] += along[:, r]
             if law.groups:
@@ -273,25 +279,27 @@ class FactorModel:
     def law(self, theta: Floats) -> FactorLaw:
         """The vector as leans, skills and loadings."""
         k = self.n_judges
-        shared = theta[1 + 2 * k : 1 + (2 + self.rank) * k].reshape(self.rank, k).T
-        own = theta[1 + (2 + self.rank) * k :] * self._social() if self.groups else np.zeros(k)
-        n_own = int(self._social().sum()) if self.groups else 0
+        loadings = theta[1 + 2 * k : 1 + (2 + self.rank) * k].reshape(self.rank, k).T
+        own_loadings = (
+            theta[1 + (2 + self.rank) * k :] * self._social() if self.groups else np.zeros(k)
+        )
+        n_own_loadings = int(self._social().sum()) if self.groups else 0
         return FactorLaw(
             float(sigmoid(theta[0])),
             theta[1 : 1 + k],
             theta[1 + k : 1 + 2 * k],
-            shared,
-            own,
+            loadings,
+            own_loadings,
             self.groups,
             self.nodes,
-            1 + (2 + self.rank) * k + n_own,
+            1 + (2 + self.rank) * k + n_own_loadings,
         )
 
-    def flipped(self, theta: Floats) -> Floats:
+    def swap_classes(self, theta: Floats) -> Floats:
         """The vector with the names of the two classes swapped."""
-        return classes_swapped(theta, self.n_judges)
+        return swap_class_names(theta, self.n_judges)
 
-    def exchanged(self, theta: Floats) -> Floats:
+    def exchange_class_and_factor(self, theta: Floats) -> Floats:
         """The vector of rank 1 with class effects as loadings, and loadings as class effects."""
         out, k = theta.copy(), self.n_judges
         out[1 + k : 1 + 2 * k] = np.maximum(np.abs(theta[1 + 2 * k :]), LEAST_EFFECT)
@@ -304,7 +312,7 @@ class FactorModel:
         return np.asarray((groups[:, None] == groups).sum(axis=1) > 1, np.float64)
 
 
-def classes_swapped(theta: Floats, n_judges: int) -> Floats:
+def swap_class_names(theta: Floats, n_judges: int) -> Floats:
     """The parameters with the names of the two classes swapped: log-odds and effects change sign."""
     out = theta.copy()
     out[0] *= -1
@@ -320,8 +328,8 @@ def _nodes(n_judges: int, dimensions: int) -> int:
 
 
 def gaussian_prior(
-    patterns: Patterns, rank: int, groups: Sequence[int] | None, strength: Strength
-) -> Penalty:
+    patterns: Patterns, rank: int, groups: Sequence[int] | None, priors: FactorPriors
+) -> GaussianPenalty:
     """The prior on (log-odds of the prior, b, a, shared and own loadings)."""
     n, k = patterns.weight, patterns.n_judges
     n_loadings = k * (rank + (groups is not None))
@@ -329,14 +337,14 @@ def gaussian_prior(
         [
             np.full(1, 2.0),
             np.full(k, 0.1),
-            np.full(k, strength.chance * n + 0.5),
-            np.full(n_loadings, strength.loading),
+            np.full(k, priors.chance * n + 0.5),
+            np.full(n_loadings, priors.loading),
         ]
     )
     centre = np.zeros(len(precision))
     skills = slice(1 + k, 1 + 2 * k)
-    centre[skills] = strength.typical
-    alike = [(skills, strength.skill * n)]
-    if strength.alike and rank == 1:
-        alike.append((slice(1 + 2 * k, 1 + 3 * k), strength.alike * n))
-    return Penalty(centre, precision, tuple(alike))
+    centre[skills] = priors.typical
+    alike = [(skills, priors.skill * n)]
+    if priors.alike and rank == 1:
+        alike.append((slice(1 + 2 * k, 1 + 3 * k), priors.alike * n))
+    return GaussianPenalty(centre, precision, tuple(alike))

@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.errors import StatisticsError
-from clash.stats.latent.factor import Strength, classes_swapped, gaussian_prior
+from clash.stats.latent.factor import FactorPriors, gaussian_prior, swap_class_names
 from clash.stats.latent.identifiability import require_identified
-from clash.stats.latent.marginal_likelihood import Penalty, fit_from
+from clash.stats.latent.marginal_likelihood import GaussianPenalty, fit_from
 from clash.stats.latent.patterns import TIE, Patterns
 from clash.stats.logistic import logit, sigmoid
 
@@ -61,30 +61,30 @@ class LaplaceLaw:
     def log_likelihoods(self, votes: VoteCodes) -> Floats:
         """Log P(votes | truth = 0 and 1), shape (n, 2)."""
         parts = [votes[at : at + _ROWS] for at in range(0, len(votes), _ROWS)]
-        return np.concatenate([expand(self, Cast.of(part)).value for part in parts])
+        return np.concatenate([expand(self, VoteWeights.of(part)).value for part in parts])
 
 
 @dataclass(frozen=True, slots=True)
-class Cast:
+class VoteWeights:
     """Votes as weights.
 
     Attributes:
-        one: shape (n, n_judges), votes for 1; a tie is half of either.
-        seen: shape (n, n_judges), whether there is a vote.
+        ones: shape (n, n_judges), votes for 1; a tie is half of either.
+        present: shape (n, n_judges), whether there is a vote.
     """
 
-    one: Floats
-    seen: Floats
+    ones: Floats
+    present: Floats
 
     @classmethod
-    def of(cls, votes: VoteCodes) -> Cast:
+    def of(cls, votes: VoteCodes) -> VoteWeights:
         """VoteCodes as weights."""
         one = np.where(votes == TIE, 0.5, votes == 1)
         return cls(one, np.where(votes >= 0, 1.0, 0.0))
 
 
 @dataclass(frozen=True, slots=True)
-class Expansion:
+class LaplaceExpansion:
     """The integrand at its maximum, for every pattern and class.
 
     Attributes:
@@ -100,69 +100,71 @@ class Expansion:
     inverse: Floats
 
 
-def expand(law: LaplaceLaw, cast: Cast) -> Expansion:
+def expand(law: LaplaceLaw, votes: VoteWeights) -> LaplaceExpansion:
     """Laplace's expansion of every pattern and class."""
-    mode = _mode(law, cast)
+    mode = _mode(law, votes)
     logits = _logits(law, mode)
     right = sigmoid(logits)
-    hessian = _hessian(law, cast, right)
-    value = _height(cast, logits, mode) - np.linalg.slogdet(hessian)[1] / 2
+    hessian = _hessian(law, votes, right)
+    value = _height(votes, logits, mode) - np.linalg.slogdet(hessian)[1] / 2
     inverse: Floats = np.linalg.inv(hessian).astype(float)
-    return Expansion(value, mode, right, inverse)
+    return LaplaceExpansion(value, mode, right, inverse)
 
 
 def _logits(law: LaplaceLaw, z: Floats) -> Floats:
     """Log-odds of a vote for 1, shape (n, 2, n_judges)."""
-    fixed = law.lean + SIGNS[:, None] * law.skill
-    shifted: Floats = fixed + z @ law.loadings.T
-    return shifted
+    intercepts = law.lean + SIGNS[:, None] * law.skill
+    logits: Floats = intercepts + z @ law.loadings.T
+    return logits
 
 
-def _height(cast: Cast, logits: Floats, z: Floats) -> Floats:
+def _height(votes: VoteWeights, logits: Floats, z: Floats) -> Floats:
     """h(z), shape (n, 2)."""
-    zero = cast.seen - cast.one
-    said = cast.one[:, None] * np.logaddexp(0, -logits) + zero[:, None] * np.logaddexp(0, logits)
-    height: Floats = -said.sum(axis=2) - (z * z).sum(axis=2) / 2
+    zero = votes.present - votes.ones
+    losses = votes.ones[:, None] * np.logaddexp(0, -logits) + zero[:, None] * np.logaddexp(
+        0, logits
+    )
+    height: Floats = -losses.sum(axis=2) - (z * z).sum(axis=2) / 2
     return height
 
 
-def _hessian(law: LaplaceLaw, cast: Cast, right: Floats) -> Floats:
+def _hessian(law: LaplaceLaw, votes: VoteWeights, right: Floats) -> Floats:
     """H, shape (n, 2, rank, rank)."""
-    spread = cast.seen[:, None] * right * (1 - right)
+    spread = votes.present[:, None] * right * (1 - right)
     rank = law.loadings.shape[1]
     products = law.loadings[:, :, None] * law.loadings[:, None, :]
-    summed = spread @ products.reshape(len(law.loadings), -1)
-    return summed.reshape(*spread.shape[:2], rank, rank) + np.eye(rank)
+    curvature = spread @ products.reshape(len(law.loadings), -1)
+    return curvature.reshape(*spread.shape[:2], rank, rank) + np.eye(rank)
 
 
-def _mode(law: LaplaceLaw, cast: Cast) -> Floats:
+def _mode(law: LaplaceLaw, votes: VoteWeights) -> Floats:
     """Where the integrand is largest, by Newton's method with halved steps; h is concave."""
-    z = np.zeros((len(cast.one), 2, law.loadings.shape[1]))
+    z = np.zeros((len(votes.ones), 2, law.loadings.shape[1]))
     logits = _logits(law, z)
-    height = _height(cast, logits, z)
+    height = _height(votes, logits, z)
     for _ in range(_STEPS):
         right = sigmoid(logits)
-        slope = (cast.one[:, None] - cast.seen[:, None] * right) @ law.loadings - z
+        slope = (votes.ones[:, None] - votes.present[:, None] * right) @ law.loadings - z
         if np.abs(slope).max(initial=0.0) < _CLOSE:
             break
-        solved = np.linalg.solve(_hessian(law, cast, right), slope[..., None])
-        step: Floats = solved[..., 0].astype(float)
-        z, logits, height = _climbed(law, cast, z, height, step)
+        solution = np.linalg.solve(_hessian(law, votes, right), slope[..., None])
+        step: Floats = solution[..., 0].astype(float)
+        z, logits, height = _line_search(law, votes, z, height, step)
     return z
 
 
-def _climbed(
-    law: LaplaceLaw, cast: Cast, z: Floats, height: Floats, step: Floats
+def _line_search(
+    law: LaplaceLaw, votes: VoteWeights, z: Floats, height: Floats, step: Floats
 ) -> tuple[Floats, Floats, Floats]:
     """A step, halved for the patterns whose integrand it would lower."""
     size = np.ones(height.shape)
     while True:
-        there = z + size[..., None] * step
-        logits = _logits(law, there)
-        reached = _height(cast, logits, there)
-        worse = reached < height - 1e-12 * np.abs(height) - 1e-12
+        trial = z + size[..., None] * step
+        logits = _logits(law, trial)
+        trial_height = _height(votes, logits, trial)
+        worse = trial_height < height - 1e-12 * np.abs(height) - 1e-12
         if not worse.any():
-            return there, logits, reached
+            return trial, logits, trial_height
         size = np.where(worse, size / 2, size)
 
 
@@ -170,7 +172,7 @@ def factor_laplace(
     patterns: Patterns,
     *,
     rank: int = 3,
-    strength: Strength | None = None,
+    priors: FactorPriors | None = None,
     tol: float = 1e-5,
     warm: LatentFit | None = None,
 ) -> LatentFit:
@@ -185,7 +187,7 @@ def factor_laplace(
     Args:
         patterns: the votes, of any number of judges; missing votes cost nothing.
         rank: number of factors.
-        strength: the prior.
+        priors: the prior.
         tol: largest entry of the gradient per item at which the optimiser stops.
         warm: a fit to nearly the same votes to start from, for folds.
 
@@ -198,7 +200,7 @@ def factor_laplace(
     at_least = 3 + rank
     n_params = (2 + rank) * at_least + 1 - rank * (rank - 1) // 2
     require_identified(patterns, f"factor-{rank}", at_least=at_least, n_params=n_params)
-    model = LaplaceModel.of(patterns, rank, strength or Strength())
+    model = LaplaceModel.of(patterns, rank, priors or FactorPriors())
     weak = model.start(patterns)
     strong = weak.copy()
     strong[1 + 2 * patterns.n_judges :] *= 3
@@ -210,17 +212,17 @@ def factor_laplace(
 class LaplaceModel:
     """The likelihood as a function of (log-odds of the prior, b, a, loadings by factor)."""
 
-    cast: tuple[Cast, ...]
+    parts: tuple[VoteWeights, ...]
     n_judges: int
     rank: int
-    penalty: Penalty = field(repr=False)
+    penalty: GaussianPenalty = field(repr=False)
 
     @classmethod
-    def of(cls, patterns: Patterns, rank: int, strength: Strength) -> LaplaceModel:
+    def of(cls, patterns: Patterns, rank: int, priors: FactorPriors) -> LaplaceModel:
         """The model of these votes, in parts that stay small."""
         votes = patterns.votes
-        cast = [Cast.of(votes[at : at + _ROWS]) for at in range(0, len(votes), _ROWS)]
-        penalty = gaussian_prior(patterns, rank, None, strength)
+        cast = [VoteWeights.of(votes[at : at + _ROWS]) for at in range(0, len(votes), _ROWS)]
+        penalty = gaussian_prior(patterns, rank, None, priors)
         return cls(tuple(cast), patterns.n_judges, rank, penalty)
 
     def start(self, patterns: Patterns) -> Floats:
@@ -228,24 +230,28 @@ class LaplaceModel:
         k = self.n_judges
         theta = self.penalty.centre.copy()
         votes = patterns.counts @ patterns.for_one + 1
-        theta[1 : 1 + k] = logit(votes / (patterns.counts @ patterns.observed + 2))
+        theta[1 : 1 + k] = logit(votes / (patterns.counts @ patterns.present + 2))
         loadings = np.full((self.rank, k), 0.5)
         for r in range(1, self.rank):  # equal ones would stay equal
             loadings[r] = 0.5 * np.cos(np.pi * r * (np.arange(k) + 0.5) / k)
         theta[1 + 2 * k :] = loadings.ravel()
         return theta
 
-    def evaluate(self, theta: Floats) -> tuple[Floats, tuple[LaplaceLaw, tuple[Expansion, ...]]]:
+    def evaluate(
+        self, theta: Floats
+    ) -> tuple[Floats, tuple[LaplaceLaw, tuple[LaplaceExpansion, ...]]]:
         """Log-likelihoods, and the expansions they came from."""
         law = self.law(theta)
-        done = tuple(expand(law, part) for part in self.cast)
-        return np.concatenate([part.value for part in done]), (law, done)
+        expansions = tuple(expand(law, part) for part in self.parts)
+        return np.concatenate([part.value for part in expansions]), (law, expansions)
 
-    def gradient(self, kept: tuple[LaplaceLaw, tuple[Expansion, ...]], weights: Floats) -> Floats:
+    def gradient(
+        self, state: tuple[LaplaceLaw, tuple[LaplaceExpansion, ...]], weights: Floats
+    ) -> Floats:
         """The exact gradient of the expansion."""
-        law, done = kept
+        law, expansions = state
         out, k = np.zeros_like(self.penalty.centre), self.n_judges
-        for cast, part, weight in zip(self.cast, done, self._split(weights), strict=True):
+        for cast, part, weight in zip(self.parts, expansions, self._split(weights), strict=True):
             lean, loadings = _slopes(law, cast, part, weight)
             out[1 : 1 + k] += lean.sum(axis=0)
             out[1 + k : 1 + 2 * k] += SIGNS @ lean
@@ -254,9 +260,9 @@ class LaplaceModel:
 
     def _split(self, weights: Floats) -> Iterator[Floats]:
         at = 0
-        for part in self.cast:
-            yield weights[at : at + len(part.one)]
-            at += len(part.one)
+        for part in self.parts:
+            yield weights[at : at + len(part.ones)]
+            at += len(part.ones)
 
     def law(self, theta: Floats) -> LaplaceLaw:
         """The vector as leans, skills and loadings."""
@@ -269,12 +275,14 @@ class LaplaceModel:
             1 + (2 + self.rank) * k - self.rank * (self.rank - 1) // 2,
         )
 
-    def flipped(self, theta: Floats) -> Floats:
+    def swap_classes(self, theta: Floats) -> Floats:
         """The vector with the names of the two classes swapped."""
-        return classes_swapped(theta, self.n_judges)
+        return swap_class_names(theta, self.n_judges)
 
 
-def _slopes(law: LaplaceLaw, cast: Cast, at: Expansion, weight: Floats) -> tuple[Floats, Floats]:
+def _slopes(
+    law: LaplaceLaw, votes: VoteWeights, expansion: LaplaceExpansion, weight: Floats
+) -> tuple[Floats, Floats]:
     """Gradients, weighted and summed over patterns: of b by class (2, J), and of loadings (J, R).
 
     With r the residuals of the votes, v = p (1 - p), c = v (1 - 2 p) and q_j = l_j^T H^-1 l_j:
@@ -290,17 +298,17 @@ def _slopes(law: LaplaceLaw, cast: Cast, at: Expansion, weight: Floats) -> tuple
         d / db_j = r_j - c_j q_j / 2 + v_j (l_j . pull) / 2        (``along``)
         d / dl_j = (d / db_j) z - v_j H^-1 l_j - r_j pull / 2
     """
-    right, seen = at.right, cast.seen[:, None]
-    residual = cast.one[:, None] - seen * right
-    spread = seen * right * (1 - right)
+    right, present = expansion.right, votes.present[:, None]
+    residual = votes.ones[:, None] - present * right
+    spread = present * right * (1 - right)
     bend = spread * (1 - 2 * right)
-    turned = law.loadings @ at.inverse
-    leverage = np.sum(turned * law.loadings, axis=3)
-    pull = ((bend * leverage) @ law.loadings)[..., None, :] @ at.inverse
+    solved_loadings = law.loadings @ expansion.inverse
+    leverage = np.sum(solved_loadings * law.loadings, axis=3)
+    pull = ((bend * leverage) @ law.loadings)[..., None, :] @ expansion.inverse
     pull = pull[..., 0, :]
     along = residual - bend * leverage / 2 + spread * (pull @ law.loadings.T) / 2
     w = weight[:, :, None]
-    loadings = np.einsum("ncj,ncr->jr", w * along, at.mode)
-    loadings -= np.einsum("ncj,ncjr->jr", w * spread, turned)
+    loadings = np.einsum("ncj,ncr->jr", w * along, expansion.mode)
+    loadings -= np.einsum("ncj,ncjr->jr", w * spread, solved_loadings)
     loadings -= np.einsum("ncj,ncr->jr", w * residual, pull) / 2
     return np.sum(w * along, axis=0), loadings

@@ -17,7 +17,7 @@ AMBIGUOUS = 0.6
 """Below this agreement with majority, which class is called 1 is close to a convention."""
 
 
-class Conditional(Protocol):
+class VoteLaw(Protocol):
     """Parameters of P(truth) and of P(votes | truth)."""
 
     @property
@@ -36,7 +36,7 @@ class Conditional(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class FitStart:
     """One start of a fit and where it ended.
 
     Attributes:
@@ -79,7 +79,7 @@ class LatentFit:
 
     name: str
     patterns: Patterns
-    parameters: Conditional | None
+    parameters: VoteLaw | None
     pattern_posterior: Floats
     log_likelihood: float | None
     n_params: int
@@ -89,7 +89,7 @@ class LatentFit:
     warnings: tuple[str, ...] = ()
     anchor_agreement: float = 1.0
     start: str = "closed form"
-    starts: tuple[Start, ...] = ()
+    starts: tuple[FitStart, ...] = ()
     theta: Floats | None = field(default=None, repr=False)
     temperature: float = 1.0
 
@@ -99,7 +99,7 @@ class LatentFit:
         return self.patterns.expand(self.pattern_posterior)
 
     @property
-    def tempered(self) -> Floats:
+    def tempered_posterior(self) -> Floats:
         """P(truth = 1 | votes) of shape (n_items,), log-odds divided by ``temperature``."""
         return self.patterns.expand(soften(self.pattern_posterior, self.temperature))
 
@@ -112,14 +112,14 @@ class LatentFit:
 
     def posterior(self, votes: VoteCodes, *, tempered: bool = False) -> Floats:
         """P(truth = 1 | votes) for new votes of shape (n, n_judges), coded as in ``patterns``."""
-        p = self._raw(np.atleast_2d(np.asarray(votes, np.int8)))
+        p = self._model_posterior(np.atleast_2d(np.asarray(votes, np.int8)))
         return soften(p, self.temperature) if tempered else p
 
-    def warned(self, *messages: str) -> LatentFit:
+    def with_warnings(self, *messages: str) -> LatentFit:
         """The same fit with more warnings."""
         return replace(self, warnings=(*self.warnings, *messages))
 
-    def _raw(self, votes: VoteCodes) -> Floats:
+    def _model_posterior(self, votes: VoteCodes) -> Floats:
         if self.parameters is None:
             raise TypeError(f"{self.name} has no law to apply to new votes")
         return posterior(self.parameters, votes)
@@ -130,25 +130,27 @@ def soften(p: Floats, temperature: float) -> Floats:
     return p if temperature == 1 else sigmoid(log_odds(p) / temperature)
 
 
-def joint(parameters: Conditional, votes: VoteCodes) -> Floats:
+def joint(parameters: VoteLaw, votes: VoteCodes) -> Floats:
     """Log P(truth, votes) for truth = 0 and 1, shape (n, 2)."""
-    prior = parameters.prior
-    return parameters.log_likelihoods(votes) + np.log([1 - prior, prior])
+    prevalence = parameters.prior
+    return parameters.log_likelihoods(votes) + np.log([1 - prevalence, prevalence])
 
 
-def posterior(parameters: Conditional, votes: VoteCodes) -> Floats:
+def posterior(parameters: VoteLaw, votes: VoteCodes) -> Floats:
     """P(truth = 1 | votes), shape (n,)."""
-    both = joint(parameters, votes)
-    return sigmoid(both[:, 1] - both[:, 0])
+    log_joint = joint(parameters, votes)
+    return sigmoid(log_joint[:, 1] - log_joint[:, 0])
 
 
-def log_likelihood_per_pattern(parameters: Conditional, patterns: Patterns) -> Floats:
+def log_likelihood_per_pattern(parameters: VoteLaw, patterns: Patterns) -> Floats:
     """Log P(votes), or log P(votes, label) where a label was given; shape (n_patterns,)."""
-    both = joint(parameters, patterns.votes)
-    marginal = np.logaddexp(both[:, 0], both[:, 1])
-    known = patterns.labels != MISSING
+    log_joint = joint(parameters, patterns.votes)
+    marginal = np.logaddexp(log_joint[:, 0], log_joint[:, 1])
+    has_label = patterns.labels != MISSING
     return np.where(
-        known, both[np.arange(len(both)), np.where(known, patterns.labels, 0)], marginal
+        has_label,
+        log_joint[np.arange(len(log_joint)), np.where(has_label, patterns.labels, 0)],
+        marginal,
     )
 
 
@@ -160,7 +162,7 @@ def observe(p: Floats, labels: VoteCodes) -> Floats:
 def vote_share(patterns: Patterns, smoothing: float = 1.0) -> Floats:
     """Smoothed share of the votes for class 1, shape (n_patterns,); 1/2 where nobody voted."""
     for_one = patterns.for_one.sum(axis=1)
-    n_votes = patterns.observed.sum(axis=1)
+    n_votes = patterns.present.sum(axis=1)
     return np.asarray((for_one + smoothing) / (n_votes + 2 * smoothing))
 
 
@@ -170,13 +172,13 @@ def agreement(p: Floats, q: Floats, counts: Floats) -> float:
     return float(counts @ (1 + sides) / (2 * counts.sum()))
 
 
-def decided_apart(one: LatentFit, other: LatentFit) -> float:
+def share_decided_apart(fit: LatentFit, reference: LatentFit) -> float:
     """Share of the items that two fits to the same patterns decide differently."""
-    apart = (one.pattern_posterior > 0.5) != (other.pattern_posterior > 0.5)
-    return float(one.patterns.counts @ apart) / one.patterns.weight
+    differs = (fit.pattern_posterior > 0.5) != (reference.pattern_posterior > 0.5)
+    return float(fit.patterns.counts @ differs) / fit.patterns.weight
 
 
-def assemble(name: str, parameters: Conditional, patterns: Patterns) -> LatentFit:
+def assemble(name: str, parameters: VoteLaw, patterns: Patterns) -> LatentFit:
     """A fit from its parameters: posteriors, likelihood, agreement with majority, warnings."""
     per_pattern = log_likelihood_per_pattern(parameters, patterns)
     p = observe(posterior(parameters, patterns.votes), patterns.labels)
@@ -190,14 +192,14 @@ def assemble(name: str, parameters: Conditional, patterns: Patterns) -> LatentFi
         n_params=parameters.n_params,
         anchor_agreement=agrees,
     )
-    return ambiguity_warned(fit)
+    return warn_if_ambiguous(fit)
 
 
-def ambiguity_warned(fit: LatentFit) -> LatentFit:
+def warn_if_ambiguous(fit: LatentFit) -> LatentFit:
     """The fit, with a warning where which class is which is close to a convention."""
     if fit.anchor_agreement >= AMBIGUOUS:
         return fit
-    return fit.warned(
+    return fit.with_warnings(
         f"sides with majority on only {fit.anchor_agreement:.0%} of the items: which class is "
         "which is close to a convention; labels would settle it"
     )

@@ -25,13 +25,13 @@ def informative_judges(patterns: Patterns) -> list[int]:
     to identify a model.
     """
     columns = np.ascontiguousarray(patterns.votes[patterns.counts > 0].T)
-    kept: dict[bytes, int] = {}
+    first_with_votes: dict[bytes, int] = {}
     for judge in np.flatnonzero(_varies(columns)).tolist():
-        kept.setdefault(columns[judge].tobytes(), judge)
-    return list(kept.values())
+        first_with_votes.setdefault(columns[judge].tobytes(), judge)
+    return list(first_with_votes.values())
 
 
-def numbered(families: Sequence[object], n_judges: int) -> list[int]:
+def group_codes(families: Sequence[object], n_judges: int) -> list[int]:
     """Families as numbers 0, 1, … in order of appearance.
 
     Raises:
@@ -72,7 +72,7 @@ def require_votes(patterns: Patterns) -> None:
     Raises:
         StatisticsError: every vote is missing, or every item weighs nothing.
     """
-    if not patterns.observed[patterns.counts > 0].any():
+    if not patterns.present[patterns.counts > 0].any():
         raise StatisticsError("no judge voted on any item")
 
 

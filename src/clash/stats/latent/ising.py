@@ -23,20 +23,20 @@ import numpy as np
 
 from clash.errors import StatisticsError
 from clash.stats.latent.identifiability import (
-    numbered,
+    group_codes,
     require_families,
     require_identified,
     require_votes,
 )
 from clash.stats.latent.ising_states import (
-    Block,
-    Summed,
+    BlockEnergies,
+    VoteBlock,
+    block_energies,
     log_normaliser,
     pairs,
     second_moments,
-    summed,
 )
-from clash.stats.latent.marginal_likelihood import Penalty, fit_from
+from clash.stats.latent.marginal_likelihood import GaussianPenalty, fit_from
 from clash.stats.logistic import logit, sigmoid
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ CLASSES = (-1.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Strength:
+class IsingPriors:
     """How firmly the prior holds, as a share of the items' weight.
 
     Shares of n, not constants, because what they guard against is a wrong model, which more
@@ -105,24 +105,26 @@ class IsingLaw:
         """Log P(votes | truth = 0 and 1), shape (n, 2); missing votes are summed out."""
         total = np.zeros((len(votes), 2))
         for judges in self.blocks:
-            block = Block.of(votes[:, judges])
+            block = VoteBlock.of(votes[:, judges])
             grid = np.ix_(judges, judges)
             for y in (0, 1):
-                own, coupling = self.fields[y, list(judges)], self.couplings[y][grid]
-                total[:, y] += summed(block, own, coupling).energy - normaliser(own, coupling)
+                field, coupling = self.fields[y, list(judges)], self.couplings[y][grid]
+                total[:, y] += block_energies(block, field, coupling).energy - log_partition(
+                    field, coupling
+                )
         return total
 
 
-def normaliser(own: Floats, coupling: Floats) -> float:
+def log_partition(field: Floats, coupling: Floats) -> float:
     """Log of the partition function of fields (m,) and couplings (m, m)."""
-    m = len(own)
-    return log_normaliser(np.concatenate([own, coupling[pairs(m)]]), m)[0]
+    m = len(field)
+    return log_normaliser(np.concatenate([field, coupling[pairs(m)]]), m)[0]
 
 
 def ising_shared(
     patterns: Patterns,
     *,
-    strength: Strength | None = None,
+    priors: IsingPriors | None = None,
     tol: float = 1e-5,
     warm: LatentFit | None = None,
 ) -> LatentFit:
@@ -136,7 +138,7 @@ def ising_shared(
 
     Args:
         patterns: the votes, of up to 15 judges; see ``ising_pseudo`` and ``factor`` beyond.
-        strength: the prior.
+        priors: the prior.
         tol: largest entry of the gradient per item at which the optimiser stops.
         warm: a fit to nearly the same votes to start from, for folds.
 
@@ -146,14 +148,14 @@ def ising_shared(
     """
     require_identified(patterns, "ising-shared", at_least=4, n_params=4 * 2 + 6)
     return fit_ising(
-        "ising-shared", patterns, [0] * patterns.n_judges, strength=strength, tol=tol, warm=warm
+        "ising-shared", patterns, [0] * patterns.n_judges, priors=priors, tol=tol, warm=warm
     )
 
 
 def ising_class(
     patterns: Patterns,
     *,
-    strength: Strength | None = None,
+    priors: IsingPriors | None = None,
     tol: float = 1e-5,
     warm: LatentFit | None = None,
 ) -> LatentFit:
@@ -173,7 +175,7 @@ def ising_class(
         patterns,
         [0] * patterns.n_judges,
         class_dependent=True,
-        strength=strength,
+        priors=priors,
         tol=tol,
         warm=warm,
     )
@@ -183,7 +185,7 @@ def ising_family(
     patterns: Patterns,
     families: Sequence[object],
     *,
-    strength: Strength | None = None,
+    priors: IsingPriors | None = None,
     tol: float = 1e-5,
     warm: LatentFit | None = None,
 ) -> LatentFit:
@@ -198,22 +200,22 @@ def ising_family(
     Args:
         patterns: the votes.
         families: the family of each judge, shape (n_judges,).
-        strength: as in :func:`ising_shared`.
+        priors: as in :func:`ising_shared`.
         tol: as in :func:`ising_shared`.
         warm: as in :func:`ising_shared`.
 
     Raises:
         NotIdentifiedError: fewer than three families, or no family with two judges.
     """
-    groups = numbered(families, patterns.n_judges)
+    groups = group_codes(families, patterns.n_judges)
     require_families(patterns, groups, "ising-family")
-    return fit_ising("ising-family", patterns, groups, strength=strength, tol=tol, warm=warm)
+    return fit_ising("ising-family", patterns, groups, priors=priors, tol=tol, warm=warm)
 
 
 def ising_alone(
     patterns: Patterns,
     *,
-    strength: Strength | None = None,
+    priors: IsingPriors | None = None,
     tol: float = 1e-5,
     warm: LatentFit | None = None,
 ) -> LatentFit:
@@ -223,9 +225,9 @@ def ising_alone(
     judges agree. Its posterior is 1/2 everywhere.
     """
     require_votes(patterns)
-    pinned = replace(strength or Strength(), chance=1e6, typical=0.0)
+    classless = replace(priors or IsingPriors(), chance=1e6, typical=0.0)
     fit = fit_ising(
-        "ising-alone", patterns, [0] * patterns.n_judges, strength=pinned, tol=tol, warm=warm
+        "ising-alone", patterns, [0] * patterns.n_judges, priors=classless, tol=tol, warm=warm
     )
     return replace(fit, n_params=fit.n_params - patterns.n_judges - 1, warnings=())
 
@@ -236,22 +238,22 @@ def fit_ising(
     groups: Sequence[int],
     *,
     class_dependent: bool = False,
-    strength: Strength | None = None,
+    priors: IsingPriors | None = None,
     tol: float = 1e-5,
     warm: LatentFit | None = None,
 ) -> LatentFit:
     """Fit couplings within groups of judges from an equal-skill majority start."""
-    model = IsingModel.of(patterns, groups, class_dependent, strength or Strength())
+    model = IsingModel.of(patterns, groups, class_dependent, priors or IsingPriors())
     starts = {"equal skill": model.start(patterns)}
     return fit_from(name, model, patterns, starts, tol=tol, warm=warm)
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _CoupledGroup:
     """One block: its judges, its votes, and where its couplings stand in the vector."""
 
     judges: Index
-    block: Block
+    block: VoteBlock
     couplings: slice
 
 
@@ -260,14 +262,14 @@ class IsingModel:
     """The likelihood as a function of (log-odds of the prior, h, a, W, D)."""
 
     n_judges: int
-    parts: tuple[_Part, ...]
+    parts: tuple[_CoupledGroup, ...]
     n_couplings: int
     class_dependent: bool
-    penalty: Penalty = field(repr=False)
+    penalty: GaussianPenalty = field(repr=False)
 
     @classmethod
     def of(
-        cls, patterns: Patterns, groups: Sequence[int], class_dependent: bool, strength: Strength
+        cls, patterns: Patterns, groups: Sequence[int], class_dependent: bool, priors: IsingPriors
     ) -> IsingModel:
         """The model of these votes; couplings only where two judges share a group."""
         parts, at = [], 0
@@ -279,38 +281,44 @@ class IsingModel:
                     f"{MOST_JUDGES}); use the pseudo-likelihood, family or factor model"
                 )
             size = len(judges) * (len(judges) - 1) // 2
-            parts.append(_Part(judges, Block.of(patterns.votes[:, judges]), slice(at, at + size)))
+            parts.append(
+                _CoupledGroup(judges, VoteBlock.of(patterns.votes[:, judges]), slice(at, at + size))
+            )
             at += size
-        penalty = _penalty(patterns, at, class_dependent, strength)
+        penalty = _penalty(patterns, at, class_dependent, priors)
         return cls(patterns.n_judges, tuple(parts), at, class_dependent, penalty)
 
     def start(self, patterns: Patterns) -> Floats:
         """Every judge equally skilled, its lean taken from its vote rate, no couplings."""
         theta = self.penalty.centre.copy()
         votes = patterns.counts @ patterns.for_one + 1
-        share = votes / (patterns.counts @ patterns.observed + 2)
+        share = votes / (patterns.counts @ patterns.present + 2)
         # Without couplings P(s = 1) = e^h / (e^h + e^-h) = sigmoid(2 h).
         theta[1 : 1 + self.n_judges] = logit(share) / 2
         return theta
 
-    def evaluate(self, theta: Floats) -> tuple[Floats, list[tuple[list[Summed], list[Floats]]]]:
+    def evaluate(
+        self, theta: Floats
+    ) -> tuple[Floats, list[tuple[list[BlockEnergies], list[Floats]]]]:
         """Log-likelihoods, and per block the sums and the expected moments of either class."""
-        total, kept = np.zeros((1, 2)), []
+        total, state = np.zeros((1, 2)), []
         for part in self.parts:
-            sums, expected, columns = [], [], []
+            sums, moments, columns = [], [], []
             for sign in CLASSES:
                 natural = self._natural(theta, part, sign)
                 m = len(part.judges)
-                done = summed(part.block, natural[:m], _matrix(natural[m:], m))
+                block_sums = block_energies(part.block, natural[:m], _matrix(natural[m:], m))
                 log_z, mean = log_normaliser(natural, m)
-                sums.append(done)
-                expected.append(mean)
-                columns.append(done.energy - log_z)
+                sums.append(block_sums)
+                moments.append(mean)
+                columns.append(block_sums.energy - log_z)
             total = total + np.column_stack(columns)
-            kept.append((sums, expected))
-        return np.asarray(total), kept
+            state.append((sums, moments))
+        return np.asarray(total), state
 
-    def gradient(self, kept: list[tuple[list[Summed], list[Floats]]], weights: Floats) -> Floats:
+    def gradient(
+        self, state: list[tuple[list[BlockEnergies], list[Floats]]], weights: Floats
+    ) -> Floats:
         """Observed minus expected moments, weighted by class.
 
         The law is an exponential family in its fields and couplings, so that the gradient of
@@ -322,12 +330,12 @@ class IsingModel:
         out = np.zeros_like(self.penalty.centre)
         at = 1 + 2 * k
         totals = weights.sum(axis=0)
-        for part, (sums, expected) in zip(self.parts, kept, strict=True):
+        for part, (sums, moments) in zip(self.parts, state, strict=True):
             m = len(part.judges)
             for y, sign in enumerate(CLASSES):
                 first, second = second_moments(part.block, sums[y], weights[:, y])
-                single = first - totals[y] * expected[y][:m]
-                double = second[pairs(m)] - totals[y] * expected[y][m:]
+                single = first - totals[y] * moments[y][:m]
+                double = second[pairs(m)] - totals[y] * moments[y][m:]
                 out[1 + part.judges] += single
                 out[1 + k + part.judges] += sign * single
                 spot = slice(at + part.couplings.start, at + part.couplings.stop)
@@ -350,7 +358,7 @@ class IsingModel:
         blocks = tuple(tuple(int(j) for j in part.judges) for part in self.parts)
         return IsingLaw(float(sigmoid(theta[0])), fields, couplings, blocks, len(theta))
 
-    def flipped(self, theta: Floats) -> Floats:
+    def swap_classes(self, theta: Floats) -> Floats:
         """The vector with the names of the two classes swapped."""
         out, k = theta.copy(), self.n_judges
         out[0] *= -1
@@ -358,33 +366,33 @@ class IsingModel:
         out[1 + 2 * k + self.n_couplings :] *= -1
         return out
 
-    def _natural(self, theta: Floats, part: _Part, sign: float) -> Floats:
+    def _natural(self, theta: Floats, part: _CoupledGroup, sign: float) -> Floats:
         """Fields and couplings of one block in one class."""
         k = self.n_judges
-        own = theta[1 : 1 + k][part.judges] + sign * theta[1 + k : 1 + 2 * k][part.judges]
-        shared = theta[1 + 2 * k :]
-        coupling = shared[part.couplings]
+        field = theta[1 : 1 + k][part.judges] + sign * theta[1 + k : 1 + 2 * k][part.judges]
+        couplings = theta[1 + 2 * k :]
+        coupling = couplings[part.couplings]
         if self.class_dependent:
-            coupling = coupling + sign * shared[self.n_couplings :][part.couplings]
-        return np.concatenate([own, coupling])
+            coupling = coupling + sign * couplings[self.n_couplings :][part.couplings]
+        return np.concatenate([field, coupling])
 
 
 def _penalty(
-    patterns: Patterns, n_couplings: int, class_dependent: bool, strength: Strength
-) -> Penalty:
+    patterns: Patterns, n_couplings: int, class_dependent: bool, priors: IsingPriors
+) -> GaussianPenalty:
     n, k = patterns.weight, patterns.n_judges
     blocks = [
         np.full(1, 2.0),
         np.full(k, 0.001 * n + 0.1),
-        np.full(k, strength.chance * n + 0.5),
-        np.full(n_couplings, strength.coupling * n + 0.5),
-        np.full(n_couplings if class_dependent else 0, strength.contrast * n + 0.5),
+        np.full(k, priors.chance * n + 0.5),
+        np.full(n_couplings, priors.coupling * n + 0.5),
+        np.full(n_couplings if class_dependent else 0, priors.contrast * n + 0.5),
     ]
     precision = np.concatenate(blocks)
     centre = np.zeros(len(precision))
     skills = slice(1 + k, 1 + 2 * k)
-    centre[skills] = strength.typical
-    return Penalty(centre, precision, ((skills, strength.skill * n),))
+    centre[skills] = priors.typical
+    return GaussianPenalty(centre, precision, ((skills, priors.skill * n),))
 
 
 def _matrix(couplings: Floats, m: int) -> Floats:

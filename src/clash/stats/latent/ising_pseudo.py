@@ -16,15 +16,15 @@ import numpy as np
 
 from clash.errors import StatisticsError
 from clash.stats.latent.fit import (
+    FitStart,
     LatentFit,
-    Start,
     agreement,
-    ambiguity_warned,
     observe,
     vote_share,
+    warn_if_ambiguous,
 )
 from clash.stats.latent.identifiability import has_labels, require_identified
-from clash.stats.latent.ising import Strength
+from clash.stats.latent.ising import IsingPriors
 from clash.stats.latent.patterns import MISSING, Patterns, spins
 from clash.stats.logistic import logit, sigmoid
 
@@ -63,10 +63,10 @@ class UnnormalisedIsing:
         Votes that are missing are dropped from the energies rather than summed out, which is
         exact only for judges without couplings.
         """
-        given = spins(votes)
+        vote_spins = spins(votes)
         levels = [
-            given @ own + 0.5 * np.einsum("nk,nk->n", given @ pull, given)
-            for own, pull in zip(self.fields, self.couplings, strict=True)
+            vote_spins @ field + 0.5 * np.einsum("nk,nk->n", vote_spins @ pull, vote_spins)
+            for field, pull in zip(self.fields, self.couplings, strict=True)
         ]
         return np.column_stack([levels[0], levels[1] - self.log_ratio])
 
@@ -76,7 +76,7 @@ def ising_pseudo(
     *,
     rng: np.random.Generator,
     class_dependent: bool = False,
-    strength: Strength | None = None,
+    priors: IsingPriors | None = None,
     tol: float = 1e-3,
     max_iter: int = 40,
 ) -> LatentFit:
@@ -93,7 +93,7 @@ def ising_pseudo(
         patterns: the votes.
         rng: moves the Gibbs chains of the E-step.
         class_dependent: couplings of their own in each class.
-        strength: the prior, as for the exact models.
+        priors: the prior, as for the exact models.
         tol: largest change of a posterior at which EM stops.
         max_iter: iterations after which it gives up (``converged`` is then False).
 
@@ -105,7 +105,7 @@ def ising_pseudo(
     least = 5 if class_dependent else 4
     require_identified(patterns, name, at_least=least, n_params=3 * least)
     _require_complete(patterns, name)
-    regression = _Regression.of(patterns, class_dependent, strength or Strength())
+    regression = _NodeRegressions.of(patterns, class_dependent, priors or IsingPriors())
     theta = regression.start(patterns)
     p = observe(vote_share(patterns), patterns.labels)
     seed = int(rng.integers(2**63))
@@ -122,12 +122,12 @@ def ising_pseudo(
         new = observe(sigmoid(levels[:, 1] - levels[:, 0] + logit(prior)), patterns.labels)
         change, p, n_iter = float(np.abs(new - p).max()), new, n_iter + 1
     if agreement(p, vote_share(patterns), patterns.counts) < 0.5 and not has_labels(patterns):
-        law, p = _flipped(law), observe(1 - p, patterns.labels)
-    return _finished(name, patterns, law, p, n_iter, change, tol)
+        law, p = _swap_classes(law), observe(1 - p, patterns.labels)
+    return _fit_of(name, patterns, law, p, n_iter, change, tol)
 
 
 def _require_complete(patterns: Patterns, name: str) -> None:
-    cast = float(patterns.counts @ patterns.observed.mean(axis=1)) / patterns.weight
+    cast = float(patterns.counts @ patterns.present.mean(axis=1)) / patterns.weight
     if 1 - cast > MOST_MISSING:
         raise StatisticsError(
             f"{name}: {1 - cast:.0%} of the votes are missing, and the pseudo-likelihood drops them "
@@ -135,7 +135,7 @@ def _require_complete(patterns: Patterns, name: str) -> None:
         )
 
 
-def _flipped(law: UnnormalisedIsing) -> UnnormalisedIsing:
+def _swap_classes(law: UnnormalisedIsing) -> UnnormalisedIsing:
     """The law with the names of the two classes swapped: votes cannot tell, the anchor can."""
     return replace(
         law,
@@ -179,44 +179,44 @@ def _energy_gap(law: UnnormalisedIsing, state: Floats) -> Floats:
 
 
 @dataclass(frozen=True, slots=True)
-class _Regression:
+class _NodeRegressions:
     """The penalised pseudo-likelihood of (h, a, W, D) under given posteriors."""
 
-    given: Floats
-    seen: Bools
+    vote_spins: Floats
+    present: Bools
     counts: Floats
     class_dependent: bool
-    strength: Strength
+    priors: IsingPriors
 
     @classmethod
-    def of(cls, patterns: Patterns, class_dependent: bool, strength: Strength) -> _Regression:
+    def of(cls, patterns: Patterns, class_dependent: bool, priors: IsingPriors) -> _NodeRegressions:
         return cls(
             patterns.spins,
             patterns.votes != MISSING,
             patterns.counts,
             class_dependent,
-            strength,
+            priors,
         )
 
     @property
     def k(self) -> int:
-        return int(self.given.shape[1])
+        return int(self.vote_spins.shape[1])
 
     def start(self, patterns: Patterns) -> Floats:
         k = self.k
         n_couplings = k * (k - 1) // 2
         theta = np.zeros(2 * k + n_couplings * (2 if self.class_dependent else 1))
         votes = patterns.counts @ patterns.for_one + 1
-        theta[:k] = logit(votes / (patterns.counts @ patterns.observed + 2)) / 2
-        theta[k : 2 * k] = self.strength.typical
+        theta[:k] = logit(votes / (patterns.counts @ patterns.present + 2)) / 2
+        theta[k : 2 * k] = self.priors.typical
         return theta
 
     def law(self, theta: Floats, prior: float, log_ratio: float) -> UnnormalisedIsing:
         k = self.k
         signs = np.array([-1.0, 1.0])
         fields = theta[:k] + signs[:, None] * theta[k : 2 * k]
-        shared, apart = self._matrices(theta)
-        couplings = shared + signs[:, None, None] * apart
+        couplings_shared, couplings_contrast = self._matrices(theta)
+        couplings = couplings_shared + signs[:, None, None] * couplings_contrast
         return UnnormalisedIsing(prior, fields, couplings, log_ratio, len(theta) + 1)
 
     def maximise(self, theta: Floats, p: Floats) -> Floats:
@@ -239,16 +239,16 @@ class _Regression:
         law = self.law(theta, 0.5, 0.0)
         value, gradient = self._penalty(theta)
         for y, sign in enumerate((-1.0, 1.0)):
-            local = law.fields[y] + self.given @ law.couplings[y]
+            local = law.fields[y] + self.vote_spins @ law.couplings[y]
             small = np.exp(-2 * np.abs(local))
             # a tie, spin 0, is half a vote: the mean of the two logistic losses
-            loss = np.abs(local) + np.log1p(small) - self.given * local
-            weight = weights[:, y, None] * self.seen
+            loss = np.abs(local) + np.log1p(small) - self.vote_spins * local
+            weight = weights[:, y, None] * self.present
             value += float((weight * loss).sum())
-            expected = np.copysign((1 - small) / (1 + small), local)
-            residual = weight * (expected - self.given)
+            mean_spin = np.copysign((1 - small) / (1 + small), local)
+            residual = weight * (mean_spin - self.vote_spins)
             single = residual.sum(axis=0)
-            double = residual.T @ self.given
+            double = residual.T @ self.vote_spins
             double = (double + double.T)[np.triu_indices(k, 1)]
             gradient[:k] += single
             gradient[k : 2 * k] += sign * single
@@ -260,33 +260,33 @@ class _Regression:
         return value / scale, gradient / scale
 
     def _penalty(self, theta: Floats) -> tuple[float, Floats]:
-        k, n, prior = self.k, float(self.counts.sum()), self.strength
+        k, n, priors = self.k, float(self.counts.sum()), self.priors
         # the more judges, the more couplings add up in each local field (as in beta / K of (6))
         crowd = max(1.0, k / 10) ** 2
-        precision = np.full(len(theta), prior.coupling * crowd * n + 0.5)
+        precision = np.full(len(theta), priors.coupling * crowd * n + 0.5)
         precision[:k] = 0.001 * n + 0.1
-        precision[k : 2 * k] = prior.chance * n + 0.5
-        precision[2 * k + k * (k - 1) // 2 :] = prior.contrast * crowd * n + 0.5
+        precision[k : 2 * k] = priors.chance * n + 0.5
+        precision[2 * k + k * (k - 1) // 2 :] = priors.contrast * crowd * n + 0.5
         away = theta.copy()
-        away[k : 2 * k] -= prior.typical
+        away[k : 2 * k] -= priors.typical
         spread = theta[k : 2 * k] - theta[k : 2 * k].mean()
         gradient = precision * away
-        value = 0.5 * float(away @ gradient) + 0.5 * prior.skill * n * float(spread @ spread)
-        gradient[k : 2 * k] += prior.skill * n * spread
+        value = 0.5 * float(away @ gradient) + 0.5 * priors.skill * n * float(spread @ spread)
+        gradient[k : 2 * k] += priors.skill * n * spread
         return value, gradient
 
     def _matrices(self, theta: Floats) -> tuple[Floats, Floats]:
         k = self.k
         upper = np.triu_indices(k, 1)
         n = len(upper[0])
-        shared, apart = np.zeros((k, k)), np.zeros((k, k))
-        shared[upper] = theta[2 * k : 2 * k + n]
+        couplings_shared, couplings_contrast = np.zeros((k, k)), np.zeros((k, k))
+        couplings_shared[upper] = theta[2 * k : 2 * k + n]
         if self.class_dependent:
-            apart[upper] = theta[2 * k + n :]
-        return shared + shared.T, apart + apart.T
+            couplings_contrast[upper] = theta[2 * k + n :]
+        return couplings_shared + couplings_shared.T, couplings_contrast + couplings_contrast.T
 
 
-def _finished(
+def _fit_of(
     name: str,
     patterns: Patterns,
     law: UnnormalisedIsing,
@@ -308,8 +308,8 @@ def _finished(
         residual=change,
         anchor_agreement=agrees,
         start="majority",
-        starts=(Start("majority", float("-inf"), agrees, change <= tol),),
+        starts=(FitStart("majority", float("-inf"), agrees, change <= tol),),
     )
     if not fit.converged:
-        fit = fit.warned(f"EM stopped after {n_iter} iterations, short of its tolerance")
-    return ambiguity_warned(fit)
+        fit = fit.with_warnings(f"EM stopped after {n_iter} iterations, short of its tolerance")
+    return warn_if_ambiguous(fit)

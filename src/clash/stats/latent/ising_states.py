@@ -40,9 +40,9 @@ def features(m: int) -> Floats:
     """Spins and their pair products, shape (2^m, m + m (m - 1) / 2)."""
     states = spin_states(m)
     first, second = pairs(m)
-    both = np.hstack([states, states[:, first] * states[:, second]])
-    both.flags.writeable = False
-    return both
+    statistics = np.hstack([states, states[:, first] * states[:, second]])
+    statistics.flags.writeable = False
+    return statistics
 
 
 @lru_cache(maxsize=32)
@@ -128,7 +128,7 @@ MOST_COMPLETIONS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Gaps:
+class MissingVotes:
     """The patterns with the same number of missing votes.
 
     Attributes:
@@ -141,7 +141,7 @@ class Gaps:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class VoteBlock:
     """Vote vectors of judges that may depend on each other.
 
     Attributes:
@@ -150,10 +150,10 @@ class Block:
     """
 
     spins: Floats
-    gaps: tuple[Gaps, ...]
+    gaps: tuple[MissingVotes, ...]
 
     @classmethod
-    def of(cls, votes: VoteCodes) -> Block:
+    def of(cls, votes: VoteCodes) -> VoteBlock:
         """A block of votes of shape (n, m), coded as in ``Patterns``.
 
         Raises:
@@ -171,21 +171,21 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Summed:
+class BlockEnergies:
     """Energies of the patterns of a block, with what their gradient needs.
 
     Attributes:
         energy: log of the sum of exp(energy) over the completions, shape (n,).
-        filled: spins with the expected spin in place of each missing one, shape (n, m).
-        extra: per group of gaps, expected pair products minus products of expectations.
+        expected_spins: spins with the expected spin in place of each missing one, shape (n, m).
+        pair_covariances: per group of gaps, expected pair products minus products of expectations.
     """
 
     energy: Floats
-    filled: Floats
-    extra: tuple[Floats, ...]
+    expected_spins: Floats
+    pair_covariances: tuple[Floats, ...]
 
 
-def summed(block: Block, field: Floats, coupling: Floats) -> Summed:
+def block_energies(block: VoteBlock, field: Floats, coupling: Floats) -> BlockEnergies:
     """Energies under a field of shape (m,) and a symmetric coupling matrix with zero diagonal."""
     local = block.spins @ coupling
     energy = block.spins @ field + 0.5 * np.einsum("nm,nm->n", local, block.spins)
@@ -210,21 +210,23 @@ def summed(block: Block, field: Floats, coupling: Floats) -> Summed:
         mean = expected[:, :q]
         filled[gaps.rows[:, None], gaps.judges] = mean
         extra.append(expected[:, q:] - mean[:, first] * mean[:, second])
-    return Summed(energy, filled, tuple(extra))
+    return BlockEnergies(energy, filled, tuple(extra))
 
 
-def second_moments(block: Block, done: Summed, weights: Floats) -> tuple[Floats, Floats]:
+def second_moments(
+    block: VoteBlock, energies: BlockEnergies, weights: Floats
+) -> tuple[Floats, Floats]:
     """Weighted sums of expected spins, shape (m,), and pair products, shape (m, m)."""
-    weighted = done.filled * weights[:, None]
-    products = weighted.T @ done.filled
-    for gaps, extra in zip(block.gaps, done.extra, strict=True):
+    weighted_spins = energies.expected_spins * weights[:, None]
+    products = weighted_spins.T @ energies.expected_spins
+    for gaps, extra in zip(block.gaps, energies.pair_covariances, strict=True):
         first, second = pairs(gaps.judges.shape[1])
         spots = (gaps.judges[:, first], gaps.judges[:, second])
         np.add.at(products, spots, weights[gaps.rows, None] * extra)
         np.add.at(products, spots[::-1], weights[gaps.rows, None] * extra)
-    return weighted.sum(axis=0), products
+    return weighted_spins.sum(axis=0), products
 
 
-def _gaps(missing: np.ndarray, sizes: np.ndarray, q: int) -> Gaps:
+def _gaps(missing: np.ndarray, sizes: np.ndarray, q: int) -> MissingVotes:
     rows = np.flatnonzero(sizes == q)
-    return Gaps(rows, np.nonzero(missing[rows])[1].reshape(len(rows), q))
+    return MissingVotes(rows, np.nonzero(missing[rows])[1].reshape(len(rows), q))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class VoteShareLaw:
     """Smoothed vote share as a probability.
 
     Attributes:
@@ -36,7 +36,7 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
-class Weighted:
+class WeightedVoteLaw:
     """A weighted vote: log-odds ``intercept + sum_j weights_j s_j`` with votes s = +-1.
 
     Attributes:
@@ -73,7 +73,7 @@ def majority(patterns: Patterns, *, smoothing: float = 1.0) -> LatentFit:
         patterns: the votes; a tie is half a vote, a missing vote is none.
         smoothing: s above, > 0.
     """
-    rule = Share(smoothing)
+    rule = VoteShareLaw(smoothing)
     return _rule("majority", rule, vote_share(patterns, smoothing), patterns)
 
 
@@ -91,7 +91,7 @@ def weighted_majority(
     column = np.asarray(weights, np.float64)
     if column.shape != (patterns.n_judges,) or not np.isfinite(column).all():
         raise StatisticsError(f"weights must be {patterns.n_judges} finite numbers")
-    rule = Weighted(column, float(intercept))
+    rule = WeightedVoteLaw(column, float(intercept))
     p = sigmoid(intercept + patterns.spins @ column)
     return _rule("weighted-majority", rule, p, patterns)
 
@@ -102,7 +102,9 @@ def collapse_rows(votes: VoteCodes) -> Patterns:
     return Patterns(votes, np.full(n, -1, np.int8), np.ones(n), np.arange(n))
 
 
-def _rule(name: str, rule: Share | Weighted, p: Floats, patterns: Patterns) -> LatentFit:
+def _rule(
+    name: str, rule: VoteShareLaw | WeightedVoteLaw, p: Floats, patterns: Patterns
+) -> LatentFit:
     return LatentFit(
         name=name,
         patterns=patterns,

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from clash.stats.latent.fit import (
-    Conditional,
+    FitStart,
     LatentFit,
-    Start,
+    VoteLaw,
     agreement,
     assemble,
-    decided_apart,
     posterior,
+    share_decided_apart,
     vote_share,
 )
 from clash.stats.latent.identifiability import has_labels
@@ -37,7 +37,7 @@ a wrong model makes small differences meaningless however many items add them up
 
 
 @dataclass(frozen=True, slots=True)
-class Penalty:
+class GaussianPenalty:
     """A Gaussian prior on the parameter vector, minus its logarithm.
 
     Attributes:
@@ -62,14 +62,14 @@ class Penalty:
         return value, gradient
 
 
-class Model(Protocol):
+class TwoClassModel(Protocol):
     """A two-class law of the votes as a function of one parameter vector.
 
     The vector begins with the log-odds of the prior.
     """
 
     @property
-    def penalty(self) -> Penalty:
+    def penalty(self) -> GaussianPenalty:
         """The prior on the vector."""
         ...
 
@@ -77,18 +77,18 @@ class Model(Protocol):
         """Log P(votes | truth) of shape (n_patterns, 2), and what ``gradient`` needs of it."""
         ...
 
-    def gradient(self, kept: Any, weights: Floats) -> Floats:  # noqa: ANN401 - the model's own
+    def gradient(self, state: Any, weights: Floats) -> Floats:  # noqa: ANN401 - the model's own
         """Gradient of the sum of weights (n_patterns, 2) times log P(votes | truth).
 
         Of shape (n,); its first entry, the prior's, is left 0.
         """
         ...
 
-    def law(self, theta: Floats) -> Conditional:
+    def law(self, theta: Floats) -> VoteLaw:
         """The parameters in their own words."""
         ...
 
-    def flipped(self, theta: Floats) -> Floats:
+    def swap_classes(self, theta: Floats) -> Floats:
         """The vector with the names of the two classes swapped."""
         ...
 
@@ -104,20 +104,22 @@ class Optimum:
     converged: bool
 
 
-def objective(theta: Floats, model: Model, patterns: Patterns) -> tuple[float, Floats]:
+def objective(theta: Floats, model: TwoClassModel, patterns: Patterns) -> tuple[float, Floats]:
     """Minus the penalised log-likelihood per unit of weight, and its gradient."""
-    likelihoods, kept = model.evaluate(theta)
+    likelihoods, state = model.evaluate(theta)
     prior = float(sigmoid(theta[0]))
     log_prior = np.array([-np.logaddexp(0, theta[0]), -np.logaddexp(0, -theta[0])])
-    both = likelihoods + log_prior
-    marginal = np.logaddexp(both[:, 0], both[:, 1])
-    one = sigmoid(both[:, 1] - both[:, 0])
-    known = patterns.labels != MISSING
-    if known.any():
-        one = np.where(known, patterns.labels, one)
-        marginal = np.where(known, np.where(patterns.labels == 1, both[:, 1], both[:, 0]), marginal)
-    weights = patterns.counts[:, None] * np.column_stack([1 - one, one])
-    gradient = model.gradient(kept, weights)
+    log_joint = likelihoods + log_prior
+    marginal = np.logaddexp(log_joint[:, 0], log_joint[:, 1])
+    posterior_one = sigmoid(log_joint[:, 1] - log_joint[:, 0])
+    has_label = patterns.labels != MISSING
+    if has_label.any():
+        posterior_one = np.where(has_label, patterns.labels, posterior_one)
+        marginal = np.where(
+            has_label, np.where(patterns.labels == 1, log_joint[:, 1], log_joint[:, 0]), marginal
+        )
+    weights = patterns.counts[:, None] * np.column_stack([1 - posterior_one, posterior_one])
+    gradient = model.gradient(state, weights)
     gradient[0] = weights[:, 1].sum() - patterns.weight * prior
     penalty, slope = model.penalty.of(theta)
     scale = patterns.weight
@@ -126,7 +128,12 @@ def objective(theta: Floats, model: Model, patterns: Patterns) -> tuple[float, F
 
 
 def maximise(
-    model: Model, patterns: Patterns, start: Floats, *, tol: float = 1e-5, max_iter: int = 500
+    model: TwoClassModel,
+    patterns: Patterns,
+    start: Floats,
+    *,
+    tol: float = 1e-5,
+    max_iter: int = 500,
 ) -> Optimum:
     """Climb from one start with L-BFGS; ``residual`` is the largest entry of the gradient."""
     from scipy.optimize import minimize
@@ -146,13 +153,13 @@ def maximise(
         },
     )
     residual = float(np.abs(end.jac).max())
-    done = bool(end.success) and bool(np.isfinite(end.fun))
-    return Optimum(end.x, -float(end.fun) * patterns.weight, int(end.nit), residual, done)
+    converged = bool(end.success) and bool(np.isfinite(end.fun))
+    return Optimum(end.x, -float(end.fun) * patterns.weight, int(end.nit), residual, converged)
 
 
 def fit_from(
     name: str,
-    model: Model,
+    model: TwoClassModel,
     patterns: Patterns,
     starts: Mapping[str, Floats],
     *,
@@ -178,22 +185,26 @@ def fit_from(
     if warm is not None and warm.theta is not None:
         starts = {"the fit to all items": warm.theta}
     ends = {
-        start: _upright(model, patterns, theta, tol, max_iter) for start, theta in starts.items()
+        start: _climb_upright(model, patterns, theta, tol, max_iter)
+        for start, theta in starts.items()
     }
-    fits = {start: _ended(name, model, patterns, start, end) for start, end in ends.items()}
+    fits = {start: _fit_of(name, model, patterns, start, end) for start, end in ends.items()}
     first, best = next(iter(ends)), max(ends, key=lambda start: ends[start].objective)
     gap = ends[best].objective - ends[first].objective
     winner = best if gap > CLEARLY * patterns.weight else first
     starts_ended = tuple(
-        replace(fit.starts[0], differs=decided_apart(fit, fits[winner])) for fit in fits.values()
+        replace(fit.starts[0], differs=share_decided_apart(fit, fits[winner]))
+        for fit in fits.values()
     )
     fit = replace(fits[winner], starts=starts_ended)
     if not fit.converged:
-        fit = fit.warned(f"stopped after {fit.n_iter} iterations, short of its tolerance")
+        fit = fit.with_warnings(f"stopped after {fit.n_iter} iterations, short of its tolerance")
     return fit
 
 
-def _upright(model: Model, patterns: Patterns, start: Floats, tol: float, max_iter: int) -> Optimum:
+def _climb_upright(
+    model: TwoClassModel, patterns: Patterns, start: Floats, tol: float, max_iter: int
+) -> Optimum:
     """Climb from a start; where that ends with the classes swapped, climb on from their mirror.
 
     Swapping the classes leaves the likelihood of unlabelled votes as it is: only the prior and
@@ -204,10 +215,12 @@ def _upright(model: Model, patterns: Patterns, start: Floats, tol: float, max_it
     agrees = agreement(posterior(law, patterns.votes), vote_share(patterns), patterns.counts)
     if agrees >= 0.5 or has_labels(patterns):
         return end
-    return maximise(model, patterns, model.flipped(end.theta), tol=tol, max_iter=max_iter)
+    return maximise(model, patterns, model.swap_classes(end.theta), tol=tol, max_iter=max_iter)
 
 
-def _ended(name: str, model: Model, patterns: Patterns, start: str, end: Optimum) -> LatentFit:
+def _fit_of(
+    name: str, model: TwoClassModel, patterns: Patterns, start: str, end: Optimum
+) -> LatentFit:
     fit = assemble(name, model.law(end.theta), patterns)
     return replace(
         fit,
@@ -216,5 +229,5 @@ def _ended(name: str, model: Model, patterns: Patterns, start: str, end: Optimum
         residual=end.residual,
         start=start,
         theta=end.theta,
-        starts=(Start(start, end.objective, fit.anchor_agreement, end.converged),),
+        starts=(FitStart(start, end.objective, fit.anchor_agreement, end.converged),),
     )

@@ -25,26 +25,26 @@ import numpy as np
 import numpy.typing as npt
 
 from clash.errors import StatisticsError
-from clash.stats.latent.candidate_models import EQUAL, Contender, contenders, rivals
+from clash.stats.latent.candidate_models import EQUAL, CandidateModel, candidate_models, rivals
 from clash.stats.latent.cross_validation import (
-    HeldOut,
-    fitted,
+    HeldOutScores,
+    fit_all,
     folds,
-    foreseen,
     labels_held_out,
     mean_score,
     paired_z,
-    within_one_error,
+    score_by_refits,
+    within_one_standard_error,
 )
 from clash.stats.latent.dawid_skene import DawidSkene
-from clash.stats.latent.fit import decided_apart, observe, posterior
+from clash.stats.latent.fit import observe, posterior, share_decided_apart
 from clash.stats.latent.identifiability import has_labels, require_votes
 from clash.stats.latent.ising import ising_family
 from clash.stats.latent.majority import majority
 from clash.stats.latent.marginal_likelihood import CLEARLY
 from clash.stats.latent.patterns import Patterns, Ties, collapse
 from clash.stats.latent.temperature_scaling import blend, temper
-from clash.stats.latent.vote_correlations import carriers, copies, mean_correlation
+from clash.stats.latent.vote_correlations import are_near_copies, class_carriers, mean_correlation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from clash.stats.latent.fit import LatentFit
     from clash.stats.typing import Floats, Index, VoteCodes
 
-CROSSED = 0.5
+LEAST_CROSSED_SHARE = 0.5
 """Share of the items with three votes or more below which a model is known from a minority of the
 items, and what it says of the others rests on who happened to judge those."""
 FEWEST = 50
@@ -77,7 +77,7 @@ DIFFERS = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class ConsideredModel:
     """One model that was considered.
 
     Attributes:
@@ -98,11 +98,11 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class ModelSelection:
     """The chosen method, its posteriors, and why.
 
     Attributes:
-        selected: name of the method; ``majority`` where nothing earned more trust.
+        method: name of the method; ``majority`` where nothing earned more trust.
         reason: in words.
         fit: the chosen fit, tempered.
         pattern_posterior: P(truth = 1) of shape (n_patterns,), to be reported.
@@ -111,11 +111,11 @@ class Selection:
         warnings: what a reader should know before believing any of it.
     """
 
-    selected: str
+    method: str
     reason: str
     fit: LatentFit
     pattern_posterior: Floats
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[ConsideredModel, ...]
     correlation: float
     warnings: tuple[str, ...]
 
@@ -141,7 +141,7 @@ def select(
     ties: Ties = "half",
     groups: npt.ArrayLike | None = None,
     n_folds: int = 5,
-) -> Selection:
+) -> ModelSelection:
     """Choose a model of the panel by cross-validation, with a guard towards majority.
 
     Without labels, every model is asked the questions above; of those that pass, the simplest
@@ -180,34 +180,36 @@ def _by_votes(
     families: Sequence[object] | None,
     fold: Index,
     rng: np.random.Generator,
-) -> Selection:
+) -> ModelSelection:
     correlation = mean_correlation(patterns)
-    crossed = float(patterns.counts @ (patterns.observed.sum(axis=1) >= 3)) / patterns.weight
-    if patterns.n_judges >= 3 and crossed < CROSSED:
+    crossed_share = float(patterns.counts @ (patterns.present.sum(axis=1) >= 3)) / patterns.weight
+    if patterns.n_judges >= 3 and crossed_share < LEAST_CROSSED_SHARE:
         reason = (
-            f"only {crossed:.0%} of the items have three votes or more, and a model of the rest"
+            f"only {crossed_share:.0%} of the items have three votes or more, and a model of the rest"
             " would rest on these few"
         )
-        return _majority(patterns, reason, (), correlation)
-    models = contenders(patterns, families)
+        return _majority_selection(patterns, reason, (), correlation)
+    models = candidate_models(patterns, families)
     if patterns.n_items < FEWEST:
         models = {EQUAL: models[EQUAL]}
-    fits, refusals = fitted({name: model.fit for name, model in models.items()}, patterns)
+    fits, refusals = fit_all({name: model.fit for name, model in models.items()}, patterns)
     if not fits:
         reason = "no model is identified: " + next(iter(refusals.values())).refusal
-        return _majority(patterns, reason, _record(refusals, {}, {}), correlation)
-    trial = Trial.of(patterns, families, models, fits, fold, correlation)
+        return _majority_selection(
+            patterns, reason, _considered_models(refusals, {}, {}), correlation
+        )
+    trial = MajorityChallenge.of(patterns, families, models, fits, fold, correlation)
     doubts = {name: trial.doubt(name, rng) for name in fits}
-    record = _record(trial.scores | refusals, trial.evidence, doubts)
+    considered = _considered_models(trial.scores | refusals, trial.evidence, doubts)
     name = _simplest({n: trial.scores[n] for n in fits if n == EQUAL or not doubts[n]})
     if name is None or doubts[name]:
-        tried = [n for n in doubts if not models[n].nested] or list(doubts)
-        best = max((trial.scores[n] for n in tried), key=mean_score).name
+        eligible = [n for n in doubts if not models[n].rival_is_nested] or list(doubts)
+        best = max((trial.scores[n] for n in eligible), key=mean_score).name
         reason = f"{best} describes the votes best, but {doubts[best] or doubts[EQUAL]}"
-        return _majority(patterns, reason, record, correlation)
+        return _majority_selection(patterns, reason, considered, correlation)
     if name == EQUAL:
         few = f"; {patterns.n_items} items are too few to tell" if len(models) == 1 else ""
-        return _equal(fits[name], record, correlation, few)
+        return _equal_skill_selection(fits[name], considered, correlation, few)
     fit = temper(fits[name])
     reason = (
         f"{name}: of the models that may overrule majority, the simplest within one standard "
@@ -216,23 +218,25 @@ def _by_votes(
         f"{correlation:.2f}, and it sides with majority on {fit.anchor_agreement:.0%} of the items"
     )
     warnings = (*_warnings(correlation), *fit.warnings)
-    return Selection(name, reason, fit, blend(fit), record, correlation, warnings)
+    return ModelSelection(name, reason, fit, blend(fit), considered, correlation, warnings)
 
 
-def _by_labels(patterns: Patterns, families: Sequence[object] | None, fold: Index) -> Selection:
+def _by_labels(
+    patterns: Patterns, families: Sequence[object] | None, fold: Index
+) -> ModelSelection:
     correlation = mean_correlation(patterns)
     models: dict[str, Callable[..., LatentFit]] = {"majority": majority}
-    models |= {name: model.fit for name, model in contenders(patterns, families).items()}
+    models |= {name: model.fit for name, model in candidate_models(patterns, families).items()}
     del models[EQUAL]  # majority is there itself
     if families is not None:
         models["ising-family"] = partial(ising_family, families=families)
-    fits, refusals = fitted(models, patterns)
+    fits, refusals = fit_all(models, patterns)
     scores = refusals | {
-        name: labels_held_out(name, _near(models[name], fit), patterns, fold)
+        name: labels_held_out(name, _warm_refitter(models[name], fit), patterns, fold)
         for name, fit in fits.items()
     }
     scores = {name: scores[name] for name in models}  # simplest first
-    record = _record(scores, {}, {})
+    considered = _considered_models(scores, {}, {})
     name = _simplest(scores) or "majority"
     n_labels = int((patterns.labels[patterns.inverse] >= 0).sum())
     reason = (
@@ -240,30 +244,32 @@ def _by_labels(patterns: Patterns, families: Sequence[object] | None, fold: Inde
         f"{n_labels} held-out labels"
     )
     if name == "majority":
-        return _majority(patterns, reason, record, correlation, labelled=True)
+        return _majority_selection(patterns, reason, considered, correlation, by_labels=True)
     fit = temper(fits[name])
-    return Selection(name, reason, fit, blend(fit), record, correlation, fit.warnings)
+    return ModelSelection(name, reason, fit, blend(fit), considered, correlation, fit.warnings)
 
 
-def _near(model: Callable[..., LatentFit], whole: LatentFit) -> Callable[..., LatentFit]:
+def _warm_refitter(
+    model: Callable[..., LatentFit], full_fit: LatentFit
+) -> Callable[..., LatentFit]:
     """The model, climbing from where the fit to all labels ended: four fifths of them stay in."""
-    return model if whole.theta is None else partial(model, tol=1e-4, warm=whole)
+    return model if full_fit.theta is None else partial(model, tol=1e-4, warm=full_fit)
 
 
-def _simplest(scores: dict[str, HeldOut]) -> str | None:
+def _simplest(scores: dict[str, HeldOutScores]) -> str | None:
     """The first model, in order of simplicity, within one standard error of the best."""
     best = max(scores.values(), key=mean_score, default=None)
     if best is None or best.scores is None:
         return None
-    return next(name for name, score in scores.items() if within_one_error(score, best))
+    return next(name for name, score in scores.items() if within_one_standard_error(score, best))
 
 
-def _record(
-    scores: dict[str, HeldOut], evidence: dict[str, float], doubts: dict[str, str]
-) -> tuple[Candidate, ...]:
+def _considered_models(
+    scores: dict[str, HeldOutScores], evidence: dict[str, float], doubts: dict[str, str]
+) -> tuple[ConsideredModel, ...]:
     best = max(scores.values(), key=mean_score)
     return tuple(
-        Candidate(
+        ConsideredModel(
             name,
             None if score.scores is None else score.mean,
             -paired_z(score, best),
@@ -274,22 +280,24 @@ def _record(
     )
 
 
-def _majority(
+def _majority_selection(
     patterns: Patterns,
     reason: str,
-    record: tuple[Candidate, ...],
+    considered: tuple[ConsideredModel, ...],
     correlation: float,
     *,
-    labelled: bool = False,
-) -> Selection:
+    by_labels: bool = False,
+) -> ModelSelection:
     fit = majority(patterns)
-    warnings = () if labelled else _warnings(correlation)
-    return Selection("majority", reason, fit, fit.pattern_posterior, record, correlation, warnings)
+    warnings = () if by_labels else _warnings(correlation)
+    return ModelSelection(
+        "majority", reason, fit, fit.pattern_posterior, considered, correlation, warnings
+    )
 
 
-def _equal(
-    fit: LatentFit, record: tuple[Candidate, ...], correlation: float, few: str
-) -> Selection:
+def _equal_skill_selection(
+    fit: LatentFit, considered: tuple[ConsideredModel, ...], correlation: float, few: str
+) -> ModelSelection:
     """Majority's verdicts, with the probabilities of judges that are equally good.
 
     Where judges hardly agree those would be no better than the vote share.
@@ -297,12 +305,12 @@ def _equal(
     reason = f"no weighting of the judges foresees votes better than equal weights{few}"
     law = fit.parameters
     if correlation < NEAR_CHANCE or not isinstance(law, DawidSkene):
-        return _majority(fit.patterns, reason, record, correlation)
+        return _majority_selection(fit.patterns, reason, considered, correlation)
     level = replace(law, prior=0.5)  # a prior of its own would decide narrow votes
     p = observe(posterior(level, fit.patterns.votes), fit.patterns.labels)
     fair = temper(replace(fit, parameters=level, pattern_posterior=p))
     warnings = _warnings(correlation)
-    return Selection("majority", reason, fair, blend(fair), record, correlation, warnings)
+    return ModelSelection("majority", reason, fair, blend(fair), considered, correlation, warnings)
 
 
 def _warnings(correlation: float) -> tuple[str, ...]:
@@ -318,7 +326,7 @@ def _warnings(correlation: float) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class MajorityChallenge:
     """What the questions are asked of.
 
     Attributes:
@@ -329,9 +337,9 @@ class Trial:
 
     patterns: Patterns
     families: Sequence[object] | None
-    models: dict[str, Contender]
+    models: dict[str, CandidateModel]
     fits: dict[str, LatentFit]
-    scores: dict[str, HeldOut]
+    scores: dict[str, HeldOutScores]
     evidence: dict[str, float]
     margin: dict[str, float]
     fold: Index
@@ -342,21 +350,23 @@ class Trial:
         cls,
         patterns: Patterns,
         families: Sequence[object] | None,
-        models: dict[str, Contender],
+        models: dict[str, CandidateModel],
         fits: dict[str, LatentFit],
         fold: Index,
         correlation: float,
-    ) -> Trial:
+    ) -> MajorityChallenge:
         """Score contenders and their rivals on held-out items."""
-        scores = {n: foreseen(n, models[n].fit, fits[n], patterns, fold) for n in fits}
-        needed = {rival for name in fits for rival in models[name].rivals}
-        known = {n: fit for n, fit in rivals(patterns, families).items() if n in needed}
-        without = {
-            name: foreseen(name, known[name], fit, patterns, fold)
-            for name, fit in fitted(known, patterns)[0].items()
+        scores = {n: score_by_refits(n, models[n].fit, fits[n], patterns, fold) for n in fits}
+        rival_names = {rival for name in fits for rival in models[name].rivals}
+        rival_models = {n: fit for n, fit in rivals(patterns, families).items() if n in rival_names}
+        rival_scores = {
+            name: score_by_refits(name, rival_models[name], fit, patterns, fold)
+            for name, fit in fit_all(rival_models, patterns)[0].items()
         }
         best = {
-            name: max((without[r] for r in models[name].rivals if r in without), key=mean_score)
+            name: max(
+                (rival_scores[r] for r in models[name].rivals if r in rival_scores), key=mean_score
+            )
             for name in fits
         }
         evidence = {name: paired_z(scores[name], best[name]) for name in fits}
@@ -365,41 +375,41 @@ class Trial:
 
     def doubt(self, name: str, rng: np.random.Generator) -> str:
         """Why a model may not overrule majority, or nothing."""
-        fit, needed = self.fits[name], self._needed(name)
+        fit, required = self.fits[name], self._required_errors(name)
         if fit.anchor_agreement < SIDES:
             return (
                 f"sides with majority on only {fit.anchor_agreement:.0%} of the items, so that "
                 "its classes may be swapped"
             )
-        if self.evidence[name] < needed:
+        if self.evidence[name] < required:
             return (
                 f"against the same votes without classes its two classes stand at "
                 f"{self.evidence[name]:+.1f} standard errors; at the judges' mean correlation of "
-                f"{self.correlation:.2f} it takes {needed:.0f}"
+                f"{self.correlation:.2f} it takes {required:.0f}"
             )
-        if self.models[name].nested and self.margin[name] < CLEARLY:
+        if self.models[name].rival_is_nested and self.margin[name] < CLEARLY:
             return (
                 f"its two classes add {self.margin[name]:.3f} nats an item to what its couplings "
                 "explain without them"
             )
         if name == EQUAL:
             return ""
-        carried = carriers(self.patterns, fit.pattern_posterior)
-        if self._one_origin(carried) and copies(self.patterns, carried, rng):
+        carrier_judges = class_carriers(self.patterns, fit.pattern_posterior)
+        if self._one_origin(carrier_judges) and are_near_copies(self.patterns, carrier_judges, rng):
             return (
-                f"its classes hang on {len(carried)} judges that cannot be told from copies of "
+                f"its classes hang on {len(carrier_judges)} judges that cannot be told from copies of "
                 "each other"
             )
         return self._other_reading(name)
 
-    def _needed(self, name: str) -> float:
+    def _required_errors(self, name: str) -> float:
         """Standard errors by which the classes of a model must beat what has none."""
         model = self.models[name]
         plain = model.independent and self.patterns.n_judges > FEW
-        agreed = self.correlation >= AGREEING
-        if model.nested:
+        agrees = self.correlation >= AGREEING
+        if model.rival_is_nested:
             return CLEAR
-        return EVIDENT if plain or agreed else BEYOND_DOUBT
+        return EVIDENT if plain or agrees else BEYOND_DOUBT
 
     def _one_origin(self, judges: Sequence[int]) -> bool:
         """Whether few judges may come from one source: they are not known to be of several families."""
@@ -411,12 +421,12 @@ class Trial:
     def _other_reading(self, name: str) -> str:
         """A doubt where another optimum of the model decides otherwise and is nearly as good."""
         model, fit = self.models[name], self.fits[name]
-        for reading in model.others:
-            other = reading(self.patterns, fit)
-            differs = decided_apart(other, fit)
+        for reading in model.readings:
+            alternative = reading(self.patterns, fit)
+            differs = share_decided_apart(alternative, fit)
             if differs <= DIFFERS:
                 continue
-            score = foreseen(name, model.fit, other, self.patterns, self.fold)
+            score = score_by_refits(name, model.fit, alternative, self.patterns, self.fold)
             if paired_z(self.scores[name], score) < CLEAR:
                 return (
                     f"another reading of the votes by the same model, which decides "

@@ -85,11 +85,15 @@ class ClassFit:
         return np.asarray(self.pattern_posterior[self.patterns.inverse])
 
     @property
-    def tempered(self) -> Floats:
+    def tempered_posterior(self) -> Floats:
         """P(truth) of shape (n_items, n_classes), tempered and averaged with the vote share."""
-        own = np.log(np.clip(self.pattern_posterior, 1e-16, 1)) / self.temperature
-        both = (own + np.log(shares(self.patterns))) / 2 if self.log_likelihood is not None else own
-        p = softmax(both)
+        log_posterior = np.log(np.clip(self.pattern_posterior, 1e-16, 1)) / self.temperature
+        log_blend = (
+            (log_posterior + np.log(shares(self.patterns))) / 2
+            if self.log_likelihood is not None
+            else log_posterior
+        )
+        p = softmax(log_blend)
         return np.asarray(_observe(p, self.patterns.labels)[self.patterns.inverse])
 
 
@@ -125,11 +129,13 @@ def collapse_classes(
         raise StatisticsError(f"classes must be two or more of the outcomes, not {possible}")
     if not np.isin(truth, (MISSING, *possible)).all():
         raise StatisticsError(f"labels must be -1 or one of the classes {possible}")
-    place = np.array([MISSING, *(_place(o, possible) for o in range(n_outcomes))], np.int8)
-    both = np.column_stack([matrix, place[truth + 1]]).astype(np.int8)
-    first, inverse = distinct(row_codes(both, None))
+    position = np.array(
+        [MISSING, *(_class_position(o, possible) for o in range(n_outcomes))], np.int8
+    )
+    rows = np.column_stack([matrix, position[truth + 1]]).astype(np.int8)
+    first, inverse = distinct(row_codes(rows, None))
     counts = np.bincount(inverse, minlength=len(first)).astype(np.float64)
-    return ClassPatterns(both[first, :-1], both[first, -1], counts, inverse, n_outcomes, possible)
+    return ClassPatterns(rows[first, :-1], rows[first, -1], counts, inverse, n_outcomes, possible)
 
 
 def shares(patterns: ClassPatterns, smoothing: float = 1.0) -> Floats:
@@ -170,7 +176,7 @@ def dawid_skene_classes(
         NotIdentifiedError: fewer than three judges that vote in more than one way.
         StatisticsError: nobody voted.
     """
-    _require(patterns)
+    _require_identified(patterns)
     flat = patterns.indicators.reshape(len(patterns.votes), -1)
     p = _observe(shares(patterns, 1e-3), patterns.labels)
     prior, confusion = _maximise(patterns, flat, p, pseudo)
@@ -185,7 +191,7 @@ def dawid_skene_classes(
     return replace(fit, temperature=_temperature(fit))
 
 
-def _require(patterns: ClassPatterns) -> None:
+def _require_identified(patterns: ClassPatterns) -> None:
     votes = patterns.votes
     if (votes == MISSING).all():
         raise StatisticsError("no judge voted on any item")
@@ -214,10 +220,10 @@ def _joint(flat: Floats, prior: Floats, confusion: Floats) -> Floats:
 
 def _assemble(patterns: ClassPatterns, flat: Floats, prior: Floats, confusion: Floats) -> ClassFit:
     joint = _joint(flat, prior, confusion)
-    known = patterns.labels != MISSING
-    of_label = joint[np.arange(len(joint)), np.where(known, patterns.labels, 0)]
+    has_label = patterns.labels != MISSING
+    of_label = joint[np.arange(len(joint)), np.where(has_label, patterns.labels, 0)]
     marginal = np.logaddexp.reduce(joint, axis=1)
-    likelihood = float(patterns.counts @ np.where(known, of_label, marginal))
+    likelihood = float(patterns.counts @ np.where(has_label, of_label, marginal))
     k, c, o = confusion.shape
     return ClassFit(
         "dawid-skene",
@@ -243,9 +249,9 @@ def _temperature(fit: ClassFit) -> float:
         # Nobody else may have voted where a judge did: then there is no row, of the same width.
         flat = without.reshape(len(without), patterns.indicators[0].size)
         joint = _joint(flat[used], fit.prior, fit.confusion)
-        own = np.searchsorted(np.sort(classes), patterns.votes[used, judge])
-        place = np.argsort(classes)[own]
-        odds.append(joint - joint[np.arange(len(joint)), place][:, None])
+        rank = np.searchsorted(np.sort(classes), patterns.votes[used, judge])
+        position = np.argsort(classes)[rank]
+        odds.append(joint - joint[np.arange(len(joint)), position][:, None])
         weights.append(patterns.counts[used])
     against, weight = np.vstack(odds), np.concatenate(weights)
     if not weight.any():
@@ -259,11 +265,11 @@ def _temperature(fit: ClassFit) -> float:
 
 
 def _observe(p: Floats, labels: VoteCodes) -> Floats:
-    known = labels != MISSING
+    has_label = labels != MISSING
     out = p.copy()
-    out[known] = np.eye(p.shape[1])[labels[known]]
+    out[has_label] = np.eye(p.shape[1])[labels[has_label]]
     return out
 
 
-def _place(outcome: int, classes: tuple[int, ...]) -> int:
+def _class_position(outcome: int, classes: tuple[int, ...]) -> int:
     return classes.index(outcome) if outcome in classes else MISSING

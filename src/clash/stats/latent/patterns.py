@@ -65,7 +65,7 @@ class Patterns:
         return np.where(self.votes == TIE, 0.5, self.votes == 0)
 
     @property
-    def observed(self) -> Bools:
+    def present(self) -> Bools:
         """Where a judge voted, of shape (n_patterns, n_judges)."""
         return np.asarray(self.votes != MISSING)
 
@@ -78,7 +78,7 @@ class Patterns:
         """Values per pattern (first axis) as values per item."""
         return np.asarray(per_pattern[self.inverse], dtype=np.float64)
 
-    def reweighted(self, counts: npt.ArrayLike) -> Patterns:
+    def with_counts(self, counts: npt.ArrayLike) -> Patterns:
         """The same patterns with other counts: a bootstrap replicate or a fold."""
         return replace(self, counts=np.asarray(counts, dtype=np.float64))
 
@@ -86,7 +86,7 @@ class Patterns:
         """The same items with every tie read as no vote; patterns that coincide stay apart."""
         return replace(self, votes=np.where(self.votes == TIE, np.int8(MISSING), self.votes))
 
-    def unlabelled(self) -> Patterns:
+    def without_labels(self) -> Patterns:
         """The same items with every label hidden; patterns that now coincide stay apart."""
         return replace(self, labels=np.full_like(self.labels, MISSING))
 
@@ -122,21 +122,23 @@ def collapse(
         StatisticsError: no items or judges, a value that is none of the codes, or shapes that
             do not fit each other.
     """
-    matrix = _checked(votes, ties)
-    known = _column(labels, len(matrix), "labels")
-    codes = row_codes(matrix, known)
+    matrix = _check_votes(votes, ties)
+    label_codes = _check_labels(labels, len(matrix), "labels")
+    codes = row_codes(matrix, label_codes)
     first, inverse = distinct(codes)
     counts = np.bincount(inverse, _weights(weights, len(matrix)), minlength=len(first))
-    pattern_labels = np.full(len(first), MISSING, np.int8) if known is None else known[first]
+    pattern_labels = (
+        np.full(len(first), MISSING, np.int8) if label_codes is None else label_codes[first]
+    )
     return Patterns(matrix[first], pattern_labels, counts.astype(np.float64), inverse)
 
 
-def _checked(votes: npt.ArrayLike, ties: Ties) -> VoteCodes:
-    given = np.asarray(votes)
-    if given.ndim != 2 or 0 in given.shape:
-        raise StatisticsError(f"votes must be items x judges, at least 1 x 1, not {given.shape}")
-    matrix = given if given.dtype == np.int8 else given.astype(np.int8)
-    if matrix is not given and not np.array_equal(matrix, given):
+def _check_votes(votes: npt.ArrayLike, ties: Ties) -> VoteCodes:
+    array = np.asarray(votes)
+    if array.ndim != 2 or 0 in array.shape:
+        raise StatisticsError(f"votes must be items x judges, at least 1 x 1, not {array.shape}")
+    matrix = array if array.dtype == np.int8 else array.astype(np.int8)
+    if matrix is not array and not np.array_equal(matrix, array):
         raise StatisticsError("votes must be whole numbers: 0, 1, -1 (no vote) or 2 (tie)")
     if matrix.min() < MISSING or matrix.max() > TIE:
         raise StatisticsError("votes must be 0, 1, -1 (no vote) or 2 (tie)")
@@ -145,14 +147,14 @@ def _checked(votes: npt.ArrayLike, ties: Ties) -> VoteCodes:
     return matrix
 
 
-def _column(labels: npt.ArrayLike | None, n_items: int, what: str) -> VoteCodes | None:
+def _check_labels(labels: npt.ArrayLike | None, n_items: int, name: str) -> VoteCodes | None:
     if labels is None:
         return None
     column = np.asarray(labels)
     if column.shape != (n_items,):
-        raise StatisticsError(f"{what} must be one per item ({n_items}), not {column.shape}")
+        raise StatisticsError(f"{name} must be one per item ({n_items}), not {column.shape}")
     if not np.isin(column, (MISSING, 0, 1)).all():
-        raise StatisticsError(f"{what} must be 0, 1 or -1 (unknown)")
+        raise StatisticsError(f"{name} must be 0, 1 or -1 (unknown)")
     return column.astype(np.int8)
 
 
@@ -188,8 +190,8 @@ def row_codes(matrix: VoteCodes, labels: VoteCodes | None) -> npt.NDArray[np.int
 
 def _codes_by_sorting(matrix: VoteCodes, labels: VoteCodes | None) -> npt.NDArray[np.int64]:
     rows = matrix if labels is None else np.column_stack([matrix, labels])
-    packed = np.ascontiguousarray(rows).view(np.dtype((np.void, rows.shape[1]))).ravel()
-    return np.unique(packed, return_inverse=True)[1].astype(np.int64)
+    row_bytes = np.ascontiguousarray(rows).view(np.dtype((np.void, rows.shape[1]))).ravel()
+    return np.unique(row_bytes, return_inverse=True)[1].astype(np.int64)
 
 
 def distinct(codes: npt.NDArray[np.int64]) -> tuple[Index, Index]:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from clash.errors import StatisticsError
 from clash.stats.latent.cross_validation import (
-    HeldOut,
+    HeldOutScores,
     folds,
     mean_score,
     votes_held_out,
-    within_one_error,
+    within_one_standard_error,
 )
-from clash.stats.latent.ising import Strength
+from clash.stats.latent.ising import IsingPriors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -30,18 +30,18 @@ GRID = (0.3, 0.1, 0.03, 0.01, 0.003)
 
 
 @dataclass(frozen=True, slots=True)
-class Ridge:
+class RidgeChoice:
     """The chosen strength and what each ridge scored.
 
     Attributes:
         fit: the model under the chosen ridge, fitted to all votes.
-        strength: the prior, with the chosen ridge on the couplings.
+        priors: the prior, with the chosen ridge on the couplings.
         grid: the ridges tried, hardest first.
         held_out: mean held-out log-likelihood per item of each.
     """
 
     fit: LatentFit
-    strength: Strength
+    priors: IsingPriors
     grid: tuple[float, ...]
     held_out: tuple[float, ...]
 
@@ -53,9 +53,9 @@ def choose_ridge(
     rng: np.random.Generator,
     groups: npt.ArrayLike | None = None,
     grid: Sequence[float] = GRID,
-    strength: Strength | None = None,
+    priors: IsingPriors | None = None,
     n_folds: int = 5,
-) -> Ridge:
+) -> RidgeChoice:
     """Choose the ridge on the couplings of an exact Ising model.
 
     The hardest ridge within one standard error, paired by item, of the best held-out
@@ -69,7 +69,7 @@ def choose_ridge(
         rng: draws the folds.
         groups: shape (n_items,): items of one group are held out together.
         grid: ridges to try.
-        strength: the rest of the prior.
+        priors: the rest of the prior.
         n_folds: folds of the cross-validation.
 
     Raises:
@@ -78,24 +78,24 @@ def choose_ridge(
     ridges = tuple(sorted(grid, reverse=True))
     if not ridges:
         raise StatisticsError("no ridge to choose from")
-    base = strength or Strength()
+    base = priors or IsingPriors()
     fold = folds(patterns.n_items, n_folds, rng, groups)
     fits: list[LatentFit] = []
-    scores: list[HeldOut] = []
+    scores: list[HeldOutScores] = []
     for ridge in ridges:
-        held = partial(fit, strength=replace(base, coupling=ridge))
-        fits.append(held(patterns, warm=fits[-1] if fits else None))
-        refit = partial(held, tol=1e-4, warm=fits[-1])
+        fitter = partial(fit, priors=replace(base, coupling=ridge))
+        fits.append(fitter(patterns, warm=fits[-1] if fits else None))
+        refit = partial(fitter, tol=1e-4, warm=fits[-1])
         scores.append(votes_held_out(str(ridge), refit, patterns, fold))
-        if not within_one_error(scores[-1], max(scores, key=mean_score)):
+        if not within_one_standard_error(scores[-1], max(scores, key=mean_score)):
             break
     best = max(scores, key=mean_score)
     if best.scores is None:
         raise StatisticsError(best.refusal)
-    chosen = next(i for i, score in enumerate(scores) if within_one_error(score, best))
-    return Ridge(
-        fits[chosen],
-        replace(base, coupling=ridges[chosen]),
+    position = next(i for i, score in enumerate(scores) if within_one_standard_error(score, best))
+    return RidgeChoice(
+        fits[position],
+        replace(base, coupling=ridges[position]),
         ridges[: len(scores)],
         tuple(score.mean for score in scores),
     )

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clash.stats.latent.fit import Conditional, LatentFit, observe, posterior, vote_share
+from clash.stats.latent.fit import LatentFit, VoteLaw, observe, posterior, vote_share
 from clash.stats.latent.majority import collapse_rows
 from clash.stats.latent.patterns import MISSING, TIE, Patterns
 from clash.stats.latent.vote_correlations import correlation_with
@@ -31,7 +31,7 @@ HOTTEST, COLDEST = 60.0, 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class OnSkip:
+class LeftOutVotes:
     """Votes of judges, each predicted from the others.
 
     Attributes:
@@ -50,31 +50,31 @@ class OnSkip:
         return float(self.weight @ (np.logaddexp(0, odds) - self.vote * odds) / self.weight.sum())
 
 
-def leave_one_judge_out(law: Conditional, patterns: Patterns) -> OnSkip:
+def leave_one_judge_out(law: VoteLaw, patterns: Patterns) -> LeftOutVotes:
     """Each vote with the log-odds that the other judges' votes give; the law is not refitted."""
-    whole = posterior(law, patterns.votes)
+    full_posterior = posterior(law, patterns.votes)
     odds, votes, weights = [], [], []
     for judge in range(patterns.n_judges):
-        others = patterns.votes.copy()
-        others[:, judge] = MISSING
-        used = patterns.observed[:, judge] & (others != MISSING).any(axis=1)
-        own = patterns.votes[used, judge]
-        odds.append(log_odds(posterior(law, others[used])))
-        votes.append(np.where(own == TIE, 0.5, own))
-        skill = correlation_with(patterns, whole, judge)
+        votes_of_others = patterns.votes.copy()
+        votes_of_others[:, judge] = MISSING
+        used = patterns.present[:, judge] & (votes_of_others != MISSING).any(axis=1)
+        judge_votes = patterns.votes[used, judge]
+        odds.append(log_odds(posterior(law, votes_of_others[used])))
+        votes.append(np.where(judge_votes == TIE, 0.5, judge_votes))
+        skill = correlation_with(patterns, full_posterior, judge)
         weights.append(patterns.counts[used] * skill**2)
-    return OnSkip(np.concatenate(odds), np.concatenate(votes), np.concatenate(weights))
+    return LeftOutVotes(np.concatenate(odds), np.concatenate(votes), np.concatenate(weights))
 
 
-def temperature(law: Conditional, patterns: Patterns) -> float:
+def temperature(law: VoteLaw, patterns: Patterns) -> float:
     """The temperature at which left-out votes are best predicted; 1 where none can be."""
     from scipy.optimize import minimize_scalar
 
-    left = leave_one_judge_out(law, patterns)
-    if not left.weight.any():
+    left_out = leave_one_judge_out(law, patterns)
+    if not left_out.weight.any():
         return 1.0
     end = minimize_scalar(
-        lambda log_t: left.cross_entropy(float(np.exp(log_t))),
+        lambda log_t: left_out.cross_entropy(float(np.exp(log_t))),
         bounds=(np.log(COLDEST), np.log(HOTTEST)),
         method="bounded",
     )
@@ -105,12 +105,12 @@ def blend(fit: LatentFit, votes: VoteCodes | None = None) -> Floats:
             labels stay as observed.
     """
     if votes is None:
-        own, share = fit.pattern_posterior, vote_share(fit.patterns)
-        return observe(_average(own, share, fit.temperature), fit.patterns.labels)
-    return _average(fit.posterior(votes), vote_share(collapse_rows(votes)), fit.temperature)
+        p, share = fit.pattern_posterior, vote_share(fit.patterns)
+        return observe(_blend_log_odds(p, share, fit.temperature), fit.patterns.labels)
+    return _blend_log_odds(fit.posterior(votes), vote_share(collapse_rows(votes)), fit.temperature)
 
 
-def _average(own: Floats, share: Floats, temperature: float) -> Floats:
-    odds = log_odds(own) / temperature
-    both = (odds + log_odds(share)) / 2
-    return sigmoid(np.where(odds * both < 0, JUST * np.sign(odds), both))
+def _blend_log_odds(posterior_own: Floats, share: Floats, temperature: float) -> Floats:
+    odds = log_odds(posterior_own) / temperature
+    log_blend = (odds + log_odds(share)) / 2
+    return sigmoid(np.where(odds * log_blend < 0, JUST * np.sign(odds), log_blend))

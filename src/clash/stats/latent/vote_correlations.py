@@ -34,30 +34,36 @@ def vote_correlations(patterns: Patterns, counts: Floats | None = None) -> Float
         patterns: the votes.
         counts: of the patterns, shape (n_patterns,), in place of their own.
     """
-    spins, seen = patterns.spins, patterns.observed.astype(np.float64)
+    spins, present = patterns.spins, patterns.present.astype(np.float64)
     weight = (patterns.counts if counts is None else counts)[:, None]
-    together = np.maximum((weight * seen).T @ seen, 1e-300)
-    mean = (weight * spins).T @ seen / together
-    variance = (weight * spins**2).T @ seen / together - mean**2
+    together = np.maximum((weight * present).T @ present, 1e-300)
+    mean = (weight * spins).T @ present / together
+    variance = (weight * spins**2).T @ present / together - mean**2
     covariance = (weight * spins).T @ spins / together - mean * mean.T
     product = variance * variance.T
-    known = (product > LEAST_VARIANCE) & (together > 1e-200)
+    defined_pairs = (product > LEAST_VARIANCE) & (together > 1e-200)
     out = np.full_like(covariance, np.nan)
-    np.divide(covariance, np.sqrt(np.where(known, product, 1.0)), out=out, where=known)
+    np.divide(
+        covariance, np.sqrt(np.where(defined_pairs, product, 1.0)), out=out, where=defined_pairs
+    )
     return out
 
 
 def mean_correlation(patterns: Patterns) -> float:
     """Mean correlation between two judges' votes, weighted by the items both voted on; 0 if none."""
-    seen = patterns.observed.astype(np.float64)
-    together = (patterns.counts[:, None] * seen).T @ seen
+    present = patterns.present.astype(np.float64)
+    together = (patterns.counts[:, None] * present).T @ present
     upper = np.triu_indices(patterns.n_judges, 1)
     values, weight = vote_correlations(patterns)[upper], together[upper]
-    known = ~np.isnan(values)
-    return float(np.average(values[known], weights=weight[known])) if known.any() else 0.0
+    is_defined = ~np.isnan(values)
+    return (
+        float(np.average(values[is_defined], weights=weight[is_defined]))
+        if is_defined.any()
+        else 0.0
+    )
 
 
-def blocs(patterns: Patterns) -> tuple[int, ...]:
+def correlated_blocs(patterns: Patterns) -> tuple[int, ...]:
     """A group for each judge: branches of a tree of correlations that stand out from the rest.
 
     Average linkage, cut where the correlation falls below the median by less than
@@ -77,7 +83,7 @@ def blocs(patterns: Patterns) -> tuple[int, ...]:
     return tuple(fcluster(tree, cut, "distance").tolist())
 
 
-def carriers(patterns: Patterns, p: Floats) -> tuple[int, ...]:
+def class_carriers(patterns: Patterns, p: Floats) -> tuple[int, ...]:
     """The judges that a model's classes hang on, if some stand apart from the rest; else none.
 
     Args:
@@ -98,7 +104,7 @@ def carriers(patterns: Patterns, p: Floats) -> tuple[int, ...]:
 
 def correlation_with(patterns: Patterns, p: Floats, judge: int) -> float:
     """Correlation of a judge's votes with P(truth = 1); 0 where either does not vary."""
-    weight = patterns.counts * patterns.observed[:, judge]
+    weight = patterns.counts * patterns.present[:, judge]
     if not weight.any():
         return 0.0
     share = weight / weight.sum()
@@ -108,7 +114,7 @@ def correlation_with(patterns: Patterns, p: Floats, judge: int) -> float:
     return float(share @ (vote * truth)) / spread**0.5 if spread > LEAST_VARIANCE else 0.0
 
 
-def copies(patterns: Patterns, judges: Sequence[int], rng: np.random.Generator) -> bool:
+def are_near_copies(patterns: Patterns, judges: Sequence[int], rng: np.random.Generator) -> bool:
     """Whether these judges agree closely and cannot be told from copies of one another.
 
     Copies vote 1 equally often and correlate equally with every other judge; independent judges
@@ -124,22 +130,24 @@ def copies(patterns: Patterns, judges: Sequence[int], rng: np.random.Generator) 
     within = vote_correlations(patterns)[np.ix_(judges, judges)][np.triu_indices(len(judges), 1)]
     if not np.nanmean(within) >= CLOSE:
         return False
-    whole = _contrasts(patterns, patterns.counts, judges)
-    drawn = np.stack([_contrasts(patterns, c, judges) for c in patterns.resample(REPLICATES, rng)])
-    known = np.isfinite(drawn).all(axis=0) & np.isfinite(whole)
-    error = drawn[:, known].std(axis=0, ddof=1)
+    estimate = _contrasts(patterns, patterns.counts, judges)
+    replicates = np.stack(
+        [_contrasts(patterns, c, judges) for c in patterns.resample(REPLICATES, rng)]
+    )
+    known = np.isfinite(replicates).all(axis=0) & np.isfinite(estimate)
+    error = replicates[:, known].std(axis=0, ddof=1)
     varying = error > 1e-9
     if not varying.any():
         return True
-    apart = np.abs(whole[known][varying]) / error[varying]
+    apart = np.abs(estimate[known][varying]) / error[varying]
     return float(apart.max()) < NormalDist().inv_cdf(1 - LEVEL / (2 * len(apart)))
 
 
 def _contrasts(patterns: Patterns, counts: Floats, judges: Sequence[int]) -> Floats:
     """Vote rates and correlations with every other judge, less their mean over these judges."""
-    own = list(judges)
-    others = [k for k in range(patterns.n_judges) if k not in own]
-    across = vote_correlations(patterns, counts)[np.ix_(own, others)]
-    seen = np.maximum(counts @ patterns.observed, 1e-300)
-    rates = (counts @ patterns.for_one / seen)[own]
+    members = list(judges)
+    outsiders = [k for k in range(patterns.n_judges) if k not in members]
+    across = vote_correlations(patterns, counts)[np.ix_(members, outsiders)]
+    n_votes = np.maximum(counts @ patterns.present, 1e-300)
+    rates = (counts @ patterns.for_one / n_votes)[members]
     return np.concatenate([(across - across.mean(axis=0)).ravel(), rates - rates.mean()])

@@ -9,7 +9,7 @@ import numpy as np
 from clash.errors import StatisticsError
 from clash.stats.latent.dawid_skene import WEAK, refits
 from clash.stats.latent.identifiability import informative_judges
-from clash.stats.latent.ising import Strength, fit_ising
+from clash.stats.latent.ising import IsingPriors, fit_ising
 from clash.stats.latent.multiclass import ClassPatterns, dawid_skene_classes
 from clash.stats.latent.patterns import MISSING, TIE, Patterns
 from clash.stats.logistic import log_odds, sigmoid
@@ -53,7 +53,7 @@ def ising_score(cells: Cells, seen: Evidence) -> Floats:
     if cells.values.shape[1] > MOST_ISING:
         raise StatisticsError(f"more than {MOST_ISING} judges are not coupled here")
     patterns = _patterns(cells, seen)
-    complete = patterns.observed.all(axis=1) & (seen.votes > 0)
+    complete = patterns.present.all(axis=1) & (seen.votes > 0)
     whole = Patterns(
         patterns.votes[complete],
         patterns.labels[complete],
@@ -64,7 +64,7 @@ def ising_score(cells: Cells, seen: Evidence) -> Floats:
         raise StatisticsError("most rows lack a vote of some judge")
     _require(whole, 4)
     groups = [0] * patterns.n_judges
-    found = fit_ising("ising-shared", whole, groups, strength=Strength(), tol=TOLERANCE)
+    found = fit_ising("ising-shared", whole, groups, priors=IsingPriors(), tol=TOLERANCE)
     # Gaps are summed out once, after the fit, which they would slow down twentyfold.
     return log_odds(found.posterior(patterns.votes))[:, None]
 
