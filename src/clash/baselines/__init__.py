@@ -58,11 +58,13 @@ def find(name: str) -> Baseline:
         ConfigError: there is none of this name.
     """
     if name not in BASELINES:
-        raise ConfigError(f"no baseline {name!r}", field="model", hint=f"one of {_listed()}")
+        raise ConfigError(
+            f"no baseline {name!r}", field="model", hint=f"one of {_baseline_names()}"
+        )
     return BASELINES[name]
 
 
-def _listed() -> str:
+def _baseline_names() -> str:
     return ", ".join(f"baseline/{name}" for name in BASELINES)
 
 
@@ -77,13 +79,13 @@ def judge(name: str, task: JudgeTask) -> BaselineJudgment:
     Raises:
         ConfigError: there is no baseline of this name.
     """
-    marks = _measured(name, task)
+    marks = _measure(name, task)
     means = _means(marks, task)
     sharing = Counter(means.values())
     broken = {label for label, mean in means.items() if sharing[mean] > 1 and not task.ties}
     names = [criterion.name for criterion in task.criteria]
     return BaselineJudgment(
-        ranking=_ranked(means, task),
+        ranking=_rank(means, task),
         scores={
             label: {name: _score(mark) for name, mark in zip(names, row, strict=True)}
             for label, row in marks.items()
@@ -103,10 +105,10 @@ def top(name: str, task: JudgeTask) -> list[str]:
     Raises:
         ConfigError: there is no baseline of this name.
     """
-    return _ranked(_means(_measured(name, task), task), task)[0]
+    return _rank(_means(_measure(name, task), task), task)[0]
 
 
-def _measured(name: str, task: JudgeTask) -> Marks:
+def _measure(name: str, task: JudgeTask) -> Marks:
     marks = find(name).measure(task)
     for label, text in task.responses.items():
         if not text.strip():
@@ -124,7 +126,7 @@ def _mean(row: Sequence[Mark], criteria: Sequence[Criterion]) -> float:
     return round(total / sum(weights), 9)  # equal measures must not differ by a rounding
 
 
-def _ranked(means: Mapping[str, float], task: JudgeTask) -> Groups:
+def _rank(means: Mapping[str, float], task: JudgeTask) -> Groups:
     keys = {
         label: (-mean, "" if task.ties else _hash(task.responses[label]))
         for label, mean in means.items()

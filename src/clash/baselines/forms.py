@@ -65,26 +65,26 @@ class FormCheck:
     fault: str
 
 
-def wishes(asked: str) -> list[Wish]:
+def wishes(prompt: str) -> list[Wish]:
     """What ``asked`` says of the form of a response: code, list, JSON, table, limits."""
-    asked = asked.lower()
-    found: list[Wish] = [wish for pattern, wish in _FORMS if pattern.search(asked)]
-    return [*found, *(_limit(match) for match in _LIMIT.finditer(asked))]
+    prompt = prompt.lower()
+    forms: list[Wish] = [wish for pattern, wish in _FORMS if pattern.search(prompt)]
+    return [*forms, *(_limit(match) for match in _LIMIT.finditer(prompt))]
 
 
 def _code(text: str) -> FormCheck:
-    there = _LOOKS_LIKE_CODE.search(text) is not None
-    return FormCheck(float(there), "No code where the prompt asks for some")
+    has_code = _LOOKS_LIKE_CODE.search(text) is not None
+    return FormCheck(float(has_code), "No code where the prompt asks for some")
 
 
 def _list(text: str) -> FormCheck:
-    there = len(_ITEM.findall(text)) >= 2 or len(_ROW.findall(text)) >= 3
-    return FormCheck(float(there), "No list where the prompt asks for one")
+    has_list = len(_ITEM.findall(text)) >= 2 or len(_ROW.findall(text)) >= 3
+    return FormCheck(float(has_list), "No list where the prompt asks for one")
 
 
 def _table(text: str) -> FormCheck:
-    there = len(_ROW.findall(text)) >= 3
-    return FormCheck(float(there), "No table where the prompt asks for one")
+    has_table = len(_ROW.findall(text)) >= 3
+    return FormCheck(float(has_table), "No table where the prompt asks for one")
 
 
 def _json(text: str) -> FormCheck:
@@ -102,9 +102,9 @@ def _limit(match: re.Match[str]) -> Wish:
     limit, unit = _number(match["n"]), match["unit"]
 
     def within(text: str) -> FormCheck:
-        found = _count(unit, text)
-        value = 1.0 if found <= limit else limit / found / 2
-        return FormCheck(value, f"{found} {unit}s where {limit} were allowed")
+        size = _count(unit, text)
+        value = 1.0 if size <= limit else limit / size / 2
+        return FormCheck(value, f"{size} {unit}s where {limit} were allowed")
 
     return within
 

@@ -70,7 +70,7 @@ def _for_each_criterion(task: JudgeTask, marks: Mapping[str, Mark]) -> Marks:
     return {label: [mark] * max(1, len(task.criteria)) for label, mark in marks.items()}
 
 
-def _asked(task: JudgeTask, *roles: str) -> str:
+def _turns_text(task: JudgeTask, *roles: str) -> str:
     return "\n".join(turn.content for turn in task.turns if turn.role in roles)
 
 
@@ -107,9 +107,11 @@ def _relative(
 
 def coverage(task: JudgeTask) -> Marks:
     """Share of the prompt's terms that recur in a response, and of the criterion's at a third."""
-    wanted = terms(_asked(task, "user"))
-    rubrics = [terms(f"{each.name} {each.description}") for each in task.criteria] or [{}]
-    demands = [_Demand.of(wanted, rubric) for rubric in rubrics]
+    prompt_terms = terms(_turns_text(task, "user"))
+    rubrics = [
+        terms(f"{criterion.name} {criterion.description}") for criterion in task.criteria
+    ] or [{}]
+    demands = [_Demand.of(prompt_terms, rubric) for rubric in rubrics]
     return {
         label: [demand.mark(stems(text)) for demand in demands]
         for label, text in task.responses.items()
@@ -121,38 +123,38 @@ class _Demand:
     """Terms of a prompt, which weigh 3, and of a criterion beyond these, which weigh 1.
 
     Attributes:
-        named: by stem, the word it was first seen as; the prompt's before the criterion's.
+        words: by stem, the word it was first seen as; the prompt's before the criterion's.
     """
 
     prompt: Set[str]
     rubric: Set[str]
-    named: Mapping[str, str]
+    words: Mapping[str, str]
 
     @classmethod
-    def of(cls, wanted: Mapping[str, str], rubric: Mapping[str, str]) -> _Demand:
-        return cls(wanted.keys(), rubric.keys() - wanted.keys(), {**wanted, **rubric, **wanted})
+    def of(cls, prompt: Mapping[str, str], rubric: Mapping[str, str]) -> _Demand:
+        return cls(prompt.keys(), rubric.keys() - prompt.keys(), {**prompt, **rubric, **prompt})
 
-    def mark(self, found: Set[str]) -> Mark:
+    def mark(self, stems: Set[str]) -> Mark:
         total = 3 * len(self.prompt) + len(self.rubric)
-        lacking, beside = len(self.prompt - found), len(self.rubric - found)
-        value = 1 - (3 * lacking + beside) / total if total and found else 0.0
-        missing = islice((word for stem, word in self.named.items() if stem not in found), 3)
+        lacking, beside = len(self.prompt - stems), len(self.rubric - stems)
+        value = 1 - (3 * lacking + beside) / total if total and stems else 0.0
+        missing = islice((word for stem, word in self.words.items() if stem not in stems), 3)
         words = ", ".join(word[:20] for word in missing)
-        return Mark(value, f"{lacking + beside} of {len(self.named)} terms missing: {words}")
+        return Mark(value, f"{lacking + beside} of {len(self.words)} terms missing: {words}")
 
 
 def structure(task: JudgeTask) -> Marks:
     """Product of the checks of form: what was asked for, limits, sentences, paragraphs, an end."""
-    wanted = wishes(_asked(task, "system", "user"))
+    demands = wishes(_turns_text(task, "system", "user"))
     return _for_each_criterion(
-        task, {label: _formed(wanted, text) for label, text in task.responses.items()}
+        task, {label: _form_mark(demands, text) for label, text in task.responses.items()}
     )
 
 
-def _formed(wanted: Sequence[Wish], response: str) -> Mark:
-    found = [wish(response) for wish in wanted] + readability(response)
-    worst = min(found, key=lambda check: check.value)
-    return Mark(math.prod(check.value for check in found), worst.fault)
+def _form_mark(demands: Sequence[Wish], response: str) -> Mark:
+    checks = [wish(response) for wish in demands] + readability(response)
+    worst = min(checks, key=lambda check: check.value)
+    return Mark(math.prod(check.value for check in checks), worst.fault)
 
 
 BASELINES: dict[str, Baseline] = {

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 _WORD = re.compile(r"\w+")
 _CJK = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
-_FENCED = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+_CODE_BLOCK = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _MARKER = re.compile(r"^[ \t]*(?:[-*+•]|#{1,6}|\d{1,3}[.)])[ \t]+", re.MULTILINE)
 _STOPS = "。！？"
 _SENTENCE_END = re.compile(r"(?<=[.!?…。！？])\s+|\n+|(?<=[。！？])")
@@ -60,11 +60,11 @@ def stem(word: str) -> str:
 
 def terms(text: str) -> dict[str, str]:
     """The content words of ``text``: a stem each, and the word it was first seen as."""
-    found: dict[str, str] = {}
+    words: dict[str, str] = {}
     for word in _words(text):
         if word not in FUNCTION_WORDS:
-            found.setdefault(stem(word), word)
-    return found
+            words.setdefault(stem(word), word)
+    return words
 
 
 @lru_cache(maxsize=64)
@@ -97,7 +97,7 @@ def _words(text: str) -> list[str]:
 
 def prose(text: str) -> str:
     """``text`` without its code blocks and without the marks of lists and headings."""
-    return _MARKER.sub("", _FENCED.sub("\n", text) if "```" in text else text)
+    return _MARKER.sub("", _CODE_BLOCK.sub("\n", text) if "```" in text else text)
 
 
 def sentences(plain: str) -> list[str]:

@@ -82,8 +82,8 @@ def confusion(first: ArrayLike, second: ArrayLike, n_classes: int) -> Floats:
         raise StatisticsError(f"two raters with codes of shapes {a.shape} and {b.shape}")
     if a.size and (min(a.min(), b.min()) < -1 or max(a.max(), b.max()) >= n_classes):
         raise StatisticsError(f"codes lie in 0..{n_classes - 1}, or are -1 for missing")
-    both = (a >= 0) & (b >= 0)
-    counts = np.bincount(a[both] * n_classes + b[both], minlength=n_classes**2)
+    rated = (a >= 0) & (b >= 0)
+    counts = np.bincount(a[rated] * n_classes + b[rated], minlength=n_classes**2)
     return counts.reshape(n_classes, n_classes).astype(float)
 
 
@@ -122,9 +122,9 @@ def cohen_kappa(
     """
     table = confusion(first, second, n_classes)
     a, b = np.asarray(first, dtype=np.intp), np.asarray(second, dtype=np.intp)
-    both = (a >= 0) & (b >= 0)
-    groups = None if clusters is None else np.asarray(clusters)[both]
-    return _kappa(table, a[both], b[both], weighting, groups, level)
+    paired_rows = (a >= 0) & (b >= 0)
+    groups = None if clusters is None else np.asarray(clusters)[paired_rows]
+    return _kappa(table, a[paired_rows], b[paired_rows], weighting, groups, level)
 
 
 def kappa_from_table(
@@ -155,12 +155,12 @@ def _kappa(
 ) -> Kappa:
     n = len(a)
     if n == 0:
-        return Kappa(_undefined(level, 0), math.nan, math.nan, table, math.nan)
-    p, w = table / n, _credit(len(table), weighting)
+        return Kappa(_undefined_interval(level, 0), math.nan, math.nan, table, math.nan)
+    p, w = table / n, _agreement_weights(len(table), weighting)
     rows, columns = p.sum(axis=1), p.sum(axis=0)
     observed, expected = float(np.sum(w * p)), float(rows @ w @ columns)
     if expected >= 1 - 1e-12:
-        return Kappa(_undefined(level, n), observed, expected, table, math.nan)
+        return Kappa(_undefined_interval(level, n), observed, expected, table, math.nan)
     kappa = (observed - expected) / (1 - expected)
     # What one observation in a cell adds to kappa: the derivative of the ratio.
     of_row, of_column = w @ columns, rows @ w
@@ -174,12 +174,12 @@ def _kappa(
     return Kappa(interval, observed, expected, table, z)
 
 
-def _credit(n_classes: int, weighting: Weighting) -> Floats:
-    apart = np.abs(np.subtract.outer(np.arange(n_classes), np.arange(n_classes))).astype(float)
+def _agreement_weights(n_classes: int, weighting: Weighting) -> Floats:
+    distance = np.abs(np.subtract.outer(np.arange(n_classes), np.arange(n_classes))).astype(float)
     if weighting == "none":
-        same: Floats = (apart == 0).astype(float)
-        return same
-    share = apart / max(1, n_classes - 1)
+        identity: Floats = (distance == 0).astype(float)
+        return identity
+    share = distance / max(1, n_classes - 1)
     credit: Floats = 1.0 - (share if weighting == "linear" else share**2)
     return credit
 
@@ -214,7 +214,7 @@ def _kappa_interval(
     return Interval(kappa, max(-1.0, low), min(1.0, high), level, n, groups, method)
 
 
-def _undefined(level: float, n: int) -> Interval:
+def _undefined_interval(level: float, n: int) -> Interval:
     return Interval(math.nan, -1.0, 1.0, level, n, n, "undefined")
 
 
@@ -261,24 +261,24 @@ def krippendorff_alpha(
     alpha = _AlphaStatistic(table, scale)
     estimate = float(alpha(np.ones((1, len(table))))[0]) if len(table) else math.nan
     if math.isnan(estimate):
-        return _undefined(level, len(table))
+        return _undefined_interval(level, len(table))
     groups = np.arange(len(table)) if clusters is None else np.asarray(clusters)[pairable]
     n_groups = len(np.unique(groups))
     if rng is None or n_groups < 2:
         return Interval(estimate, -1.0, 1.0, level, len(table), n_groups, "no interval")
-    found = cluster_bootstrap(alpha, groups, rng, n_bootstrap, level=level)
-    return found.interval()
+    bootstrap = cluster_bootstrap(alpha, groups, rng, n_bootstrap, level=level)
+    return bootstrap.interval()
 
 
 class _AlphaStatistic:
     """Alpha as a function of item weights, (B, N) to (B,)."""
 
     def __init__(self, table: Floats, scale: MeasurementLevel) -> None:
-        seen = ~np.isnan(table)
+        present = ~np.isnan(table)
         self.scale = scale
-        self.values, codes = np.unique(table[seen], return_inverse=True)
+        self.values, codes = np.unique(table[present], return_inverse=True)
         n_items, n_values = len(table), len(self.values)
-        item = np.nonzero(seen)[0]
+        item = np.nonzero(present)[0]
         counts = np.bincount(item * n_values + codes, minlength=n_items * n_values)
         self.counts = counts.reshape(n_items, n_values).astype(float)
         self.pairs = self.counts.sum(axis=1) - 1
@@ -306,15 +306,15 @@ class _AlphaStatistic:
         if self.scale == "nominal":
             unequal: Floats = total**2 - np.sum(counts**2, axis=1)
             return unequal
-        centred = self.values - self.values.mean()
-        spread: Floats = 2 * (total * (counts @ centred**2) - (counts @ centred) ** 2)
+        offsets = self.values - self.values.mean()
+        spread: Floats = 2 * (total * (counts @ offsets**2) - (counts @ offsets) ** 2)
         return spread
 
     def _ordinal(self, weights: Floats, margins: Floats) -> tuple[float, float]:
         below = np.cumsum(margins) - margins / 2
         distance = np.subtract.outer(below, below) ** 2
-        scaled = self.counts * (weights / self.pairs)[:, None]
-        together = self.counts.T @ scaled - np.diag(scaled.sum(axis=0))
+        shares = self.counts * (weights / self.pairs)[:, None]
+        together = self.counts.T @ shares - np.diag(shares.sum(axis=0))
         observed = float(np.sum(together * distance))
         apart = float(margins @ distance @ margins)
         return observed, apart / max(margins.sum() - 1, 1)

@@ -60,9 +60,9 @@ def first_slot_rate(won: ArrayLike, clusters: ArrayLike, fair: float | ArrayLike
         clusters: (n,).
         fair: 1/K, or one for each row where K differs.
     """
-    x, groups, chance = _kept(won, clusters, fair)
+    x, groups, chance = _drop_missing(won, clusters, fair)
     interval = wilson_clustered(x, groups)
-    return BiasRate(interval, _mean(chance), _against(x - chance, groups), _left_out(won, x))
+    return BiasRate(interval, _mean(chance), _against(x - chance, groups), _n_left_out(won, x))
 
 
 def longer_wins_rate(
@@ -78,28 +78,28 @@ def longer_wins_rate(
         second_length: (n,), likewise.
         clusters: (n,).
     """
-    said = np.asarray(won, dtype=float)
+    outcome = np.asarray(won, dtype=float)
     gap = np.asarray(first_length, dtype=float) - np.asarray(second_length, dtype=float)
-    longer = np.where(gap > 0, said, 1 - said)
-    usable = np.isin(said, [0, 1]) & (gap != 0) & ~np.isnan(gap)
-    x, groups, chance = _kept(np.where(usable, longer, np.nan), clusters, 0.5)
+    longer = np.where(gap > 0, outcome, 1 - outcome)
+    usable = np.isin(outcome, [0, 1]) & (gap != 0) & ~np.isnan(gap)
+    x, groups, chance = _drop_missing(np.where(usable, longer, np.nan), clusters, 0.5)
     return BiasRate(
-        wilson_clustered(x, groups), 0.5, _against(x - chance, groups), _left_out(said, x)
+        wilson_clustered(x, groups), 0.5, _against(x - chance, groups), _n_left_out(outcome, x)
     )
 
 
-def _kept(
+def _drop_missing(
     values: ArrayLike, clusters: ArrayLike, fair: float | ArrayLike
 ) -> tuple[Floats, NDArray[np.generic], Floats]:
     x, groups = np.asarray(values, dtype=float), np.asarray(clusters)
     if x.ndim != 1 or groups.shape != x.shape:
         raise StatisticsError(f"{x.shape} outcomes but clusters of shape {groups.shape}")
-    known = ~np.isnan(x)
+    present = ~np.isnan(x)
     chance = np.broadcast_to(np.asarray(fair, dtype=float), x.shape)
-    return x[known], groups[known], chance[known]
+    return x[present], groups[present], chance[present]
 
 
-def _left_out(before: ArrayLike, after: Floats) -> int:
+def _n_left_out(before: ArrayLike, after: Floats) -> int:
     return len(np.asarray(before)) - len(after)
 
 
@@ -136,8 +136,8 @@ def favouritism(
     x, y, groups = np.asarray(picked, float), np.asarray(reference, float), np.asarray(clusters)
     if not x.shape == y.shape == groups.shape:
         raise StatisticsError(f"{x.shape} picks, {y.shape} references, {groups.shape} clusters")
-    known = ~np.isnan(x) & ~np.isnan(y)
-    return paired_difference(x[known], y[known], groups[known], level)
+    present = ~np.isnan(x) & ~np.isnan(y)
+    return paired_difference(x[present], y[present], groups[present], level)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +186,7 @@ def length_controlled_win_rate(
     Raises:
         StatisticsError: shapes that differ, no usable row, or a ridge that is not positive.
     """
-    x, groups, _ = _kept(won, clusters, 0.5)
+    x, groups, _ = _drop_missing(won, clusters, 0.5)
     gap = np.asarray(length_difference, dtype=float)[~np.isnan(np.asarray(won, dtype=float))]
     if not len(x) or np.isnan(gap).any() or len(gap) != len(x):
         raise StatisticsError("length control needs outcomes, and the length of every response")

@@ -158,9 +158,9 @@ def cosines(firsts: ArrayLike, seconds: ArrayLike) -> Floats:
     if a.ndim != 2 or a.shape != b.shape or not (np.isfinite(a).all() and np.isfinite(b).all()):
         raise StatisticsError(f"vectors of {a.shape} and {b.shape} cannot be compared")
     sizes = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
-    same = (a == b).all(axis=1).astype(float)
-    found: Floats = np.divide((a * b).sum(axis=1), sizes, out=same, where=sizes > 0)
-    return np.clip(found, 0.0, 1.0)
+    equal_rows = (a == b).all(axis=1).astype(float)
+    cosine: Floats = np.divide((a * b).sum(axis=1), sizes, out=equal_rows, where=sizes > 0)
+    return np.clip(cosine, 0.0, 1.0)
 
 
 def diversity(firsts: Sequence[str], seconds: Sequence[str], similar: ArrayLike) -> Floats:
@@ -181,13 +181,13 @@ def diversity(firsts: Sequence[str], seconds: Sequence[str], similar: ArrayLike)
         raise StatisticsError(f"{len(firsts)}, {len(seconds)} texts and {len(alike)} likenesses")
     rows = []
     for at, (a, b) in enumerate(zip(firsts, seconds, strict=True)):
-        one, two = Shape.of(a), Shape.of(b)
+        first_shape, second_shape = Shape.of(a), Shape.of(b)
         rows.append(
             [
                 1 - rouge_l(a, b),
                 1 - float(alike[at]),
-                length_variation([one.words, two.words]),
-                structural_divergence(one, two),
+                length_variation([first_shape.words, second_shape.words]),
+                structural_divergence(first_shape, second_shape),
             ]
         )
     return np.array(rows)

@@ -155,27 +155,27 @@ def simulate_removal(
     Raises:
         StatisticsError: one judge or one candidate.
     """
-    given = np.asarray(rates, dtype=float)
+    discrimination = np.asarray(rates, dtype=float)
     _check_candidates(candidates)
-    if len(given) < 2:
+    if len(discrimination) < 2:
         raise StatisticsError("a panel of one judge has nobody left without it")
-    follow = np.ones(len(given)) if edges is None else np.asarray(edges, dtype=float)
-    signal = float(given @ follow)
-    strength = _strength(signal, len(given), candidates, ballots, shift)
-    found = np.array(
+    follow = np.ones(len(discrimination)) if edges is None else np.asarray(edges, dtype=float)
+    signal = float(discrimination @ follow)
+    strength = _strength(signal, len(discrimination), candidates, ballots, shift)
+    detections = np.array(
         [
-            _study(given, follow, judge, candidates, strength, ballots, analysis, rng)
+            _study(discrimination, follow, judge, candidates, strength, ballots, analysis, rng)
             for _ in range(replications)
         ]
     )
-    whole, rest = found[:, 0], found[:, 1]
+    with_judge, without = detections[:, 0], detections[:, 1]
     change = newcombe_paired(
-        int(np.sum(whole & rest)),
-        int(np.sum(rest & ~whole)),
-        int(np.sum(whole & ~rest)),
-        int(np.sum(~whole & ~rest)),
+        int(np.sum(with_judge & without)),
+        int(np.sum(without & ~with_judge)),
+        int(np.sum(with_judge & ~without)),
+        int(np.sum(~with_judge & ~without)),
     )
-    return Removal(analysis, float(whole.mean()), float(rest.mean()), change, replications)
+    return Removal(analysis, float(with_judge.mean()), float(without.mean()), change, replications)
 
 
 def _strength(signal: float, judges: int, candidates: int, ballots: int, shift: float) -> float:
@@ -183,8 +183,8 @@ def _strength(signal: float, judges: int, candidates: int, ballots: int, shift: 
 
     The contrast with the mean of K - 1 equals meets it in ballots 2 / K of all ballots.
     """
-    met = 2 / candidates * ballots * judges
-    edge = shift / math.sqrt(met) * judges / max(abs(signal), 1e-9)
+    n_informative = 2 / candidates * ballots * judges
+    edge = shift / math.sqrt(n_informative) * judges / max(abs(signal), 1e-9)
     return _STRONGEST if edge >= math.tanh(_STRONGEST / 2) else 2 * math.atanh(edge)
 
 
@@ -203,9 +203,9 @@ def _study(
         _draw(rate, edge, candidates, strength, ballots, rng)
         for rate, edge in zip(rates, edges, strict=True)
     ]
-    whole = _sum(panels)
-    rest = _sum([part for index, part in enumerate(panels) if index != judge])
-    return _finds(whole, analysis), _finds(rest, analysis)
+    all_counts = _sum(panels)
+    other_counts = _sum([part for index, part in enumerate(panels) if index != judge])
+    return _finds(all_counts, analysis), _finds(other_counts, analysis)
 
 
 def _draw(
@@ -217,15 +217,15 @@ def _draw(
     rng: np.random.Generator,
 ) -> Comparisons:
     first, second = np.triu_indices(candidates, 1)
-    each = np.full(len(first), ballots // len(first))
-    each[: ballots % len(first)] += 1
+    n_ballots = np.full(len(first), ballots // len(first))
+    n_ballots[: ballots % len(first)] += 1
     # Candidate 0 is the strong one; it is always the first of its pairs.
     p = 0.5 + edge * np.where(first == 0, math.tanh(strength / 2) / 2, 0.0)
-    decided = rng.binomial(each, rate)
-    won = rng.binomial(decided, p)
+    n_decisive = rng.binomial(n_ballots, rate)
+    first_wins = rng.binomial(n_decisive, p)
     wins, ties = np.zeros((2, candidates, candidates))
-    wins[first, second], wins[second, first] = won, decided - won
-    ties[first, second] = ties[second, first] = each - decided
+    wins[first, second], wins[second, first] = first_wins, n_decisive - first_wins
+    ties[first, second] = ties[second, first] = n_ballots - n_decisive
     return Comparisons(wins, ties)
 
 

@@ -193,9 +193,9 @@ def fisher_exact(table: ArrayLike) -> Significance:
         + gammaln(n - row - column + x + 1)
     )
     weights = np.exp(logs - logs.max())
-    here = weights[round(a - x[0])]
+    weight = weights[round(a - x[0])]
     # Equally likely tables differ in the last bits.
-    p = float(weights[weights <= here * (1 + 1e-7)].sum() / weights.sum())
+    p = float(weights[weights <= weight * (1 + 1e-7)].sum() / weights.sum())
     return Significance(min(1.0, p), a, "Fisher's exact test")
 
 
@@ -274,12 +274,12 @@ def paired_bootstrap(
     """
     x = np.asarray(first, dtype=float) - np.asarray(second, dtype=float)
     x, codes, _ = encode_clusters(x, clusters)
-    found = cluster_bootstrap(lambda w: w @ x / w.sum(axis=1), codes, rng, n, level=level)
-    values = found.replicates[:, 0]
+    bootstrap = cluster_bootstrap(lambda w: w @ x / w.sum(axis=1), codes, rng, n, level=level)
+    values = bootstrap.replicates[:, 0]
     below, above = np.sum(values <= 0), np.sum(values >= 0)
     p = min(1.0, 2 * (min(below, above) + 1) / (len(values) + 1))
-    test = Significance(float(p), float(found.estimate[0]), "paired bootstrap over clusters")
-    return PairedDifference(found.interval(), test)
+    test = Significance(float(p), float(bootstrap.estimate[0]), "paired bootstrap over clusters")
+    return PairedDifference(bootstrap.interval(), test)
 
 
 def sign_flip_test(
@@ -330,7 +330,7 @@ def holm(p_values: ArrayLike) -> Floats:
     if p.ndim != 1 or not np.all((p >= 0) & (p <= 1)):
         raise StatisticsError("p values lie in [0, 1]")
     order = np.argsort(p, kind="stable")
-    stepped = np.maximum.accumulate(p[order] * (len(p) - np.arange(len(p))))
-    adjusted: Floats = np.ones(len(p))
-    adjusted[order] = np.minimum(stepped, 1.0)
-    return adjusted
+    running_max = np.maximum.accumulate(p[order] * (len(p) - np.arange(len(p))))
+    corrections: Floats = np.ones(len(p))
+    corrections[order] = np.minimum(running_max, 1.0)
+    return corrections

@@ -97,8 +97,8 @@ def anova_icc(
     estimate = float(statistic(np.ones((1, groups)))[0])
     if rng is None:
         return Interval(estimate, -1.0, 1.0, level, len(x), groups, "no interval")
-    found = cluster_bootstrap(statistic, np.arange(groups), rng, n_bootstrap, level=level)
-    low, high = float(found.low[0]), float(found.high[0])
+    bootstrap = cluster_bootstrap(statistic, np.arange(groups), rng, n_bootstrap, level=level)
+    low, high = float(bootstrap.low[0]), float(bootstrap.high[0])
     return Interval(estimate, low, high, level, len(x), groups, "anova, bootstrap over clusters")
 
 
@@ -147,13 +147,13 @@ def random_intercept(
         raise StatisticsError("an intra-cluster correlation needs outcomes")
     total, groups = int(n.sum()), len(n)
     if k.sum() in (0, total) or n.max() < 2 or groups < 2:
-        return _unknown(float(k.sum() / total), total, groups, level)
+        return _not_identified(float(k.sum() / total), total, groups, level)
     patterns, weight = np.unique(np.stack([k, n]), axis=1, return_counts=True)
     model = _Likelihood(patterns[0], patterns[1], weight.astype(float))
-    return _profiled(model, total, groups, level)
+    return _fit_profile(model, total, groups, level)
 
 
-def _unknown(mean: float, n: int, groups: int, level: float) -> RandomIntercept:
+def _not_identified(mean: float, n: int, groups: int, level: float) -> RandomIntercept:
     name = "not identified"
     share = Interval(math.nan, 0.0, 1.0, level, n, groups, name)
     sigma = Interval(math.nan, 0.0, _MOST_SIGMA, level, n, groups, name)
@@ -166,7 +166,7 @@ class _Likelihood:
     def __init__(self, k: Floats, n: Floats, weight: Floats) -> None:
         self.k, self.n, self.weight = k, n, weight
         self.centre = float(np.log((k @ weight + 0.5) / ((n - k) @ weight + 0.5)))
-        self.found: dict[float, tuple[float, float]] = {}
+        self._profiles: dict[float, tuple[float, float]] = {}
 
     def at(self, beta: float, sigma: float) -> float:
         """By quadrature around the mode of each cluster's integrand."""
@@ -209,7 +209,7 @@ class _Likelihood:
     def _best(self, sigma: float) -> tuple[float, float]:
         from scipy.optimize import minimize_scalar
 
-        if sigma not in self.found:
+        if sigma not in self._profiles:
             reach = 3 + 2 * sigma
             fit = minimize_scalar(
                 lambda beta: -self.at(beta, sigma),
@@ -217,8 +217,8 @@ class _Likelihood:
                 method="bounded",
                 options={"xatol": 1e-7},
             )
-            self.found[sigma] = float(fit.x), -float(fit.fun)
-        return self.found[sigma]
+            self._profiles[sigma] = float(fit.x), -float(fit.fun)
+        return self._profiles[sigma]
 
 
 @lru_cache(maxsize=2)
@@ -227,7 +227,7 @@ def _hermite(nodes: int) -> tuple[Floats, Floats]:
     return x, np.log(w)
 
 
-def _profiled(model: _Likelihood, n: int, groups: int, level: float) -> RandomIntercept:
+def _fit_profile(model: _Likelihood, n: int, groups: int, level: float) -> RandomIntercept:
     from scipy.optimize import minimize_scalar
     from scipy.special import chdtrc, chdtri
 

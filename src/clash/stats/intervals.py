@@ -285,11 +285,15 @@ def newcombe_paired(
     n = both + first + second + neither
     if n == 0:
         return Interval(math.nan, -1.0, 1.0, level, 0.0, 0.0, "newcombe, paired")
-    one, two = wilson(both + first, n, level), wilson(both + second, n, level)
+    first_rate, second_rate = wilson(both + first, n, level), wilson(both + second, n, level)
     phi = _paired_correlation(both, first, second, neither)
-    gap = one.estimate - two.estimate
-    low = gap - _correlated(one.estimate - one.low, two.high - two.estimate, phi)
-    high = gap + _correlated(one.high - one.estimate, two.estimate - two.low, phi)
+    gap = first_rate.estimate - second_rate.estimate
+    low = gap - _correlated_distance(
+        first_rate.estimate - first_rate.low, second_rate.high - second_rate.estimate, phi
+    )
+    high = gap + _correlated_distance(
+        first_rate.high - first_rate.estimate, second_rate.estimate - second_rate.low, phi
+    )
     return Interval(gap, low, high, level, n, n, "newcombe, paired")
 
 
@@ -303,5 +307,5 @@ def _paired_correlation(a: int, b: int, c: int, d: int) -> float:
     return cross / math.sqrt(margins)
 
 
-def _correlated(x: float, y: float, phi: float) -> float:
+def _correlated_distance(x: float, y: float, phi: float) -> float:
     return math.sqrt(max(0.0, x * x - 2 * phi * x * y + y * y))

@@ -152,14 +152,14 @@ def fit_psychometric(
         name = "bootstrap over clusters, percentile"
         return Interval(estimate, low, high, level, len(x), len(np.unique(groups)), name)
 
-    seen = curve.gap_for(0.75)
+    gap_at_75 = curve.gap_for(0.75)
     return Psychometric(
         curve,
         interval(curve.tau, [c.tau for c in draws]),
         interval(curve.slope, [c.slope for c in draws]),
         interval(curve.lapse, [c.lapse for c in draws]),
         interval(2 * curve.tau, [2 * c.tau for c in draws]),
-        interval(seen, [c.gap_for(0.75) for c in draws]),
+        interval(gap_at_75, [c.gap_for(0.75) for c in draws]),
         len(x),
         best.value,
         best.converged,
@@ -193,8 +193,10 @@ class _CurveFit:
 def _counts(at: NDArray[np.intp], y: Floats, weights: Floats, n: int) -> Floats:
     """(levels, 3): worse, tie, better."""
     cells = at * 3 + (2 * y).astype(np.intp)
-    found: Floats = np.bincount(cells, weights=weights, minlength=3 * n).reshape(n, 3).astype(float)
-    return found
+    counts: Floats = (
+        np.bincount(cells, weights=weights, minlength=3 * n).reshape(n, 3).astype(float)
+    )
+    return counts
 
 
 def _curve(point: Floats) -> PsychometricCurve:
@@ -225,11 +227,11 @@ def _search(levels: Floats, counts: Floats, starts: list[Floats], tol: float = 1
 
 
 def _warnings(levels: Floats, curve: PsychometricCurve) -> list[str]:
-    found = []
+    warnings = []
     if levels[0] > 0:
-        found.append("no pair without a gap: tie band and lapses are hard to tell apart")
+        warnings.append("no pair without a gap: tie band and lapses are hard to tell apart")
     if curve.tau > levels[-1]:
-        found.append("the threshold lies beyond the largest gap shown")
+        warnings.append("the threshold lies beyond the largest gap shown")
     if curve.scale < 2 * _SCALE[0]:
-        found.append("the curve is a step between two gaps: its slope is a lower bound only")
-    return found
+        warnings.append("the curve is a step between two gaps: its slope is a lower bound only")
+    return warnings

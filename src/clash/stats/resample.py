@@ -57,7 +57,7 @@ class Bootstrap:
     @property
     def standard_error(self) -> Floats:
         """Shape (k,): the standard deviation over the defined replicates."""
-        spread: Floats = _defined(self.replicates).std(axis=0, ddof=1)
+        spread: Floats = _without_nan(self.replicates).std(axis=0, ddof=1)
         return spread
 
     def interval(self, index: int = 0) -> Interval:
@@ -104,13 +104,13 @@ def cluster_bootstrap(
     replicates = np.concatenate(
         [_values(statistic(w)) for w in _draws(codes, n_clusters, n, rng)], axis=0
     )
-    kept = _defined(replicates)
-    if len(kept) < n / 2:
-        raise StatisticsError(f"the statistic is undefined on {n - len(kept)} of {n} replicates")
+    usable = _without_nan(replicates)
+    if len(usable) < n / 2:
+        raise StatisticsError(f"the statistic is undefined on {n - len(usable)} of {n} replicates")
     tails = np.tile([(1 - level) / 2, (1 + level) / 2], (len(estimate), 1))
     if method == "bca":
-        tails = _bca_tails(estimate, kept, jackknife(statistic, codes), level)
-    bounds = np.array([np.quantile(kept[:, i], tails[i]) for i in range(len(estimate))])
+        tails = _bca_tails(estimate, usable, jackknife(statistic, codes), level)
+    bounds = np.array([np.quantile(usable[:, i], tails[i]) for i in range(len(estimate))])
     return Bootstrap(
         estimate,
         replicates,
@@ -118,7 +118,7 @@ def cluster_bootstrap(
         bounds[:, 1],
         level,
         method,
-        n - len(kept),
+        n - len(usable),
         len(codes),
         n_clusters,
     )
@@ -157,9 +157,9 @@ def _draws(
     step = max(1, _CHUNK // len(codes))
     for at in range(0, n, step):
         rows = min(step, n - at)
-        drawn = rng.integers(n_clusters, size=(rows, n_clusters))
-        drawn += np.arange(rows)[:, None] * n_clusters
-        counts = np.bincount(drawn.ravel(), minlength=rows * n_clusters)
+        draws = rng.integers(n_clusters, size=(rows, n_clusters))
+        draws += np.arange(rows)[:, None] * n_clusters
+        counts = np.bincount(draws.ravel(), minlength=rows * n_clusters)
         yield counts.reshape(rows, n_clusters)[:, codes].astype(float)
 
 
@@ -177,7 +177,7 @@ def _values(result: Floats) -> Floats:
     return values[:, None] if values.ndim == 1 else values
 
 
-def _defined(replicates: Floats) -> Floats:
+def _without_nan(replicates: Floats) -> Floats:
     return replicates[~np.isnan(replicates).any(axis=1)]
 
 

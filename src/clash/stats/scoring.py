@@ -60,8 +60,8 @@ def log_loss(p: ArrayLike, y: ArrayLike, *, clip: float = 1e-6) -> float:
     table, label = _probabilities(p, y)
     if not len(label):
         return math.nan
-    had = table[np.arange(len(label)), label]
-    return float(-np.log(np.clip(had, clip, 1 - clip)).mean())
+    p_label = table[np.arange(len(label)), label]
+    return float(-np.log(np.clip(p_label, clip, 1 - clip)).mean())
 
 
 def brier(p: ArrayLike, y: ArrayLike) -> float:
@@ -111,16 +111,16 @@ def calibration(
         StatisticsError: as :func:`log_loss`, or no bins.
     """
     table, label = _probabilities(np.asarray(p, dtype=float).ravel(), y)
-    said = table[:, 1]
+    p_one = table[:, 1]
     if n_bins < 1:
         raise StatisticsError("calibration needs at least one bin")
-    height = _mid_ranks(said) if bins == "mass" else said
-    place = np.minimum((height * n_bins).astype(np.intp), n_bins - 1)
-    filled, place, count = np.unique(place, return_inverse=True, return_counts=True)
-    confidence = np.bincount(place, weights=said, minlength=len(filled)) / count
-    accuracy = np.bincount(place, weights=label, minlength=len(filled)) / count
+    height = _mid_ranks(p_one) if bins == "mass" else p_one
+    bin_index = np.minimum((height * n_bins).astype(np.intp), n_bins - 1)
+    occupied_bins, bin_index, count = np.unique(bin_index, return_inverse=True, return_counts=True)
+    confidence = np.bincount(bin_index, weights=p_one, minlength=len(occupied_bins)) / count
+    accuracy = np.bincount(bin_index, weights=label, minlength=len(occupied_bins)) / count
     gap = np.abs(accuracy - confidence)
-    error = float(count @ gap / len(said)) if len(said) else math.nan
+    error = float(count @ gap / len(p_one)) if len(p_one) else math.nan
     return Calibration(error, confidence, accuracy, count.astype(np.intp))
 
 
@@ -144,8 +144,8 @@ def accuracy(verdict: ArrayLike, label: ArrayLike) -> float:
     Raises:
         StatisticsError: a NaN label.
     """
-    earned = _credit(verdict, label)
-    return float(earned.mean()) if len(earned) else math.nan
+    item_credit = _credit(verdict, label)
+    return float(item_credit.mean()) if len(item_credit) else math.nan
 
 
 def balanced_accuracy(verdict: ArrayLike, label: ArrayLike) -> float:
@@ -156,11 +156,11 @@ def balanced_accuracy(verdict: ArrayLike, label: ArrayLike) -> float:
     Raises:
         StatisticsError: a NaN label.
     """
-    earned, truth = _credit(verdict, label), np.asarray(label, dtype=float)
+    item_credit, truth = _credit(verdict, label), np.asarray(label, dtype=float)
     classes = np.unique(truth)
     if not len(classes):
         return math.nan
-    return float(np.mean([earned[truth == c].mean() for c in classes]))
+    return float(np.mean([item_credit[truth == c].mean() for c in classes]))
 
 
 def _credit(verdict: ArrayLike, label: ArrayLike) -> Floats:

@@ -77,20 +77,20 @@ def _boundaries(shares: tuple[float, ...], alpha: float, spending: Spending) -> 
     t = np.asarray(shares, dtype=float)
     if not len(t) or t[0] <= 0 or t[-1] > 1 + 1e-12 or np.any(np.diff(t) <= 0):
         raise StatisticsError("looks rise from above 0 to at most 1 of the planned sample")
-    used = [0.0, *(alpha_spent(min(1.0, float(share)), alpha, spending) for share in t)]
-    found: list[float] = []
+    spending_curve = [0.0, *(alpha_spent(min(1.0, float(share)), alpha, spending) for share in t)]
+    bounds: list[float] = []
     grid, density = np.zeros(1), np.ones(1)
     for look, share in enumerate(t):
         step = share - (t[look - 1] if look else 0.0)
-        now, after = _advanced(grid, density, float(step), math.sqrt(share))
-        bound = _bound(now, after, used[look + 1] - used[look])
-        found.append(bound / math.sqrt(share))
+        now, after = _advance(grid, density, float(step), math.sqrt(share))
+        bound = _critical_score(now, after, spending_curve[look + 1] - spending_curve[look])
+        bounds.append(bound / math.sqrt(share))
         inside = np.abs(now) <= bound
         grid, density = now[inside], after[inside]
-    return tuple(found)
+    return tuple(bounds)
 
 
-def _advanced(grid: Floats, density: Floats, step: float, spread: float) -> tuple[Floats, Floats]:
+def _advance(grid: Floats, density: Floats, step: float, spread: float) -> tuple[Floats, Floats]:
     """The score after ``step`` more information; what left before is in it no more."""
     now = np.linspace(-_REACH * spread, _REACH * spread, _GRID)
     kernel = np.exp(-((now[:, None] - grid[None, :]) ** 2) / (2 * step))
@@ -100,7 +100,7 @@ def _advanced(grid: Floats, density: Floats, step: float, spread: float) -> tupl
     return now, after
 
 
-def _bound(grid: Floats, density: Floats, mass: float) -> float:
+def _critical_score(grid: Floats, density: Floats, mass: float) -> float:
     """The |score| beyond which ``mass`` lies, interpolated on the grid."""
     width = grid[1] - grid[0]
     upper = grid >= 0
@@ -138,7 +138,7 @@ def always_valid(
     normal_quantile(level)
     if planned < 1:
         raise StatisticsError(f"a plan of {planned} clusters is none")
-    sample = _Sample.of(values, clusters, share=share)
+    sample = _ClusterMeans.of(values, clusters, share=share)
     if sample.n < _FEWEST:
         return sample.endless(level, "always valid")
     reach = boundary(sample.n, 1 - level, planned) * math.sqrt(sample.n)
@@ -146,7 +146,7 @@ def always_valid(
 
 
 @dataclass(frozen=True, slots=True)
-class _Sample:
+class _ClusterMeans:
     """A mean over observations as a mean over clusters of what each contributes to it.
 
     Attributes:
@@ -160,7 +160,7 @@ class _Sample:
     share: bool
 
     @classmethod
-    def of(cls, values: ArrayLike, clusters: ArrayLike | None, *, share: bool) -> _Sample:
+    def of(cls, values: ArrayLike, clusters: ArrayLike | None, *, share: bool) -> _ClusterMeans:
         x, codes, n = encode_clusters(values, clusters)
         if share and np.any((x < 0) | (x > 1)):
             raise StatisticsError("a share lies in [0, 1]")
@@ -176,27 +176,27 @@ class _Sample:
     def interval(self, reach: float, level: float, name: str) -> Interval:
         """``reach`` standard errors to both sides."""
         if self.share:
-            return self._smoothed(reach, level, name)
+            return self._smooth_interval(reach, level, name)
         error = math.sqrt(float(np.sum((self.parts - self.mean) ** 2)) / (self.n - 1) / self.n)
-        return self._made(self.mean - reach * error, self.mean + reach * error, level, name)
+        return self._bounded(self.mean - reach * error, self.mean + reach * error, level, name)
 
-    def _smoothed(self, reach: float, level: float, name: str) -> Interval:
+    def _smooth_interval(self, reach: float, level: float, name: str) -> Interval:
         """As if reach^2 / 2 clusters more had been lost, and as many won."""
-        added = reach * reach
-        n = self.n + added
-        middle = (self.n * self.mean + added / 2) / n
+        pseudo_count = reach * reach
+        n = self.n + pseudo_count
+        middle = (self.n * self.mean + pseudo_count / 2) / n
         squares = float(np.sum((self.parts - middle) ** 2))
-        squares += added / 2 * (middle**2 + (1 - middle) ** 2)
+        squares += pseudo_count / 2 * (middle**2 + (1 - middle) ** 2)
         half = reach * math.sqrt(squares / n / n)
         low, high = max(0.0, middle - half), min(1.0, middle + half)
-        return self._made(min(low, self.mean), max(high, self.mean), level, name)
+        return self._bounded(min(low, self.mean), max(high, self.mean), level, name)
 
     def endless(self, level: float, name: str) -> Interval:
         """Nothing is known yet."""
         low, high = (0.0, 1.0) if self.share else (-math.inf, math.inf)
-        return self._made(low, high, level, name)
+        return self._bounded(low, high, level, name)
 
-    def _made(self, low: float, high: float, level: float, name: str) -> Interval:
+    def _bounded(self, low: float, high: float, level: float, name: str) -> Interval:
         return Interval(self.mean, low, high, level, self.observations, self.n, name)
 
 
@@ -235,7 +235,7 @@ def group_sequential(
     """
     if not 0 <= look < len(shares):
         raise StatisticsError(f"look {look + 1} of a plan of {len(shares)}")
-    sample = _Sample.of(values, clusters, share=share)
+    sample = _ClusterMeans.of(values, clusters, share=share)
     name = f"group sequential, {spending}"
     if sample.n < 2:
         return sample.endless(level, name)

@@ -53,12 +53,12 @@ def check_two_proportions(
 ) -> SimulationCheck:
     """How often a cluster-robust test of two conditions finds the planned difference."""
     sides = [middle + effect / 2, middle - effect / 2]
-    drawn = [_binary(clusters, p, clustering, rng, replications) for p in sides]
-    (gap_a, var_a), (gap_b, var_b) = (_ratio(hits, sizes) for hits, sizes in drawn)
+    samples = [_binary(clusters, p, clustering, rng, replications) for p in sides]
+    (gap_a, var_a), (gap_b, var_b) = (_ratio(hits, sizes) for hits, sizes in samples)
     error = np.sqrt(var_a + var_b)
     reach = t_quantile(1 - level.alpha, 2 * clusters - 2) if clusters > 1 else np.inf
-    found = np.abs(gap_a - gap_b) > reach * error
-    return SimulationCheck(claimed, wilson(int(found.sum()), replications))
+    rejections = np.abs(gap_a - gap_b) > reach * error
+    return SimulationCheck(claimed, wilson(int(rejections.sum()), replications))
 
 
 def check_paired(
@@ -76,8 +76,8 @@ def check_paired(
     counts = _counts(items, shares, clustering, rng, replications)
     mean, variance = _ratio(counts[..., 0] - counts[..., 2], counts.sum(axis=2))
     reach = t_quantile(1 - level.alpha, items - 1) if items > 1 else np.inf
-    found = np.abs(mean) > reach * np.sqrt(variance)
-    return SimulationCheck(claimed, wilson(int(found.sum()), replications))
+    rejections = np.abs(mean) > reach * np.sqrt(variance)
+    return SimulationCheck(claimed, wilson(int(rejections.sum()), replications))
 
 
 def check_concordance(
@@ -90,12 +90,12 @@ def check_concordance(
 ) -> SimulationCheck:
     """How wide Wilson's intervals turn out, and how often they hold the truth."""
     hits, sizes = _binary(items, expected, clustering, rng, replications)
-    found = [
+    intervals = [
         wilson(k, n, level, design_effect=clustering.design_effect)
         for k, n in zip(hits.sum(axis=1), sizes.sum(axis=1), strict=True)
     ]
-    holds = sum(interval.low <= expected <= interval.high for interval in found)
-    width = float(np.mean([interval.half_width for interval in found]))
+    holds = sum(interval.low <= expected <= interval.high for interval in intervals)
+    width = float(np.mean([interval.half_width for interval in intervals]))
     return SimulationCheck(level, wilson(holds, replications), width)
 
 
@@ -112,11 +112,11 @@ def check_kappa(
     from clash.stats.agreement import kappa_from_table
 
     table = kappa_table(kappa, first, second)
-    drawn = rng.multinomial(items, table.ravel(), size=replications).reshape(-1, 2, 2)
-    found = [kappa_from_table(counts, level=level).interval for counts in drawn]
-    holds = sum(interval.low <= kappa <= interval.high for interval in found)
+    tables = rng.multinomial(items, table.ravel(), size=replications).reshape(-1, 2, 2)
+    intervals = [kappa_from_table(counts, level=level).interval for counts in tables]
+    holds = sum(interval.low <= kappa <= interval.high for interval in intervals)
     return SimulationCheck(
-        level, wilson(holds, replications), float(np.mean([i.half_width for i in found]))
+        level, wilson(holds, replications), float(np.mean([i.half_width for i in intervals]))
     )
 
 
@@ -131,9 +131,9 @@ def check_retest(
     """The same for the agreement of runs, by a normal interval over items."""
     clustering = Clustering(runs, 2 * agreement - 1)
     hits, _ = _binary(items, 0.5, clustering, rng, replications)
-    same = (hits * (hits - 1) + (runs - hits) * (runs - hits - 1)) / (runs * (runs - 1))
-    reach = normal_quantile(level) * same.std(axis=1, ddof=1) / np.sqrt(items)
-    holds = int(np.sum(np.abs(same.mean(axis=1) - agreement) <= reach + 1e-12))
+    agreements = (hits * (hits - 1) + (runs - hits) * (runs - hits - 1)) / (runs * (runs - 1))
+    reach = normal_quantile(level) * agreements.std(axis=1, ddof=1) / np.sqrt(items)
+    holds = int(np.sum(np.abs(agreements.mean(axis=1) - agreement) <= reach + 1e-12))
     return SimulationCheck(level, wilson(holds, replications), float(reach.mean()))
 
 
@@ -161,8 +161,8 @@ def _counts(
         return rng.multinomial(np.ones(shape, dtype=np.int64), shares) * sizes[..., None]
     weights = rng.gamma(np.maximum(shares, 1e-300) * (1 / rho - 1), size=(*shape, len(shares)))
     # Where rho is near 1 every draw may underflow to 0; then one outcome has it all.
-    lost = weights.sum(axis=2) == 0
-    weights[lost] = rng.multinomial(1, shares, size=int(lost.sum()))
+    underflow = weights.sum(axis=2) == 0
+    weights[underflow] = rng.multinomial(1, shares, size=int(underflow.sum()))
     return rng.multinomial(sizes, weights / weights.sum(axis=2, keepdims=True))
 
 
@@ -181,8 +181,8 @@ def _ratio(totals: Counts, sizes: Counts) -> tuple[Floats, Floats]:
     A replication without any observation has mean 0 and an infinite variance: it finds nothing.
     """
     n, clusters = sizes.sum(axis=1), sizes.shape[1]
-    known = np.maximum(n, 1)
-    mean = totals.sum(axis=1) / known
+    divisor = np.maximum(n, 1)
+    mean = totals.sum(axis=1) / divisor
     residual = totals - mean[:, None] * sizes
-    variance = clusters / max(1, clusters - 1) * np.sum(residual**2, axis=1) / known**2
+    variance = clusters / max(1, clusters - 1) * np.sum(residual**2, axis=1) / divisor**2
     return mean, np.where(n > 0, variance, np.inf)

@@ -79,14 +79,16 @@ def kappa_table(kappa: float, first: float, second: float) -> Floats:
         raise StatisticsError("kappa needs raters that use both classes")
     chance = first * second + (1 - first) * (1 - second)
     agree = chance + kappa * (1 - chance)
-    both = (agree - 1 + first + second) / 2
-    table = np.array([[both, first - both], [second - both, 1 - first - second + both]])
+    both_one = (agree - 1 + first + second) / 2
+    table = np.array(
+        [[both_one, first - both_one], [second - both_one, 1 - first - second + both_one]]
+    )
     if np.any(table < -1e-12):
         raise StatisticsError(
             f"raters with {first:.0%} and {second:.0%} of class 1 cannot have a kappa of {kappa:g}"
         )
-    clipped: Floats = np.clip(table, 0.0, None)
-    return clipped
+    shares: Floats = np.clip(table, 0.0, None)
+    return shares
 
 
 def kappa_items(
@@ -148,10 +150,10 @@ def retest_variance(agreement: float, runs: int) -> float:
     """Variance over items of the share of agreeing pairs among ``runs`` runs."""
     counts = np.arange(runs + 1)
     pairs = runs * (runs - 1)
-    same = (counts * (counts - 1) + (runs - counts) * (runs - counts - 1)) / pairs
+    agreements = (counts * (counts - 1) + (runs - counts) * (runs - counts - 1)) / pairs
     weights = _beta_binomial(runs, 2 * agreement - 1)
-    mean = float(weights @ same)
-    return float(weights @ (same - mean) ** 2)
+    mean = float(weights @ agreements)
+    return float(weights @ (agreements - mean) ** 2)
 
 
 def _beta_binomial(n: int, icc: float) -> Floats:

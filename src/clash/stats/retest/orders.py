@@ -52,15 +52,15 @@ def flip_rate(
     a, b = np.asarray(original, dtype=float), np.asarray(swapped, dtype=float)
     if a.shape != b.shape:
         raise StatisticsError(f"orders of {a.shape} and {b.shape} items")
-    decided = np.isin(a, [0, 1]) & np.isin(b, [0, 1])
+    decisive = np.isin(a, [0, 1]) & np.isin(b, [0, 1])
     groups = np.arange(len(a)) if clusters is None else np.asarray(clusters)
-    flipped = (a != b)[decided].astype(float)
+    flips = (a != b)[decisive].astype(float)
     first, second = int(np.sum((a == 1) & (b == 0))), int(np.sum((a == 0) & (b == 1)))
-    tied = int(np.sum((a == 0.5) & np.isin(b, [0, 1]))) + int(
+    softened = int(np.sum((a == 0.5) & np.isin(b, [0, 1]))) + int(
         np.sum((b == 0.5) & np.isin(a, [0, 1]))
     )
     return FlipRate(
-        wilson_clustered(flipped, groups[decided]), first, second, tied, sign_test(first, second)
+        wilson_clustered(flips, groups[decisive]), first, second, softened, sign_test(first, second)
     )
 
 
@@ -78,13 +78,13 @@ def self_consistency(
         StatisticsError: fewer than two columns.
     """
     table = table_of_runs(repeats)
-    seen = table >= 0
-    m = seen.sum(axis=1)
-    same = np.zeros(len(table))
-    for code in np.unique(table[seen]):
+    present = table >= 0
+    m = present.sum(axis=1)
+    agreements = np.zeros(len(table))
+    for code in np.unique(table[present]):
         k = np.sum(table == code, axis=1)
-        same += k * (k - 1)
-    paired = m >= 2
-    share = same[paired] / (m * (m - 1))[paired]
+        agreements += k * (k - 1)
+    comparable = m >= 2
+    share = agreements[comparable] / (m * (m - 1))[comparable]
     groups = np.arange(len(table)) if clusters is None else np.asarray(clusters)
-    return wilson_clustered(share, groups[paired], level)
+    return wilson_clustered(share, groups[comparable], level)

@@ -67,27 +67,27 @@ def ranking_stability(scores: ArrayLike, level: float = 0.95) -> RankingStabilit
     n = len(table)
     tau = np.array([[kendall_tau(x, y) for y in table] for x in table])
     top = table == table.max(axis=1, keepdims=True)
-    same = np.all(top[:, None, :] == top[None, :, :], axis=2)
+    same_top = np.all(top[:, None, :] == top[None, :, :], axis=2)
     upper = np.triu_indices(n, 1)
     pairs = tau[upper]
     return RankingStability(
-        _mean_of_pairs(tau, level), tau, int(np.isnan(pairs).sum()), float(same[upper].mean())
+        _mean_of_pairs(tau, level), tau, int(np.isnan(pairs).sum()), float(same_top[upper].mean())
     )
 
 
 def _mean_of_pairs(tau: Floats, level: float) -> Interval:
     n = len(tau)
-    known = ~np.isnan(tau) & ~np.eye(n, dtype=bool)
-    value = np.where(known, tau, 0.0)
-    total, count = value.sum() / 2, known.sum() / 2
+    defined = ~np.isnan(tau) & ~np.eye(n, dtype=bool)
+    value = np.where(defined, tau, 0.0)
+    total, count = value.sum() / 2, defined.sum() / 2
     if count == 0:
         return Interval(math.nan, -1.0, 1.0, level, n, n, "undefined")
     mean = total / count
-    left = count - known.sum(axis=1)
-    if n < 3 or np.any(left == 0):
+    pairs_without = count - defined.sum(axis=1)
+    if n < 3 or np.any(pairs_without == 0):
         return Interval(mean, -1.0, 1.0, level, n, n, "no interval")
-    without = (total - value.sum(axis=1)) / left
-    pseudo = mean_clustered(n * mean - (n - 1) * without, level=level)
+    means_without = (total - value.sum(axis=1)) / pairs_without
+    pseudo = mean_clustered(n * mean - (n - 1) * means_without, level=level)
     reach = pseudo.half_width
     return Interval(
         mean, max(-1.0, mean - reach), min(1.0, mean + reach), level, n, n, "jackknife over cycles"

@@ -58,10 +58,10 @@ def inter_run(
     """
     kappa = cohen_kappa(first, second, n_classes, clusters=clusters)
     a, b = np.asarray(first), np.asarray(second)
-    judged = (a >= 0) | (b >= 0)
+    in_either = (a >= 0) | (b >= 0)
     groups = np.arange(len(a)) if clusters is None else np.asarray(clusters)
-    same = (a == b)[judged].astype(float)
-    return InterRun(wilson_clustered(same, groups[judged]), kappa, int(np.sum(~judged)))
+    agreements = (a == b)[in_either].astype(float)
+    return InterRun(wilson_clustered(agreements, groups[in_either]), kappa, int(np.sum(~in_either)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,14 +101,14 @@ def match_table(first: ArrayLike, second: ArrayLike) -> MatchTable:
     a, b = np.asarray(first, dtype=bool), np.asarray(second, dtype=bool)
     if a.shape != b.shape:
         raise StatisticsError(f"runs of {a.shape} and {b.shape} items")
-    both, neither = int(np.sum(a & b)), int(np.sum(~a & ~b))
+    n_both, neither = int(np.sum(a & b)), int(np.sum(~a & ~b))
     only_a, only_b = int(np.sum(a & ~b)), int(np.sum(~a & b))
     return MatchTable(
-        both,
+        n_both,
         only_a,
         only_b,
         neither,
-        kappa_from_table([[both, only_a], [only_b, neither]]),
+        kappa_from_table([[n_both, only_a], [only_b, neither]]),
         mcnemar(only_a, only_b),
         mcnemar(only_a, only_b, exact=False),
     )
@@ -152,16 +152,16 @@ def stability(verdicts: ArrayLike, labels: ArrayLike | None = None) -> Stability
         StatisticsError: fewer than two runs, or labels of another length or missing.
     """
     table = table_of_runs(verdicts)
-    same = np.all(table == table[:, :1], axis=1)
+    unchanged = np.all(table == table[:, :1], axis=1)
     incomplete = int(np.sum(np.any(table < 0, axis=1)))
     if labels is None:
-        categories = np.where(same, "stable", "unstable")
+        categories = np.where(unchanged, "stable", "unstable")
         return Stability(categories, incomplete, wilson(0, 0))
     truth = np.asarray(labels)
     if truth.shape != (len(table),) or np.any(truth < 0):
         raise StatisticsError("one label for each item: leave unlabelled items out")
-    right = same & (table[:, 0] == truth)
-    wrong = same & ~right
+    right = unchanged & (table[:, 0] == truth)
+    wrong = unchanged & ~right
     categories = np.where(right, "stably correct", np.where(wrong, "stably incorrect", "unstable"))
     return Stability(categories, incomplete, wilson(int(wrong.sum()), int(np.sum(~right))))
 

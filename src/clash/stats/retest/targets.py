@@ -26,10 +26,10 @@ def low_confidence_first(confidence: ArrayLike) -> Codes:
         confidence: (n, R), or (n,).
     """
     table = np.atleast_2d(np.asarray(confidence, dtype=float).T).T
-    known = ~np.isnan(table)
-    total = np.where(known, table, 0.0).sum(axis=1)
+    present = ~np.isnan(table)
+    total = np.where(present, table, 0.0).sum(axis=1)
     mean = np.divide(
-        total, known.sum(axis=1), out=np.full(len(table), -1.0), where=known.any(axis=1)
+        total, present.sum(axis=1), out=np.full(len(table), -1.0), where=present.any(axis=1)
     )
     return np.argsort(mean, kind="stable")
 
@@ -48,13 +48,13 @@ class Targets:
         return np.sort(np.concatenate([self.stably_incorrect, self.unstable, self.low_confidence]))
 
 
-def select_targets(found: Stability, confidence: ArrayLike, n_stable: int = 31) -> Targets:
+def select_targets(stability: Stability, confidence: ArrayLike, n_stable: int = 31) -> Targets:
     """All stably incorrect, all unstable, and the least confident of the other stable items.
 
     Items of equal confidence are taken in the order of the rows.
 
     Args:
-        found: of the runs so far.
+        stability: of the runs so far.
         confidence: (n,) or (n, R), of the verdicts.
         n_stable: how many of the last kind, fewer where there are not as many.
 
@@ -62,13 +62,13 @@ def select_targets(found: Stability, confidence: ArrayLike, n_stable: int = 31) 
         StatisticsError: confidence of another length.
     """
     order = low_confidence_first(confidence)
-    if len(order) != len(found.categories):
-        raise StatisticsError(f"{len(order)} confidences for {len(found.categories)} items")
-    stable = np.isin(found.categories, ["stably correct", "stable"])
+    if len(order) != len(stability.categories):
+        raise StatisticsError(f"{len(order)} confidences for {len(stability.categories)} items")
+    stable = np.isin(stability.categories, ["stably correct", "stable"])
     least = order[stable[order]][:n_stable]
     return Targets(
-        np.flatnonzero(found.categories == "stably incorrect"),
-        np.flatnonzero(found.categories == "unstable"),
+        np.flatnonzero(stability.categories == "stably incorrect"),
+        np.flatnonzero(stability.categories == "unstable"),
         np.sort(least),
     )
 

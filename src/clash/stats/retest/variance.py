@@ -76,25 +76,30 @@ def decompose(
     """
     x, prompt, n_prompts = encode_clusters(values, prompts)
     _, generation, _ = encode_clusters(x, _joint(prompt, np.asarray(generations)))
-    same, fresh = _half_differences(x, prompt, generation, n_prompts, categorical=categorical)
-    if np.isnan(same).all() or np.sum(~np.isnan(fresh)) < 2:
+    same_responses, fresh_responses = _half_differences(
+        x, prompt, generation, n_prompts, categorical=categorical
+    )
+    if np.isnan(same_responses).all() or np.sum(~np.isnan(fresh_responses)) < 2:
         raise StatisticsError(
             "judgment and generation cannot be told apart: judge some responses twice, and"
             " generate two prompts or more twice"
         )
-    found = cluster_bootstrap(
-        lambda w: _components(w, same, fresh), np.arange(n_prompts), rng, n_bootstrap
+    bootstrap = cluster_bootstrap(
+        lambda w: _components(w, same_responses, fresh_responses),
+        np.arange(n_prompts),
+        rng,
+        n_bootstrap,
     )
-    judgment, generated, _ = found.estimate.tolist()
-    total = _between(x, prompt, categorical=categorical) - judgment - generated
+    judgment, generation_variance, _ = bootstrap.estimate.tolist()
+    total = _between(x, prompt, categorical=categorical) - judgment - generation_variance
     scale = 2.0 if categorical else math.nan
     return Decomposition(
         judgment,
-        generated,
+        generation_variance,
         total,
         1 - scale * judgment,
-        1 - scale * (judgment + generated),
-        found,
+        1 - scale * (judgment + generation_variance),
+        bootstrap,
     )
 
 
@@ -113,32 +118,40 @@ def _half_differences(
     x: Floats, prompt: Codes, generation: Codes, n_prompts: int, *, categorical: bool
 ) -> tuple[Floats, Floats]:
     """For each prompt, half the mean difference within and across its response sets."""
-    same, fresh = np.full(n_prompts, np.nan), np.full(n_prompts, np.nan)
+    same_responses, fresh_responses = np.full(n_prompts, np.nan), np.full(n_prompts, np.nan)
     for p in range(n_prompts):
-        mine = prompt == p
-        gap = _difference(x[mine], categorical=categorical) / 2
-        shared = generation[mine][:, None] == generation[mine][None, :]
-        pairs = shared & ~np.eye(len(gap), dtype=bool)
+        rows = prompt == p
+        gap = _difference(x[rows], categorical=categorical) / 2
+        same_set = generation[rows][:, None] == generation[rows][None, :]
+        pairs = same_set & ~np.eye(len(gap), dtype=bool)
         if pairs.any():
-            same[p] = gap[pairs].mean()
-        if (~shared).any():
-            fresh[p] = gap[~shared].mean()
-    return same, fresh
+            same_responses[p] = gap[pairs].mean()
+        if (~same_set).any():
+            fresh_responses[p] = gap[~same_set].mean()
+    return same_responses, fresh_responses
 
 
-def _components(weights: Floats, same: Floats, fresh: Floats) -> Floats:
-    judgment, both = _weighted(weights, same), _weighted(weights, fresh)
-    share = np.divide(both - judgment, both, out=np.full(len(both), np.nan), where=both > 0)
+def _components(weights: Floats, same_responses: Floats, fresh_responses: Floats) -> Floats:
+    judgment, instability = (
+        _weighted_mean(weights, same_responses),
+        _weighted_mean(weights, fresh_responses),
+    )
+    share = np.divide(
+        instability - judgment,
+        instability,
+        out=np.full(len(instability), np.nan),
+        where=instability > 0,
+    )
     # Nothing ever changed: no instability, so none by generation.
-    share[both == 0] = 0.0
-    return np.stack([judgment, both - judgment, np.clip(share, 0, 1)], axis=1)
+    share[instability == 0] = 0.0
+    return np.stack([judgment, instability - judgment, np.clip(share, 0, 1)], axis=1)
 
 
-def _weighted(weights: Floats, values: Floats) -> Floats:
-    known = ~np.isnan(values)
-    total = weights[:, known].sum(axis=1)
+def _weighted_mean(weights: Floats, values: Floats) -> Floats:
+    defined = ~np.isnan(values)
+    total = weights[:, defined].sum(axis=1)
     out = np.full(len(weights), np.nan)
-    mean: Floats = np.divide(weights[:, known] @ values[known], total, out=out, where=total > 0)
+    mean: Floats = np.divide(weights[:, defined] @ values[defined], total, out=out, where=total > 0)
     return mean
 
 
@@ -157,5 +170,5 @@ def _spread(x: Floats, *, categorical: bool) -> float:
     if categorical:
         counts = np.unique(x, return_counts=True)[1]
         return float(len(x) ** 2 - np.sum(counts**2)) / 2
-    centred = x - x.mean()
-    return float(len(x) * np.sum(centred**2))
+    offsets = x - x.mean()
+    return float(len(x) * np.sum(offsets**2))
