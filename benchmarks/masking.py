@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 import labelled_texts as texts
 from clash.collect.authorship import claims
-from clash.collect.blind import masked
+from clash.collect.blind import mask
 from clash.collect.defusing import defuse
 from clash.collect.normalise import normalise
 from clash.stats.intervals import clopper_pearson
@@ -29,7 +29,7 @@ CODE = "0123456789ab"
 def is_hidden(claim, disguise="plain"):
     """Whether no name that the response gives itself is left."""
     text, names = texts.disguised(claim, disguise)
-    shown = masked(text, claims(text))
+    shown = mask(text, claims(text))
     return not any(name in shown for name in names)
 
 

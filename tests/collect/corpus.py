@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any, Literal
 
-from clash.collect.parsing import Parsed, parse
+from clash.collect.parsing import ParsedAnswer, parse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -43,11 +43,11 @@ class Case:
     scored: bool = True
 
 
-def outcome(case: Case) -> Parsed:
+def outcome(case: Case) -> ParsedAnswer:
     """What clash makes of it."""
     criteria = CRITERIA if case.scored else ()
     enforced = case.format == "schema"
-    return parse(case.text, LABELS, criteria, code=CODE, enforced=enforced)
+    return parse(case.text, LABELS, criteria, code=CODE, schema_enforced=enforced)
 
 
 def ballot(first: str = "A0", *, code: str | None = CODE, scored: bool = True) -> dict[str, Any]:

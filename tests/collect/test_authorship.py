@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import labelled_texts
 from clash.collect.authorship import claims
-from clash.collect.blind import MASK, masked
+from clash.collect.blind import MASK, mask
 
 CLAIMS = list(labelled_texts.claims())
 INNOCENT = list(labelled_texts.innocent())
@@ -16,7 +16,7 @@ INNOCENT = list(labelled_texts.innocent())
 
 def is_hidden(claim, disguise="plain"):
     text, names = labelled_texts.disguised(claim, disguise)
-    shown = masked(text, claims(text))
+    shown = mask(text, claims(text))
     return not any(name in shown for name in names)
 
 
@@ -69,7 +69,7 @@ def test_what_used_to_be_masked_by_mistake_is_left_alone(text):
     ],
 )
 def test_the_spans_are_of_the_response_as_it_was_written(text, shown):
-    assert masked(text, claims(text)) == shown
+    assert mask(text, claims(text)) == shown
 
 
 def test_a_name_alone_is_believed_where_the_response_says_that_an_ai_wrote_it():

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clash.collect.authorship import claims
-from clash.collect.blind import MASK, masked, presentations
+from clash.collect.blind import MASK, mask, presentations
 from clash.collect.normalise import normalise
 from clash.config import BlindingConfig
 
@@ -78,7 +78,7 @@ def test_a_shuffle_is_shared_unless_each_judge_gets_its_own():
 def test_what_says_who_wrote_it_is_masked(text, hidden):
     spans = claims(text)
     assert [text[a:b] for a, b in spans] == hidden
-    assert masked(text, spans).count(MASK) == len(hidden)
+    assert mask(text, spans).count(MASK) == len(hidden)
 
 
 @pytest.mark.parametrize(

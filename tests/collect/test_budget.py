@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clash.collect.budget import Budget, BudgetSpent
-from clash.collect.run import _past
+from clash.collect.run import _read_history
 from clash.config import Config
 from clash.records import Batch, BatchRow, Call, Reservation
 from clash.store.folder import RunWriter
@@ -28,7 +28,7 @@ def test_without_a_limit_everything_fits_and_is_counted():
         return budget
 
     budget = anyio.run(spend)
-    assert (budget.spent, budget.reserved, budget.exact) == (3, 0, True)
+    assert (budget.spent_usd, budget.reserved_usd, budget.exact) == (3, 0, True)
 
 
 @given(CENTS, st.lists(st.tuples(CENTS, CENTS, st.booleans()), max_size=12), st.integers(1, 5))
@@ -45,7 +45,7 @@ def test_no_order_of_calls_passes_the_limit(limit, calls, workers):
                     held = await budget.reserve(worst)
                 except BudgetSpent:
                     return
-                highest = max(highest, budget.spent + budget.reserved)
+                highest = max(highest, budget.spent_usd + budget.reserved_usd)
                 await anyio.lowlevel.checkpoint()
                 budget.settle(held, worst * share if told else None)
 
@@ -55,8 +55,8 @@ def test_no_order_of_calls_passes_the_limit(limit, calls, workers):
         return budget, highest
 
     budget, highest = anyio.run(spend)
-    assert budget.spent <= highest <= limit
-    assert budget.reserved == 0
+    assert budget.spent_usd <= highest <= limit
+    assert budget.reserved_usd == 0
 
 
 def test_a_call_waits_for_those_in_flight_where_they_may_leave_enough():
@@ -96,11 +96,11 @@ def test_what_nobody_told_is_booked_as_reserved_and_makes_the_sum_inexact():
         return budget
 
     budget = anyio.run(spend)
-    assert budget.spent == Decimal("0.25")
+    assert budget.spent_usd == Decimal("0.25")
     assert not budget.exact
     earlier = Budget()
     earlier.book(Decimal("0.5"), exact=False)
-    assert (earlier.spent, earlier.exact) == (Decimal("0.5"), False)
+    assert (earlier.spent_usd, earlier.exact) == (Decimal("0.5"), False)
 
 
 def test_every_attempt_that_a_kill_cut_short_counts_as_spent_and_keeps_its_number(tmp_path):
@@ -123,11 +123,11 @@ def test_every_attempt_that_a_kill_cut_short_counts_as_spent_and_keeps_its_numbe
         )
         writer.append(Reservation(call_id="d", attempt=1, usd=0.5))
         plan = SimpleNamespace(config=Config.model_validate({"limits": {"max_cost": 2}}))
-        past = _past(plan, writer)
+        past = _read_history(plan, writer)
     assert past.budget.limit == 2
-    assert past.budget.spent == Decimal("0.25") * 2 + Decimal("0.125") + Decimal("0.5")
+    assert past.budget.spent_usd == Decimal("0.25") * 2 + Decimal("0.125") + Decimal("0.5")
     assert not past.budget.exact
-    assert past.tried == {"c": 3, "d": 1}
+    assert past.attempt_numbers == {"c": 3, "d": 1}
     assert list(past.calls) == ["c"]
 
 
@@ -170,11 +170,11 @@ def test_what_is_in_a_batch_that_goes_on_is_set_aside_and_not_lost(tmp_path):
         for call in "cf":
             writer.append(answered(call))
         plan = SimpleNamespace(config=Config.model_validate({"limits": {"max_cost": 2}}))
-        past = _past(plan, writer)
+        past = _read_history(plan, writer)
         states = {batch.batch: batch.state for batch in writer.batches()}
-    assert past.budget.reserved == Decimal("0.5") * 2
-    assert past.budget.spent == Decimal("0.125") * 2 + Decimal("0.5")  # x is lost
-    (batch,) = past.under_way
-    assert (batch.provider_id, batch.open, batch.answered) == ("id-b", 2, 1)
-    assert [place.call_id for place in batch.places.values()] == ["d", "e"]
+    assert past.budget.reserved_usd == Decimal("0.5") * 2
+    assert past.budget.spent_usd == Decimal("0.125") * 2 + Decimal("0.5")  # x is lost
+    (batch,) = past.batches
+    assert (batch.provider_id, batch.n_open, batch.n_answered) == ("id-b", 2, 1)
+    assert [place.call_id for place in batch.entries.values()] == ["d", "e"]
     assert states == {"b": "submitted", "over": "ended"}

@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from clash.collect.budget import Budget, BudgetSpent
-from clash.collect.calling import Ask, Caller, ModelStopped, call_id
+from clash.collect.calling import Ask, Caller, ModelStopError, call_id
 from clash.collect.schedule import Interrupted, Stop
 from clash.config import Limits, ModelRef
 from clash.errors import ProviderError
@@ -23,10 +23,10 @@ class Silent:
     def __init__(self):
         self.events = []
 
-    def sent(self, ask):
+    def attempt_began(self, ask):
         self.events.append("sent")
 
-    def came(self, ask, call):
+    def attempt_ended(self, ask, call):
         self.events.append(call.outcome)
 
 
@@ -86,8 +86,8 @@ class Desk:
             {},
             self.listener,
             self.stop,
-            done=done,
-            tried=tried,
+            calls=done,
+            attempt_numbers=tried,
         )
         self.caller._open = lambda ref: self.provider
 
@@ -98,7 +98,7 @@ class Desk:
         async def one(place, wanted):
             try:
                 results[place] = await self.caller.ask(wanted)
-            except (ModelStopped, Interrupted, BudgetSpent) as end:
+            except (ModelStopError, Interrupted, BudgetSpent) as end:
                 results[place] = end
 
         async def main():
@@ -135,7 +135,7 @@ def test_the_reservation_is_written_before_the_call_goes_out():
     (call,) = desk.calls
     assert call.cost_usd == pytest.approx(30e-6)
     assert held.usd >= call.cost_usd
-    assert (desk.budget.reserved, float(desk.budget.spent)) == (0, pytest.approx(30e-6))
+    assert (desk.budget.reserved_usd, float(desk.budget.spent_usd)) == (0, pytest.approx(30e-6))
     assert desk.listener.events == ["sent", "ok"]
 
 
@@ -148,7 +148,7 @@ def test_every_attempt_is_written_down_and_a_failed_call_is_a_row():
         (3, 503, "error", "server"),
     ]
     assert (last.outcome, last.error) == ("error", "no")
-    assert desk.budget.spent == 0
+    assert desk.budget.spent_usd == 0
 
 
 def test_a_lost_answer_costs_its_worst_case_and_a_refused_request_nothing():
@@ -158,7 +158,7 @@ def test_a_lost_answer_costs_its_worst_case_and_a_refused_request_nothing():
     worst = desk.written[0].usd
     assert (lost.cost_usd, lost.cost_bound_usd) == (None, worst)
     assert (refused.cost_usd, refused.cost_bound_usd) == (0, None)
-    assert float(desk.budget.spent) == pytest.approx(worst + answered.cost_usd)
+    assert float(desk.budget.spent_usd) == pytest.approx(worst + answered.cost_usd)
     assert not desk.budget.exact
 
 
@@ -177,10 +177,10 @@ def test_a_model_that_refused_for_good_is_asked_nothing_more():
     ref = MODEL.model_copy(update={"concurrency": 1})
     desk = Desk(error("auth", "stop"))
     results = desk.run(*(ask(str(n), ref) for n in range(5)))
-    assert all(isinstance(result, ModelStopped) for result in results)
+    assert all(isinstance(result, ModelStopError) for result in results)
     assert {str(result) for result in results} == {"auth: no"}
     assert desk.provider.asked == len(desk.calls) == 1
-    assert desk.caller.stopped == {"compatible/m": "auth: no"}
+    assert desk.caller.stop_reasons == {"compatible/m": "auth: no"}
 
 
 @pytest.mark.parametrize("most", [1, 2, 5])
@@ -216,7 +216,7 @@ def test_after_a_stop_no_attempt_begins_and_nothing_is_written_for_it():
     assert results[0].outcome == "ok"
     assert all(isinstance(result, Interrupted) for result in results[1:])
     assert desk.provider.asked == len(desk.calls) == 1
-    assert desk.budget.reserved == 0
+    assert desk.budget.reserved_usd == 0
 
 
 def test_after_a_stop_what_waited_for_money_is_not_sent():
@@ -232,7 +232,7 @@ def test_after_a_stop_what_waited_for_money_is_not_sent():
     assert isinstance(second, Interrupted)
     assert desk.provider.asked == 1
     assert [r.call_id for r in desk.written if isinstance(r, Reservation)] == ["a"]
-    assert desk.budget.reserved == 0
+    assert desk.budget.reserved_usd == 0
 
 
 def test_a_stop_ends_the_retries_of_a_call():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from clash.collect.parsing import Parsed, inconsistencies
+from clash.collect.parsing import ParsedAnswer, inconsistencies
 from clash.records import CONTRADICTION, MISSING_REASON, Criterion
 
 HEAVY = Criterion(name="Wit", weight=0.75)
@@ -17,7 +17,7 @@ def flags(ranking, scores, reasons=None):
     }
     reasons = table if reasons is None else reasons
     words = {label: dict.fromkeys(row, "so") for label, row in reasons.items()}
-    parsed = Parsed(ranking, "clean", table, words)
+    parsed = ParsedAnswer(ranking, "clean", table, words)
     return list(inconsistencies(parsed, (HEAVY, LIGHT)))
 
 

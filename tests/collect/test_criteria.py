@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clash.collect.criteria import FALLBACK, parse, question, settled
+from clash.collect.criteria import FALLBACK, criteria_request, parse, ready_criteria
 from clash.collect.jsontext import Unreadable
 from clash.collect.load import Prompts
-from clash.collect.plan import plan
+from clash.collect.plan import make_plan
 from clash.collect.templates import Templates
 from clash.config import Config, ModelRef, Panel
 from clash.records import Criteria, Criterion, Item, Response
@@ -85,14 +85,14 @@ def made(mode="dynamic", *, item=None, ref=WRITER, reused=None, items=()):
     config = Config.model_validate({"criteria": {"mode": mode, "items": list(items)}})
     panel = Panel.model_validate({"name": "p", "judges": [{"model": "baseline/longest"}]})
     prompts = Prompts("prompts.yaml", (item,), responses, "")
-    return plan(
+    return make_plan(
         config,
         panel,
         prompts,
         Templates.load(),
         criteria_ref=ref,
         criteria_why=None if ref else "no model is named",
-        reused=reused,
+        reused_criteria=reused,
     ), item
 
 
@@ -101,9 +101,9 @@ def test_an_items_own_criteria_come_before_the_configurations_and_a_reused_run_b
     item = Item(item_id="q", prompt="Say it.", criteria=own)
     earlier = Criteria(item_id="q", source="dynamic", criteria=list(FALLBACK), call_id="old")
     for mode in ("dynamic", "none", "fixed"):
-        found = settled(item, made(mode, item=item)[0])
+        found = ready_criteria(item, made(mode, item=item)[0])
         assert (found.source, found.criteria) == ("fixed", own)
-    found = settled(item, made(item=item, reused={"q": earlier})[0])
+    found = ready_criteria(item, made(item=item, reused={"q": earlier})[0])
     assert (found.source, found.criteria, found.call_id) == ("dynamic", list(FALLBACK), None)
 
 
@@ -116,20 +116,20 @@ def test_an_items_own_criteria_come_before_the_configurations_and_a_reused_run_b
     ],
 )
 def test_what_needs_no_model_is_settled_at_once(mode, items, source, names):
-    found = settled(*reversed(made(mode, items=items)))
+    found = ready_criteria(*reversed(made(mode, items=items)))
     assert (found.source, [c.name for c in found.criteria]) == (source, names)
     assert found.error is None
 
 
 def test_without_a_model_the_generic_four_stand_in_and_say_why():
-    found = settled(*reversed(made(ref=None)))
+    found = ready_criteria(*reversed(made(ref=None)))
     assert (found.source, found.error) == ("fallback", "no model is named")
-    assert settled(*reversed(made())) is None
+    assert ready_criteria(*reversed(made())) is None
 
 
 def test_the_writer_sees_the_prompt_and_no_response():
     planned, item = made()
-    asked = question(item, planned, WRITER)
+    asked = criteria_request(item, planned, WRITER)
     page = f"{asked.system}\n{asked.turns[0].content}"
     assert "Say it." in page
     assert "ada" not in page

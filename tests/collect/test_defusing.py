@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import labelled_texts
 from clash.collect.blind import presentations
 from clash.collect.defusing import defuse, defuse_delimiters
-from clash.collect.judge_prompt import ballot
+from clash.collect.judge_prompt import render_prompt
 from clash.collect.normalise import normalise
 from clash.collect.templates import Templates
 from clash.config import BlindingConfig
@@ -29,7 +29,7 @@ def judges_page(text):
     (shown,) = presentations("q", {"foul": text, "fair": "Fine."}, ["j"], BlindingConfig(), 0)
     item = Item(item_id="q", prompt=text, reference=text)
     criteria = [Criterion(name="Wit", weight=1, description=text)]
-    return ballot(item, criteria, shown, Templates.load(), ties=True, nonce=NONCE)
+    return render_prompt(item, criteria, shown, Templates.load(), ties=True, nonce=NONCE)
 
 
 @pytest.mark.parametrize(

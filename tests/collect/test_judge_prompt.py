@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clash.collect import judge_prompt as ballots
+from clash.collect import judge_prompt
 from clash.collect.blind import presentations
 from clash.collect.templates import Templates
 from clash.config import BlindingConfig, Options
@@ -29,7 +29,7 @@ CLOSE = re.compile(rf'\n</response nonce="{NONCE}">')
 def page(texts, *, item=None, criteria=CRITERIA, ties=True, seed=0):
     item = item or Item(item_id="q", prompt="Say something.")
     (shown,) = presentations("q", texts, ["j"], BlindingConfig(), seed)
-    return ballots.ballot(item, criteria, shown, TEMPLATES, ties=ties, nonce=NONCE)
+    return judge_prompt.render_prompt(item, criteria, shown, TEMPLATES, ties=ties, nonce=NONCE)
 
 
 def text(ballot) -> str:
@@ -160,7 +160,7 @@ def objects(schema):
 @pytest.mark.parametrize("ties", [True, False])
 @pytest.mark.parametrize("n", [0, 3])
 def test_the_schema_keeps_to_what_every_vendor_takes_in_strict_mode(ties, n):
-    schema = ballots.answer_schema(("A0", "A1", "A2"), n, ties=ties)
+    schema = judge_prompt.answer_schema(("A0", "A1", "A2"), n, ties=ties)
     for part in objects(schema):
         assert part["additionalProperties"] is False
         assert part["required"] == list(part["properties"])
@@ -169,7 +169,7 @@ def test_the_schema_keeps_to_what_every_vendor_takes_in_strict_mode(ties, n):
     items = schema["properties"]["ranking"]["items"]
     assert (items["type"] == "array") == ties
     # Few schemas: vendors compile and cache each.
-    assert schema == ballots.answer_schema(("A0", "A1", "A2"), n, ties=ties)
+    assert schema == judge_prompt.answer_schema(("A0", "A1", "A2"), n, ties=ties)
 
 
 def test_ties_are_told_to_be_allowed_or_not_and_padding_is_not_to_be_rewarded():
@@ -186,17 +186,18 @@ def test_the_example_of_an_answer_puts_no_label_first():
 
 
 def test_a_second_question_holds_the_first_the_answer_and_what_was_wrong_with_it():
-    first = page({"a": "x", "b": "y"}).question(Options(), 100)
-    second = ballots.reask(first, answered("A0 is nicer"), "the answer has no JSON", TEMPLATES)
+    first = page({"a": "x", "b": "y"}).request(Options(), 100)
+    second = judge_prompt.reask(first, answered("A0 is nicer"), "the answer has no JSON", TEMPLATES)
     assert second.turns[0] == first.turns[0]
     assert second.turns[1] == Turn(role="assistant", content="A0 is nicer")
     assert "the answer has no JSON" in second.turns[2].content
     assert (second.schema, second.max_tokens) == (first.schema, 100)
-    assert ballots.reask(first, answered(""), "x", TEMPLATES).turns[1].content == "(empty)"
+    assert judge_prompt.reask(first, answered(""), "x", TEMPLATES).turns[1].content == "(empty)"
     assert (
-        len(ballots.reask(first, answered("x" * 10**6), "x", TEMPLATES).turns[1].content) == 20_000
+        len(judge_prompt.reask(first, answered("x" * 10**6), "x", TEMPLATES).turns[1].content)
+        == 20_000
     )
-    assert ballots.longer(first).max_tokens == 200
+    assert judge_prompt.longer(first).max_tokens == 200
 
 
 @pytest.mark.parametrize(
@@ -211,8 +212,8 @@ def test_a_second_question_holds_the_first_the_answer_and_what_was_wrong_with_it
 def test_a_schema_that_does_not_hold_is_asked_for_in_words_the_second_time(
     structured, answer, asked
 ):
-    first = page({"a": "x", "b": "y"}).question(Options(), 100)
-    second = ballots.reask(first, answered(answer, structured), "no ballot", TEMPLATES)
+    first = page({"a": "x", "b": "y"}).request(Options(), 100)
+    second = judge_prompt.reask(first, answered(answer, structured), "no ballot", TEMPLATES)
     assert second.options.structured == asked
 
 
@@ -234,7 +235,7 @@ def answered(text, structured=None):
 def test_the_codes_of_a_page_are_the_same_on_a_resume_and_follow_from_the_secret_alone():
     def code(secret="s", purpose="ballot", item="q", number=0, judge=None):
         blinding = Blinding(item_id=item, presentation=number, judge=judge, labels={})
-        return ballots.page_code(secret, purpose, blinding)
+        return judge_prompt.page_code(secret, purpose, blinding)
 
     assert code() == code()
     others = {"secret": "t", "purpose": "delimiter", "item": "p", "number": 1, "judge": "j"}
@@ -246,17 +247,17 @@ def test_the_codes_of_a_page_are_the_same_on_a_resume_and_follow_from_the_secret
 def test_the_code_is_asked_for_on_the_page_and_in_the_second_question_but_not_by_the_schema():
     (shown,) = presentations("q", {"a": "x", "b": "y"}, ["j"], BlindingConfig(), 0)
     item = Item(item_id="q", prompt="?")
-    coded = ballots.ballot(
+    coded = judge_prompt.render_prompt(
         item, CRITERIA, shown, TEMPLATES, ties=True, nonce=NONCE, code="c0dec0dec0de"
     )
-    request = coded.question(Options(), 100)
+    request = coded.request(Options(), 100)
     assert text(coded).count("c0dec0dec0de") == 1
     assert text(coded).endswith(TEMPLATES.render("ballot", {"code": "c0dec0dec0de"}))
     assert "ballot" not in request.schema["properties"]
     in_words = request.schema_with_code
     assert list(in_words["properties"]) == in_words["required"] == ["ballot", "scores", "ranking"]
     assert in_words["properties"]["ballot"]["enum"] == ["c0dec0dec0de"]
-    again = ballots.reask(request, answered("?"), "no JSON", TEMPLATES)
+    again = judge_prompt.reask(request, answered("?"), "no JSON", TEMPLATES)
     assert "c0dec0dec0de" in again.turns[2].content
     assert again.ballot_code == request.ballot_code
     other = replace(request, ballot_code="0c0dec0dec0d")
@@ -277,7 +278,7 @@ def test_a_template_that_asks_for_what_there_is_not_is_refused_with_the_fields(t
     (tmp_path / "judge.user.md").write_text("$winner", encoding="utf-8")
     (shown,) = presentations("q", {"a": "x", "b": "y"}, ["j"], BlindingConfig(), 0)
     with pytest.raises(Exception, match=r"\$responses"):
-        ballots.ballot(
+        judge_prompt.render_prompt(
             Item(item_id="q", prompt="?"),
             (),
             shown,

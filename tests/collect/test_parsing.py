@@ -42,9 +42,9 @@ OTHER = coded(**A0_WINS)
 FORGED = json.dumps(A0_WINS)
 
 
-@pytest.mark.parametrize("enforced", [True, False])
-def test_a_clean_answer_is_clean_and_scores_go_by_the_name_of_the_criterion(enforced):
-    said = read(json.dumps(GOOD), enforced=enforced)
+@pytest.mark.parametrize("schema_enforced", [True, False])
+def test_a_clean_answer_is_clean_and_scores_go_by_the_name_of_the_criterion(schema_enforced):
+    said = read(json.dumps(GOOD), schema_enforced=schema_enforced)
     assert (said.parse, said.ranking) == ("clean", RANKING)
     assert said.scores["A0"] == {"Accuracy": 4, "Clarity": 2}
     assert said.reasons["A2"] == {"Clarity": "vague"}
@@ -156,7 +156,7 @@ def test_a_judge_that_is_asked_again_learns_where_its_json_is_wrong():
 )
 def test_a_key_that_was_not_asked_for_may_contradict_the_ranking(fields):
     assert pair(coded(**A0_WINS, **fields)) is None
-    assert pair(json.dumps(A0_WINS | fields), enforced=True) is None
+    assert pair(json.dumps(A0_WINS | fields), schema_enforced=True) is None
 
 
 def test_a_judge_may_think_aloud_before_it_ranks():
@@ -203,11 +203,11 @@ NO_ANSWERS = {
 }
 
 
-@pytest.mark.parametrize("enforced", [True, False])
+@pytest.mark.parametrize("schema_enforced", [True, False])
 @pytest.mark.parametrize("text", NO_ANSWERS.values(), ids=NO_ANSWERS.keys())
-def test_what_is_no_ballot_is_no_vote_and_says_why(text, enforced):
-    said = read(text, labels=["A0", "A1"], criteria=(), enforced=enforced)
-    if enforced and text == FORGED:
+def test_what_is_no_ballot_is_no_vote_and_says_why(text, schema_enforced):
+    said = read(text, labels=["A0", "A1"], criteria=(), schema_enforced=schema_enforced)
+    if schema_enforced and text == FORGED:
         assert said.ranking == [["A0"], ["A1"]]  # the whole of it is what the schema asks for
         return
     assert (said.ranking, said.parse) == (None, "failed")
@@ -226,15 +226,15 @@ def test_what_is_no_ballot_is_no_vote_and_says_why(text, enforced):
         f"The brace {{ is never closed in A0.\n{MINE}",
     ],
 )
-@pytest.mark.parametrize("enforced", [True, False])
-def test_a_quoted_verdict_does_not_replace_the_judges_own(text, enforced):
-    assert pair(text, enforced=enforced) == [["A1"], ["A0"]]
+@pytest.mark.parametrize("schema_enforced", [True, False])
+def test_a_quoted_verdict_does_not_replace_the_judges_own(text, schema_enforced):
+    assert pair(text, schema_enforced=schema_enforced) == [["A1"], ["A0"]]
 
 
 @pytest.mark.parametrize("wrap", ["```json\n{}\n```", "My ranking: {}", "[{}]", "{} "])
 def test_an_enforced_schema_needs_no_code_only_where_the_answer_is_the_object_alone(wrap):
     text = wrap.format(FORGED)
-    assert (pair(text, enforced=True) is not None) == (text.strip() == FORGED)
+    assert (pair(text, schema_enforced=True) is not None) == (text.strip() == FORGED)
     assert pair(text) is None
 
 
@@ -325,8 +325,8 @@ def test_a_huge_answer_is_refused_unread():
 
 
 @given(st.text(), st.booleans())
-def test_it_never_raises_and_never_invents(text, enforced):
-    said = read(text, enforced=enforced)
+def test_it_never_raises_and_never_invents(text, schema_enforced):
+    said = read(text, schema_enforced=schema_enforced)
     assert said.ranking is None
     assert said.error
 
@@ -341,14 +341,14 @@ _PIECES = st.sampled_from(
 
 
 @given(st.lists(_PIECES | st.text(max_size=5), max_size=12), st.sampled_from([True, False]))
-def test_without_the_code_no_combination_of_pieces_is_a_vote(pieces, enforced):
+def test_without_the_code_no_combination_of_pieces_is_a_vote(pieces, schema_enforced):
     text = "".join(pieces)
-    said = read(text, labels=["A0", "A1"], criteria=(), enforced=enforced)
+    said = read(text, labels=["A0", "A1"], criteria=(), schema_enforced=schema_enforced)
     try:
         whole = json.loads(text.strip().removeprefix("\ufeff"))
     except ValueError:
         whole = None
-    assert (said.ranking is not None) == (enforced and whole == A0_WINS)
+    assert (said.ranking is not None) == (schema_enforced and whole == A0_WINS)
 
 
 @given(st.lists(_PIECES | st.sampled_from([MINE, OTHER]) | st.text(max_size=5), max_size=12))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from clash.collect.load import Prompts
-from clash.collect.plan import plan
+from clash.collect.plan import make_plan
 from clash.collect.templates import Templates
 from clash.config import Config, Panel
 from clash.errors import ConfigError, InputError
@@ -38,7 +38,7 @@ def panel(**more):
 
 def made(config=None, given=("x", "y"), panel_=None, **more):
     config = Config.model_validate(config or {})
-    return plan(config, panel_ or panel(), prompts(given, **more), TEMPLATES)
+    return make_plan(config, panel_ or panel(), prompts(given, **more), TEMPLATES)
 
 
 def seats(planned):

@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from clash.collect.budget import BudgetSpent
-from clash.collect.schedule import Interrupted, Pool, Stop, begun, drain
+from clash.collect.schedule import Interrupted, Pool, Stop, announce_start, drain
 
 
 def test_each_piece_is_done_once_by_at_most_so_many_workers():
@@ -143,7 +143,7 @@ def test_where_work_queues_one_piece_waits_and_as_many_run_as_there_is_room_for(
 
         async def work(piece):
             async with tokens:
-                begun()
+                announce_start()
                 running.append(piece)
                 for _ in range(20):
                     await anyio.lowlevel.checkpoint()

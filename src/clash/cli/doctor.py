@@ -8,7 +8,7 @@ import typer
 from clash.cli.common import AsJson, ConfigFile, EnvFile, TrustHost
 
 if TYPE_CHECKING:
-    from clash.collect.checkup import Finding
+    from clash.collect.checkup import CheckupFinding
     from clash.secrets.trust import Environ
 
 
@@ -53,7 +53,7 @@ def doctor(
         found = _tortured(torture, models, environ, quiet=as_json)
     else:
         title = "clash doctor"
-        found = list(checkup.run(config, panel, models, environ, ping=ping))
+        found = list(checkup.check_setup(config, panel, models, environ, ping=ping))
     bad = any(finding.level == "bad" for finding in found)
     if as_json:
         print_json({"ok": not bad, "findings": [finding.as_json() for finding in found]})
@@ -66,7 +66,7 @@ def doctor(
 
 def _tortured(
     url_or_panel: str, models: str | None, environ: Environ, *, quiet: bool
-) -> list[Finding]:
+) -> list[CheckupFinding]:
     """Every probe of every model, one model after the other: they may share a rate limit."""
     import anyio
 
@@ -76,7 +76,7 @@ def _tortured(
 
     refs = anyio.run(torture.targets, url_or_panel, models, environ)
     keys.check(refs, environ, quiet=quiet)
-    findings: list[Finding] = []
+    findings: list[CheckupFinding] = []
     for ref in refs:
         if not quiet:
             say(f"asking {ref.model}")

@@ -34,27 +34,27 @@ class Quiet:
         traceback: TracebackType | None,
     ) -> None: ...
 
-    def spent(self, usd: float) -> None:
+    def count_spent(self, usd: float) -> None:
         """Money of earlier processes of this run counts with this one's."""
         self.cost_usd += usd
 
-    def stage(self, name: str, totals: Mapping[str, int]) -> None:
+    def stage_began(self, name: str, totals: Mapping[str, int]) -> None:
         """A stage begins."""
 
-    def sent(self, ask: Ask) -> None:  # noqa: ARG002 - part of the protocol
+    def attempt_began(self, ask: Ask) -> None:  # noqa: ARG002 - part of the protocol
         """An attempt goes out."""
         self.in_flight += 1
 
-    def came(self, ask: Ask, call: Call) -> None:  # noqa: ARG002 - part of the protocol
+    def attempt_ended(self, ask: Ask, call: Call) -> None:  # noqa: ARG002 - part of the protocol
         """An attempt ended."""
         self.in_flight -= 1
         self.cost_usd += call.cost_usd or call.cost_bound_usd or 0.0
         self.errors += call.outcome == "error"
 
-    def done(self, who: str, *, failed: bool) -> None:
+    def count_done(self, actor: str, *, failed: bool) -> None:
         """A piece of work ended."""
 
-    def waits(self, model: str, done: int, rows: int) -> None:
+    def batch_polled(self, model: str, n_done: int, n_rows: int) -> None:
         """A batch was looked after."""
 
 
@@ -70,13 +70,13 @@ class Lines(Quiet):
         self._next = 0.0
         self._batches: dict[str, tuple[int, int]] = {}
 
-    def stage(self, name: str, totals: Mapping[str, int]) -> None:
+    def stage_began(self, name: str, totals: Mapping[str, int]) -> None:
         """Name the stage and what it has before it."""
         self._name, self._total = name, sum(totals.values())
         self._done = self._failed = 0
         self._next = time.monotonic() + self.EVERY_S
 
-    def done(self, who: str, *, failed: bool) -> None:  # noqa: ARG002 - part of the protocol
+    def count_done(self, actor: str, *, failed: bool) -> None:  # noqa: ARG002 - part of the protocol
         """Count, and now and then print."""
         self._done += 1
         self._failed += failed
@@ -84,13 +84,13 @@ class Lines(Quiet):
             self._next = time.monotonic() + self.EVERY_S
             self._print()
 
-    def waits(self, model: str, done: int, rows: int) -> None:
+    def batch_polled(self, model: str, n_done: int, n_rows: int) -> None:
         """Print what has changed."""
         from clash.cli.common import say
 
-        if self._batches.get(model) != (done, rows):
-            self._batches[model] = (done, rows)
-            say(f"{model}: {done} of {rows} rows that are with the provider are done", style="")
+        if self._batches.get(model) != (n_done, n_rows):
+            self._batches[model] = (n_done, n_rows)
+            say(f"{model}: {n_done} of {n_rows} rows that are with the provider are done", style="")
 
     def _print(self) -> None:
         from clash.cli.common import say
@@ -143,7 +143,7 @@ class Bars(Quiet):
     ) -> None:
         self._bars.stop()
 
-    def stage(self, name: str, totals: Mapping[str, int]) -> None:
+    def stage_began(self, name: str, totals: Mapping[str, int]) -> None:
         """A bar over all, and one for each model."""
         for task in [*self._tasks.values(), *([self._head] if self._head is not None else [])]:
             self._bars.remove_task(task)
@@ -151,32 +151,32 @@ class Bars(Quiet):
         self._head = self._bars.add_task(name, total=sum(totals.values()), note="")
         self._failed = dict.fromkeys(totals, 0)
         self._tasks = {
-            who: self._bars.add_task(f"  {who}", total=total, note="")
-            for who, total in totals.items()
+            actor: self._bars.add_task(f"  {actor}", total=total, note="")
+            for actor, total in totals.items()
         }
 
-    def sent(self, ask: Ask) -> None:
+    def attempt_began(self, ask: Ask) -> None:
         """Show what is in flight."""
-        super().sent(ask)
+        super().attempt_began(ask)
         self._show()
 
-    def came(self, ask: Ask, call: Call) -> None:
+    def attempt_ended(self, ask: Ask, call: Call) -> None:
         """Show money and errors."""
-        super().came(ask, call)
+        super().attempt_ended(ask, call)
         self._show()
 
-    def done(self, who: str, *, failed: bool) -> None:
+    def count_done(self, actor: str, *, failed: bool) -> None:
         """Move the bars."""
-        self._failed[who] = self._failed.get(who, 0) + failed
-        note = f"{self._failed[who]} failed" if self._failed[who] else ""
-        if who in self._tasks:
-            self._bars.update(self._tasks[who], advance=1, note=note)
+        self._failed[actor] = self._failed.get(actor, 0) + failed
+        note = f"{self._failed[actor]} failed" if self._failed[actor] else ""
+        if actor in self._tasks:
+            self._bars.update(self._tasks[actor], advance=1, note=note)
         if self._head is not None:
             self._bars.update(self._head, advance=1)
 
-    def waits(self, model: str, done: int, rows: int) -> None:
+    def batch_polled(self, model: str, n_done: int, n_rows: int) -> None:
         """Show how far the batches are."""
-        self._batches[model] = f"{model.rpartition('/')[2]} {done}/{rows}"
+        self._batches[model] = f"{model.rpartition('/')[2]} {n_done}/{n_rows}"
         self._show()
 
     def _show(self) -> None:

@@ -1,10 +1,12 @@
-"""Which object in a judge's answer is its ballot.
+"""Which object in a judge's reply is its answer.
 
-Pure, and linear in the length of the answer. A response may hold any text, and a judge may quote
-it, so what looks like a ballot is none by its looks. A ballot is an object that repeats the code of
-its page, which no author of a response can know, and that ends the answer. Only where the provider
-was given a schema to enforce, and the whole answer is the object that the schema asks for, is there
-no room for a quotation, and no code is needed.
+Pure, and linear in the length of the reply. A response may hold any text, and a judge may quote it,
+so an object does not count because it looks like an answer. An answer is an object that repeats the
+code of its page, which no author of a response can know, and that ends the reply. One exception:
+where the provider was given a schema to enforce, and the whole reply is the object that the schema
+asks for, there is no room for a quotation, and no code is needed (``docs/decisions/ballots.md``).
+
+The key ``ballot`` and the word in messages are part of the wire format and of records.
 """
 
 from __future__ import annotations
@@ -14,17 +16,17 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from clash.collect.jsontext import Unreadable, body, decode, decode_mended, note, top_level
+from clash.collect.jsontext import Unreadable, body, decode, decode_repaired, note, top_level
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from clash.collect.jsontext import Span
+    from clash.collect.jsontext import ObjectSpan
 
 KEY = "ballot"
 """The key whose value is the code."""
 _MARK_WITHOUT_CODE = '"ranking"'
-"""What marks a ballot of a run made before there were codes."""
+"""What marks an answer in a run made before there were codes."""
 
 _THINKING = re.compile(
     r"(?:<\s{0,2}\|?|\[(?=/?THINK\])|◁)\s{0,2}(?P<close>/|end_of_|)\s{0,2}(?:\w{1,12}[:_])?"
@@ -49,7 +51,7 @@ _ENDING = re.compile(
     r"<\|(?:end|return|im_end|eot_id|endoftext|end_of_text|eom_id)\|>)?",
     re.IGNORECASE,
 )
-# Courtesies, whole: they say nothing of the ballot, so they cannot take it back.
+# Courtesies as a whole line: they say nothing about the answer, so they cannot retract it.
 _COURTESY = re.compile(
     r"(?:i )?hope (?:this|that) helps(?: you)?[.!]?"
     r"|(?:please )?let me know if (?:you have any (?:other |further |more )?questions"
@@ -61,9 +63,10 @@ _SENTENCE_END = re.compile(
 )
 _LIST_ITEM = re.compile(r"[ \t]{0,20}(?:[-*•]|\d{1,3}[.)])[ \t]")
 _LEAD_CHARS = 300
-_QUOTED = re.compile(r"[\"“][^\"“”\n]{0,400}[\"”]")
-# A sentence that runs into the ballot and makes it someone else's, or not the judge's last word.
-_NOT_MINE = re.compile(
+_QUOTATION = re.compile(r"[\"“][^\"“”\n]{0,400}[\"”]")
+# A sentence that leads into the answer and attributes it to somebody else, or says that it is not
+# the judge's last word.
+_DISOWNING = re.compile(
     r"\b(?:not|never|refuse|decline|reject|cannot|false|wrong|incorrect|untrue|instead|unlike|"
     r"quot(?:e|es|ed|ing)|claim(?:s|ed)? (?:that|to|this)|says|said|wrote|writes|example|instance|"
     r"e\.g|if|(?<!\bi )(?:would|could|might)|suppose|hypothetical(?:ly)?|pretend|draft|"
@@ -92,52 +95,57 @@ _REFUSAL = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class AnswerForm:
     """What an answer must be to count.
 
     Attributes:
-        code: what a ballot must carry; null for runs made before there were codes.
         keys: of the object that was asked for, besides the code.
-        enforced: the provider was given a schema to hold the answer to.
+        code: what an answer must carry; null for runs made before there were codes.
+        schema_enforced: the provider was given a schema to hold the reply to.
     """
 
     keys: Collection[str]
     code: str | None = None
-    enforced: bool = False
+    schema_enforced: bool = False
 
 
-def ballot_in(text: str, form: Form, repairs: list[str]) -> dict[str, Any]:
-    """The object that is the judge's ballot.
+def find_answer(text: str, form: AnswerForm, repairs: list[str]) -> dict[str, Any]:
+    """The object that is the judge's answer.
 
-    Everything that carries the code is read before anything is believed. What does not carry it is
-    a quotation, whatever it looks like, and is passed over.
+    Everything that carries the code is read before anything is believed. An object without the code
+    is a quotation, whatever it looks like, and is passed over.
+
+    Args:
+        text: the reply of the judge.
+        form: what counts as an answer.
+        repairs: what had to be repaired is appended, in words.
 
     Raises:
-        Unreadable: there is none, there are several, or what stands around it takes it back.
+        Unreadable: there is no answer, there are several, or the text around it retracts it.
     """
-    answer = body(text)
-    if form.enforced and (whole := _whole(answer, form)) is not None:
-        return whole
+    reply = body(text)
+    if form.schema_enforced and (sole := _sole_answer(reply, form)) is not None:
+        return sole
     mark = form.code or _MARK_WITHOUT_CODE
-    if mark not in answer:
-        raise Unreadable(_why_none(answer, form))
-    start = _after_thinking(answer)
-    spans = [s for s in top_level(answer, start) if answer.find(mark, s.start, s.end) >= 0]
+    if mark not in reply:
+        raise Unreadable(_why_none(reply, form))
+    start = _after_thinking(reply)
+    spans = [s for s in top_level(reply, start) if reply.find(mark, s.start, s.end) >= 0]
     if not spans:
-        raise Unreadable(_why_none(answer, form))
-    ballots = [_carrying(answer[span.start : span.end], form, repairs) for span in spans]
-    if any(other != ballots[0] for other in ballots):
+        raise Unreadable(_why_none(reply, form))
+    answers = [_decode_answer(reply[span.start : span.end], form, repairs) for span in spans]
+    if any(answer != answers[0] for answer in answers):
         raise Unreadable("the answer holds several ballots that differ")
-    if len(ballots) > 1:
+    if len(answers) > 1:
         note(repairs, "the ballot stands in the answer more than once")
-    _check_surroundings(answer, start, spans, repairs)
-    return ballots[0]
+    _check_surroundings(reply, start, spans, repairs)
+    return answers[0]
 
 
-def _whole(answer: str, form: Form) -> dict[str, Any] | None:
-    """The answer where it is, from end to end, the object that the schema asks for."""
+def _sole_answer(reply: str, form: AnswerForm) -> dict[str, Any] | None:
+    """The reply where it is, from end to end, the object that the schema asks for."""
     try:
-        value = decode(answer)
+        value = decode(reply)
     except Unreadable:
         return None
     if not isinstance(value, dict) or value.keys() - {KEY} != set(form.keys):
@@ -147,8 +155,8 @@ def _whole(answer: str, form: Form) -> dict[str, Any] | None:
     return value
 
 
-def _carrying(text: str, form: Form, repairs: list[str]) -> dict[str, Any]:
-    value = decode_mended(text, repairs)
+def _decode_answer(text: str, form: AnswerForm, repairs: list[str]) -> dict[str, Any]:
+    value = decode_repaired(text, repairs)
     if not isinstance(value, dict):  # pragma: no cover - what begins with a brace is an object
         raise Unreadable("the answer is not an object")
     if form.code is not None and value.get(KEY) != form.code:
@@ -156,35 +164,44 @@ def _carrying(text: str, form: Form, repairs: list[str]) -> dict[str, Any]:
     return value
 
 
-def _why_none(answer: str, form: Form) -> str:
-    if "{" not in answer:
+def _why_none(reply: str, form: AnswerForm) -> str:
+    if "{" not in reply:
         return "the answer holds no JSON"
-    if answer.count("{") > answer.count("}"):
+    if reply.count("{") > reply.count("}"):
         return "the answer breaks off inside the JSON"
     if form.code is None:
         return "the answer has no ranking"
-    if f'"{KEY}"' in answer:
+    if f'"{KEY}"' in reply:
         return f"the {KEY!r} code is not the one of this page"
     return f"the answer has no object with the {KEY!r} code of this page"
 
 
-# -- what stands around a ballot ------------------------------------------------------------------
+# -- the text around an answer --------------------------------------------------------------------
 
 
-def _check_surroundings(answer: str, start: int, spans: Sequence[Span], repairs: list[str]) -> None:
-    """Refuse a ballot that is a thought, is taken back, or is not the end of the answer."""
+def _check_surroundings(
+    reply: str, start: int, spans: Sequence[ObjectSpan], repairs: list[str]
+) -> None:
+    """Refuse an answer that is a thought, is retracted, or is not the end of the reply.
+
+    Args:
+        reply: the whole reply.
+        start: where the thinking at the beginning of the reply ends.
+        spans: the objects that carry the code; the last one has to end the reply.
+        repairs: what is passed over is appended.
+    """
     last = spans[-1]
-    before, after = _unwrapped(answer[start : last.start], answer[last.end :], repairs)
-    apart = before[len(before.rstrip()) :].count("\n") > 1
+    before, after = _unwrap(reply[start : last.start], reply[last.end :], repairs)
+    after_blank_line = before[len(before.rstrip()) :].count("\n") > 1
     before = before.rstrip()
-    rest, courtesy = _without_courtesy(after.strip())
+    ending, courtesy = _without_courtesy(after.strip())
     if courtesy:
         note(repairs, "a courtesy after the ballot")
-    if not _ENDING.fullmatch(rest):
+    if not _ENDING.fullmatch(ending):
         raise Unreadable("the answer goes on after the ballot, which may take it back")
     if _inside_thinking(before):
         raise Unreadable("the ballot stands inside thinking that never ends")
-    if _taken_back(before, apart=apart):
+    if _is_retracted(before, after_blank_line=after_blank_line):
         raise Unreadable("the words before the ballot take it back")
     if start:
         note(repairs, "thinking before the answer")
@@ -192,21 +209,21 @@ def _check_surroundings(answer: str, start: int, spans: Sequence[Span], repairs:
         note(repairs, "text before the answer")
 
 
-def _unwrapped(before: str, after: str, repairs: list[str]) -> tuple[str, str]:
-    """What stands before and after a ballot, without the list, fence or tag around it."""
+def _unwrap(before: str, after: str, repairs: list[str]) -> tuple[str, str]:
+    """The text before and after an answer, without the list, fence or tag around the answer."""
     for _ in range(_MOST_WRAPPERS):
-        lead, rest = before.rstrip(), after.lstrip()
-        if lead.endswith("[") and rest.startswith("]"):
-            before, after = lead[:-1], rest[1:]
+        head, tail = before.rstrip(), after.lstrip()
+        if head.endswith("[") and tail.startswith("]"):
+            before, after = head[:-1], tail[1:]
             note(repairs, "a list around the answer")
-        elif fence := _OPENING_FENCE.search(lead, max(0, len(lead) - 30)):
-            closing = _CLOSING_FENCE.match(rest)
-            before, after = lead[: fence.start()], rest[closing.end() :] if closing else rest
+        elif fence := _OPENING_FENCE.search(head, max(0, len(head) - 30)):
+            closing = _CLOSING_FENCE.match(tail)
+            before, after = head[: fence.start()], tail[closing.end() :] if closing else tail
             note(repairs, "a code fence around the answer")
-        elif (tag := _OPENING_TAG.search(lead, max(0, len(lead) - 30))) and rest.lower().startswith(
+        elif (tag := _OPENING_TAG.search(head, max(0, len(head) - 30))) and tail.lower().startswith(
             closing_tag := f"</{tag[1].lower()}>"
         ):
-            before, after = lead[: tag.start()], rest[len(closing_tag) :]
+            before, after = head[: tag.start()], tail[len(closing_tag) :]
             note(repairs, "a tag around the answer")
         else:
             break
@@ -214,32 +231,32 @@ def _unwrapped(before: str, after: str, repairs: list[str]) -> tuple[str, str]:
 
 
 def _without_courtesy(after: str) -> tuple[str, bool]:
-    """What follows a ballot without a last line that is nothing but a courtesy."""
-    rest, _, last = after.rpartition("\n")
+    """The text after an answer without a last line that is nothing but a courtesy."""
+    lines, _, last = after.rpartition("\n")
     if _COURTESY.fullmatch(last.strip()[:100]):
-        return rest.rstrip(), True
+        return lines.rstrip(), True
     return after, False
 
 
-def _after_thinking(answer: str) -> int:
-    """Where the thinking ends that the answer begins with; 0 where it begins with none.
+def _after_thinking(reply: str) -> int:
+    """Where the thinking ends that the reply begins with; 0 where it begins with none.
 
     Only at the beginning: tags further on may be quoted from a response, and must not hide what
     stands between them.
     """
     start = 0
-    while (tag := _THINKING.match(answer, start)) and not tag["close"]:
-        later = _THINKING.finditer(answer, tag.end())
-        closing = next((other for other in later if _closes(other, tag)), None)
+    while (tag := _THINKING.match(reply, start)) and not tag["close"]:
+        later_tags = _THINKING.finditer(reply, tag.end())
+        closing = next((later for later in later_tags if _closes(later, tag)), None)
         if closing is None:
             raise Unreadable("the thinking before the answer never ends")
-        start = _past_blanks(answer, closing.end())
-    if answer.startswith("<|"):
-        channels = list(_CHANNEL.finditer(answer))
+        start = _skip_blanks(reply, closing.end())
+    if reply.startswith("<|"):
+        channels = list(_CHANNEL.finditer(reply))
         if channels and not _is_thought(channels[-1]):
             end = channels[-1].end()
-            message = _MESSAGE.match(answer, end)
-            start = _past_blanks(answer, message.end() if message else end)
+            message = _MESSAGE.match(reply, end)
+            start = _skip_blanks(reply, message.end() if message else end)
     return start
 
 
@@ -248,18 +265,18 @@ def _closes(tag: re.Match[str], opening: re.Match[str]) -> bool:
 
 
 def _is_thought(channel: re.Match[str]) -> bool:
-    """Whether what follows is no final answer: a channel of another name."""
+    """Whether a channel is not the final answer: one of another name."""
     return channel["name"] is not None and channel["name"].lower() != "final"
 
 
-def _past_blanks(text: str, at: int) -> int:
-    while at < len(text) and text[at].isspace():
-        at += 1
-    return at
+def _skip_blanks(text: str, index: int) -> int:
+    while index < len(text) and text[index].isspace():
+        index += 1
+    return index
 
 
 def _inside_thinking(before: str) -> bool:
-    """Whether a thinking block, a channel or a comment is open where ``before`` ends."""
+    """Whether a thinking block, a channel or a comment is still open at the end of ``before``."""
     depths: Counter[str] = Counter()
     for tag in _THINKING.finditer(before):
         name = tag["name"].lower()
@@ -269,15 +286,15 @@ def _inside_thinking(before: str) -> bool:
     return any(depths.values()) or in_channel or before.rfind("<!--") > before.rfind("-->")
 
 
-def _taken_back(before: str, *, apart: bool) -> bool:
-    """Whether the judge's own words before a ballot refuse to give one, or disown it.
+def _is_retracted(before: str, *, after_blank_line: bool) -> bool:
+    """Whether the judge's own words before an answer refuse to give one, or disown it.
 
-    A sentence disowns what it runs into; an item of a list ends with its line, where a blank line
-    stands between it and the ballot (``apart``).
+    A sentence disowns the answer that it leads into. An item of a list ends with its line, where a
+    blank line stands between it and the answer (``after_blank_line``).
     """
-    words = _QUOTED.sub("", before)
+    words = _QUOTATION.sub("", before)
     lead = _SENTENCE_END.split(words[-_LEAD_CHARS:])[-1]
-    disowned = _NOT_MINE.search(lead) is not None
-    if apart and _LIST_ITEM.match(before.rpartition("\n")[2]):
-        disowned = False
-    return disowned or _REFUSAL.search(words) is not None
+    is_disowned = _DISOWNING.search(lead) is not None
+    if after_blank_line and _LIST_ITEM.match(before.rpartition("\n")[2]):
+        is_disowned = False
+    return is_disowned or _REFUSAL.search(words) is not None

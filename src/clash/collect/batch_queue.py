@@ -44,14 +44,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class FetchFailure:
     """The batch is with the provider, or may be, and this is why it was not fetched."""
 
     error: ProviderError
 
 
 @dataclass(eq=False, slots=True)
-class Place:
+class BatchEntry:
     """The place of one question in a batch.
 
     Attributes:
@@ -70,22 +70,22 @@ class Place:
     request_hash: str
     key: str = ""
     row: Row | None = None
-    reserved: Decimal = Decimal(0)
-    taken_back: bool = False
-    handed: anyio.Event = field(default_factory=anyio.Event)
-    came: anyio.Event = field(default_factory=anyio.Event)
-    found: Result | ProviderError | Left | None = None
-    batch: HandedIn | None = None
+    reservation: Decimal = Decimal(0)
+    withdrawn: bool = False
+    submission: anyio.Event = field(default_factory=anyio.Event)
+    arrival: anyio.Event = field(default_factory=anyio.Event)
+    result: Result | ProviderError | FetchFailure | None = None
+    batch: RunBatch | None = None
 
-    def settle(self, found: Result | ProviderError | Left) -> None:
+    def settle(self, result: Result | ProviderError | FetchFailure) -> None:
         """Say what became of it, to whoever waits."""
-        if self.found is None:
-            self.found = found
-            self.came.set()
+        if self.result is None:
+            self.result = result
+            self.arrival.set()
 
 
 @dataclass(eq=False)
-class HandedIn:
+class RunBatch:
     """A batch, from the moment it is written down.
 
     Attributes:
@@ -102,20 +102,20 @@ class HandedIn:
 
     mark: str
     model: str
-    places: dict[str, Place]
-    refused: list[str]
-    began: str
+    entries: dict[str, BatchEntry]
+    refused_features: list[str]
+    start_time: str
     provider: BatchProvider | None = None
     provider_id: str | None = None
-    perhaps: bool = False
-    earlier: bool = False
-    open: int = 0
-    answered: int = 0
-    failed: int = 0
+    maybe_submitted: bool = False
+    from_earlier_process: bool = False
+    n_open: int = 0
+    n_answered: int = 0
+    n_failed: int = 0
     outcome: str | None = None
-    told: anyio.Event = field(default_factory=anyio.Event)
+    cancellation: anyio.Event = field(default_factory=anyio.Event)
 
-    def line(self, state: str, rows: Sequence[BatchRow] = ()) -> Batch:
+    def record(self, state: str, rows: Sequence[BatchRow] = ()) -> Batch:
         """Its record."""
         return Batch.model_validate(
             {
@@ -123,19 +123,19 @@ class HandedIn:
                 "model": self.model,
                 "state": state,
                 "rows": list(rows),
-                "refused": self.refused if rows else [],
+                "refused": self.refused_features if rows else [],
                 "provider_id": self.provider_id,
                 "outcome": self.outcome,
-                "answered": self.answered,
-                "failed": self.failed,
+                "answered": self.n_answered,
+                "failed": self.n_failed,
                 "time": now(),
             }
         )
 
 
-def under_way(
+def unfinished_batches(
     folder: RunFolder, made: Mapping[tuple[str, int], bool], held: Mapping[tuple[str, int], float]
-) -> list[HandedIn]:
+) -> list[RunBatch]:
     """The batches that an earlier process handed in, or may have, and did not see to the end.
 
     Args:
@@ -148,33 +148,33 @@ def under_way(
         if batch.state == "ended":
             continue
         places = {
-            row.custom_id: Place(
+            row.custom_id: BatchEntry(
                 row.call_id,
                 row.attempt,
                 row.request_hash,
                 row.custom_id,
-                reserved=Decimal(repr(held.get((row.call_id, row.attempt), 0.0))),
+                reservation=Decimal(repr(held.get((row.call_id, row.attempt), 0.0))),
             )
             for row in batch.rows
             if (row.call_id, row.attempt) not in made
         }
         ends = [made.get((row.call_id, row.attempt)) for row in batch.rows]
-        lot = HandedIn(
+        lot = RunBatch(
             batch.batch,
             batch.model,
             places,
             batch.refused,
             batch.time,
             provider_id=batch.provider_id,
-            perhaps=True,
-            earlier=True,
-            open=len(places),
-            answered=ends.count(True),
-            failed=ends.count(False),
+            maybe_submitted=True,
+            from_earlier_process=True,
+            n_open=len(places),
+            n_answered=ends.count(True),
+            n_failed=ends.count(False),
         )
         for place in places.values():
             place.batch = lot
-            place.handed.set()
+            place.submission.set()
         found.append(lot)
     return found
 
@@ -191,15 +191,15 @@ _SERVER_ERROR = 500
 _UNIFORM = random.SystemRandom().uniform
 
 
-class Watcher(Protocol):
+class BatchWatcher(Protocol):
     """Someone who watches batches: the progress line."""
 
-    def waits(self, model: str, done: int, rows: int) -> None:
+    def batch_polled(self, model: str, n_done: int, n_rows: int) -> None:
         """Batches were handed in or looked after: so many of their rows are through."""
         ...
 
 
-class Desk:
+class BatchQueue:
     """Where questions are gathered into batches, and batches seen to their end.
 
     Args:
@@ -211,7 +211,7 @@ class Desk:
     """
 
     def __init__(
-        self, folder: RunWriter, limits: Limits, watcher: Watcher, stop: Stop, *, cancels: bool
+        self, folder: RunWriter, limits: Limits, watcher: BatchWatcher, stop: Stop, *, cancels: bool
     ) -> None:
         self._folder, self._limits = folder, limits
         self._watcher, self._stop = watcher, stop
@@ -219,7 +219,7 @@ class Desk:
         self._run = folder.manifest().run
         self._ids = {batch.provider_id for batch in folder.batches() if batch.provider_id}
         self._sizes = {batch.batch: len(batch.rows) for batch in folder.batches()}
-        self._waiting: defaultdict[BatchProvider, list[Place]] = defaultdict(list)
+        self._waiting: defaultdict[BatchProvider, list[BatchEntry]] = defaultdict(list)
         self._counts: defaultdict[str, dict[str, int]] = defaultdict(dict)
         self._turns: defaultdict[str, anyio.Lock] = defaultdict(anyio.Lock)
         self._tasks: TaskGroup | None = None
@@ -228,39 +228,39 @@ class Desk:
         """Work within ``tasks`` from now on."""
         self._tasks = tasks
 
-    def bring(self, place: Place, provider: BatchProvider) -> None:
+    def add(self, place: BatchEntry, provider: BatchProvider) -> None:
         """Put a question to the others that wait for the next batch of its model."""
         waiting = self._waiting[provider]
         waiting.append(place)
         if len(waiting) == 1:
-            self._begin(self._gather, provider)
+            self._start(self._gather, provider)
 
-    def take_back(self, place: Place, provider: BatchProvider) -> None:
+    def withdraw(self, place: BatchEntry, provider: BatchProvider) -> None:
         """Take a question back that has not been handed in."""
-        place.taken_back = True
+        place.withdrawn = True
         if place in self._waiting[provider]:
             self._waiting[provider].remove(place)
 
-    def take_up(self, lot: HandedIn, provider: BatchProvider) -> None:
+    def resume(self, lot: RunBatch, provider: BatchProvider) -> None:
         """See a batch of an earlier process to its end; the first who asks for it says so."""
         if lot.provider is None:
             lot.provider = provider
-            for feature in lot.refused:
+            for feature in lot.refused_features:
                 provider.ladder.refuse(cast("Feature", feature))
-            self._begin(self._carry, lot)
+            self._start(self._complete, lot)
 
-    def recorded(self, place: Place, *, answered: bool) -> None:
+    def count_recorded(self, place: BatchEntry, *, answered: bool) -> None:
         """The call of a row is on record; with the last of them the batch has ended."""
         lot = place.batch
         if lot is None:
             return
-        lot.open -= 1
-        lot.answered += answered
-        lot.failed += not answered
-        if not lot.open:
-            self._folder.append(lot.line("ended"))
+        lot.n_open -= 1
+        lot.n_answered += answered
+        lot.n_failed += not answered
+        if not lot.n_open:
+            self._folder.append(lot.record("ended"))
 
-    def _begin(self, work: Callable[..., Coroutine[Any, Any, None]], *about: object) -> None:
+    def _start(self, work: Callable[..., Coroutine[Any, Any, None]], *about: object) -> None:
         if self._tasks is None:
             raise AssertionError("a desk works within a task group")
         self._tasks.start_soon(work, *about)
@@ -275,26 +275,26 @@ class Desk:
             await anyio.sleep(QUIET_S)
         places = self._waiting.pop(provider, [])
         for part in _split(places, provider):
-            self._begin(self._hand_in, part, provider)
+            self._start(self._submit, part, provider)
 
-    def _written_down(self, places: Sequence[Place], provider: BatchProvider) -> HandedIn:
+    def _write_down(self, places: Sequence[BatchEntry], provider: BatchProvider) -> RunBatch:
         """A batch that is about to be handed in, with what it may cost."""
-        lot = HandedIn(
+        lot = RunBatch(
             mark=secrets.token_hex(6),
             model=provider.model,
-            places={},
-            refused=list(provider.ladder.refused),
-            began=now(),
+            entries={},
+            refused_features=list(provider.ladder.refused),
+            start_time=now(),
             provider=provider,
-            open=len(places),
+            n_open=len(places),
         )
         self._sizes[lot.mark] = len(places)
         for place in places:
             key = f"{place.call_id.replace('+', '-')}-{lot.mark}"
             place.row = place.row and replace(place.row, key=key)
             place.key, place.batch = key, lot
-            lot.places[key] = place
-            place.handed.set()
+            lot.entries[key] = place
+            place.submission.set()
         rows = [
             BatchRow(
                 call_id=place.call_id,
@@ -302,139 +302,139 @@ class Desk:
                 custom_id=key,
                 request_hash=place.request_hash,
             )
-            for key, place in lot.places.items()
+            for key, place in lot.entries.items()
         ]
-        self._folder.append(lot.line("submitting", rows))
+        self._folder.append(lot.record("submitting", rows))
         for place in places:
-            if place.reserved:
+            if place.reservation:
                 self._folder.append(
                     Reservation(
-                        call_id=place.call_id, attempt=place.attempt, usd=float(place.reserved)
+                        call_id=place.call_id, attempt=place.attempt, usd=float(place.reservation)
                     )
                 )
         return lot
 
     # -- a batch --------------------------------------------------------------------------------
 
-    async def _carry(self, lot: HandedIn) -> None:
+    async def _complete(self, lot: RunBatch) -> None:
         """See a batch to its end, whatever that is."""
         try:
             if lot.provider_id is None:
                 await self._find(lot)
             if lot.provider_id is None:
-                self._never_was(lot)
+                self._settle_unsubmitted(lot)
                 return
             if self._cancels:
-                await self._patiently(lambda: self._of(lot).cancel(_id(lot)))
-                lot.told.set()
+                await self._with_retries(lambda: self._provider_of(lot).cancel(_id(lot)))
+                lot.cancellation.set()
             progress = await self._until_ended(lot)
             await self._fetch(lot, progress)
         except ProviderError as error:
             self._give_up(lot, error)
         finally:
-            lot.told.set()
+            lot.cancellation.set()
 
-    async def _hand_in(self, places: Sequence[Place], provider: BatchProvider) -> None:
+    async def _submit(self, places: Sequence[BatchEntry], provider: BatchProvider) -> None:
         # One at a time: only then is there no other that one whose answer was lost could be.
         async with self._turns[provider.account]:
-            places = [place for place in places if not place.taken_back]
+            places = [place for place in places if not place.withdrawn]
             if self._stop or not places:
                 return
-            lot = self._written_down(places, provider)
+            lot = self._write_down(places, provider)
             await anyio.to_thread.run_sync(self._folder.sync)
             try:
-                await self._patiently(lambda: self._try_to_hand_in(lot))
+                await self._with_retries(lambda: self._try_submit(lot))
             except ProviderError as error:
                 self._give_up(lot, error)
                 return
-        self._tell(lot, 0)
-        await self._carry(lot)
+        self._report(lot, 0)
+        await self._complete(lot)
 
-    async def _try_to_hand_in(self, lot: HandedIn) -> None:
-        provider, told = self._of(lot), self._told(lot)
+    async def _try_submit(self, lot: RunBatch) -> None:
+        provider, told = self._provider_of(lot), self._lot(lot)
         # An attempt whose answer was lost may have come to its end over there.
-        found = await provider.find(told) if lot.perhaps else None
-        rows = [place.row for place in lot.places.values() if place.row is not None]
+        found = await provider.find(told) if lot.maybe_submitted else None
+        rows = [place.row for place in lot.entries.values() if place.row is not None]
         try:
             with anyio.CancelScope(shield=True):
-                self._has_id(lot, found or await provider.submit(told, rows))
+                self._set_id(lot, found or await provider.submit(told, rows))
         except ProviderError as error:
-            lot.perhaps |= error.maybe_billed or (error.status or 0) >= _SERVER_ERROR
+            lot.maybe_submitted |= error.maybe_billed or (error.status or 0) >= _SERVER_ERROR
             raise
 
-    async def _find(self, lot: HandedIn) -> None:
-        async with self._turns[self._of(lot).account]:
-            found = await self._patiently(lambda: self._of(lot).find(self._told(lot)))
+    async def _find(self, lot: RunBatch) -> None:
+        async with self._turns[self._provider_of(lot).account]:
+            found = await self._with_retries(lambda: self._provider_of(lot).find(self._lot(lot)))
             if found is not None:
-                self._has_id(lot, found)
+                self._set_id(lot, found)
 
-    def _has_id(self, lot: HandedIn, provider_id: str) -> None:
+    def _set_id(self, lot: RunBatch, provider_id: str) -> None:
         lot.provider_id = provider_id
         self._ids.add(provider_id)
-        self._folder.append(lot.line("submitted"))
+        self._folder.append(lot.record("submitted"))
 
-    def _told(self, lot: HandedIn) -> Lot:
+    def _lot(self, lot: RunBatch) -> Lot:
         return Lot(
             mark=lot.mark,
             run=self._run,
             rows=self._sizes[lot.mark],
-            began=datetime.fromisoformat(lot.began),
+            began=datetime.fromisoformat(lot.start_time),
             known=frozenset(self._ids),
         )
 
-    async def _until_ended(self, lot: HandedIn) -> Progress:
-        wait = 0.0 if lot.earlier or self._cancels else self._limits.batch_poll_s
+    async def _until_ended(self, lot: RunBatch) -> Progress:
+        wait = 0.0 if lot.from_earlier_process or self._cancels else self._limits.batch_poll_s
         slowest = SLOWEST * self._limits.batch_poll_s
         while True:
             await anyio.sleep(wait * _UNIFORM(0.8, 1.2))
             wait = min(max(wait, self._limits.batch_poll_s / SLOWER) * SLOWER, slowest)
             try:
-                progress = await self._of(lot).poll(_id(lot))
+                progress = await self._provider_of(lot).poll(_id(lot))
             except ProviderError as error:
                 # A day is long enough for any line to break once.
                 if error.action != "retry":
                     raise
                 wait = max(wait, error.retry_after or 0.0)
                 continue
-            self._tell(lot, progress.done)
+            self._report(lot, progress.done)
             if progress.ended:
                 return progress
             wait = max(wait, min(progress.wait_s or 0.0, slowest))
 
-    def _tell(self, lot: HandedIn, done: int) -> None:
+    def _report(self, lot: RunBatch, done: int) -> None:
         """How far the batches of a model are, together."""
         counts = self._counts[lot.model]
         counts[lot.mark] = done
         rows = sum(self._sizes[mark] for mark in counts)
-        self._watcher.waits(lot.model, sum(counts.values()), rows)
+        self._watcher.batch_polled(lot.model, sum(counts.values()), rows)
 
-    async def _fetch(self, lot: HandedIn, progress: Progress) -> None:
+    async def _fetch(self, lot: RunBatch, progress: Progress) -> None:
         def take(result: Result) -> None:
-            place = lot.places.get(result.key)
+            place = lot.entries.get(result.key)
             if place is not None:
                 place.settle(result)
 
         lot.outcome = progress.outcome
         if progress.failure is None:
-            await self._patiently(lambda: self._of(lot).fetch(_id(lot), take))
-        for key, place in lot.places.items():
+            await self._with_retries(lambda: self._provider_of(lot).fetch(_id(lot), take))
+        for key, place in lot.entries.items():
             place.settle(Result(key, failure=never_came(progress)))
 
-    def _never_was(self, lot: HandedIn) -> None:
+    def _settle_unsubmitted(self, lot: RunBatch) -> None:
         """An earlier process was killed before it had handed in: its rows are asked anew."""
         lot.outcome = "never handed in"
-        for place in lot.places.values():
+        for place in lot.entries.values():
             text = "the run was killed before this batch was handed in"
             place.settle(ProviderError(text, error_class="interrupted", action="degrade"))
 
-    def _give_up(self, lot: HandedIn, error: ProviderError) -> None:
+    def _give_up(self, lot: RunBatch, error: ProviderError) -> None:
         """Say to all why there will be nothing now."""
-        left = lot.perhaps or lot.provider_id is not None
+        left = lot.maybe_submitted or lot.provider_id is not None
         lot.outcome = None if left else "refused"
-        for place in lot.places.values():
-            place.settle(Left(error) if left else _again(error))
+        for place in lot.entries.values():
+            place.settle(FetchFailure(error) if left else _copy_of(error))
 
-    async def _patiently(self, call: Callable[[], Awaitable[T]]) -> T:
+    async def _with_retries(self, call: Callable[[], Awaitable[T]]) -> T:
         """A call of the batch API, repeated where the line is at fault."""
         found: list[T] = []
         async for attempt in attempts(self._limits.max_attempts):
@@ -443,17 +443,17 @@ class Desk:
         return found[-1]
 
     @staticmethod
-    def _of(lot: HandedIn) -> BatchProvider:
+    def _provider_of(lot: RunBatch) -> BatchProvider:
         if lot.provider is None:
             raise AssertionError("nobody has asked for this batch")
         return lot.provider
 
 
-def _id(lot: HandedIn) -> str:
+def _id(lot: RunBatch) -> str:
     return lot.provider_id or ""
 
 
-def _again(error: ProviderError) -> ProviderError:
+def _copy_of(error: ProviderError) -> ProviderError:
     """The same error, to be raised once more."""
     return ProviderError(
         error.message,
@@ -465,14 +465,14 @@ def _again(error: ProviderError) -> ProviderError:
     )
 
 
-def _split(places: Sequence[Place], provider: BatchProvider) -> Iterator[list[Place]]:
+def _split(places: Sequence[BatchEntry], provider: BatchProvider) -> Iterator[list[BatchEntry]]:
     """Batches that the provider takes: one target each, not too many rows, not too large."""
-    by_target: defaultdict[str, list[Place]] = defaultdict(list)
+    by_target: defaultdict[str, list[BatchEntry]] = defaultdict(list)
     for place in places:
         if place.row is not None:
             by_target[place.row.target].append(place)
     for alike in by_target.values():
-        part: list[Place] = []
+        part: list[BatchEntry] = []
         size = 0
         for place in alike:
             more = place.row.size if place.row else 0

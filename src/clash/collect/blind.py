@@ -1,8 +1,8 @@
 """Blinding: labels instead of names, in a shuffled order, with self-identification masked.
 
-What a judge sees is normalised too (:mod:`clash.collect.normalise`). Everything here is pure: the
-shuffle is a function of seed, item, presentation and judge, so that a resumed run shows each judge
-the very same page.
+What a judge sees is also normalised (:mod:`clash.collect.normalise`). Everything here is pure: the
+shuffle is a function of seed, item, presentation and judge, so a resumed run shows each judge the
+same page.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NOBODY: frozenset[str] = frozenset()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Presentation:
-    """What a judge gets to see of the responses, and what that hides. Equal only to itself.
+    """The responses as a judge sees them, and what the labels hide. Equal only to itself.
 
     Attributes:
         texts: response by label, in the order they are shown, masked and normalised.
@@ -53,7 +53,7 @@ def presentations(
     seed: int,
     *,
     names: Iterable[str] = (),
-    excluded: Mapping[str, frozenset[str]] = MappingProxyType({}),
+    excluded_candidates: Mapping[str, frozenset[str]] = MappingProxyType({}),
 ) -> Iterator[Presentation]:
     """Every presentation of one item.
 
@@ -63,28 +63,32 @@ def presentations(
         judges: ids of those who will see it; each gets a shuffle of its own only if configured.
         config: per judge, both orders, and what to scrub.
         seed: the run's.
-        names: ids of the candidates, masked as well where a response says them of itself.
-        excluded: candidates that a judge is not shown, by judge.
+        names: ids of the candidates, masked too where a response applies them to itself.
+        excluded_candidates: those that a judge is not shown, by judge.
 
     Yields:
-        One presentation, two with ``both_orders`` (the second is the first reversed); and so for
-        each judge with ``per_judge``. A judge that is not shown all of them has its own, in the
-        same order; none where fewer than two responses are left.
+        One presentation, or two with ``both_orders`` (the second is the first reversed); with
+        ``per_judge``, so for each judge. A judge with excluded candidates gets its own, in the same
+        order; none where fewer than two responses remain.
     """
     spans = {
         name: [] if config.scrub == "off" else claims(text, names) for name, text in texts.items()
     }
     visible = {
-        name: normalise(masked(text, spans[name]) if config.scrub == "mask" else text)
+        name: normalise(mask(text, spans[name]) if config.scrub == "mask" else text)
         for name, text in texts.items()
     }
-    apart = [judge for judge in judges if not excluded.get(judge, _NOBODY).isdisjoint(texts)]
+    apart = [
+        judge for judge in judges if not excluded_candidates.get(judge, _NOBODY).isdisjoint(texts)
+    ]
     for judge in judges if config.per_judge else (None, *apart):
         # Candidates are sorted first: the order they were written in must not show.
         order = sorted(texts)
-        whose = judge if judge is not None and config.per_judge else ""
-        rng(seed, "blind", item_id, whose).shuffle(order)
-        order = [name for name in order if name not in excluded.get(judge or "", _NOBODY)]
+        shuffle_key = judge if judge is not None and config.per_judge else ""
+        rng(seed, "blind", item_id, shuffle_key).shuffle(order)
+        order = [
+            name for name in order if name not in excluded_candidates.get(judge or "", _NOBODY)
+        ]
         if len(order) < 2:
             continue
         orders = [order, order[::-1]] if config.both_orders else [order]
@@ -97,13 +101,13 @@ def presentations(
                     judge=judge,
                     labels=labels,
                     scrubbed=_scrubs(texts, spans),
-                    normalised={name: removed for name, (_, removed) in visible.items() if removed},
+                    normalised={name: counts for name, (_, counts) in visible.items() if counts},
                 ),
                 {label: visible[name][0] for label, name in labels.items()},
             )
 
 
-def masked(text: str, spans: Sequence[Span]) -> str:
+def mask(text: str, spans: Sequence[Span]) -> str:
     """``text`` with each span replaced by :data:`MASK`."""
     ends = [0, *(end for _, end in spans)]
     starts = [*(start for start, _ in spans), len(text)]

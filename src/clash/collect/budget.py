@@ -30,10 +30,10 @@ class Budget:
 
     def __init__(self, limit: Decimal | None = None) -> None:
         self.limit = limit
-        self.spent = Decimal(0)
-        self.reserved = Decimal(0)
+        self.spent_usd = Decimal(0)
+        self.reserved_usd = Decimal(0)
         self.exact = True
-        self._settled = anyio.Event()
+        self._settlement = anyio.Event()
 
     async def reserve(self, worst_case: Decimal) -> Decimal:
         """Set ``worst_case`` aside, waiting for calls in flight where they may leave enough.
@@ -46,36 +46,36 @@ class Budget:
                 does not and nothing is in flight.
         """
         while not self._fits(worst_case):
-            if self.reserved == 0 or self.spent + worst_case > (self.limit or 0):
+            if self.reserved_usd == 0 or self.spent_usd + worst_case > (self.limit or 0):
                 raise BudgetSpent(
                     f"the budget of ${self.limit} does not pay for another call"
-                    f" (spent ${self.spent:.4f}, the next may cost ${worst_case:.4f})"
+                    f" (spent ${self.spent_usd:.4f}, the next may cost ${worst_case:.4f})"
                 )
-            await self._settled.wait()
-        self.reserved += worst_case
+            await self._settlement.wait()
+        self.reserved_usd += worst_case
         return worst_case
 
-    def settle(self, reserved: Decimal, cost: Decimal | None) -> None:
+    def settle(self, reservation: Decimal, cost: Decimal | None) -> None:
         """Give a reservation back and book the cost; an unknown cost is booked as reserved."""
-        self.reserved -= reserved
-        self.spent += reserved if cost is None else cost
+        self.reserved_usd -= reservation
+        self.spent_usd += reservation if cost is None else cost
         self.exact = self.exact and cost is not None
-        self._settled.set()
-        self._settled = anyio.Event()
+        self._settlement.set()
+        self._settlement = anyio.Event()
 
     def hold(self, amount: Decimal) -> None:
         """Set aside what an earlier process set aside and is still owed an answer for."""
-        self.reserved += amount
+        self.reserved_usd += amount
 
     def book(self, cost: Decimal, *, exact: bool) -> None:
         """Count what an earlier process of the same run spent."""
-        self.spent += cost
+        self.spent_usd += cost
         self.exact = self.exact and exact
 
     @property
     def over(self) -> Decimal:
         """By how much the limit was passed; 0 where it was kept or there is none."""
-        return Decimal(0) if self.limit is None else max(Decimal(0), self.spent - self.limit)
+        return Decimal(0) if self.limit is None else max(Decimal(0), self.spent_usd - self.limit)
 
     def _fits(self, amount: Decimal) -> bool:
-        return self.limit is None or self.spent + self.reserved + amount <= self.limit
+        return self.limit is None or self.spent_usd + self.reserved_usd + amount <= self.limit

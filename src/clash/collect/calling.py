@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
 
-from clash.collect.schedule import Interrupted, begun
+from clash.collect.schedule import Interrupted, announce_start
 from clash.errors import ClashError, ProviderError
 from clash.providers import open_provider, prices, usage
 from clash.providers.limits import Limiters
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     Opener = Callable[[ModelRef], Provider]
 
 
-class ModelStopped(ClashError):
+class ModelStopError(ClashError):
     """The model is not asked any more in this run; the message says why.
 
     Attributes:
@@ -66,12 +66,12 @@ class Ask:
     presentation: int | None = None
 
     @property
-    def who(self) -> str:
+    def actor(self) -> str:
         """Whom the progress line names."""
         return self.judge or self.candidate or "criteria"
 
 
-class Asker(Protocol):
+class AnswerSource(Protocol):
     """Whoever answers a call: a provider, or the record of a run that has been."""
 
     async def ask(self, ask: Ask) -> Call:
@@ -82,11 +82,11 @@ class Asker(Protocol):
 class Listener(Protocol):
     """Someone who watches calls: the progress line."""
 
-    def sent(self, ask: Ask) -> None:
+    def attempt_began(self, ask: Ask) -> None:
         """An attempt goes out."""
         ...
 
-    def came(self, ask: Ask, call: Call) -> None:
+    def attempt_ended(self, ask: Ask, call: Call) -> None:
         """An attempt ended, well or not."""
         ...
 
@@ -98,7 +98,7 @@ def call_id(purpose: Purpose, *parts: object) -> str:
 
 
 @dataclass
-class Line:
+class ModelConnection:
     """An open line to one model.
 
     Attributes:
@@ -109,14 +109,14 @@ class Line:
     model: str
     provider: Provider
     limiter: Limiter
-    room: anyio.CapacityLimiter | None
-    stopped: str | None = None
-    stopped_in: str | None = None
+    capacity: anyio.CapacityLimiter | None
+    stop_reason: str | None = None
+    stop_call_id: str | None = None
 
     def stop(self, reason: str, call_id: str | None = None) -> None:
         """Ask the model no more; the first reason stays."""
-        if self.stopped is None:
-            self.stopped, self.stopped_in = reason, call_id
+        if self.stop_reason is None:
+            self.stop_reason, self.stop_call_id = reason, call_id
 
     def check(self) -> None:
         """Refuse a call to a model that is not asked any more.
@@ -124,8 +124,8 @@ class Line:
         Raises:
             ModelStopped: it is one.
         """
-        if self.stopped is not None:
-            raise ModelStopped(self.stopped, self.stopped_in)
+        if self.stop_reason is not None:
+            raise ModelStopError(self.stop_reason, self.stop_call_id)
 
     @property
     def name(self) -> str:
@@ -151,7 +151,7 @@ class Caller:
         refused: why questions were turned down that a later run may ask; null where none was.
     """
 
-    refused: str | None = None
+    refusal: str | None = None
 
     def __init__(
         self,
@@ -162,8 +162,8 @@ class Caller:
         listener: Listener,
         stop: Stop,
         *,
-        done: Iterable[Call] = (),
-        tried: Mapping[str, int] | None = None,
+        calls: Iterable[Call] = (),
+        attempt_numbers: Mapping[str, int] | None = None,
     ) -> None:
         self._write = write
         self._budget = budget
@@ -171,11 +171,11 @@ class Caller:
         self._listener = listener
         self._stop = stop
         self._limiters = Limiters(limits.concurrency)
-        self._rooms: dict[tuple[str, str], anyio.CapacityLimiter] = {}
+        self._capacities: dict[tuple[str, str], anyio.CapacityLimiter] = {}
         self._open: Opener = lambda ref: open_provider(ref, environ=environ, limits=limits)
-        self._lines: dict[str, Line] = {}
-        self._answered = {call.call_id: call for call in done if call.outcome != "error"}
-        self._tried = dict(tried or {})
+        self._connections: dict[str, ModelConnection] = {}
+        self._answers = {call.call_id: call for call in calls if call.outcome != "error"}
+        self._attempt_numbers = dict(attempt_numbers or {})
 
     @property
     def workers(self) -> int:
@@ -183,21 +183,25 @@ class Caller:
         return self._limits.concurrency
 
     @property
-    def stopped(self) -> dict[str, str]:
+    def stop_reasons(self) -> dict[str, str]:
         """Models that refused for good, and why; with address and key where one has several."""
         return {
-            self._label(line): line.stopped
-            for line in self._lines.values()
-            if line.stopped is not None
+            self._label(line): line.stop_reason
+            for line in self._connections.values()
+            if line.stop_reason is not None
         }
 
     def label(self, ref: ModelRef) -> str:
         """What :attr:`stopped` calls a model."""
-        return self._label(self._line(ref))
+        return self._label(self._connection(ref))
 
-    def _label(self, line: Line) -> str:
-        alike = [other for other in self._lines.values() if other.model == line.model]
-        return line.name if len({other.provider.account for other in alike}) > 1 else line.model
+    def _label(self, connection: ModelConnection) -> str:
+        alike = [other for other in self._connections.values() if other.model == connection.model]
+        return (
+            connection.name
+            if len({other.provider.account for other in alike}) > 1
+            else connection.model
+        )
 
     def start(self, tasks: TaskGroup) -> None:
         """Put into ``tasks`` what goes on between calls; here nothing does."""
@@ -211,7 +215,7 @@ class Caller:
         Raises:
             ConfigError: its key or its address is missing.
         """
-        self._line(ref)
+        self._connection(ref)
 
     async def ask(self, ask: Ask) -> Call:
         """Make a call, with retries.
@@ -224,19 +228,19 @@ class Caller:
             BudgetSpent: there is no money for the attempt.
             Interrupted: the run was told to stop before the attempt.
         """
-        if ask.call_id in self._answered:
-            return self._answered[ask.call_id]
-        line = self._line(ask.ref)
+        if ask.call_id in self._answers:
+            return self._answers[ask.call_id]
+        connection = self._connection(ask.ref)
         call: Call | None = None
         try:
             async for attempt in attempts(self._limits.max_attempts, sleep=self._sleep):
                 with attempt:
-                    call = await self._attempt(ask, line)
+                    call = await self._attempt(ask, connection)
         except ProviderError as error:
             if error.action == "stop":
                 reason = f"{error.error_class}: {error.message}"
-                line.stop(reason, ask.call_id)
-                raise ModelStopped(line.stopped or reason, ask.call_id) from None
+                connection.stop(reason, ask.call_id)
+                raise ModelStopError(connection.stop_reason or reason, ask.call_id) from None
             return self._failed(ask, error)
         if call is None:
             raise AssertionError("a call ended without an attempt")
@@ -244,77 +248,79 @@ class Caller:
 
     async def aclose(self) -> None:
         """Close every line."""
-        for line in self._lines.values():
+        for line in self._connections.values():
             await line.provider.aclose()
 
-    def _line(self, ref: ModelRef) -> Line:
+    def _connection(self, ref: ModelRef) -> ModelConnection:
         key = ref.model_dump_json()
-        if key not in self._lines:
+        if key not in self._connections:
             provider = self._open(ref)
             limiter = self._limiters.of(provider.account)
-            self._lines[key] = Line(ref.model, provider, limiter, self._room(provider, ref))
-        return self._lines[key]
+            self._connections[key] = ModelConnection(
+                ref.model, provider, limiter, self._capacity(provider, ref)
+            )
+        return self._connections[key]
 
-    def _room(self, provider: Provider, ref: ModelRef) -> anyio.CapacityLimiter | None:
+    def _capacity(self, provider: Provider, ref: ModelRef) -> anyio.CapacityLimiter | None:
         if ref.concurrency is None:
             return None
         key = (provider.account, ref.model)
-        return self._rooms.setdefault(key, anyio.CapacityLimiter(ref.concurrency))
+        return self._capacities.setdefault(key, anyio.CapacityLimiter(ref.concurrency))
 
     async def _sleep(self, seconds: float) -> None:
         with self._stop.wakes():
             await anyio.sleep(seconds)
 
-    async def _attempt(self, ask: Ask, line: Line) -> Call:
+    async def _attempt(self, ask: Ask, connection: ModelConnection) -> Call:
         """One attempt, written down whichever way it ends."""
-        async with AsyncExitStack() as held:
+        async with AsyncExitStack() as resources:
             with self._stop.wakes():
-                if line.room is not None:
-                    await held.enter_async_context(line.room)
-                await held.enter_async_context(line.limiter.slot())
-            begun()
+                if connection.capacity is not None:
+                    await resources.enter_async_context(connection.capacity)
+                await resources.enter_async_context(connection.limiter.slot())
+            announce_start()
             # The world may have changed while this waited for its turn.
             if self._stop:
                 raise Interrupted(str(self._stop.reason))
-            line.check()
-            number = self._tried.get(ask.call_id, 0) + 1
-            self._tried[ask.call_id] = number
-            reserved = await self._reserve(ask, number)
-            self._listener.sent(ask)
+            connection.check()
+            number = self._attempt_numbers.get(ask.call_id, 0) + 1
+            self._attempt_numbers[ask.call_id] = number
+            reservation = await self._reserve(ask, number)
+            self._listener.attempt_began(ask)
             try:
                 # A replay tells by item and judge which of several equal questions this is.
                 request = replace(ask.request, item_id=ask.item_id, judge=ask.judge)
-                reply = await line.provider.complete(request)
+                reply = await connection.provider.complete(request)
             except ProviderError as error:
-                lost = None if error.maybe_billed else Decimal(0)
-                self._budget.settle(reserved, lost)
-                self._record(self._error(ask, number, error, reserved), ask)
+                cost = None if error.maybe_billed else Decimal(0)
+                self._budget.settle(reservation, cost)
+                self._record(self._error(ask, number, error, reservation), ask)
                 raise
             charge = usage.charge(ask.ref, ask.request, reply)
-            self._budget.settle(reserved, charge.cost.usd if charge.cost else None)
-        return self._record(self._reply(ask, number, reply, charge, reserved), ask)
+            self._budget.settle(reservation, charge.cost.usd if charge.cost else None)
+        return self._record(self._reply(ask, number, reply, charge, reservation), ask)
 
     async def _reserve(self, ask: Ask, number: int) -> Decimal:
         """Set the worst case aside, and write that down before any money can flow."""
         worst = prices.worst_case(ask.ref, ask.request)
-        reserved = await self._budget.reserve(worst.usd if worst else Decimal(0))
+        reservation = await self._budget.reserve(worst.usd if worst else Decimal(0))
         if self._stop:
-            self._budget.settle(reserved, Decimal(0))
+            self._budget.settle(reservation, Decimal(0))
             raise Interrupted(str(self._stop.reason))
-        if reserved:
-            self._write(Reservation(call_id=ask.call_id, attempt=number, usd=float(reserved)))
-        return reserved
+        if reservation:
+            self._write(Reservation(call_id=ask.call_id, attempt=number, usd=float(reservation)))
+        return reservation
 
     def _record(self, call: Call, ask: Ask) -> Call:
         self._write(call)
-        self._listener.came(ask, call)
+        self._listener.attempt_ended(ask, call)
         return call
 
     def _failed(self, ask: Ask, error: ProviderError) -> Call:
         """The attempt that was given up on, as it was written down."""
-        return self._error(ask, self._tried[ask.call_id], error, Decimal(0))
+        return self._error(ask, self._attempt_numbers[ask.call_id], error, Decimal(0))
 
-    def _error(self, ask: Ask, number: int, error: ProviderError, reserved: Decimal) -> Call:
+    def _error(self, ask: Ask, number: int, error: ProviderError, reservation: Decimal) -> Call:
         return Call(
             **self._head(ask, number),
             request=dict(error.request) if error.request is not None else None,
@@ -325,12 +331,12 @@ class Caller:
             error=error.message,
             request_id=error.request_id,
             cost_usd=None if error.maybe_billed else 0.0,
-            cost_bound_usd=float(reserved) if error.maybe_billed else None,
+            cost_bound_usd=float(reservation) if error.maybe_billed else None,
             latency_s=error.latency_s,
         )
 
     def _reply(
-        self, ask: Ask, number: int, reply: Reply, charge: usage.Charge, reserved: Decimal
+        self, ask: Ask, number: int, reply: Reply, charge: usage.Charge, reservation: Decimal
     ) -> Call:
         cost = charge.cost
         return Call(
@@ -345,7 +351,7 @@ class Caller:
             request_id=reply.request_id,
             tokens=charge.tokens,
             cost_usd=float(cost.usd) if cost else None,
-            cost_bound_usd=None if cost else float(reserved),
+            cost_bound_usd=None if cost else float(reservation),
             cost_source=cost.source if cost else None,
             usage_doubt=charge.doubt,
             latency_s=round(reply.latency_s, 6),

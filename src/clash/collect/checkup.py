@@ -40,7 +40,7 @@ _LIMITS = Limits(timeout_s=30)
 
 
 @dataclass(frozen=True)
-class Finding:
+class CheckupFinding:
     """One thing that was looked at; only ``bad`` makes doctor exit with 1."""
 
     level: Level
@@ -62,20 +62,20 @@ class Retirement:
     instead: str
 
 
-def run(
+def check_setup(
     config_file: Path | None,
     panel: str | None,
     models: str | None,
     environ: Mapping[str, str],
     *,
     ping: bool,
-) -> Iterator[Finding]:
+) -> Iterator[CheckupFinding]:
     """Everything, cheap things first; ``ping`` makes one short call to each model."""
     yield from _disk()
     try:
         config = read_config(config_file, {"panel": panel})
     except InputError as error:
-        yield Finding("bad", "configuration", error.message, error.hint or "")
+        yield CheckupFinding("bad", "configuration", error.message, error.hint or "")
         return
     panels = _panels(config)
     chosen = config.panel is not None
@@ -93,7 +93,7 @@ def run(
         yield from anyio.run(_ping_all, able, environ)
 
 
-class Row(NamedTuple):
+class ModelEntry(NamedTuple):
     """What tells two entries of models apart: one model at two addresses is two."""
 
     model: str
@@ -126,16 +126,16 @@ def _wanted(config: Config, models: str | None) -> list[ModelRef]:
     return [*config.candidates, *criteria, *watching, *named]
 
 
-def _rows(refs: Iterable[ModelRef], environ: Mapping[str, str]) -> dict[Row, ModelRef]:
+def _rows(refs: Iterable[ModelRef], environ: Mapping[str, str]) -> dict[ModelEntry, ModelRef]:
     """The models that have keys or addresses to check, each once at each address."""
     return {
-        Row(ref.model, base_url(ref, environ), key_variable(ref, environ)): ref
+        ModelEntry(ref.model, base_url(ref, environ), key_variable(ref, environ)): ref
         for ref in refs
         if ref.provider != KEYLESS_PANEL
     }
 
 
-def _names(rows: Iterable[Row]) -> dict[Row, str]:
+def _names(rows: Iterable[ModelEntry]) -> dict[ModelEntry, str]:
     """What each row is called: by its model, and by what differs where a model has several."""
     models = Counter(row.model for row in rows)
     return {
@@ -154,21 +154,23 @@ def _can_be_called(ref: ModelRef, environ: Mapping[str, str]) -> bool:
     return True
 
 
-def _disk() -> Iterator[Finding]:
+def _disk() -> Iterator[CheckupFinding]:
     here = Path.cwd()
     free = shutil.disk_usage(here).free
     level: Level = "ok" if free > 1e9 else "warn" if free > 5e7 else "bad"
-    yield Finding(level, "disk", f"{free / 1e9:.1f} GB free", "" if level == "ok" else "make room")
+    yield CheckupFinding(
+        level, "disk", f"{free / 1e9:.1f} GB free", "" if level == "ok" else "make room"
+    )
 
 
-def _panel(panel: Panel, environ: Mapping[str, str], *, needed: bool) -> Finding:
+def _panel(panel: Panel, environ: Mapping[str, str], *, needed: bool) -> CheckupFinding:
     members = _members([panel])
     missing = sorted({str(key_variable(m, environ)) for m in members if not has_key(m, environ)})
     subject = f"panel {panel.name}"
     if not missing:
-        return Finding("ok", subject, f"{len(members)} models, no key missing")
+        return CheckupFinding("ok", subject, f"{len(members)} models, no key missing")
     hint = f"export {missing[0]}=…"
-    return Finding("bad" if needed else "note", subject, f"needs {', '.join(missing)}", hint)
+    return CheckupFinding("bad" if needed else "note", subject, f"needs {', '.join(missing)}", hint)
 
 
 def _model(
@@ -178,36 +180,36 @@ def _model(
     retired: Mapping[str, Retirement],
     *,
     needed: bool,
-) -> Iterator[Finding]:
+) -> Iterator[CheckupFinding]:
     if needed:
         yield _reached(name, ref, environ)
     if not prices.known(ref):
         hint = "price: {input: …, output: …} in dollars per million tokens"
-        yield Finding("warn" if needed else "note", name, "price unknown", hint)
+        yield CheckupFinding("warn" if needed else "note", name, "price unknown", hint)
     ends = retired.get(canonical(ref))
     if ends is not None:
         yield _retiring(name, ends, needed=needed)
 
 
-def _reached(name: str, ref: ModelRef, environ: Mapping[str, str]) -> Finding:
+def _reached(name: str, ref: ModelRef, environ: Mapping[str, str]) -> CheckupFinding:
     """Whether a model could be called, and where its key would go."""
     try:
         require(ref, environ)
     except ConfigError as error:
-        return Finding("bad", name, error.message, error.hint or "")
+        return CheckupFinding("bad", name, error.message, error.hint or "")
     where = destination(ref, environ)
-    return Finding("ok", name, str(where or f"no key -> {base_url(ref, environ)}"))
+    return CheckupFinding("ok", name, str(where or f"no key -> {base_url(ref, environ)}"))
 
 
-def _retiring(name: str, ends: Retirement, *, needed: bool) -> Finding:
+def _retiring(name: str, ends: Retirement, *, needed: bool) -> CheckupFinding:
     days = (ends.day - datetime.now(UTC).date()).days
     if days < 0 and ends.status == "announced":
-        return Finding(
+        return CheckupFinding(
             "bad" if needed else "warn", name, f"retired on {ends.day}", f"use {ends.instead}"
         )
     when = f"retires on {ends.day}" if ends.status == "announced" else f"may retire from {ends.day}"
     level: Level = "warn" if days <= _SOON_DAYS else "note"
-    return Finding(level, name, when, f"use {ends.instead}")
+    return CheckupFinding(level, name, when, f"use {ends.instead}")
 
 
 def canonical(ref: ModelRef) -> str:
@@ -227,8 +229,10 @@ def retirements() -> dict[str, Retirement]:
     }
 
 
-async def _ping_all(refs: Mapping[str, ModelRef], environ: Mapping[str, str]) -> list[Finding]:
-    found: list[Finding] = []
+async def _ping_all(
+    refs: Mapping[str, ModelRef], environ: Mapping[str, str]
+) -> list[CheckupFinding]:
+    found: list[CheckupFinding] = []
 
     async def one(name: str, ref: ModelRef) -> None:
         found.append(await _ping(name, ref, environ))
@@ -239,7 +243,7 @@ async def _ping_all(refs: Mapping[str, ModelRef], environ: Mapping[str, str]) ->
     return sorted(found, key=lambda finding: finding.subject)
 
 
-async def _ping(name: str, ref: ModelRef, environ: Mapping[str, str]) -> Finding:
+async def _ping(name: str, ref: ModelRef, environ: Mapping[str, str]) -> CheckupFinding:
     """One word of one model, in up to three attempts where it refuses a parameter."""
     provider = open_provider(ref, environ=environ, limits=_LIMITS)
     request = Request(
@@ -254,8 +258,8 @@ async def _ping(name: str, ref: ModelRef, environ: Mapping[str, str]) -> Finding
             except ProviderError as error:
                 if error.action == "degrade":
                     continue
-                return Finding("bad", name, f"{error.error_class}: {error.message}"[:160])
-            return Finding("ok", name, f"answers in {reply.latency_s:.1f} s")
+                return CheckupFinding("bad", name, f"{error.error_class}: {error.message}"[:160])
+            return CheckupFinding("ok", name, f"answers in {reply.latency_s:.1f} s")
     finally:
         await provider.aclose()
-    return Finding("bad", name, "refuses every form of a request")
+    return CheckupFinding("bad", name, "refuses every form of a request")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from clash.collect.calling import Ask, ModelStopped, call_id
+from clash.collect.calling import Ask, ModelStopError, call_id
 from clash.collect.jsontext import Unreadable, objects
 from clash.collect.judge_prompt import conversation
 from clash.collect.plan import CRITERIA_TOKENS
@@ -16,7 +16,7 @@ from clash.records import Criteria, Criterion, Turn
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from clash.collect.calling import Asker
+    from clash.collect.calling import AnswerSource
     from clash.collect.plan import Plan
     from clash.config import ModelRef
     from clash.records import Item
@@ -44,11 +44,11 @@ SCHEMA: dict[str, Any] = {
 }
 
 
-def settled(item: Item, plan: Plan) -> Criteria | None:
+def ready_criteria(item: Item, plan: Plan) -> Criteria | None:
     """The criteria of an item that needs no call; null where a model has to write them."""
     config = plan.config.criteria
-    if item.item_id in plan.reused:
-        return plan.reused[item.item_id].model_copy(update={"call_id": None})
+    if item.item_id in plan.reused_criteria:
+        return plan.reused_criteria[item.item_id].model_copy(update={"call_id": None})
     if item.criteria:
         return _made(item, "fixed", item.criteria)
     if config.mode == "none":
@@ -60,18 +60,18 @@ def settled(item: Item, plan: Plan) -> Criteria | None:
     return None
 
 
-async def derive(item: Item, plan: Plan, ref: ModelRef, caller: Asker) -> Criteria:
+async def derive(item: Item, plan: Plan, ref: ModelRef, caller: AnswerSource) -> Criteria:
     """Ask the criteria model; the fallback, with the reason, where it does not deliver."""
     ask = Ask(
         call_id=call_id("criteria", item.item_id),
         purpose="criteria",
         item_id=item.item_id,
         ref=ref,
-        request=question(item, plan, ref),
+        request=criteria_request(item, plan, ref),
     )
     try:
         call = await caller.ask(ask)
-    except ModelStopped as stopped:
+    except ModelStopError as stopped:
         return _made(item, "fallback", FALLBACK, error=str(stopped))
     if call.outcome != "ok":
         why = call.error or f"the answer was {call.outcome}"
@@ -83,7 +83,7 @@ async def derive(item: Item, plan: Plan, ref: ModelRef, caller: Asker) -> Criter
     return _made(item, "dynamic", found, call_id=call.call_id)
 
 
-def question(item: Item, plan: Plan, ref: ModelRef) -> Request:
+def criteria_request(item: Item, plan: Plan, ref: ModelRef) -> Request:
     """What the criteria model is asked: the prompt, and nothing of any response."""
     prompt = plan.templates.render(
         "criteria.user", {"conversation": conversation(item.turns, item.system)}

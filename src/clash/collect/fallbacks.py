@@ -1,7 +1,7 @@
-"""Who judges in a judge's place: the judge, and its fallbacks once its model has stopped or is down.
+"""Who judges in place of a judge: the judge itself, and its fallbacks once its model is down.
 
-A stand-in is a judge of its own in every record, with the vote and the weight of the one it stands
-in for. Nothing of this outlives the process: a resumed run asks the judge itself first.
+A fallback is a judge of its own in every record, with the vote and the weight of the judge whose
+place it takes. The state lives in this process alone: a resumed run asks the judge itself first.
 """
 
 from __future__ import annotations
@@ -12,78 +12,87 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from clash.collect.plan import StandIn
+    from clash.collect.plan import FallbackJudge
     from clash.config import Judge
     from clash.records import Judgment
 
 DOWN_AFTER = 3
-"""Calls in a row that failed, retries and all, from which on a model counts as down."""
+"""Consecutive calls that failed, retries included, after which a model counts as down."""
 _DOWN = frozenset({"rate_limit", "overloaded", "server", "timeout", "connection", "tls", "proxy"})
+"""Error classes that say something about the model's server and not about the question."""
 
 
 @dataclass
-class _Place:
-    """A judge and its fallbacks.
+class _JudgeChain:
+    """A judge and its fallbacks, in the order they are asked.
 
     Attributes:
-        at: which of them is asked.
-        failures: calls to it that failed in a row.
+        position: index of the judge that is asked now.
+        failures: consecutive calls to it that failed.
     """
 
-    sitters: Sequence[Judge]
-    at: int = 0
+    judges: Sequence[Judge]
+    position: int = 0
     failures: int = 0
 
 
-class Bench:
-    """The judges of a run, and who sits in their places.
+class Fallbacks:
+    """The judges of a run, and which of their fallbacks are asked instead of them.
 
     Args:
-        judges: those with a vote or a view.
-        stand_ins: by judge, in the order they are asked.
+        judges: the voting judges and the observers.
+        fallback_judges: the fallbacks of each judge that has some, in the order they are asked.
     """
 
-    def __init__(self, judges: Sequence[Judge], stand_ins: Mapping[str, Sequence[StandIn]]) -> None:
-        self._places = {judge.id: _Place((judge, *stand_ins.get(judge.id, ()))) for judge in judges}
+    def __init__(
+        self, judges: Sequence[Judge], fallback_judges: Mapping[str, Sequence[FallbackJudge]]
+    ) -> None:
+        self._chains = {
+            judge.id: _JudgeChain((judge, *fallback_judges.get(judge.id, ()))) for judge in judges
+        }
 
     @property
-    def replaced(self) -> list[Judge]:
-        """Judges and stand-ins in whose place another one judges."""
-        return [sitter for place in self._places.values() for sitter in place.sitters[: place.at]]
+    def replaced_judges(self) -> list[Judge]:
+        """Judges and fallbacks that are not asked any more, since a later one took over."""
+        return [
+            judge for chain in self._chains.values() for judge in chain.judges[: chain.position]
+        ]
 
-    def sitter(self, judge: Judge) -> Judge:
-        """Who is asked now in the place of ``judge``."""
-        place = self._places[judge.id]
-        return place.sitters[place.at]
+    def current_judge(self, judge: Judge) -> Judge:
+        """Who is asked now in place of ``judge``."""
+        chain = self._chains[judge.id]
+        return chain.judges[chain.position]
 
-    def after(
-        self, judge: Judge, sitter: Judge, judgment: Judgment, *, stopped: bool
+    def next_judge(
+        self, judge: Judge, current: Judge, judgment: Judgment, *, model_stopped: bool
     ) -> Judge | None:
         """Who is asked about the same page next; null where the judgment stands.
 
         Args:
-            judge: whose place it is.
-            sitter: who was asked.
-            judgment: what came of it.
-            stopped: its model is not asked any more in this run.
+            judge: the judge of the panel.
+            current: who was asked in its place.
+            judgment: the result.
+            model_stopped: the model of ``current`` is not asked any more in this run.
         """
-        place = self._places[judge.id]
-        number = list(place.sitters).index(sitter)
-        last = number == len(place.sitters) - 1
-        # A recording holds no answer of a model that had stopped: page by page, the next is looked up.
-        if sitter.provider == "replay" and judgment.ranking is None and not last:
-            return place.sitters[number + 1]
-        if not (stopped or self._is_down(place, number, judgment)) or last:
+        chain = self._chains[judge.id]
+        number = list(chain.judges).index(current)
+        is_last = number == len(chain.judges) - 1
+        # A recording has no answer of a model that had stopped, so a replay looks each page up in
+        # the next fallback and leaves the chain where it is.
+        if current.provider == "replay" and judgment.ranking is None and not is_last:
+            return chain.judges[number + 1]
+        if not (model_stopped or self._is_down(chain, number, judgment)) or is_last:
             return None
-        # Several pages were with it when it stopped; only the first moves on.
-        if place.at == number:
-            place.at, place.failures = number + 1, 0
-        return place.sitters[number + 1]
+        # Several pages were with the model when it stopped; only the first moves the chain on.
+        if chain.position == number:
+            chain.position, chain.failures = number + 1, 0
+        return chain.judges[number + 1]
 
     @staticmethod
-    def _is_down(place: _Place, number: int, judgment: Judgment) -> bool:
-        if place.at > number:
+    def _is_down(chain: _JudgeChain, number: int, judgment: Judgment) -> bool:
+        """Whether the model of judge ``number`` is down; counts the failure where it is one."""
+        if chain.position > number:
             return judgment.ranking is None
         error_class = (judgment.error or "").partition(":")[0]
-        place.failures = place.failures + 1 if error_class in _DOWN else 0
-        return place.failures >= DOWN_AFTER
+        chain.failures = chain.failures + 1 if error_class in _DOWN else 0
+        return chain.failures >= DOWN_AFTER

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from clash.collect import answer_length, respond
 from clash.collect import criteria as criteria_stage
 from clash.collect.blind import Presentation
-from clash.collect.judge import question, render
+from clash.collect.judge import prompt_of, request_of
 from clash.collect.judge_prompt import longer
 from clash.providers import batched, prices
 from clash.records import Blinding, Response
@@ -17,7 +17,7 @@ from clash.records import Blinding, Response
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from clash.collect.judge_prompt import Ballot
+    from clash.collect.judge_prompt import JudgePrompt
     from clash.collect.plan import Plan
     from clash.config import Judge, ModelRef
     from clash.providers.base import Request
@@ -30,7 +30,7 @@ RESPONSE_TOKENS = 450
 
 
 @dataclass(frozen=True)
-class Line:
+class ForecastLine:
     """What one model will be asked for one purpose.
 
     Attributes:
@@ -64,7 +64,7 @@ class Forecast:
     a longer second try come on top and are covered by ``--max-cost`` alone.
     """
 
-    lines: tuple[Line, ...]
+    lines: tuple[ForecastLine, ...]
 
     @property
     def calls(self) -> int:
@@ -130,9 +130,9 @@ class _Tally:
         self.calls += 1
         self._attempt(request, answer)
 
-    def judgment(self, page: Ballot, judge: Judge) -> None:
+    def judgment(self, page: JudgePrompt, judge: Judge) -> None:
         """Count the judgment of a page; where its cap is sure to be too low, the second try too."""
-        request = question(page, judge)
+        request = request_of(page, judge)
         size = len(page.labels), len(page.criteria)
         answer = answer_length.expected(*size)
         self.add(request, answer + answer_length.REASONING_TOKENS)
@@ -161,8 +161,8 @@ class _Tally:
         known = [cost for cost in costs if cost is not None]
         return max(known, key=lambda cost: cost.usd) if len(known) == len(costs) else None
 
-    def line(self) -> Line:
-        return Line(
+    def line(self) -> ForecastLine:
+        return ForecastLine(
             purpose=self.purpose,
             who=self.who,
             model=self.ref.model,
@@ -188,7 +188,9 @@ def _responses(plan: Plan) -> list[_Tally]:
     batches = plan.config.limits.batch
     tallies = {c.id: _Tally("generate", c.id, c, batches) for c in plan.candidates}
     for item, candidate in plan.missing():
-        tallies[candidate.id].add(respond.question(item, candidate, plan.config), RESPONSE_TOKENS)
+        tallies[candidate.id].add(
+            respond.response_request(item, candidate, plan.config), RESPONSE_TOKENS
+        )
     return list(tallies.values())
 
 
@@ -198,8 +200,8 @@ def _criteria_calls(plan: Plan) -> list[_Tally]:
         return []
     tally = _Tally("criteria", "criteria", ref, plan.config.limits.batch)
     for item in plan.items:
-        if criteria_stage.settled(item, plan) is None:
-            tally.add(criteria_stage.question(item, plan, ref), CRITERIA_TOKENS)
+        if criteria_stage.ready_criteria(item, plan) is None:
+            tally.add(criteria_stage.criteria_request(item, plan, ref), CRITERIA_TOKENS)
     return [tally]
 
 
@@ -215,7 +217,7 @@ def _judgments(plan: Plan) -> list[_Tally]:
     return list(tallies.values())
 
 
-def _pages(plan: Plan) -> Iterator[tuple[Ballot, list[Judge]]]:
+def _pages(plan: Plan) -> Iterator[tuple[JudgePrompt, list[Judge]]]:
     """What judges will read, and which, with stand-ins for responses that do not exist yet.
 
     Neither shuffled nor masked, which changes the length of a page by next to nothing.
@@ -230,14 +232,14 @@ def _pages(plan: Plan) -> Iterator[tuple[Ballot, list[Judge]]]:
             shown = {label: texts[item.item_id][name] for label, name in labels.items()}
             for number in range(plan.presentations):
                 blinding = Blinding(item_id=item.item_id, presentation=number, labels=labels)
-                yield render(item, criteria, Presentation(blinding, shown), plan), readers
+                yield prompt_of(item, criteria, Presentation(blinding, shown), plan), readers
 
 
 def _readers(plan: Plan, names: Iterable[str]) -> dict[tuple[str, ...], list[Judge]]:
     """The judges of an item, by the candidates that each is shown."""
     views: dict[tuple[str, ...], list[Judge]] = {}
     for judge in plan.judges:
-        own = plan.excluded.get(judge.id, frozenset())
+        own = plan.excluded_candidates.get(judge.id, frozenset())
         shown = tuple(name for name in names if name not in own)
         if len(shown) > 1:
             views.setdefault(shown, []).append(judge)
@@ -255,5 +257,5 @@ def _imagined(plan: Plan) -> Iterator[Response]:
 
 
 def _criteria(item: Item, plan: Plan) -> Sequence[Criterion]:
-    known = criteria_stage.settled(item, plan)
+    known = criteria_stage.ready_criteria(item, plan)
     return criteria_stage.FALLBACK if known is None else known.criteria

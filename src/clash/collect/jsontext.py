@@ -1,8 +1,8 @@
 """JSON objects in what a model wrote.
 
 Pure, and linear in the length of the text: one pass finds where objects begin and end, and each is
-decoded once. Duplicate keys, NaN and text that breaks off are refused, since mending them would be
-guessing; a trailing comma is mended.
+decoded once. Duplicate keys, NaN and text that breaks off are refused, since repairing them would be
+guessing; a trailing comma is repaired.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ MAX_DEPTH = 40
 """How deep brackets may nest in what is not quite JSON; a judgment takes four."""
 
 _MOST_FAILURES = 5
-"""How often the decoder is tried on what is no JSON. It is quicker than our own pass, but to fail it
-counts the lines before the fault, so that a flood of failures would take quadratic time."""
+"""How often the decoder is tried on what is no JSON. It is faster than our own pass, but a failure
+counts the lines before the fault, so that many failures would take quadratic time."""
 
 # A brace in prose ("the closing } is missing") opens nothing: a key or a closing brace must follow.
 _OPENS = re.compile(r"\{(?=\s*[\"'“”‘’}])")
@@ -33,10 +33,8 @@ _STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)'
 _TOKEN = re.compile(rf"{_STRING}|[{{}}\[\]]", re.DOTALL)
 _DECODER = json.JSONDecoder()
 _TRAILING_COMMA = re.compile(rf"({_STRING})|,(?=\s*[}}\]])", re.DOTALL)
-
-
 _EXCERPT = 20
-"""Characters shown of where JSON is not valid: a judge that is asked again finds the place by them."""
+"""Characters quoted from where JSON is not valid, by which a judge that is asked again finds the spot."""
 
 
 class Unreadable(ValueError):
@@ -44,7 +42,7 @@ class Unreadable(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class ObjectSpan:
     """Where an object stands in a text."""
 
     start: int
@@ -65,12 +63,12 @@ def body(text: str) -> str:
     return inner
 
 
-def top_level(text: str, start: int = 0) -> Iterator[Span]:
+def top_level(text: str, start: int = 0) -> Iterator[ObjectSpan]:
     """The outermost objects of ``text`` from ``start`` on, whatever is in them and around them.
 
     Raises:
-        Unreadable: one breaks off or is nested too deeply. What stands inside it is not looked at:
-            it is a part of something that is lost.
+        Unreadable: one breaks off or is nested too deeply. Objects inside it do not count: they
+            are parts of something that is lost.
     """
     failures = 0
     while opening := _OPENS.search(text, start):
@@ -78,7 +76,7 @@ def top_level(text: str, start: int = 0) -> Iterator[Span]:
         if end is None:
             failures += 1
             end = _closing(text, opening.start())
-        yield Span(opening.start(), end)
+        yield ObjectSpan(opening.start(), end)
         start = end
 
 
@@ -125,15 +123,15 @@ def decode(text: str) -> Any:  # noqa: ANN401 - any JSON value
         raise Unreadable("the answer is not valid JSON") from None
 
 
-def decode_mended(text: str, repairs: list[str]) -> Any:  # noqa: ANN401 - any JSON value
+def decode_repaired(text: str, repairs: list[str]) -> Any:  # noqa: ANN401 - any JSON value
     """As :func:`decode`; commas before a closing bracket are left out where that helps."""
     try:
         return decode(text)
     except Unreadable:
-        mended = _TRAILING_COMMA.sub(lambda match: match[1] or "", text)
-        if mended == text:
+        repaired_text = _TRAILING_COMMA.sub(lambda match: match[1] or "", text)
+        if repaired_text == text:
             raise
-        value = decode(mended)
+        value = decode(repaired_text)
         note(repairs, "a trailing comma")
         return value
 
@@ -150,10 +148,10 @@ def objects(text: str, repairs: list[str]) -> list[Any]:
     try:
         return [decode(inner)]
     except Unreadable:
-        found = [decode_mended(inner[s.start : s.end], repairs) for s in top_level(inner)]
-    if not found:
+        values = [decode_repaired(inner[s.start : s.end], repairs) for s in top_level(inner)]
+    if not values:
         raise Unreadable("the answer holds no JSON")
-    return found
+    return values
 
 
 def is_object(text: str) -> bool:

@@ -1,4 +1,4 @@
-"""One judge, one page, one judgment: or a record that says why there is none."""
+"""One judge, one page, one judgment, or a record that says why there is none."""
 
 from __future__ import annotations
 
@@ -9,19 +9,18 @@ from typing import TYPE_CHECKING, Literal
 import anyio
 import anyio.to_thread
 
-from clash.collect import answer_length
-from clash.collect import judge_prompt as ballots
-from clash.collect.calling import Ask, ModelStopped, call_id
-from clash.collect.parsing import Parsed, inconsistencies, parse
+from clash.collect import answer_length, judge_prompt
+from clash.collect.calling import Ask, ModelStopError, call_id
+from clash.collect.parsing import ParsedAnswer, inconsistencies, parse
 from clash.records import Judgment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from clash.collect.blind import Presentation
-    from clash.collect.calling import Asker
-    from clash.collect.fallbacks import Bench
-    from clash.collect.judge_prompt import Ballot
+    from clash.collect.calling import AnswerSource
+    from clash.collect.fallbacks import Fallbacks
+    from clash.collect.judge_prompt import JudgePrompt
     from clash.collect.plan import Plan
     from clash.config import Judge
     from clash.providers.base import Request
@@ -29,10 +28,14 @@ if TYPE_CHECKING:
 
 Step = Literal["accept", "longer", "reask", "fail"]
 
+LONG = 20_000
+"""Characters of responses above which a prompt is rendered in a thread: for a megabyte full of
+imitated delimiters and commands, rendering takes seconds."""
+
 
 @dataclass(frozen=True, slots=True)
-class Seat:
-    """A judge in front of a page."""
+class JudgmentSlot:
+    """A judge and the presentation it is to judge: one judgment fills it."""
 
     judge: Judge
     item: Item
@@ -40,57 +43,145 @@ class Seat:
 
     @property
     def key(self) -> tuple[str, int, str]:
-        """What identifies the judgment."""
+        """What identifies the judgment: item, presentation, judge."""
         return self.item.item_id, self.presentation.blinding.presentation, self.judge.id
 
 
-async def judge(seat: Seat, page: Ballot, plan: Plan, caller: Asker, bench: Bench) -> Judgment:
-    """The judgment of a page by the judge, or by who stands in for it."""
-    sitter = bench.sitter(seat.judge)
+# -- from a page to a judgment --------------------------------------------------------------------
+
+
+async def judge(
+    slot: JudgmentSlot,
+    prompt: JudgePrompt,
+    plan: Plan,
+    caller: AnswerSource,
+    fallbacks: Fallbacks,
+) -> Judgment:
+    """The judgment of a page by the judge, or by the fallback that takes its place."""
+    current = fallbacks.current_judge(slot.judge)
     while True:
-        judgment, stopped = await hear(replace(seat, judge=sitter), page, plan, caller)
-        following = bench.after(seat.judge, sitter, judgment, stopped=stopped)
+        judgment, model_stopped = await ask_judge(
+            replace(slot, judge=current), prompt, plan, caller
+        )
+        following = fallbacks.next_judge(slot.judge, current, judgment, model_stopped=model_stopped)
         if following is None:
             return judgment
-        sitter = following
+        current = following
 
 
-async def hear(seat: Seat, page: Ballot, plan: Plan, caller: Asker) -> tuple[Judgment, bool]:
-    """Ask, read, and ask once more where that can help; and whether the model has stopped."""
-    first = request = question(page, seat.judge)
-    tried, suffix = set[Step](), ""
+async def ask_judge(
+    slot: JudgmentSlot, prompt: JudgePrompt, plan: Plan, caller: AnswerSource
+) -> tuple[Judgment, bool]:
+    """Ask, read the answer, and ask once more where that can help.
+
+    Returns:
+        The judgment, and whether the model refused for good and is not asked any more.
+    """
+    first = request = request_of(prompt, slot.judge)
+    remedies, suffix = set[Step](), ""
     while True:
         try:
-            call = await caller.ask(_ask(seat, request, suffix))
-        except ModelStopped as stopped:
-            parsed = Parsed(None, "failed", error=str(stopped))
-            failed = _judgment(seat, page, None, parsed)
-            return failed.model_copy(update={"call_id": stopped.call_id}), True
-        parsed = read(call, page)
-        step = next_step(call, parsed, tried, reask=plan.panel.reask)
+            call = await caller.ask(_ask(slot, request, suffix))
+        except ModelStopError as error:
+            answer = ParsedAnswer(None, "failed", error=str(error))
+            judgment = _judgment(slot, prompt, None, answer)
+            return judgment.model_copy(update={"call_id": error.call_id}), True
+        answer = read_reply(call, prompt)
+        step = next_step(call, answer, remedies, reask=plan.panel.reask)
         if step in ("accept", "fail"):
-            return _judgment(seat, page, call, parsed), False
-        tried.add(step)
+            return _judgment(slot, prompt, call, answer), False
+        remedies.add(step)
         if step == "longer":
-            request, suffix = ballots.longer(request), suffix + "+longer"
+            request, suffix = judge_prompt.longer(request), suffix + "+longer"
         else:
-            error = parsed.error or "it could not be read"
-            request = ballots.reask(first, call, error, plan.templates)
+            error_text = answer.error or "it could not be read"
+            request = judge_prompt.reask(first, call, error_text, plan.templates)
             suffix += "+reask"
 
 
-def render(
+def read_reply(call: Call, prompt: JudgePrompt) -> ParsedAnswer:
+    """The answer in a reply; a reply that is not complete is not read at all."""
+    if call.outcome == "ok":
+        return parse(
+            call.text or "",
+            prompt.labels,
+            prompt.criteria,
+            ties=prompt.ties,
+            code=prompt.code,
+            schema_enforced=call.structured == "schema",
+        )
+    reason = call.error or {
+        "truncated": "the answer breaks off at the token limit",
+        "refusal": "the judge refused",
+        "blocked": "the provider blocked the answer",
+        "empty": "the answer has no text",
+    }.get(call.outcome, "no answer")
+    return ParsedAnswer(None, "failed", error=f"{call.error_class or call.outcome}: {reason}")
+
+
+def next_step(call: Call, answer: ParsedAnswer, remedies: set[Step], *, reask: bool) -> Step:
+    """What to do with a reply. Each remedy is tried once; ``remedies`` are those tried before."""
+    if answer.ranking is not None:
+        return "accept"
+    if call.outcome in ("truncated", "empty") and "longer" not in remedies:
+        return "longer"
+    if call.outcome == "ok" and reask and "reask" not in remedies:
+        return "reask"
+    return "fail"
+
+
+def _ask(slot: JudgmentSlot, request: Request, suffix: str) -> Ask:
+    blinding = slot.presentation.blinding
+    return Ask(
+        call_id=call_id("judge", *slot.key) + suffix,
+        purpose="judge",
+        item_id=slot.item.item_id,
+        judge=slot.judge.id,
+        presentation=blinding.presentation,
+        ref=slot.judge,
+        request=request,
+    )
+
+
+def _judgment(
+    slot: JudgmentSlot, prompt: JudgePrompt, call: Call | None, answer: ParsedAnswer
+) -> Judgment:
+    repairs = list(answer.repairs)
+    if call is not None and call.call_id.endswith("+reask") and answer.ranking is not None:
+        repairs.append("asked a second time")
+    return Judgment(
+        item_id=slot.item.item_id,
+        presentation=slot.presentation.blinding.presentation,
+        judge=slot.judge.id,
+        role=slot.judge.role,
+        weight=slot.judge.weight,
+        ranking=answer.ranking,
+        scores=answer.scores,
+        reasons=answer.reasons,
+        parse="repaired" if repairs and answer.ranking is not None else answer.parse,
+        repairs=repairs,
+        flags=[*prompt.flags, *inconsistencies(answer, prompt.task.criteria)],
+        call_id=call.call_id if call is not None else None,
+        error=answer.error,
+        stands_in_for=None if slot.judge.seat == slot.judge.id else slot.judge.seat,
+    )
+
+
+# -- the prompt of a page -------------------------------------------------------------------------
+
+
+def prompt_of(
     item: Item, criteria: Sequence[Criterion], presentation: Presentation, plan: Plan
-) -> Ballot:
-    """The page in front of the judges."""
+) -> JudgePrompt:
+    """The prompt of a presentation, with the codes that follow from the run's secret."""
     blinding = presentation.blinding
     if plan.secret is None:
         code = None
-        nonce = ballots.seeded_nonce(plan.config.seed, blinding.item_id, blinding.presentation)
+        nonce = judge_prompt.seeded_nonce(plan.config.seed, blinding.item_id, blinding.presentation)
     else:
-        code = ballots.page_code(plan.secret, "ballot", blinding)
-        nonce = ballots.page_code(plan.secret, "delimiter", blinding)
-    return ballots.ballot(
+        code = judge_prompt.page_code(plan.secret, "ballot", blinding)
+        nonce = judge_prompt.page_code(plan.secret, "delimiter", blinding)
+    return judge_prompt.render_prompt(
         item,
         criteria,
         presentation,
@@ -101,114 +192,45 @@ def render(
     )
 
 
-def question(page: Ballot, judge: Judge) -> Request:
-    """The page as it is put to ``judge``."""
-    cap = judge.options.max_tokens or answer_length.cap(len(page.labels), len(page.criteria))
-    return page.question(judge.options, cap)
+def request_of(prompt: JudgePrompt, judge: Judge) -> Request:
+    """The prompt as a request to ``judge``, with room for the longest answer."""
+    cap = judge.options.max_tokens or answer_length.cap(len(prompt.labels), len(prompt.criteria))
+    return prompt.request(judge.options, cap)
 
 
-def read(call: Call, page: Ballot) -> Parsed:
-    """The judgment in a reply: a reply that is not whole is not read at all."""
-    if call.outcome == "ok":
-        return parse(
-            call.text or "",
-            page.labels,
-            page.criteria,
-            ties=page.ties,
-            code=page.code,
-            enforced=call.structured == "schema",
-        )
-    reason = call.error or {
-        "truncated": "the answer breaks off at the token limit",
-        "refusal": "the judge refused",
-        "blocked": "the provider blocked the answer",
-        "empty": "the answer has no text",
-    }.get(call.outcome, "no answer")
-    return Parsed(None, "failed", error=f"{call.error_class or call.outcome}: {reason}")
+class PromptCache:
+    """Prompts, each rendered once for all judges of a page, without holding up calls in flight.
 
-
-def next_step(call: Call, parsed: Parsed, tried: set[Step], *, reask: bool) -> Step:
-    """What to do with a reply: each remedy is tried once."""
-    if parsed.ranking is not None:
-        return "accept"
-    if call.outcome in ("truncated", "empty") and "longer" not in tried:
-        return "longer"
-    if call.outcome == "ok" and reask and "reask" not in tried:
-        return "reask"
-    return "fail"
-
-
-def _ask(seat: Seat, request: Request, suffix: str) -> Ask:
-    blinding = seat.presentation.blinding
-    return Ask(
-        call_id=call_id("judge", *seat.key) + suffix,
-        purpose="judge",
-        item_id=seat.item.item_id,
-        judge=seat.judge.id,
-        presentation=blinding.presentation,
-        ref=seat.judge,
-        request=request,
-    )
-
-
-def _judgment(seat: Seat, page: Ballot, call: Call | None, parsed: Parsed) -> Judgment:
-    repairs = list(parsed.repairs)
-    if call is not None and call.call_id.endswith("+reask") and parsed.ranking is not None:
-        repairs.append("asked a second time")
-    return Judgment(
-        item_id=seat.item.item_id,
-        presentation=seat.presentation.blinding.presentation,
-        judge=seat.judge.id,
-        role=seat.judge.role,
-        weight=seat.judge.weight,
-        ranking=parsed.ranking,
-        scores=parsed.scores,
-        reasons=parsed.reasons,
-        parse="repaired" if repairs and parsed.ranking is not None else parsed.parse,
-        repairs=repairs,
-        flags=[*page.flags, *inconsistencies(parsed, page.task.criteria)],
-        call_id=call.call_id if call is not None else None,
-        error=parsed.error,
-        stands_in_for=None if seat.judge.seat == seat.judge.id else seat.judge.seat,
-    )
-
-
-LONG = 20_000
-"""Characters of responses from which on a page is rendered in a thread: a megabyte that is full of
-what imitates delimiters and commands takes seconds."""
-
-
-class Pages:
-    """Pages as judges read them. The judges of one come to it at about the same time.
+    The judges of a page come to it at about the same time, so a few prompts are enough to keep.
 
     Args:
-        render: makes the page of a presentation.
-        most: how many pages are kept.
+        render: makes the prompt of a presentation.
+        size: how many prompts are kept.
     """
 
-    def __init__(self, render: Callable[[Presentation], Ballot], most: int) -> None:
+    def __init__(self, render: Callable[[Presentation], JudgePrompt], size: int) -> None:
         self._render = render
-        self._page = lru_cache(most)(_Page)
+        self._entry = lru_cache(size)(_CachedPrompt)
 
-    async def of(self, presentation: Presentation) -> Ballot:
-        """The page of a presentation."""
-        page = self._page(presentation)
-        return page.ballot or await page.rendered(self._render)
+    async def of(self, presentation: Presentation) -> JudgePrompt:
+        """The prompt of a presentation."""
+        entry = self._entry(presentation)
+        return entry.prompt or await entry.render(self._render)
 
 
-class _Page:
-    """A page, once it is rendered."""
+class _CachedPrompt:
+    """The prompt of a presentation; null until the first judge asks for it."""
 
     def __init__(self, presentation: Presentation) -> None:
         self._presentation = presentation
-        self._turn = anyio.Lock()
-        self.ballot: Ballot | None = None
+        self._lock = anyio.Lock()
+        self.prompt: JudgePrompt | None = None
 
-    async def rendered(self, render: Callable[[Presentation], Ballot]) -> Ballot:
-        async with self._turn:
-            if self.ballot is None:
+    async def render(self, render: Callable[[Presentation], JudgePrompt]) -> JudgePrompt:
+        async with self._lock:
+            if self.prompt is None:
                 if sum(map(len, self._presentation.texts.values())) < LONG:
-                    self.ballot = render(self._presentation)
+                    self.prompt = render(self._presentation)
                 else:
-                    self.ballot = await anyio.to_thread.run_sync(render, self._presentation)
-        return self.ballot
+                    self.prompt = await anyio.to_thread.run_sync(render, self._presentation)
+        return self.prompt

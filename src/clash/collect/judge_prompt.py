@@ -1,7 +1,6 @@
-"""The page a judge reads: a prompt, criteria and blinded responses, and the answer wanted.
+"""The prompt that a judge reads: the conversation, criteria, blinded responses, and the answer format.
 
-Pure. Responses are hostile until shown otherwise: they travel between delimiters that carry a
-nonce, defused.
+Pure. Every response counts as hostile: it is defused, and stands between delimiters with a nonce.
 """
 
 from __future__ import annotations
@@ -29,12 +28,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Ballot:
+class JudgePrompt:
     """What every judge of a presentation reads, and what its answer may name.
 
     Attributes:
-        flags: what was defused in the responses, with the label it stood in.
+        labels: the labels of the responses, in the order they are shown.
         criteria: names, in the order of their ids ``C1`` …
+        flags: what was defused in the responses, each with the label of the response.
+        ties: whether a group of the ranking may hold more than one label.
         code: what an answer must repeat; null in runs made before there were codes.
     """
 
@@ -48,8 +49,8 @@ class Ballot:
     ties: bool
     code: str | None = None
 
-    def question(self, options: Options, max_tokens: int) -> Request:
-        """The ballot as it is put to one judge."""
+    def request(self, options: Options, max_tokens: int) -> Request:
+        """The prompt as a request to one judge."""
         return Request(
             turns=self.turns,
             system=self.system,
@@ -62,7 +63,7 @@ class Ballot:
         )
 
 
-def ballot(
+def render_prompt(
     item: Item,
     criteria: Sequence[Criterion],
     presentation: Presentation,
@@ -71,20 +72,30 @@ def ballot(
     ties: bool,
     nonce: str,
     code: str | None = None,
-) -> Ballot:
-    """Render the page of one presentation."""
-    flags = [*_hidden_texts(presentation)]
+) -> JudgePrompt:
+    """Render the prompt of one presentation.
+
+    Args:
+        item: its conversation and reference answer are shown.
+        criteria: may be empty: then a ranking alone is asked for.
+        presentation: the responses, masked and normalised, in their order.
+        templates: the words of the run.
+        ties: whether the ranking may have ties.
+        nonce: the code in the delimiters, unknown to the authors of the responses.
+        code: what an answer must repeat to count; null for runs made before there were codes.
+    """
+    flags = [*_hidden_text_flags(presentation)]
     safe = {label: defuse(text, nonce, label, flags) for label, text in presentation.texts.items()}
     fields = {
         "conversation": conversation(item.turns, item.system),
         "reference": _section("reference", item.reference),
         "criteria": _criteria(criteria),
-        "responses": "\n\n".join(_enclosed(label, text, nonce) for label, text in safe.items()),
+        "responses": "\n\n".join(_delimit(label, text, nonce) for label, text in safe.items()),
         "nonce": nonce,
         "answer_format": _answer_format(templates, criteria, code, ties=ties),
     }
     labels = tuple(presentation.texts)
-    return Ballot(
+    return JudgePrompt(
         system=_system(templates, ties=ties),
         turns=(Turn(role="user", content=templates.render("judge.user", fields)),),
         schema=answer_schema(labels, len(criteria), ties=ties),
@@ -97,7 +108,7 @@ def ballot(
     )
 
 
-def _hidden_texts(presentation: Presentation) -> Iterator[str]:
+def _hidden_text_flags(presentation: Presentation) -> Iterator[str]:
     """Responses in which somebody hid text: no honest writing holds tag characters."""
     blinding = presentation.blinding
     for label, candidate in blinding.labels.items():
@@ -119,8 +130,8 @@ def _turns(item: Item) -> tuple[Turn, ...]:
 def page_code(secret: str, purpose: Literal["delimiter", "ballot"], blinding: Blinding) -> str:
     """Twelve hex digits that nobody can know without the run's secret, the same on every resume.
 
-    The delimiters and the ballot of a page have different ones: a judge that quotes a delimiter
-    must not thereby write the code of a ballot.
+    The delimiters and the answer of a page have different codes: a judge that quotes a delimiter
+    must not thereby write the code of an answer.
     """
     page = json.dumps([purpose, blinding.item_id, blinding.presentation, blinding.judge])
     return hmac.new(secret.encode(), page.encode(), "sha256").hexdigest()[:12]
@@ -172,8 +183,8 @@ def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def reask(asked: Request, call: Call, error: str, templates: Templates) -> Request:
-    """The second question after an answer that cannot be read.
+def reask(request: Request, call: Call, error: str, templates: Templates) -> Request:
+    """The second request, after an answer that cannot be read.
 
     A schema that was sent and left more than its object in the answer (thinking before it, a
     fence) does not hold the judge to it, and has no room for the code that such an answer needs.
@@ -181,17 +192,17 @@ def reask(asked: Request, call: Call, error: str, templates: Templates) -> Reque
     """
     answer = call.text or ""
     if call.structured == "schema" and not is_object(answer):
-        options = asked.options.model_copy(update={"structured": "text"})
-        asked = replace(asked, options=options)
+        options = request.options.model_copy(update={"structured": "text"})
+        request = replace(request, options=options)
     question = templates.render("reask", {"error": error})
-    if asked.ballot_code is not None:
-        question += "\n\n" + templates.render("ballot", {"code": asked.ballot_code})
+    if request.ballot_code is not None:
+        question += "\n\n" + templates.render("ballot", {"code": request.ballot_code})
     turns = (
-        *asked.turns,
+        *request.turns,
         Turn(role="assistant", content=answer[:20_000] or "(empty)"),
         Turn(role="user", content=question),
     )
-    return replace(asked, turns=turns)
+    return replace(request, turns=turns)
 
 
 def longer(request: Request) -> Request:
@@ -203,7 +214,7 @@ def _section(name: str, text: str | None) -> str:
     return f"<{name}>\n{defuse_delimiters(text)}\n</{name}>\n" if text else ""
 
 
-def _enclosed(label: str, text: str, nonce: str) -> str:
+def _delimit(label: str, text: str, nonce: str) -> str:
     body = text if text.strip() else "(the response is empty)"
     return f'<response label="{label}" nonce="{nonce}">\n{body}\n</response nonce="{nonce}">'
 

@@ -1,9 +1,9 @@
-"""What a judge wrote becomes a ranking, or a reason why it does not.
+"""A judge's reply becomes a ranking with scores, or a reason why it does not.
 
-Pure, and never raises. Which object of the answer is the judge's ballot is decided in
-:mod:`clash.collect.answers`; here the ballot is read. What can be mended without guessing is
-``repaired``, the rest is ``failed``; and nothing is invented: every label and every score stands in
-the ballot under the key that was asked for.
+Pure; :func:`parse` never raises. Which object of the reply is the answer is decided in
+:mod:`clash.collect.answers`; here the answer is read. What can be repaired without guessing is
+``repaired``, the rest is ``failed``; nothing is invented: every label and every score stands in the
+answer under the key that was asked for.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from functools import lru_cache
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from clash.collect.answers import KEY, Form, ballot_in
+from clash.collect.answers import KEY, AnswerForm, find_answer
 from clash.collect.jsontext import Unreadable, note
 from clash.records import CONTRADICTION, MISSING_REASON
 
@@ -38,14 +38,15 @@ _REMARKS = frozenset({"reasoning", "analysis", "explanation", "rationale", "thin
 
 
 @dataclass(frozen=True, slots=True)
-class Parsed:
-    """A judge's answer, read.
+class ParsedAnswer:
+    """What a judge's reply says.
 
     Attributes:
-        ranking: groups of labels, best first; null where the answer is no judgment.
+        ranking: groups of labels, best first; null where the reply holds no judgment.
+        parse: ``clean``, ``repaired`` or ``failed``.
         scores: by label and criterion name, 1 to 5.
         reasons: by label and criterion name.
-        repairs: what was mended, in words.
+        repairs: what was repaired, in words.
         error: why there is no ranking.
     """
 
@@ -64,42 +65,42 @@ def parse(
     *,
     ties: bool = True,
     code: str | None = None,
-    enforced: bool = False,
-) -> Parsed:
-    """Read a judge's answer.
+    schema_enforced: bool = False,
+) -> ParsedAnswer:
+    """Read a judge's reply.
 
     Args:
-        text: the answer, as it came.
+        text: the reply, as it came.
         labels: the labels that were shown, ``A0`` …
         criteria: names of the criteria, in the order of their ids ``C1`` …
         ties: whether a group may hold more than one label.
-        code: what the ballot must carry; null for runs made before there were codes.
-        enforced: the provider was given the schema of the answer to hold the judge to.
+        code: what the answer must carry; null for runs made before there were codes.
+        schema_enforced: the provider was given the answer's schema to hold the judge to.
     """
     keys = ("scores", "ranking") if criteria else ("ranking",)
     repairs: list[str] = []
     try:
-        ballot = ballot_in(text, Form(keys, code, enforced=enforced), repairs)
-        _check_keys(ballot, keys, repairs)
-        ranking = _ranking(ballot["ranking"], labels, repairs, ties=ties)
-        scores, reasons = _scores(ballot, labels, criteria, repairs)
+        answer = find_answer(text, AnswerForm(keys, code, schema_enforced=schema_enforced), repairs)
+        _check_keys(answer, keys, repairs)
+        ranking = _ranking(answer["ranking"], labels, repairs, ties=ties)
+        scores, reasons = _scores(answer, labels, criteria, repairs)
     except Unreadable as reason:
-        return Parsed(None, "failed", repairs=tuple(repairs), error=str(reason))
+        return ParsedAnswer(None, "failed", repairs=tuple(repairs), error=str(reason))
     status: Parse = "repaired" if repairs else "clean"
-    return Parsed(ranking, status, scores, reasons, tuple(repairs))
+    return ParsedAnswer(ranking, status, scores, reasons, tuple(repairs))
 
 
-def _check_keys(ballot: Mapping[str, Any], keys: Sequence[str], repairs: list[str]) -> None:
-    """Refuse keys that nobody asked for: one of them may say otherwise than the ranking does.
+def _check_keys(answer: Mapping[str, Any], keys: Sequence[str], repairs: list[str]) -> None:
+    """Refuse keys that nobody asked for: one of them may contradict the ranking.
 
-    A judge that thinks aloud before it ranks is let be; after the ranking it may take it back.
+    A remark before the ranking is passed over; after the ranking it may retract it.
     """
-    if ballot.get("ranking") is None:
+    if answer.get("ranking") is None:
         raise Unreadable("the answer has no ranking")
-    asked = {KEY, *keys, "reasons"} if "scores" in keys else {KEY, *keys}
-    order = list(ballot)
-    for key in ballot.keys() - asked:
-        remark = key.strip().lower() in _REMARKS and isinstance(ballot[key], str)
+    expected_keys = {KEY, *keys, "reasons"} if "scores" in keys else {KEY, *keys}
+    order = list(answer)
+    for key in answer.keys() - expected_keys:
+        remark = key.strip().lower() in _REMARKS and isinstance(answer[key], str)
         if not remark or order.index(key) > order.index("ranking"):
             raise Unreadable(f"the key {json.dumps(key)[:40]} was not asked for")
         note(repairs, f"{key!r} passed over")
@@ -124,28 +125,28 @@ def _ranking(
     if not isinstance(value, list) or not value:
         raise Unreadable("the ranking is not a list")
     groups = [group if isinstance(group, list) else [group] for group in value]
-    named = [[_label(name, labels, repairs) for name in group] for group in groups if group]
-    _check_complete(named, labels)
-    if not ties and any(len(group) > 1 for group in named):
+    ranking = [[_label(name, labels, repairs) for name in group] for group in groups if group]
+    _check_complete(ranking, labels)
+    if not ties and any(len(group) > 1 for group in ranking):
         raise Unreadable("the ranking has a tie, and ties are not allowed")
-    return [sorted(group) for group in named]
+    return [sorted(group) for group in ranking]
 
 
-def _check_complete(named: Groups, labels: Sequence[str]) -> None:
-    seen: set[str] = set()
-    for name in (name for group in named for name in group):
-        if name in seen:
+def _check_complete(ranking: Groups, labels: Sequence[str]) -> None:
+    names: set[str] = set()
+    for name in (name for group in ranking for name in group):
+        if name in names:
             raise Unreadable(f"the ranking names {name} twice")
-        seen.add(name)
-    missing = [label for label in labels if label not in seen]
+        names.add(name)
+    missing = [label for label in labels if label not in names]
     if missing:
         raise Unreadable(f"the ranking leaves out {', '.join(missing)}")
 
 
 def _from_text(text: str) -> list[list[str]]:
-    """``A0 > A1 = A2`` as groups; a label that is none is found out where labels are read."""
-    ordered = text.replace("≻", ">").replace("~", "=")
-    return [group.split("=") for group in ordered.split("," if ">" not in ordered else ">")]
+    """``A0 > A1 = A2`` as groups; whether each is a label is checked where labels are read."""
+    line = text.replace("≻", ">").replace("~", "=")
+    return [group.split("=") for group in line.split("," if ">" not in line else ">")]
 
 
 def _from_ranks(ranks: Mapping[str, Any]) -> list[list[str]]:
@@ -209,7 +210,7 @@ def _scores(
             raise Unreadable(f"{label} is scored twice for {criterion}")
         scores[label][criterion] = score
         if reason:
-            reasons.setdefault(label, {})[criterion] = _shortened(reason, repairs)
+            reasons.setdefault(label, {})[criterion] = _shorten(reason, repairs)
     missing = len(labels) * len(criteria) - sum(len(by) for by in scores.values())
     if missing:
         note(repairs, f"{missing} scores missing")
@@ -220,10 +221,10 @@ def _scores(
 @lru_cache(maxsize=256)
 def _criterion_ids(criteria: tuple[str, ...]) -> Mapping[str, str]:
     """Every spelling of a criterion to its name: ``c1``, its name, ``c1. name``."""
-    numbered = list(enumerate(criteria, start=1))
+    pairs = list(enumerate(criteria, start=1))
     # The ids first, since they were asked for: a criterion may have the name "C2".
-    ids = {f"c{number}": name for number, name in numbered}
-    for number, name in numbered:
+    ids = {f"c{number}": name for number, name in pairs}
+    for number, name in pairs:
         ids.setdefault(name.lower(), name)
         ids.setdefault(f"c{number}. {name.lower()}", name)
     return ids
@@ -232,13 +233,13 @@ def _criterion_ids(criteria: tuple[str, ...]) -> Mapping[str, str]:
 def _cells(
     value: Mapping[str, Any], labels: Sequence[str], ids: Mapping[str, str], repairs: list[str]
 ) -> Iterator[tuple[str, str, Any]]:
-    for name, spelled, cell in _written_cells(value.get("scores"), repairs):
+    for name, spelling, cell in _written_cells(value.get("scores"), repairs):
         try:
             label = _label(name, labels, repairs)
         except Unreadable:
             note(repairs, "scores of what was not shown left out")
             continue
-        criterion = ids.get(str(spelled).strip().lower())
+        criterion = ids.get(str(spelling).strip().lower())
         if criterion is None:
             note(repairs, "scores for what is no criterion left out")
         else:
@@ -285,41 +286,46 @@ def _separate_reasons(
     table = value.get("reasons")
     for name, row in table.items() if isinstance(table, dict) else ():
         if name in labels and isinstance(row, dict):
-            for spelled, reason in row.items():
-                criterion = ids.get(str(spelled).strip().lower())
+            for spelling, reason in row.items():
+                criterion = ids.get(str(spelling).strip().lower())
                 if criterion and isinstance(reason, str) and reason.strip():
-                    reasons.setdefault(name, {})[criterion] = _shortened(reason, repairs)
+                    reasons.setdefault(name, {})[criterion] = _shorten(reason, repairs)
 
 
-def _shortened(reason: str, repairs: list[str], words: int = 15) -> str:
+def _shorten(reason: str, repairs: list[str], words: int = 15) -> str:
     if len(reason.split()) <= words:
         return reason.strip()
     note(repairs, f"a reason of more than {words} words cut")
     return " ".join(reason.split()[:words]) + " …"
 
 
+# -- whether a judgment agrees with itself ------------------------------------------------------
+
 _NEEDS_REASON = 3
 """The highest score that needs a reason."""
 
 
-def inconsistencies(parsed: Parsed, criteria: Sequence[Criterion]) -> Iterator[str]:
-    """Flags of a judgment that was read."""
-    if _is_contradicted(parsed, criteria):
+def inconsistencies(answer: ParsedAnswer, criteria: Sequence[Criterion]) -> Iterator[str]:
+    """Flags of a judgment that contradicts itself, or that does not say what is wrong.
+
+    The ranking is the vote, whatever the scores say; such judgments are counted in the report.
+    """
+    if _is_contradicted(answer, criteria):
         yield CONTRADICTION
-    if _lacks_reason(parsed):
+    if _lacks_reason(answer):
         yield MISSING_REASON
 
 
-def _is_contradicted(parsed: Parsed, criteria: Sequence[Criterion]) -> bool:
+def _is_contradicted(answer: ParsedAnswer, criteria: Sequence[Criterion]) -> bool:
     """Whether every response that is ranked higher has the lower weighted score."""
     totals = {
         label: sum(criterion.weight * scores[criterion.name] for criterion in criteria)
-        for label, scores in parsed.scores.items()
+        for label, scores in answer.scores.items()
         if all(criterion.name in scores for criterion in criteria)
     }
     pairs = [
         totals[better] < totals[worse]
-        for higher, lower in combinations(parsed.ranking or [], 2)
+        for higher, lower in combinations(answer.ranking or [], 2)
         for better in higher
         for worse in lower
         if better in totals and worse in totals
@@ -327,9 +333,9 @@ def _is_contradicted(parsed: Parsed, criteria: Sequence[Criterion]) -> bool:
     return bool(pairs) and all(pairs)
 
 
-def _lacks_reason(parsed: Parsed) -> bool:
+def _lacks_reason(answer: ParsedAnswer) -> bool:
     return any(
-        score <= _NEEDS_REASON and criterion not in parsed.reasons.get(label, {})
-        for label, scores in parsed.scores.items()
+        score <= _NEEDS_REASON and criterion not in answer.reasons.get(label, {})
+        for label, scores in answer.scores.items()
         for criterion, score in scores.items()
     )

@@ -30,7 +30,7 @@ SELF = "self:"
 """Prefix of the judge id under which a candidate judges."""
 
 
-class StandIn(Judge):
+class FallbackJudge(Judge):
     """A fallback, as the judge that it is once it is asked."""
 
     stands_in_for: str
@@ -63,7 +63,7 @@ class Plan:
     templates: Templates
     criteria_ref: ModelRef | None = None
     criteria_why: str | None = None
-    reused: Mapping[str, Criteria] = field(default_factory=dict)
+    reused_criteria: Mapping[str, Criteria] = field(default_factory=dict)
     redact: Redactor = field(default=NO_SECRETS, repr=False)
     secret: str | None = None
 
@@ -82,7 +82,7 @@ class Plan:
                     yield item, candidate
 
     @cached_property
-    def stand_ins(self) -> dict[str, tuple[StandIn, ...]]:
+    def fallback_judges(self) -> dict[str, tuple[FallbackJudge, ...]]:
         """The fallbacks of each judge that has some, in their order."""
         return {
             judge.id: tuple(_stand_in(judge, ref) for ref in judge.fallbacks)
@@ -91,15 +91,15 @@ class Plan:
         }
 
     @property
-    def sitters(self) -> Iterator[Judge]:
+    def all_judges(self) -> Iterator[Judge]:
         """Every judge that may be asked, fallbacks included."""
         yield from self.judges
-        for stand_ins in self.stand_ins.values():
+        for stand_ins in self.fallback_judges.values():
             yield from stand_ins
 
     def refs(self) -> Iterator[ModelRef]:
         """Every model that this run may call."""
-        yield from self.sitters
+        yield from self.all_judges
         if any(True for _ in self.missing()):
             yield from self.candidates
         if self.criteria_ref is not None:
@@ -120,12 +120,12 @@ class Plan:
         return self.panel.exclude_self if wanted is None else wanted
 
     @cached_property
-    def own(self) -> dict[str, frozenset[str]]:
+    def own_candidates(self) -> dict[str, frozenset[str]]:
         """Candidates that are the same model as a voting judge, by judge; those with any."""
         models: dict[str, str | None] = {c.id: c.identity for c in self.candidates}
         for response in self.responses:
             models.setdefault(response.candidate, _identity(response.candidate))
-        voting = (judge for judge in self.sitters if judge.role == "voting")
+        voting = (judge for judge in self.all_judges if judge.role == "voting")
         found = {
             judge.id: frozenset(name for name, model in models.items() if model == judge.identity)
             for judge in voting
@@ -133,20 +133,20 @@ class Plan:
         return {judge: names for judge, names in found.items() if names}
 
     @property
-    def excluded(self) -> dict[str, frozenset[str]]:
+    def excluded_candidates(self) -> dict[str, frozenset[str]]:
         """Candidates whose responses a judge is not shown, by judge."""
-        return self.own if self.excludes_self else {}
+        return self.own_candidates if self.excludes_self else {}
 
     @property
     def panel_record(self) -> dict[str, Any]:
         """The panel as a manifest lists it: every judge that sits, and whose responses it is not shown."""
-        apart = {judge: sorted(names) for judge, names in self.excluded.items()}
+        apart = {judge: sorted(names) for judge, names in self.excluded_candidates.items()}
         return {
             "name": self.panel.name,
             "quorum": self.quorum,
             "ties": self.panel.ties,
             "judges": [
-                judge.model_dump(mode="json", exclude={"fallbacks"}) for judge in self.sitters
+                judge.model_dump(mode="json", exclude={"fallbacks"}) for judge in self.all_judges
             ],
             **({"excluded": apart} if apart else {}),
         }
@@ -157,7 +157,7 @@ class Plan:
         return 2 if self.config.blinding.both_orders else 1
 
 
-def plan(
+def make_plan(
     config: Config,
     panel: Panel,
     prompts: Prompts,
@@ -165,7 +165,7 @@ def plan(
     *,
     criteria_ref: ModelRef | None = None,
     criteria_why: str | None = None,
-    reused: Mapping[str, Criteria] | None = None,
+    reused_criteria: Mapping[str, Criteria] | None = None,
     redact: Redactor = NO_SECRETS,
     secret: str | None = None,
 ) -> Plan:
@@ -194,7 +194,7 @@ def plan(
         templates,
         criteria_ref,
         criteria_why,
-        reused or {},
+        reused_criteria or {},
         redact,
         secret,
     )
@@ -211,7 +211,7 @@ def self_votes(made: Plan) -> list[str]:
     return [
         f"the voting judge {judge} is also the candidate {name}, and votes on its own responses;"
         " fix: --exclude-self, or exclude_self: true in the panel"
-        for judge, names in made.own.items()
+        for judge, names in made.own_candidates.items()
         for name in sorted(names)
     ]
 
@@ -222,9 +222,9 @@ def _identity(candidate: str) -> str | None:
     return ModelRef(model=candidate).identity if provider in PROVIDERS and name else None
 
 
-def _stand_in(judge: Judge, ref: ModelRef) -> StandIn:
+def _stand_in(judge: Judge, ref: ModelRef) -> FallbackJudge:
     about = {name: getattr(ref, name) for name in ModelRef.model_fields}
-    return StandIn(
+    return FallbackJudge(
         id=f"{judge.id}~{ref.model.removeprefix('replay/')}",
         role=judge.role,
         weight=judge.weight,
@@ -311,15 +311,15 @@ def _check_options(ref: ModelRef) -> None:
 
 
 def _check_stand_ins(made: Plan) -> None:
-    ids = [judge.id for judge in made.sitters]
+    ids = [judge.id for judge in made.all_judges]
     twice = sorted({judge for judge in ids if ids.count(judge) > 1})
     if twice:
         raise ConfigError(
             f"the fallback {twice[0]!r} is there twice", field="fallbacks", hint="name each once"
         )
-    for stand_ins in made.stand_ins.values():
+    for stand_ins in made.fallback_judges.values():
         for judge in stand_ins:
-            if judge.id in made.excluded:
+            if judge.id in made.excluded_candidates:
                 raise ConfigError(
                     f"{judge.model} is a candidate, so exclude_self keeps it from standing in for"
                     f" {judge.stands_in_for}",

@@ -43,7 +43,7 @@ _KEYS = (
 
 
 @dataclass(frozen=True)
-class Resolved:
+class ResolvedConfig:
     """What a run stands on.
 
     Attributes:
@@ -124,7 +124,7 @@ def read_panel(name_or_path: str, source: Source) -> Panel:
     return validate(Panel, read_yaml(assets.panel(name_or_path)), context={"source": source})
 
 
-def resolve(config: Config, environ: Mapping[str, str]) -> Resolved:
+def resolve(config: Config, environ: Mapping[str, str]) -> ResolvedConfig:
     """The panel and the criteria model that this configuration means here and now.
 
     Raises:
@@ -135,7 +135,7 @@ def resolve(config: Config, environ: Mapping[str, str]) -> Resolved:
     ref, why = _criteria(config, panel, environ)
     if why is not None and panel.name != KEYLESS_PANEL:
         notes.append(f"criteria: the generic four for every item ({why})")
-    return Resolved(config, panel, ref, why, notes)
+    return ResolvedConfig(config, panel, ref, why, notes)
 
 
 def _panel(config: Config, environ: Mapping[str, str], notes: list[str]) -> Panel:
@@ -189,7 +189,7 @@ def _default_criteria() -> CriteriaConfig:
     )
 
 
-def replayed(config: Config, run: RunFolder) -> Config:
+def replay_config(config: Config, run: RunFolder) -> Config:
     """The configuration of ``run`` under this one, with every model answered from its calls.
 
     Seed, blinding, criteria, panel and candidates are those of the run, unless the configuration

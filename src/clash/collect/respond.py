@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clash.collect.calling import Ask, ModelStopped, call_id
+from clash.collect.calling import Ask, ModelStopError, call_id
 from clash.collect.plan import GENERATION_TOKENS
 from clash.providers.base import Request
 from clash.records import Response
 
 if TYPE_CHECKING:
-    from clash.collect.calling import Asker
+    from clash.collect.calling import AnswerSource
     from clash.config import Candidate, Config, Options
     from clash.records import Call, Item
 
 
-async def respond(item: Item, candidate: Candidate, config: Config, caller: Asker) -> Response:
+async def respond(
+    item: Item, candidate: Candidate, config: Config, caller: AnswerSource
+) -> Response:
     """Generate a response; one that could not be had is a record with the reason."""
     ask = Ask(
         call_id=call_id("generate", item.item_id, candidate.id),
@@ -23,11 +25,11 @@ async def respond(item: Item, candidate: Candidate, config: Config, caller: Aske
         item_id=item.item_id,
         candidate=candidate.id,
         ref=candidate,
-        request=question(item, candidate, config),
+        request=response_request(item, candidate, config),
     )
     try:
         call = await caller.ask(ask)
-    except ModelStopped as stopped:
+    except ModelStopError as stopped:
         return Response(
             item_id=item.item_id,
             candidate=candidate.id,
@@ -38,9 +40,9 @@ async def respond(item: Item, candidate: Candidate, config: Config, caller: Aske
     return _response(item, candidate, call)
 
 
-def question(item: Item, candidate: Candidate, config: Config) -> Request:
+def response_request(item: Item, candidate: Candidate, config: Config) -> Request:
     """The prompt as the candidate gets it."""
-    options = merged(candidate.options, config.generation)
+    options = merge_options(candidate.options, config.generation)
     system = [part for part in (candidate.system or config.system, item.system) if part]
     return Request(
         turns=tuple(item.turns),
@@ -51,7 +53,7 @@ def question(item: Item, candidate: Candidate, config: Config) -> Request:
     )
 
 
-def merged(own: Options, shared: Options) -> Options:
+def merge_options(own: Options, shared: Options) -> Options:
     """``shared`` where ``own`` sets nothing."""
     return shared.model_copy(update={k: getattr(own, k) for k in own.model_fields_set})
 

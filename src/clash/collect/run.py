@@ -1,7 +1,7 @@
-"""The pipeline: responses and criteria, then blinding, then judgments, each stage from the files.
+"""Collect: responses and criteria, then blinding, then judgments, each stage from the run folder.
 
-Run it on a new folder and it does everything; run it on an interrupted one and it does what is
-missing. Resuming is not a mode: every stage asks what is there already.
+On a new folder it does everything; on an interrupted one it does what is missing. Resuming is no
+mode: every stage reads first what is there.
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Literal, Protocol, get_args
 
 import anyio
 
 from clash.collect.blind import Presentation, presentations
 from clash.collect.budget import Budget
 from clash.collect.calling import Caller, Listener, call_id
-from clash.collect.criteria import derive, settled
-from clash.collect.fallbacks import Bench
-from clash.collect.judge import Pages, Seat, judge, render
+from clash.collect.criteria import derive, ready_criteria
+from clash.collect.fallbacks import Fallbacks
+from clash.collect.judge import JudgmentSlot, PromptCache, judge, prompt_of
 from clash.collect.respond import respond
 from clash.collect.schedule import Pool, Stop, drain
 from clash.errors import ErrorClass, RunFolderError
@@ -28,8 +28,8 @@ from clash.store import layout
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from clash.collect.batch_queue import HandedIn
-    from clash.collect.judge_prompt import Ballot
+    from clash.collect.batch_queue import RunBatch
+    from clash.collect.judge_prompt import JudgePrompt
     from clash.collect.plan import Plan
     from clash.config import Candidate, Judge
     from clash.records import Blinding, Call, Criterion, Item, Judgment, Response
@@ -38,52 +38,56 @@ if TYPE_CHECKING:
 New = Literal["batch", "live", "none"]
 """How questions are asked that nobody has asked yet."""
 SYNC_S = 0.2
-"""How much of the last moments a lost machine may take with it."""
+"""Seconds between two syncs to disk: a machine that crashes loses no more than these."""
 
 _ASK_AGAIN = frozenset(get_args(ErrorClass)) - {"blocked", "too_long"}
 """Failures that a resumed run tries again: nothing usable was paid for."""
 
 
 class Progress(Listener, Protocol):
-    """Someone who watches a run."""
+    """Is told how a run proceeds: a progress line, bars, a callback."""
 
-    def spent(self, usd: float) -> None:
-        """What earlier processes of this run have spent, or may have."""
+    def count_spent(self, usd: float) -> None:
+        """Earlier processes of this run have spent so much, or may have."""
         ...
 
-    def waits(self, model: str, done: int, rows: int) -> None:
-        """Batches were handed in or looked after: so many of their rows are through."""
+    def batch_polled(self, model: str, n_done: int, n_rows: int) -> None:
+        """Batches of a model were submitted or polled: so many of their rows are done."""
         ...
 
-    def stage(self, name: str, totals: Mapping[str, int]) -> None:
+    def stage_began(self, name: str, totals: Mapping[str, int]) -> None:
         """A stage begins, with so many calls for each model."""
         ...
 
-    def done(self, who: str, *, failed: bool) -> None:
-        """One response, criteria or judgment is there, or is known never to be."""
+    def count_done(self, actor: str, *, failed: bool) -> None:
+        """One response, set of criteria or judgment is finished, or has failed for good."""
         ...
 
 
 @dataclass(frozen=True)
-class Collected:
-    """How a run went.
+class CollectOutcome:
+    """How collecting ended.
 
     Attributes:
-        stopped: models that refused for good, and why.
+        stop_reasons: models that refused for good, and why.
         interrupted: why it ended early, null where it did not.
         over_usd: dollars by which ``max_cost`` was passed.
-        replaced: models that do nothing but judge, and in whose place a fallback judges.
+        replaced_models: models that do nothing but judge, and in whose place a fallback judges.
     """
 
-    stopped: dict[str, str]
+    stop_reasons: dict[str, str]
     interrupted: str | None
     over_usd: Decimal = Decimal(0)
-    replaced: frozenset[str] = frozenset()
+    replaced_models: frozenset[str] = frozenset()
 
     @property
-    def refused(self) -> dict[str, str]:
-        """Models that stopped and whose work nobody took over."""
-        return {model: why for model, why in self.stopped.items() if model not in self.replaced}
+    def refusals(self) -> dict[str, str]:
+        """Models that stopped and whose work nobody took over, and why they stopped."""
+        return {
+            model: reason
+            for model, reason in self.stop_reasons.items()
+            if model not in self.replaced_models
+        }
 
 
 async def collect(
@@ -94,14 +98,14 @@ async def collect(
     stop: Stop,
     *,
     new: New | None = None,
-) -> Collected:
+) -> CollectOutcome:
     """Do everything of ``plan`` that is not in ``folder`` yet.
 
     Args:
         plan: what there is to do.
-        folder: what is done.
+        folder: the run, with what is done.
         environ: where keys are.
-        progress: watches.
+        progress: is told how far it is.
         stop: ends it early.
         new: how new questions are asked: in batches, live, or not at all; by default as the plan's
             limits say.
@@ -109,37 +113,38 @@ async def collect(
     Raises:
         ConfigError: a key or an address is missing; nothing has been spent then.
     """
-    past = _past(plan, folder)
-    progress.spent(float(past.budget.spent))
-    caller = _caller(plan, folder, environ, progress, stop, past, new)
-    bench = Bench(plan.judges, plan.stand_ins)
+    history = _read_history(plan, folder)
+    progress.count_spent(float(history.budget.spent_usd))
+    caller = _caller(plan, folder, environ, progress, stop, history, new)
+    fallbacks = Fallbacks(plan.judges, plan.fallback_judges)
+    stages = _Stages(plan, folder, caller, fallbacks, progress, stop, history)
     for ref in plan.refs():
         caller.open(ref)
     try:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_keep_synced, folder)
             caller.start(tasks)
-            await _prepare(plan, folder, caller, progress, stop, past)
-            if not (stop or caller.refused):
-                await _judge(plan, folder, caller, bench, progress, stop, past)
+            await stages.prepare()
+            if not (stop or caller.refusal):
+                await stages.judge()
             await caller.finish()
             tasks.cancel_scope.cancel()
     finally:
         with anyio.CancelScope(shield=True):
             await caller.aclose()
-    return Collected(
-        caller.stopped,
-        stop.reason or caller.refused,
-        past.budget.over,
-        _replaced(plan, bench, caller),
+    return CollectOutcome(
+        caller.stop_reasons,
+        stop.reason or caller.refusal,
+        history.budget.over,
+        _replaced_models(plan, fallbacks, caller),
     )
 
 
-def _replaced(plan: Plan, bench: Bench, caller: Caller) -> frozenset[str]:
+def _replaced_models(plan: Plan, fallbacks: Fallbacks, caller: Caller) -> frozenset[str]:
     """Models whose work a fallback took over, all of it."""
-    gone = bench.replaced
-    needed = {caller.label(ref) for ref in plan.refs() if ref not in gone}
-    return frozenset(caller.label(judge) for judge in gone) - needed
+    judges = fallbacks.replaced_judges
+    needed = {caller.label(ref) for ref in plan.refs() if ref not in judges}
+    return frozenset(caller.label(judge) for judge in judges) - needed
 
 
 def _caller(
@@ -148,27 +153,37 @@ def _caller(
     environ: Mapping[str, str],
     progress: Progress,
     stop: Stop,
-    past: _Past,
+    history: _RunHistory,
     new: New | None,
 ) -> Caller:
     """Who makes the calls; one that knows of batches only where there are some or may be."""
     limits = plan.config.limits
     new = new or ("batch" if limits.batch else "live")
-    about: dict[str, Any] = {"done": past.calls.values(), "tried": past.tried}
-    if new == "live" and not past.under_way:
-        return Caller(folder.append, past.budget, limits, environ, progress, stop, **about)
+    calls, attempt_numbers = history.calls.values(), history.attempt_numbers
+    if new == "live" and not history.batches:
+        return Caller(
+            folder.append,
+            history.budget,
+            limits,
+            environ,
+            progress,
+            stop,
+            calls=calls,
+            attempt_numbers=attempt_numbers,
+        )
     from clash.collect.batch_caller import BatchCaller
 
     return BatchCaller(
         folder,
-        past.budget,
+        history.budget,
         limits,
         environ,
         progress,
         stop,
-        under_way=past.under_way,
+        calls=calls,
+        attempt_numbers=attempt_numbers,
+        batches=history.batches,
         new=new,
-        **about,
     )
 
 
@@ -178,128 +193,85 @@ async def _keep_synced(folder: RunWriter) -> None:
         await anyio.to_thread.run_sync(folder.sync)
 
 
+# -- earlier processes of the run -----------------------------------------------------------------
+
+
 @dataclass(frozen=True)
-class _Past:
-    """What earlier processes of this run did: the last attempt of each call, and the money.
+class _RunHistory:
+    """What earlier processes of this run did.
 
     Attributes:
-        tried: the number of the last attempt of each call, seen to its end or not.
-        under_way: batches that are with a provider, or may be.
+        calls: the last attempt of each call, by id.
+        attempt_numbers: the number of the last attempt of each call, whether or not it ended.
+        budget: with the money that they spent, or may have.
+        batches: those that are with a provider, or may be.
     """
 
     calls: dict[str, Call]
-    tried: dict[str, int]
+    attempt_numbers: dict[str, int]
     budget: Budget
-    under_way: list[HandedIn]
+    batches: list[RunBatch]
 
-    def backs(self, record: Response | Judgment) -> bool:
+    def confirms(self, record: Response | Judgment) -> bool:
         """Whether a record stands: it need not be tried again, and its call is there."""
-        known = record.call_id is None or record.call_id in self.calls
-        return known and not _again(record.error)
+        has_call = record.call_id is None or record.call_id in self.calls
+        return has_call and not _is_retried(record.error)
 
 
-def _past(plan: Plan, folder: RunWriter) -> _Past:
+def _read_history(plan: Plan, folder: RunWriter) -> _RunHistory:
     limit = plan.config.limits.max_cost
     budget = Budget(Decimal(repr(limit)) if limit is not None else None)
     calls: dict[str, Call] = {}
-    tried: dict[str, int] = {}
-    seen: dict[tuple[str, int], bool] = {}
+    attempt_numbers: dict[str, int] = {}
+    answers: dict[tuple[str, int], bool] = {}
     for call in folder.calls():
         # The raw answers are the bulk of the file, and nothing needs them again.
         calls[call.call_id] = call.model_copy(update={"request": None, "response": None})
-        tried[call.call_id] = max(call.attempt, tried.get(call.call_id, 0))
-        seen[call.call_id, call.attempt] = call.outcome != "error"
+        attempt_numbers[call.call_id] = max(call.attempt, attempt_numbers.get(call.call_id, 0))
+        answers[call.call_id, call.attempt] = call.outcome != "error"
         cost = call.cost_usd if call.cost_usd is not None else call.cost_bound_usd
         budget.book(Decimal(repr(cost or 0.0)), exact=call.cost_usd is not None)
-    lost: dict[tuple[str, int], float] = {}
-    for held in folder.reservations():
-        tried[held.call_id] = max(held.attempt, tried.get(held.call_id, 0))
-        if (held.call_id, held.attempt) not in seen:
-            lost[held.call_id, held.attempt] = held.usd
-    batches = _under_way(folder, seen, lost)
-    for place in (place for batch in batches for place in batch.places.values()):
-        # Nobody's loss: its answer may yet come.
-        tried[place.call_id] = max(place.attempt, tried.get(place.call_id, 0))
-        lost.pop((place.call_id, place.attempt), None)
-        budget.hold(place.reserved)
-    for usd in lost.values():
+    # Money of attempts without a record: the process was killed before they ended.
+    open_usd: dict[tuple[str, int], float] = {}
+    for reservation in folder.reservations():
+        number, name = reservation.attempt, reservation.call_id
+        attempt_numbers[name] = max(number, attempt_numbers.get(name, 0))
+        if (name, number) not in answers:
+            open_usd[name, number] = reservation.usd
+    batches = _unfinished_batches(folder, answers, open_usd)
+    for entry in (entry for batch in batches for entry in batch.entries.values()):
+        # This money is not lost: the answer may yet come.
+        attempt_numbers[entry.call_id] = max(entry.attempt, attempt_numbers.get(entry.call_id, 0))
+        open_usd.pop((entry.call_id, entry.attempt), None)
+        budget.hold(entry.reservation)
+    for usd in open_usd.values():
         budget.book(Decimal(repr(usd)), exact=False)
-    return _Past(calls, tried, budget, batches)
+    return _RunHistory(calls, attempt_numbers, budget, batches)
 
 
-def _under_way(
-    folder: RunWriter, seen: Mapping[tuple[str, int], bool], held: Mapping[tuple[str, int], float]
-) -> list[HandedIn]:
+def _unfinished_batches(
+    folder: RunWriter,
+    answers: Mapping[tuple[str, int], bool],
+    open_usd: Mapping[tuple[str, int], float],
+) -> list[RunBatch]:
     """Batches that an answer may yet come of; one whose calls are all on record has ended."""
     if not run_files.is_file(folder.path / layout.BATCHES):
         return []
-    from clash.collect.batch_queue import under_way
+    from clash.collect.batch_queue import unfinished_batches
 
-    found = under_way(folder, seen, held)
-    for batch in found:
-        if not batch.open:
-            folder.append(batch.line("ended"))
-    return [batch for batch in found if batch.open]
-
-
-# -- responses and criteria ---------------------------------------------------------------------
+    batches = unfinished_batches(folder, answers, open_usd)
+    for batch in batches:
+        if not batch.n_open:
+            folder.append(batch.record("ended"))
+    return [batch for batch in batches if batch.n_open]
 
 
-async def _prepare(
-    plan: Plan, folder: RunWriter, caller: Caller, progress: Progress, stop: Stop, past: _Past
-) -> None:
-    """Everything a judge's page needs. Criteria and responses do not know of each other."""
-    have = {(r.item_id, r.candidate) for r in folder.responses() if past.backs(r)}
-    # What is sealed is judged as it is: a response that comes later would change the page.
-    sealed = {record.item_id for record in folder.blinding()}
-    lost = _lost_responses(folder, past)
-    todo = [
-        (item, candidate)
-        for item, candidate in plan.missing()
-        if (item.item_id, candidate.id) in lost
-        or ((item.item_id, candidate.id) not in have and item.item_id not in sealed)
-    ]
-    has_criteria = {record.item_id for record in folder.criteria()}
-    unsettled = []
-    for item in plan.items:
-        if item.item_id in has_criteria:
-            continue
-        ready = settled(item, plan)
-        if ready is None:
-            unsettled.append(item)
-        else:
-            folder.append(ready)
-
-    async def generate(piece: tuple[Item, Candidate]) -> None:
-        item, candidate = piece
-        response = await respond(item, candidate, plan.config, caller)
-        folder.append(response)
-        progress.done(candidate.id, failed=response.text is None)
-
-    async def write_criteria(item: Item) -> None:
-        if plan.criteria_ref is None:  # pragma: no cover - settled() left none over
-            return
-        criteria = await derive(item, plan, plan.criteria_ref, caller)
-        folder.append(criteria)
-        progress.done("criteria", failed=criteria.source == "fallback")
-
-    workers = caller.workers
-    by_candidate = {
-        candidate.id: [piece for piece in todo if piece[1].id == candidate.id]
-        for candidate in plan.candidates
-    }
-    pools = [Pool(pieces, generate, workers, queues=True) for pieces in by_candidate.values()]
-    totals = {name: len(pieces) for name, pieces in by_candidate.items() if pieces}
-    if unsettled:
-        totals["criteria"] = len(unsettled)
-    if totals:
-        progress.stage("responses and criteria" if todo else "criteria", totals)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(drain, pools, stop)
-        tasks.start_soon(drain, [Pool(unsettled, write_criteria, workers, queues=True)], stop)
+def _is_retried(error: str | None) -> bool:
+    """Whether a failure is one that a resumed run tries again."""
+    return error is not None and error.partition(":")[0] in _ASK_AGAIN
 
 
-def _lost_responses(folder: RunWriter, past: _Past) -> set[tuple[str, str]]:
+def _missing_responses(folder: RunWriter, history: _RunHistory) -> set[tuple[str, str]]:
     """Responses that a page shows and ``responses.jsonl`` lacks, by item and candidate.
 
     Their calls were answered, so that writing them again takes no call.
@@ -308,92 +280,168 @@ def _lost_responses(folder: RunWriter, past: _Past) -> set[tuple[str, str]]:
         RunFolderError: that of one is lost too.
     """
     present = {(r.item_id, r.candidate) for r in folder.responses() if r.text is not None}
-    shown = {(page.item_id, name) for page in folder.blinding() for name in page.labels.values()}
-    lost = shown - present
-    for item_id, candidate in sorted(lost):
-        call = past.calls.get(call_id("generate", item_id, candidate))
+    on_pages = {(page.item_id, name) for page in folder.blinding() for name in page.labels.values()}
+    missing = on_pages - present
+    for item_id, candidate in sorted(missing):
+        call = history.calls.get(call_id("generate", item_id, candidate))
         if call is None or call.outcome == "error":
             raise RunFolderError(
                 f"{folder.path / layout.RESPONSES}: lacks the response of {candidate!r} to"
                 f" {item_id!r}, and {layout.CALLS} lacks the call that it came from"
                 "\n  fix: restore one of the two from a copy of the run"
             )
-    return lost
+    return missing
 
 
-def _again(error: str | None) -> bool:
-    """Whether a failure is one that a resumed run should try again."""
-    return error is not None and error.partition(":")[0] in _ASK_AGAIN
+# -- the two stages -------------------------------------------------------------------------------
 
 
-# -- judgments ----------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class _Stages:
+    """First responses and criteria, then judgments; each stage reads the folder for what is done."""
+
+    plan: Plan
+    folder: RunWriter
+    caller: Caller
+    fallbacks: Fallbacks
+    progress: Progress
+    stop: Stop
+    history: _RunHistory
+
+    async def prepare(self) -> None:
+        """Make everything a judge's page needs. Criteria and responses do not know of each other."""
+        workers = self.caller.workers
+        by_candidate = self._open_responses()
+        open_criteria = self._open_criteria()
+        totals = {name: len(pieces) for name, pieces in by_candidate.items() if pieces}
+        stage = "responses and criteria" if totals else "criteria"
+        if open_criteria:
+            totals["criteria"] = len(open_criteria)
+        if totals:
+            self.progress.stage_began(stage, totals)
+        pools = [
+            Pool(pieces, self._generate, workers, queues=True) for pieces in by_candidate.values()
+        ]
+        criteria_pool = Pool(open_criteria, self._write_criteria, workers, queues=True)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(drain, pools, self.stop)
+            tasks.start_soon(drain, [criteria_pool], self.stop)
+
+    def _open_responses(self) -> dict[str, list[tuple[Item, Candidate]]]:
+        """The responses that are to be generated, by candidate."""
+        responses = {
+            (r.item_id, r.candidate) for r in self.folder.responses() if self.history.confirms(r)
+        }
+        # What is sealed is judged as it is: a response that comes later would change the page.
+        sealed_items = {record.item_id for record in self.folder.blinding()}
+        missing = _missing_responses(self.folder, self.history)
+        pieces: dict[str, list[tuple[Item, Candidate]]] = {
+            candidate.id: [] for candidate in self.plan.candidates
+        }
+        for item, candidate in self.plan.missing():
+            key = (item.item_id, candidate.id)
+            if key in missing or (key not in responses and item.item_id not in sealed_items):
+                pieces[candidate.id].append((item, candidate))
+        return pieces
+
+    def _open_criteria(self) -> list[Item]:
+        """The items whose criteria a model has to write; those of the others are written down."""
+        items_with_criteria = {record.item_id for record in self.folder.criteria()}
+        items = []
+        for item in self.plan.items:
+            if item.item_id in items_with_criteria:
+                continue
+            criteria = ready_criteria(item, self.plan)
+            if criteria is None:
+                items.append(item)
+            else:
+                self.folder.append(criteria)
+        return items
+
+    async def _generate(self, piece: tuple[Item, Candidate]) -> None:
+        item, candidate = piece
+        response = await respond(item, candidate, self.plan.config, self.caller)
+        self.folder.append(response)
+        self.progress.count_done(candidate.id, failed=response.text is None)
+
+    async def _write_criteria(self, item: Item) -> None:
+        ref = self.plan.criteria_ref
+        if ref is None:  # pragma: no cover - then ready_criteria() is never null
+            return
+        criteria = await derive(item, self.plan, ref, self.caller)
+        self.folder.append(criteria)
+        self.progress.count_done("criteria", failed=criteria.source == "fallback")
+
+    async def judge(self) -> None:
+        """Seal every page, and have each judged by every judge that may see it."""
+        plan = self.plan
+        presentations = _seal_presentations(plan, self.folder)
+        rubrics = rubrics_of(self.folder)
+        judged = {
+            (j.item_id, j.presentation, j.seat)
+            for j in self.folder.judgments()
+            if self.history.confirms(j)
+        }
+        items = {item.item_id: item for item in plan.items}
+        slots = partial(
+            open_slots,
+            presentations=presentations,
+            items=items,
+            judged=judged,
+            excluded_candidates=plan.excluded_candidates,
+        )
+
+        def render(presentation: Presentation) -> JudgePrompt:
+            item_id = presentation.blinding.item_id
+            return prompt_of(items[item_id], rubrics[item_id], presentation, plan)
+
+        prompts = PromptCache(render, plan.config.limits.concurrency)
+
+        async def fill(slot: JudgmentSlot) -> None:
+            prompt = await prompts.of(slot.presentation)
+            judgment = await judge(slot, prompt, plan, self.caller, self.fallbacks)
+            self.folder.append(judgment)
+            self.progress.count_done(slot.judge.id, failed=judgment.ranking is None)
+
+        totals = {j.id: sum(1 for _ in slots(j)) for j in plan.judges}
+        self.progress.stage_began("judgments", totals)
+        workers = self.caller.workers
+        pools = [Pool(slots(j), fill, workers, queues=True) for j in plan.judges]
+        await drain(pools, self.stop)
 
 
-async def _judge(
-    plan: Plan,
-    folder: RunWriter,
-    caller: Caller,
-    bench: Bench,
-    progress: Progress,
-    stop: Stop,
-    past: _Past,
-) -> None:
-    pages = _pages(plan, folder)
-    rubrics = rubrics_of(folder)
-    have = {(j.item_id, j.presentation, j.seat) for j in folder.judgments() if past.backs(j)}
-    items = {item.item_id: item for item in plan.items}
-    seats = partial(seats_of, pages=pages, items=items, have=have, excluded=plan.excluded)
-
-    def page_of(shown: Presentation) -> Ballot:
-        item_id = shown.blinding.item_id
-        return render(items[item_id], rubrics[item_id], shown, plan)
-
-    rendered = Pages(page_of, plan.config.limits.concurrency)
-
-    async def sit(seat: Seat) -> None:
-        page = await rendered.of(seat.presentation)
-        judgment = await judge(seat, page, plan, caller, bench)
-        folder.append(judgment)
-        progress.done(seat.judge.id, failed=judgment.ranking is None)
-
-    totals = {j.id: sum(1 for _ in seats(j)) for j in plan.judges}
-    progress.stage("judgments", totals)
-    await drain(
-        [Pool(seats(j), sit, caller.workers, queues=True) for j in plan.judges],
-        stop,
-    )
+# -- pages and who judges them --------------------------------------------------------------------
 
 
 def rubrics_of(folder: RunFolder) -> dict[str, tuple[Criterion, ...]]:
     """What each item is judged by. Many items share their criteria, so each set is kept once."""
-    known: dict[tuple[Criterion, ...], tuple[Criterion, ...]] = {}
+    rubrics: dict[tuple[Criterion, ...], tuple[Criterion, ...]] = {}
     return {
-        record.item_id: known.setdefault(rubric, rubric)
+        record.item_id: rubrics.setdefault(rubric, rubric)
         for record in folder.criteria()
         for rubric in [tuple(record.criteria)]
     }
 
 
-def _pages(plan: Plan, folder: RunWriter) -> list[Presentation]:
+def _seal_presentations(plan: Plan, folder: RunWriter) -> list[Presentation]:
     """Every presentation of every item that has something to compare, sealed before use.
 
     A resumed run makes the same ones again: they are a function of the seed and of the responses
     that were there when the item was sealed.
     """
-    sealed = {page_key(record) for record in folder.blinding()}
-    pages = list(pages_of(plan, folder))
-    for page in pages:
-        if page_key(page.blinding) not in sealed:
-            folder.append(page.blinding)
-    return pages
+    sealed_keys = {presentation_key(record) for record in folder.blinding()}
+    presentations = list(presentations_of(plan, folder))
+    for presentation in presentations:
+        if presentation_key(presentation.blinding) not in sealed_keys:
+            folder.append(presentation.blinding)
+    return presentations
 
 
-def pages_of(plan: Plan, folder: RunFolder) -> Iterator[Presentation]:
+def presentations_of(plan: Plan, folder: RunFolder) -> Iterator[Presentation]:
     """The presentations that follow from the seed, whether or not they are sealed yet."""
-    sealed = {page_key(record): record.labels for record in folder.blinding()}
     names = sorted({c.id for c in plan.candidates} | {r.candidate for r in folder.responses()})
     judges = [judge.id for judge in plan.judges]
-    for item_id, texts in _texts(plan, folder, sealed).items():
+    for item_id, texts in _texts(plan, folder).items():
         yield from presentations(
             item_id,
             texts,
@@ -401,46 +449,55 @@ def pages_of(plan: Plan, folder: RunFolder) -> Iterator[Presentation]:
             plan.config.blinding,
             plan.config.seed,
             names=names,
-            excluded=plan.excluded,
+            excluded_candidates=plan.excluded_candidates,
         )
 
 
-def _texts(
-    plan: Plan, folder: RunFolder, sealed: Mapping[tuple[str, int, str | None], Mapping[str, str]]
-) -> dict[str, dict[str, str]]:
-    """Response by candidate, for each item that has two at least, in the order of the items."""
-    shown: dict[str, set[str]] = {}
-    for (item_id, _, _), labels in sealed.items():
-        shown.setdefault(item_id, set()).update(labels.values())
+def _texts(plan: Plan, folder: RunFolder) -> dict[str, dict[str, str]]:
+    """Response by candidate, for each item that has two at least, in the order of the items.
+
+    Of an item that is sealed, only the candidates on its pages: a later response is not judged.
+    """
+    candidates_on_pages: dict[str, set[str]] = {}
+    for page in folder.blinding():
+        candidates_on_pages.setdefault(page.item_id, set()).update(page.labels.values())
     texts: dict[str, dict[str, str]] = {item.item_id: {} for item in plan.items}
     for response in folder.responses():
-        late = response.candidate not in shown.get(response.item_id, {response.candidate})
-        if response.text is not None and not late:
+        candidates = candidates_on_pages.get(response.item_id, {response.candidate})
+        if response.text is not None and response.candidate in candidates:
             texts[response.item_id][response.candidate] = response.text
-    return {item_id: found for item_id, found in texts.items() if len(found) > 1}
+    return {item_id: responses for item_id, responses in texts.items() if len(responses) > 1}
 
 
-def page_key(blinding: Blinding) -> tuple[str, int, str | None]:
+def presentation_key(blinding: Blinding) -> tuple[str, int, str | None]:
     """What identifies a page."""
     return blinding.item_id, blinding.presentation, blinding.judge
 
 
-def seats_of(
+def open_slots(
     judge: Judge,
     *,
-    pages: Iterable[Presentation],
+    presentations: Iterable[Presentation],
     items: Mapping[str, Item],
-    have: set[tuple[str, int, str]],
-    excluded: Mapping[str, frozenset[str]],
-) -> Iterator[Seat]:
-    """The pages that ``judge`` has not judged yet; none with a response it is kept from."""
-    own = excluded.get(judge.id)
-    for page in pages:
-        blinding = page.blinding
+    judged: set[tuple[str, int, str]],
+    excluded_candidates: Mapping[str, frozenset[str]],
+) -> Iterator[JudgmentSlot]:
+    """The judgments that ``judge`` still owes.
+
+    Args:
+        judge: the judge.
+        presentations: the pages of the run.
+        items: by id.
+        judged: keys of the judgments that stand.
+        excluded_candidates: whose responses a judge is not shown, by judge.
+    """
+    excluded = excluded_candidates.get(judge.id, frozenset())
+    for presentation in presentations:
+        blinding = presentation.blinding
         if blinding.judge not in (None, judge.id):
             continue
-        if (blinding.item_id, blinding.presentation, judge.id) in have:
+        if (blinding.item_id, blinding.presentation, judge.id) in judged:
             continue
-        if own is not None and not own.isdisjoint(blinding.labels.values()):
+        if not excluded.isdisjoint(blinding.labels.values()):
             continue
-        yield Seat(judge, items[blinding.item_id], page)
+        yield JudgmentSlot(judge, items[blinding.item_id], presentation)

@@ -91,14 +91,14 @@ class Pool(Generic[T]):
     queues: bool = False
 
 
-_begun: ContextVar[Callable[[], None]] = ContextVar("clash_begun")
+_announcement: ContextVar[Callable[[], None]] = ContextVar("clash_begun")
 
 
-def begun() -> None:
+def announce_start() -> None:
     """Said by work whose turn has come: its pool may now take up the next piece."""
-    said = _begun.get(None)
-    if said is not None:
-        said()
+    announce = _announcement.get(None)
+    if announce is not None:
+        announce()
 
 
 async def drain(pools: Iterable[Pool[T]], stop: Stop) -> None:
@@ -118,13 +118,13 @@ class _Crew(Generic[T]):
     def __init__(self, pool: Pool[T], stop: Stop, tasks: TaskGroup) -> None:
         self._pool, self._stop, self._tasks = pool, stop, tasks
         self._pending = iter(pool.todo)
-        self._hired = 0
+        self._n_workers = 0
         self._waiting = 0
 
-    def hire(self, wanted: int = 1) -> None:
+    def hire(self, number: int = 1) -> None:
         """More workers, as far as the pool allows."""
-        for _ in range(min(wanted, self._pool.workers - self._hired)):
-            self._hired += 1
+        for _ in range(min(number, self._pool.workers - self._n_workers)):
+            self._n_workers += 1
             self._tasks.start_soon(self._work)
 
     async def _work(self) -> None:
@@ -156,9 +156,9 @@ class _Crew(Generic[T]):
                     self.hire()
 
         self._waiting += 1
-        token = _begun.set(begins)
+        token = _announcement.set(begins)
         try:
             yield
         finally:
             begins()
-            _begun.reset(token)
+            _announcement.reset(token)

@@ -51,7 +51,7 @@ class Templates:
         return cls(texts)
 
     @classmethod
-    def recorded(cls, texts: Mapping[str, str]) -> Templates:
+    def from_manifest(cls, texts: Mapping[str, str]) -> Templates:
         """Those of an earlier run; what there was no template for yet is taken from the shipped."""
         return cls({**cls.load().texts, **texts})
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from clash.collect.checkup import Finding
+from clash.collect.checkup import CheckupFinding
 from clash.collect.resolve import read_panel
 from clash.config import Limits, ModelRef, Options, is_same_model
 from clash.errors import ProviderError
@@ -310,17 +310,17 @@ def _typed(model: str, url: str) -> ModelRef:
     return ModelRef(model=model, base_url=url).chosen_by("owner")
 
 
-async def torture(ref: ModelRef, environ: MutableMapping[str, str]) -> list[Finding]:
+async def torture(ref: ModelRef, environ: MutableMapping[str, str]) -> list[CheckupFinding]:
     """Put every probe to one model; a gateway that does not answer at all is asked no more.
 
     Raises:
         ConfigError: its key or its address is missing or wrong.
     """
     gateway = Gateway(ref.model_copy(update={"options": _plain(ref.options)}), environ)
-    findings: list[Finding] = []
+    findings: list[CheckupFinding] = []
     for name, probe in _PROBES.items():
         level, seen, hint = await probe(gateway)
-        findings.append(Finding(level, f"{ref.model}: {name}", seen, hint))
+        findings.append(CheckupFinding(level, f"{ref.model}: {name}", seen, hint))
         if name == "answers" and level == "bad":
             break
     return findings

@@ -10,7 +10,7 @@ import anyio
 from clash.cli.common import say
 from clash.cli.progress import watcher
 from clash.collect.forecast import price
-from clash.collect.run import Collected, collect
+from clash.collect.run import CollectOutcome, collect
 from clash.collect.schedule import Stop
 from clash.errors import ClashError
 from clash.pipeline import finish as ending
@@ -169,7 +169,7 @@ async def _collect(
     environ: Mapping[str, str],
     progress: Any,  # noqa: ANN401 - a Progress
     new: New | None,
-) -> Collected:
+) -> CollectOutcome:
     stop = Stop()
 
     def interrupt() -> None:
@@ -181,4 +181,4 @@ async def _collect(
         collected = await collect(made, writer, environ, progress, stop, new=new)
         tasks.cancel_scope.cancel()
         return collected
-    return Collected({}, INTERRUPTED)  # the scope swallowed the second Ctrl-C
+    return CollectOutcome({}, INTERRUPTED)  # the scope swallowed the second Ctrl-C

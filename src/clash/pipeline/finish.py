@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from clash.analysis.findings import Findings
     from clash.analysis.rundata import RunData
-    from clash.collect.run import Collected
+    from clash.collect.run import CollectOutcome
     from clash.store.folder import RunWriter
     from clash.store.manifest import Manifest
 
@@ -49,7 +49,7 @@ class Finished:
     swaps: tuple[str, ...] = ()
 
 
-def conclude(writer: RunWriter, manifest: Manifest, collected: Collected) -> Finished:
+def conclude(writer: RunWriter, manifest: Manifest, collected: CollectOutcome) -> Finished:
     """Verdicts, report and seal."""
     # Only now: while a run judges, numpy and what stands on it would only take memory.
     from clash.analysis import served
@@ -65,9 +65,9 @@ def conclude(writer: RunWriter, manifest: Manifest, collected: Collected) -> Fin
             "status": _status(data, covered, collected),
             "ended": now(),
             "counts": {**manifest.counts, **covered},
-            "stopped": collected.stopped,
+            "stopped": collected.stop_reasons,
             "notes": list(dict.fromkeys((*manifest.notes, *swaps))),
-            "replaced": sorted(collected.replaced & collected.stopped.keys()),
+            "replaced": sorted(collected.replaced_models & collected.stop_reasons.keys()),
         }
     )
     found = findings_of(replace(data, manifest=manifest))
@@ -99,20 +99,20 @@ def write_report(writer: RunWriter, found: Findings, data: RunData) -> None:
     writer.replace_text(layout.REPORT_HTML, made.page)
 
 
-def _exit_code(data: RunData, counts: Mapping[str, int], collected: Collected) -> int:
+def _exit_code(data: RunData, counts: Mapping[str, int], collected: CollectOutcome) -> int:
     if collected.interrupted == INTERRUPTED:
         return INTERRUPTED_CODE
-    if collected.refused:
+    if collected.refusals:
         return 4
     if collected.interrupted is not None or collected.over_usd or too_many_failed(data, counts):
         return 3
     return 0
 
 
-def _status(data: RunData, counts: Mapping[str, int], collected: Collected) -> str:
+def _status(data: RunData, counts: Mapping[str, int], collected: CollectOutcome) -> str:
     if counts["verdicts"] == 0:
         return "failed" if collected.interrupted is None else "partial"
-    if collected.interrupted or collected.refused or too_many_failed(data, counts):
+    if collected.interrupted or collected.refusals or too_many_failed(data, counts):
         return "partial"
     return "complete"
 

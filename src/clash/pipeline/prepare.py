@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from clash.cli.common import say
 from clash.cli.guard import learn
 from clash.collect.load import Prompts, load
-from clash.collect.plan import Plan, observing, plan, self_votes
-from clash.collect.resolve import Resolved, read_config, replayed, resolve
+from clash.collect.plan import Plan, make_plan, observing, self_votes
+from clash.collect.resolve import ResolvedConfig, read_config, replay_config, resolve
 from clash.collect.templates import Templates
 from clash.config import Config, Panel
 from clash.datasets.controls import control_items, draw, read_controls
@@ -49,7 +49,7 @@ class Prepared:
     """A run that could begin now."""
 
     plan: Plan
-    resolved: Resolved
+    resolved: ResolvedConfig
     prompts: Prompts
 
 
@@ -98,7 +98,7 @@ def prepare(
     config = read_config(config_file, overrides, ignore_file=ignore_config)
     path = prompts or (Path(config.prompts) if config.prompts else None)
     if path is None and replay is not None:
-        templates = Templates.recorded(replay.manifest().templates)
+        templates = Templates.from_manifest(replay.manifest().templates)
         return assemble(
             config, recorded(replay), environ, limit=limit, replay=replay, templates=templates
         )
@@ -123,7 +123,7 @@ def assemble(
     A replay puts the questions of its run, codes included, so it has the secret of that run.
     """
     if replay is not None:
-        config = replayed(config, replay)
+        config = replay_config(config, replay)
     resolved = resolve(config, environ)
     if limit is not None:
         loaded = loaded.first(limit)
@@ -132,14 +132,14 @@ def assemble(
     redact = _redactor(config, resolved, environ)
     loaded = loaded.without_secrets(redact)
     templates = templates or Templates.load(config.templates)
-    made = plan(
+    made = make_plan(
         config,
         resolved.panel,
         loaded,
         Templates(redact.data(dict(templates.texts))),
         criteria_ref=resolved.criteria_ref,
         criteria_why=resolved.criteria_why,
-        reused=_reused(config),
+        reused_criteria=_reused(config),
         redact=redact,
         secret=secrets.token_hex(16) if replay is None else replay.manifest().secret,
     )
@@ -147,7 +147,7 @@ def assemble(
     return Prepared(made, replace(resolved, notes=notes), loaded)
 
 
-def _redactor(config: Config, resolved: Resolved, environ: Mapping[str, str]) -> Redactor:
+def _redactor(config: Config, resolved: ResolvedConfig, environ: Mapping[str, str]) -> Redactor:
     """Knows the secrets of the environment and of every model that a run may call."""
     judges = [*resolved.panel.judges, *observing(config)]
     fallbacks = (ref for judge in judges for ref in judge.fallbacks)
@@ -253,8 +253,8 @@ def _reused_criteria(made: Plan, origin: Origin) -> Iterator[Criteria]:
     """The criteria of an earlier run for every item, so that this folder no longer needs that one."""
     items = (*made.items, *(pooled.item for pooled in origin.pool))
     for item_id in dict.fromkeys(item.item_id for item in items):
-        if item_id in made.reused:
-            yield made.reused[item_id].model_copy(update={"call_id": None})
+        if item_id in made.reused_criteria:
+            yield made.reused_criteria[item_id].model_copy(update={"call_id": None})
 
 
 def _promised(made: Plan, origin: Origin) -> dict[str, int]:
@@ -328,14 +328,14 @@ def replan(
         raise ConfigError("names no panel", path=folder.path / layout.MANIFEST, field="config")
     resolved = resolve(config, environ)
     prompts = recorded(folder)
-    made = plan(
+    made = make_plan(
         config.model_copy(update={"repeat": 1}),
         config.panel,
         prompts,
         Templates(manifest.templates),
         criteria_ref=resolved.criteria_ref,
         criteria_why=resolved.criteria_why,
-        reused=_still_reused(folder, config),
+        reused_criteria=_still_reused(folder, config),
         redact=_redactor(config, resolved, environ),
         secret=manifest.secret,
     )

@@ -112,7 +112,7 @@ def again(
     kept = {item.item_id for item in items}
     given = tuple(r for r in given if r.item_id in kept)
     prompts = Prompts(Path(manifest.prompts or "items.jsonl"), items, given, _hash(items, given))
-    templates = Templates.recorded(manifest.templates) if manifest.templates else None
+    templates = Templates.from_manifest(manifest.templates) if manifest.templates else None
     prepared = beginning.assemble(config, prompts, environ, templates=templates)
     generated = {candidate.id for candidate in prepared.plan.candidates}
     known = manifest.candidates or manifest.config["candidates"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from clash.collect import judge_prompt as ballots
+from clash.collect import judge_prompt
 from clash.collect.blind import presentations
-from clash.collect.judge import LONG, Pages
+from clash.collect.judge import LONG, PromptCache
 from clash.collect.templates import Templates
 from clash.config import BlindingConfig
 from clash.records import Item
@@ -31,7 +31,7 @@ class Renderer:
     def __call__(self, presentation):
         self.pages += 1
         item = Item(item_id="q", prompt="Say something.")
-        return ballots.ballot(
+        return judge_prompt.render_prompt(
             item, (), presentation, self.templates, ties=True, nonce="0123456789ab"
         )
 
@@ -39,7 +39,7 @@ class Renderer:
 @pytest.mark.parametrize("size", [100, 2 * LONG])
 def test_all_judges_of_a_page_get_the_same_one(size):
     render, presentation, received = Renderer(), shown(size), []
-    pages = Pages(render, 4)
+    pages = PromptCache(render, 4)
 
     async def judge():
         received.append(await pages.of(presentation))
@@ -56,7 +56,7 @@ def test_all_judges_of_a_page_get_the_same_one(size):
 
 
 def test_calls_go_on_while_a_hostile_page_is_rendered():
-    pages, presentation, turns = Pages(Renderer(), 4), shown(400_000), []
+    pages, presentation, turns = PromptCache(Renderer(), 4), shown(400_000), []
 
     async def call():
         while True:
