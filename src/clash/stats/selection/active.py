@@ -46,15 +46,17 @@ class LabelDesign:
     spread: Floats
 
 
-def label_design(panel: PanelVotes, seen: Evidence | None) -> LabelDesign:
+def label_design(panel: PanelVotes, evidence: Evidence | None) -> LabelDesign:
     """Majority's log-odds, a constant and each judge, as :func:`anchored` has them."""
     cells = panel.cells(tuple(range(panel.n_judges)))
     x = _features(cells)[cells.of_pattern]
     weight = np.ones(len(x))
     if panel.target != "scalar":
         p = sigmoid(x[:, 0])
-        if seen is not None and seen.size:
-            p = expected_side(fit_family(FAMILIES[MODEL], cells, seen.on(cells))[cells.of_pattern])
+        if evidence is not None and evidence.size:
+            p = expected_side(
+                fit_family(FAMILIES[MODEL], cells, evidence.on(cells))[cells.of_pattern]
+            )
         weight = p * (1 - p)
     rows = np.bincount(panel.pattern, minlength=len(x)) / panel.n_rows
     return LabelDesign(x, weight, (x * (rows * weight**2)[:, None]).T @ x)
@@ -71,7 +73,11 @@ def _features(cells: Cells) -> Floats:
 
 
 def plan_labels(
-    panel: PanelVotes, rows: Index, n: int, rng: np.random.Generator, seen: Evidence | None = None
+    panel: PanelVotes,
+    rows: Index,
+    n: int,
+    rng: np.random.Generator,
+    evidence: Evidence | None = None,
 ) -> Index:
     """The next ``n`` rows to label, the most useful first; one row of each source.
 
@@ -88,43 +94,43 @@ def plan_labels(
         rows: candidates.
         n: how many.
         rng: breaks ties.
-        seen: labels there are already, by pattern of the whole panel.
+        evidence: labels there are already, by pattern of the whole panel.
 
     Raises:
         StatisticsError: fewer sources than rows wanted.
     """
     order = one_row_of_each_source(panel, rows, n, rng)
-    made = label_design(panel, seen)
-    x, weight = made.x, made.weight
+    design = label_design(panel, evidence)
+    x, weight = design.x, design.weight
     ridge = np.full(x.shape[1], RIDGE)
     ridge[:2] = 1.0, FREE
     information = np.diag(ridge)
-    if seen is not None:
-        information = information + (x * (seen.n * weight)[:, None]).T @ x
+    if evidence is not None:
+        information = information + (x * (evidence.n * weight)[:, None]).T @ x
     covariance = np.linalg.inv(information)
-    waiting: dict[int, list[int]] = {}
+    rows_of: dict[int, list[int]] = {}
     for row in order.tolist():
-        waiting.setdefault(int(panel.pattern[row]), []).append(row)
-    places = np.array(list(waiting))
-    chosen: list[int] = []
+        rows_of.setdefault(int(panel.pattern[row]), []).append(row)
+    patterns = np.array(list(rows_of))
+    rows_chosen: list[int] = []
     for _ in range(n):
-        best = _next(x[places], weight[places], covariance, made.spread)
-        place = int(places[best])
-        chosen.append(waiting[place].pop())
-        moved = covariance @ x[place]
-        covariance -= np.outer(moved, moved) * (
-            weight[place] / (1 + weight[place] * float(x[place] @ moved))
+        best = _next(x[patterns], weight[patterns], covariance, design.spread)
+        pattern = int(patterns[best])
+        rows_chosen.append(rows_of[pattern].pop())
+        direction = covariance @ x[pattern]
+        covariance -= np.outer(direction, direction) * (
+            weight[pattern] / (1 + weight[pattern] * float(x[pattern] @ direction))
         )
-        if not waiting[place]:
-            places = np.delete(places, best)
-    return np.array(chosen, dtype=np.intp)
+        if not rows_of[pattern]:
+            patterns = np.delete(patterns, best)
+    return np.array(rows_chosen, dtype=np.intp)
 
 
 def _next(x: Floats, weight: Floats, covariance: Floats, spread: Floats) -> int:
     """Which pattern's label lowers the mean variance of predictions most."""
-    moved = x @ covariance
-    gain = weight * ((moved @ spread) * moved).sum(axis=1)
-    return int(np.argmax(gain / (1 + weight * (moved * x).sum(axis=1))))
+    directions = x @ covariance
+    gain = weight * ((directions @ spread) * directions).sum(axis=1)
+    return int(np.argmax(gain / (1 + weight * (directions * x).sum(axis=1))))
 
 
 def one_row_of_each_source(
@@ -179,27 +185,29 @@ def budget_curve(
             expect of a panel whose majority is as right as it is agreed.
     """
     errors: dict[LabelSampling, Floats] = {
-        way: np.zeros((repetitions, len(budgets))) for way in ("active", "random")
+        sampling: np.zeros((repetitions, len(budgets))) for sampling in ("active", "random")
     }
     for repetition in range(repetitions):
-        here = _imagined(panel, rng) if simulate_labels else panel
-        known = np.flatnonzero(here.has_label)
-        names = rng.permutation(np.unique(here.group[known]))
-        inside = np.isin(here.group[known], names[: len(names) // 2])
-        pool, sealed = known[inside], here.seal(known[~inside])
-        cells = here.cells(tuple(range(here.n_judges)))
-        for way, found in errors.items():
-            for place, chosen in enumerate(_chosen(here, pool, budgets, rng, way)):
-                seen = here.rows(chosen).evidence(here.n_patterns)
-                p = fit_family(FAMILIES[FAMILY], cells, seen.on(cells))[cells.of_pattern]
-                found[repetition, place] = sealed.mse(p)
+        labelled_panel = _simulate_labels(panel, rng) if simulate_labels else panel
+        labelled_rows = np.flatnonzero(labelled_panel.has_label)
+        names = rng.permutation(np.unique(labelled_panel.group[labelled_rows]))
+        inside = np.isin(labelled_panel.group[labelled_rows], names[: len(names) // 2])
+        pool, test_block = labelled_rows[inside], labelled_panel.seal(labelled_rows[~inside])
+        cells = labelled_panel.cells(tuple(range(labelled_panel.n_judges)))
+        for sampling, test_errors in errors.items():
+            for i_budget, training_rows in enumerate(
+                _rows_by_budget(labelled_panel, pool, budgets, rng, sampling)
+            ):
+                evidence = labelled_panel.rows(training_rows).evidence(labelled_panel.n_patterns)
+                p = fit_family(FAMILIES[FAMILY], cells, evidence.on(cells))[cells.of_pattern]
+                test_errors[repetition, i_budget] = test_block.mse(p)
     return [
         CurvePoint(budget, errors["active"][:, i], errors["random"][:, i])
         for i, budget in enumerate(budgets)
     ]
 
 
-def _imagined(panel: PanelVotes, rng: np.random.Generator) -> PanelVotes:
+def _simulate_labels(panel: PanelVotes, rng: np.random.Generator) -> PanelVotes:
     """The panel with a label for every row, drawn from its vote share."""
     p = plain_majority(panel)[panel.pattern]
     u = rng.random(len(p))[:, None]
@@ -211,21 +219,29 @@ def _imagined(panel: PanelVotes, rng: np.random.Generator) -> PanelVotes:
     return PanelVotes.of(panel.values[panel.pattern], label, panel.group, panel.target)
 
 
-def _chosen(
-    panel: PanelVotes, pool: Index, budgets: list[int], rng: np.random.Generator, way: LabelSampling
+def _rows_by_budget(
+    panel: PanelVotes,
+    pool: Index,
+    budgets: list[int],
+    rng: np.random.Generator,
+    sampling: LabelSampling,
 ) -> list[Index]:
     """The rows labelled at each budget, each including the last."""
-    if way == "random":
+    if sampling == "random":
         order = one_row_of_each_source(panel, pool, 0, rng)
         return [order[:budget] for budget in budgets]
-    out: list[Index] = []
+    by_budget: list[Index] = []
     step = max(1, budgets[-1] // ROUNDS)
-    chosen = np.zeros(0, dtype=np.intp)
+    training_rows = np.zeros(0, dtype=np.intp)
     for budget in budgets:
-        while len(chosen) < budget:
-            rest = pool[~np.isin(panel.group[pool], panel.group[chosen])]
-            seen = panel.rows(chosen).evidence(panel.n_patterns) if len(chosen) else None
-            more = plan_labels(panel, rest, min(step, budget - len(chosen)), rng, seen)
-            chosen = np.concatenate([chosen, more])
-        out.append(chosen)
-    return out
+        while len(training_rows) < budget:
+            candidates = pool[~np.isin(panel.group[pool], panel.group[training_rows])]
+            evidence = (
+                panel.rows(training_rows).evidence(panel.n_patterns) if len(training_rows) else None
+            )
+            batch = plan_labels(
+                panel, candidates, min(step, budget - len(training_rows)), rng, evidence
+            )
+            training_rows = np.concatenate([training_rows, batch])
+        by_budget.append(training_rows)
+    return by_budget

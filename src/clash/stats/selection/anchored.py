@@ -58,7 +58,7 @@ def log_shares(cells: Cells) -> Floats:
     return np.asarray(np.log((share * count + prior) / (count + classes * prior)))
 
 
-def anchored_logistic(cells: Cells, seen: Evidence) -> Floats:
+def anchored_logistic(cells: Cells, evidence: Evidence) -> Floats:
     """(P, C), majority's log-odds times a factor, plus what each judge adds to them.
 
     Logistic regression (multinomial for three classes, least squares for scores) on the vote
@@ -69,15 +69,15 @@ def anchored_logistic(cells: Cells, seen: Evidence) -> Floats:
     Fails where votes interact, and where one judge is right only for some kinds of items.
     """
     if cells.target == "scalar":
-        return _anchored_mean(cells, seen)
+        return _anchored_mean(cells, evidence)
     shares = log_shares(cells)
     if cells.n_classes == 1:
         x = np.column_stack([shares[:, 1] - shares[:, 0], np.ones(len(shares)), cells.design])
-        return sigmoid(_best_of(partial(binary_regression, x, seen.n, seen.s[:, 0]), x.shape))[
-            :, None
-        ]
+        return sigmoid(
+            _best_of(partial(binary_regression, x, evidence.n, evidence.s[:, 0]), x.shape)
+        )[:, None]
     cube = _design(shares, cells)
-    return _softmax(_best_of(partial(softmax_regression, cube, seen.s), cube.shape))
+    return _softmax(_best_of(partial(softmax_regression, cube, evidence.s), cube.shape))
 
 
 def _best_of(fit: Callable[..., PenalisedFit], shape: tuple[int, ...]) -> Floats:
@@ -88,7 +88,7 @@ def _best_of(fit: Callable[..., PenalisedFit], shape: tuple[int, ...]) -> Floats
     for ridge in RIDGES:
         fits.append(fit(_penalty(shape, ridge), centre, theta))
         theta = fits[-1].theta
-    return min(fits, key=lambda each: each.left_out).scores
+    return min(fits, key=lambda candidate: candidate.left_out).scores
 
 
 def _design(shares: Floats, cells: Cells) -> Floats:
@@ -98,10 +98,10 @@ def _design(shares: Floats, cells: Cells) -> Floats:
     tie.
     """
     n, classes = shares.shape
-    named = np.nan_to_num(cells.for_class).transpose(0, 2, 1)
+    votes = np.nan_to_num(cells.for_class).transpose(0, 2, 1)
     side = np.array([1.0, 0.0, 1.0])[:, None]
     levels = np.broadcast_to(np.eye(classes)[:, 1:], (n, classes, classes - 1))
-    return np.concatenate([shares[:, :, None], levels, named * side, named * (1 - side)], axis=2)
+    return np.concatenate([shares[:, :, None], levels, votes * side, votes * (1 - side)], axis=2)
 
 
 def _penalty(shape: tuple[int, ...], ridge: float) -> Floats:
@@ -202,9 +202,9 @@ def softmax_regression(
 def _curvature(a: Floats, n: Floats, mean: Floats) -> Floats:
     """(D, D), sum of n a'(diag(mean) - mean mean')a."""
     size = a.shape[2]
-    weighed = (a * (n[:, None] * mean)[:, :, None]).reshape(-1, size)
+    scaled = (a * (n[:, None] * mean)[:, :, None]).reshape(-1, size)
     centre = np.einsum("pcd,pc->pd", a, mean)
-    return np.asarray(weighed.T @ a.reshape(-1, size) - (centre * n[:, None]).T @ centre)
+    return np.asarray(scaled.T @ a.reshape(-1, size) - (centre * n[:, None]).T @ centre)
 
 
 def _deviance(a: Floats, s: Floats, penalty: Floats, away: Floats, theta: Floats) -> float:
@@ -224,13 +224,15 @@ def _left_out(a: Floats, s: Floats, theta: Floats, curve: Floats) -> float:
     inverse = np.linalg.inv(curve)
     lever = a @ inverse @ a.transpose(0, 2, 1)
     classes = mean.shape[1]
-    own = mean[:, :, None] * (np.eye(classes) - mean[:, None, :])
-    shrink = np.linalg.inv(np.eye(classes) - own @ lever)
+    variance = mean[:, :, None] * (np.eye(classes) - mean[:, None, :])
+    shrink = np.linalg.inv(np.eye(classes) - variance @ lever)
     loss = 0.0
     for c in range(classes):
         residual = mean - np.eye(classes)[c]
-        moved = scores + np.einsum("pcd,pd->pc", lever, np.einsum("pcd,pd->pc", shrink, residual))
-        loss += float(s[:, c] @ (_log_total(moved) - moved[:, c]))
+        scores_without = scores + np.einsum(
+            "pcd,pd->pc", lever, np.einsum("pcd,pd->pc", shrink, residual)
+        )
+        loss += float(s[:, c] @ (_log_total(scores_without) - scores_without[:, c]))
     return loss / float(s.sum())
 
 
@@ -239,21 +241,21 @@ def _softmax(scores: Floats) -> Floats:
     return np.asarray(p / p.sum(axis=1, keepdims=True))
 
 
-def _anchored_mean(cells: Cells, seen: Evidence) -> Floats:
+def _anchored_mean(cells: Cells, evidence: Evidence) -> Floats:
     """(P, 1), the mean vote plus a factor, an intercept and a slope for each judge, in [0, 1]."""
     side = 2 * mean_vote(cells) - 1
     x = np.hstack([side, np.ones((len(side), 1)), cells.design])
     offset = (side[:, 0] + 1) / 2
-    n, excess = seen.n, seen.mean[:, 0] - offset
+    n, excess = evidence.n, evidence.mean[:, 0] - offset
     best, least = offset, np.inf
     for ridge in RIDGES:
         penalty = np.full(x.shape[1], ridge)
         penalty[:2] = 1.0, FREE
         inverse = np.linalg.inv((x * n[:, None]).T @ x + np.diag(penalty))
-        fitted = x @ (inverse @ (x.T @ (n * excess)))
+        correction = x @ (inverse @ (x.T @ (n * excess)))
         lever = n * np.einsum("pd,de,pe->p", x, inverse, x)
         # Whole cells are left out, for of their rows only the mean is known.
-        loss = float(n @ ((excess - fitted) / np.maximum(1 - lever, _SMALL)) ** 2)
+        loss = float(n @ ((excess - correction) / np.maximum(1 - lever, _SMALL)) ** 2)
         if loss < least:
-            best, least = offset + fitted, loss
+            best, least = offset + correction, loss
     return normalise(np.clip(best, 0.0, 1.0)[:, None])

@@ -65,12 +65,12 @@ def check_apart(groups: Index, *blocks: Index) -> None:
     Raises:
         StatisticsError: two blocks have rows of one source.
     """
-    seen: set[int] = set()
+    sources: set[int] = set()
     for block in blocks:
-        here = set(groups[block].tolist())
-        if seen & here:
+        block_sources = set(groups[block].tolist())
+        if sources & block_sources:
             raise StatisticsError("two blocks share a source: copies of one row on both sides")
-        seen |= here
+        sources |= block_sources
 
 
 def divide(groups: Index, shares: Sequence[float], rng: np.random.Generator) -> tuple[Index, ...]:
@@ -83,12 +83,12 @@ def divide(groups: Index, shares: Sequence[float], rng: np.random.Generator) -> 
     if len(names) < len(shares):
         raise StatisticsError(f"{len(names)} sources cannot be divided into {len(shares)} blocks")
     total = np.cumsum([0.0, *shares]) / sum(shares)
-    at = np.round(total * len(names)).astype(int)
-    for place in range(1, len(at)):
-        at[place] = max(at[place], at[place - 1] + 1)
-    for place in range(len(at) - 1, 0, -1):
-        at[place] = min(at[place], len(names) - (len(at) - 1 - place))
-    return tuple(np.flatnonzero(np.isin(groups, names[a:b])) for a, b in pairwise(at.tolist()))
+    bounds = np.round(total * len(names)).astype(int)
+    for i in range(1, len(bounds)):
+        bounds[i] = max(bounds[i], bounds[i - 1] + 1)
+    for i in range(len(bounds) - 1, 0, -1):
+        bounds[i] = min(bounds[i], len(names) - (len(bounds) - 1 - i))
+    return tuple(np.flatnonzero(np.isin(groups, names[a:b])) for a, b in pairwise(bounds.tolist()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,17 +114,17 @@ def split(panel: PanelVotes, plan: SplitPlan, rng: np.random.Generator) -> RowSp
     Raises:
         StatisticsError: too few labelled sources for the blocks.
     """
-    known = np.flatnonzero(panel.has_label)
-    groups = panel.group[known]
+    rows = np.flatnonzero(panel.has_label)
+    groups = panel.group[rows]
     n_groups = len(np.unique(groups))
     if n_groups < FEWEST_GROUPS:
         raise StatisticsError(
             f"{n_groups} labelled sources are too few to select, calibrate, validate and test"
         )
-    wanted = MOST_TRAIN if plan.labels is None else plan.labels / n_groups
-    share = min(max(wanted, 4 / n_groups), MOST_TRAIN)
-    inside, outside = divide(groups, (share, 1 - share), rng)
-    return _split(panel, known[inside], known[outside], plan, rng)
+    target = MOST_TRAIN if plan.labels is None else plan.labels / n_groups
+    train_share = min(max(target, 4 / n_groups), MOST_TRAIN)
+    inside, outside = divide(groups, (train_share, 1 - train_share), rng)
+    return _split(panel, rows[inside], rows[outside], plan, rng)
 
 
 def cross_splits(
@@ -135,10 +135,10 @@ def cross_splits(
     Raises:
         StatisticsError: fewer labelled sources than folds.
     """
-    known = np.flatnonzero(panel.has_label)
-    blocks = divide(panel.group[known], [1.0] * folds, rng)
+    rows = np.flatnonzero(panel.has_label)
+    blocks = divide(panel.group[rows], [1.0] * folds, rng)
     return tuple(
-        _split(panel, known[np.setdiff1d(np.arange(len(known)), block)], known[block], plan, rng)
+        _split(panel, rows[np.setdiff1d(np.arange(len(rows)), block)], rows[block], plan, rng)
         for block in blocks
     )
 
@@ -148,31 +148,31 @@ def _split(
 ) -> RowSplit:
     roles = deal(panel.group, train, plan, rng)
     check_apart(panel.group, train, test)
-    others = np.setdiff1d(np.arange(panel.n_rows), test)
-    return RowSplit(train, test, roles, panel.votes(others))
+    not_test = np.setdiff1d(np.arange(panel.n_rows), test)
+    return RowSplit(train, test, roles, panel.votes(not_test))
 
 
 def deal(
     groups: Index, train: Index, plan: SplitPlan, rng: np.random.Generator
 ) -> tuple[RowRoles, ...]:
     """Roles of the training rows; over all rotations every row validates once."""
-    own = groups[train]
+    sources = groups[train]
     if plan.rotations == 1:
-        parts = divide(own, plan.shares, rng)
+        parts = divide(sources, plan.shares, rng)
         return (_roles(groups, train, *parts),)
-    turns = min(plan.rotations, len(np.unique(own)))
-    blocks = divide(own, [1.0] * turns, rng)
+    turns = min(plan.rotations, len(np.unique(sources)))
+    blocks = divide(sources, [1.0] * turns, rng)
     roles = []
     for block in blocks:
-        rest = np.setdiff1d(np.arange(len(own)), block)
-        parts = divide(own[rest], plan.shares[:2], rng)
-        roles.append(_roles(groups, train, rest[parts[0]], rest[parts[1]], block))
+        remaining = np.setdiff1d(np.arange(len(sources)), block)
+        parts = divide(sources[remaining], plan.shares[:2], rng)
+        roles.append(_roles(groups, train, remaining[parts[0]], remaining[parts[1]], block))
     return tuple(roles)
 
 
 def _roles(
     groups: Index, train: Index, selection: Index, calibration: Index, validation: Index
 ) -> RowRoles:
-    made = RowRoles(train[selection], train[calibration], train[validation])
-    check_apart(groups, made.selection, made.calibration, made.validation)
-    return made
+    roles = RowRoles(train[selection], train[calibration], train[validation])
+    check_apart(groups, roles.selection, roles.calibration, roles.validation)
+    return roles

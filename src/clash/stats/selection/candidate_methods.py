@@ -94,8 +94,8 @@ def on_most_judges(
     candidates: Sequence[CandidateMethod], usable: npt.NDArray[np.bool_], family: str
 ) -> int | None:
     """Place of a family's usable candidate with the most judges; None without any."""
-    own = [i for i, c in enumerate(candidates) if c.family == family and usable[i]]
-    return max(own, key=lambda i: candidates[i].k) if own else None
+    places = [i for i, c in enumerate(candidates) if c.family == family and usable[i]]
+    return max(places, key=lambda i: candidates[i].k) if places else None
 
 
 class MethodFitter:
@@ -110,25 +110,28 @@ class MethodFitter:
     ) -> dict[str, JudgePath]:
         """Every path of the menu, from selection evidence."""
         sizes = [k for k in self.settings.sizes if k <= self.panel.n_judges]
-        made = {
+        paths = {
             rule: build_path(rule, self.panel, selection, budget, sizes, rng)
             for rule in self.settings.rules
         }
-        whole = tuple(range(self.panel.n_judges))
-        return {**made, EVERYBODY: JudgePath(EVERYBODY, {self.panel.n_judges: whole})}
+        everybody = tuple(range(self.panel.n_judges))
+        return {**paths, EVERYBODY: JudgePath(EVERYBODY, {self.panel.n_judges: everybody})}
 
     def predictions(
-        self, candidates: Sequence[CandidateMethod], paths: Mapping[str, JudgePath], seen: Evidence
+        self,
+        candidates: Sequence[CandidateMethod],
+        paths: Mapping[str, JudgePath],
+        evidence: Evidence,
     ) -> list[Floats | None]:
         """Predictions of each candidate by pattern of the whole panel; None where refused."""
-        fits = _Fits(self.panel, seen, self._scores)
+        fits = _Fits(self.panel, evidence, self._scores)
         return [fits.of(c.family, judges_of(c, paths)) for c in candidates]
 
     def prediction(
-        self, candidate: CandidateMethod, paths: Mapping[str, JudgePath], seen: Evidence
+        self, candidate: CandidateMethod, paths: Mapping[str, JudgePath], evidence: Evidence
     ) -> Floats | None:
         """Predictions of one candidate by pattern of the whole panel."""
-        return self.predictions([candidate], paths, seen)[0]
+        return self.predictions([candidate], paths, evidence)[0]
 
 
 def judges_of(candidate: CandidateMethod, paths: Mapping[str, JudgePath]) -> Judges:
@@ -143,10 +146,10 @@ class _Fits:
     def __init__(
         self,
         panel: PanelVotes,
-        seen: Evidence,
+        evidence: Evidence,
         scores: dict[Judges, dict[str, Floats | StatisticsError]],
     ) -> None:
-        self._panel, self._seen, self._scores = panel, seen, scores
+        self._panel, self._seen, self._scores = panel, evidence, scores
         self._kept: dict[tuple[str, Judges], Floats | None] = {}
         self._evidence: dict[Judges, Evidence] = {}
 

@@ -70,8 +70,8 @@ class ConformalControl:
             confidence: (m,), of the map in its verdict on each row.
         """
         p = self.p_values(confidence)
-        ranked = np.sort(p)
-        passing = ranked <= self.max_risk * np.arange(1, len(p) + 1) / max(len(p), 1)
+        ascending = np.sort(p)
+        passing = ascending <= self.max_risk * np.arange(1, len(p) + 1) / max(len(p), 1)
         if not passing.any():
             return np.zeros(len(p), dtype=bool)
-        return np.asarray(p <= ranked[int(np.flatnonzero(passing)[-1])])
+        return np.asarray(p <= ascending[int(np.flatnonzero(passing)[-1])])

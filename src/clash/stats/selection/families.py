@@ -76,44 +76,44 @@ class MapFamily:
     on_menu: bool = True
 
 
-def _ridge(cells: Cells, seen: Evidence) -> Floats:
-    return isotonic(ridge_score(cells, seen), seen)
+def _ridge(cells: Cells, evidence: Evidence) -> Floats:
+    return isotonic(ridge_score(cells, evidence), evidence)
 
 
-def _ridge_products(cells: Cells, seen: Evidence) -> Floats:
-    return isotonic(ridge_score(cells, seen, products=True), seen)
+def _ridge_products(cells: Cells, evidence: Evidence) -> Floats:
+    return isotonic(ridge_score(cells, evidence, products=True), evidence)
 
 
-def _one_coin(cells: Cells, seen: Evidence) -> Floats:
-    return isotonic(one_coin_score(cells, seen), seen)
+def _one_coin(cells: Cells, evidence: Evidence) -> Floats:
+    return isotonic(one_coin_score(cells, evidence), evidence)
 
 
-def _table(cells: Cells, seen: Evidence) -> Floats:
-    return normalise(joint_table(cells, seen, fallback="lower-prefix"))
+def _table(cells: Cells, evidence: Evidence) -> Floats:
+    return normalise(joint_table(cells, evidence, fallback="lower-prefix"))
 
 
-def _published_table(cells: Cells, seen: Evidence) -> Floats:
-    return normalise(joint_table(cells, seen, alpha=ALPHA))
+def _published_table(cells: Cells, evidence: Evidence) -> Floats:
+    return normalise(joint_table(cells, evidence, alpha=ALPHA))
 
 
-def _backoff(cells: Cells, seen: Evidence) -> Floats:
-    return normalise(hierarchical_backoff(cells, seen))
+def _backoff(cells: Cells, evidence: Evidence) -> Floats:
+    return normalise(hierarchical_backoff(cells, evidence))
 
 
-def _hybrid(cells: Cells, seen: Evidence) -> Floats:
-    scalar = _ridge(cells, seen) if cells.target == "scalar" else logistic(cells, seen)
-    return normalise(residual_shrinkage(cells, seen, scalar))
+def _hybrid(cells: Cells, evidence: Evidence) -> Floats:
+    scalar = _ridge(cells, evidence) if cells.target == "scalar" else logistic(cells, evidence)
+    return normalise(residual_shrinkage(cells, evidence, scalar))
 
 
-def _logistic_products(cells: Cells, seen: Evidence) -> Floats:
-    return logistic(cells, seen, products=True)
+def _logistic_products(cells: Cells, evidence: Evidence) -> Floats:
+    return logistic(cells, evidence, products=True)
 
 
-def _mean(cells: Cells, seen: Evidence) -> Floats:
-    return isotonic(mean_vote(cells), seen)
+def _mean(cells: Cells, evidence: Evidence) -> Floats:
+    return isotonic(mean_vote(cells), evidence)
 
 
-_ALL = (
+_FAMILIES = (
     MapFamily(ANCHOR, "majority, one temperature", majority, "scalar"),
     MapFamily("mean-isotonic", "mean vote, isotonic", _mean, "scalar"),
     MapFamily("one-coin-isotonic", "votes weighed by accuracy, isotonic", _one_coin, "scalar"),
@@ -188,15 +188,15 @@ _ALL = (
         ),
     ),
 )
-FAMILIES = {family.name: family for family in _ALL}
-MENU = tuple(family.name for family in _ALL if family.on_menu)
+FAMILIES = {family.name: family for family in _FAMILIES}
+MENU = tuple(family.name for family in _FAMILIES if family.on_menu)
 """What is chosen from unless families are named."""
 
 
 def fit_family(
     family: MapFamily,
     cells: Cells,
-    seen: Evidence,
+    evidence: Evidence,
     scores: MutableMapping[str, Floats | StatisticsError] | None = None,
 ) -> Floats:
     """Predictions (P, C) of a family, kept off 0 and 1 by what so many rows can tell.
@@ -204,68 +204,68 @@ def fit_family(
     Args:
         family: one of ``FAMILIES``.
         cells: the patterns of a prefix.
-        seen: the labelled rows.
+        evidence: the labelled rows.
         scores: scores of latent models on these cells and votes, kept from fit to fit.
 
     Raises:
         StatisticsError: the family has no model for these judges or votes, or nothing is
             labelled.
     """
-    if seen.size == 0:
+    if evidence.size == 0:
         raise StatisticsError("no labelled row to fit to")
     if family.most is not None and cells.values.shape[1] > family.most:
         raise StatisticsError(f"{family.name} is offered up to {family.most} judges")
-    p = _predict(family, cells, seen, {} if scores is None else scores)
-    edge = 1 / (2 * (seen.size + 2))
+    p = _predict(family, cells, evidence, {} if scores is None else scores)
+    edge = 1 / (2 * (evidence.size + 2))
     return normalise(np.clip(p, edge, 1 - edge))
 
 
 def _predict(
     family: MapFamily,
     cells: Cells,
-    seen: Evidence,
+    evidence: Evidence,
     scores: MutableMapping[str, Floats | StatisticsError],
 ) -> Floats:
     if family.fit is not None:
-        return family.fit(cells, seen)
+        return family.fit(cells, evidence)
     if family.members:
-        return _mean_of(family.members, cells, seen, scores)
+        return _mean_of(family.members, cells, evidence, scores)
     if family.latent is None or family.calibrate is None:
         raise StatisticsError(f"{family.name} is no family")
     if family.name not in scores:
         try:
-            scores[family.name] = family.latent(cells, seen)
+            scores[family.name] = family.latent(cells, evidence)
         except StatisticsError as refusal:
             scores[family.name] = refusal
     score = scores[family.name]
     if isinstance(score, StatisticsError):
         raise score
-    return family.calibrate(score, seen)
+    return family.calibrate(score, evidence)
 
 
 def _mean_of(
     names: tuple[str, ...],
     cells: Cells,
-    seen: Evidence,
+    evidence: Evidence,
     scores: MutableMapping[str, Floats | StatisticsError],
 ) -> Floats:
-    found: list[Floats | None] = []
+    predictions: list[Floats | None] = []
     for name in names:
         try:
-            found.append(fit_family(FAMILIES[name], cells, seen, scores))
+            predictions.append(fit_family(FAMILIES[name], cells, evidence, scores))
         except StatisticsError:
-            found.append(None)
-    mean = mean_prediction(found)
+            predictions.append(None)
+    mean = mean_prediction(predictions)
     if mean is None:
         raise StatisticsError("none of the families to average has a model for these votes")
     return mean
 
 
-def mean_prediction(found: Sequence[Floats | None]) -> Floats | None:
+def mean_prediction(predictions: Sequence[Floats | None]) -> Floats | None:
     """The mean of those predictions that there are; None without any.
 
     What the labels' luck does to one map it does not do to all, so the mean errs less than most
     of them and is less overconfident.
     """
-    there = [p for p in found if p is not None]
-    return np.asarray(np.mean(there, axis=0)) if there else None
+    fits = [p for p in predictions if p is not None]
+    return np.asarray(np.mean(fits, axis=0)) if fits else None

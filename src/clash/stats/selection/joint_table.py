@@ -40,22 +40,22 @@ class PrefixTable:
     s: Floats
 
     @classmethod
-    def of(cls, codes: npt.NDArray[np.int16], seen: Evidence) -> PrefixTable:
+    def of(cls, codes: npt.NDArray[np.int16], evidence: Evidence) -> PrefixTable:
         """Group the cells by some columns of their codes."""
-        return cls._counted(_entries(codes), seen)
+        return cls._counted(_entries(codes), evidence)
 
     @classmethod
-    def at(cls, cells: Cells, k: int, seen: Evidence) -> PrefixTable:
+    def at(cls, cells: Cells, k: int, evidence: Evidence) -> PrefixTable:
         """The table of the first k judges of some cells; which cell is where is worked out once."""
         if k not in cells.prefix_entries:
             cells.prefix_entries[k] = _entries(cells.codes[:, :k])
-        return cls._counted(cells.prefix_entries[k], seen)
+        return cls._counted(cells.prefix_entries[k], evidence)
 
     @classmethod
-    def _counted(cls, of_cell: Index, seen: Evidence) -> PrefixTable:
+    def _counted(cls, of_cell: Index, evidence: Evidence) -> PrefixTable:
         size = int(of_cell.max()) + 1
-        sums = [sum_by(of_cell, column, size) for column in seen.s.T]
-        return cls(of_cell, sum_by(of_cell, seen.n, size), np.column_stack(sums))
+        sums = [sum_by(of_cell, column, size) for column in evidence.s.T]
+        return cls(of_cell, sum_by(of_cell, evidence.n, size), np.column_stack(sums))
 
 
 def _entries(codes: npt.NDArray[np.int16]) -> Index:
@@ -78,14 +78,14 @@ def _keys(codes: npt.NDArray[np.int16]) -> npt.NDArray[np.int64]:
     return key
 
 
-def prefix_tables(cells: Cells, seen: Evidence) -> list[PrefixTable]:
+def prefix_tables(cells: Cells, evidence: Evidence) -> list[PrefixTable]:
     """The tables of 0, 1, …, K judges along the path."""
-    return [PrefixTable.at(cells, k, seen) for k in range(cells.codes.shape[1] + 1)]
+    return [PrefixTable.at(cells, k, evidence) for k in range(cells.codes.shape[1] + 1)]
 
 
 def joint_table(
     cells: Cells,
-    seen: Evidence,
+    evidence: Evidence,
     *,
     alpha: float | None = None,
     fallback: Fallback = "global",
@@ -97,7 +97,7 @@ def joint_table(
 
     Args:
         cells: the patterns of the prefix.
-        seen: the labelled rows.
+        evidence: the labelled rows.
         alpha: pseudo-rows of the base rate; by default the one of ``ALPHAS`` that predicts
             left-out rows best.
         fallback: ``lower-prefix`` looks an empty cell up in the longest prefix that was seen.
@@ -105,76 +105,76 @@ def joint_table(
     Returns:
         (P, C).
     """
-    whole = PrefixTable.at(cells, cells.codes.shape[1], seen)
-    base = seen.base
+    table = PrefixTable.at(cells, cells.codes.shape[1], evidence)
+    base = evidence.base
     if alpha is None:
-        risks = [_left_out(whole, seen, base, a) for a in ALPHAS]
+        risks = [_left_out(table, evidence, base, a) for a in ALPHAS]
         alpha = ALPHAS[int(np.argmin(risks))]
-    p = _smoothed(whole, base, alpha)
+    p = _smooth(table, base, alpha)
     if fallback == "lower-prefix":
-        empty = whole.n[whole.of_cell] == 0
-        for level in prefix_tables(cells, seen)[:-1]:
-            found = empty & (level.n[level.of_cell] > 0)
-            p[found] = _smoothed(level, base, alpha)[found]
+        empty = table.n[table.of_cell] == 0
+        for shorter in prefix_tables(cells, evidence)[:-1]:
+            fillable = empty & (shorter.n[shorter.of_cell] > 0)
+            p[fillable] = _smooth(shorter, base, alpha)[fillable]
     return p
 
 
-def _smoothed(level: PrefixTable, base: Floats, alpha: float) -> Floats:
+def _smooth(level: PrefixTable, base: Floats, alpha: float) -> Floats:
     table = (level.s + alpha * base) / (level.n + alpha)[:, None]
     return np.asarray(table[level.of_cell])
 
 
-def _left_out(level: PrefixTable, seen: Evidence, base: Floats, alpha: float) -> float:
+def _left_out(level: PrefixTable, evidence: Evidence, base: Floats, alpha: float) -> float:
     """Squared error of rows predicted from their cell without themselves, for 0/1 targets."""
-    others = np.maximum(level.n - 1, 0)[:, None] + alpha
-    if_one = (level.s - 1 + alpha * base) / others
-    if_zero = (level.s + alpha * base) / others
+    total_weight = np.maximum(level.n - 1, 0)[:, None] + alpha
+    if_one = (level.s - 1 + alpha * base) / total_weight
+    if_zero = (level.s + alpha * base) / total_weight
     total = level.s * (1 - if_one) ** 2 + (level.n[:, None] - level.s) * if_zero**2
-    return float(total.sum() / max(seen.size, 1.0))
+    return float(total.sum() / max(evidence.size, 1.0))
 
 
-def hierarchical_backoff(cells: Cells, seen: Evidence, *, pull: float | None = None) -> Floats:
+def hierarchical_backoff(cells: Cells, evidence: Evidence, *, pull: float | None = None) -> Floats:
     """Each cell shrunk to the cell of one judge fewer, that to the next, and so to the base rate.
 
     Args:
         cells: the patterns of the prefix.
-        seen: the labelled rows.
+        evidence: the labelled rows.
         pull: pseudo-rows that a shorter prefix is worth; by default the one of ``PULLS`` that
             predicts left-out rows best.
 
     Returns:
         (P, C).
     """
-    tables = prefix_tables(cells, seen)
+    tables = prefix_tables(cells, evidence)
     if pull is None:
-        risks = [_backoff_left_out(tables, seen, tau) for tau in PULLS]
+        risks = [_backoff_left_out(tables, evidence, tau) for tau in PULLS]
         pull = PULLS[int(np.argmin(risks))]
-    p = np.broadcast_to(seen.base, (len(cells.codes), cells.n_classes))
+    p = np.broadcast_to(evidence.base, (len(cells.codes), cells.n_classes))
     for level in tables[1:]:
         p = (level.s[level.of_cell] + pull * p) / (level.n[level.of_cell] + pull)[:, None]
     return np.asarray(p)
 
 
-def _backoff_left_out(tables: list[PrefixTable], seen: Evidence, pull: float) -> float:
+def _backoff_left_out(tables: list[PrefixTable], evidence: Evidence, pull: float) -> float:
     """Squared error of left-out rows; leaving one out takes one from every table it is in."""
     total = 0.0
-    for out, weight in ((1.0, seen.s), (0.0, seen.n[:, None] - seen.s)):
-        p = np.broadcast_to(seen.base, seen.s.shape)
+    for out, weight in ((1.0, evidence.s), (0.0, evidence.n[:, None] - evidence.s)):
+        p = np.broadcast_to(evidence.base, evidence.s.shape)
         for level in tables[1:]:
             n = np.maximum(level.n[level.of_cell] - 1, 0)[:, None]
             p = (np.maximum(level.s[level.of_cell] - out, 0) + pull * p) / (n + pull)
         total += float((weight * (out - p) ** 2).sum())
-    return total / max(seen.size, 1.0)
+    return total / max(evidence.size, 1.0)
 
 
 def residual_shrinkage(
-    cells: Cells, seen: Evidence, scalar: Floats, *, pull: float | None = None
+    cells: Cells, evidence: Evidence, scalar: Floats, *, pull: float | None = None
 ) -> Floats:
     """Equation (13): a scalar map plus the mean residual of each cell, shrunk by its count.
 
     Args:
         cells: the patterns of the prefix.
-        seen: the labelled rows.
+        evidence: the labelled rows.
         scalar: (P, C), predictions of the scalar map, fitted to the same rows.
         pull: tau; by default the one of ``PULLS``, or no table at all, that predicts left-out
             rows best, the scalar map held fixed.
@@ -182,26 +182,26 @@ def residual_shrinkage(
     Returns:
         (P, C), clipped to [0, 1].
     """
-    level = PrefixTable.at(cells, cells.codes.shape[1], seen)
+    level = PrefixTable.at(cells, cells.codes.shape[1], evidence)
     size = len(level.n)
-    excess = seen.s - seen.n[:, None] * scalar
+    excess = evidence.s - evidence.n[:, None] * scalar
     total = np.column_stack([sum_by(level.of_cell, c, size) for c in excess.T])[level.of_cell]
     n = level.n[level.of_cell][:, None]
     if pull is None:
-        risks = [_residual_left_out(seen, scalar, total, n, tau) for tau in (*PULLS, np.inf)]
+        risks = [_residual_left_out(evidence, scalar, total, n, tau) for tau in (*PULLS, np.inf)]
         pull = (*PULLS, np.inf)[int(np.argmin(risks))]
     # n / (n + tau) times the mean residual total / n.
     return np.clip(scalar + total / (n + pull), 0.0, 1.0)
 
 
 def _residual_left_out(
-    seen: Evidence, scalar: Floats, total: Floats, n: Floats, pull: float
+    evidence: Evidence, scalar: Floats, total: Floats, n: Floats, pull: float
 ) -> float:
     risk = 0.0
-    for out, weight in ((1.0, seen.s), (0.0, seen.n[:, None] - seen.s)):
-        rest = (total - (out - scalar)) / (np.maximum(n - 1, 0) + pull)
-        risk += float((weight * (out - np.clip(scalar + rest, 0, 1)) ** 2).sum())
-    return risk / max(seen.size, 1.0)
+    for out, weight in ((1.0, evidence.s), (0.0, evidence.n[:, None] - evidence.s)):
+        residual = (total - (out - scalar)) / (np.maximum(n - 1, 0) + pull)
+        risk += float((weight * (out - np.clip(scalar + residual, 0, 1)) ** 2).sum())
+    return risk / max(evidence.size, 1.0)
 
 
 @dataclass(frozen=True)
@@ -219,14 +219,14 @@ class Support:
     n: Floats
 
 
-def support(panel: PanelVotes, seen: Evidence, judges: Sequence[int]) -> Support:
+def support(panel: PanelVotes, evidence: Evidence, judges: Sequence[int]) -> Support:
     """The table of these judges on the selection block."""
-    level = PrefixTable.of(panel.codes[:, list(judges)], seen)
+    level = PrefixTable.of(panel.codes[:, list(judges)], evidence)
     used = level.n > 0
     n, s = level.n[used], level.s[used]
     mean = s / n[:, None]
     # For 0/1 targets the spread within a cell is n p (1 - p); for scores this bounds it.
-    spread = float((n[:, None] * mean * (1 - mean)).sum()) / seen.size
+    spread = float((n[:, None] * mean * (1 - mean)).sum()) / evidence.size
     risk = spread if s.shape[1] == 1 else spread / 2
     return Support(risk, effective_support(n), n)
 
@@ -260,23 +260,25 @@ class CellPressure:
 
 
 def cell_pressure(
-    panel: PanelVotes, judges: Sequence[int], seen: Evidence, new: Index
+    panel: PanelVotes, judges: Sequence[int], evidence: Evidence, new: Index
 ) -> CellPressure:
     """Diagnostics of a prefix; NaN for the three that need new rows where there are none.
 
     Args:
         panel: the panel.
         judges: the prefix.
-        seen: labelled rows that a map is fitted to.
+        evidence: labelled rows that a map is fitted to.
         new: (n,), patterns of rows it is to be used on; their labels are not looked at.
     """
-    level = PrefixTable.of(panel.codes[:, list(judges)], seen)
+    level = PrefixTable.of(panel.codes[:, list(judges)], evidence)
     n = level.n
     effective = effective_support(n)
     if not len(new):
-        return CellPressure(effective, int((n > 0).sum()), math.nan, math.nan, math.nan, seen.size)
+        return CellPressure(
+            effective, int((n > 0).sum()), math.nan, math.nan, math.nan, evidence.size
+        )
     share = np.bincount(level.of_cell[new], minlength=len(n)) / len(new)
     unseen = float(share[n == 0].sum())
     cells = float((share[n > 0] / n[n > 0]).sum()) + unseen
-    proxy = effective / seen.size + unseen
-    return CellPressure(effective, int((n > 0).sum()), cells, unseen, proxy, seen.size)
+    proxy = effective / evidence.size + unseen
+    return CellPressure(effective, int((n > 0).sum()), cells, unseen, proxy, evidence.size)

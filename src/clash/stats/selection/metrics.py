@@ -77,14 +77,14 @@ def classes(y: Floats) -> Floats:
     """(n, C or 2), which class a target is in: scores by their side of the middle, shared there."""
     if y.shape[1] > 1:
         return y
-    one = np.where(np.abs(y[:, 0] - 0.5) <= LEVEL, 0.5, y[:, 0] > 0.5)
-    return np.column_stack([1 - one, one])
+    upper = np.where(np.abs(y[:, 0] - 0.5) <= LEVEL, 0.5, y[:, 0] > 0.5)
+    return np.column_stack([1 - upper, upper])
 
 
 def credits_of(p: Floats, y: Floats, verdict: Floats | None = None) -> Floats:
     """(n,), what the verdict of each row earns."""
-    said = verdicts(p) if verdict is None else verdict
-    return np.asarray((said * classes(y)).sum(axis=1))
+    shares = verdicts(p) if verdict is None else verdict
+    return np.asarray((shares * classes(y)).sum(axis=1))
 
 
 def measure(p: Floats, y: Floats, verdict: Floats | None = None) -> Metrics:
@@ -95,14 +95,14 @@ def measure(p: Floats, y: Floats, verdict: Floats | None = None) -> Metrics:
         y: targets.
         verdict: shares of the verdict (see :func:`verdicts`), where it is not the likeliest class.
     """
-    truth, earned = classes(y), credits_of(p, y, verdict)
+    truth, row_credits = classes(y), credits_of(p, y, verdict)
     weight = truth.sum(axis=0)
-    by_class = (earned @ truth)[weight > 0] / weight[weight > 0]
+    by_class = (row_credits @ truth)[weight > 0] / weight[weight > 0]
     side, label = expected_side(p), expected_side(y)
     return Metrics(
         mse=float(losses(p, y, "mse").mean()),
         nll=float(losses(p, y, "nll").mean()),
-        accuracy=float(earned.mean()),
+        accuracy=float(row_credits.mean()),
         balanced_accuracy=float(by_class.mean()),
         ece=calibration_error(p, y),
         pearson=_correlation(side, label),
@@ -185,17 +185,17 @@ def reliability(
         draws: how many.
     """
     code = np.unique(groups, return_inverse=True)[1]
-    shared = _alike(y, code)
+    is_shared = _alike(y, code)
     # Sources whose rows have different labels are drawn row by row.
-    place = np.where(shared[code], code, len(shared) + np.arange(len(y)))
-    place = np.unique(place, return_inverse=True)[1]
-    drawn = [_drawn(p, place, rng) for _ in range(draws)]
+    draw_of = np.where(is_shared[code], code, len(is_shared) + np.arange(len(y)))
+    draw_of = np.unique(draw_of, return_inverse=True)[1]
+    chance_errors = [_chance_error(p, draw_of, rng) for _ in range(draws)]
     squares = [_mean_square(p[:, c], y[:, c], code) for c in range(p.shape[1])]
     square = float(np.mean(squares))
     return Reliability(
         calibration_error(p, y, BINS),
-        float(np.mean(drawn)),
-        float(np.quantile(drawn, 0.95)),
+        float(np.mean(chance_errors)),
+        float(np.quantile(chance_errors, 0.95)),
         math.sqrt(max(square, 0.0)) if not math.isnan(square) else math.nan,
     )
 
@@ -207,12 +207,12 @@ def _alike(y: Floats, code: Index) -> np.ndarray:
     return np.asarray(np.bincount(code, differs, len(first)) == 0)
 
 
-def _drawn(p: Floats, place: Index, rng: np.random.Generator) -> float:
-    u = rng.random(int(place.max()) + 1)[place][:, None]
+def _chance_error(p: Floats, draw_of: Index, rng: np.random.Generator) -> float:
+    u = rng.random(int(draw_of.max()) + 1)[draw_of][:, None]
     if p.shape[1] == 1:
         return calibration_error(p, (u < p).astype(float), BINS)
-    which = (u > np.cumsum(p, axis=1)[:, :-1]).sum(axis=1)
-    return calibration_error(p, np.eye(p.shape[1])[which], BINS)
+    labels = (u > np.cumsum(p, axis=1)[:, :-1]).sum(axis=1)
+    return calibration_error(p, np.eye(p.shape[1])[labels], BINS)
 
 
 def _mean_square(p: Floats, y: Floats, code: Index) -> float:

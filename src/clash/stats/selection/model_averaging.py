@@ -48,14 +48,14 @@ def prior_weights(
         usable: (M,), not refused.
         earlier: families and weights that share the middle third instead, each on the most judges.
     """
-    out = np.where(usable, SHARE / max(int(usable.sum()), 1), 0.0)
+    weights = np.where(usable, SHARE / max(int(usable.sum()), 1), 0.0)
     if usable[0]:
-        out[0] += SHARE
+        weights[0] += SHARE
     for family, weight in earlier or ((FAMILY_MEAN, 1.0),):
-        place = on_most_judges(candidates, usable, family)
-        if place is not None:
-            out[place] += SHARE * weight
-    return np.asarray(out / out.sum())
+        index = on_most_judges(candidates, usable, family)
+        if index is not None:
+            weights[index] += SHARE * weight
+    return np.asarray(weights / weights.sum())
 
 
 def posterior_weights(
@@ -89,15 +89,15 @@ def posterior_weights(
     logs = np.log(prior[usable]) - _PER_SOURCE[loss] * n * (draws @ by_source.T)
     share = np.exp(logs - logs.max(axis=1, keepdims=True))
     share /= share.sum(axis=1, keepdims=True)
-    out = np.zeros(len(prior))
-    out[usable] = share.mean(axis=0)
-    return _kept(out)
+    weights = np.zeros(len(prior))
+    weights[usable] = share.mean(axis=0)
+    return _keep_heaviest(weights)
 
 
-def _kept(weights: Floats) -> Floats:
+def _keep_heaviest(weights: Floats) -> Floats:
     """The heaviest, up to ``KEPT`` of the weight."""
     order = np.argsort(-weights, kind="stable")
-    most = int(np.searchsorted(np.cumsum(weights[order]), DEPLOYED_SHARE)) + 1
-    out = np.zeros_like(weights)
-    out[order[:most]] = weights[order[:most]]
-    return np.asarray(out / out.sum())
+    n_deployed = int(np.searchsorted(np.cumsum(weights[order]), DEPLOYED_SHARE)) + 1
+    heaviest = np.zeros_like(weights)
+    heaviest[order[:n_deployed]] = weights[order[:n_deployed]]
+    return np.asarray(heaviest / heaviest.sum())

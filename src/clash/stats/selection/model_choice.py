@@ -108,7 +108,7 @@ def choose(
     candidates = settings.candidates(panel.n_judges)
     parts = [_rotation(panel, role, votes, fitter, candidates, rng) for role in roles]
     losses = np.concatenate([part.losses for part in parts], axis=1)
-    earned = np.concatenate([part.earned for part in parts], axis=1)
+    row_credits = np.concatenate([part.credits for part in parts], axis=1)
     rows = np.concatenate([role.validation for role in roles])
     risks = losses.mean(axis=1)
     if np.isnan(risks).all():
@@ -118,41 +118,48 @@ def choose(
     usable = ~np.isnan(risks)
     if settings.combine == "one":
         home = _home(candidates, usable, settings)
-        weights = _one(losses, earned, groups, best, home, settings)
+        weights = _weight_one(losses, row_credits, groups, best, home, settings)
     else:
-        before = prior_weights(candidates, usable, settings.prior)
-        weights = posterior_weights(losses, groups, before, settings.loss, rng)
+        prior_shares = prior_weights(candidates, usable, settings.prior)
+        weights = posterior_weights(losses, groups, prior_shares, settings.loss, rng)
     gain, error = clustered_mean(losses[0] - losses[best], groups)
     sizes = [len(np.unique(panel.group[role.validation])) for role in roles]
-    chosen = int(np.argmax(weights))
-    return ModelChoice(candidates, losses, rows, weights, chosen, best, gain, error, min(sizes))
+    heaviest = int(np.argmax(weights))
+    return ModelChoice(candidates, losses, rows, weights, heaviest, best, gain, error, min(sizes))
 
 
 def _home(candidates: Sequence[CandidateMethod], usable: Bools, settings: SelectionSettings) -> int:
     """What is deployed where nothing is clearly better: majority, or the prior's first choice."""
     names = [name for name, _ in settings.prior or ()]
     places = (on_most_judges(candidates, usable, name) for name in names)
-    return next((place for place in places if place is not None), 0)
+    return next((index for index in places if index is not None), 0)
 
 
-def _one(
-    losses: Floats, earned: Floats, groups: Index, best: int, home: int, settings: SelectionSettings
+def _weight_one(
+    losses: Floats,
+    row_credits: Floats,
+    groups: Index,
+    best: int,
+    home: int,
+    settings: SelectionSettings,
 ) -> Floats:
     """(M,), all weight on the best that the guard lets through."""
     guard = settings.guard
     if guard == -np.inf:
-        place = best
+        index = best
     elif guard is None and settings.prior is not None:
-        place = published_guard(losses, groups, home, best)
+        index = published_guard(losses, groups, home, best)
     else:
         usual = FIRM if len(np.unique(groups)) < FEW else EASY
-        place = _paired_guard(losses, earned, groups, usual if guard is None else guard, home)
-    out = np.zeros(len(losses))
-    out[place] = 1.0
-    return out
+        index = _paired_guard(losses, row_credits, groups, usual if guard is None else guard, home)
+    weights = np.zeros(len(losses))
+    weights[index] = 1.0
+    return weights
 
 
-def _paired_guard(losses: Floats, earned: Floats, groups: Index, errors: float, home: int) -> int:
+def _paired_guard(
+    losses: Floats, row_credits: Floats, groups: Index, errors: float, home: int
+) -> int:
     """The least risk, if its gain over home is no noise; else home.
 
     An easy guard looks among those that are right as often as home. A firm one tests the
@@ -169,12 +176,12 @@ def _paired_guard(losses: Floats, earned: Floats, groups: Index, errors: float, 
     firm = errors > EASY
     usable = ~np.isnan(losses).any(axis=1)
     if not firm:
-        usable &= earned.mean(axis=1) >= earned[home].mean() - 1e-12
+        usable &= row_credits.mean(axis=1) >= row_credits[home].mean() - 1e-12
     first = int(np.argmin(np.where(usable, losses.mean(axis=1), np.inf)))
     gain, error = clustered_mean(losses[home] - losses[first], groups)
-    more, noise = clustered_mean(earned[first] - earned[home], groups)
-    trusted = gain > errors * error and (not firm or more >= noise)
-    return first if trusted else home
+    more, noise = clustered_mean(row_credits[first] - row_credits[home], groups)
+    is_better = gain > errors * error and (not firm or more >= noise)
+    return first if is_better else home
 
 
 @dataclass(frozen=True)
@@ -183,11 +190,11 @@ class _ValidationScores:
 
     Attributes:
         losses: (M, n), of each candidate on each row; NaN where refused.
-        earned: (M, n), credit of its verdicts, which only the guard looks at; else (0, n).
+        credits: (M, n), credit of its verdicts, which only the guard looks at; else (0, n).
     """
 
     losses: Floats
-    earned: Floats
+    credits: Floats
 
 
 def _rotation(
@@ -202,17 +209,17 @@ def _rotation(
     settings = fitter.settings
     selection = panel.rows(role.selection).evidence(panel.n_patterns)
     paths = fitter.paths(selection, len(role.calibration), rng)
-    seen = panel.rows(role.calibration).evidence(panel.n_patterns, votes)
-    judged = panel.rows(role.validation)
-    found = fitter.predictions(candidates, paths, seen)
-    losses = np.full((len(found), len(judged.pattern)), np.nan)
-    earned = losses[:0] if settings.combine == "average" else losses.copy()
-    for place, p in enumerate(found):
+    evidence = panel.rows(role.calibration).evidence(panel.n_patterns, votes)
+    validation = panel.rows(role.validation)
+    predictions = fitter.predictions(candidates, paths, evidence)
+    losses = np.full((len(predictions), len(validation.pattern)), np.nan)
+    row_credits = losses[:0] if settings.combine == "average" else losses.copy()
+    for i, p in enumerate(predictions):
         if p is not None:
-            losses[place] = judged.losses(p, settings.loss)
-            if len(earned):
-                earned[place] = judged.credits(p)
-    return _ValidationScores(losses, earned)
+            losses[i] = validation.losses(p, settings.loss)
+            if len(row_credits):
+                row_credits[i] = validation.credits(p)
+    return _ValidationScores(losses, row_credits)
 
 
 def clustered_mean(values: Floats, groups: Index) -> tuple[float, float]:

@@ -66,9 +66,9 @@ class Cells:
         """(P, K, C), what each vote says for each class; NaN where there is none."""
         if self.target != "three":
             return self.values[:, :, None]
-        said: Floats = (self.values[:, :, None] == np.array([0.0, 0.5, 1.0])).astype(float)
-        said[np.isnan(self.values)] = np.nan
-        return said
+        votes: Floats = (self.values[:, :, None] == np.array([0.0, 0.5, 1.0])).astype(float)
+        votes[np.isnan(self.values)] = np.nan
+        return votes
 
     @property
     def design(self) -> Floats:
@@ -175,12 +175,12 @@ class SealedRows:
 
     def measure(self, p: Floats, verdict: Floats | None = None) -> Metrics:
         """Every metric of predictions by pattern, shape (P, C)."""
-        said = None if verdict is None else verdict[self._rows.pattern]
-        return measure(p[self._rows.pattern], self._rows.y, said)
+        shares = None if verdict is None else verdict[self._rows.pattern]
+        return measure(p[self._rows.pattern], self._rows.y, shares)
 
-    def gains(self, p: Floats, other: Floats) -> Floats:
+    def gains(self, p: Floats, baseline: Floats) -> Floats:
         """(n,), what the verdicts of p earn more than those of other, by row."""
-        return self._rows.credits(p) - self._rows.credits(other)
+        return self._rows.credits(p) - self._rows.credits(baseline)
 
     @classmethod
     def together(cls, blocks: Sequence[SealedRows]) -> SealedRows:
@@ -250,13 +250,13 @@ class PanelVotes:
         group = np.unique(np.asarray(groups), return_inverse=True)[1].astype(np.intp)
         _check(table, y, group, target)
         first, inverse = _collapse(_fine(table))
-        known = ~np.isnan(y)
+        has_label = ~np.isnan(y)
         return cls(
             table[first],
             outcome_codes(table)[first],
             inverse,
             target,
-            known,
+            has_label,
             group,
             _targets(y, target),
         )
@@ -311,18 +311,18 @@ class PanelVotes:
         return np.bincount(self.pattern[index], minlength=self.n_patterns).astype(float)
 
 
-def sum_by(place: Index, weights: Floats, size: int) -> Floats:
+def sum_by(cell: Index, weights: Floats, size: int) -> Floats:
     """(size,), the sum of the weights that fall into each place."""
-    return np.asarray(np.bincount(place, weights, size), np.float64)
+    return np.asarray(np.bincount(cell, weights, size), np.float64)
 
 
 def outcome_codes(table: Floats) -> npt.NDArray[np.int16]:
     """Votes in [0, 1] as outcomes: their own values where these are few, else ``BINS`` levels."""
     missing = np.isnan(table)
-    filled = np.where(missing, 0.0, table)
-    few = np.isin(filled, (0.0, 0.5, 1.0)).all()
+    values = np.where(missing, 0.0, table)
+    few = np.isin(values, (0.0, 0.5, 1.0)).all()
     levels = 3 if few else BINS
-    return np.where(missing, NO_VOTE, np.round(filled * (levels - 1))).astype(np.int16)
+    return np.where(missing, NO_VOTE, np.round(values * (levels - 1))).astype(np.int16)
 
 
 def _fine(table: Floats) -> npt.NDArray[np.int16]:
@@ -334,8 +334,8 @@ def _fine(table: Floats) -> npt.NDArray[np.int16]:
 
 
 def _collapse(codes: npt.NDArray[np.int16]) -> tuple[Index, Index]:
-    packed = np.ascontiguousarray(codes).view(np.dtype((np.void, codes.shape[1] * 2))).ravel()
-    _, first, inverse = np.unique(packed, return_index=True, return_inverse=True)
+    keys = np.ascontiguousarray(codes).view(np.dtype((np.void, codes.shape[1] * 2))).ravel()
+    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
     return first.astype(np.intp), inverse.astype(np.intp)
 
 
@@ -351,6 +351,6 @@ def _check(table: Floats, y: Floats, group: Index, target: Target) -> None:
     for values, name in ((table, "votes"), (y, "labels")):
         if np.any((values < 0) | (values > 1)):
             raise StatisticsError(f"{name} lie in [0, 1]")
-    allowed = {"binary": (0.0, 1.0), "three": (0.0, 0.5, 1.0)}.get(target)
-    if allowed is not None and not np.isin(y[~np.isnan(y)], allowed).all():
-        raise StatisticsError(f"labels of a {target} target are {allowed}")
+    values_allowed = {"binary": (0.0, 1.0), "three": (0.0, 0.5, 1.0)}.get(target)
+    if values_allowed is not None and not np.isin(y[~np.isnan(y)], values_allowed).all():
+        raise StatisticsError(f"labels of a {target} target are {values_allowed}")

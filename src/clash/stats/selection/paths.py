@@ -37,7 +37,7 @@ class JudgePath:
 def build_path(
     rule: str,
     panel: PanelVotes,
-    seen: Evidence,
+    evidence: Evidence,
     budget: int,
     sizes: Sequence[int],
     rng: np.random.Generator,
@@ -47,18 +47,18 @@ def build_path(
     Args:
         rule: one of ``RULES``.
         panel: the panel.
-        seen: selection evidence, by pattern of the whole panel.
+        evidence: selection evidence, by pattern of the whole panel.
         budget: planned calibration labels n_M.
         sizes: prefix sizes wanted.
         rng: of the random path.
     """
     makers: dict[str, Callable[[], dict[int, tuple[int, ...]]]] = {
-        "information-first": lambda: _prefixes(_information_first(panel, seen), sizes),
+        "information-first": lambda: _prefixes(_information_first(panel, evidence), sizes),
         "random": lambda: _prefixes(rng.permutation(panel.n_judges).tolist(), sizes),
         "complexity-penalised": lambda: _prefixes(
-            _penalised(panel, seen, budget, max(sizes)), sizes
+            _complexity_penalised(panel, evidence, budget, max(sizes)), sizes
         ),
-        "calibration-frontier": lambda: _frontier(panel, seen, budget, sizes),
+        "calibration-frontier": lambda: _frontier(panel, evidence, budget, sizes),
     }
     return JudgePath(rule, makers[rule]())
 
@@ -67,27 +67,29 @@ def _prefixes(order: list[int], sizes: Sequence[int]) -> dict[int, tuple[int, ..
     return {k: tuple(order[:k]) for k in sizes}
 
 
-def _information_first(panel: PanelVotes, seen: Evidence) -> list[int]:
+def _information_first(panel: PanelVotes, evidence: Evidence) -> list[int]:
     """Judges by the oracle risk of each alone; equals in their own order."""
-    risks = [support(panel, seen, [judge]).risk for judge in range(panel.n_judges)]
+    risks = [support(panel, evidence, [judge]).risk for judge in range(panel.n_judges)]
     return [int(j) for j in np.argsort(risks, kind="stable")]
 
 
-def _penalised(panel: PanelVotes, seen: Evidence, budget: int, most: int) -> list[int]:
+def _complexity_penalised(
+    panel: PanelVotes, evidence: Evidence, budget: int, most: int
+) -> list[int]:
     """Equation (4), lambda = 1, up to ``most`` judges; then the rest by information."""
-    chosen: list[int] = []
-    rest = _information_first(panel, seen)
-    now = support(panel, seen, chosen)
-    while rest and len(chosen) < min(most, _MOST_GREEDY):
-        found = [support(panel, seen, [*chosen, judge]) for judge in rest]
+    order: list[int] = []
+    remaining = _information_first(panel, evidence)
+    current = support(panel, evidence, order)
+    while remaining and len(order) < min(most, _MOST_GREEDY):
+        supports = [support(panel, evidence, [*order, judge]) for judge in remaining]
         gains = [
-            now.risk - after.risk - max(after.effective - now.effective, 0.0) / budget
-            for after in found
+            current.risk - after.risk - max(after.effective - current.effective, 0.0) / budget
+            for after in supports
         ]
         best = int(np.argmax(gains))
-        chosen.append(rest.pop(best))
-        now = found[best]
-    return chosen + rest
+        order.append(remaining.pop(best))
+        current = supports[best]
+    return order + remaining
 
 
 _MOST_GREEDY = 10
@@ -97,46 +99,49 @@ _MOST_COMBINED = 8
 
 
 def _frontier(
-    panel: PanelVotes, seen: Evidence, budget: int, sizes: Sequence[int]
+    panel: PanelVotes, evidence: Evidence, budget: int, sizes: Sequence[int]
 ) -> dict[int, tuple[int, ...]]:
     """Appendix C.1: subsets on the frontier of oracle risk and expected cell pressure.
 
     Grown one judge at a time from the frontier of the size before; at each size the subset with
     the least sum of both is put forward. The panels of two sizes need not be nested.
     """
-    order = _information_first(panel, seen)
+    order = _information_first(panel, evidence)
     pool = order[:_MOST_COMBINED]
-    kept: list[tuple[int, ...]] = [()]
-    found: dict[int, tuple[int, ...]] = {}
+    frontier: list[tuple[int, ...]] = [()]
+    panels: dict[int, tuple[int, ...]] = {}
     for size in range(1, min(max(sizes), len(pool)) + 1):
-        grown = {tuple(sorted((*base, j))) for base in kept for j in pool if j not in base}
-        scored = [(*_weighed(panel, seen, judges, budget), judges) for judges in sorted(grown)]
-        kept = [judges for _, _, judges in _pareto(scored)[:MOST_PATHS]]
-        found[size] = min(scored, key=lambda one: (one[0] + one[1], one[2]))[2]
-    longest = found[max(found)]
+        subsets = {tuple(sorted((*base, j))) for base in frontier for j in pool if j not in base}
+        ratings = [
+            (*_risk_and_pressure(panel, evidence, judges, budget), judges)
+            for judges in sorted(subsets)
+        ]
+        frontier = [judges for _, _, judges in _pareto(ratings)[:MOST_PATHS]]
+        panels[size] = min(ratings, key=lambda rating: (rating[0] + rating[1], rating[2]))[2]
+    longest = panels[max(panels)]
     tail = [*longest, *(j for j in order if j not in longest)]
-    return {k: found.get(k, tuple(tail[:k])) for k in sizes}
+    return {k: panels.get(k, tuple(tail[:k])) for k in sizes}
 
 
-def _weighed(
-    panel: PanelVotes, seen: Evidence, judges: tuple[int, ...], budget: int
+def _risk_and_pressure(
+    panel: PanelVotes, evidence: Evidence, judges: tuple[int, ...], budget: int
 ) -> tuple[float, float]:
-    here = support(panel, seen, judges)
-    pressure = _pressure(round(seen.size), budget)[here.n.astype(int)].sum()
+    table = support(panel, evidence, judges)
+    pressure = _pressure(round(evidence.size), budget)[table.n.astype(int)].sum()
     # Pressure is in units of the label's variance, as risk is.
-    return here.risk, float(pressure * here.risk)
+    return table.risk, float(pressure * table.risk)
 
 
 def _pareto(
-    scored: list[tuple[float, float, tuple[int, ...]]],
+    ratings: list[tuple[float, float, tuple[int, ...]]],
 ) -> list[tuple[float, float, tuple[int, ...]]]:
     """Those that no other beats in both, by risk."""
-    best, kept = np.inf, []
-    for risk, pressure, judges in sorted(scored):
+    best, frontier = np.inf, []
+    for risk, pressure, judges in sorted(ratings):
         if pressure < best:
             best = pressure
-            kept.append((risk, pressure, judges))
-    return kept
+            frontier.append((risk, pressure, judges))
+    return frontier
 
 
 @lru_cache(maxsize=64)

@@ -106,17 +106,19 @@ def experience(
 
 def _ratios(panel: PanelVotes, sources: Index, families: Sequence[str]) -> Floats:
     """(F,), log ratios of one draw; models of votes alone see the votes of all rows."""
-    known = np.flatnonzero(panel.has_label)
-    inside = np.isin(panel.group[known], sources)
+    rows = np.flatnonzero(panel.has_label)
+    inside = np.isin(panel.group[rows], sources)
     everybody = panel.votes(np.arange(panel.n_rows))
     cells = panel.cells(range(panel.n_judges))
-    seen = panel.rows(known[inside]).evidence(panel.n_patterns, everybody).on(cells)
-    test = panel.seal(known[~inside])
+    evidence = panel.rows(rows[inside]).evidence(panel.n_patterns, everybody).on(cells)
+    test = panel.seal(rows[~inside])
     risks = np.full(len(families), np.nan)
     scores: dict[str, Floats | StatisticsError] = {}
     for i, name in enumerate(families):
         try:
-            risks[i] = test.mse(fit_family(FAMILIES[name], cells, seen, scores)[cells.of_pattern])
+            risks[i] = test.mse(
+                fit_family(FAMILIES[name], cells, evidence, scores)[cells.of_pattern]
+            )
         except StatisticsError:
             continue
     ratio = np.log(np.maximum(risks, _TINY) / max(float(risks[0]), _TINY))
@@ -126,7 +128,7 @@ def _ratios(panel: PanelVotes, sources: Index, families: Sequence[str]) -> Float
 _TINY = 1e-9
 
 
-def pool_experience(found: Sequence[Experience], rng: np.random.Generator) -> Prior:
+def pool_experience(experiences: Sequence[Experience], rng: np.random.Generator) -> Prior:
     """Weights of the families by how often each is best on average over panels like the earlier ones.
 
     "Like" by Bayesian bootstrap over panels, so that one panel on which a family shone does not
@@ -134,21 +136,21 @@ def pool_experience(found: Sequence[Experience], rng: np.random.Generator) -> Pr
     settle it.
 
     Args:
-        found: one for each earlier panel, of the same families.
+        experiences: one for each earlier panel, of the same families.
         rng: of the bootstrap.
 
     Raises:
         StatisticsError: no panel.
     """
-    if not found:
+    if not experiences:
         raise StatisticsError("no earlier panel to learn a prior from")
-    families = found[0].families
-    ratio = np.stack([one.ratio for one in found])
-    mixes = rng.dirichlet(np.ones(len(found)), BOOTSTRAPS)
+    families = experiences[0].families
+    ratio = np.stack([each.ratio for each in experiences])
+    mixes = rng.dirichlet(np.ones(len(experiences)), BOOTSTRAPS)
     best = np.argmin(mixes @ ratio, axis=1)
     share = np.bincount(best, minlength=len(families)) / BOOTSTRAPS
-    weights = (len(found) * share + 1 / len(families)) / (len(found) + 1)
+    weights = (len(experiences) * share + 1 / len(families)) / (len(experiences) + 1)
     # Among families that were never best, the one that was better on average.
     order = sorted(range(len(families)), key=lambda i: (-weights[i], ratio[:, i].mean()))
-    labels = min(one.labels for one in found)
-    return Prior(tuple((families[i], float(weights[i])) for i in order), len(found), labels)
+    labels = min(each.labels for each in experiences)
+    return Prior(tuple((families[i], float(weights[i])) for i in order), len(experiences), labels)

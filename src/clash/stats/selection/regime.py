@@ -73,10 +73,10 @@ class RegimeMap:
 
     def cell(self, labels: int, k: int) -> RegimeCell:
         """What won there, and by how much table and scalar families differ."""
-        here = self.risk[:, self.budgets.index(labels), self.sizes.index(k)]
-        mean = here.mean(axis=0)
+        risks = self.risk[:, self.budgets.index(labels), self.sizes.index(k)]
+        mean = risks.mean(axis=0)
         best = None if np.isnan(mean).all() else int(np.nanargmin(mean))
-        gap, se = self._gap(here, mean)
+        gap, se = self._gap(risks, mean)
         if best is None:
             return RegimeCell(k, labels, None, math.nan, gap, se)
         return RegimeCell(k, labels, self.families[best], float(mean[best]), gap, se)
@@ -85,19 +85,19 @@ class RegimeMap:
         """All of them, by budget and prefix."""
         return [self.cell(n, k) for n in self.budgets for k in self.sizes]
 
-    def _gap(self, here: Floats, mean: Floats) -> tuple[float, float]:
+    def _gap(self, risks: Floats, mean: Floats) -> tuple[float, float]:
         table, scalar = self._of_kind("table", mean), self._of_kind("scalar", mean)
         if table is None or scalar is None:
             return math.nan, math.nan
-        gaps = here[:, scalar] - here[:, table]
+        gaps = risks[:, scalar] - risks[:, table]
         se = float(gaps.std(ddof=1) / np.sqrt(len(gaps))) if len(gaps) > 1 else math.nan
         return float(gaps.mean()), se
 
     def _of_kind(self, kind: str, mean: Floats) -> int | None:
         """The best family of a kind."""
-        own = [i for i, name in enumerate(self.families) if FAMILIES[name].kind == kind]
-        known = [i for i in own if not np.isnan(mean[i])]
-        return min(known, key=lambda i: mean[i]) if known else None
+        members = [i for i, name in enumerate(self.families) if FAMILIES[name].kind == kind]
+        fitted_members = [i for i in members if not np.isnan(mean[i])]
+        return min(fitted_members, key=lambda i: mean[i]) if fitted_members else None
 
 
 def budgets_for(n_sources: int) -> tuple[int, ...]:
@@ -132,19 +132,19 @@ def survey(
         StatisticsError: too few labelled sources.
     """
     sources = len(np.unique(panel.group[panel.has_label]))
-    chosen = tuple(budgets or budgets_for(sources))
+    labels_by_column = tuple(budgets or budgets_for(sources))
     sizes = tuple(k for k in settings.sizes if k <= panel.n_judges)
     fitter = MethodFitter(
         panel, SelectionSettings(rules=(RULE,), sizes=sizes, families=settings.families)
     )
-    risk = np.empty((splits, len(chosen), len(sizes), len(settings.families)))
-    for b, budget in enumerate(chosen):
+    risk = np.empty((splits, len(labels_by_column), len(sizes), len(settings.families)))
+    for b, budget in enumerate(labels_by_column):
         for i in range(splits):
             rng = np.random.default_rng([seed, 4, budget, i])
             risk[i, b] = _at(panel, fitter, budget, sizes, rng)
             if on_progress is not None:
-                on_progress(b * splits + i + 1, splits * len(chosen))
-    return RegimeMap(chosen, sizes, settings.families, risk)
+                on_progress(b * splits + i + 1, splits * len(labels_by_column))
+    return RegimeMap(labels_by_column, sizes, settings.families, risk)
 
 
 def _at(
@@ -155,15 +155,16 @@ def _at(
     rng: np.random.Generator,
 ) -> Floats:
     """(K, F), test errors of one split."""
-    made = blocks.split(panel, blocks.SplitPlan(labels=budget, rotations=1), rng)
+    row_split = blocks.split(panel, blocks.SplitPlan(labels=budget, rotations=1), rng)
     everybody = panel.votes(np.arange(panel.n_rows))
-    seen = panel.rows(made.train).evidence(panel.n_patterns, everybody)
-    paths = fitter.paths(seen, len(made.train), rng)
+    evidence = panel.rows(row_split.train).evidence(panel.n_patterns, everybody)
+    paths = fitter.paths(evidence, len(row_split.train), rng)
     families = fitter.settings.families
     menu = [CandidateMethod(RULE, k, family) for k in sizes for family in families]
-    sealed = panel.seal(made.test)
+    test_block = panel.seal(row_split.test)
     risks = [
-        math.nan if p is None else sealed.mse(p) for p in fitter.predictions(menu, paths, seen)
+        math.nan if p is None else test_block.mse(p)
+        for p in fitter.predictions(menu, paths, evidence)
     ]
     return np.array(risks).reshape(len(sizes), len(families))
 
@@ -209,7 +210,7 @@ def judge_steps(outcomes: Sequence[SplitOutcome], family: str = "joint-table") -
         outcomes: of the splits.
         family: whose error; the cost is that of the joint table whatever the family.
     """
-    found: list[tuple[float, float, float]] = []
+    changes: list[tuple[float, float, float]] = []
     for outcome in outcomes:
         risk = dict(zip(outcome.choice.candidates, outcome.risks.tolist(), strict=True))
         for (path, k), before in outcome.pressures.items():
@@ -221,6 +222,6 @@ def judge_steps(outcomes: Sequence[SplitOutcome], family: str = "joint-table") -
             if left is None or right is None or math.isnan(left + right):
                 continue
             rise = outcome.pressures[path, after].h_k / before.n - before.h_k / before.n
-            found.append((rise, right - left, float(k)))
-    table = np.array(found, dtype=float).reshape(-1, 3)
+            changes.append((rise, right - left, float(k)))
+    table = np.array(changes, dtype=float).reshape(-1, 3)
     return JudgeSteps(table[:, 0], table[:, 1], table[:, 2])

@@ -26,7 +26,7 @@ def normalise(p: Floats) -> Floats:
     return np.asarray(q / q.sum(axis=1, keepdims=True))
 
 
-def isotonic(score: Floats, seen: Evidence) -> Floats:
+def isotonic(score: Floats, evidence: Evidence) -> Floats:
     """Calibrate scores by isotonic regression on the labelled rows, column by column.
 
     The direction is that of the correlation, so that a score that points the wrong way is turned.
@@ -35,16 +35,16 @@ def isotonic(score: Floats, seen: Evidence) -> Floats:
 
     Args:
         score: (P, C).
-        seen: the labelled rows.
+        evidence: the labelled rows.
 
     Returns:
         (P, C); the base rate where nothing is labelled.
     """
-    base, used = seen.base, seen.n > 0
+    base, used = evidence.base, evidence.n > 0
     if not used.any():
         return np.tile(base, (len(score), 1))
     columns = [
-        _monotone(score[:, c], used, seen.n, seen.mean[:, c], float(base[c]))
+        _monotone(score[:, c], used, evidence.n, evidence.mean[:, c], float(base[c]))
         for c in range(score.shape[1])
     ]
     return normalise(np.column_stack(columns))
@@ -58,9 +58,9 @@ def _monotone(score: Floats, used: Bools, n: Floats, mean: Floats, base: float) 
     y = np.bincount(code, n[used] * mean[used]) / weight
     centre = x - weight @ x / weight.sum()
     rising = bool(weight @ (centre * y) >= 0)
-    found = isotonic_regression(y, weights=weight, increasing=rising)
-    size = np.repeat(found.weights, np.diff(found.blocks))
-    smooth = (size * found.x + ALPHA * base) / (size + ALPHA)
+    fit = isotonic_regression(y, weights=weight, increasing=rising)
+    size = np.repeat(fit.weights, np.diff(fit.blocks))
+    smooth = (size * fit.x + ALPHA * base) / (size + ALPHA)
     # Small blocks are pulled further, which can put two of them out of order.
     level = isotonic_regression(smooth, weights=weight, increasing=rising).x
     return np.asarray(np.interp(score, x, level))
@@ -68,11 +68,11 @@ def _monotone(score: Floats, used: Bools, n: Floats, mean: Floats, base: float) 
 
 def mean_vote(cells: Cells) -> Floats:
     """(P, C), share of the votes for each class; its prior where nobody voted."""
-    said = cells.for_class
-    voted = ~np.isnan(said)
-    count = voted.sum(axis=1)
+    votes = cells.for_class
+    is_vote = ~np.isnan(votes)
+    count = is_vote.sum(axis=1)
     prior = 0.5 if cells.n_classes == 1 else 1 / 3
-    total = np.where(voted, said, 0.0).sum(axis=1)
+    total = np.where(is_vote, votes, 0.0).sum(axis=1)
     return np.asarray(np.where(count > 0, total / np.maximum(count, 1), prior))
 
 
@@ -93,7 +93,7 @@ def _smoothed_shares(cells: Cells) -> Floats:
     return np.asarray((np.where(cast, votes, 0.0).sum(axis=1) + prior) / (cast.sum(axis=1) + 2))
 
 
-def majority(cells: Cells, seen: Evidence) -> Floats:
+def majority(cells: Cells, evidence: Evidence) -> Floats:
     """Uniform majority, its share made a probability by one temperature; never changes a verdict.
 
     The anchor that everything else has to beat.
@@ -101,16 +101,16 @@ def majority(cells: Cells, seen: Evidence) -> Floats:
     share = _smoothed_shares(cells)
     if cells.n_classes == 1:
         odds = logit(share)
-        return sigmoid(scale(odds, seen) * odds)
-    return _powered(np.log(share), seen)
+        return sigmoid(scale(odds, evidence) * odds)
+    return _temper_shares(np.log(share), evidence)
 
 
-def scale(odds: Floats, seen: Evidence) -> float:
+def scale(odds: Floats, evidence: Evidence) -> float:
     """The positive factor on log-odds (P, 1) that predicts the labels best, with one row of doubt."""
     from scipy.optimize import minimize_scalar
 
-    used = seen.n > 0
-    x, n, s = odds[used, 0], seen.n[used], seen.s[used, 0]
+    used = evidence.n > 0
+    x, n, s = odds[used, 0], evidence.n[used], evidence.s[used, 0]
 
     def loss(a: float) -> float:
         return float(n @ np.logaddexp(0, a * x) - s @ (a * x)) + 0.5 * (a - 1) ** 2
@@ -121,12 +121,12 @@ def scale(odds: Floats, seen: Evidence) -> float:
 _STEEPEST = 8.0
 
 
-def _powered(logs: Floats, seen: Evidence) -> Floats:
+def _temper_shares(logs: Floats, evidence: Evidence) -> Floats:
     """Class probabilities raised to the power that predicts the labelled rows best."""
     from scipy.optimize import minimize_scalar
 
-    used = seen.n > 0
-    x, n, s = logs[used], seen.n[used], seen.s[used]
+    used = evidence.n > 0
+    x, n, s = logs[used], evidence.n[used], evidence.s[used]
 
     def loss(a: float) -> float:
         total = np.logaddexp.reduce(a * x, axis=1)
@@ -137,30 +137,32 @@ def _powered(logs: Floats, seen: Evidence) -> Floats:
     return np.asarray(p)
 
 
-def one_coin_score(cells: Cells, seen: Evidence) -> Floats:
+def one_coin_score(cells: Cells, evidence: Evidence) -> Floats:
     """(P, C), log-odds by each judge's accuracy on the labelled rows, as if independent.
 
     A judge that is right with probability r adds log(r (C - 1) / (1 - r)) to the class it names;
     two pseudo-votes, one right and one wrong, keep a judge never seen to err from deciding alone.
     """
-    said = cells.for_class
-    voted = ~np.isnan(said)
-    filled = np.where(voted, said, 0.0)
-    rows = seen.n[:, None]
+    votes = cells.for_class
+    is_vote = ~np.isnan(votes)
+    values = np.where(is_vote, votes, 0.0)
+    rows = evidence.n[:, None]
     if cells.n_classes == 1:
-        v, m = filled[:, :, 0], seen.mean
+        v, m = values[:, :, 0], evidence.mean
         # Expected credit of a vote v against a share m of labels for side 1.
-        hit = np.where(voted[:, :, 0], v * m + (1 - v) * (1 - m), 0.0)
-        count = (rows * voted[:, :, 0]).sum(axis=0)
+        hit = np.where(is_vote[:, :, 0], v * m + (1 - v) * (1 - m), 0.0)
+        count = (rows * is_vote[:, :, 0]).sum(axis=0)
     else:
-        hit = np.einsum("pkc,pc->pk", filled, seen.mean)
-        count = (rows * voted[:, :, 0]).sum(axis=0)
+        hit = np.einsum("pkc,pc->pk", values, evidence.mean)
+        count = (rows * is_vote[:, :, 0]).sum(axis=0)
     right = ((rows * hit).sum(axis=0) + 1) / (count + 2)
-    others = 1 if cells.n_classes == 1 else 2
-    weight = np.log(right * others) - np.log1p(-right)
+    wrong_classes = 1 if cells.n_classes == 1 else 2
+    weight = np.log(right * wrong_classes) - np.log1p(-right)
     if cells.n_classes == 1:
-        return np.asarray(np.where(voted[:, :, 0], 2 * filled[:, :, 0] - 1, 0.0) @ weight)[:, None]
-    total = np.einsum("pkc,k->pc", filled, weight)
+        return np.asarray(np.where(is_vote[:, :, 0], 2 * values[:, :, 0] - 1, 0.0) @ weight)[
+            :, None
+        ]
+    total = np.einsum("pkc,k->pc", values, weight)
     return np.asarray(np.exp(total - np.logaddexp.reduce(total, axis=1)[:, None]))
 
 
@@ -173,27 +175,27 @@ def with_products(design: Floats) -> Floats:
     return np.hstack([design, design[:, first] * design[:, second]])
 
 
-def ridge_score(cells: Cells, seen: Evidence, *, products: bool = False) -> Floats:
+def ridge_score(cells: Cells, evidence: Evidence, *, products: bool = False) -> Floats:
     """(P, C), least squares on the votes with a ridge of one row, by the normal equations."""
     x = with_products(cells.design) if products else cells.design
-    n, mean = seen.n, seen.mean
+    n, mean = evidence.n, evidence.mean
     centre_x, centre_y = n @ x / n.sum(), n @ mean / n.sum()
     a, b = x - centre_x, mean - centre_y
-    weighed = a * n[:, None]
-    slopes = np.linalg.solve(weighed.T @ a + np.eye(x.shape[1]), weighed.T @ b)
+    scaled = a * n[:, None]
+    slopes = np.linalg.solve(scaled.T @ a + np.eye(x.shape[1]), scaled.T @ b)
     return np.asarray(centre_y + a @ slopes)
 
 
-def logistic(cells: Cells, seen: Evidence, *, products: bool = False) -> Floats:
+def logistic(cells: Cells, evidence: Evidence, *, products: bool = False) -> Floats:
     """(P, C), logistic regression on the votes, ridge of one row; multinomial for three classes.
 
     A target that is a share counts as so much of a row of either side.
     """
     x = with_products(cells.design) if products else cells.design
     if cells.n_classes == 1:
-        odds = binomial(x, seen.n, seen.s[:, 0])
+        odds = binomial(x, evidence.n, evidence.s[:, 0])
         return sigmoid(odds)[:, None]
-    return _multinomial(x, seen)
+    return _multinomial(x, evidence)
 
 
 def binomial(x: Floats, n: Floats, s: Floats, ridge: float = 1.0) -> Floats:
@@ -235,13 +237,13 @@ def _deviance(a: Floats, n: Floats, s: Floats, penalty: Floats, beta: Floats) ->
     return float(n @ np.logaddexp(0, odds) - s @ odds + 0.5 * penalty @ beta**2)
 
 
-def _multinomial(x: Floats, seen: Evidence) -> Floats:
+def _multinomial(x: Floats, evidence: Evidence) -> Floats:
     """(P, 3); a class that no labelled row has gets the base rate's share."""
-    there = np.flatnonzero(seen.s.sum(axis=0) > 0)
-    p = np.tile(seen.base, (len(x), 1))
-    if len(there) < 2:
+    classes = np.flatnonzero(evidence.s.sum(axis=0) > 0)
+    p = np.tile(evidence.base, (len(x), 1))
+    if len(classes) < 2:
         return p
-    p[:, there] = multinomial(x, seen.s[:, there]) * seen.base[there].sum()
+    p[:, classes] = multinomial(x, evidence.s[:, classes]) * evidence.base[classes].sum()
     return normalise(p)
 
 
@@ -271,13 +273,13 @@ def multinomial(x: Floats, counts: Floats, ridge: float = 1.0) -> Floats:
         penalty = 0.5 * ridge * float((table[1:] ** 2).sum())
         return (loss + penalty) / total, slope.ravel() / total
 
-    found = minimize(
+    minimum = minimize(
         objective,
         np.zeros(shape[0] * shape[1]),
         jac=True,
         method="L-BFGS-B",
         options={"maxiter": 200, "gtol": 3e-4, "ftol": 1e-9},
     )
-    logs = np.column_stack([np.ones(len(x)), x]) @ found.x.reshape(shape)
+    logs = np.column_stack([np.ones(len(x)), x]) @ minimum.x.reshape(shape)
     share = np.exp(logs - logs.max(axis=1, keepdims=True))
     return np.asarray(share / share.sum(axis=1, keepdims=True))

@@ -139,51 +139,51 @@ def learn(
     """
     fitter = MethodFitter(panel, settings)
     choice = choose(panel, roles, votes, settings, rng, fitter)
-    paths, seen = final_evidence(panel, train, roles, votes, fitter, rng)
-    wanted = [
+    paths, evidence = final_evidence(panel, train, roles, votes, fitter, rng)
+    to_fit = [
         c for c, w in zip(choice.candidates, choice.weights, strict=True) if whole_menu or w > 0
     ]
-    fits = dict(zip(wanted, fitter.predictions(wanted, paths, seen), strict=True))
-    found = [fits.get(candidate) for candidate in choice.candidates]
-    return FittedChoice(choice, deploy(choice, paths, found), paths, seen, found)
+    fits = dict(zip(to_fit, fitter.predictions(to_fit, paths, evidence), strict=True))
+    predictions = [fits.get(candidate) for candidate in choice.candidates]
+    return FittedChoice(choice, deploy(choice, paths, predictions), paths, evidence, predictions)
 
 
 def evaluate(
     panel: PanelVotes, split: RowSplit, settings: SelectionSettings, rng: np.random.Generator
 ) -> SplitOutcome:
     """Choose and fit on the training rows of a split; measure on its sealed test block."""
-    learnt = learn(panel, split.train, split.roles, split.votes, settings, rng, whole_menu=True)
-    choice, deployed, found = learnt.choice, learnt.model, learnt.predictions
-    sealed = panel.seal(split.test)
+    fit = learn(panel, split.train, split.roles, split.votes, settings, rng, whole_menu=True)
+    choice, model, predictions = fit.choice, fit.model, fit.predictions
+    test_block = panel.seal(split.test)
     by_family = {}
     for family in settings.families:
-        own = [
+        members = [
             i
             for i, c in enumerate(choice.candidates)
-            if c.family == family and found[i] is not None
+            if c.family == family and predictions[i] is not None
         ]
-        first = choice.best_of(own) if own else None
-        if first is not None and (p := found[first]) is not None:
-            by_family[family] = (choice.candidates[first], sealed.measure(p))
-    risks = np.array([np.nan if p is None else sealed.mse(p) for p in found])
+        first = choice.best_of(members) if members else None
+        if first is not None and (p := predictions[first]) is not None:
+            by_family[family] = (choice.candidates[first], test_block.measure(p))
+    risks = np.array([np.nan if p is None else test_block.mse(p) for p in predictions])
     plain = plain_majority(panel)
     return SplitOutcome(
         choice=choice,
-        model=deployed,
-        test=sealed.measure(deployed.p),
-        majority=sealed.measure(plain, verdicts(plain)),
+        model=model,
+        test=test_block.measure(model.p),
+        majority=test_block.measure(plain, verdicts(plain)),
         by_family=by_family,
         risks=risks,
-        pressure=cell_pressure(panel, deployed.judges, learnt.evidence, sealed.patterns),
+        pressure=cell_pressure(panel, model.judges, fit.evidence, test_block.patterns),
         pressures={
-            (path.name, k): cell_pressure(panel, judges, learnt.evidence, sealed.patterns)
-            for path in learnt.paths.values()
+            (path.name, k): cell_pressure(panel, judges, fit.evidence, test_block.patterns)
+            for path in fit.paths.values()
             for k, judges in path.panels.items()
         },
         n_train=len(split.train),
         test_rows=split.test,
-        test_block=sealed,
-        gains=sealed.gains(deployed.p, plain),
+        test_block=test_block,
+        gains=test_block.gains(model.p, plain),
     )
 
 
@@ -201,23 +201,23 @@ def final_evidence(
     without, the blocks of the one rotation keep their roles.
     """
     if fitter.settings.refit:
-        seen = panel.rows(train).evidence(panel.n_patterns, votes)
-        return fitter.paths(seen, len(train), rng), seen
+        evidence = panel.rows(train).evidence(panel.n_patterns, votes)
+        return fitter.paths(evidence, len(train), rng), evidence
     role = roles[0]
     selection = panel.rows(role.selection).evidence(panel.n_patterns)
-    seen = panel.rows(role.calibration).evidence(panel.n_patterns, votes)
-    return fitter.paths(selection, len(role.calibration), rng), seen
+    evidence = panel.rows(role.calibration).evidence(panel.n_patterns, votes)
+    return fitter.paths(selection, len(role.calibration), rng), evidence
 
 
 def deploy(
-    choice: ModelChoice, paths: Mapping[str, JudgePath], found: Sequence[Floats | None]
+    choice: ModelChoice, paths: Mapping[str, JudgePath], predictions: Sequence[Floats | None]
 ) -> DeployedModel:
     """The chosen candidates as one map.
 
     Args:
         choice: on validation rows.
         paths: of all training rows.
-        found: predictions of each candidate of the menu, fitted to these; those of weight 0 are
+        predictions: predictions of each candidate of the menu, fitted to these; those of weight 0 are
             not looked at.
 
     Raises:
@@ -225,11 +225,11 @@ def deploy(
     """
     weights: dict[tuple[str, tuple[int, ...]], float] = {}
     total, mean = 0.0, None
-    for place in np.argsort(-choice.weights, kind="stable").tolist():
-        weight, p = float(choice.weights[place]), found[place]
+    for i in np.argsort(-choice.weights, kind="stable").tolist():
+        weight, p = float(choice.weights[i]), predictions[i]
         if weight == 0 or p is None:
             continue
-        candidate = choice.candidates[place]
+        candidate = choice.candidates[i]
         key = (candidate.family, judges_of(candidate, paths))
         weights[key] = weights.get(key, 0.0) + weight
         mean = weight * p if mean is None else mean + weight * p
@@ -237,10 +237,10 @@ def deploy(
     if mean is None:
         raise StatisticsError(f"{choice.candidate.family} cannot be fitted to all training rows")
     members = [DeployedMember(family, judges, w / total) for (family, judges), w in weights.items()]
-    first = choice.candidate
+    heaviest = choice.candidate
     return DeployedModel(
-        first,
-        paths[first.path].panels[first.k],
+        heaviest,
+        paths[heaviest.path].panels[heaviest.k],
         tuple(sorted(members, key=lambda m: -m.weight)),
         np.asarray(mean / total),
     )

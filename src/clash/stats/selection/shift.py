@@ -57,7 +57,7 @@ class Shift:
         return bool(self.reasons)
 
 
-def compare_votes(cells: Cells, labelled: Floats, new: Floats, p: Floats) -> Shift:
+def compare_votes(cells: Cells, labelled_counts: Floats, new_counts: Floats, p: Floats) -> Shift:
     """Compare labelled and new rows by their votes and by what the map makes of them.
 
     No label of the new rows is needed, nor does it help: a shift in what the votes mean, while
@@ -65,19 +65,28 @@ def compare_votes(cells: Cells, labelled: Floats, new: Floats, p: Floats) -> Shi
 
     Args:
         cells: patterns of the judges of the map, covering both.
-        labelled: (P,), labelled rows by pattern.
-        new: (P,), new rows by pattern.
+        labelled_counts: (P,), labelled rows by pattern.
+        new_counts: (P,), new rows by pattern.
         p: (P, C), predictions of the map.
     """
-    before, after = labelled / labelled.sum(), new / max(new.sum(), 1.0)
+    before, after = labelled_counts / labelled_counts.sum(), new_counts / max(new_counts.sum(), 1.0)
     distance = float(np.abs(before - after).sum() / 2)
-    unseen = float(after[labelled == 0].sum())
-    expected = float((labelled == 1).sum() / labelled.sum())
+    unseen = float(after[labelled_counts == 0].sum())
+    expected_unseen = float((labelled_counts == 1).sum() / labelled_counts.sum())
     against = _against_majority(cells, p)
-    flips, usual = float(after @ against), float(before @ against)
-    level, worst = _moments_differ(cells, labelled, new)
-    reasons = _reasons(level, unseen - expected, flips, usual, labelled.sum(), new.sum())
-    return Shift(distance, level, worst, unseen, expected, flips, usual, tuple(reasons))
+    flips, expected_flips = float(after @ against), float(before @ against)
+    level, worst = _moments_differ(cells, labelled_counts, new_counts)
+    reasons = _reasons(
+        level,
+        unseen - expected_unseen,
+        flips,
+        expected_flips,
+        labelled_counts.sum(),
+        new_counts.sum(),
+    )
+    return Shift(
+        distance, level, worst, unseen, expected_unseen, flips, expected_flips, tuple(reasons)
+    )
 
 
 def _reasons(
@@ -118,11 +127,11 @@ def _moments_differ(cells: Cells, n: Floats, m: Floats) -> tuple[float, tuple[in
 
 def _two_sample(x: Floats, n: Floats, m: Floats) -> float:
     """Two-sided p of equal means under two weightings; rows without a value are left out."""
-    known = ~np.isnan(x)
-    x, n, m = x[known], n[known], m[known]
+    has_value = ~np.isnan(x)
+    x, n, m = x[has_value], n[has_value], m[has_value]
     if n.sum() < 2 or m.sum() < 2:
         return 1.0
     first, second = float(n @ x / n.sum()), float(m @ x / m.sum())
-    pooled = (n + m) / (n + m).sum()
-    variance = float(pooled @ (x - pooled @ x) ** 2) * (1 / n.sum() + 1 / m.sum())
+    share = (n + m) / (n + m).sum()
+    variance = float(share @ (x - share @ x) ** 2) * (1 / n.sum() + 1 / m.sum())
     return math.erfc(abs(first - second) / math.sqrt(2 * variance)) if variance > 0 else 1.0

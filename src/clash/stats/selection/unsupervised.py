@@ -27,21 +27,21 @@ MOST_ISING = 7
 """Judges that an Ising model of a prefix may couple."""
 
 
-def dawid_skene_score(cells: Cells, seen: Evidence) -> Floats:
+def dawid_skene_score(cells: Cells, evidence: Evidence) -> Floats:
     """(P, C), log-odds (posteriors, for three classes) of Dawid-Skene on the votes alone.
 
     Raises:
         StatisticsError: fewer than three judges that vote both ways, or votes that are scores.
     """
     if cells.target == "three":
-        return _three_classes(cells, seen)
-    patterns = _patterns(cells, seen)
+        return _three_classes(cells, evidence)
+    patterns = _patterns(cells, evidence)
     _require(patterns, 3)
-    found = refits(patterns, seen.votes[None], priors=WEAK, tol=1e-4, max_iter=300)
-    return log_odds(found.posterior[0])[:, None]
+    fit = refits(patterns, evidence.votes[None], priors=WEAK, tol=1e-4, max_iter=300)
+    return log_odds(fit.posterior[0])[:, None]
 
 
-def ising_score(cells: Cells, seen: Evidence) -> Floats:
+def ising_score(cells: Cells, evidence: Evidence) -> Floats:
     """(P, 1), log-odds of the shared-coupling Ising model on the votes alone.
 
     Raises:
@@ -52,41 +52,43 @@ def ising_score(cells: Cells, seen: Evidence) -> Floats:
         raise StatisticsError("the Ising model has two classes")
     if cells.values.shape[1] > MOST_ISING:
         raise StatisticsError(f"more than {MOST_ISING} judges are not coupled here")
-    patterns = _patterns(cells, seen)
-    complete = patterns.present.all(axis=1) & (seen.votes > 0)
-    whole = Patterns(
+    patterns = _patterns(cells, evidence)
+    complete = patterns.present.all(axis=1) & (evidence.votes > 0)
+    complete_patterns = Patterns(
         patterns.votes[complete],
         patterns.labels[complete],
-        seen.votes[complete],
+        evidence.votes[complete],
         np.arange(int(complete.sum())),
     )
-    if whole.weight < FEWEST_COMPLETE * seen.votes.sum():
+    if complete_patterns.weight < FEWEST_COMPLETE * evidence.votes.sum():
         raise StatisticsError("most rows lack a vote of some judge")
-    _require(whole, 4)
+    _require(complete_patterns, 4)
     groups = [0] * patterns.n_judges
-    found = fit_ising("ising-shared", whole, groups, priors=IsingPriors(), tol=TOLERANCE)
+    fit = fit_ising("ising-shared", complete_patterns, groups, priors=IsingPriors(), tol=TOLERANCE)
     # Gaps are summed out once, after the fit, which they would slow down twentyfold.
-    return log_odds(found.posterior(patterns.votes))[:, None]
+    return log_odds(fit.posterior(patterns.votes))[:, None]
 
 
-def temper_odds(odds: Floats, seen: Evidence) -> Floats:
+def temper_odds(odds: Floats, evidence: Evidence) -> Floats:
     """(P, 1), log-odds scaled (the temperature; it may be negative) and shifted to the labels.
 
     The shift is for panels whose model of the votes finds another split of the rows than the
     labels do: without it such a posterior could only be flattened to 1/2.
     """
-    spread = np.sqrt(np.average(odds[:, 0] ** 2, weights=seen.votes)) or 1.0
-    return sigmoid(binomial(odds / spread, seen.n, seen.s[:, 0]))[:, None]
+    spread = np.sqrt(np.average(odds[:, 0] ** 2, weights=evidence.votes)) or 1.0
+    return sigmoid(binomial(odds / spread, evidence.n, evidence.s[:, 0]))[:, None]
 
 
-def _patterns(cells: Cells, seen: Evidence) -> Patterns:
+def _patterns(cells: Cells, evidence: Evidence) -> Patterns:
     values = cells.values
     missing = np.isnan(values)
     if not np.isin(values[~missing], (0.0, 0.5, 1.0)).all():
         raise StatisticsError("votes that are scores have no such model")
     votes = np.select([missing, values == 0.5, values == 1.0], [MISSING, TIE, 1], 0)
     n = len(values)
-    return Patterns(votes.astype(np.int8), np.full(n, MISSING, np.int8), seen.votes, np.arange(n))
+    return Patterns(
+        votes.astype(np.int8), np.full(n, MISSING, np.int8), evidence.votes, np.arange(n)
+    )
 
 
 def _require(patterns: Patterns, fewest: int) -> None:
@@ -94,14 +96,14 @@ def _require(patterns: Patterns, fewest: int) -> None:
         raise StatisticsError(f"needs {fewest} different judges that vote both ways")
 
 
-def _three_classes(cells: Cells, seen: Evidence) -> Floats:
+def _three_classes(cells: Cells, evidence: Evidence) -> Floats:
     values = cells.values
     codes = np.where(np.isnan(values), MISSING, np.nan_to_num(values) * 2).astype(np.int8)
     if not np.isin(values[~np.isnan(values)], (0.0, 0.5, 1.0)).all():
         raise StatisticsError("votes that are scores have no such model")
     n = len(codes)
     patterns = ClassPatterns(
-        codes, np.full(n, MISSING, np.int8), seen.votes, np.arange(n), 3, (0, 1, 2)
+        codes, np.full(n, MISSING, np.int8), evidence.votes, np.arange(n), 3, (0, 1, 2)
     )
-    found = dawid_skene_classes(patterns, tol=1e-4, max_iter=300)
-    return found.pattern_posterior
+    fit = dawid_skene_classes(patterns, tol=1e-4, max_iter=300)
+    return fit.pattern_posterior
