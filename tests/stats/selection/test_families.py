@@ -9,11 +9,10 @@ from clash.errors import StatisticsError
 from clash.stats.selection.families import FAMILIES, MENU, fit_family
 from clash.stats.selection.joint_table import hierarchical_backoff, joint_table
 from clash.stats.selection.panel import Evidence, PanelVotes
+from clash.stats.selection.penalised_regression import binomial, multinomial
 from clash.stats.selection.scalar import (
-    binomial,
     isotonic,
     majority,
-    multinomial,
     ridge_score,
 )
 

@@ -6,13 +6,17 @@ shrunk towards the vote share instead, by a strength that predicts left-out rows
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clash.stats.logistic import sigmoid
+from clash.stats.logistic import sigmoid, softmax
+from clash.stats.selection.penalised_regression import (
+    PenalisedFit,
+    binary_regression,
+    softmax_regression,
+)
 from clash.stats.selection.scalar import mean_vote, normalise
 
 if TYPE_CHECKING:
@@ -25,26 +29,7 @@ RIDGES = (128.0, 32.0, 8.0, 1.0)
 """Pseudo-rows that hold each judge's own slope at zero; the first nearly leaves majority alone."""
 FREE = 1e-2
 """The same for intercepts, which the labels have to themselves."""
-_MOST_STEPS = 30
 _SMALL = 1e-8
-
-
-@dataclass(frozen=True, slots=True)
-class PenalisedFit:
-    """A penalised regression of counts.
-
-    Attributes:
-        theta: (D,), the parameters.
-        scores: (P, C), log-probabilities up to a constant, of every row of the design; (P,)
-            log-odds of class 1 where there are two.
-        left_out: mean log-loss of rows predicted without themselves, to first order.
-        converged: the last step changed the penalised deviance by less than 1e-8 of it.
-    """
-
-    theta: Floats
-    scores: Floats
-    left_out: float
-    converged: bool
 
 
 def log_shares(cells: Cells) -> Floats:
@@ -77,7 +62,7 @@ def anchored_logistic(cells: Cells, evidence: Evidence) -> Floats:
             _best_of(partial(binary_regression, x, evidence.n, evidence.s[:, 0]), x.shape)
         )[:, None]
     cube = _design(shares, cells)
-    return _softmax(_best_of(partial(softmax_regression, cube, evidence.s), cube.shape))
+    return softmax(_best_of(partial(softmax_regression, cube, evidence.s), cube.shape))
 
 
 def _best_of(fit: Callable[..., PenalisedFit], shape: tuple[int, ...]) -> Floats:
@@ -113,132 +98,6 @@ def _penalty(shape: tuple[int, ...], ridge: float) -> Floats:
 
 
 _CUBE = 3
-
-
-def binary_regression(
-    x: Floats, n: Floats, s: Floats, penalty: Floats, centre: Floats, start: Floats
-) -> PenalisedFit:
-    """Logistic regression of s in n, as :func:`softmax_regression` has it for more classes.
-
-    Args:
-        x: (P, D).
-        n: (P,), observations.
-        s: (P,), of class 1; a share of an observation counts as so much of a row of either class.
-        penalty: (D,), ridge towards ``centre``, positive.
-        centre: (D,), where the parameters are without data.
-        start: (D,), where the search begins.
-    """
-    used = n > 0
-    a, n, s = x[used], n[used], s[used]
-
-    def deviance(theta: Floats) -> float:
-        odds = a @ theta
-        away = theta - centre
-        return float(n @ np.logaddexp(0, odds) - s @ odds + 0.5 * penalty @ away**2)
-
-    theta, value, converged, curve = start, deviance(start), False, np.diag(penalty)
-    for _ in range(_MOST_STEPS):
-        mean = sigmoid(a @ theta)
-        slope = (n * mean - s) @ a + penalty * (theta - centre)
-        curve = (a * (n * mean * (1 - mean))[:, None]).T @ a + np.diag(penalty)
-        step = np.linalg.solve(curve, slope)
-        new = deviance(theta - step)
-        while new > value + _SMALL and np.abs(step).max() > _SMALL:
-            step = step / 2
-            new = deviance(theta - step)
-        theta = theta - step
-        converged = bool(abs(value - new) < _SMALL * (1 + abs(new)))
-        value = new
-        if converged:
-            break
-    odds = a @ theta
-    mean = sigmoid(odds)
-    lever = ((a @ np.linalg.inv(curve)) * a).sum(axis=1)
-    reach = lever / (1 - mean * (1 - mean) * lever)
-    # Without itself a row's log-odds move by its residual, mean minus label.
-    if_one, if_zero = odds + reach * (mean - 1), odds + reach * mean
-    loss = s @ np.logaddexp(0, -if_one) + (n - s) @ np.logaddexp(0, if_zero)
-    return PenalisedFit(theta, np.asarray(x @ theta), float(loss / n.sum()), converged)
-
-
-def softmax_regression(
-    x: Floats, counts: Floats, penalty: Floats, centre: Floats, start: Floats
-) -> PenalisedFit:
-    """Newton's method on the penalised likelihood of counts, and its leave-one-out loss.
-
-    The loss of left-out rows is the approximation of Rad and Maleki (2020): one Newton step from
-    the optimum, exact for least squares.
-
-    Args:
-        x: (P, C, D); the score of class c in row p is ``x[p, c] @ theta``.
-        counts: (P, C), observations; they need not be whole.
-        penalty: (D,), ridge towards ``centre``, positive.
-        centre: (D,), where the parameters are without data.
-        start: (D,), where the search begins.
-    """
-    used = counts.sum(axis=1) > 0
-    a, s = x[used], counts[used]
-    n = s.sum(axis=1)
-    theta, converged = start, False
-    value = _deviance(a, s, penalty, theta - centre, theta)
-    curve = np.diag(penalty)
-    for _ in range(_MOST_STEPS):
-        mean = _softmax(a @ theta)
-        slope = np.tensordot(n[:, None] * mean - s, a, axes=2) + penalty * (theta - centre)
-        curve = _curvature(a, n, mean) + np.diag(penalty)
-        step = np.linalg.solve(curve, slope)
-        new = _deviance(a, s, penalty, theta - step - centre, theta - step)
-        while new > value + _SMALL and np.abs(step).max() > _SMALL:
-            step = step / 2
-            new = _deviance(a, s, penalty, theta - step - centre, theta - step)
-        theta = theta - step
-        converged = bool(abs(value - new) < _SMALL * (1 + abs(new)))
-        value = new
-        if converged:
-            break
-    return PenalisedFit(theta, x @ theta, _left_out(a, s, theta, curve), converged)
-
-
-def _curvature(a: Floats, n: Floats, mean: Floats) -> Floats:
-    """(D, D), sum of n a'(diag(mean) - mean mean')a."""
-    size = a.shape[2]
-    scaled = (a * (n[:, None] * mean)[:, :, None]).reshape(-1, size)
-    centre = np.einsum("pcd,pc->pd", a, mean)
-    return np.asarray(scaled.T @ a.reshape(-1, size) - (centre * n[:, None]).T @ centre)
-
-
-def _deviance(a: Floats, s: Floats, penalty: Floats, away: Floats, theta: Floats) -> float:
-    scores = a @ theta
-    return float(s.sum(axis=1) @ _log_total(scores) - (s * scores).sum() + 0.5 * penalty @ away**2)
-
-
-def _log_total(scores: Floats) -> Floats:
-    """(n,), log of the sum of exp of each row; numpy's own reduction takes ten times as long."""
-    top = scores.max(axis=1)
-    return np.asarray(top + np.log(np.exp(scores - top[:, None]).sum(axis=1)))
-
-
-def _left_out(a: Floats, s: Floats, theta: Floats, curve: Floats) -> float:
-    scores = a @ theta
-    mean = _softmax(scores)
-    inverse = np.linalg.inv(curve)
-    lever = a @ inverse @ a.transpose(0, 2, 1)
-    classes = mean.shape[1]
-    variance = mean[:, :, None] * (np.eye(classes) - mean[:, None, :])
-    shrink = np.linalg.inv(np.eye(classes) - variance @ lever)
-    loss = 0.0
-    for c in range(classes):
-        residual = mean - np.eye(classes)[c]
-        scores_without = scores + np.einsum(
-            "pcd,pd->pc", lever, np.einsum("pcd,pd->pc", shrink, residual)
-        )
-        loss += float(s[:, c] @ (_log_total(scores_without) - scores_without[:, c]))
-    return loss / float(s.sum())
-
-
-def _softmax(scores: Floats) -> Floats:
-    p = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return np.asarray(p / p.sum(axis=1, keepdims=True))
 
 
 def _anchored_mean(cells: Cells, evidence: Evidence) -> Floats:

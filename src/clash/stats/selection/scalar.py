@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.stats.logistic import logit, sigmoid
+from clash.stats.selection.penalised_regression import binomial, multinomial
 
 if TYPE_CHECKING:
     from clash.stats.selection.panel import Cells, Evidence
@@ -198,45 +199,6 @@ def logistic(cells: Cells, evidence: Evidence, *, products: bool = False) -> Flo
     return _multinomial(x, evidence)
 
 
-def binomial(x: Floats, n: Floats, s: Floats, ridge: float = 1.0) -> Floats:
-    """(P,), log-odds by logistic regression with ``ridge`` on the slopes, from counts.
-
-    Newton's method on the penalised likelihood of s of n by row; scikit-learn's estimator has
-    the same optimum (a test holds it to that) and takes ten times as long on a few patterns.
-    """
-    used = n > 0
-    a = np.column_stack([np.ones(used.sum()), x[used]])
-    n, s = n[used], s[used]
-    penalty = np.full(a.shape[1], ridge)
-    penalty[0] = 1e-3
-    beta = np.zeros(a.shape[1])
-    beta[0] = float(logit((s.sum() + 0.5) / (n.sum() + 1)))
-    value = _deviance(a, n, s, penalty, beta)
-    for _ in range(_MOST_STEPS):
-        mean = sigmoid(a @ beta)
-        slope = a.T @ (n * mean - s) + penalty * beta
-        curve = (a * (n * mean * (1 - mean))[:, None]).T @ a
-        curve[np.diag_indices_from(curve)] += penalty
-        step = np.linalg.solve(curve, slope)
-        new = _deviance(a, n, s, penalty, beta - step)
-        while new > value + 1e-12 and np.abs(step).max() > 1e-12:
-            step = step / 2
-            new = _deviance(a, n, s, penalty, beta - step)
-        beta = beta - step
-        if value - new < 1e-9 * (1 + abs(value)):
-            break
-        value = new
-    return np.asarray(beta[0] + x @ beta[1:])
-
-
-_MOST_STEPS = 50
-
-
-def _deviance(a: Floats, n: Floats, s: Floats, penalty: Floats, beta: Floats) -> float:
-    odds = a @ beta
-    return float(n @ np.logaddexp(0, odds) - s @ odds + 0.5 * penalty @ beta**2)
-
-
 def _multinomial(x: Floats, evidence: Evidence) -> Floats:
     """(P, 3); a class that no labelled row has gets the base rate's share."""
     classes = np.flatnonzero(evidence.s.sum(axis=0) > 0)
@@ -245,41 +207,3 @@ def _multinomial(x: Floats, evidence: Evidence) -> Floats:
         return p
     p[:, classes] = multinomial(x, evidence.s[:, classes]) * evidence.base[classes].sum()
     return normalise(p)
-
-
-def multinomial(x: Floats, counts: Floats, ridge: float = 1.0) -> Floats:
-    """(P, C), class probabilities by regression with ``ridge`` on the slopes, from counts (P, C).
-
-    L-BFGS on the mean penalised likelihood; scikit-learn's estimator has the same optimum (a test
-    holds it to that) and spends most of its time on checking its input, five times over.
-    """
-    from scipy.optimize import minimize
-
-    used = counts.sum(axis=1) > 0
-    a = np.column_stack([np.ones(used.sum()), x[used]])
-    s = counts[used]
-    n, total = s.sum(axis=1)[:, None], float(s.sum())
-    shape = (a.shape[1], s.shape[1])
-
-    def objective(theta: Floats) -> tuple[float, Floats]:
-        table = theta.reshape(shape)
-        logs = a @ table
-        logs -= logs.max(axis=1, keepdims=True)
-        share = np.exp(logs)
-        sums = share.sum(axis=1, keepdims=True)
-        slope = a.T @ (n * share / sums - s)
-        slope[1:] += ridge * table[1:]
-        loss = float((n * np.log(sums)).sum() - (s * logs).sum())
-        penalty = 0.5 * ridge * float((table[1:] ** 2).sum())
-        return (loss + penalty) / total, slope.ravel() / total
-
-    minimum = minimize(
-        objective,
-        np.zeros(shape[0] * shape[1]),
-        jac=True,
-        method="L-BFGS-B",
-        options={"maxiter": 200, "gtol": 3e-4, "ftol": 1e-9},
-    )
-    logs = np.column_stack([np.ones(len(x)), x]) @ minimum.x.reshape(shape)
-    share = np.exp(logs - logs.max(axis=1, keepdims=True))
-    return np.asarray(share / share.sum(axis=1, keepdims=True))

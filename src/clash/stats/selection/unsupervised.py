@@ -13,7 +13,7 @@ from clash.stats.latent.ising import IsingPriors, fit_ising
 from clash.stats.latent.multiclass import ClassPatterns, dawid_skene_classes
 from clash.stats.latent.patterns import MISSING, TIE, Patterns
 from clash.stats.logistic import log_odds, sigmoid
-from clash.stats.selection.scalar import binomial
+from clash.stats.selection.penalised_regression import binomial
 
 if TYPE_CHECKING:
     from clash.stats.selection.panel import Cells, Evidence
