@@ -104,7 +104,7 @@ def test_fastchat_pairs_keep_both_orders_and_errors_are_failures(fastchat):
     texts = {(r.item_id, r.candidate): r.text for r in run.responses}
     assert texts["q81-t1-a-b", "a"] == "a81-1"
     assert texts["q81-t2-a-b", "b"] == "[Turn 1]\nb81-1\n\n[Turn 2]\nb81-2"
-    assert run.panel[0].family_of == "openai"
+    assert run.panel[0].family == "openai"
 
 
 def test_fastchat_records_that_were_appended_twice_count_once(fastchat):

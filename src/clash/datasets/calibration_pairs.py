@@ -46,7 +46,7 @@ _OPPOSITES = {
 }  # fmt: skip
 _BOTH_WAYS = {**_OPPOSITES, **{b: a for a, b in _OPPOSITES.items() if " " not in b}}
 _WORD = re.compile(r"[A-Za-z]+(?:'[a-z]+)?")
-_SAME = (
+_SYNONYMS = (
     ("do not", "don't"), ("does not", "doesn't"), ("is not", "isn't"), ("are not", "aren't"),
     ("cannot", "can't"), ("it is", "it's"), ("that is", "that's"), ("you will", "you'll"),
     ("for example", "for instance"), ("however", "yet"), ("also", "as well"),
@@ -90,19 +90,19 @@ class CalibrationPair:
     @property
     def content(self) -> tuple[str, ...]:
         """What a judge reads."""
-        asked = self.item.prompt or repr([turn.model_dump() for turn in self.item.messages or []])
-        return asked, self.item.system or "", self.original, self.altered
+        prompt = self.item.prompt or repr([turn.model_dump() for turn in self.item.messages or []])
+        return prompt, self.item.system or "", self.original, self.altered
 
     def entry(self) -> dict[str, Any]:
         """An entry of a prompts file."""
-        asked: dict[str, Any] = (
+        question: dict[str, Any] = (
             {"prompt": self.item.prompt}
             if self.item.messages is None
             else {"messages": [turn.model_dump() for turn in self.item.messages]}
         )
         return {
             "id": self.pair_id,
-            **asked,
+            **question,
             **({"system": self.item.system} if self.item.system else {}),
             "tags": [TAG, self.kind, f"gap:{self.gap:.4f}"],
             "group": self.source,
@@ -143,10 +143,10 @@ def calibration_pairs(
             f"no response has {_FEWEST_WORDS} words or more",
             hint="calibration pairs are made from your own responses: give longer ones",
         )
-    chosen = rng.sample(usable, min(most, len(usable)))
-    made = [pair for item, text in chosen for pair in _pairs(item, text, kinds, rng)]
+    sample = rng.sample(usable, min(most, len(usable)))
+    pairs = [pair for item, text in sample for pair in _pairs_of(item, text, kinds, rng)]
     # Items that share prompt and response come to the same pair, which is judged once.
-    return list({pair.content: pair for pair in reversed(made)}.values())[::-1]
+    return list({pair.content: pair for pair in reversed(pairs)}.values())[::-1]
 
 
 def to_jsonl(pairs: Sequence[CalibrationPair]) -> str:
@@ -154,22 +154,22 @@ def to_jsonl(pairs: Sequence[CalibrationPair]) -> str:
     return "".join(json.dumps(pair.entry(), ensure_ascii=False) + "\n" for pair in pairs)
 
 
-def _pairs(item: Item, text: str, kinds: Sequence[Kind], rng: Random) -> list[CalibrationPair]:
-    made: list[CalibrationPair] = []
-    seen: set[str] = set()
+def _pairs_of(item: Item, text: str, kinds: Sequence[Kind], rng: Random) -> list[CalibrationPair]:
+    pairs: list[CalibrationPair] = []
+    texts: set[str] = set()
     for kind in kinds:
         doses = (
             KEPT if kind == "truncated" else DOSES if kind in _DAMAGE or kind == "padded" else (0,)
         )
         for dose in doses:
-            altered, gap = alter(text, kind, dose, rng)
+            copy, gap = alter(text, kind, dose, rng)
             # Nothing in it can be altered that way, or no more than a smaller dose did.
-            if altered in seen or (kind != "identical" and altered == text):
+            if copy in texts or (kind != "identical" and copy == text):
                 continue
-            seen.add(altered)
+            texts.add(copy)
             name = f"{item.item_id}-{kind}" + (f"-{round(100 * dose)}" if dose else "")
-            made.append(CalibrationPair(name, item.item_id, item, kind, gap, text, altered))
-    return made
+            pairs.append(CalibrationPair(name, item.item_id, item, kind, gap, text, copy))
+    return pairs
 
 
 def alter(text: str, kind: Kind, dose: float, rng: Random) -> tuple[str, float]:
@@ -184,45 +184,45 @@ def alter(text: str, kind: Kind, dose: float, rng: Random) -> tuple[str, float]:
     if kind == "identical":
         return text, 0.0
     if kind == "truncated":
-        return _truncated(text, dose)
+        return _truncate(text, dose)
     if kind == "padded":
-        return _padded(text, dose, rng)
+        return _pad(text, dose, rng)
     if kind == "paraphrased":
-        altered, _ = _touched(text, 1.0, rng, _paraphrase)
-        return altered, 0.0
-    return _touched(text, dose, rng, _DAMAGE[kind])
+        copy, _ = _change_share(text, 1.0, rng, _paraphrase)
+        return copy, 0.0
+    return _change_share(text, dose, rng, _DAMAGE[kind])
 
 
-def _truncated(text: str, kept: float) -> tuple[str, float]:
+def _truncate(text: str, share: float) -> tuple[str, float]:
     spans = list(re.finditer(r"\S+", text))
-    n = max(1, round(kept * len(spans)))
+    n = max(1, round(share * len(spans)))
     return text[: spans[n - 1].end()], 1 - n / len(spans)
 
 
-def _padded(text: str, dose: float, rng: Random) -> tuple[str, float]:
+def _pad(text: str, dose: float, rng: Random) -> tuple[str, float]:
     """Filler after randomly chosen sentences of prose, as much of it as ``dose`` says."""
     parts = _parts(text)
-    places = [at for at, part in enumerate(parts) if _prose(part)]
-    count = max(1, round(dose * len(places)))
-    for at in rng.sample(places, min(count, len(places))):
+    positions = [at for at, part in enumerate(parts) if _is_prose(part)]
+    count = max(1, round(dose * len(positions)))
+    for at in rng.sample(positions, min(count, len(positions))):
         parts[at] = f"{parts[at]} {rng.choice(_PADDING)}"
-    return "".join(parts), min(1.0, count / max(1, len(places)))
+    return "".join(parts), min(1.0, count / max(1, len(positions)))
 
 
-def _touched(
+def _change_share(
     text: str, dose: float, rng: Random, change: Callable[[str, Random], str]
 ) -> tuple[str, float]:
     """``change`` done to a share of the sentences; the share that it really changed."""
     parts = _parts(text)
-    places = [at for at, part in enumerate(parts) if _prose(part)]
-    able = [at for at in places if change(parts[at], Random(0)) != parts[at]]  # noqa: S311
-    count = min(len(able), max(1, round(dose * len(places))))
-    touched = 0
-    for at in rng.sample(able, count):
-        altered = change(parts[at], rng)
-        touched += altered != parts[at]
-        parts[at] = altered
-    return "".join(parts), touched / max(1, len(places))
+    positions = [at for at, part in enumerate(parts) if _is_prose(part)]
+    candidates = [at for at in positions if change(parts[at], Random(0)) != parts[at]]  # noqa: S311
+    count = min(len(candidates), max(1, round(dose * len(positions))))
+    n_changes = 0
+    for at in rng.sample(candidates, count):
+        sentence = change(parts[at], rng)
+        n_changes += sentence != parts[at]
+        parts[at] = sentence
+    return "".join(parts), n_changes / max(1, len(positions))
 
 
 def _parts(text: str) -> list[str]:
@@ -238,37 +238,37 @@ def _parts(text: str) -> list[str]:
 
 def _blocks(text: str) -> Iterator[tuple[int, int]]:
     """Where blocks of code begin and end; one that does not end is none."""
-    opened: int | None = None
+    start: int | None = None
     for fence in _FENCE.finditer(text):
-        if opened is None:
-            opened = fence.start()
+        if start is None:
+            start = fence.start()
         elif not fence[1].strip():
-            yield opened, fence.end()
-            opened = None
+            yield start, fence.end()
+            start = None
 
 
-def _prose(part: str) -> bool:
+def _is_prose(part: str) -> bool:
     return not _FENCE.match(part) and len(_WORD.findall(part)) >= 3
 
 
-def _wrong(sentence: str, rng: Random) -> str:
+def _falsify(sentence: str, rng: Random) -> str:
     """One fact turned: a number changed, or a word that carries the claim."""
     numbers = list(_NUMBER.finditer(sentence))
     if numbers:
-        found = rng.choice(numbers)
-        value = int(found.group())
-        other = value + rng.choice([1, 2, 3, 7]) * max(1, value // 10)
-        return sentence[: found.start()] + str(other) + sentence[found.end() :]
+        match = rng.choice(numbers)
+        value = int(match.group())
+        number = value + rng.choice([1, 2, 3, 7]) * max(1, value // 10)
+        return sentence[: match.start()] + str(number) + sentence[match.end() :]
     words = [w for w in _WORD.finditer(sentence) if w.group().lower() in _BOTH_WAYS]
     if not words:
         return sentence
-    found = rng.choice(words)
-    turned = _BOTH_WAYS[found.group().lower()]
-    turned = turned.capitalize() if found.group()[0].isupper() else turned
-    return sentence[: found.start()] + turned + sentence[found.end() :]
+    match = rng.choice(words)
+    opposite = _BOTH_WAYS[match.group().lower()]
+    opposite = opposite.capitalize() if match.group()[0].isupper() else opposite
+    return sentence[: match.start()] + opposite + sentence[match.end() :]
 
 
-def _clumsy(sentence: str, rng: Random) -> str:
+def _make_clumsy(sentence: str, rng: Random) -> str:
     """The same words, badly put: articles gone, two neighbours swapped, one word doubled."""
     words = [w for w in sentence.split(" ") if w.lower() not in ("the", "a", "an")]
     if len(words) < 3:
@@ -282,12 +282,12 @@ def _clumsy(sentence: str, rng: Random) -> str:
 
 def _paraphrase(sentence: str, _rng: Random) -> str:
     """Words for words of the same meaning, one way or the other."""
-    for one, two in _SAME:
-        for old, new in ((one, two), (two, one)):
+    for phrase, synonym in _SYNONYMS:
+        for old, new in ((phrase, synonym), (synonym, phrase)):
             pattern = re.compile(rf"\b{re.escape(old)}\b")
             if pattern.search(sentence):
                 return pattern.sub(new, sentence, count=1)
     return sentence
 
 
-_DAMAGE: dict[str, Callable[[str, Random], str]] = {"facts": _wrong, "disfluent": _clumsy}
+_DAMAGE: dict[str, Callable[[str, Random], str]] = {"facts": _falsify, "disfluent": _make_clumsy}

@@ -65,16 +65,18 @@ class CatalogueEntry(BaseModel):
 @cache
 def entries() -> tuple[CatalogueEntry, ...]:
     """Every data set of the catalogue."""
-    whole = read_yaml(_FILE)
-    return tuple(validate(CatalogueEntry, whole.at(index)) for index in range(len(whole.value)))
+    document = read_yaml(_FILE)
+    return tuple(
+        validate(CatalogueEntry, document.at(index)) for index in range(len(document.value))
+    )
 
 
 def find_in_text(text: str) -> CatalogueEntry | None:
     """The data set whose name or alias is in ``text``, such as the name of a file of it."""
     plain = _plain(text)
-    known = ((n, entry) for entry in entries() for n in (entry.name, *entry.aliases))
-    found = [(len(n), entry) for n, entry in known if _plain(n) in plain]
-    return max(found, key=lambda pair: pair[0])[1] if found else None
+    names = ((n, entry) for entry in entries() for n in (entry.name, *entry.aliases))
+    matches = [(len(n), entry) for n, entry in names if _plain(n) in plain]
+    return max(matches, key=lambda pair: pair[0])[1] if matches else None
 
 
 def _plain(name: str) -> str:
@@ -90,7 +92,7 @@ def find(name: str) -> CatalogueEntry:
     for entry in entries():
         if name in (entry.name, *entry.aliases):
             return entry
-    known = ", ".join(entry.name for entry in entries())
+    names = ", ".join(entry.name for entry in entries())
     raise InputError(
-        f"no file and no data set is called {name!r}", hint=f"one of {known}, or the path of a file"
+        f"no file and no data set is called {name!r}", hint=f"one of {names}, or the path of a file"
     )

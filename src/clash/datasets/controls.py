@@ -65,9 +65,9 @@ class ControlSet(Strict):
     @model_validator(mode="after")
     def _controls_differ(self) -> Self:
         counts = Counter(pair.id for pair in self.controls)
-        repeated = next((name for name, uses in counts.items() if uses > 1), None)
-        if repeated is not None:
-            raise ValueError(f"two controls have the id {repeated!r}; give each an id of its own")
+        duplicate = next((name for name, uses in counts.items() if uses > 1), None)
+        if duplicate is not None:
+            raise ValueError(f"two controls have the id {duplicate!r}; give each an id of its own")
         return self
 
     @property
@@ -88,16 +88,16 @@ def read_controls(path: Path | None = None) -> ControlSet:
     shipped = validate(ControlSet, read_yaml(assets.path("datasets", "redteam.yaml")))
     if path is None:
         return shipped
-    own = validate(ControlSet, read_yaml(path), error=InputError)
-    if not (own.controls or own.injections):
+    controls = validate(ControlSet, read_yaml(path), error=InputError)
+    if not (controls.controls or controls.injections):
         raise InputError(
             "holds neither controls nor injections",
             path=path,
             hint="see datasets/redteam.yaml for the form of both",
         )
     return ControlSet(
-        controls=own.controls or shipped.controls,
-        injections=own.injections or shipped.injections,
+        controls=controls.controls or shipped.controls,
+        injections=controls.injections or shipped.injections,
     )
 
 
@@ -133,18 +133,18 @@ def _combinations(
 
 
 def control_items(
-    attacked: Iterable[tuple[ControlPair, Injection]], *, repeats: int = 1
+    attacks: Iterable[tuple[ControlPair, Injection]], *, repeats: int = 1
 ) -> tuple[tuple[Item, ...], tuple[Response, ...]]:
     """Items and responses to judge: each attacked pair, and the clean form of every control in it.
 
     Args:
-        attacked: what :func:`draw` gave.
+        attacks: what :func:`draw` gave.
         repeats: how often each clean control is judged; what differs between two of its
             judgments is a judge's own noise, which no attack is to be blamed for.
     """
     items: list[Item] = []
     responses: list[Response] = []
-    combinations = list(attacked)
+    combinations = list(attacks)
     clean = {pair.id: pair for pair, _ in combinations}
     forms = [(pair, None) for pair in clean.values() for _ in range(repeats)] + combinations
     for number, (pair, injection) in enumerate(forms, start=1):

@@ -76,10 +76,10 @@ class Dataset:
 
     def texts(self) -> dict[str, dict[str, str | None]]:
         """Response by item and candidate."""
-        found: dict[str, dict[str, str | None]] = {item.item_id: {} for item in self.items}
+        texts: dict[str, dict[str, str | None]] = {item.item_id: {} for item in self.items}
         for response in self.responses:
-            found[response.item_id][response.candidate] = response.text
-        return found
+            texts[response.item_id][response.candidate] = response.text
+        return texts
 
     def only(self, keep: Collection[str], excluded: Sequence[Exclusion] = ()) -> Dataset:
         """The items in ``keep``, with what belongs to them, in their order here."""
@@ -111,25 +111,29 @@ def majority(winners: Sequence[str]) -> str | None:
 
 def distinct_names(models: Sequence[str | None]) -> list[str]:
     """A name of its own for each response: the model's, where it has one that is not shared."""
-    known = Counter(models)
+    uses = Counter(models)
     return [
         f"response-{_letter(n)}"
         if model is None
         else model
-        if known[model] == 1
+        if uses[model] == 1
         else f"{model}#{_letter(n)}"
         for n, model in enumerate(models)
     ]
 
 
-def free_id(base: str, taken: Container[object]) -> str:
+def free_id(base: str, ids: Container[object]) -> str:
     """An id for an item that has none in its file: ``base``, or ``base-2``, … where that is taken."""
     further = (f"{base}-{number}" for number in count(2))
-    return next(name for name in chain([base], further) if name not in taken)
+    return next(name for name in chain([base], further) if name not in ids)
 
 
-def _letter(place: int) -> str:
-    return string.ascii_lowercase[place] if place < len(string.ascii_lowercase) else str(place + 1)
+def _letter(position: int) -> str:
+    return (
+        string.ascii_lowercase[position]
+        if position < len(string.ascii_lowercase)
+        else str(position + 1)
+    )
 
 
 def transcript(turns: Sequence[str]) -> str:
@@ -143,17 +147,17 @@ class DatasetBuilder:
     """Collects a data set item by item; what cannot be used is excluded with its reason."""
 
     def __init__(self, name: str, source: str, licence: str) -> None:
-        self._about = (name, source, licence)
+        self._source = (name, source, licence)
         self._items: dict[str, Item] = {}
         self._responses: list[Response] = []
         self._labels: list[Label] = []
-        self._excluded: list[Exclusion] = []
+        self._exclusions: list[Exclusion] = []
         self._facts: dict[str, ItemFacts] = {}
-        self._mended = 0
+        self._n_cleaned = 0
 
     def exclude(self, item_id: str, reason: str) -> None:
         """Leave an item out."""
-        self._excluded.append(Exclusion(item_id, reason))
+        self._exclusions.append(Exclusion(item_id, reason))
 
     def add(
         self,
@@ -165,7 +169,7 @@ class DatasetBuilder:
         label: str | None = None,
         labels: Sequence[Label] = (),
         facts: ItemFacts | None = None,
-        **about: Any,  # noqa: ANN401 - fields of Item, which checks them
+        **fields: Any,  # noqa: ANN401 - fields of Item, which checks them
     ) -> None:
         """Take in one item.
 
@@ -178,7 +182,7 @@ class DatasetBuilder:
             label: the winner, or ``tie``.
             labels: the decision of each annotator.
             facts: what the source says beside it.
-            about: further fields of :class:`~clash.records.Item`.
+            fields: further fields of :class:`~clash.records.Item`.
 
         Raises:
             InputError: the label is none of the candidates.
@@ -187,8 +191,8 @@ class DatasetBuilder:
             return self.exclude(item_id, "the id stands twice")
         if label is not None and label not in (*texts, TIE):
             raise row.error(f"the label {label!r} is none of {', '.join(texts)}, {TIE}", "label")
-        prompt, texts = self._cleaned(prompt), {k: self._cleaned(v) for k, v in texts.items()}
-        item = Item(item_id=item_id, prompt=prompt, label=label, **about)
+        prompt, texts = self._clean_text(prompt), {k: self._clean_text(v) for k, v in texts.items()}
+        item = Item(item_id=item_id, prompt=prompt, label=label, **fields)
         if not any(turn.content.strip() for turn in item.turns):
             return self.exclude(item_id, "the prompt is empty")
         if None in texts.values():
@@ -205,40 +209,40 @@ class DatasetBuilder:
 
     def build(self, *notes: str) -> Dataset:
         """The data set; items that ask the same share a group."""
-        if self._mended:
-            notes += (f"{self._mended} texts held characters that are not Unicode; replaced",)
-        name, source, licence = self._about
+        if self._n_cleaned:
+            notes += (f"{self._n_cleaned} texts held characters that are not Unicode; replaced",)
+        name, source, licence = self._source
         return Dataset(
             name=name,
             source=source,
             licence=licence,
-            items=tuple(_grouped(self._items.values())),
+            items=tuple(_with_groups(self._items.values())),
             responses=tuple(self._responses),
             labels=tuple(self._labels),
-            excluded=tuple(self._excluded),
+            excluded=tuple(self._exclusions),
             facts=self._facts,
             notes=notes,
         )
 
-    def _cleaned(self, text: str | None) -> str | None:
+    def _clean_text(self, text: str | None) -> str | None:
         if text is None:
             return None
         clean = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        self._mended += clean != text
+        self._n_cleaned += clean != text
         return clean
 
 
-def _asked(item: Item) -> tuple[tuple[str, str], ...]:
+def _turns_of(item: Item) -> tuple[tuple[str, str], ...]:
     return tuple((turn.role, turn.content) for turn in item.turns)
 
 
-def _grouped(items: Collection[Item]) -> Iterator[Item]:
-    asked = Counter(map(_asked, items))
+def _with_groups(items: Collection[Item]) -> Iterator[Item]:
+    uses = Counter(map(_turns_of, items))
     first: dict[tuple[tuple[str, str], ...], str] = {}
     for item in items:
-        group = first.setdefault(_asked(item), item.item_id)
-        shared = item.group is None and asked[_asked(item)] > 1
-        yield item.model_copy(update={"group": group}) if shared else item
+        group = first.setdefault(_turns_of(item), item.item_id)
+        is_repeated = item.group is None and uses[_turns_of(item)] > 1
+        yield item.model_copy(update={"group": group}) if is_repeated else item
 
 
 def repeats(dataset: Dataset) -> dict[str, str]:
@@ -247,7 +251,7 @@ def repeats(dataset: Dataset) -> dict[str, str]:
     first: dict[tuple[object, ...], str] = {}
     again = {}
     for item in dataset.items:
-        content = (_asked(item), *sorted(texts[item.item_id].items()))
+        content = (_turns_of(item), *sorted(texts[item.item_id].items()))
         earlier = first.setdefault(content, item.item_id)
         if earlier != item.item_id:
             again[item.item_id] = earlier
@@ -262,8 +266,8 @@ def to_prompts(dataset: Dataset) -> Iterator[str]:
             include={"prompt", "messages", "system", "reference", "tags", "label", "group"},
             exclude_defaults=True,
         )
-        injected = {k: text for k, text in texts[item.item_id].items() if text is not None}
-        line = {"id": item.item_id, **entry, "responses": injected}
+        responses = {k: text for k, text in texts[item.item_id].items() if text is not None}
+        line = {"id": item.item_id, **entry, "responses": responses}
         yield json.dumps(line, ensure_ascii=False)
 
 
@@ -282,12 +286,12 @@ def read_labels(path: Path) -> tuple[Label, ...]:
 
     from clash.datasets import record_files
 
-    found = []
+    labels = []
     for row in record_files.rows(path):
         try:
-            found.append(Label.model_validate(row.value))
+            labels.append(Label.model_validate(row.value))
         except ValidationError as error:
             wrong = error.errors(include_url=False)[0]
             field = ".".join(map(str, wrong["loc"]))
             raise InputError(wrong["msg"], path=path, line=row.line, field=field) from None
-    return tuple(found)
+    return tuple(labels)

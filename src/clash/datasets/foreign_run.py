@@ -55,7 +55,7 @@ class PanelSeat:
     id: str
     role: Role
     weight: float
-    family_of: str
+    family: str
 
 
 @dataclass(frozen=True)
@@ -94,15 +94,16 @@ class ForeignRun:
     def panel(self) -> list[PanelSeat]:
         """The judges, in order of appearance, voting ones first."""
         seats = {
-            j.judge: PanelSeat(j.judge, j.role, j.weight, family(j.judge)) for j in self.judgments
+            j.judge: PanelSeat(j.judge, j.role, j.weight, family_of(j.judge))
+            for j in self.judgments
         }
         return sorted(seats.values(), key=lambda seat: seat.role != "voting")
 
     @property
     def cost_usd(self) -> float | None:
         """What the items cost together, as far as it is published."""
-        known = [p.cost_usd for p in self.published if p.cost_usd is not None]
-        return round(sum(known), 9) if known else None
+        costs = [p.cost_usd for p in self.published if p.cost_usd is not None]
+        return round(sum(costs), 9) if costs else None
 
     @property
     def wall_s(self) -> float:
@@ -137,13 +138,13 @@ class ForeignRun:
         }
 
 
-def family(judge: str) -> str:
+def family_of(judge: str) -> str:
     """Who made a judge, as far as its name tells."""
     vendor, slash, _ = judge.partition("/")
     if slash:
         return vendor
-    known = published_models.find(judge)
-    return known.family if known else judge
+    model = published_models.find(judge)
+    return model.family if model else judge
 
 
 def no_criteria(items: Iterable[Item]) -> tuple[Criteria, ...]:
@@ -171,11 +172,11 @@ class ForeignRunBuilder:
         self._published: dict[str, PublishedVerdict] = {}
         self._again = 0
 
-    def item(self, item_id: str, prompt: str | None, **about: Any) -> None:  # noqa: ANN401 - of Item
+    def item(self, item_id: str, prompt: str | None, **fields: Any) -> None:  # noqa: ANN401 - of Item
         """An item; ``about`` is further fields of it."""
-        self._items.setdefault(item_id, Item(item_id=item_id, prompt=prompt, **about))
+        self._items.setdefault(item_id, Item(item_id=item_id, prompt=prompt, **fields))
 
-    def response(self, item_id: str, candidate: str, text: str | None, **about: Any) -> None:  # noqa: ANN401 - of Response
+    def response(self, item_id: str, candidate: str, text: str | None, **fields: Any) -> None:  # noqa: ANN401 - of Response
         """A candidate's response; a null text needs an ``error`` that says why."""
         self._responses[item_id, candidate] = Response(
             **{
@@ -184,7 +185,7 @@ class ForeignRunBuilder:
                 "text": text,
                 "source": "injected",
                 "error": None if text is not None else ABSENT,
-                **about,
+                **fields,
             }
         )
 
@@ -192,14 +193,14 @@ class ForeignRunBuilder:
         """What an item was judged by."""
         self._criteria[criteria.item_id] = criteria
 
-    def published(self, published: PublishedVerdict) -> None:
+    def published(self, verdict: PublishedVerdict) -> None:
         """The tool's own account of an item."""
-        self._published[published.item_id] = published
+        self._published[verdict.item_id] = verdict
 
     def judgment(
         self,
         item_id: str,
-        shown: Sequence[str],
+        order: Sequence[str],
         judge: str,
         winners: Sequence[Sequence[str]] | None,
         *,
@@ -212,7 +213,7 @@ class ForeignRunBuilder:
 
         Args:
             item_id: the item.
-            shown: candidates in the order in which the judge saw them.
+            order: candidates in the order in which the judge saw them.
             judge: its name.
             winners: candidates in groups, best first; null where the judge failed.
             presentation: which showing of the item it was.
@@ -220,7 +221,7 @@ class ForeignRunBuilder:
             role: whether it votes.
             flags: what is worth knowing of it.
         """
-        labels = {f"A{place}": candidate for place, candidate in enumerate(shown)}
+        labels = {f"A{number}": candidate for number, candidate in enumerate(order)}
         key = (item_id, presentation)
         self._blinding[key] = Blinding(item_id=item_id, presentation=presentation, labels=labels)
         self._again += (*key, judge) in self._judgments
@@ -240,8 +241,8 @@ class ForeignRunBuilder:
         """The run."""
         if self._again:
             notes += (f"{self._again} judgments stood more than once; the last of each counts",)
-        absent = Counter(r.error for r in self._responses.values() if r.text is None)
-        notes += tuple(f"{count} responses: {why}" for why, count in absent.items())
+        missing = Counter(r.error for r in self._responses.values() if r.text is None)
+        notes += tuple(f"{count} responses: {why}" for why, count in missing.items())
         items = tuple(self._items.values())
         return ForeignRun(
             name=name,
@@ -259,11 +260,11 @@ class ForeignRunBuilder:
         )
 
 
-def pair_ranking(shown: Sequence[str], winner: int | None) -> list[list[str]]:
+def pair_ranking(order: Sequence[str], winner: int | None) -> list[list[str]]:
     """The ranking of two responses: 0 the first wins, 1 the second, null a tie."""
     if winner is None:
-        return [list(shown)]
-    return [[shown[winner]], [shown[1 - winner]]]
+        return [list(order)]
+    return [[order[winner]], [order[1 - winner]]]
 
 
 def _blind_ranking(winners: Sequence[Sequence[str]], labels: Mapping[str, str]) -> Groups:

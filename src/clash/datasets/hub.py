@@ -96,7 +96,7 @@ class Http:
         for _ in range(_MOST_REDIRECTS + 1):
             response = self._send(url, headers or {})
             if response.status_code not in _REDIRECTS:
-                return self._checked(response, url)
+                return self._check_status(response, url)
             response.close()
             url = self._next(url, response.headers.get("location"))
         raise DownloadError(f"{url}: redirected more than {_MOST_REDIRECTS} times")
@@ -129,15 +129,15 @@ class Http:
     def _next(url: str, location: str | None) -> str:
         if not location:
             raise DownloadError(f"{url}: redirected to nowhere")
-        there = urljoin(url, location)
-        if httpx2.URL(there).scheme not in ("http", "https"):
-            raise DownloadError(f"{url}: redirected to {there}, which is no web address")
-        if url.startswith("https:") and there.startswith("http:"):
-            raise DownloadError(f"{url}: redirected to {there}, out of the encryption")
-        return there
+        target = urljoin(url, location)
+        if httpx2.URL(target).scheme not in ("http", "https"):
+            raise DownloadError(f"{url}: redirected to {target}, which is no web address")
+        if url.startswith("https:") and target.startswith("http:"):
+            raise DownloadError(f"{url}: redirected to {target}, out of the encryption")
+        return target
 
     @staticmethod
-    def _checked(response: httpx2.Response, url: str) -> httpx2.Response:
+    def _check_status(response: httpx2.Response, url: str) -> httpx2.Response:
         status = response.status_code
         if status in (200, 206, 416):
             return response
@@ -170,8 +170,8 @@ def token(entry: CatalogueEntry, base: str) -> str | None:
     if not value or entry.web is not None:
         return None
     where = destination_named(TOKEN, base)
-    confirmed = Environ({}, destinations=read_confirmed(), hosts=trusted_hosts(os.environ))
-    if is_expected(where, address="owner", variable="owner") or confirmed.allows(where):
+    environ = Environ({}, destinations=read_confirmed(), hosts=trusted_hosts(os.environ))
+    if is_expected(where, address="owner", variable="owner") or environ.allows(where):
         return value
     raise ConfigError(
         f"{where}: the token would go out unencrypted",
@@ -192,14 +192,14 @@ def snapshot(entry: CatalogueEntry, http: Http) -> Snapshot:
         files = (RemoteFile(path, address + quote(path)) for path in entry.files)
         return Snapshot(entry.revision, tuple(files))
     commit = _commit(entry, http)
-    found = tuple(
+    remotes = tuple(
         _remote(entry, http, commit, record)
         for record in _tree(entry, http, commit)
         if matches_any(record["path"], entry.files)
     )
-    if not found:
+    if not remotes:
         raise DownloadError(f"{entry.source}: no file matches {', '.join(entry.files)}")
-    return Snapshot(commit, tuple(sorted(found, key=lambda remote: remote.path)))
+    return Snapshot(commit, tuple(sorted(remotes, key=lambda remote: remote.path)))
 
 
 def _commit(entry: CatalogueEntry, http: Http) -> str:
@@ -219,7 +219,7 @@ def _tree(entry: CatalogueEntry, http: Http, commit: str) -> Iterator[dict[str, 
 
 
 def _remote(entry: CatalogueEntry, http: Http, commit: str, record: dict[str, Any]) -> RemoteFile:
-    path = _inside(record["path"])
+    path = _require_inside(record["path"])
     large = record.get("lfs") or {}
     sha256 = large.get("oid") or large.get("sha256")
     return RemoteFile(
@@ -230,7 +230,7 @@ def _remote(entry: CatalogueEntry, http: Http, commit: str, record: dict[str, An
     )
 
 
-def _inside(path: str) -> str:
+def _require_inside(path: str) -> str:
     """A path that stays below the folder it is put in."""
     pure = PurePosixPath(path)
     if pure.is_absolute() or ".." in pure.parts or "\\" in path or ":" in path:

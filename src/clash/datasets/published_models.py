@@ -35,9 +35,9 @@ class PublishedModel(BaseModel):
 @cache
 def models() -> dict[str, PublishedModel]:
     """Every model, by the name that the paper gives it."""
-    whole = read_yaml(_FILE)
-    found = (validate(PublishedModel, whole.at(index)) for index in range(len(whole.value)))
-    return {model.name: model for model in found}
+    document = read_yaml(_FILE)
+    entries = (validate(PublishedModel, document.at(index)) for index in range(len(document.value)))
+    return {model.name: model for model in entries}
 
 
 @cache
@@ -47,14 +47,14 @@ def _by_any_name() -> dict[str, PublishedModel]:
 
 def find(name: str) -> PublishedModel | None:
     """The model of that name, the paper's or the Arena's, with or without ``vendor/``."""
-    known = _by_any_name()
-    return known.get(name) or known.get(name.rpartition("/")[2])
+    by_name = _by_any_name()
+    return by_name.get(name) or by_name.get(name.rpartition("/")[2])
 
 
 def describe(candidate: str) -> dict[str, str | int]:
     """What is known of a candidate, for a manifest: ``id`` and, where known, the rest."""
-    about: dict[str, str | int] = {"id": candidate}
+    facts: dict[str, str | int] = {"id": candidate}
     model = find(candidate)
     if model is not None:
-        about |= model.model_dump(include={"family", "tier", "elo"}, exclude_none=True)
-    return about
+        facts |= model.model_dump(include={"family", "tier", "elo"}, exclude_none=True)
+    return facts

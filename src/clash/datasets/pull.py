@@ -75,8 +75,8 @@ class PulledDataset:
 
 def cache_folder() -> Path:
     """Where data sets are kept: below ``CLASH_CACHE``, else the user's cache folder."""
-    if own := os.environ.get("CLASH_CACHE"):
-        return Path(own) / "datasets"
+    if folder := os.environ.get("CLASH_CACHE"):
+        return Path(folder) / "datasets"
     root = os.environ.get("XDG_CACHE_HOME")
     return (Path(root) if root else Path.home() / ".cache") / "clash" / "datasets"
 
@@ -87,14 +87,14 @@ def find_pulled(entry: CatalogueEntry, cache: Path) -> PulledDataset | None:
     try:
         value = json.loads(record.read_bytes())
         files = tuple(PulledFile(**file) for file in value.pop("files"))
-        pulled = PulledDataset(**value, folder=record.parent, files=files)
+        dataset = PulledDataset(**value, folder=record.parent, files=files)
     except (OSError, ValueError, TypeError, KeyError):
         return None
-    whole = all(
+    complete = all(
         path.is_file() and path.stat().st_size == file.size
-        for path, file in zip(pulled.paths, files, strict=True)
+        for path, file in zip(dataset.paths, files, strict=True)
     )
-    return pulled if whole else None
+    return dataset if complete else None
 
 
 def pull(
@@ -125,29 +125,29 @@ def pull(
 
     from clash.datasets import hub
 
-    there = find_pulled(entry, cache)
-    if there is not None and not again:
-        return there
+    present = find_pulled(entry, cache)
+    if present is not None and not again:
+        return present
     folder = cache / entry.name
     with httpx2.Client(timeout=_TIMEOUT_S, follow_redirects=False) as client:
         base = base_url or hub.home(entry)
         http = hub.Http(client, base, hub.token(entry, base))
-        found = hub.snapshot(entry, http)
+        snapshot = hub.snapshot(entry, http)
         fetch = _Fetch(http, folder, progress or (lambda _: None), attempts, wait_s)
-        files = tuple(fetch.file(remote) for remote in found.files)
-    return _record(entry, found, folder, files)
+        files = tuple(fetch.file(remote) for remote in snapshot.files)
+    return _record(entry, snapshot, folder, files)
 
 
 def _record(
-    entry: CatalogueEntry, found: Snapshot, folder: Path, files: tuple[PulledFile, ...]
+    entry: CatalogueEntry, snapshot: Snapshot, folder: Path, files: tuple[PulledFile, ...]
 ) -> PulledDataset:
-    pulled = PulledDataset(entry.name, entry.source, found.commit, entry.licence, folder, files)
-    value: dict[str, Any] = asdict(pulled)
+    dataset = PulledDataset(entry.name, entry.source, snapshot.commit, entry.licence, folder, files)
+    value: dict[str, Any] = asdict(dataset)
     del value["folder"]
     part = folder / f".{_RECORD}.part"
     part.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
     part.replace(folder / _RECORD)
-    return pulled
+    return dataset
 
 
 @dataclass(frozen=True)
@@ -161,15 +161,15 @@ class _Fetch:
     wait_s: float
 
     def file(self, remote: RemoteFile) -> PulledFile:
-        place = self.folder / remote.path
-        part = place.with_name(f"{place.name}.part")
-        place.parent.mkdir(parents=True, exist_ok=True)
+        target = self.folder / remote.path
+        part = target.with_name(f"{target.name}.part")
+        target.parent.mkdir(parents=True, exist_ok=True)
         self._complete(remote, part)
         verified = _verify(remote, part)
-        part.replace(place)
+        part.replace(target)
         _tag(part).unlink(missing_ok=True)
-        size = place.stat().st_size
-        return PulledFile(remote.path, remote.url, size, sha256(place), verified)
+        size = target.stat().st_size
+        return PulledFile(remote.path, remote.url, size, sha256(target), verified)
 
     def _complete(self, remote: RemoteFile, part: Path) -> None:
         """Append to ``part`` until it is whole, taking up what breaks off."""
@@ -197,7 +197,7 @@ class _Fetch:
             return
         response = self.http.open(remote.url, _range(have, part))
         try:
-            start = _accepted(response.status_code, response.headers, have)
+            start = _resume_offset(response.status_code, response.headers, have)
             if start is None:
                 return
             _tag(part).write_text(response.headers.get("etag", ""), encoding="utf-8")
@@ -206,12 +206,12 @@ class _Fetch:
             response.close()
 
     def _write(self, remote: RemoteFile, part: Path, start: int, blocks: Iterable[bytes]) -> None:
-        done = start
+        position = start
         with part.open("ab" if start else "wb") as file:
             for block in blocks:
                 file.write(block)
-                done += len(block)
-                self.progress(DownloadProgress(remote.path, done, remote.size))
+                position += len(block)
+                self.progress(DownloadProgress(remote.path, position, remote.size))
 
 
 def _range(have: int, part: Path) -> dict[str, str]:
@@ -220,11 +220,11 @@ def _range(have: int, part: Path) -> dict[str, str]:
         return {}
     tag = _tag(part)
     etag = tag.read_text(encoding="utf-8") if tag.exists() else ""
-    asked = {"Range": f"bytes={have}-"}
-    return {**asked, "If-Range": etag} if etag.startswith('"') else asked
+    headers = {"Range": f"bytes={have}-"}
+    return {**headers, "If-Range": etag} if etag.startswith('"') else headers
 
 
-def _accepted(status: int, headers: Any, have: int) -> int | None:  # noqa: ANN401 - httpx2.Headers
+def _resume_offset(status: int, headers: Any, have: int) -> int | None:  # noqa: ANN401 - httpx2.Headers
     """Where the answer's bytes belong: after ``have``, or at the start; null if none are left."""
     if status == 416:
         return None
@@ -246,14 +246,14 @@ def _verify(remote: RemoteFile, part: Path) -> str:
         )
     if remote.checksum is None:
         return "none stated"
-    found = _digest(part, remote.checksum)
-    if found != remote.checksum.hex:
+    digest = _digest(part, remote.checksum)
+    if digest != remote.checksum.hex:
         _discard(part)
         raise DownloadError(
-            f"{remote.url}: {remote.checksum.kind} is {found}, "
+            f"{remote.url}: {remote.checksum.kind} is {digest}, "
             f"its publisher says {remote.checksum.hex}\n  fix: pull again"
         )
-    return f"{remote.checksum.kind} {found}"
+    return f"{remote.checksum.kind} {digest}"
 
 
 def _discard(part: Path) -> None:

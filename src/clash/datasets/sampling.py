@@ -88,7 +88,7 @@ class DatasetSample:
 
     def summary(self) -> str:
         """The account as JSON."""
-        about = {
+        account = {
             "dataset": self.dataset.name,
             "source": self.dataset.source,
             "licence": self.dataset.licence,
@@ -97,7 +97,7 @@ class DatasetSample:
             "strata": self.strata,
             "unanswered": self.unanswered,
         }
-        return json.dumps(about, ensure_ascii=False)
+        return json.dumps(account, ensure_ascii=False)
 
 
 def sample(dataset: Dataset, rules: SamplingRules, rng: np.random.Generator) -> DatasetSample:
@@ -110,34 +110,34 @@ def sample(dataset: Dataset, rules: SamplingRules, rng: np.random.Generator) -> 
         InputError: more are asked for than the rules admit.
     """
     before = len(dataset.items) + len(dataset.excluded)
-    named = with_paper_names(dataset) if rules.frontier else dataset
-    again = repeats(named)
-    texts = named.texts()
-    admitted: list[Item] = []
-    excluded: list[Exclusion] = []
-    for item in named.items:
-        facts = named.facts.get(item.item_id, ItemFacts())
+    source = with_paper_names(dataset) if rules.frontier else dataset
+    duplicates = repeats(source)
+    texts = source.texts()
+    eligible: list[Item] = []
+    exclusions: list[Exclusion] = []
+    for item in source.items:
+        facts = source.facts.get(item.item_id, ItemFacts())
         reason = _fails(item, texts[item.item_id], facts, rules)
-        if reason is None and item.item_id in again:
+        if reason is None and item.item_id in duplicates:
             reason = "same prompt and responses as another item"
         if reason is None:
-            admitted.append(item)
+            eligible.append(item)
         else:
-            excluded.append(Exclusion(item.item_id, reason))
-    drawn = _draw(admitted, rules, rng)
-    excluded += [
+            exclusions.append(Exclusion(item.item_id, reason))
+    ids = _draw(eligible, rules, rng)
+    exclusions += [
         Exclusion(item.item_id, f"not drawn (seed {rules.seed})")
-        for item in admitted
-        if item.item_id not in drawn
+        for item in eligible
+        if item.item_id not in ids
     ]
-    taken = named.only(drawn, excluded)
-    counts = {"items": before, "admitted": len(admitted), "drawn": len(drawn)}
-    strata = Counter(_stratum(item, rules.stratify) for item in taken.items)
+    subset = source.only(ids, exclusions)
+    counts = {"items": before, "admitted": len(eligible), "drawn": len(ids)}
+    strata = Counter(_stratum(item, rules.stratify) for item in subset.items)
     return DatasetSample(
-        dataset=taken,
+        dataset=subset,
         rules=rules,
-        counts=counts | taken.excluded_by_reason(),
-        unanswered=_unanswered(named, rules),
+        counts=counts | subset.excluded_by_reason(),
+        unanswered=_unanswered_rules(source, rules),
         strata=dict(strata.most_common()) if rules.stratify else {},
     )
 
@@ -147,10 +147,10 @@ def with_paper_names(dataset: Dataset) -> Dataset:
 
     An item of two versions that the paper calls by one name keeps the names it has.
     """
-    called = {item_id: _short(texts) for item_id, texts in dataset.texts().items()}
+    paper_names = {item_id: _short(texts) for item_id, texts in dataset.texts().items()}
 
     def name(item_id: str, candidate: str | None) -> str | None:
-        return called[item_id].get(candidate or "", candidate)
+        return paper_names[item_id].get(candidate or "", candidate)
 
     return replace(
         dataset,
@@ -162,24 +162,24 @@ def with_paper_names(dataset: Dataset) -> Dataset:
             r.model_copy(update={"candidate": name(r.item_id, r.candidate), "model": r.candidate})
             for r in dataset.responses
         ),
-        labels=tuple(_rename_label(label, called[label.item_id]) for label in dataset.labels),
+        labels=tuple(_rename_label(label, paper_names[label.item_id]) for label in dataset.labels),
     )
 
 
-def _rename_label(label: Label, called: Mapping[str, str]) -> Label:
-    ranking = label.ranking and [[called.get(n, n) for n in group] for group in label.ranking]
+def _rename_label(label: Label, paper_names: Mapping[str, str]) -> Label:
+    ranking = label.ranking and [[paper_names.get(n, n) for n in group] for group in label.ranking]
     return label.model_copy(
         update={
-            "winner": called.get(label.winner or "", label.winner),
+            "winner": paper_names.get(label.winner or "", label.winner),
             "ranking": ranking,
-            "scores": {called.get(name, name): score for name, score in label.scores.items()},
+            "scores": {paper_names.get(name, name): score for name, score in label.scores.items()},
         }
     )
 
 
 def _short(candidates: Iterable[str]) -> dict[str, str]:
-    found = {name: model.name for name in candidates if (model := published_models.find(name))}
-    return found if len(set(found.values())) == len(found) else {}
+    names = {name: model.name for name in candidates if (model := published_models.find(name))}
+    return names if len(set(names.values())) == len(names) else {}
 
 
 def _fails(
@@ -206,34 +206,34 @@ def _is_frontier(name: str) -> bool:
     return model is not None and model.frontier
 
 
-def _unanswered(dataset: Dataset, rules: SamplingRules) -> tuple[str, ...]:
+def _unanswered_rules(dataset: Dataset, rules: SamplingRules) -> tuple[str, ...]:
     facts = [dataset.facts.get(item.item_id, ItemFacts()) for item in dataset.items]
-    asked = {"anonymous": rules.anonymous, "language": rules.language, "turns": rules.turns}
+    wishes = {"anonymous": rules.anonymous, "language": rules.language, "turns": rules.turns}
     return tuple(
         name
-        for name, wanted in asked.items()
-        if wanted and any(getattr(fact, name) is None for fact in facts)
+        for name, wish in wishes.items()
+        if wish and any(getattr(fact, name) is None for fact in facts)
     )
 
 
-def _draw(admitted: Sequence[Item], rules: SamplingRules, rng: np.random.Generator) -> set[str]:
-    if rules.n is None or rules.n == len(admitted):
-        return {item.item_id for item in admitted}
-    if rules.n > len(admitted):
+def _draw(eligible: Sequence[Item], rules: SamplingRules, rng: np.random.Generator) -> set[str]:
+    if rules.n is None or rules.n == len(eligible):
+        return {item.item_id for item in eligible}
+    if rules.n > len(eligible):
         raise InputError(
-            f"{rules.n} items are asked for, the rules admit {len(admitted)}",
+            f"{rules.n} items are asked for, the rules admit {len(eligible)}",
             field="n",
             hint="ask for fewer, or relax a rule",
         )
     strata: dict[str, list[str]] = {}
-    for item in admitted:
+    for item in eligible:
         strata.setdefault(_stratum(item, rules.stratify), []).append(item.item_id)
-    shares = _shares({name: len(ids) for name, ids in strata.items()}, rules.n)
-    drawn: set[str] = set()
+    shares = _shares({name: len(members) for name, members in strata.items()}, rules.n)
+    ids: set[str] = set()
     for name in sorted(strata):
-        places = rng.choice(len(strata[name]), size=shares[name], replace=False)
-        drawn |= {strata[name][place] for place in places}
-    return drawn
+        indices = rng.choice(len(strata[name]), size=shares[name], replace=False)
+        ids |= {strata[name][index] for index in indices}
+    return ids
 
 
 def _stratum(item: Item, by: Stratum | None) -> str:
@@ -251,8 +251,8 @@ def _stratum(item: Item, by: Stratum | None) -> str:
 
 def _shares(sizes: Mapping[str, int], n: int) -> dict[str, int]:
     """``n`` split in proportion to the sizes: whole parts, then the largest remainders."""
-    whole = sum(sizes.values())
-    exact = {name: n * size / whole for name, size in sizes.items()}
+    total = sum(sizes.values())
+    exact = {name: n * size / total for name, size in sizes.items()}
     shares = {name: int(share) for name, share in exact.items()}
     by_remainder = sorted(exact, key=lambda name: (shares[name] - exact[name], name))
     for name in by_remainder[: n - sum(shares.values())]:

@@ -47,8 +47,8 @@ def _add(collector: ForeignRunBuilder, row: SourceRow, questions: dict[str, str]
     item_id = f"{question}-{'-'.join(models)}"
     tags = [row.text("dataset")] if row.get("dataset") else []
     collector.item(item_id, instruction, tags=tags, group=question)
-    for place, model in enumerate(models, start=1):
-        collector.response(item_id, model, row.verbatim(f"output_{place}"))
+    for number, model in enumerate(models, start=1):
+        collector.response(item_id, model, row.verbatim(f"output_{number}"))
     preference = _preference(row)
     collector.judgment(
         item_id,
@@ -58,7 +58,7 @@ def _add(collector: ForeignRunBuilder, row: SourceRow, questions: dict[str, str]
         error="no preference is recorded",
         flags=[] if preference in (None, 1, 2) else [f"preference {preference:g}"],
     )
-    collector.published(_published(row, item_id, models, preference))
+    collector.published(_published_verdict(row, item_id, models, preference))
 
 
 def _preference(row: SourceRow) -> float | None:
@@ -74,13 +74,13 @@ def _winner(preference: float) -> int | None:
     return None if preference == _TIE else int(preference > _TIE)
 
 
-def _published(
+def _published_verdict(
     row: SourceRow, item_id: str, models: list[str], preference: float | None
 ) -> PublishedVerdict:
-    place = None if preference is None else _winner(preference)
+    winner = None if preference is None else _winner(preference)
     return PublishedVerdict(
         item_id=item_id,
-        winner=None if place is None else models[place],
+        winner=None if winner is None else models[winner],
         cost_usd=row.get("price_per_example"),
         elapsed_s=row.get("time_per_example"),
     )

@@ -52,23 +52,23 @@ def _add(collector: ForeignRunBuilder, row: SourceRow, texts: BenchmarkTexts) ->
     if not isinstance(games, list):
         raise row.error("expected a list of games", "games")
     for presentation, game in enumerate(games):
-        shown = [baseline, model] if presentation % 2 == 0 else [model, baseline]
+        order = [baseline, model] if presentation % 2 == 0 else [model, baseline]
         score = game.get("score") if isinstance(game, dict) else None
         collector.judgment(
             item_id,
-            shown,
+            order,
             row.text("judge"),
-            _ranking(row, shown, score),
+            _ranking(row, order, score),
             presentation=presentation,
             error="the judge gave no verdict that could be read",
             flags=["much better"] if score and (">>" in score or "<<" in score) else [],
         )
 
 
-def _ranking(row: SourceRow, shown: list[str], score: Any) -> list[list[str]] | None:  # noqa: ANN401 - any JSON value
+def _ranking(row: SourceRow, order: list[str], score: Any) -> list[list[str]] | None:  # noqa: ANN401 - any JSON value
     if score is None:
         return None
-    for place, known in ((0, _FIRST), (1, _SECOND), (None, _TIE)):
-        if score in known:
-            return pair_ranking(shown, place)
+    for winner, words in ((0, _FIRST), (1, _SECOND), (None, _TIE)):
+        if score in words:
+            return pair_ranking(order, winner)
     raise row.error(f"expected A>>B to B>>A, found {score!r}", "games")

@@ -67,15 +67,17 @@ def read(path: Path) -> BenchmarkTexts:
     folder = _folder(path)
     if folder is None:
         return BenchmarkTexts({}, {}, {})
-    asked = list(record_files.rows(folder / _QUESTIONS))
+    questions = list(record_files.rows(folder / _QUESTIONS))
     return BenchmarkTexts(
-        questions={question_id(row): _questions(row) for row in asked},
+        questions={question_id(row): _questions(row) for row in questions},
         answers={
             (row.optional("model_id", "model") or file.stem, question_id(row)): _answers(row)
             for file in sorted((folder / _ANSWERS).glob("*.jsonl"))
             for row in record_files.rows(file)
         },
-        categories={question_id(row): row.text("category") for row in asked if row.get("category")},
+        categories={
+            question_id(row): row.text("category") for row in questions if row.get("category")
+        },
     )
 
 

@@ -63,15 +63,15 @@ def _pairs(rows: Iterable[SourceRow], texts: BenchmarkTexts) -> ForeignRunBuilde
 def _game(
     collector: ForeignRunBuilder, row: SourceRow, item_id: str, models: list[str], presentation: int
 ) -> None:
-    said = row.text(f"g{presentation + 1}_winner")
-    known = said in _PLACES
+    verdict = row.text(f"g{presentation + 1}_winner")
+    readable = verdict in _PLACES
     collector.judgment(
         item_id,
         models if presentation == 0 else models[::-1],
         _judge(row),
-        pair_ranking(models, _PLACES[said]) if known else None,
+        pair_ranking(models, _PLACES[verdict]) if readable else None,
         presentation=presentation,
-        error=f"the judge's answer was read as {said!r}",
+        error=f"the judge's answer was read as {verdict!r}",
     )
 
 
@@ -79,31 +79,31 @@ def _scores(rows: Iterable[SourceRow], texts: BenchmarkTexts, source: str) -> Fo
     """Scores of a question's answers by one judge become that judge's ranking of them."""
     collector = ForeignRunBuilder()
     scores: dict[tuple[str, int], dict[str, dict[str, float]]] = defaultdict(dict)
-    unscored = 0
+    n_missing = 0
     for row in rows:
         score = float(row.text("score"))
-        unscored += score < 0
+        n_missing += score < 0
         if score >= 0:
-            asked = (benchmark_folder.question_id(row), int(row.optional("turn") or 1))
-            scores[asked].setdefault(_judge(row), {})[row.text("model")] = score
+            key = (benchmark_folder.question_id(row), int(row.optional("turn") or 1))
+            scores[key].setdefault(_judge(row), {})[row.text("model")] = score
     for (question, turn), by_judge in scores.items():
         item_id = f"q{question}-t{turn}"
         _item(collector, texts, item_id, question, turn)
-        models = sorted({model for given in by_judge.values() for model in given})
+        models = sorted({model for judge_scores in by_judge.values() for model in judge_scores})
         for model in models:
             collector.response(item_id, model, texts.text(model, question, turn))
-        for judge, given in by_judge.items():
-            whole = given.keys() == set(models)
+        for judge, judge_scores in by_judge.items():
+            complete = judge_scores.keys() == set(models)
             collector.judgment(
                 item_id,
                 models,
                 judge,
-                rank_by_score(given) if whole else None,
+                rank_by_score(judge_scores) if complete else None,
                 error="this judge did not score every answer",
             )
     alone = "each answer was scored alone; the order of the labels is not one a judge saw"
-    lost = [f"{unscored} answers have no score and are left out"] if unscored else []
-    return collector.build("fastchat-single", source, alone, *lost)
+    loss_note = [f"{n_missing} answers have no score and are left out"] if n_missing else []
+    return collector.build("fastchat-single", source, alone, *loss_note)
 
 
 def rank_by_score(scores: dict[str, float]) -> list[list[str]]:

@@ -80,24 +80,24 @@ def read(path: Path) -> list[ForeignRun]:
     for number, ((test, _), cells) in enumerate(tests.items(), start=1):
         item_id = f"test-{number:03d}"
         _add(collector, item_id, cells, names, group=groups.setdefault(test, item_id))
-    graded = "a model-graded score of each output alone becomes a ranking by score"
-    return [collector.build("promptfoo", str(path), graded)]
+    note = "a model-graded score of each output alone becomes a ranking by score"
+    return [collector.build("promptfoo", str(path), note)]
 
 
 def _results(value: Mapping[str, Any]) -> list[Any] | None:
     inner = value.get("results")
-    found = inner.get("results") if isinstance(inner, dict) else None
-    return found if isinstance(found, list) else None
+    results = inner.get("results") if isinstance(inner, dict) else None
+    return results if isinstance(results, list) else None
 
 
 def _tests(cells: Sequence[_Cell]) -> dict[tuple[str, int], list[_Cell]]:
     """Outputs by test; a repeated evaluation of a test is a test of its own."""
     tests: dict[tuple[str, int], list[_Cell]] = defaultdict(list)
-    seen: Counter[tuple[str, str]] = Counter()
+    repeats: Counter[tuple[str, str]] = Counter()
     for cell in cells:
         test = _test(cell.result)
-        tests[test, seen[test, cell.candidate]].append(cell)
-        seen[test, cell.candidate] += 1
+        tests[test, repeats[test, cell.candidate]].append(cell)
+        repeats[test, cell.candidate] += 1
     return tests
 
 
@@ -137,10 +137,10 @@ def _short_names(tests: Mapping[tuple[str, int], Sequence[_Cell]]) -> dict[str, 
     single = most <= len(prompts)
     return {
         f"{provider}\x1f{prompt}": provider
-        if single or len(found) == 1
+        if single or len(labels) == 1
         else f"{provider} (prompt {n})"
-        for provider, found in prompts.items()
-        for n, prompt in enumerate(found, start=1)
+        for provider, labels in prompts.items()
+        for n, prompt in enumerate(labels, start=1)
     }
 
 
@@ -152,10 +152,10 @@ def _add(
     *,
     group: str,
 ) -> None:
-    asked = {(cell.result.get("prompt") or {}).get("raw") for cell in cells}
+    prompts = {(cell.result.get("prompt") or {}).get("raw") for cell in cells}
     variables = json.dumps(cells[0].result.get("vars") or {}, ensure_ascii=False)
-    collector.item(item_id, asked.pop() if len(asked) == 1 else variables, group=group)
-    answered: dict[str, _Cell] = {}
+    collector.item(item_id, prompts.pop() if len(prompts) == 1 else variables, group=group)
+    outputs: dict[str, _Cell] = {}
     for cell in cells:
         name = names[cell.candidate]
         failed = cell.text is None or cell.result.get("failureReason") == 2
@@ -170,26 +170,26 @@ def _add(
             error=(cell.result.get("error") or "no output") if failed else None,
         )
         if not failed:
-            answered[name] = cell
-    if len(answered) >= 2:
-        _judge(collector, item_id, answered)
+            outputs[name] = cell
+    if len(outputs) >= 2:
+        _judge(collector, item_id, outputs)
 
 
 def _judge(collector: ForeignRunBuilder, item_id: str, cells: Mapping[str, _Cell]) -> None:
     scores: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    asked: dict[str, None] = {}
+    rubrics: dict[str, None] = {}
     for name, cell in cells.items():
         for component in cell.components():
             judge, criterion = _grader(component)
             scores[judge][name].append(float(component.get("score") or 0))
             if criterion and judge != CHECKS:
-                asked[criterion] = None
-    if asked:
-        weight = 1 / len(asked)
-        kept = [Criterion(name=text, weight=weight) for text in asked]
-        collector.criteria(Criteria(item_id=item_id, source="fixed", criteria=kept))
-    for judge, given in scores.items():
-        means = {name: sum(found) / len(found) for name, found in given.items()}
+                rubrics[criterion] = None
+    if rubrics:
+        weight = 1 / len(rubrics)
+        criteria = [Criterion(name=text, weight=weight) for text in rubrics]
+        collector.criteria(Criteria(item_id=item_id, source="fixed", criteria=criteria))
+    for judge, judge_scores in scores.items():
+        means = {name: sum(grades) / len(grades) for name, grades in judge_scores.items()}
         reason = _why_not(judge, means, cells)
         collector.judgment(
             item_id,

@@ -62,14 +62,14 @@ def load(name_or_path: str | Path, *, cache: Path | None = None) -> Dataset:
     if path.exists():
         return load_file(path)
     entry = catalogue.find(str(name_or_path))
-    pulled = pull.find_pulled(entry, cache or pull.cache_folder())
-    if pulled is None:
+    copy = pull.find_pulled(entry, cache or pull.cache_folder())
+    if copy is None:
         raise InputError(
             f"the data set {entry.name!r} is not on this machine",
             hint=f"clash datasets pull {entry.name}",
         )
     builder = DatasetBuilder(entry.name, entry.source, entry.licence)
-    return read(entry.loader, pulled.paths, builder)
+    return read(entry.loader, copy.paths, builder)
 
 
 def load_file(path: Path) -> Dataset:
@@ -86,8 +86,8 @@ def load_file(path: Path) -> Dataset:
     beside = labels_path(path)
     if not beside.is_file():
         return dataset
-    known = {item.item_id for item in dataset.items}
-    labels = tuple(label for label in read_labels(beside) if label.item_id in known)
+    item_ids = {item.item_id for item in dataset.items}
+    labels = tuple(label for label in read_labels(beside) if label.item_id in item_ids)
     return dataset.with_labels(labels)
 
 

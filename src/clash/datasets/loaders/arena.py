@@ -84,7 +84,7 @@ def read_55k(rows: Iterable[SourceRow], builder: DatasetBuilder) -> Dataset:
             item_id,
             questions=questions,
             answers=[a, b],
-            winner=_flagged(row),
+            winner=_outcome_55k(row),
             tags=[],
         )
     return builder.build()
@@ -101,14 +101,14 @@ def _add(
     tags: list[str],
 ) -> None:
     models = distinct_names([row.text("model_a"), row.text("model_b")])
-    said = models[winner] if isinstance(winner, int) else winner
+    outcome = models[winner] if isinstance(winner, int) else winner
     builder.add(
         row,
         item_id,
         transcript(questions),
         dict(zip(models, map(transcript, answers), strict=True)),
-        label=TIE if said == BOTH_BAD else said,
-        labels=[Label(item_id=item_id, annotator=_voter(row), winner=said)],
+        label=TIE if outcome == BOTH_BAD else outcome,
+        labels=[Label(item_id=item_id, annotator=_voter(row), winner=outcome)],
         facts=ItemFacts(
             language=row.optional("language"),
             anonymous=_flag(row, "anony"),
@@ -134,12 +134,12 @@ def _outcome(row: SourceRow) -> int | str:
     return _WINNERS[winner]
 
 
-def _flagged(row: SourceRow) -> int | str:
-    flags = [str(row.get(f"winner_{who}")) for who in ("model_a", "model_b", "tie")]
-    won = [place for place, flag in enumerate(flags) if flag in ("1", "1.0", "True")]
-    if len(won) != 1:
+def _outcome_55k(row: SourceRow) -> int | str:
+    flags = [str(row.get(f"winner_{side}")) for side in ("model_a", "model_b", "tie")]
+    positions = [position for position, flag in enumerate(flags) if flag in ("1", "1.0", "True")]
+    if len(positions) != 1:
         raise row.error("expected exactly one of the three to be 1", "winner_model_a")
-    return TIE if won[0] == 2 else won[0]
+    return TIE if positions[0] == 2 else positions[0]
 
 
 def _tags(row: SourceRow) -> list[str]:

@@ -136,23 +136,23 @@ def _add(
     tag: str,
     shuffle: bool = False,
 ) -> None:
-    places = range(len(texts))
-    order = sorted(places, key=lambda i: _hash(item_id, i)) if shuffle else list(places)
-    called = distinct_names([models[i] for i in order])
-    label = called[order.index(right)]
+    positions = range(len(texts))
+    order = sorted(positions, key=lambda i: _hash(item_id, i)) if shuffle else list(positions)
+    names = distinct_names([models[i] for i in order])
+    label = names[order.index(right)]
     builder.add(
         row,
         item_id,
         prompt,
-        dict(zip(called, (texts[i] for i in order), strict=True)),
+        dict(zip(names, (texts[i] for i in order), strict=True)),
         label=label,
         labels=[Label(item_id=item_id, annotator="gold", winner=label)],
         tags=[tag],
     )
 
 
-def _hash(item_id: str, place: int) -> bytes:
-    return hashlib.sha256(f"{item_id}\x1f{place}".encode()).digest()
+def _hash(item_id: str, position: int) -> bytes:
+    return hashlib.sha256(f"{item_id}\x1f{position}".encode()).digest()
 
 
 PANDALM = frozenset({"instruction", "response1", "response2", "annotator1"})
@@ -187,14 +187,14 @@ def read_pandalm(rows: Iterable[SourceRow], builder: DatasetBuilder) -> Dataset:
 
 
 def _votes(row: SourceRow, models: list[str]) -> Iterator[str]:
-    said = {"0": TIE, "1": models[0], "2": models[1]}
+    winners = {"0": TIE, "1": models[0], "2": models[1]}
     for number in range(1, 10):
         vote = row.optional(f"annotator{number}")
         if vote is None:
             return
-        if vote not in said:
+        if vote not in winners:
             raise row.error(f"expected 0, 1 or 2, found {vote!r}", f"annotator{number}")
-        yield said[vote]
+        yield winners[vote]
 
 
 def read_summeval(rows: Iterable[SourceRow], builder: DatasetBuilder) -> Dataset:
@@ -210,12 +210,12 @@ def read_summeval(rows: Iterable[SourceRow], builder: DatasetBuilder) -> Dataset
         summaries, means = row.get("machine_summaries"), _means(row)
         if not isinstance(summaries, list) or len(summaries) != len(means):
             raise row.error("expected as many scores as summaries", "machine_summaries")
-        for one in range(0, len(summaries) - 1, 2):
-            pair = {f"system-{n + 1:02d}": summaries[n] for n in (one, one + 1)}
+        for at in range(0, len(summaries) - 1, 2):
+            pair = {f"system-{n + 1:02d}": summaries[n] for n in (at, at + 1)}
             first, second = pair
-            gap = means[one] - means[one + 1]
+            gap = means[at] - means[at + 1]
             label = first if gap > 0 else second if gap < 0 else TIE
-            item_id = f"{row.text('id')}-{one + 1:02d}"
+            item_id = f"{row.text('id')}-{at + 1:02d}"
             builder.add(
                 row,
                 item_id,

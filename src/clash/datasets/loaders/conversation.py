@@ -26,15 +26,15 @@ def read_dialogue(row: SourceRow, field: str, *, turns: int | None = None) -> Di
     messages = row.get(field)
     if not isinstance(messages, list):
         raise row.error("expected a list of messages", field)
-    said: dict[str, list[str]] = {"user": [], "assistant": []}
+    texts: dict[str, list[str]] = {"user": [], "assistant": []}
     for message in messages:
         role = message.get("role") if isinstance(message, dict) else None
-        if role in said:
-            said[role].append(_text(row, field, message.get("content")))
-    end = turns or len(said["user"])
-    if not said["user"] or len(said["user"]) < end or len(said["assistant"]) < end:
+        if role in texts:
+            texts[role].append(_text(row, field, message.get("content")))
+    end = turns or len(texts["user"])
+    if not texts["user"] or len(texts["user"]) < end or len(texts["assistant"]) < end:
         raise row.error(f"expected {end} questions with an answer each", field)
-    return Dialogue(said["user"][:end], said["assistant"][:end])
+    return Dialogue(texts["user"][:end], texts["assistant"][:end])
 
 
 def _text(row: SourceRow, field: str, content: Any) -> str:  # noqa: ANN401 - any JSON value

@@ -61,27 +61,27 @@ def read(rows: Iterable[SourceRow], builder: DatasetBuilder) -> Dataset:
     entries: dict[str | int, _LabelledPair] = {}
     for row in rows:
         texts = _texts(row)
-        found = entries.setdefault(row.optional(*_ID) or row.number, _LabelledPair(row, texts))
+        entry = entries.setdefault(row.optional(*_ID) or row.number, _LabelledPair(row, texts))
         winners = _winners(row, list(texts))
-        if found.row is not row:
-            _same_pair(found, row, texts, winners)
-        found.winners += winners
-    for key, entry in entries.items():
-        _add(builder, free_id(f"pair-{key:04d}", entries) if isinstance(key, int) else key, entry)
+        if entry.row is not row:
+            _same_pair(entry, row, texts, winners)
+        entry.winners += winners
+    for key, pair in entries.items():
+        _add(builder, free_id(f"pair-{key:04d}", entries) if isinstance(key, int) else key, pair)
     return builder.build()
 
 
 def _same_pair(
-    found: _LabelledPair,
+    entry: _LabelledPair,
     row: SourceRow,
     texts: dict[str, str | None],
     winners: list[tuple[str, str]],
 ) -> None:
     """A further row of an item must be another annotator's, on the same responses."""
-    known = {annotator for annotator, _ in found.winners}
-    if not row.optional("annotator", "judge") or known & {who for who, _ in winners}:
+    annotators = {annotator for annotator, _ in entry.winners}
+    if not row.optional("annotator", "judge") or annotators & {name for name, _ in winners}:
         raise row.error("the id stands twice", _ID[0], hint="give each item an id of its own")
-    if texts != found.texts:
+    if texts != entry.texts:
         raise row.error("the id stands twice, with other responses", _ID[0])
 
 
@@ -89,10 +89,10 @@ def _add(builder: DatasetBuilder, item_id: str, entry: _LabelledPair) -> None:
     if not entry.winners:
         return builder.exclude(item_id, "no label")
     row = entry.row
-    about: dict[str, Any] = {name: row.optional(name) for name in ("system", "reference", "group")}
+    fields: dict[str, Any] = {name: row.optional(name) for name in ("system", "reference", "group")}
     messages = row.get("messages")
     if messages is not None:
-        about["messages"] = messages
+        fields["messages"] = messages
     builder.add(
         row,
         item_id,
@@ -100,10 +100,11 @@ def _add(builder: DatasetBuilder, item_id: str, entry: _LabelledPair) -> None:
         entry.texts,
         label=majority([winner for _, winner in entry.winners]),
         labels=[
-            Label(item_id=item_id, annotator=who, winner=winner) for who, winner in entry.winners
+            Label(item_id=item_id, annotator=annotator, winner=winner)
+            for annotator, winner in entry.winners
         ],
         tags=_tags(row),
-        **about,
+        **fields,
     )
     return None
 
@@ -141,9 +142,9 @@ def _winner(row: SourceRow, label: str, candidates: list[str]) -> str:
         return TIE
     if word in _BOTH_BAD:
         return BOTH_BAD
-    for place, words in enumerate((_FIRST, _SECOND)):
+    for position, words in enumerate((_FIRST, _SECOND)):
         if word in words and len(candidates) == 2:
-            return candidates[place]
+            return candidates[position]
     raise row.error(
         f"cannot tell who wins by {label!r}",
         _LABEL[0],

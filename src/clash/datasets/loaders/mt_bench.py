@@ -56,40 +56,40 @@ def read(rows: Iterable[SourceRow], builder: DatasetBuilder) -> Dataset:
         InputError: a record is not of this schema.
     """
     pairs: dict[str, _ModelPair] = {}
-    repeated = 0
+    n_repeats = 0
     for row in rows:
         item_id, pair = _pair(row)
-        kept = pairs.setdefault(item_id, pair)
+        entry = pairs.setdefault(item_id, pair)
         annotator = row.text("judge")
-        repeated += annotator in kept.winners
-        kept.winners[annotator] = _winner(row)
+        n_repeats += annotator in entry.winners
+        entry.winners[annotator] = _winner(row)
     for item_id, pair in pairs.items():
         _add(builder, item_id, pair)
-    again = f"{repeated} votes repeat one by the same annotator on the same pair; the last counts"
-    return builder.build(*[again] if repeated else [])
+    note = f"{n_repeats} votes repeat one by the same annotator on the same pair; the last counts"
+    return builder.build(*[note] if n_repeats else [])
 
 
 def category(question_id: int) -> str | None:
     """The category of an MT-Bench question, 81 to 160."""
-    place = (question_id - _FIRST_QUESTION) // _PER_CATEGORY
-    return _CATEGORIES[place] if 0 <= place < len(_CATEGORIES) else None
+    index = (question_id - _FIRST_QUESTION) // _PER_CATEGORY
+    return _CATEGORIES[index] if 0 <= index < len(_CATEGORIES) else None
 
 
 def _pair(row: SourceRow) -> tuple[str, _ModelPair]:
     question, turn = int(row.text("question_id")), int(row.optional("turn") or 1)
-    one, two = row.text("model_a"), row.text("model_b")
+    model_a, model_b = row.text("model_a"), row.text("model_b")
     a, b = (
         read_dialogue(row, "conversation_a", turns=turn),
         read_dialogue(row, "conversation_b", turns=turn),
     )
-    answers = {one: transcript(a.answers), two: transcript(b.answers)}
+    answers = {model_a: transcript(a.answers), model_b: transcript(b.answers)}
     tags = [f"turn-{turn}"]
-    found = category(question)
+    topic = category(question)
     pair = _ModelPair(
         row=row,
         prompt=transcript(a.questions),
         texts={model: answers[model] for model in sorted(answers)},
-        tags=[found, *tags] if found else tags,
+        tags=[topic, *tags] if topic else tags,
         facts=ItemFacts(language="English", anonymous=True, turns=turn),
         group=f"q{question}",
     )
