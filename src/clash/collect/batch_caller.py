@@ -1,4 +1,4 @@
-"""Calls through the providers' batch APIs: asked like any other, and answered when the batch is."""
+"""Calls through the batch APIs of providers: asked like any other, answered when the batch is."""
 
 from __future__ import annotations
 
@@ -31,29 +31,30 @@ if TYPE_CHECKING:
 
 
 class BatchProgress(Listener, BatchWatcher, Protocol):
-    """Watches calls and batches."""
+    """Is told how calls and batches proceed."""
 
 
 _ALL_AT_ONCE = 20_000
-"""Questions to one model that wait at once: each takes some 10 kB, and its text, while it waits."""
+"""Questions to one model that may wait at once: each takes some 10 kB, plus its text."""
 
 
 class BatchCaller(Caller):
     """Makes calls for one run, in batches where the provider has them.
 
-    What an earlier process handed in is waited for and fetched, whatever ``new`` says.
+    The batches of an earlier process are waited for and fetched, whatever ``new`` says.
 
     Args:
         folder: the run.
         budget: what may be spent.
-        limits: timeouts, attempts, and how often to look after a batch.
+        limits: timeouts, attempts, and how often to poll a batch.
         environ: where keys are.
-        listener: is told of every attempt, and of every look after a batch.
-        stop: after it nothing is asked, and nothing handed in.
-        done: as for any :class:`Caller`, and so is ``tried``.
-        under_way: batches that an earlier process handed in, or may have.
-        new: what to do with new questions: hand them in as batches, ask them live, or ask nothing
-            and cancel what is under way.
+        listener: is told of every attempt, and of every poll.
+        stop: after it nothing is asked, and nothing submitted.
+        calls: as for any :class:`Caller`.
+        attempt_numbers: as for any :class:`Caller`.
+        batches: those that an earlier process submitted, or may have.
+        new: what to do with new questions: submit them as batches, ask them live, or ask nothing
+            and cancel the unfinished batches.
     """
 
     def __init__(
@@ -85,17 +86,19 @@ class BatchCaller(Caller):
         self._queue = BatchQueue(folder, limits, listener, stop, cancels=new == "none")
         self._providers: dict[int, BatchProvider] = {}
         self._batches = list(batches)
-        self._open_entries = {p.call_id: p for lot in self._batches for p in lot.entries.values()}
+        self._open_entries = {
+            entry.call_id: entry for batch in self._batches for entry in batch.entries.values()
+        }
         self._refs: dict[str, ModelRef] = {}
 
     def open(self, ref: ModelRef) -> None:
-        """Open the line to a model now. See :meth:`Caller.open`."""
+        """Open the connection to a model now. See :meth:`Caller.open`."""
         super().open(ref)
         self._refs.setdefault(ref.model, ref)
 
     @property
     def workers(self) -> int:
-        """All pieces are begun, since only what is begun can be put into one batch."""
+        """All pieces are started, since only what is started can be put into one batch."""
         return _ALL_AT_ONCE
 
     def start(self, tasks: TaskGroup) -> None:
@@ -107,7 +110,7 @@ class BatchCaller(Caller):
                     self._queue.resume(batch, self._provider(ref, self._connection(ref)))
 
     async def finish(self) -> None:
-        """Wait until everything that is to be cancelled is."""
+        """Wait until all batches that are to be cancelled are."""
         if self._new == "none":
             with self._stop.wakes(patient=True):
                 for batch in self._batches:
@@ -115,57 +118,61 @@ class BatchCaller(Caller):
                         await batch.cancellation.wait()
 
     async def aclose(self) -> None:
-        """Close every line."""
+        """Close every connection."""
         for provider in self._providers.values():
             await provider.aclose()
         await super().aclose()
 
-    async def _attempt(self, ask: Ask, line: ModelConnection) -> Call:
-        """One attempt, written down whichever way it ends; a batch that is left has not ended."""
-        place = self._open_entries.pop(ask.call_id, None)
-        if place is None:
+    async def _attempt(self, ask: Ask, connection: ModelConnection) -> Call:
+        """One attempt, recorded whichever way it ends; one in a batch that is not fetched has no end."""
+        entry = self._open_entries.pop(ask.call_id, None)
+        if entry is None:
             if self._new == "none":
                 self.refusal = "batches were cancelled, and nothing new was asked"
                 raise Interrupted(self.refusal)
             if self._new == "live" or not batched(ask.ref, ask.request):
-                return await super()._attempt(ask, line)
+                return await super()._attempt(ask, connection)
         request = replace(ask.request, stream=False, item_id=ask.item_id, judge=ask.judge)
-        provider = self._provider(ask.ref, line)
-        if place is None:
-            place = await self._submit_entry(ask, request, line, provider)
+        provider = self._provider(ask.ref, connection)
+        if entry is None:
+            entry = await self._submit_entry(ask, request, connection, provider)
         else:
-            self._resume_entry(ask, place, request, provider)
+            self._resume_entry(ask, entry, request, provider)
         self._listener.attempt_began(ask)
         with self._stop.wakes(patient=True):
-            await place.arrival.wait()
-        return self._finish_entry(ask, place, line, provider)
+            await entry.arrival.wait()
+        return self._finish_entry(ask, entry, connection, provider)
 
-    def _provider(self, ref: ModelRef, line: ModelConnection) -> BatchProvider:
-        if id(line) not in self._providers:
-            self._providers[id(line)] = open_batches(ref, self._environ, self._limits)
-        return self._providers[id(line)]
+    def _provider(self, ref: ModelRef, connection: ModelConnection) -> BatchProvider:
+        if id(connection) not in self._providers:
+            self._providers[id(connection)] = open_batches(ref, self._environ, self._limits)
+        return self._providers[id(connection)]
 
     def _resume_entry(
-        self, ask: Ask, place: BatchEntry, request: Request, provider: BatchProvider
+        self, ask: Ask, entry: BatchEntry, request: Request, provider: BatchProvider
     ) -> None:
-        """A place in a batch of an earlier process, waited for by this one."""
+        """Wait for an entry of a batch that an earlier process submitted."""
         announce_start()
-        if place.batch is not None:
-            self._queue.resume(place.batch, provider)
-        place.row = provider.row(request, place.key)
-        if place.request_hash != request.hash(ask.ref.model):
+        if entry.batch is not None:
+            self._queue.resume(entry.batch, provider)
+        entry.row = provider.row(request, entry.key)
+        if entry.request_hash != request.hash(ask.ref.model):
             text = "the batch holds another question than the run would ask"
-            place.settle(
+            entry.settle(
                 ProviderError(text, error_class="bad_request", action="degrade", maybe_billed=True)
             )
 
     async def _submit_entry(
-        self, ask: Ask, request: Request, line: ModelConnection, provider: BatchProvider
+        self, ask: Ask, request: Request, connection: ModelConnection, provider: BatchProvider
     ) -> BatchEntry:
-        """A place in a batch that is being handed in."""
+        """An entry of a batch that is being submitted.
+
+        Raises:
+            Interrupted: the run stopped before the batch was submitted; nothing is spent.
+        """
         if self._stop:
             raise Interrupted(str(self._stop.reason))
-        line.check()
+        connection.check()
         number = self._attempt_numbers[ask.call_id] = self._attempt_numbers.get(ask.call_id, 0) + 1
         worst = prices.worst_case(ask.ref, request, batch=True)
         try:
@@ -173,64 +180,64 @@ class BatchCaller(Caller):
         except ProviderError as error:
             self._record(self._error(ask, number, error, Decimal(0)), ask)
             raise
-        place = BatchEntry(ask.call_id, number, request.hash(ask.ref.model), row=row)
-        reserved = None
+        entry = BatchEntry(ask.call_id, number, request.hash(ask.ref.model), row=row)
+        reservation = None
         with self._stop.wakes():
-            reserved = await self._budget.reserve(worst.usd if worst else Decimal(0))
-        if reserved is None:
+            reservation = await self._budget.reserve(worst.usd if worst else Decimal(0))
+        if reservation is None:
             raise Interrupted(str(self._stop.reason))
-        place.reservation = reserved
+        entry.reservation = reservation
         announce_start()
-        self._queue.add(place, provider)
+        self._queue.add(entry, provider)
         with self._stop.wakes():
-            await place.submission.wait()
-        if not place.submission.is_set():
-            self._queue.withdraw(place, provider)
-            self._budget.settle(reserved, Decimal(0))
+            await entry.submission.wait()
+        if not entry.submission.is_set():
+            self._queue.withdraw(entry, provider)
+            self._budget.settle(reservation, Decimal(0))
             raise Interrupted(str(self._stop.reason))
-        return place
+        return entry
 
     def _finish_entry(
-        self, ask: Ask, place: BatchEntry, line: ModelConnection, provider: BatchProvider
+        self, ask: Ask, entry: BatchEntry, connection: ModelConnection, provider: BatchProvider
     ) -> Call:
-        found, row = place.result, place.row
-        if found is None or row is None:
+        result, row = entry.result, entry.row
+        if result is None or row is None:
             raise Interrupted(str(self._stop.reason))
-        if isinstance(found, FetchFailure):
-            raise self._interruption(found, line)
+        if isinstance(result, FetchFailure):
+            raise self._interruption(result, connection)
         try:
-            if isinstance(found, ProviderError):
-                raise found
-            reply = provider.read(row, found)
+            if isinstance(result, ProviderError):
+                raise result
+            reply = provider.read(row, result)
         except ProviderError as error:
             if error.action == "retry":
                 error.action = "fail"  # the next batch is another day: a resumed run asks again
-            self._budget.settle(place.reservation, None if error.maybe_billed else Decimal(0))
-            call = self._error(ask, place.attempt, error, place.reservation)
-            self._record(_as_batch_call(call, place), ask)
-            self._queue.count_recorded(place, answered=False)
+            self._budget.settle(entry.reservation, None if error.maybe_billed else Decimal(0))
+            call = self._error(ask, entry.attempt, error, entry.reservation)
+            self._record(_as_batch_call(call, entry), ask)
+            self._queue.count_recorded(entry, answered=False)
             raise
         charge = usage.charge(ask.ref, ask.request, reply, batch=True)
-        self._budget.settle(place.reservation, charge.cost.usd if charge.cost else None)
-        call = self._reply(ask, place.attempt, reply, charge, place.reservation)
-        self._record(call := _as_batch_call(call, place), ask)
-        self._queue.count_recorded(place, answered=True)
+        self._budget.settle(entry.reservation, charge.cost.usd if charge.cost else None)
+        call = self._reply(ask, entry.attempt, reply, charge, entry.reservation)
+        self._record(call := _as_batch_call(call, entry), ask)
+        self._queue.count_recorded(entry, answered=True)
         return call
 
-    def _interruption(self, found: FetchFailure, line: ModelConnection) -> Interrupted:
-        """The batch may yet be fetched, so there is nothing to write down."""
-        why = f"{found.error.error_class}: {found.error.message}"
-        if found.error.action == "stop":
-            line.stop(why)
-        self.refusal = self.refusal or f"a batch could not be fetched: {why}"
+    def _interruption(self, failure: FetchFailure, connection: ModelConnection) -> Interrupted:
+        """A later process may yet fetch the batch, so nothing is recorded."""
+        reason = f"{failure.error.error_class}: {failure.error.message}"
+        if failure.error.action == "stop":
+            connection.stop(reason)
+        self.refusal = self.refusal or f"a batch could not be fetched: {reason}"
         return Interrupted(self.refusal)
 
 
-def _as_batch_call(call: Call, place: BatchEntry) -> Call:
-    """A call with its place in a batch, and without times: they would be ours, not the model's."""
-    where = {
-        "batch": place.batch and place.batch.provider_id,
-        "custom_id": place.row and place.row.key,
+def _as_batch_call(call: Call, entry: BatchEntry) -> Call:
+    """A call with its row in a batch, and without times: they would be ours, not the model's."""
+    row = {
+        "batch": entry.batch and entry.batch.provider_id,
+        "custom_id": entry.row and entry.row.key,
     }
-    request = {**(call.request or {}), **where}
+    request = {**(call.request or {}), **row}
     return call.model_copy(update={"request": request, "latency_s": None, "ttft_s": None})

@@ -1,7 +1,7 @@
-"""Batches of one run: gathered, handed in, waited for, fetched, and none of them twice.
+"""Batches of one run: gathered, submitted, waited for and fetched, and none of them twice.
 
-``batches.jsonl`` has a line before a batch is handed in and one after. A process that finds the
-first without the second looks for the batch at the provider before it hands anything in; one that
+``batches.jsonl`` has a line before a batch is submitted and one after. A process that finds the
+first without the second looks for the batch at the provider before it submits anything; one that
 finds both waits for the batch and fetches it.
 """
 
@@ -25,14 +25,7 @@ from clash.records import Batch, BatchRow, Reservation
 from clash.store.manifest import now
 
 if TYPE_CHECKING:
-    from collections.abc import (
-        Awaitable,
-        Callable,
-        Coroutine,
-        Iterator,
-        Mapping,
-        Sequence,
-    )
+    from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 
     from anyio.abc import TaskGroup
 
@@ -42,27 +35,42 @@ if TYPE_CHECKING:
     from clash.providers.ladder import Feature
     from clash.store.folder import RunFolder, RunWriter
 
+T = TypeVar("T")
+
+QUIET_S = 0.25
+"""A batch is closed when no question has come for so many seconds: then all that can be asked yet
+has been asked."""
+SLOWER = 1.5
+"""How much longer each wait for a batch is than the one before it."""
+SLOWEST = 20
+"""The longest wait, as a multiple of ``batch_poll_s``."""
+_SERVER_ERROR = 500
+_UNIFORM = random.SystemRandom().uniform
+
+
+# -- entries and batches --------------------------------------------------------------------------
+
 
 @dataclass(frozen=True, slots=True)
 class FetchFailure:
-    """The batch is with the provider, or may be, and this is why it was not fetched."""
+    """Why a batch could not be fetched that the provider has, or may have."""
 
     error: ProviderError
 
 
 @dataclass(eq=False, slots=True)
 class BatchEntry:
-    """The place of one question in a batch.
+    """One question in a batch, and what became of it.
 
     Attributes:
         attempt: which attempt of the call it is.
-        key: what the provider knows it by.
+        key: the name of the row at the provider.
         row: the question as a row; null while nobody has asked it in this process.
-        reserved: the money that is set aside for it.
-        taken_back: nobody waits for it any more.
-        handed: it is being handed in, and no longer to be taken back.
-        came: ``found`` is there.
-        found: what became of it.
+        reservation: the money that is set aside for it, in dollars.
+        withdrawn: nobody waits for it any more.
+        submission: set once it is being submitted and can no longer be withdrawn.
+        arrival: set once ``result`` is there.
+        result: the provider's result, an error, or why there is neither yet.
     """
 
     call_id: str
@@ -78,7 +86,7 @@ class BatchEntry:
     batch: RunBatch | None = None
 
     def settle(self, result: Result | ProviderError | FetchFailure) -> None:
-        """Say what became of it, to whoever waits."""
+        """Give the result to whoever waits for it; the first one stays."""
         if self.result is None:
             self.result = result
             self.arrival.set()
@@ -89,15 +97,17 @@ class RunBatch:
     """A batch, from the moment it is written down.
 
     Attributes:
-        places: by the key that the provider knows a row by.
+        entries: by the name of the row at the provider.
+        refused_features: features of requests that the model had refused by then.
         provider: null while nobody has asked for it in this process.
-        provider_id: the provider's name of it; null where that is not known (yet).
-        perhaps: the provider may have it, whether or not it said so.
-        earlier: an earlier process began to hand it in.
-        open: places whose calls are not on record.
-        answered: places with an answer on record, and ``failed`` those with a failure.
+        provider_id: the provider's name for it; null where that is not known (yet).
+        maybe_submitted: the provider may have it, whether or not it said so.
+        from_earlier_process: an earlier process began to submit it.
+        n_open: entries whose calls are not on record.
+        n_answered: entries with an answer on record.
+        n_failed: entries with a failure on record.
         outcome: how it ended, in the provider's word.
-        told: the provider knows that it is to cancel it, or that need not be.
+        cancellation: set once the provider knows that it is to cancel the batch, or need not.
     """
 
     mark: str
@@ -116,7 +126,7 @@ class RunBatch:
     cancellation: anyio.Event = field(default_factory=anyio.Event)
 
     def record(self, state: str, rows: Sequence[BatchRow] = ()) -> Batch:
-        """Its record."""
+        """Its line in ``batches.jsonl``."""
         return Batch.model_validate(
             {
                 "batch": self.mark,
@@ -134,80 +144,73 @@ class RunBatch:
 
 
 def unfinished_batches(
-    folder: RunFolder, made: Mapping[tuple[str, int], bool], held: Mapping[tuple[str, int], float]
+    folder: RunFolder,
+    answers: Mapping[tuple[str, int], bool],
+    open_usd: Mapping[tuple[str, int], float],
 ) -> list[RunBatch]:
-    """The batches that an earlier process handed in, or may have, and did not see to the end.
+    """The batches that an earlier process submitted, or may have, and did not see to the end.
 
     Args:
         folder: the run.
-        made: of every call on record and its attempt, whether it was answered.
-        held: what is set aside for each call and attempt, in dollars.
+        answers: for every attempt on record, by call and number, whether it was answered.
+        open_usd: dollars reserved for every attempt that is not on record.
     """
-    found = []
-    for batch in folder.batches():
-        if batch.state == "ended":
+    batches = []
+    for record in folder.batches():
+        if record.state == "ended":
             continue
-        places = {
+        entries = {
             row.custom_id: BatchEntry(
                 row.call_id,
                 row.attempt,
                 row.request_hash,
                 row.custom_id,
-                reservation=Decimal(repr(held.get((row.call_id, row.attempt), 0.0))),
+                reservation=Decimal(repr(open_usd.get((row.call_id, row.attempt), 0.0))),
             )
-            for row in batch.rows
-            if (row.call_id, row.attempt) not in made
+            for row in record.rows
+            if (row.call_id, row.attempt) not in answers
         }
-        ends = [made.get((row.call_id, row.attempt)) for row in batch.rows]
-        lot = RunBatch(
-            batch.batch,
-            batch.model,
-            places,
-            batch.refused,
-            batch.time,
-            provider_id=batch.provider_id,
+        outcomes = [answers.get((row.call_id, row.attempt)) for row in record.rows]
+        batch = RunBatch(
+            record.batch,
+            record.model,
+            entries,
+            record.refused,
+            record.time,
+            provider_id=record.provider_id,
             maybe_submitted=True,
             from_earlier_process=True,
-            n_open=len(places),
-            n_answered=ends.count(True),
-            n_failed=ends.count(False),
+            n_open=len(entries),
+            n_answered=outcomes.count(True),
+            n_failed=outcomes.count(False),
         )
-        for place in places.values():
-            place.batch = lot
-            place.submission.set()
-        found.append(lot)
-    return found
+        for entry in entries.values():
+            entry.batch = batch
+            entry.submission.set()
+        batches.append(batch)
+    return batches
 
 
-T = TypeVar("T")
-
-QUIET_S = 0.25
-"""A model that nobody has asked anything for so long has been asked all that can be asked yet."""
-SLOWER = 1.5
-"""How much longer each wait for a batch is than the one before it."""
-SLOWEST = 20
-"""The longest wait, in first ones."""
-_SERVER_ERROR = 500
-_UNIFORM = random.SystemRandom().uniform
+# -- the queue ------------------------------------------------------------------------------------
 
 
 class BatchWatcher(Protocol):
-    """Someone who watches batches: the progress line."""
+    """Is told how batches proceed: the progress line."""
 
     def batch_polled(self, model: str, n_done: int, n_rows: int) -> None:
-        """Batches were handed in or looked after: so many of their rows are through."""
+        """Batches of a model were submitted or polled: so many of their rows are done."""
         ...
 
 
 class BatchQueue:
-    """Where questions are gathered into batches, and batches seen to their end.
+    """Gathers questions into batches, and follows each batch to its end.
 
     Args:
         folder: where batches are written down.
-        limits: how often to look, and how patient to be with the line.
-        watcher: is told of every look.
-        stop: after it nothing is handed in.
-        cancels: batches that are taken up are cancelled, and what is through is fetched.
+        limits: how often to poll, and how often to repeat a call that failed.
+        watcher: is told of every poll.
+        stop: after it nothing is submitted.
+        cancels: batches of an earlier process are cancelled, and what is done is fetched.
     """
 
     def __init__(
@@ -221,240 +224,244 @@ class BatchQueue:
         self._sizes = {batch.batch: len(batch.rows) for batch in folder.batches()}
         self._waiting: defaultdict[BatchProvider, list[BatchEntry]] = defaultdict(list)
         self._counts: defaultdict[str, dict[str, int]] = defaultdict(dict)
-        self._turns: defaultdict[str, anyio.Lock] = defaultdict(anyio.Lock)
+        self._locks: defaultdict[str, anyio.Lock] = defaultdict(anyio.Lock)
         self._tasks: TaskGroup | None = None
 
     def start(self, tasks: TaskGroup) -> None:
         """Work within ``tasks`` from now on."""
         self._tasks = tasks
 
-    def add(self, place: BatchEntry, provider: BatchProvider) -> None:
-        """Put a question to the others that wait for the next batch of its model."""
+    def add(self, entry: BatchEntry, provider: BatchProvider) -> None:
+        """Put a question into the next batch of its model."""
         waiting = self._waiting[provider]
-        waiting.append(place)
+        waiting.append(entry)
         if len(waiting) == 1:
             self._start(self._gather, provider)
 
-    def withdraw(self, place: BatchEntry, provider: BatchProvider) -> None:
-        """Take a question back that has not been handed in."""
-        place.withdrawn = True
-        if place in self._waiting[provider]:
-            self._waiting[provider].remove(place)
+    def withdraw(self, entry: BatchEntry, provider: BatchProvider) -> None:
+        """Withdraw a question that has not been submitted."""
+        entry.withdrawn = True
+        if entry in self._waiting[provider]:
+            self._waiting[provider].remove(entry)
 
-    def resume(self, lot: RunBatch, provider: BatchProvider) -> None:
-        """See a batch of an earlier process to its end; the first who asks for it says so."""
-        if lot.provider is None:
-            lot.provider = provider
-            for feature in lot.refused_features:
+    def resume(self, batch: RunBatch, provider: BatchProvider) -> None:
+        """Follow a batch of an earlier process to its end; only the first call does something."""
+        if batch.provider is None:
+            batch.provider = provider
+            for feature in batch.refused_features:
                 provider.ladder.refuse(cast("Feature", feature))
-            self._start(self._complete, lot)
+            self._start(self._complete, batch)
 
-    def count_recorded(self, place: BatchEntry, *, answered: bool) -> None:
-        """The call of a row is on record; with the last of them the batch has ended."""
-        lot = place.batch
-        if lot is None:
+    def count_recorded(self, entry: BatchEntry, *, answered: bool) -> None:
+        """The call of an entry is on record; with the last of them the batch has ended."""
+        batch = entry.batch
+        if batch is None:
             return
-        lot.n_open -= 1
-        lot.n_answered += answered
-        lot.n_failed += not answered
-        if not lot.n_open:
-            self._folder.append(lot.record("ended"))
+        batch.n_open -= 1
+        batch.n_answered += answered
+        batch.n_failed += not answered
+        if not batch.n_open:
+            self._folder.append(batch.record("ended"))
 
-    def _start(self, work: Callable[..., Coroutine[Any, Any, None]], *about: object) -> None:
+    def _start(self, work: Callable[..., Coroutine[Any, Any, None]], *arguments: object) -> None:
         if self._tasks is None:
-            raise AssertionError("a desk works within a task group")
-        self._tasks.start_soon(work, *about)
+            raise AssertionError("a batch queue works within a task group")
+        self._tasks.start_soon(work, *arguments)
 
     # -- gathering ------------------------------------------------------------------------------
 
     async def _gather(self, provider: BatchProvider) -> None:
-        """Wait until all there is has been brought, then hand it in."""
-        seen = 0
-        while seen != len(self._waiting[provider]):
-            seen = len(self._waiting[provider])
+        """Wait until no more questions come, then submit them."""
+        n_waiting = 0
+        while n_waiting != len(self._waiting[provider]):
+            n_waiting = len(self._waiting[provider])
             await anyio.sleep(QUIET_S)
-        places = self._waiting.pop(provider, [])
-        for part in _split(places, provider):
+        entries = self._waiting.pop(provider, [])
+        for part in _split(entries, provider):
             self._start(self._submit, part, provider)
 
-    def _write_down(self, places: Sequence[BatchEntry], provider: BatchProvider) -> RunBatch:
-        """A batch that is about to be handed in, with what it may cost."""
-        lot = RunBatch(
+    def _write_down(self, entries: Sequence[BatchEntry], provider: BatchProvider) -> RunBatch:
+        """A batch that is about to be submitted, on record together with what it may cost."""
+        batch = RunBatch(
             mark=secrets.token_hex(6),
             model=provider.model,
             entries={},
             refused_features=list(provider.ladder.refused),
             start_time=now(),
             provider=provider,
-            n_open=len(places),
+            n_open=len(entries),
         )
-        self._sizes[lot.mark] = len(places)
-        for place in places:
-            key = f"{place.call_id.replace('+', '-')}-{lot.mark}"
-            place.row = place.row and replace(place.row, key=key)
-            place.key, place.batch = key, lot
-            lot.entries[key] = place
-            place.submission.set()
+        self._sizes[batch.mark] = len(entries)
+        for entry in entries:
+            key = f"{entry.call_id.replace('+', '-')}-{batch.mark}"
+            entry.row = entry.row and replace(entry.row, key=key)
+            entry.key, entry.batch = key, batch
+            batch.entries[key] = entry
+            entry.submission.set()
         rows = [
             BatchRow(
-                call_id=place.call_id,
-                attempt=place.attempt,
+                call_id=entry.call_id,
+                attempt=entry.attempt,
                 custom_id=key,
-                request_hash=place.request_hash,
+                request_hash=entry.request_hash,
             )
-            for key, place in lot.entries.items()
+            for key, entry in batch.entries.items()
         ]
-        self._folder.append(lot.record("submitting", rows))
-        for place in places:
-            if place.reservation:
+        self._folder.append(batch.record("submitting", rows))
+        for entry in entries:
+            if entry.reservation:
                 self._folder.append(
                     Reservation(
-                        call_id=place.call_id, attempt=place.attempt, usd=float(place.reservation)
+                        call_id=entry.call_id, attempt=entry.attempt, usd=float(entry.reservation)
                     )
                 )
-        return lot
+        return batch
 
     # -- a batch --------------------------------------------------------------------------------
 
-    async def _complete(self, lot: RunBatch) -> None:
-        """See a batch to its end, whatever that is."""
+    async def _complete(self, batch: RunBatch) -> None:
+        """Follow a batch to its end, whatever that is."""
         try:
-            if lot.provider_id is None:
-                await self._find(lot)
-            if lot.provider_id is None:
-                self._settle_unsubmitted(lot)
+            if batch.provider_id is None:
+                await self._find(batch)
+            if batch.provider_id is None:
+                self._settle_unsubmitted(batch)
                 return
             if self._cancels:
-                await self._with_retries(lambda: self._provider_of(lot).cancel(_id(lot)))
-                lot.cancellation.set()
-            progress = await self._until_ended(lot)
-            await self._fetch(lot, progress)
+                await self._with_retries(lambda: self._provider_of(batch).cancel(_id(batch)))
+                batch.cancellation.set()
+            progress = await self._until_ended(batch)
+            await self._fetch(batch, progress)
         except ProviderError as error:
-            self._give_up(lot, error)
+            self._give_up(batch, error)
         finally:
-            lot.cancellation.set()
+            batch.cancellation.set()
 
-    async def _submit(self, places: Sequence[BatchEntry], provider: BatchProvider) -> None:
-        # One at a time: only then is there no other that one whose answer was lost could be.
-        async with self._turns[provider.account]:
-            places = [place for place in places if not place.withdrawn]
-            if self._stop or not places:
+    async def _submit(self, entries: Sequence[BatchEntry], provider: BatchProvider) -> None:
+        # One at a time: a batch whose answer was lost can then be told from the others of the
+        # account, since no other one was submitted meanwhile.
+        async with self._locks[provider.account]:
+            entries = [entry for entry in entries if not entry.withdrawn]
+            if self._stop or not entries:
                 return
-            lot = self._write_down(places, provider)
+            batch = self._write_down(entries, provider)
             await anyio.to_thread.run_sync(self._folder.sync)
             try:
-                await self._with_retries(lambda: self._try_submit(lot))
+                await self._with_retries(lambda: self._try_submit(batch))
             except ProviderError as error:
-                self._give_up(lot, error)
+                self._give_up(batch, error)
                 return
-        self._report(lot, 0)
-        await self._complete(lot)
+        self._report(batch, 0)
+        await self._complete(batch)
 
-    async def _try_submit(self, lot: RunBatch) -> None:
-        provider, told = self._provider_of(lot), self._lot(lot)
-        # An attempt whose answer was lost may have come to its end over there.
-        found = await provider.find(told) if lot.maybe_submitted else None
-        rows = [place.row for place in lot.entries.values() if place.row is not None]
+    async def _try_submit(self, batch: RunBatch) -> None:
+        provider, lot = self._provider_of(batch), self._lot(batch)
+        # The provider may have the batch of an attempt whose answer was lost.
+        provider_id = await provider.find(lot) if batch.maybe_submitted else None
+        rows = [entry.row for entry in batch.entries.values() if entry.row is not None]
         try:
             with anyio.CancelScope(shield=True):
-                self._set_id(lot, found or await provider.submit(told, rows))
+                self._set_id(batch, provider_id or await provider.submit(lot, rows))
         except ProviderError as error:
-            lot.maybe_submitted |= error.maybe_billed or (error.status or 0) >= _SERVER_ERROR
+            batch.maybe_submitted |= error.maybe_billed or (error.status or 0) >= _SERVER_ERROR
             raise
 
-    async def _find(self, lot: RunBatch) -> None:
-        async with self._turns[self._provider_of(lot).account]:
-            found = await self._with_retries(lambda: self._provider_of(lot).find(self._lot(lot)))
-            if found is not None:
-                self._set_id(lot, found)
+    async def _find(self, batch: RunBatch) -> None:
+        provider = self._provider_of(batch)
+        async with self._locks[provider.account]:
+            provider_id = await self._with_retries(lambda: provider.find(self._lot(batch)))
+            if provider_id is not None:
+                self._set_id(batch, provider_id)
 
-    def _set_id(self, lot: RunBatch, provider_id: str) -> None:
-        lot.provider_id = provider_id
+    def _set_id(self, batch: RunBatch, provider_id: str) -> None:
+        batch.provider_id = provider_id
         self._ids.add(provider_id)
-        self._folder.append(lot.record("submitted"))
+        self._folder.append(batch.record("submitted"))
 
-    def _lot(self, lot: RunBatch) -> Lot:
+    def _lot(self, batch: RunBatch) -> Lot:
+        """What the provider is told of a batch, to submit it or to find it."""
         return Lot(
-            mark=lot.mark,
+            mark=batch.mark,
             run=self._run,
-            rows=self._sizes[lot.mark],
-            began=datetime.fromisoformat(lot.start_time),
+            rows=self._sizes[batch.mark],
+            began=datetime.fromisoformat(batch.start_time),
             known=frozenset(self._ids),
         )
 
-    async def _until_ended(self, lot: RunBatch) -> Progress:
-        wait = 0.0 if lot.from_earlier_process or self._cancels else self._limits.batch_poll_s
+    async def _until_ended(self, batch: RunBatch) -> Progress:
+        is_due = batch.from_earlier_process or self._cancels
+        wait = 0.0 if is_due else self._limits.batch_poll_s
         slowest = SLOWEST * self._limits.batch_poll_s
         while True:
             await anyio.sleep(wait * _UNIFORM(0.8, 1.2))
             wait = min(max(wait, self._limits.batch_poll_s / SLOWER) * SLOWER, slowest)
             try:
-                progress = await self._provider_of(lot).poll(_id(lot))
+                progress = await self._provider_of(batch).poll(_id(batch))
             except ProviderError as error:
-                # A day is long enough for any line to break once.
+                # Within a day any connection may break once, so that is no reason to give up.
                 if error.action != "retry":
                     raise
                 wait = max(wait, error.retry_after or 0.0)
                 continue
-            self._report(lot, progress.done)
+            self._report(batch, progress.done)
             if progress.ended:
                 return progress
             wait = max(wait, min(progress.wait_s or 0.0, slowest))
 
-    def _report(self, lot: RunBatch, done: int) -> None:
-        """How far the batches of a model are, together."""
-        counts = self._counts[lot.model]
-        counts[lot.mark] = done
-        rows = sum(self._sizes[mark] for mark in counts)
-        self._watcher.batch_polled(lot.model, sum(counts.values()), rows)
+    def _report(self, batch: RunBatch, n_done: int) -> None:
+        """Tell the watcher how far the batches of a model are, together."""
+        counts = self._counts[batch.model]
+        counts[batch.mark] = n_done
+        n_rows = sum(self._sizes[mark] for mark in counts)
+        self._watcher.batch_polled(batch.model, sum(counts.values()), n_rows)
 
-    async def _fetch(self, lot: RunBatch, progress: Progress) -> None:
+    async def _fetch(self, batch: RunBatch, progress: Progress) -> None:
         def take(result: Result) -> None:
-            place = lot.entries.get(result.key)
-            if place is not None:
-                place.settle(result)
+            entry = batch.entries.get(result.key)
+            if entry is not None:
+                entry.settle(result)
 
-        lot.outcome = progress.outcome
+        batch.outcome = progress.outcome
         if progress.failure is None:
-            await self._with_retries(lambda: self._provider_of(lot).fetch(_id(lot), take))
-        for key, place in lot.entries.items():
-            place.settle(Result(key, failure=never_came(progress)))
+            await self._with_retries(lambda: self._provider_of(batch).fetch(_id(batch), take))
+        for key, entry in batch.entries.items():
+            entry.settle(Result(key, failure=never_came(progress)))
 
-    def _settle_unsubmitted(self, lot: RunBatch) -> None:
-        """An earlier process was killed before it had handed in: its rows are asked anew."""
-        lot.outcome = "never handed in"
-        for place in lot.entries.values():
+    def _settle_unsubmitted(self, batch: RunBatch) -> None:
+        """An earlier process was killed before it had submitted: the entries are asked again."""
+        batch.outcome = "never handed in"
+        for entry in batch.entries.values():
             text = "the run was killed before this batch was handed in"
-            place.settle(ProviderError(text, error_class="interrupted", action="degrade"))
+            entry.settle(ProviderError(text, error_class="interrupted", action="degrade"))
 
-    def _give_up(self, lot: RunBatch, error: ProviderError) -> None:
-        """Say to all why there will be nothing now."""
-        left = lot.maybe_submitted or lot.provider_id is not None
-        lot.outcome = None if left else "refused"
-        for place in lot.entries.values():
-            place.settle(FetchFailure(error) if left else _copy_of(error))
+    def _give_up(self, batch: RunBatch, error: ProviderError) -> None:
+        """Tell all who wait why there will be no result in this process."""
+        with_provider = batch.maybe_submitted or batch.provider_id is not None
+        batch.outcome = None if with_provider else "refused"
+        for entry in batch.entries.values():
+            entry.settle(FetchFailure(error) if with_provider else _copy_of(error))
 
     async def _with_retries(self, call: Callable[[], Awaitable[T]]) -> T:
-        """A call of the batch API, repeated where the line is at fault."""
-        found: list[T] = []
+        """A call of the batch API, repeated where the connection is at fault."""
+        results: list[T] = []
         async for attempt in attempts(self._limits.max_attempts):
             with attempt:
-                found.append(await call())
-        return found[-1]
+                results.append(await call())
+        return results[-1]
 
     @staticmethod
-    def _provider_of(lot: RunBatch) -> BatchProvider:
-        if lot.provider is None:
+    def _provider_of(batch: RunBatch) -> BatchProvider:
+        if batch.provider is None:
             raise AssertionError("nobody has asked for this batch")
-        return lot.provider
+        return batch.provider
 
 
-def _id(lot: RunBatch) -> str:
-    return lot.provider_id or ""
+def _id(batch: RunBatch) -> str:
+    return batch.provider_id or ""
 
 
 def _copy_of(error: ProviderError) -> ProviderError:
-    """The same error, to be raised once more."""
+    """The same error, for one more entry: each raises its own."""
     return ProviderError(
         error.message,
         error_class=error.error_class,
@@ -465,20 +472,21 @@ def _copy_of(error: ProviderError) -> ProviderError:
     )
 
 
-def _split(places: Sequence[BatchEntry], provider: BatchProvider) -> Iterator[list[BatchEntry]]:
+def _split(entries: Sequence[BatchEntry], provider: BatchProvider) -> Iterator[list[BatchEntry]]:
     """Batches that the provider takes: one target each, not too many rows, not too large."""
     by_target: defaultdict[str, list[BatchEntry]] = defaultdict(list)
-    for place in places:
-        if place.row is not None:
-            by_target[place.row.target].append(place)
+    for entry in entries:
+        if entry.row is not None:
+            by_target[entry.row.target].append(entry)
     for alike in by_target.values():
         part: list[BatchEntry] = []
         size = 0
-        for place in alike:
-            more = place.row.size if place.row else 0
-            if part and (len(part) == provider.most_rows or size + more > provider.most_bytes):
+        for entry in alike:
+            entry_size = entry.row.size if entry.row else 0
+            is_full = len(part) == provider.most_rows or size + entry_size > provider.most_bytes
+            if part and is_full:
                 yield part
                 part, size = [], 0
-            part.append(place)
-            size += more
+            part.append(entry)
+            size += entry_size
         yield part

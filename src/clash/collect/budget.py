@@ -1,8 +1,8 @@
 """``--max-cost``: money is reserved before a call and settled after it.
 
-A reservation is the most that the call can cost, so the sum of what is spent and what is reserved
-never passes the limit; and since each reservation is written down before the call goes out, not
-even a kill -9 in the middle makes a resumed run overshoot.
+A reservation is the most that the call can cost, so the sum of spent and reserved money never passes
+the limit. Each reservation is on record before the call goes out, so that not even a kill -9 in the
+middle makes a resumed run overshoot.
 """
 
 from __future__ import annotations
@@ -15,16 +15,17 @@ from clash.errors import ClashError
 
 
 class BudgetSpent(ClashError):
-    """What is left does not pay for another call. The run ends, resumable."""
+    """The rest of the budget does not pay for another call. The run ends, and can be resumed."""
 
     exit_code = 3
 
 
 class Budget:
-    """Spent, reserved, and the limit, in US dollars; no limit is null.
+    """Money spent and reserved, and the limit, in US dollars; null is no limit.
 
     Attributes:
-        spent: settled cost, an upper bound where the provider told none.
+        spent_usd: settled cost, an upper bound where the provider told none.
+        reserved_usd: the sum of the reservations of calls in flight.
         exact: whether every settled cost was known.
     """
 
@@ -36,14 +37,14 @@ class Budget:
         self._settlement = anyio.Event()
 
     async def reserve(self, worst_case: Decimal) -> Decimal:
-        """Set ``worst_case`` aside, waiting for calls in flight where they may leave enough.
+        """Reserve ``worst_case``, waiting for calls in flight where they may leave enough.
 
         Returns:
-            The amount, to be handed to :meth:`settle`.
+            The amount, for :meth:`settle`.
 
         Raises:
-            BudgetSpent: not even when all in flight have settled at nothing would it fit, or it
-                does not and nothing is in flight.
+            BudgetSpent: it does not fit and nothing is in flight, or it would not fit even if all
+                calls in flight cost nothing.
         """
         while not self._fits(worst_case):
             if self.reserved_usd == 0 or self.spent_usd + worst_case > (self.limit or 0):
@@ -56,7 +57,7 @@ class Budget:
         return worst_case
 
     def settle(self, reservation: Decimal, cost: Decimal | None) -> None:
-        """Give a reservation back and book the cost; an unknown cost is booked as reserved."""
+        """Release a reservation and book the cost; an unknown cost is booked as reserved."""
         self.reserved_usd -= reservation
         self.spent_usd += reservation if cost is None else cost
         self.exact = self.exact and cost is not None
@@ -64,7 +65,7 @@ class Budget:
         self._settlement = anyio.Event()
 
     def hold(self, amount: Decimal) -> None:
-        """Set aside what an earlier process set aside and is still owed an answer for."""
+        """Reserve again what an earlier process reserved for an answer that may yet come."""
         self.reserved_usd += amount
 
     def book(self, cost: Decimal, *, exact: bool) -> None:

@@ -1,8 +1,7 @@
-"""One call: reserve its money, wait for room, ask, write every attempt down, settle.
+"""One call: wait for capacity, reserve its money, ask, record every attempt, settle the money.
 
-Nothing else in clash touches a provider. What comes back is always a :class:`Call` record, whether
-the model answered or not; only a model that refused for good raises, and only once it has been
-written down.
+Nothing else in clash calls a provider. The result is always a :class:`Call` record, whether the
+model answered or not; only a model that refused for good raises, and only once that is on record.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ class ModelStopError(ClashError):
     """The model is not asked any more in this run; the message says why.
 
     Attributes:
-        call_id: the call that it was refused in, which need not be the one that was to be made.
+        call_id: the call in which it refused, which need not be the one that was to be made.
     """
 
     exit_code = 4
@@ -67,12 +66,12 @@ class Ask:
 
     @property
     def actor(self) -> str:
-        """Whom the progress line names."""
+        """The judge, the candidate or ``criteria``: the name in the progress line."""
         return self.judge or self.candidate or "criteria"
 
 
 class AnswerSource(Protocol):
-    """Whoever answers a call: a provider, or the record of a run that has been."""
+    """Answers calls: a provider, or the record of an earlier run."""
 
     async def ask(self, ask: Ask) -> Call:
         """The last attempt of the call."""
@@ -80,14 +79,14 @@ class AnswerSource(Protocol):
 
 
 class Listener(Protocol):
-    """Someone who watches calls: the progress line."""
+    """Is told how calls proceed: the progress line."""
 
     def attempt_began(self, ask: Ask) -> None:
         """An attempt goes out."""
         ...
 
     def attempt_ended(self, ask: Ask, call: Call) -> None:
-        """An attempt ended, well or not."""
+        """An attempt ended, with or without an answer."""
         ...
 
 
@@ -99,11 +98,13 @@ def call_id(purpose: Purpose, *parts: object) -> str:
 
 @dataclass
 class ModelConnection:
-    """An open line to one model.
+    """An open connection to one model.
 
     Attributes:
-        room: holds the model to its own ``concurrency``, whoever asks it.
-        stopped: why the model is not asked any more, and ``stopped_in`` the call that showed it.
+        limiter: holds the provider's account to its limits.
+        capacity: holds the model to its own ``concurrency``, whoever asks it; null without one.
+        stop_reason: why the model is not asked any more; null while it is.
+        stop_call_id: the call that showed it.
     """
 
     model: str
@@ -122,7 +123,7 @@ class ModelConnection:
         """Refuse a call to a model that is not asked any more.
 
         Raises:
-            ModelStopped: it is one.
+            ModelStopError: it is one.
         """
         if self.stop_reason is not None:
             raise ModelStopError(self.stop_reason, self.stop_call_id)
@@ -143,12 +144,12 @@ class Caller:
         environ: where keys are.
         listener: is told of every attempt.
         stop: after it no attempt begins.
-        done: calls that an earlier process of this run made; answered ones are not made again.
-        tried: the number of the last attempt of each call, begun by an earlier process; the next
+        calls: those that an earlier process of this run made; answered ones are not made again.
+        attempt_numbers: of the last attempt of each call that an earlier process began. The next
             attempt has the next number, so that no two reservations are mistaken for one.
 
     Attributes:
-        refused: why questions were turned down that a later run may ask; null where none was.
+        refusal: why questions were not asked that a later process may ask; null where all were.
     """
 
     refusal: str | None = None
@@ -179,16 +180,16 @@ class Caller:
 
     @property
     def workers(self) -> int:
-        """How many pieces of one model's work may be begun at once."""
+        """How many pieces of one model's work may be started at once."""
         return self._limits.concurrency
 
     @property
     def stop_reasons(self) -> dict[str, str]:
         """Models that refused for good, and why; with address and key where one has several."""
         return {
-            self._label(line): line.stop_reason
-            for line in self._connections.values()
-            if line.stop_reason is not None
+            self._label(connection): connection.stop_reason
+            for connection in self._connections.values()
+            if connection.stop_reason is not None
         }
 
     def label(self, ref: ModelRef) -> str:
@@ -196,21 +197,17 @@ class Caller:
         return self._label(self._connection(ref))
 
     def _label(self, connection: ModelConnection) -> str:
-        alike = [other for other in self._connections.values() if other.model == connection.model]
-        return (
-            connection.name
-            if len({other.provider.account for other in alike}) > 1
-            else connection.model
-        )
+        alike = [c for c in self._connections.values() if c.model == connection.model]
+        return connection.name if len({c.provider.account for c in alike}) > 1 else connection.model
 
     def start(self, tasks: TaskGroup) -> None:
-        """Put into ``tasks`` what goes on between calls; here nothing does."""
+        """Start what works between calls within ``tasks``; here there is nothing."""
 
     async def finish(self) -> None:
-        """Wait for what goes on between calls and must not be cut off; here nothing is."""
+        """Wait for work between calls that must not be cut off; here there is none."""
 
     def open(self, ref: ModelRef) -> None:
-        """Open the line to a model now, so that a missing key is found before any call.
+        """Open the connection to a model now, so that a missing key is found before any call.
 
         Raises:
             ConfigError: its key or its address is missing.
@@ -224,7 +221,7 @@ class Caller:
             The record of the last attempt. Its outcome ``error`` means that there is no answer.
 
         Raises:
-            ModelStopped: the model refused for good, now or earlier.
+            ModelStopError: the model refused for good, now or earlier.
             BudgetSpent: there is no money for the attempt.
             Interrupted: the run was told to stop before the attempt.
         """
@@ -241,15 +238,16 @@ class Caller:
                 reason = f"{error.error_class}: {error.message}"
                 connection.stop(reason, ask.call_id)
                 raise ModelStopError(connection.stop_reason or reason, ask.call_id) from None
-            return self._failed(ask, error)
+            number = self._attempt_numbers[ask.call_id]
+            return self._error(ask, number, error, Decimal(0))
         if call is None:
             raise AssertionError("a call ended without an attempt")
         return call
 
     async def aclose(self) -> None:
-        """Close every line."""
-        for line in self._connections.values():
-            await line.provider.aclose()
+        """Close every connection."""
+        for connection in self._connections.values():
+            await connection.provider.aclose()
 
     def _connection(self, ref: ModelRef) -> ModelConnection:
         key = ref.model_dump_json()
@@ -272,14 +270,14 @@ class Caller:
             await anyio.sleep(seconds)
 
     async def _attempt(self, ask: Ask, connection: ModelConnection) -> Call:
-        """One attempt, written down whichever way it ends."""
+        """One attempt, recorded whichever way it ends."""
         async with AsyncExitStack() as resources:
             with self._stop.wakes():
                 if connection.capacity is not None:
                     await resources.enter_async_context(connection.capacity)
                 await resources.enter_async_context(connection.limiter.slot())
             announce_start()
-            # The world may have changed while this waited for its turn.
+            # The run or the model may have stopped while this waited for its turn.
             if self._stop:
                 raise Interrupted(str(self._stop.reason))
             connection.check()
@@ -288,7 +286,7 @@ class Caller:
             reservation = await self._reserve(ask, number)
             self._listener.attempt_began(ask)
             try:
-                # A replay tells by item and judge which of several equal questions this is.
+                # A replay needs item and judge to tell equal questions apart.
                 request = replace(ask.request, item_id=ask.item_id, judge=ask.judge)
                 reply = await connection.provider.complete(request)
             except ProviderError as error:
@@ -301,7 +299,7 @@ class Caller:
         return self._record(self._reply(ask, number, reply, charge, reservation), ask)
 
     async def _reserve(self, ask: Ask, number: int) -> Decimal:
-        """Set the worst case aside, and write that down before any money can flow."""
+        """Reserve the worst case, on record before any money can be spent."""
         worst = prices.worst_case(ask.ref, ask.request)
         reservation = await self._budget.reserve(worst.usd if worst else Decimal(0))
         if self._stop:
@@ -315,10 +313,6 @@ class Caller:
         self._write(call)
         self._listener.attempt_ended(ask, call)
         return call
-
-    def _failed(self, ask: Ask, error: ProviderError) -> Call:
-        """The attempt that was given up on, as it was written down."""
-        return self._error(ask, self._attempt_numbers[ask.call_id], error, Decimal(0))
 
     def _error(self, ask: Ask, number: int, error: ProviderError, reservation: Decimal) -> Call:
         return Call(

@@ -1,4 +1,4 @@
-"""The one async shape: some workers pull from one iterator, one pool for each model.
+"""The one async shape: a pool for each model, whose workers pull from one iterator.
 
 A slow vendor never holds up the others, and ten thousand calls are not ten thousand tasks.
 """
@@ -31,11 +31,11 @@ class Interrupted(ClashError):
 
 @dataclass
 class Stop:
-    """Whether new work may start: a person or the budget can say no.
+    """Whether new work may start: a person or the budget can stop it.
 
     Attributes:
-        reason: why not, null while it may.
-        leaves: what a provider works at in its own time is not waited for either.
+        reason: why not; null while it may.
+        leaves: answers that a provider prepares in its own time (batches) are not waited for either.
     """
 
     reason: str | None = None
@@ -47,11 +47,12 @@ class Stop:
         return self.reason is not None
 
     def now(self, reason: str, *, leaves: bool = False) -> None:
-        """Start nothing more; the first reason stands. Those who only wait are woken.
+        """Start nothing more; the first reason stays. Tasks that only wait are woken.
 
         Args:
             reason: why.
-            leaves: wake those too who wait for what a provider works at in its own time.
+            leaves: also wake the tasks that wait for answers which a provider prepares in its own
+                time.
         """
         self.reason = self.reason or reason
         self.leaves = self.leaves or leaves
@@ -60,10 +61,10 @@ class Stop:
 
     @contextmanager
     def wakes(self, *, patient: bool = False) -> Iterator[None]:
-        """A wait, for room or for a retry, that :meth:`now` ends; ask then whether it has.
+        """A wait, for capacity or for a retry, that :meth:`now` ends; check then whether it did.
 
         Args:
-            patient: it is for an answer that is under way, and ends only where that is left.
+            patient: it is for an answer on its way, and ends only with ``leaves``.
         """
         waits = self._patient if patient else self._waits
         with anyio.CancelScope() as scope:
@@ -81,8 +82,8 @@ class Pool(Generic[T]):
     """Work for one model: ``todo`` is pulled by at most ``workers`` at a time.
 
     Attributes:
-        queues: work waits for its turn before it begins, and says :func:`begun` then. One piece
-            is enough to wait for the model; a worker for each would only take memory.
+        queues: work waits for its turn before it starts, and calls :func:`announce_start` then. One
+            waiting piece is enough for a model; a worker for each would only take memory.
     """
 
     todo: Iterable[T]
@@ -95,17 +96,16 @@ _announcement: ContextVar[Callable[[], None]] = ContextVar("clash_begun")
 
 
 def announce_start() -> None:
-    """Said by work whose turn has come: its pool may now take up the next piece."""
+    """Called by work whose turn has come: its pool may now take the next piece."""
     announce = _announcement.get(None)
     if announce is not None:
         announce()
 
 
 async def drain(pools: Iterable[Pool[T]], stop: Stop) -> None:
-    """Work everything off, or until ``stop``; what is in flight then is finished.
+    """Do all the work, or as much as starts before ``stop``; what is in flight then is finished.
 
-    An error in one piece of work ends the others: pieces that may fail turn failure into a record
-    themselves.
+    An exception in one piece ends the others: a piece that may fail records its failure itself.
     """
     async with anyio.create_task_group() as tasks:
         for pool in pools:
@@ -122,7 +122,7 @@ class _Crew(Generic[T]):
         self._waiting = 0
 
     def hire(self, number: int = 1) -> None:
-        """More workers, as far as the pool allows."""
+        """Start more workers, as far as the pool allows."""
         for _ in range(min(number, self._pool.workers - self._n_workers)):
             self._n_workers += 1
             self._tasks.start_soon(self._work)
@@ -137,14 +137,14 @@ class _Crew(Generic[T]):
             with self._waits():
                 try:
                     await self._pool.work(piece)
-                except BudgetSpent as spent:
-                    self._stop.now(str(spent))
+                except BudgetSpent as error:
+                    self._stop.now(str(error))
                 except Interrupted:
                     return
 
     @contextmanager
     def _waits(self) -> Iterator[None]:
-        """A piece of work that waits until it says :func:`begun`, or has ended."""
+        """Around a piece of work, which waits until it calls :func:`announce_start` or ends."""
         waiting = True
 
         def begins() -> None:
