@@ -1,6 +1,7 @@
-"""Finds what ships with clash: ``prompts/``, ``configs/`` and ``datasets/``.
+"""Find the files that ship with clash: ``prompts/``, ``configs/`` and ``datasets/``.
 
-In a wheel they lie inside the package, in a checkout and an editable install at its top.
+A wheel holds them inside the package; a checkout and an editable install at the top of the
+repository.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ def root() -> Path:
 
 
 def path(*parts: str) -> Path:
-    """A shipped file, as ``path("prompts", "judge.md")``.
+    """The path of a shipped file: ``path("prompts", "judge.md")``.
 
     Raises:
         ConfigError: it does not exist.
@@ -36,7 +37,7 @@ def panels() -> dict[str, Path]:
 
 
 def panel(name_or_path: str) -> Path:
-    """A panel file, by the name of a shipped one or by path.
+    """The path of a panel file, given as the name of a shipped panel or as a path.
 
     Raises:
         ConfigError: neither exists.

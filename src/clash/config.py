@@ -1,4 +1,4 @@
-"""What a user may write in ``clash.yaml`` and in a panel file, and the checks on it.
+"""The schema of ``clash.yaml`` and of panel files, and the checks on them.
 
 The names are a contract (``docs/configuration.md``). No model is named here: defaults that name
 models live in ``configs/``.
@@ -27,29 +27,29 @@ if TYPE_CHECKING:
 
 PROVIDERS = ("openai", "anthropic", "google", "openrouter", "compatible", "baseline", "replay")
 _KEY = re.compile(r"^(sk-|AIza|gsk_|xai-)[\w-]{8,}")
-_OF_THE_CONNECTION = frozenset(
+_CONNECTION_HEADERS = frozenset(
     {"connection", "content-length", "host", "te", "transfer-encoding", "upgrade"}
 )
-"""Headers that say where a request goes and where it ends. Many servers share the address of a CDN,
-which passes a request on, key and all, to the one that ``Host`` names."""
+"""Headers that decide which server receives a request and where it ends. Many servers share the
+address of a CDN, which forwards a request, its key included, to the server that ``Host`` names."""
 
 
 class Strict(BaseModel):
-    """A section of a file: unknown keys are refused, since most of them are typing errors."""
+    """A section of a file. Unknown keys are refused, because most of them are typing errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
 
 class Options(Strict):
-    """How a model is called. What is not set here is not sent.
+    """How a model is called. An option that is not set is not sent.
 
     Attributes:
         max_tokens: cap on the answer, reasoning included.
-        temperature: many models of today refuse it, so it is sent only where a file sets it.
+        temperature: many current models refuse it, so it has no default.
         reasoning: the vendor's effort word (``low``, ``medium``, ``high``, …).
-        structured: how JSON is asked for; the first that the model accepts, from ``schema`` down.
-        api: which OpenAI API; ``auto`` is chat, then responses where the model demands it.
-        api_version: Google's API version, where not the SDK's own.
+        structured: how JSON is requested; falls back from ``schema`` to what the model accepts.
+        api: which OpenAI API; ``auto`` is chat, and responses where the model requires it.
+        api_version: Google's API version; null leaves it to the SDK.
         stream: stream the answer, so that the time to first token is known.
         headers: extra HTTP headers (no keys).
         extra: extra fields of the request body, as the vendor spells them.
@@ -69,50 +69,50 @@ class Options(Strict):
 
     @field_validator("headers")
     @classmethod
-    def _says_not_where_to(cls, headers: dict[str, str]) -> dict[str, str]:
+    def _leaves_connection_alone(cls, headers: dict[str, str]) -> dict[str, str]:
         for name in headers:
-            if name.strip().lower() in _OF_THE_CONNECTION:
+            if name.strip().lower() in _CONNECTION_HEADERS:
                 raise ValueError(f"{name} follows from the address, which base_url sets")
         return headers
 
 
 class TokenPrice(Strict):
-    """US dollars per million tokens, where the price table does not know or does not apply."""
+    """US dollars per million tokens, for a model that the price table lacks or prices wrongly."""
 
     input: float = Field(ge=0)
     output: float = Field(ge=0)
 
 
 class SourcedSection(Strict):
-    """A part of a file that remembers whose file it was, and that no file can say this of itself.
+    """A section that knows who chose its values. No file can set this itself.
 
-    What was made without a word on its source is as suspect as a stranger's run folder.
+    A section created without a source counts as one of a run folder, the least trusted source.
     """
 
     _source: Source = PrivateAttr(default="run")
 
     def model_post_init(self, context: Any, /) -> None:  # noqa: ANN401 - as pydantic passes it
-        """Take the source from the validation context, which reaches every part of a file."""
+        """Take the source from the validation context, which reaches every section of a file."""
         self._source = (context or {}).get("source", "run")
 
     @property
     def source(self) -> Source:
-        """Who chose what stands here."""
+        """Who chose the values of this section."""
         return self._source
 
     def chosen_by(self, source: Source) -> Self:
-        """The same, of another source."""
+        """A copy of this section with another source."""
         copy = self.model_copy()
         copy._source = source  # noqa: SLF001 - its own class
         return copy
 
 
 class ModelRef(SourcedSection):
-    """A model somewhere: ``provider/model`` and how to reach and call it.
+    """A model, as ``provider/model``, and how to reach and call it.
 
     Attributes:
         api_key_env: the NAME of the variable that holds the key.
-        concurrency: most calls in flight to this model.
+        concurrency: the most calls in flight to this model.
         price: overrides the price table.
     """
 
@@ -135,13 +135,13 @@ class ModelRef(SourcedSection):
 
     @property
     def vendor(self) -> str:
-        """Who made the model, as far as its id tells."""
+        """The maker of the model, as far as its id shows."""
         parts = self.model.split("/")
         return parts[1] if parts[0] in ("openrouter", "replay") and len(parts) > 2 else parts[0]
 
     @property
     def identity(self) -> str:
-        """The model itself, by whatever road it is reached and however its version is spelled."""
+        """The model itself, whichever provider serves it and however its version is spelled."""
         name = self.model.removeprefix("replay/").removeprefix("openrouter/")
         return name.partition(":")[0].lower().replace(".", "-")
 
@@ -171,7 +171,7 @@ Ref = Annotated[ModelRef, BeforeValidator(_model_or_ref)]
 
 
 def _with_defaults(value: object, defaults: Callable[[ModelRef], dict[str, str]]) -> object:
-    """``value`` with what follows from its model, where it does not say it itself."""
+    """``value`` with defaults derived from its model, for the keys that it leaves out."""
     if not isinstance(value, dict) or not isinstance(value.get("model"), str):
         return value
     default_fields = defaults(ModelRef.model_construct(model=value["model"]))
@@ -179,7 +179,7 @@ def _with_defaults(value: object, defaults: Callable[[ModelRef], dict[str, str]]
 
 
 class Candidate(ModelRef):
-    """A model or system under evaluation. ``id`` is what reports call it."""
+    """A model or system under evaluation. ``id`` is its name in reports."""
 
     id: str = ""
     system: str | None = None
@@ -194,7 +194,8 @@ class Judge(ModelRef):
     """A model that reads a blinded item and ranks the responses.
 
     Attributes:
-        fallbacks: models that judge in its place, in this order, once its own has stopped for good.
+        fallbacks: models that judge in its place, in this order, once its own model has stopped
+            for good.
     """
 
     id: str = ""
@@ -210,11 +211,11 @@ class Judge(ModelRef):
 
     @property
     def seat(self) -> str:
-        """The judge whose place this one has on the panel."""
+        """The seat on the panel: the id of this judge, or of the judge that a fallback replaces."""
         return self.id
 
     @model_validator(mode="after")
-    def _votes(self) -> Self:
+    def _voting_weight_is_positive(self) -> Self:
         if self.role == "voting" and self.weight == 0:
             raise ValueError("a voting judge needs a weight above 0; or set role: observer")
         return self
@@ -228,8 +229,8 @@ class Panel(Strict):
             null is a majority of the voting weight.
         ties: judges may rank responses as equal.
         criteria: the model that writes criteria for this panel.
-        reask: ask a judge once more, with the error, after an answer that cannot be read.
-        exclude_self: a voting judge that is a candidate too does not judge its own responses.
+        reask: after an answer that cannot be read, ask the judge once more and quote the error.
+        exclude_self: a voting judge that is also a candidate does not judge its own responses.
     """
 
     name: str
@@ -257,12 +258,12 @@ class Panel(Strict):
 
     @property
     def voting(self) -> list[Judge]:
-        """The judges that decide."""
+        """The judges whose judgments count in verdicts."""
         return [judge for judge in self.judges if judge.role == "voting"]
 
     @property
     def voting_weight(self) -> float:
-        """The weight of all judges that decide."""
+        """The summed weight of the voting judges."""
         return sum(judge.weight for judge in self.voting)
 
 
@@ -286,7 +287,7 @@ class CriteriaConfig(SourcedSection):
 
     @property
     def ref(self) -> ModelRef | None:
-        """The model that writes them, where the file names one."""
+        """The model that writes the criteria; null where the file names none."""
         if self.model is None:
             return None
         ref = ModelRef(
@@ -303,8 +304,8 @@ class BlindingConfig(Strict):
     """How responses are shuffled, what is masked in them, and how the judges are tested.
 
     Attributes:
-        controls: attacked control items to judge beside the prompts (``clash redteam``), with
-            the clean form of each; they never count in a result.
+        controls: number of attacked control items that are judged beside the prompts
+            (``clash redteam``), each with its clean form; they never count in a result.
     """
 
     per_judge: bool = False
@@ -317,8 +318,8 @@ class AggregateConfig(Strict):
     """How judgments become a verdict.
 
     Attributes:
-        calibrator: a file of ``clash calibrate``; verdicts of pairs are then by it.
-        max_risk: share of wrong verdicts among those given; the rest abstains.
+        calibrator: a file written by ``clash calibrate``, which then decides the verdicts of pairs.
+        max_risk: highest expected share of wrong verdicts; items above it abstain.
     """
 
     method: str = "borda"
@@ -334,13 +335,13 @@ class AggregateConfig(Strict):
 
 
 class Limits(Strict):
-    """What a run may cost, hold open and lose.
+    """Limits of a run: cost, concurrency, time and failures.
 
     Attributes:
-        batch: ask through the providers' batch APIs, where they have one: half the price, and
-            answers within a day.
-        batch_poll_s: seconds to the first look after a batch; later ones are up to twenty times
-            as far apart.
+        batch: use the batch APIs of providers that have one: half the price, and answers within a
+            day.
+        batch_poll_s: seconds until a batch is first polled; later polls are up to twenty times as
+            far apart.
     """
 
     max_cost: float | None = Field(default=None, gt=0)
@@ -355,11 +356,11 @@ class Limits(Strict):
 
 
 class Observers(Strict):
-    """Judges that are recorded and shown; with ``role: voting`` they vote, at a lower weight.
+    """Judges that are recorded and shown. With ``role: voting`` they vote, at a lower weight.
 
     Attributes:
-        judges: ``candidates`` (each judges blind: self-evaluation) or a list.
-        panel_weight: what each judge of the panel weighs, where observers vote.
+        judges: ``candidates`` (each candidate judges blind: self-evaluation) or a list of judges.
+        panel_weight: weight of each judge of the panel where observers vote.
     """
 
     judges: Literal["candidates"] | list[Judge] = "candidates"
@@ -373,14 +374,17 @@ def _observers(value: object) -> object:
 
 
 class Config(Strict):
-    """``clash.yaml``, resolved: the command line over the environment over the file over this.
+    """``clash.yaml``, resolved.
+
+    The command line takes precedence over the environment, the environment over the file, the file
+    over the defaults below.
 
     Attributes:
         generation: options of every candidate that does not set its own.
         system: system message of every item that has none.
-        templates: a folder whose files take the place of the shipped ones of the same name.
-        repeat: how often each item is generated and judged anew.
-        exclude_self: replaces that of the panel, where it is set.
+        templates: a folder whose files replace the shipped templates of the same name.
+        repeat: how often each item is generated and judged.
+        exclude_self: overrides the panel's, where it is set.
     """
 
     prompts: str | None = None
@@ -423,7 +427,7 @@ class PromptEntry(Strict):
     group: str | None = None
 
     @model_validator(mode="after")
-    def _asks_something(self) -> Self:
+    def _ends_with_a_question(self) -> Self:
         if (self.prompt is None) == (self.messages is None):
             raise ValueError("expected either prompt or messages")
         if self.prompt is not None and not self.prompt.strip():
@@ -453,9 +457,9 @@ class PromptEntry(Strict):
 _SNAPSHOT = re.compile(
     r"(?:-(?:latest|\d{4}-\d{2}-\d{2}|\d{8}|\d{2}-\d{4}|\d{2}-\d{2}|\d{3,4})){1,4}$"
 )
-"""Dates and numbers of a version: ``-2026-01-01``, ``-20260101``, ``-0613``, ``-001``."""
+"""Version suffixes: ``-2026-01-01``, ``-20260101``, ``-0613``, ``-001``."""
 _VARIANT = re.compile(r"[:@][\w.-]+$")
-"""OpenRouter's ``:free``, an engine's ``@version``."""
+"""Variant suffixes: OpenRouter's ``:free``, an engine's ``@version``."""
 
 
 def is_same_model(model: str, served_model: str) -> bool:

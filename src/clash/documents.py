@@ -1,4 +1,4 @@
-"""Files that people write, read so that an error can name file, line and field."""
+"""Read files that people write, so that an error can name file, line and field."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Document:
     Attributes:
         path: where it was read from, for messages.
         value: plain Python data.
-        lines: where it stands, from line 1; None where the format has no lines.
+        lines: its line, counted from 1, and those of its parts; None where the format has none.
     """
 
     path: Path
@@ -44,7 +44,7 @@ class Document:
     lines: Lines | None = None
 
     def line(self, loc: Loc) -> int | None:
-        """The line of ``loc``, or of the nearest thing around it that has one."""
+        """The line of ``loc``, or of the innermost part around it that has a line."""
         lines = _lines_at(self.lines, loc)
         return lines if lines is None or isinstance(lines, int) else lines.line
 
@@ -89,8 +89,8 @@ def read_yaml(path: Path) -> Document:
     """A YAML file (JSON is YAML too) with the line of each field.
 
     Raises:
-        InputError: not YAML, a key stands twice in one mapping, or it is larger, deeper or more
-            repetitive than any file that a person writes.
+        InputError: it is not YAML, repeats a key in a mapping, or exceeds a bound on size, depth
+            or repetition that no file written by a person comes near.
     """
     from clash.files.yaml_reader import compose
 
@@ -107,7 +107,7 @@ def read_json(path: Path) -> Document:
 
 
 def read_jsonl(path: Path) -> Iterator[Document]:
-    """The records of a JSON Lines file, each with its line; blank lines are passed over.
+    """The records of a JSON Lines file, each with its line; blank lines are skipped.
 
     Raises:
         InputError: a line is not a JSON object.
@@ -134,7 +134,7 @@ def parse_record(text: bytes, path: Path, line: int) -> dict[str, Any]:
 def parse_json(
     text: str | bytes, path: Path, line: int | None = None, *, hint: str | None = None
 ) -> Any:  # noqa: ANN401 - any JSON value
-    """A JSON value of a file; ``NaN`` is allowed, as pandas writes it.
+    """Parse a JSON value of a file; ``NaN`` is allowed, because pandas writes it.
 
     Raises:
         InputError: it is not JSON, not UTF-8, or nested deeper than ``MAX_DEPTH``.
@@ -189,10 +189,10 @@ def validate(
     error: type[InputError] = ConfigError,
     context: Mapping[str, str] | None = None,
 ) -> M:
-    """``document`` as a ``model``; ``context`` reaches the validators of every part of it.
+    """Validate ``document`` as a ``model``; ``context`` reaches the validators of every part.
 
     Raises:
-        InputError: the first thing that is wrong, with file, line, field and what was expected.
+        InputError: the first error, with file, line, field and what was expected.
     """
     from pydantic import ValidationError
 
@@ -204,7 +204,7 @@ def validate(
 
 def _explain(invalid: ValidationError, document: Document, error: type[InputError]) -> InputError:
     errors = invalid.errors(include_url=False)
-    # Where a name or a whole section may stand, a section that is wrong is also no name.
+    # Where either a name or a section is allowed, a wrong section is reported as "no name" too.
     first, *remaining = [e for e in errors if not _is_no_name(e["type"], e.get("input"))] or errors
     loc = tuple(step for step in first["loc"] if not _is_variant(step, document, first["loc"]))
     message = first["msg"].removeprefix("Value error, ")
@@ -224,7 +224,7 @@ def _is_no_name(kind: str, value: object) -> bool:
 
 
 def _quote_value(value: object, loc: Loc) -> str:
-    """What stands there, unless it may be a secret."""
+    """The value, quoted for a message; empty where it may be a secret."""
     secret = any(_SECRET_FIELD.search(str(step)) for step in loc) or _KEY.search(str(value))
     return "" if secret else f" (found {value!r})"
 

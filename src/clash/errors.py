@@ -1,18 +1,20 @@
-"""Every exception of clash, as a tree.
+"""The exceptions of clash, as a tree, each with its exit code.
 
-    ClashError                      has an exit code; the command line prints it without a traceback
+    ClashError              2       the base; the command line prints it without a traceback
     ├── InputError          2       a file or a value a user wrote is wrong: file, line, field, hint
     │   └── ConfigError     2       … in a configuration or panel file, or on the command line
     ├── RunFolderError      2       a run folder is missing, locked, or not of this schema
-    ├── StatisticsError     2       the data cannot carry the statistic asked for
-    │   └── NotIdentifiedError      the model is not identified from the data at hand
-    ├── DownloadError       2       a data set could not be had, or is not what its publisher says
+    ├── StatisticsError     2       the data are too few or too uniform for a statistic
+    │   └── NotIdentifiedError 2    several parameter values explain the data equally well
+    ├── DownloadError       2       a data set could not be downloaded, or its checksum differs
     ├── IncompleteRun       3       more calls failed than the run allows
-    ├── AuditFailed         5       a run folder is not what it says it is
-    └── ProviderError               one attempt of one call failed: data, not a crash
+    ├── AuditFailed         5       a run folder differs from its manifest or its signature
+    └── ProviderError       4       one attempt of one call failed: a record, not a crash
 
-A gate that fails (1) and a run whose provider refused for good (4) are results, not exceptions: the
-command reports them and exits with their code. A failed call is a row in ``calls.jsonl``; only a bug is a traceback.
+``collect`` adds three that end work inside a run and become records: a model that has stopped, a
+budget that is spent, an interruption. A gate that fails (exit code 1) and a run whose provider
+refused for good (4) are results, not exceptions: the command reports them and exits with their
+code. A failed call is a row in ``calls.jsonl``; only a bug ends in a traceback.
 """
 
 from __future__ import annotations
@@ -25,13 +27,13 @@ if TYPE_CHECKING:
 
 
 class ClashError(Exception):
-    """Base of everything clash raises on purpose."""
+    """The base of every exception that clash raises on purpose."""
 
     exit_code = 2
 
 
 class InputError(ClashError):
-    """What a user wrote cannot be used.
+    """A file or a value that a user wrote cannot be used.
 
     Attributes:
         path: the file, where there is one.
@@ -79,7 +81,7 @@ class RunFolderError(ClashError):
 
 
 class StatisticsError(ClashError):
-    """The data cannot carry the statistic asked for (too few, all missing, out of range)."""
+    """The data do not support the statistic: too few, all missing, or out of range."""
 
 
 class NotIdentifiedError(StatisticsError):
@@ -97,7 +99,7 @@ class IncompleteRun(ClashError):
 
 
 class AuditFailed(ClashError):
-    """A run folder is not what its manifest says it is."""
+    """A run folder differs from what its manifest or its signature says."""
 
     exit_code = 5
 
@@ -125,26 +127,26 @@ ErrorClass = Literal[
     "replay_miss",
     "interrupted",
 ]
-"""What went wrong with an attempt, in one word that is stored in ``calls.jsonl``."""
+"""Why an attempt failed, in one word that is stored in ``calls.jsonl``."""
 
 Action = Literal["retry", "degrade", "fail", "stop"]
-"""What follows from it: try again later, send less and try again now, fail this call,
-or stop asking this model for the rest of the run."""
+"""The reaction to it: try again later, try again now without the feature that was refused, fail
+this call, or stop calling this model for the rest of the run."""
 
 
 class ProviderError(ClashError):
     """One attempt of one call failed. It becomes a row in ``calls.jsonl``.
 
     Attributes:
-        error_class: what went wrong, in one word.
-        action: what follows from it.
+        error_class: why it failed, in one word.
+        action: how to react.
         status: the HTTP status, where there was an answer.
-        retry_after: seconds the provider asks us to wait, already bounded.
+        retry_after: seconds that the provider asks to wait, already bounded.
         request: the request as sent, without keys.
         response: the raw answer, where there was one.
         request_id: the provider's own id of the call.
-        maybe_billed: the provider may have charged for it (a lost answer), so that the
-            budget must count its worst case.
+        maybe_billed: the provider may have charged for it (the answer was lost), so the budget
+            counts its worst case.
         latency_s: seconds from sending to failing.
     """
 
@@ -159,7 +161,7 @@ class ProviderError(ClashError):
         status: int | None = None,
         retry_after: float | None = None,
         request: Mapping[str, Any] | None = None,
-        response: Any = None,  # noqa: ANN401 - whatever the wire said
+        response: Any = None,  # noqa: ANN401 - any JSON value
         request_id: str | None = None,
         maybe_billed: bool = False,
         latency_s: float | None = None,

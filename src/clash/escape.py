@@ -1,8 +1,8 @@
-"""Text of others as data: one function for each medium that it is put out on.
+"""Escape text that others wrote, with one function for each output medium.
 
-Names, responses, reasons, errors and paths may hold whatever their authors want a reader's
-terminal, forge, spreadsheet or browser to do. What is put out shows it, and does none of it.
-HTML is escaped by the templates of :func:`environment`; a page loads nothing from elsewhere.
+Names, responses, reasons, errors and paths may hold sequences that act on a reader's terminal,
+forge, spreadsheet or browser. The output shows such sequences and runs none of them.
+HTML is escaped by the templates of :func:`template_environment`; a page loads nothing from elsewhere.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ INVISIBLE = (
     "\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
     "\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff"
 )
-"""What acts or hides unseen, as a set of a pattern: control characters, those that turn the
-direction of what follows, blanks without width, and the tags in which text is smuggled past eyes.
+"""Invisible characters, as a character set of a regular expression: controls, marks that change
+the direction of text, blanks without width, and tags that carry text unseen.
 
-Tab and line feed stay; so do joiners, of which emoji and several scripts are made.
+Tab and line feed are left out, and so are joiners, which emoji and several scripts need.
 """
 
 _INVISIBLE = re.compile(f"[{INVISIBLE}]")
@@ -40,18 +40,18 @@ _FORMULA = re.compile("\\A'*[=+\\-@\t\r\uff1d\uff0b\uff0d\uff20]")
 
 
 def visible(text: str) -> str:
-    """The text with every hidden character written out, as ``[U+202E]``."""
+    """The text with every invisible character written out, as ``[U+202E]``."""
     return _INVISIBLE.sub(lambda match: f"[U+{ord(match[0]):04X}]", text.replace("\r\n", "\n"))
 
 
 def for_terminal(text: str) -> str:
-    """Text that cannot steer a terminal: without escape sequences, with the rest written out."""
+    """Text without escape sequences, its other invisible characters written out."""
     visible_text = visible(_SEQUENCE.sub("", text))
     return _UNSEEN.sub("\ufffd", visible_text)
 
 
 def for_json(text: str) -> str:
-    """JSON whose hidden characters are escapes: the same data, and no effect where it is shown."""
+    """JSON whose invisible characters are escapes: the same data, harmless on a terminal."""
     return _UNSEEN.sub(_as_escape, text)
 
 
@@ -61,10 +61,10 @@ def _as_escape(match: re.Match[str]) -> str:
 
 
 def for_markdown(text: str) -> str:
-    r"""One line that stays text: no markup, HTML, mention, reference, link or image.
+    r"""One line without effect in Markdown: no markup, HTML, mention, reference, link or image.
 
-    A backslash does not stop a forge from notifying ``@name`` or linking ``www.a.b``, which it
-    looks for in the rendered text. Only code is exempt, so words that hold such become code.
+    A backslash does not stop a forge from notifying ``@name`` or linking ``www.a.b``, because it
+    looks for them in the rendered text. Only code is exempt, so words with such parts become code.
     """
     return " ".join(map(_word, visible(text).split()))
 
@@ -84,7 +84,7 @@ def for_xml(text: str) -> str:
 
 
 def for_csv(cell: str) -> str:
-    """A cell that no spreadsheet computes: ``'`` stands before what a formula begins with."""
+    """A cell that no spreadsheet computes: ``'`` precedes anything that could start a formula."""
     visible_cell = visible(cell)
     return f"'{visible_cell}" if _FORMULA.match(visible_cell) else visible_cell
 
@@ -95,12 +95,12 @@ def from_csv(cell: str) -> str:
 
 
 def for_workflow(text: str) -> str:
-    """Text inside a workflow command of GitHub, which ends at a line end."""
+    """Text inside a GitHub workflow command, which ends at a line end."""
     visible_text = visible(text)
     return visible_text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
-_LEVEL = 4  # two thirds of the time of zlib's own choice, for a page larger by 5%
+_LEVEL = 4  # two thirds of the time of zlib's default, for a page larger by 5%
 
 
 def clip(text: str, length: int) -> str:
@@ -110,16 +110,16 @@ def clip(text: str, length: int) -> str:
 
 
 def pack(data: bytes) -> str:
-    """Deflated, in base64: nothing in it can end a script element or start another."""
+    """Deflated data in base64, which cannot end a script element or start another."""
     return base64.b64encode(zlib.compress(data, _LEVEL)).decode()
 
 
 def content_security_policy(
     css: str, script: str, *, connect: str = "'none'", frame: str = "'none'"
 ) -> str:
-    """What a page may do: run its one script, use its one style sheet, load nothing.
+    """The content security policy of a page: its one script, its one style sheet, no loading.
 
-    Nor may the script make markup of a string, where the browser knows trusted types.
+    Trusted types keep the script from turning strings into markup, in browsers that support them.
     """
     return (
         f"default-src 'none'; script-src '{digest(script)}'; style-src '{digest(css)}';"
@@ -135,12 +135,12 @@ def digest(text: str) -> str:
 
 @cache
 def inline_source(file: Path) -> str:
-    """A script or a style sheet, which goes into the page."""
+    """The text of a script or style sheet that is put into the page."""
     return file.read_text(encoding="utf-8")
 
 
 def template_environment(folder: Path) -> Environment:
-    """Templates that escape whatever is put into them, and show hidden characters."""
+    """Templates that escape every value and write out its invisible characters."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     return Environment(
@@ -153,5 +153,5 @@ def template_environment(folder: Path) -> Environment:
     )
 
 
-def _finalize(value: Any) -> Any:  # noqa: ANN401 - whatever a template prints
+def _finalize(value: Any) -> Any:  # noqa: ANN401 - any value of a template
     return visible(value) if type(value) is str else value

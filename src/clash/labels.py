@@ -1,8 +1,8 @@
-"""The truth of an item, read from labels in one way for every command.
+"""The truth of an item, read from labels in the same way for every command.
 
-A label is a winner (a candidate, ``tie`` or ``both bad``) or a ranking; where it is both, the
-ranking counts. The winner of a ranking is the sole candidate of its first group, and the outcome of
-a pair is what the whole ranking says of it.
+A label is a winner (a candidate, ``tie`` or ``both bad``) or a ranking; where it has both, the
+ranking counts. The winner of a ranking is the sole candidate of its first group; the outcome of a
+pair follows from the whole ranking.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ BOTH_BAD: Final = "both bad"
 
 @dataclass(frozen=True)
 class ItemLabel:
-    """What one person, or a gold standard, said of an item."""
+    """The label that one person, or a gold standard, gives an item."""
 
     winner: str | None
     ranking: Groups | None = None
@@ -47,18 +47,18 @@ class ItemLabel:
 
     @cached_property
     def choice(self) -> str | None:
-        """Who comes first: a candidate, ``tie``, or null where the label does not say."""
+        """The first choice: a candidate or ``tie``; null where the label does not state one."""
         if self._groups:
             first = self._groups[0]
             return first[0] if len(first) == 1 else TIE
         return TIE if self.winner == BOTH_BAD else self.winner
 
     def side(self, first: str, second: str) -> Side | None:
-        """Which of two candidates is better; null where the label does not say.
+        """Which of two candidates is better; null where the label does not tell.
 
-        A winner is better than every other candidate. So is the first of a ranking, whether or not
-        the ranking names the other one; of two candidates that it does not both name it says no
-        more than that.
+        A winner is better than every other candidate, and so is the first of a ranking, whether or
+        not the ranking names the other candidate. Apart from that, a ranking orders only
+        candidates that it names.
         """
         outcome = side(self._ranks, first, second)
         if outcome is not None:
@@ -70,22 +70,22 @@ class ItemLabel:
 
 @dataclass(frozen=True)
 class Truth:
-    """What most labels of an item say; a tie where two things are said equally often."""
+    """The majority of an item's labels; a tie where two choices are equally frequent."""
 
     labels: tuple[ItemLabel, ...]
 
     @cached_property
     def winner(self) -> str | None:
-        """A candidate, or ``tie``; null where no label says."""
+        """A candidate or ``tie``; null where no label states one."""
         return commonest(label.choice for label in self.labels)
 
     def side(self, first: str, second: str) -> Side | None:
-        """Which of two candidates is better; null where no label says."""
+        """Which of two candidates is better; null where no label tells."""
         return commonest(label.side(first, second) for label in self.labels)
 
 
 def truths(items: Iterable[Item], labels: Iterable[Label]) -> dict[str, Truth]:
-    """The truth of each item that has a label: people's decisions, else that of the prompts file."""
+    """The truth of each labelled item: people's decisions, else the label in the prompts file."""
     labels_by_item: dict[str, list[ItemLabel]] = defaultdict(list)
     for record in labels:
         label = ItemLabel.of(record)
@@ -99,7 +99,7 @@ def truths(items: Iterable[Item], labels: Iterable[Label]) -> dict[str, Truth]:
 
 
 def commonest(choices: Iterable[S | None]) -> S | Literal["tie"] | None:
-    """What is said most often, ``tie`` where two things are; null where nothing is said."""
+    """The most frequent choice, ``tie`` where two are equally frequent; null without any."""
     counts = Counter(choice for choice in choices if choice is not None).most_common(2)
     if not counts:
         return None
@@ -107,7 +107,7 @@ def commonest(choices: Iterable[S | None]) -> S | Literal["tie"] | None:
 
 
 def ranks_of(ranking: Groups) -> dict[str, int]:
-    """The place of each candidate, 0 for the best; of a name that stands twice, its best place."""
+    """The rank of each candidate, 0 for the best; a name that appears twice keeps its best rank."""
     ranks: dict[str, int] = {}
     for rank, group in enumerate(ranking):
         for name in group:
@@ -116,7 +116,7 @@ def ranks_of(ranking: Groups) -> dict[str, int]:
 
 
 def side(ranks: Mapping[str, int], first: str, second: str) -> Side | None:
-    """Which of two candidates has the better place; null where one of them has none."""
+    """Which of two candidates has the better rank; null where one of them has none."""
     if first not in ranks or second not in ranks:
         return None
     gap = ranks[first] - ranks[second]

@@ -1,7 +1,7 @@
-"""The nouns of a run: one class for each line of a run folder.
+"""The records of a run: one class for each kind of line in a run folder.
 
-The names are a contract (``docs/run-folder.md``); a reader ignores keys it does not know, so
-that a newer clash may add some.
+The names are a contract (``docs/run-folder.md``). A reader ignores keys it does not know, so that
+a newer clash may add some.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ Purpose = Literal["generate", "criteria", "judge"]
 Outcome = Literal["ok", "truncated", "refusal", "blocked", "empty", "error"]
 Parse = Literal["clean", "repaired", "failed"]
 JsonMode = Literal["schema", "json", "text"]
-"""How JSON is asked for: by a schema that the provider enforces, as any JSON, or in words."""
+"""How JSON is requested: with a schema that the provider enforces, as any JSON, or in words."""
 Kind = Literal["eval", "validate", "rerun", "redteam"]
 Status = Literal["running", "complete", "partial", "failed"]
 Groups = list[list[str]]
 """A ranking: groups, best first; a group of two is a tie."""
 CONTRADICTION = "the scores contradict the ranking"
 MISSING_REASON = "a low score without a reason"
-"""Flags of a judgment; all others are of the responses that it read."""
+"""Flags of the judgment itself; all other flags are of the responses that the judge read."""
 
 
 class Record(BaseModel):
@@ -64,7 +64,7 @@ class Tokens(BaseModel):
 
 
 class Criterion(BaseModel):
-    """One thing to judge by; weights of a rubric add up to 1."""
+    """One criterion; the weights of an item's criteria add up to 1."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -74,12 +74,12 @@ class Criterion(BaseModel):
 
 
 class Control(BaseModel):
-    """Why an item is a control item: one response is known to be worse, with or without an injection.
+    """What makes an item a control item: one response is known to be worse.
 
     Attributes:
-        pair: the control that the item is made of; its clean and its attacked items share it.
-        family: the kind of injection in the worse response; null in a clean item.
-        language: of the injection.
+        pair: id of the control; its clean item and its attacked items share it.
+        family: the kind of injection in the worse response; null in the clean item.
+        language: the language of the injection.
     """
 
     model_config = ConfigDict(extra="ignore", frozen=True)
@@ -90,11 +90,13 @@ class Control(BaseModel):
 
 
 class Item(Record):
-    """A prompt, and what is known of it. Its responses are in ``responses.jsonl``.
+    """A prompt with its system message, reference, tags and label.
+
+    Its responses are in ``responses.jsonl``.
 
     Attributes:
-        group: the prompt that this item repeats, where ``--repeat`` made several of it; the unit
-            that intervals are clustered by.
+        group: the prompt that this item repeats, where ``--repeat`` made several items of it;
+            intervals are clustered by it.
         control: set where clash added the item to test the judges; it never counts in a result.
     """
 
@@ -111,19 +113,19 @@ class Item(Record):
 
     @property
     def turns(self) -> list[Turn]:
-        """The conversation, whichever way it was written."""
+        """The conversation: ``messages``, or ``prompt`` as a single user turn."""
         if self.messages is not None:
             return self.messages
         return [Turn(role="user", content=self.prompt or "")]
 
     @property
     def cluster(self) -> str:
-        """What this item's errors are shared with."""
+        """The unit that intervals are clustered by: the group, or the item alone."""
         return self.group or self.item_id
 
 
 class Response(Record):
-    """One candidate's text for one item, or why there is none."""
+    """One candidate's text for one item, or the error that left it without one."""
 
     item_id: str
     candidate: str
@@ -140,7 +142,7 @@ class Response(Record):
 
 
 class Scrub(BaseModel):
-    """A self-identification that a judge does not get to see; offsets are in the original."""
+    """A statement of authorship that is masked for judges; offsets are in the original text."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -151,7 +153,7 @@ class Scrub(BaseModel):
 
 
 def candidates_of(responses: Iterable[Response]) -> list[str]:
-    """Who responds, in order of appearance."""
+    """The candidates that have a response, in order of appearance."""
     return list(dict.fromkeys(response.candidate for response in responses))
 
 
@@ -159,7 +161,8 @@ class Blinding(Record):
     """One shuffle of an item's responses. ``judge`` is null where all judges share it.
 
     Attributes:
-        normalised: hidden characters that judges did not get to see, by candidate and kind.
+        labels: the candidate behind each label (``A0``, ``A1``, …).
+        normalised: number of hidden characters removed for judges, by candidate and kind.
     """
 
     item_id: str
@@ -171,7 +174,7 @@ class Blinding(Record):
 
 
 class Criteria(Record):
-    """What an item is judged by, and where that came from."""
+    """The criteria of an item, and where they come from."""
 
     item_id: str
     source: Literal["dynamic", "fallback", "fixed", "none"]
@@ -185,14 +188,14 @@ class Call(Record):
 
     Attributes:
         status: the HTTP status, null where no answer came.
-        outcome: what the answer was worth.
-        cost_usd: what it cost; null is unknown, never free.
-        cost_bound_usd: what it can have cost at most, where ``cost_usd`` is unknown.
-        usage_doubt: why the usage that the provider reports is impossible; its counts are then
-            null where they cannot be, and so is ``cost_usd``.
-        request_hash: SHA-256 of what was asked, independent of vendor and time: what replay
+        outcome: how the attempt ended.
+        cost_usd: the cost; null means unknown, never free.
+        cost_bound_usd: the highest possible cost, where ``cost_usd`` is unknown.
+        usage_doubt: why the reported usage is impossible; the counts that cannot be true are then
+            null, and so is ``cost_usd``.
+        request_hash: SHA-256 of the request, independent of vendor and time; the key that replay
             looks up.
-        structured: how JSON was asked for in the end; null where none was wanted.
+        structured: how JSON was requested in the end; null where none was wanted.
     """
 
     call_id: str
@@ -257,9 +260,9 @@ class CallSummary(msgspec.Struct, frozen=True):
 
 
 class Reservation(Record):
-    """The most that an attempt may cost, written before it goes out.
+    """The most that an attempt may cost, written before it is sent.
 
-    A reservation without its call is an attempt whose end nobody saw: it counts as spent.
+    A reservation without its call is an attempt with an unknown end; it counts as spent.
     """
 
     call_id: str
@@ -268,10 +271,10 @@ class Reservation(Record):
 
 
 class BatchRow(BaseModel):
-    """One question of a batch.
+    """One request of a batch.
 
     Attributes:
-        custom_id: what the provider knows it by: the id of the call and the name of the batch.
+        custom_id: its id at the provider: the id of the call and the name of the batch.
     """
 
     model_config = ConfigDict(extra="ignore", frozen=True)
@@ -283,17 +286,17 @@ class BatchRow(BaseModel):
 
 
 class Batch(Record):
-    """Questions that are handed in together; a line for each change, and the last one counts.
+    """Requests submitted together. Each change of state writes a line; the last one counts.
 
     Attributes:
-        batch: our own name of it, which the provider is told.
-        state: ``submitting`` is written before it is handed in and ``submitted`` after, so that a
-            batch whose answer was lost is looked for, never handed in again.
+        batch: its name, chosen by clash and sent to the provider.
+        state: ``submitting`` is written before it is submitted and ``submitted`` after, so that a
+            batch whose confirmation was lost is looked up and never submitted twice.
         rows: in the first line only.
-        refused: what the model was known to refuse, and was therefore not sent.
-        provider_id: the provider's name of it.
+        refused: features that the model was known to refuse and that were therefore not sent.
+        provider_id: its id at the provider.
         outcome: how it ended, in the provider's word.
-        answered: rows with an answer, and ``failed`` those without.
+        answered: number of rows with an answer; ``failed`` counts those without.
     """
 
     batch: str
@@ -309,12 +312,12 @@ class Batch(Record):
 
 
 class Judgment(Record):
-    """What one judge said of one presentation; ``ranking`` is null where the judge failed.
+    """What one judge says of one presentation; ``ranking`` is null where the judge failed.
 
     Attributes:
-        call_id: the call that it follows from; of a model that is not asked any more, the call
-            that was refused for good, which several judgments may share.
-        stands_in_for: the judge whose model had stopped, where ``judge`` is one of its fallbacks.
+        call_id: the call that it was read from; where the model has stopped, the call that stopped
+            it, which several judgments may share.
+        stands_in_for: the judge whose model has stopped, where ``judge`` is one of its fallbacks.
     """
 
     item_id: str
@@ -334,7 +337,7 @@ class Judgment(Record):
 
     @property
     def seat(self) -> str:
-        """The judge of the panel in whose place this was said."""
+        """The judge of the panel in whose place this judgment was made."""
         return self.stands_in_for or self.judge
 
 
@@ -345,7 +348,7 @@ class Verdict(Record):
         ranking: candidates in groups, best first; null where there is no verdict.
         winner: null where tied or abstained.
         confidence: normalised margin, 0 to 1; null without a verdict.
-        unanimous: every voting judge of the panel judged and they agree.
+        unanimous: every voting judge of the panel judged, and all agree.
         split: voting judges for and against the winner, as ``2-1``.
         abstained: why there is no verdict, or null.
         p: posterior by candidate, where the method gives one.
@@ -364,14 +367,14 @@ class Verdict(Record):
 
 
 class Pooled(Record):
-    """An item that a run may come to (``--until``), with its given responses."""
+    """An item that a run with a stopping rule (``--until``) may judge, with injected responses."""
 
     item: Item
     responses: list[Response] = []
 
 
 class Label(Record):
-    """What a person said of an item: ``winner`` is a candidate, ``tie`` or ``both bad``."""
+    """A person's decision on an item: ``winner`` is a candidate, ``tie`` or ``both bad``."""
 
     item_id: str
     annotator: str

@@ -1,1 +1,1 @@
-"""Files read and written within bounds: those of a run folder, and those that people hand in."""
+"""Read and write files within bounds: those of a run folder, and those that people provide."""

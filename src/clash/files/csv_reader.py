@@ -1,4 +1,4 @@
-"""CSV and TSV files as records, within bounds."""
+"""Read CSV and TSV files as records, within bounds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import TextIO
 
 MAX_CELL = 16 << 20
-"""Characters of a cell; an unclosed quote makes one of the rest of the file."""
+"""Characters of a cell; an unclosed quote turns the rest of the file into one."""
 
 csv.field_size_limit(MAX_CELL)
 
@@ -28,8 +28,8 @@ class CsvFile:
     """A CSV file whose header has been read.
 
     Attributes:
-        rows: line number and cells by column, once; a short row lacks its last columns, so that a
-            header of a million names costs nothing in rows of one cell.
+        rows: line number and cells by column, to be iterated once. A short row lacks its last
+            columns, so that a header of a million names costs nothing in rows of one cell.
     """
 
     header: tuple[str, ...]
@@ -40,8 +40,8 @@ def read_csv(path: Path, delimiter: str = ",") -> CsvFile:
     """Open a CSV file, plain or ``.gz``, and read its header.
 
     Raises:
-        InputError: it is not CSV in UTF-8, names a column twice, or, while it is read, has more
-            cells in a row than columns.
+        InputError: it is not CSV in UTF-8, repeats a column, or (while it is read) has a row with
+            more cells than columns.
     """
     lines = _cells(path, delimiter)
     _, header = next(lines, (1, []))

@@ -1,4 +1,4 @@
-"""Files that others made, read within bounds: regular files only, and no more of them than memory holds."""
+"""Open input files within bounds: regular files only, and never more than fits in memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 MAX_WHOLE = 256 << 20
-"""Bytes of a file that is read whole, such as JSON and Parquet, after unpacking."""
+"""Bytes of a file that is read at once, such as JSON and Parquet, after decompression."""
 
 MAX_LINE = 64 << 20
 """Bytes of one line of a file that is read line by line."""
@@ -29,10 +29,10 @@ MAX_DEPTH = 100
 """Levels of lists and mappings in YAML and JSON."""
 
 MAX_RATIO = 200
-"""How many times its packed size a file may unpack to. Text reaches 5 to 60, a bomb 1,000."""
+"""The highest ratio of unpacked to packed size. Text reaches 5 to 60, a bomb 1,000."""
 
 _ANY_RATIO = 32 << 20
-"""Unpacked bytes up to which the ratio does not matter: small files repeat themselves."""
+"""Unpacked bytes up to which the ratio is not checked: small files may be very repetitive."""
 
 _CHUNK = 1 << 19
 _GZIP = b"\x1f\x8b"
@@ -40,17 +40,17 @@ _FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
 def without_gz(path: Path) -> Path:
-    """The path without ``.gz``: its stem and suffix are those of what :func:`open_bytes` reads."""
+    """The path without ``.gz``, whose stem and suffix describe what :func:`open_bytes` reads."""
     return path.with_suffix("") if path.suffix.lower() == ".gz" else path
 
 
 @contextmanager
 def open_bytes(path: Path) -> Iterator[BinaryIO]:
-    """Open a file for reading; gzip is unpacked on the way.
+    """Open a file for reading; gzip is decompressed while it is read.
 
     Raises:
-        InputError: it cannot be opened, is not a regular file, or is damaged gzip; or, while it is
-            read, it unpacks to more than ``MAX_RATIO`` times its size.
+        InputError: it cannot be opened, is not a regular file, is damaged gzip, or decompresses to
+            more than ``MAX_RATIO`` times its size.
     """
     with _open_regular(path) as raw:
         is_gzip = raw.peek(2)[:2] == _GZIP
@@ -64,7 +64,7 @@ def open_bytes(path: Path) -> Iterator[BinaryIO]:
 
 
 def read_bytes(path: Path, limit: int = MAX_WHOLE) -> bytes:
-    """A whole file, unpacked.
+    """The content of a file, decompressed.
 
     Raises:
         InputError: as :func:`open_bytes`, or it is larger than ``limit``.
@@ -99,7 +99,7 @@ def byte_lines(file: BinaryIO, path: Path) -> Iterator[bytes]:
 
 
 def _open_regular(path: Path) -> io.BufferedReader:
-    """Open without waiting: a pipe that nobody writes to, or a device, would never end."""
+    """Open without waiting: a device, or a pipe without a writer, would never end."""
     try:
         descriptor = os.open(path, _FLAGS)
     except FileNotFoundError:
@@ -122,7 +122,7 @@ def _open_regular(path: Path) -> io.BufferedReader:
 
 
 class _GzipContent(io.RawIOBase):
-    """The content of a gzip file, as long as it stays in proportion to what was read of it."""
+    """The content of a gzip file, as long as it stays in proportion to the bytes read so far."""
 
     def __init__(self, packed_file: io.BufferedReader, path: Path) -> None:
         self._packed_file, self._path = packed_file, path

@@ -1,8 +1,8 @@
 """Read and write the files of a run folder, which may come from a stranger.
 
-A symbolic link, a pipe or a device in a run folder is refused, so that nothing outside of the
-folder is read or written through it and no command waits for it. The check is made on the open
-file: another process may swap a name between a look and an open.
+A symbolic link, a pipe or a device in a run folder is refused, so that nothing outside the folder
+is read or written through it and no command waits for it. The check is made on the open file,
+because another process may replace the file between a check and an open.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LONGEST = 1 << 26
-"""Bytes of the longest line, and of the largest file that is read whole by default. No provider
-takes or gives half as much in one call; a file without line ends would otherwise fill the memory."""
+"""Bytes of the longest line, and of the largest file that is read at once by default. No provider
+accepts or returns half as much in one call; a file without line ends would otherwise fill memory."""
 
 _FLAGS = (
     getattr(os, "O_NOFOLLOW", 0)
@@ -47,10 +47,10 @@ _KINDS = {
 
 
 def is_file(path: Path) -> bool:
-    """Whether there is a regular file, not a link to one.
+    """Whether the path is a regular file, not a link to one.
 
     Raises:
-        RunFolderError: there is something else of that name.
+        RunFolderError: the path is something else.
     """
     try:
         _check_kind(path, path.lstat())
@@ -70,8 +70,8 @@ def open_to_read(path: Path, *, refuse_sparse: bool = True) -> BinaryIO:
             from end to end, which would take hours.
 
     Raises:
-        FileNotFoundError: there is none.
-        RunFolderError: it is no regular file, or cannot be read.
+        FileNotFoundError: the file is missing.
+        RunFolderError: it is not a regular file, or cannot be read.
     """
     file = os.fdopen(_open(path, os.O_RDONLY, "read"), "rb")
     if refuse_sparse and _is_sparse(file.fileno()):
@@ -81,10 +81,13 @@ def open_to_read(path: Path, *, refuse_sparse: bool = True) -> BinaryIO:
 
 
 def open_to_append(path: Path) -> int:
-    """The descriptor of a file that only grows, made where it is missing.
+    """Open a file that only grows, and create it where it is missing.
+
+    Returns:
+        The file descriptor.
 
     Raises:
-        RunFolderError: it is no regular file, has a second name, or cannot be written.
+        RunFolderError: it is not a regular file, has a second name, or cannot be written.
     """
     return _writable(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 
@@ -93,18 +96,18 @@ def open_to_update(path: Path) -> BinaryIO:
     """Open an existing file for reading and writing.
 
     Raises:
-        FileNotFoundError: there is none.
+        FileNotFoundError: the file is missing.
         RunFolderError: as :func:`open_to_append`.
     """
     return cast("BinaryIO", os.fdopen(_writable(path, os.O_RDWR), "rb+"))
 
 
 def read(path: Path, *, most: int = LONGEST) -> bytes:
-    """A file whole.
+    """The content of a file.
 
     Raises:
-        FileNotFoundError: there is none.
-        RunFolderError: it is no regular file, larger than ``most``, or cannot be read.
+        FileNotFoundError: the file is missing.
+        RunFolderError: it is not a regular file, is larger than ``most`` bytes, or cannot be read.
     """
     with open_to_read(path) as file:
         data = file.read(most + 1)
@@ -117,7 +120,8 @@ def lines(path: Path) -> Iterator[bytes]:
     """The lines of a file, each with its line end; none where the file is missing.
 
     Raises:
-        RunFolderError: it is no regular file, cannot be read, or a line is too long to be a record.
+        RunFolderError: it is not a regular file, cannot be read, or has a line longer than a record
+            can be.
     """
     try:
         file = open_to_read(path)
@@ -131,10 +135,10 @@ def lines(path: Path) -> Iterator[bytes]:
 
 
 def replace(path: Path, data: bytes) -> None:
-    """Write a file whole: a reader sees the old one or the new one, after a power cut too.
+    """Replace a file atomically: a reader sees the old or the new content, after a power cut too.
 
     Raises:
-        RunFolderError: something that is no regular file has its name, or it cannot be written.
+        RunFolderError: the path is not a regular file, or cannot be written.
     """
     is_file(path)
     part = f".{path.name}.{secrets.token_hex(8)}.part"
@@ -157,7 +161,7 @@ def replace(path: Path, data: bytes) -> None:
 
 
 def with_hint(message: str, error: OSError) -> str:
-    """A message with what to do about the error, where that is known."""
+    """The message with a fix for the error, where one is known."""
     if error.errno in _FULL:
         return (
             f"{message}\n  fix: make room on the disk, then repeat the command; a run that had begun"
@@ -169,7 +173,7 @@ def with_hint(message: str, error: OSError) -> str:
 
 
 def sweep(folder: Path) -> None:
-    """Remove what a process that was killed in :func:`replace` left behind."""
+    """Remove the temporary files of a process that was killed in :func:`replace`."""
     for path in folder.glob(".*.part"):
         if not stat.S_ISDIR(path.lstat().st_mode):
             path.unlink()  # of a link this removes the link
@@ -177,9 +181,10 @@ def sweep(folder: Path) -> None:
 
 @contextmanager
 def _folder(path: Path) -> Iterator[tuple[Callable[[str], str], int | None]]:
-    """A folder held open, and how its files are named meanwhile.
+    """Hold a folder open; yields a function from file name to path, and the descriptor.
 
-    The part is renamed in the folder that it was written to, whatever its path leads to by then.
+    The temporary file is renamed within the folder that it was written to, even if the path leads
+    elsewhere by then.
     """
     if not _HAS_DIR_FD:  # pragma: no cover - Windows
         yield (lambda name: str(path / name)), None
@@ -197,7 +202,7 @@ def _create(name: str, folder: int | None) -> int:
 
 def _writable(path: Path, flags: int) -> int:
     fd = _open(path, flags, "written")
-    # What is added to a file is added to it under all of its names, of which one may be anywhere.
+    # Writing to a file changes it under all of its names, and another name may be anywhere.
     if os.fstat(fd).st_nlink > 1:
         os.close(fd)
         raise RunFolderError(
@@ -210,7 +215,7 @@ def _writable(path: Path, flags: int) -> int:
 def _open(path: Path, flags: int, verb: str) -> int:
     try:
         with suppress(FileNotFoundError):
-            _check_kind(path, path.lstat())  # before: opening a device may have effects
+            _check_kind(path, path.lstat())  # before opening: a device may react to it
         fd = os.open(path, flags | _FLAGS, 0o666)
     except FileNotFoundError:
         if flags & os.O_CREAT:
@@ -219,7 +224,7 @@ def _open(path: Path, flags: int, verb: str) -> int:
     except OSError as error:
         raise file_error(path, verb, error) from None
     try:
-        _check_kind(path, os.fstat(fd))  # after: the name may have been swapped
+        _check_kind(path, os.fstat(fd))  # after opening: the file may have been replaced
     except RunFolderError:
         os.close(fd)
         raise
@@ -237,9 +242,9 @@ def _check_kind(path: Path, status: os.stat_result) -> None:
 
 
 def _is_sparse(fd: int) -> bool:
-    """Whether a file is large and mostly of bytes that nobody wrote: it would take hours to read.
+    """Whether a file is large and has holes, so that reading it would take hours.
 
-    Only large files are asked for, since a few zero bytes are what a power cut leaves.
+    Small files pass: a power cut may leave a few zero bytes.
     """
     size = os.fstat(fd).st_size
     if size <= LONGEST or not hasattr(os, "SEEK_HOLE"):
@@ -253,6 +258,6 @@ def _is_sparse(fd: int) -> bool:
 
 
 def file_error(path: Path, verb: str, error: OSError) -> RunFolderError:
-    """The error of ours for one of the operating system; ``verb`` is "read" or "written"."""
+    """The :class:`RunFolderError` for an ``OSError``; ``verb`` is "read" or "written"."""
     message = f"{path}: cannot be {verb} ({error.strerror or error})"
     return RunFolderError(with_hint(message, error))

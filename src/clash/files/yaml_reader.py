@@ -1,8 +1,9 @@
-"""YAML built from its events, so that a hostile file is refused while it is read.
+"""Build YAML from its events, so that a hostile file is refused while it is read.
 
-PyYAML's own composer recurses in C, where 200,000 brackets end the process, and shares what an
-alias repeats, so that ten lines stand for a billion values, which whoever walks them pays for.
-Here depth, number and repetition are counted as they come, and each field keeps its line.
+PyYAML's own composer recurses in C, where 200,000 brackets end the process. It also shares the
+values that an alias repeats, so that ten lines can stand for a billion values, which cost time once
+something walks over them. This reader counts depth, values and repetitions while it reads, and
+keeps the line of each field.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ if TYPE_CHECKING:
     Lines: TypeAlias = "int | Branch"
 
 MAX_NODES = 500_000
-"""Values in a file: an item of a prompts file has about ten, and takes half a kilobyte of memory."""
+"""Values in a file. An item of a prompts file has about ten and takes half a kilobyte of memory."""
 
 MAX_REPEATED = 100_000
-"""Values that aliases may repeat, together."""
+"""Values that all aliases together may repeat."""
 
 _LONGEST_NUMBER = 64
 _MAX_STEPS = 8
@@ -36,17 +37,17 @@ _Loader = yaml.CSafeLoader if hasattr(yaml, "CSafeLoader") else yaml.SafeLoader
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """The line of a mapping or list, and those of its parts; a scalar has its line alone."""
+    """The line of a mapping or list, and those of its parts; a scalar has only a line."""
 
     line: int
     parts: Mapping[object, Lines]
 
 
 def compose(text: str, path: Path) -> tuple[Any, Lines | None]:
-    """The value of a YAML text and the line of every part of it.
+    """The value of a YAML text, and the line of every part of it.
 
     Raises:
-        InputError: it is not YAML, or beyond the bounds.
+        InputError: it is not YAML, or exceeds a bound.
     """
     try:
         return _Tree(text, path).document()
@@ -63,14 +64,14 @@ def compose(text: str, path: Path) -> tuple[Any, Lines | None]:
 
 
 class _Tree:
-    """Values and their lines, from the events of one text."""
+    """Builds values and their lines from the events of one text."""
 
     def __init__(self, text: str, path: Path) -> None:
         self._loader: Any = _Loader(text)
         self._path = path
         self._loc: list[Any] = []
         self._anchors: dict[str, tuple[Any, int] | None] = {}
-        """By anchor: the value and how many values it holds; None while it is being read."""
+        """By anchor: the value and the number of values in it; None while it is being read."""
         self._nodes = self._n_repeats = 0
 
     def document(self) -> tuple[Any, Lines | None]:
@@ -86,7 +87,7 @@ class _Tree:
         return value, lines
 
     def _node(self, event: Any, line: int | None = None) -> tuple[Any, Lines]:  # noqa: ANN401 - yaml events
-        """A value and its lines; ``line`` is that of its key, where it has one."""
+        """A value and its lines; ``line`` is the line of its key, where it has one."""
         line = event.start_mark.line + 1 if line is None else line
         if isinstance(event, yaml.AliasEvent):
             return self._alias(event), line
@@ -168,7 +169,7 @@ class _Tree:
         return key  # type: ignore[no-any-return]
 
     def _sources(self, event: Any, value: Any) -> dict[Hashable, Any]:  # noqa: ANN401 - yaml
-        """What ``<<:`` brings in: of several mappings the first that has a key counts."""
+        """The fields that ``<<:`` merges in; the first mapping that has a key counts."""
         sources = value if isinstance(value, list) else [value]
         if not all(isinstance(source, dict) for source in sources):
             self._refuse(event, "<< merges mappings only", "write `<<: *anchor` of a mapping")
@@ -179,7 +180,7 @@ class _Tree:
             return str(event.tag)
         if not event.implicit[0] or event.value[:1] not in self._loader.yaml_implicit_resolvers:
             return _STR
-        # Long digits cost quadratic time as sexagesimal numbers, and are none that anybody writes.
+        # Long digits parsed as sexagesimal numbers take quadratic time; nobody writes such numbers.
         if len(event.value) > _LONGEST_NUMBER:
             return _STR
         return str(self._loader.resolve(yaml.ScalarNode, event.value, event.implicit))
@@ -198,6 +199,6 @@ class _Tree:
 
     def _refuse(self, event: Any, message: str, hint: str) -> NoReturn:  # noqa: ANN401 - yaml events
         line = event.start_mark.line + 1
-        # Deeper down, the path says no more than the line does.
+        # Deeper down, the path tells no more than the line.
         field = field_path(self._loc[:_MAX_STEPS]) or None
         raise InputError(message, path=self._path, line=line, field=field, hint=hint)

@@ -1,4 +1,4 @@
-"""The review page: the same for the local server and, with its items inside, from disk."""
+"""The review page, in two forms: served locally, or as a file with its items inside."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ FORMAT = "clash-review-2"
 
 @dataclass(frozen=True)
 class Page:
-    """A page and the policy it is served under."""
+    """A page and its content security policy."""
 
     text: str
     policy: str
 
 
 def live(run: str, annotator: str = "") -> Page:
-    """The page that asks the server for everything; it holds nothing of the run."""
+    """The page that loads everything from the server; it holds no data of the run."""
     return _page(run, annotator, "", connect="'self'")
 
 
 def static(run: str, tasks: Sequence[ReviewTask], secret: str, annotator: str = "") -> Page:
-    """The page that holds its items, and no name in any of them, and hands back a file.
+    """The page that holds its items without any candidate's name, and returns a file of decisions.
 
-    The order of the sides follows from a key that the file repeats and a secret that stays with
-    the run: the run alone can tell who was meant, whatever names a person may guess.
+    The order of the sides follows from a key, which that file repeats, and a secret, which stays
+    with the run. Only the run can tell which candidate was meant, whatever a person guesses.
     """
     key = secrets.token_hex(16)
     contents = {
@@ -51,7 +51,7 @@ def static(run: str, tasks: Sequence[ReviewTask], secret: str, annotator: str = 
 
 
 def order(key: str, secret: str) -> str:
-    """The key that sides are shuffled by, of the one in a page and the secret of its run."""
+    """The key that shuffles the sides, from the key in a page and the secret of its run."""
     return hmac.new(secret.encode(), key.encode("utf-8", "replace"), "sha256").hexdigest()
 
 
@@ -71,7 +71,7 @@ def _page(run: str, annotator: str, contents: str, *, connect: str) -> Page:
 
 
 def parse_returned_file(document: object) -> dict[str, Any] | None:
-    """What the file of a page from disk holds; null where it is none."""
+    """The content of a file returned by a page from disk; null where it is something else."""
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         return None
     is_complete = isinstance(document.get("key"), str) and isinstance(

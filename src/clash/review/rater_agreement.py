@@ -1,4 +1,4 @@
-"""How far a person agrees with the other people and with the panel, so far."""
+"""The agreement of a person with the other annotators and with the panel, so far."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _REPLICATES = 200
 
 @dataclass(frozen=True)
 class RaterChoices:
-    """What everyone chose, by rater and item; ``tie`` stands for both bad too."""
+    """Choices by rater and item; ``tie`` includes "both bad"."""
 
     by_rater: Mapping[str, Mapping[str, str]]
 
     @classmethod
     def of(cls, data: RunData, labels: Sequence[Label]) -> RaterChoices:
-        """People and the panel; a panel without a verdict on an item has not spoken of it."""
+        """The choices of people and of the panel; items without a verdict have none of the panel."""
         by_rater: dict[str, dict[str, str]] = {}
         for label in labels:
             choice = ItemLabel.of(label).choice
@@ -42,7 +42,7 @@ class RaterChoices:
         return cls({**by_rater, PANEL: panel})
 
     def codes(self, raters: Sequence[str], items: Sequence[str]) -> np.ndarray:
-        """Choices as numbers, (N, J), NaN where a rater did not speak."""
+        """Choices as codes, shape (items, raters); NaN where a rater made no choice."""
         names = sorted({choice for row in self.by_rater.values() for choice in row.values()})
         table = [
             [
@@ -55,10 +55,10 @@ class RaterChoices:
 
 
 def agreement(data: RunData, labels: Sequence[Label], annotator: str) -> list[dict[str, Any]]:
-    """A line for everyone whom this person shares an item with, and alpha over all people.
+    """Agreement with everyone who shares an item with this person, and alpha over all people.
 
-    Each line has ``with``, ``n``, ``same`` (share, low, high) and ``kappa`` (likewise; null where
-    it is undefined); the last one is Krippendorff's alpha over all people, where there are two.
+    Each entry has ``with``, ``n``, ``same`` (share, low, high) and ``kappa`` (likewise; null where
+    it is undefined). With two or more people, the last entry is Krippendorff's alpha over all.
     """
     choices = RaterChoices.of(data, labels)
     own_choices = choices.by_rater.get(annotator, {})
@@ -101,7 +101,7 @@ def _pair(data: RunData, choices: RaterChoices, rater: str, peer: str) -> dict[s
 
 
 def _interval(interval: Interval) -> list[float] | None:
-    """Estimate and bounds; null where there is none."""
+    """Estimate, low and high; null where the estimate is undefined."""
     if not math.isfinite(interval.estimate):
         return None
     return [round(float(value), 6) for value in (interval.estimate, interval.low, interval.high)]

@@ -1,8 +1,8 @@
-"""The review page on this machine alone: who does not hold the token gets nothing.
+"""Serve the review page on this machine only, to whoever holds the token.
 
 A page of another origin cannot post a decision: it does not know the token, may not send the
-header that carries it, and its ``Origin`` is refused. A name that someone points at 127.0.0.1
-is refused by ``Host``.
+header that carries it, and its ``Origin`` is refused. A domain name that resolves to 127.0.0.1 is
+refused by ``Host``.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ _HEADERS = {
 
 
 class ReviewServer:
-    """Serves one session until someone ends it.
+    """Serves one session until a person ends it.
 
     Args:
-        session: what is decided.
+        session: the session.
         page: the page and its policy.
-        port: 0 is any free one.
-        summary: what to tell when someone finishes: tables, each with ``title``, ``columns``,
-            ``rows`` and ``notes``.
+        port: the port; 0 means any free one.
+        summary: returns what is shown when a person finishes: tables, each with ``title``,
+            ``columns``, ``rows`` and ``notes``.
     """
 
     def __init__(
@@ -67,12 +67,12 @@ class ReviewServer:
 
     @property
     def origins(self) -> tuple[str, ...]:
-        """The addresses that it answers to."""
+        """The origins that are accepted in requests."""
         return (f"http://127.0.0.1:{self.port}", f"http://localhost:{self.port}")
 
     @property
     def url(self) -> str:
-        """Where a person goes; what follows the # is never sent to any server."""
+        """The address to open; the token follows the #, which browsers never send."""
         return f"{self.origins[0]}/#{self.token}"
 
     def __enter__(self) -> ReviewServer:
@@ -85,10 +85,10 @@ class ReviewServer:
         self._thread.join()
 
     def answer(self, path: str, request: dict[str, Any]) -> dict[str, Any]:
-        """What the page asks for.
+        """Answer a request of the page.
 
         Raises:
-            InputError: it asks for what there is not.
+            InputError: the request is invalid.
         """
         annotator = request.get("annotator")
         match path:
@@ -107,10 +107,10 @@ class ReviewServer:
 
 
 class _Server(ThreadingHTTPServer):
-    """A thread for each connection, of which there are only so many: the oldest gives way.
+    """One thread for each connection, up to a limit; then the oldest connection is closed.
 
-    To refuse the newest instead would let whoever opens connections and says nothing keep the
-    person out; a browser whose connection is closed opens another.
+    Refusing the newest instead would let idle connections lock the person out. A browser whose
+    connection is closed opens another.
     """
 
     daemon_threads = True
@@ -136,7 +136,7 @@ class _Server(ThreadingHTTPServer):
         super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - of the base
-        """A reader who leaves in the middle of an answer is no error of ours."""
+        """Ignore connections that the browser closes in the middle of an answer."""
         if not isinstance(sys.exception(), ConnectionError | TimeoutError):
             super().handle_error(request, client_address)
 
@@ -205,7 +205,7 @@ def _handler(server: ReviewServer) -> type[BaseHTTPRequestHandler]:
             message: str | None = None,
             explain: str | None = None,  # noqa: ARG002 - of the base
         ) -> None:
-            """Answer what the base class refuses (another method, a broken request) as we answer."""
+            """Answer requests that the base class refuses (method, syntax) in the same form."""
             self.close_connection = True
             status = HTTPStatus(code)
             if status is HTTPStatus.NOT_IMPLEMENTED:
@@ -237,6 +237,6 @@ def _handler(server: ReviewServer) -> type[BaseHTTPRequestHandler]:
                 self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
-            """Nothing: the terminal belongs to the person."""
+            """Log nothing: the terminal belongs to the person."""
 
     return Handler

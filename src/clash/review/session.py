@@ -1,4 +1,4 @@
-"""A review session: what each person has yet to decide, and their decisions, at once on disk."""
+"""A review session: the open items of each person, and their decisions, written at once."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _LONGEST_NOTE = 2000
 
 @dataclass
 class _Person:
-    """Where one annotator stands. ``key`` decides which response stands on which side."""
+    """The progress of one annotator. ``key`` decides the side of each response."""
 
     key: str = field(default_factory=lambda: secrets.token_hex(16))
     skips: list[str] = field(default_factory=list)
@@ -41,17 +41,17 @@ class _Person:
 
 
 class Session:
-    """Serves tasks to any number of annotators and writes what they decide.
+    """Serves tasks to any number of annotators and writes their decisions.
 
-    Labels are appended without the lock of the run: one line is one write to a file opened for
-    appending, so that several sessions may write side by side. Everything already there is read
-    anew each time, so that they see each other too.
+    Labels are appended without the lock of the run: a line is one write to a file opened for
+    appending, so that several sessions can write at the same time. Labels are read again for each
+    request, so that sessions see each other's.
 
     Args:
         folder: the run.
-        data: the run, read.
-        tasks: what is to be decided, in order.
-        reveal: tell who wrote what and what the panel said, once a person has decided.
+        data: the records of the run.
+        tasks: the items to decide, in order.
+        reveal: after a decision, show the authors and the verdict of the panel.
     """
 
     def __init__(
@@ -75,28 +75,28 @@ class Session:
         self.close()
 
     def close(self) -> None:
-        """Sync and close the labels."""
+        """Sync and close the file of labels."""
         self._journal.close()
 
     def state(self, annotator: object) -> dict[str, Any]:
-        """What an annotator sees now: progress, the next item blinded, agreement so far.
+        """The view of an annotator: progress, the next item (blinded), agreement so far.
 
         Raises:
-            InputError: the name is empty, too long, or holds what cannot be seen.
+            InputError: the name is empty, too long, or holds invisible characters.
         """
         with self._lock:
             return self._state(name_of(annotator))
 
     def decide(self, annotator: object, decision: Mapping[str, Any]) -> dict[str, Any]:
-        """Write a decision, at once, and move on; ``skip`` writes nothing and comes back later.
+        """Write a decision and go on; ``skip`` writes nothing and shows the item again later.
 
         Args:
-            annotator: who decides.
+            annotator: the name of the person.
             decision: ``item``, ``choice`` (a side, ``tie``, ``both bad``, ``skip``), and optional
                 ``scores`` ({side: {criterion: 1 to 5}}) and ``note``.
 
         Raises:
-            InputError: it is not a decision on an item of this session.
+            InputError: it is not a valid decision on an item of this session.
         """
         with self._lock:
             annotator_name = name_of(annotator)
@@ -110,7 +110,7 @@ class Session:
             return self._state(annotator_name, name)
 
     def undo(self, annotator: object) -> dict[str, Any]:
-        """Take the last decision of this session back: a line that says so; nothing is erased."""
+        """Withdraw the last decision of this session by an additional line; nothing is erased."""
         with self._lock:
             annotator_name = name_of(annotator)
             person = self._people[annotator_name]
@@ -183,7 +183,7 @@ class Session:
 
 
 def blinded_item(task: ReviewTask, key: str) -> dict[str, Any]:
-    """An item as a person sees it before deciding: no name, no verdict, no label."""
+    """An item as a person sees it before deciding: without names, verdict or labels."""
     return {
         "item": task.item.item_id,
         "turns": [turn.model_dump() for turn in task.item.turns],
@@ -198,10 +198,10 @@ def blinded_item(task: ReviewTask, key: str) -> dict[str, Any]:
 
 
 def label(task: ReviewTask, key: str, annotator: str, decision: Mapping[str, Any]) -> Label:
-    """A decision, unblinded.
+    """The label for a decision, with the candidate in place of the side.
 
     Raises:
-        InputError: the choice, a score or the note is not what it may be.
+        InputError: the choice, a score or the note is invalid.
     """
     sides = task.sides(key)
     choice = decision.get("choice")
@@ -237,10 +237,10 @@ def _scores(
 
 
 def name_of(annotator: object) -> str:
-    """An annotator's name as it is written down.
+    """An annotator's name with its white space normalised.
 
     Raises:
-        InputError: the name is empty, too long, or holds what cannot be seen.
+        InputError: the name is empty, too long, or holds invisible characters.
     """
     name = " ".join(annotator.split()) if isinstance(annotator, str) else ""
     if not 0 < len(name) <= _LONGEST_NAME or any(

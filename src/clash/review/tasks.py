@@ -1,4 +1,4 @@
-"""Which items a person should see, in which order, and which response stands where."""
+"""Choose the items for a person to review, their order, and the side of each response."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ if TYPE_CHECKING:
     from clash.records import Criterion, Item, Verdict
 
 UNSURE = 0.5
-"""A confidence up to here asks for a person: with three judges, whatever is not unanimous."""
+"""Verdicts up to this confidence need a person: with three judges, all that are not unanimous."""
 SIDES = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 @dataclass(frozen=True)
 class ReviewTask:
-    """An item to decide, with everything a person may see before deciding.
+    """An item to decide, with everything that a person may see before deciding.
 
     Attributes:
-        candidates: who wrote a response, sorted; the page never holds these names.
+        candidates: authors of the responses, sorted; the page never holds these names.
+        texts: their responses, in the same order.
     """
 
     item: Item
@@ -33,10 +34,10 @@ class ReviewTask:
     criteria: tuple[Criterion, ...]
 
     def sides(self, key: str) -> dict[str, str]:
-        """Who stands where, as ``{"A": candidate}``: an order that ``key`` alone decides.
+        """The candidate on each side, as ``{"A": candidate}``; the order depends on ``key`` alone.
 
-        A hash of key, item and candidate sorts them, so that a page without any name and the
-        run together tell who was meant, with nothing stored in between.
+        A hash of key, item and candidate sorts them, so that a page without names and the run
+        together identify the candidate, without anything stored in between.
         """
 
         def sort_key(candidate: str) -> bytes:
@@ -45,12 +46,12 @@ class ReviewTask:
         return dict(zip(SIDES, sorted(self.candidates, key=sort_key), strict=False))
 
     def text(self, candidate: str) -> str:
-        """What a candidate wrote."""
+        """The response of a candidate."""
         return self.texts[self.candidates.index(candidate)]
 
 
 def needs_person(verdict: Verdict) -> bool:
-    """Whether the panel was split, unsure or silent."""
+    """Whether the panel was split or unsure, or has no verdict."""
     if verdict.ranking is None or verdict.winner is None or not verdict.unanimous:
         return True
     return verdict.confidence is not None and verdict.confidence <= UNSURE
@@ -67,9 +68,9 @@ def review_tasks(
 
     Args:
         data: the run.
-        everything: the others too, after them.
-        sample: so many items drawn from all, in place of those that need a person; shows how
-            often the panel is right where it is sure, too.
+        everything: append all other items.
+        sample: number of items drawn from all items, instead of those that need a person; this also
+            shows how often the panel is right where it is sure.
         rng: draws the sample.
 
     Raises:

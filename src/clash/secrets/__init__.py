@@ -1,1 +1,1 @@
-"""Keys: where they may go, and how they stay out of everything that is stored or shown."""
+"""Keys: where they may be sent, and how they are kept out of what is stored or shown."""

@@ -1,17 +1,17 @@
-"""Keeps secrets out of everything that is stored, shown or raised.
+"""Keep secrets out of everything that is stored, shown or raised.
 
-A secret is known by its value: what the variables with telling names hold (the environment and
-``.env``), the passwords in addresses, the keys of models, header values. It is looked for as it
-stands and in the forms in which servers repeat what they were sent:
+A secret is a value: of a variable whose name marks it (in the environment or ``.env``), a password
+in an address, the key of a model, a header value. The search covers the value and the forms in
+which servers repeat what they receive:
 
-- in any case, and with anything that is no letter or digit between its characters: spaces, line
-  breaks, zero-width characters, quotes and backslashes of JSON, ``%2F`` of addresses;
+- in any case, with anything but letters and digits between its characters: spaces, line breaks,
+  zero-width characters, quotes and backslashes of JSON, ``%2F`` of addresses;
 - reversed, in base64 (three alignments, either alphabet) and in hexadecimal;
-- where it looks random, every part of at least eight characters.
+- every part of at least eight characters, where the value looks random.
 
-All of these are substrings once case and everything but letters and digits are folded away, so that
-one automaton finds them in one pass, and a text without any costs little. How much a value gives
-away when an ordinary text happens to hold it decides how far it is looked for: see ``_weight``.
+Once a text is folded to its lower-case letters and digits, all of these are substrings, so that one
+automaton finds them in one pass and a text without secrets costs little. How common a value is in
+ordinary text decides how far the search goes: see ``_weight``.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _SECRET_FIELD = re.compile(
     r"(?<!cache)(?<!cache[_-])key$|(?:^|[_-])token$|secret|passw|credential|cookie|^auth",
     re.IGNORECASE,
 )
-"""Names of fields of a request whose values are secrets; ``prompt_cache_key`` is none."""
+"""Names of request fields whose values are secrets; ``prompt_cache_key`` is not one."""
 
 _VARIABLE = re.compile(
     r"KEY(?:_|S?\d*$)|TOKEN(?:_|\d*$)|SECRET|PASSW(?:OR)?D|PASSPHRASE|CREDENTIAL|COOKIE"
@@ -55,20 +55,20 @@ _PLACEHOLDER = re.compile(
 _PATH = re.compile(r"(?:~|\.{1,2})?/[\w.@+-]+(?:/[\w.@+-]+)*/?")
 _WORD = re.compile(r"[a-z]+|[A-Z]+|[A-Z][a-z]+|[0-9]+")
 _PUBLIC = re.compile(r"(?:(?:[A-Za-z]{2,10}|api\d+|v\d+)[-_])+|AIza(?:Sy)?")
-"""What the keys of a vendor begin with: no secret, and in every text about that vendor."""
+"""Prefixes that all keys of a vendor share: not secret, and common in text about that vendor."""
 _SHORTEST = 4
 _LONG = 8
 _WORDY = 16
 _PART = 8
 _HEX_PART = 16
-"""A part of eight hexadecimal digits is found by chance in one of 75 million hashes; a run has
-millions of hashes."""
+"""Shortest hexadecimal part that counts. One of 75 million hashes holds a given part of eight digits
+by chance, and a run holds millions of hashes."""
 _RANDOM = 0.25
-"""Changes between letters, capitals and digits, for each character: words have hardly any, random
-characters of 36 have 0.4, of 62 have 0.6."""
+"""Changes between letters, capitals and digits per character, from which on a value looks random.
+Words have hardly any; random characters from an alphabet of 36 have 0.4, of 62 have 0.6."""
 
 _LOOKS_LIKE_A_KEY = re.compile(
-    r"\b(?:sk-|gsk_|xai-|hf_|ghp_|github_pat_|AIza)[\w*.…•-]{5,}[\w*…•-]"  # masked echoes as well
+    r"\b(?:sk-|gsk_|xai-|hf_|ghp_|github_pat_|AIza)[\w*.…•-]{5,}[\w*…•-]"  # masked echoes too
     r"|(?i:\bbearer\s+)[\w.~+/-]{8,}=*"
     r"|(?i:[?&](?:key|api_key|apikey|token|access_token|password)=)[^&\s\"']+"
 )
@@ -86,7 +86,7 @@ Weight = Literal["long", "short", "word"]
 
 
 def environment_secrets(environ: Mapping[str, str]) -> dict[str, str]:
-    """Secrets by value, with the variable that each was found in.
+    """Secrets by value, each with the name of its variable.
 
     Args:
         environ: the environment, ``.env`` included.
@@ -105,7 +105,7 @@ def environment_secrets(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def secret_fields(value: object) -> Iterator[tuple[str, str]]:
-    """Name and text of each field in ``value``, at any depth, whose name marks it as a secret."""
+    """Name and text of each field of ``value``, at any depth, whose name marks a secret."""
     if isinstance(value, dict):
         for name, inner in value.items():
             if not isinstance(inner, str):
@@ -118,7 +118,7 @@ def secret_fields(value: object) -> Iterator[tuple[str, str]]:
 
 
 def _in_address(url: str, *, user: bool) -> Iterator[str]:
-    """The password in an address, the user where it is asked for, and both as they are sent."""
+    """The password in an address, the user where ``user`` is set, and both as they are sent."""
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -133,13 +133,13 @@ def _in_address(url: str, *, user: bool) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Redactor:
-    """Knows secrets, and takes them out of what is given to it.
+    """Removes known secrets from data, messages and headers.
 
-    A text that a model wrote or reads may speak of keys, so only the known ones are taken out of
-    it; of messages about failures everything that looks like one.
+    Text that a model writes or reads may mention keys, so only known secrets are removed from it.
+    Messages about failures lose everything that looks like a key.
 
     Attributes:
-        secrets: where each comes from (a variable, a header), by value.
+        secrets: each value with its origin (a variable, a header).
     """
 
     secrets: tuple[tuple[str, str], ...] = field(default=(), repr=False)
@@ -155,7 +155,7 @@ class Redactor:
         return cls().with_secrets(environment_secrets(environ))
 
     def with_secrets(self, secrets: Mapping[str, str]) -> Redactor:
-        """A redactor that knows these as well, each with where it comes from."""
+        """A redactor that knows these secrets too; ``secrets`` maps each value to its origin."""
         all_secrets = {**secrets, **dict(self.secrets)}
         return Redactor(tuple(sorted((v, n) for v, n in all_secrets.items() if _weight(v))))
 
@@ -164,19 +164,19 @@ class Redactor:
         return _index(self.secrets)
 
     def suspects(self, data: bytes) -> bool:
-        """Whether ``data`` (UTF-8, JSON or not) may hold a secret; false is certain."""
+        """Whether ``data`` (UTF-8) may hold a secret; false is certain, true is not."""
         return bool(self.secrets) and self._index.may_be_in(data)
 
     def origins(self, value: Any) -> list[str]:  # noqa: ANN401 - any JSON value
-        """Where the secrets come from that stand in ``value``."""
+        """The origins of the secrets that occur in ``value``."""
         texts = _texts(value)
         return sorted({name for text in texts for _, _, name in self._index.spans(text)})
 
     def data(self, value: Any) -> Any:  # noqa: ANN401 - any JSON value
-        """``value`` without the secrets, wherever in it they stand."""
+        """``value`` without the secrets, at any depth."""
         if not self.secrets:
             return value
-        # Hardly any value holds one, and to look at its JSON takes a tenth of walking through it.
+        # Hardly any value holds a secret, and searching its JSON takes a tenth of walking through it.
         try:
             json_bytes = msgspec.json.encode(value)
         except (UnicodeEncodeError, TypeError):
@@ -198,13 +198,13 @@ class Redactor:
         return _cut(text, self._index.spans(text))
 
     def message(self, text: str) -> str:
-        """``text`` without the secrets, and without anything that looks like one."""
+        """``text`` without the secrets, and without anything that looks like a key."""
         if self.secrets:
             text = self._index.in_messages.sub(REPLACEMENT, self._text(text))
         return _LOOKS_LIKE_A_KEY.sub(REPLACEMENT, _USERINFO.sub(f"{REPLACEMENT}@", text))
 
     def evidence(self, value: Any) -> Any:  # noqa: ANN401 - any JSON value
-        """An error body, each text of it as a message."""
+        """An error body, with every text in it treated as a message."""
         if isinstance(value, str):
             return self.message(value)
         if isinstance(value, dict):
@@ -214,7 +214,7 @@ class Redactor:
         return value
 
     def headers(self, headers: Mapping[str, str]) -> dict[str, str]:
-        """``headers`` with the values of those that carry secrets hidden."""
+        """``headers`` with the values of secret headers hidden."""
         return {
             name: REPLACEMENT if SECRET_HEADER.search(name) else self.message(value)
             for name, value in headers.items()
@@ -222,7 +222,7 @@ class Redactor:
 
 
 def _cut(text: str, spans: Iterable[tuple[int, int, str]]) -> str:
-    """``text`` with each of ``spans`` hidden; overlapping ones as one."""
+    """``text`` with each span replaced; overlapping spans become one replacement."""
     pieces, end = [], 0
     for start, stop, _ in sorted(spans):
         if start >= end:
@@ -243,19 +243,19 @@ def _texts(value: Any) -> Iterator[str]:  # noqa: ANN401 - any JSON value
             yield from _texts(part)
 
 
-# -- what a value is worth ------------------------------------------------------------------------
+# -- how far a value is searched for --------------------------------------------------------------
 
 
 def _weight(value: str) -> Weight | None:
-    """How far a secret is looked for.
+    """How far a secret is searched for.
 
     Returns:
         ``long``: everywhere and in every form. ``short`` (fewer than eight letters and digits, or
-        fewer than sixteen that are all hexadecimal): everywhere, but only as a word of its own and
-        in its own case, or it would be found in what is none. ``word`` (one plain word or number):
-        only in messages, or a password "banana" would take the fruit out of every answer. Null, and
-        never looked for: what servers without keys are given (``none``, ``ollama``), and what has
-        fewer than four characters.
+        fewer than sixteen that are all hexadecimal): everywhere, but only as a separate word and in
+        its own case, because chance matches would be frequent. ``word`` (one plain word or number):
+        only in messages; a password "banana" would otherwise remove the fruit from every answer.
+        Null: never; these are placeholders for servers without keys (``none``, ``ollama``) and
+        values of fewer than four characters.
     """
     if len(value) < _SHORTEST or _PLACEHOLDER.fullmatch(value):
         return None
@@ -281,9 +281,9 @@ def _looks_random(value: str) -> bool:
 
 
 def _fold(data: bytes) -> bytes:
-    """Only lower-case letters and digits of ``data``; escapes are no letters."""
+    """The letters and digits of ``data`` in lower case; escapes such as ``%2F`` do not count."""
     if b"\\" in data:
-        # A space, or what is left and right of an escape could make another.
+        # Replaced by a space: joining both sides of an escape could form another escape.
         data = data.replace(b"\\n", b" ").replace(b"\\r", b" ").replace(b"\\t", b" ")
     if b"%" in data or b"\\u" in data:
         data = _ESCAPE_BYTES.sub(b" ", data)
@@ -295,13 +295,13 @@ def _fold_text(text: str) -> str:
 
 
 def _fold_with_positions(text: str) -> tuple[str, list[int]]:
-    """As :func:`_folded`, and where each character of it stands in ``text``."""
+    """As :func:`_fold_text`, with the position of each of its characters in ``text``."""
     plain_text = _ESCAPE.sub(lambda match: " " * len(match[0]), text)
     positions = [i for i, c in enumerate(plain_text) if c.isascii() and c.isalnum()]
     return "".join([plain_text[i] for i in positions]).lower(), positions
 
 
-# -- looking --------------------------------------------------------------------------------------
+# -- searching ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,9 +309,9 @@ class _Form:
     """One way of writing a long secret, folded.
 
     Attributes:
-        name: where the secret comes from.
-        parts: a part of it is a match as well, from ``public`` on.
-        head: what stands before the first letter or digit, and ``tail`` after the last.
+        name: the origin of the secret.
+        parts: whether a part of it counts as a match; the first ``public`` characters do not count.
+        head: the characters before the first letter or digit; ``tail`` those after the last.
     """
 
     text: str
@@ -322,7 +322,7 @@ class _Form:
     tail: str = ""
 
     def seeds(self) -> Iterator[tuple[str, int]]:
-        """Pieces of which every match holds one, each with its place in the form."""
+        """Pieces such that every match contains one, each with its offset in the form."""
         if not self.parts:
             yield self.text, 0
             return
@@ -331,7 +331,7 @@ class _Form:
             yield self.text[start : start + _PART], start
 
     def span(self, letters: str, at: int, offset: int) -> tuple[int, int] | None:
-        """The longest match around a seed found ``at``; null where it is too short to be one."""
+        """The longest match around a seed at position ``at``; null where it is too short."""
         start, end = at, at + (_PART if self.parts else len(self.text))
         before, after = offset, offset + end - at
         while start and before and letters[start - 1] == self.text[before - 1]:
@@ -344,7 +344,7 @@ class _Form:
 
 
 def _forms(value: str, name: str) -> Iterator[_Form]:
-    """Every way of writing a long secret that does not fold to the same as another."""
+    """Every way of writing a long secret, each with a different folded text."""
     parts = _looks_random(value)
     prefix = _PUBLIC.match(value)
     public = len(_fold_text(prefix[0])) if prefix else 0
@@ -361,7 +361,7 @@ def _forms(value: str, name: str) -> Iterator[_Form]:
     yield _Form(raw.hex(), name, parts and 2 * len(raw) >= 2 * _HEX_PART)
     for shift in range(3):
         code = base64.b64encode(b"\0" * shift + raw).rstrip(b"=")
-        # The first and last characters depend on what stands beside the secret.
+        # The first and last characters of the base64 text depend on the bytes around the secret.
         first = (8 * shift + 5) // 6
         last = 8 * (shift + len(raw)) // 6
         text = _fold_text(code[first:last].decode())
@@ -370,7 +370,7 @@ def _forms(value: str, name: str) -> Iterator[_Form]:
 
 
 def _spellings(value: str) -> set[str]:
-    """The forms of a short secret, as they stand."""
+    """The forms of a short secret, not folded."""
     raw = value.encode("utf-8", "replace")
     plain = {value, value[::-1], quote(value, safe=""), json.dumps(value)[1:-1], raw.hex()}
     plain |= {base64.b64encode(raw).decode(), base64.urlsafe_b64encode(raw).decode()}
@@ -378,12 +378,12 @@ def _spellings(value: str) -> set[str]:
 
 
 def _hints(value: str) -> set[str]:
-    """What a text has to hold for a short secret to be looked for in it."""
+    """Texts of which one must occur before a short secret is searched for."""
     return _spellings(value) if _weight(value) == "short" else set()
 
 
 def _as_a_word(value: str) -> str:
-    """A pattern of a short secret, as a word of its own."""
+    """A pattern that matches a short secret as a separate word."""
     plain = _spellings(value)
     apart = _BETWEEN.join(map(re.escape, value))
     words = [*map(re.escape, sorted(plain, key=len, reverse=True)), apart]
@@ -391,7 +391,7 @@ def _as_a_word(value: str) -> str:
 
 
 class _Index:
-    """What a set of secrets looks like, made once for each set."""
+    """The automaton and the patterns of a set of secrets, built once for each set."""
 
     def __init__(self, secrets: tuple[tuple[str, str], ...]) -> None:
         self._secrets = secrets
@@ -411,11 +411,11 @@ class _Index:
         self._automaton = ahocorasick_rs.BytesAhoCorasick([seed.encode() for seed in self._seeds])
 
     def may_be_in(self, data: bytes) -> bool:
-        """Whether it is worth looking closely."""
+        """Whether ``data`` needs a full search."""
         return self._always or bool(self._automaton.find_matches_as_indexes(_fold(data)))
 
     def spans(self, text: str) -> Iterator[tuple[int, int, str]]:
-        """Where secrets stand in ``text``: from, to, and where the secret comes from."""
+        """The secrets in ``text``: start, end and origin of each."""
         for pattern, name in self._short:
             yield from ((*match.span(), name) for match in pattern.finditer(text))
         letters, positions = _fold_with_positions(text)
@@ -448,4 +448,4 @@ def _index(secrets: tuple[tuple[str, str], ...]) -> _Index:
 
 
 NO_SECRETS = Redactor()
-"""Knows no secret; messages lose what looks like one all the same."""
+"""Knows no secrets; messages still lose everything that looks like a key."""

@@ -1,7 +1,7 @@
-"""Where a key may go: who chose its variable and its server, and what the owner has confirmed.
+"""Decide where a key may be sent, by who chose its variable and server and what the owner confirmed.
 
-Deciding is pure: :func:`is_expected` looks at nothing but its arguments. What the owner confirmed
-is kept in the user's configuration directory, which no working folder can name.
+The decision is pure: :func:`is_expected` reads nothing but its arguments. Confirmed destinations
+are stored in the user's configuration directory, which no working folder can name.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def server_of(url: str) -> str:
     Raises:
         ValueError: it is no http(s) URL, or two programs could read it differently.
     """
-    # Parsers disagree on what follows a backslash, a blank or a control character, and a letter
-    # of another script looks like one of ours: each would show one server and ask another.
+    # Parsers disagree about backslashes, blanks and control characters, and letters of other scripts
+    # look like Latin ones: in both cases clash would show one server and call another.
     if not url.isascii() or not url.isprintable() or re.search(r"[\s\\]", url):
         raise ValueError("holds characters that no address has")
     parts = urlsplit(url)
@@ -79,17 +79,17 @@ class Destination:
 
     @property
     def host(self) -> str:
-        """The server as people write it; without a scheme it is https."""
+        """The server as people write it: the scheme is left out where it is https."""
         return self.server.removeprefix("https://")
 
     @property
     def is_encrypted(self) -> bool:
-        """Nobody on the way can read the key."""
+        """Whether the connection hides the key from everyone in between."""
         return self.server.startswith("https://")
 
     @property
     def is_loopback(self) -> bool:
-        """The server is this machine."""
+        """Whether the server is this machine."""
         host = urlsplit(self.server).hostname or ""
         if host == "localhost":
             return True
@@ -117,9 +117,9 @@ def is_expected(destination: Destination, *, address: Source, variable: Source) 
 
 
 class Environ(dict[str, str]):
-    """The variables that clash reads, and what their owner has confirmed of the keys in them.
+    """The variables that clash reads, with the destinations that their owner has confirmed.
 
-    A plain mapping in its place confirms nothing, and so does a copy of this one.
+    A plain mapping in its place confirms nothing, and neither does a copy of this one.
     """
 
     def __init__(
@@ -134,7 +134,7 @@ class Environ(dict[str, str]):
         self._servers = {server_named(host) for host in hosts}
 
     def confirm(self, destinations: Iterable[Destination]) -> None:
-        """Let these keys go to these servers, in this process."""
+        """Allow these keys to be sent to these servers, in this process."""
         self._destinations |= set(destinations)
 
     def allows(self, destination: Destination) -> bool:
@@ -153,7 +153,7 @@ def is_confirmed(destination: Destination, environ: Mapping[str, str]) -> bool:
 
 
 def server_named(host: str) -> str:
-    """The server that a person means by ``host``, ``host:port`` or a URL; https where not said.
+    """The server for ``host``, ``host:port`` or a URL; without a scheme it is https.
 
     Raises:
         ConfigError: it names no server.
@@ -167,10 +167,11 @@ def server_named(host: str) -> str:
 
 
 def destination_named(variable: str, host: str) -> Destination:
-    """What a person means by the name of a variable and a host.
+    """The destination for the name of a variable and a host.
 
     Raises:
-        ConfigError: one of them cannot be meant; a key in place of its variable is not repeated.
+        ConfigError: one of them is invalid; the message never quotes ``variable``, which may be a
+            key given by mistake.
     """
     if not _VARIABLE.fullmatch(variable):
         raise ConfigError(
@@ -181,11 +182,11 @@ def destination_named(variable: str, host: str) -> Destination:
     return Destination(variable, server_named(host))
 
 
-# -- what the owner has confirmed, on disk ------------------------------------------------------
+# -- confirmed destinations, on disk ------------------------------------------------------------
 
 
 def config_folder() -> Path:
-    """Where clash keeps what belongs to the user: ``CLASH_CONFIG_DIR``, else the system's place.
+    """The user's configuration folder: ``CLASH_CONFIG_DIR``, else the folder of the platform.
 
     Raises:
         FileNotFoundError: the user has no home.
@@ -195,7 +196,9 @@ def config_folder() -> Path:
     if sys.platform == "win32" and (roaming := os.environ.get("APPDATA")):
         return Path(roaming) / "clash"
     root = Path(os.environ.get("XDG_CONFIG_HOME", ""))
-    if root.is_absolute():  # a relative one would be of the working folder: perhaps a stranger's
+    if (
+        root.is_absolute()
+    ):  # a relative one would depend on the working folder, which may be a stranger's
         return root / "clash"
     try:
         return Path.home() / ".config" / "clash"
@@ -204,7 +207,7 @@ def config_folder() -> Path:
 
 
 def read_confirmed() -> frozenset[Destination]:
-    """The destinations that the owner has confirmed for good.
+    """The destinations that the owner has confirmed permanently.
 
     Raises:
         ConfigError: the file cannot be read.
@@ -223,7 +226,7 @@ def read_confirmed() -> frozenset[Destination]:
 
 
 def write_confirmed(destinations: Iterable[Destination]) -> Path:
-    """Keep these destinations, and no others, as confirmed.
+    """Store these destinations as the confirmed ones, in place of all others.
 
     Raises:
         ConfigError: the folder cannot be written to.
@@ -242,7 +245,7 @@ def write_confirmed(destinations: Iterable[Destination]) -> Path:
 
 
 def _write(file: Path, content: bytes, *, replace: bool = True) -> None:
-    """Write a private file whole or not at all; an existing one stays where not to be replaced."""
+    """Write a private file atomically; without ``replace`` an existing file is kept."""
     if not replace and file.exists():
         return
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -260,14 +263,14 @@ def _write(file: Path, content: bytes, *, replace: bool = True) -> None:
         Path(part).unlink(missing_ok=True)
 
 
-# -- runs that were made here ------------------------------------------------------------------
+# -- runs made on this machine -----------------------------------------------------------------
 
 
 def run_tag(run: str, destinations: Iterable[Destination]) -> str | None:
-    """Proof, for this user on this machine alone, that a run was made with these destinations.
+    """A tag by which this user, on this machine only, recognises a run with these destinations.
 
     Returns:
-        Null where there is no place to keep the secret that it rests on.
+        An HMAC; null where its secret cannot be stored.
     """
     with suppress(OSError):  # FileExistsError too: two processes both use the first one's secret
         _write(config_folder() / _SECRET, secrets.token_bytes(_SECRET_BYTES), replace=False)
@@ -275,7 +278,7 @@ def run_tag(run: str, destinations: Iterable[Destination]) -> str | None:
 
 
 def is_tagged(run: str, destinations: Iterable[Destination], tag: str) -> bool:
-    """Whether :func:`run_tag` gave this tag."""
+    """Whether :func:`run_tag` created this tag."""
     expected_tag = _tag(run, destinations)
     return expected_tag is not None and hmac.compare_digest(expected_tag.encode(), tag.encode())
 

@@ -1,6 +1,6 @@
-"""Whether a run folder is what its manifest says, as far as bytes and references tell.
+"""Check a run folder against its manifest: bytes, hashes, and references between records.
 
-Recomputing verdicts and report is for ``analysis``; ``clash verify`` does both.
+``analysis`` recomputes verdicts and report; ``clash verify`` does both.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ BROKEN = (
     AttributeError,
     RecursionError,
 )
-"""What computing from a folder may raise once someone has changed it: it then is not what it was."""
+"""What computing from a folder may raise once its files have been changed."""
 
 _WITHHELD = "not published"
 UNSEALED_LABELS = "labels.jsonl has lines that are not sealed: `clash seal` takes them in"
@@ -41,7 +41,7 @@ State = Literal["ok", "problem", "unchecked"]
 
 @dataclass(frozen=True)
 class AuditGap:
-    """What a check could not compare, and why."""
+    """Something that a check could not compare, with the reason."""
 
     reason: str
 
@@ -51,8 +51,8 @@ class AuditFinding:
     """The outcome of one check.
 
     Attributes:
-        problem: what is wrong; null where nothing is.
-        unchecked: what could not be compared, and why; null where everything was.
+        problem: the first difference, with the number of others; null where there is none.
+        unchecked: what could not be compared, and why; null where everything could.
     """
 
     check: str
@@ -61,7 +61,7 @@ class AuditFinding:
 
     @property
     def state(self) -> State:
-        """A problem outweighs what could not be checked."""
+        """The state of the check; a problem takes precedence over a gap."""
         if self.problem is not None:
             return "problem"
         return "ok" if self.unchecked is None else "unchecked"
@@ -70,12 +70,12 @@ class AuditFinding:
 def finding(
     check: str, results: Iterable[str | AuditGap], *, unless: str | None = None
 ) -> AuditFinding:
-    """The outcome of a check, from everything that it found.
+    """The outcome of a check, from its problems and gaps.
 
     Args:
-        check: what holds where nothing was found.
-        results: problems, and what could not be compared; an error while computing them is one.
-        unless: why a difference need not be a change by hand; problems are then gaps.
+        check: the statement that is checked.
+        results: problems and gaps; an error raised while they are computed is a problem.
+        unless: a reason why a difference need not be a change by hand; problems then count as gaps.
     """
     problems, gaps = _Tally(), _Tally()
     try:
@@ -92,13 +92,13 @@ def finding(
 
 
 def broken(check: str, error: Exception) -> AuditFinding:
-    """A check that an error cut short before it could begin."""
+    """The finding of a check that failed with ``error`` before it could begin."""
     return AuditFinding(check, _message(error))
 
 
 @dataclass
 class _Tally:
-    """The first of many messages and their number: a spoilt run may have millions."""
+    """The first message and the number of messages: a damaged run may have millions."""
 
     first: str | None = None
     count: int = 0
@@ -119,7 +119,7 @@ def _message(error: Exception) -> str:
 
 
 def audit(folder: RunFolder) -> list[AuditFinding]:
-    """Every check on bytes and references; a broken file is a finding, not an error."""
+    """Run every check on bytes and references; a broken file is a finding, not an error."""
     checks: dict[str, Callable[[RunFolder], Iterator[str | AuditGap]]] = {
         "manifest is sealed": _seal,
         "files have the sealed hashes": _hashes,
@@ -185,7 +185,7 @@ def _hashes(folder: RunFolder) -> Iterator[str | AuditGap]:
 
 
 def _labels_since(path: Path, seal: FileSeal) -> Iterator[str | AuditGap]:
-    """People may decide after a run has ended: what was sealed must be there, more may follow."""
+    """Labels may be added after a run has ended: the sealed lines must be intact, others may follow."""
     if seal_file(path, lines=seal.lines) != seal:
         yield f"{path.name} was changed after it was sealed"
         return
@@ -193,7 +193,7 @@ def _labels_since(path: Path, seal: FileSeal) -> Iterator[str | AuditGap]:
 
 
 def _entries(folder: RunFolder) -> Iterator[str]:
-    """Whatever clash did not write; by ``lstat``, so that no link is followed."""
+    """Entries that clash did not write. Uses ``lstat``, so that no link is followed."""
     for entry in sorted(os.scandir(folder.path), key=lambda entry: entry.name):
         if entry.is_symlink():
             yield f"{entry.name!r} is a link"
@@ -206,7 +206,7 @@ def _entries(folder: RunFolder) -> Iterator[str]:
 
 
 def _manifest_hashes(folder: RunFolder) -> Iterator[str | AuditGap]:
-    """The parts of a manifest that are hashed one by one, before the first call is made."""
+    """The parts of a manifest that are hashed separately, before the first call is made."""
     manifest = folder.manifest()
     for part in ("config", "panel", "templates"):
         expected_hash = manifest.hashes.get(part)
@@ -247,7 +247,7 @@ def _references(folder: RunFolder) -> Iterator[str]:
             yield f"a judgment is of the unknown item {judgment.item_id!r}"
         shared_page = (judgment.item_id, judgment.presentation, None)
         own_page = (judgment.item_id, judgment.presentation, judgment.seat)
-        # One that failed without ever being asked for has seen no page.
+        # A judgment that failed before its judge was called has no page.
         was_asked = judgment.ranking is not None or judgment.call_id is not None
         if was_asked and shared_page not in pages and own_page not in pages:
             yield f"a judgment of {judgment.item_id!r} is of a page that was never sealed"
@@ -258,7 +258,7 @@ def _references(folder: RunFolder) -> Iterator[str]:
 def _blinding(folder: RunFolder) -> Iterator[str]:
     texts: dict[str, set[str]] = {}
     for response in folder.responses():
-        # The texts of a run that somebody else published may be withheld; the record says so.
+        # The publisher of a converted run may withhold texts; the record then says so.
         withheld = response.source == "injected" or (response.error or "").startswith(_WITHHELD)
         if response.text is not None or withheld:
             texts.setdefault(response.item_id, set()).add(response.candidate)
@@ -279,7 +279,10 @@ def _calls(folder: RunFolder) -> Iterator[str]:
 
 
 def _chain(folder: RunFolder) -> Iterator[str | AuditGap]:
-    """Calls of a clash that wrote no links come first, where a newer one resumed its run."""
+    """Each call carries the hash of the line before it.
+
+    Where a newer clash resumed a run of a version without the chain, unlinked calls come first.
+    """
     manifest = folder.manifest()
     n_bare, n_linked, head = 0, 0, chain.START
     for number, line in enumerate(run_files.lines(folder.path / layout.CALLS), start=1):

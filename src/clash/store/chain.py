@@ -1,7 +1,7 @@
 """The hash chain over ``calls.jsonl``: each line carries the SHA-256 of the line before it.
 
-Whoever knows one line's hash, from a sealed manifest or a signature, knows every line before it:
-none can be changed, removed, inserted or moved without breaking a link.
+The hash of one line, known from a sealed manifest or a signature, fixes every line before it: none
+can be changed, removed, inserted or moved without breaking a link.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from clash.records import Record
 
 START = "0" * 64
-"""What the first line carries."""
+"""The link of the first line."""
 _LINK = re.compile(rb',"chain":"([0-9a-f]{64})"\}\n?\Z')
 _LENGTH = len(',"chain":""}\n') + len(START)
 
 
 class ChainedJournal(Journal):
-    """A journal of which each line carries the hash of the line before, on disk, also on resume."""
+    """A journal whose lines each carry the hash of the line before, also after a resume."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -38,7 +38,7 @@ class ChainedJournal(Journal):
 
 
 def head(path: Path) -> str:
-    """The hash of the last line; what the next one is to carry."""
+    """The hash of the last line, which the next line has to carry."""
     line = last_line(path)
     return digest(line) if line else START
 

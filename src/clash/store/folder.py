@@ -1,4 +1,4 @@
-"""A run folder: made once, written by one process, read by anyone."""
+"""A run folder: created once, written by one process, read by anyone."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ R = TypeVar("R", bound=Record)
 
 @dataclass
 class RunFolder:
-    """Reads a run. Everything is read from disk at the call, nothing is kept."""
+    """Reads a run. Each method reads from disk; nothing is cached."""
 
     path: Path
 
@@ -65,7 +65,7 @@ class RunFolder:
             on_skip: is called with the error of each run that ``latest`` passes over.
 
         Raises:
-            RunFolderError: there is none.
+            RunFolderError: there is no such run, or its manifest cannot be read.
         """
         folder = cls.find(path, out=out, on_skip=on_skip)
         folder.manifest()
@@ -75,20 +75,20 @@ class RunFolder:
     def find(
         cls, path: Path | str, *, out: Path | str = "runs", on_skip: OnSkip | None = None
     ) -> Self:
-        """As :meth:`open`, whatever state the run is in: for an audit.
+        """As :meth:`open`, without reading the manifest: for an audit of a damaged run.
 
         Raises:
-            RunFolderError: there is none.
+            RunFolderError: there is no such run.
         """
         if str(path) == "latest" and not run_files.is_file(Path(path) / layout.MANIFEST):
             return cls(_latest(Path(out), on_skip))
         return cls(_find(Path(path), Path(out)))
 
     def beside(self, run_id: str) -> RunFolder:
-        """The run of that id that lies beside this one, as a manifest names it.
+        """The run with this id in the same parent folder; a manifest names its parent this way.
 
         Raises:
-            RunFolderError: that is no run id.
+            RunFolderError: it is not a run id.
         """
         return RunFolder(self.path.parent / check_run_id(run_id, layout.MANIFEST))
 
@@ -120,7 +120,7 @@ class RunFolder:
         return list(journal.read(self.path / layout.ITEMS, Item))
 
     def responses(self) -> list[Response]:
-        """The responses; of several for one candidate and item the last one counts."""
+        """The responses; the last one for a candidate and item counts."""
         records = journal.read(self.path / layout.RESPONSES, Response)
         return list({(r.item_id, r.candidate): r for r in records}.values())
 
@@ -146,11 +146,11 @@ class RunFolder:
         return journal.read_part(self.path / layout.CALLS, CallSummary, Call)
 
     def reservations(self) -> list[Reservation]:
-        """What was set aside for each attempt before it went out."""
+        """The amount reserved for each attempt before it was sent."""
         return list(journal.read(self.path / layout.RESERVATIONS, Reservation))
 
     def batches(self) -> list[Batch]:
-        """The batches as they are now, each with its rows."""
+        """The batches in their last state, each with its rows."""
         states: dict[str, Batch] = {}
         for line in journal.read(self.path / layout.BATCHES, Batch):
             first = states.get(line.batch, line)
@@ -160,29 +160,29 @@ class RunFolder:
         return list(states.values())
 
     def judgments(self) -> list[Judgment]:
-        """The judgments; where a resumed run asked again, the last one counts."""
+        """The judgments; where a resumed run called a judge again, the last one counts."""
         records = journal.read(self.path / layout.JUDGMENTS, Judgment)
         return list({(r.item_id, r.presentation, r.seat): r for r in records}.values())
 
     def verdicts(self) -> list[Verdict]:
-        """The verdicts as they were written."""
+        """The verdicts as written by the run; ``analysis`` recomputes them."""
         return list(journal.read(self.path / layout.VERDICTS, Verdict))
 
     def labels(self, first: int | None = None) -> list[Label]:
-        """People's decisions; of several by one annotator on one item the last one counts.
+        """People's decisions; the last one of an annotator on an item counts.
 
         Args:
-            first: read so many lines only, as there were when the run was sealed.
+            first: read only this many lines, the number that was sealed.
         """
         records = islice(journal.read(self.path / layout.LABELS, Label), first)
         return list({(r.item_id, r.annotator): r for r in records}.values())
 
     def pool(self) -> list[Pooled]:
-        """Every item that a run with a stopping rule may come to, in the order drawn."""
+        """Every item that a run with a stopping rule may judge, in the order drawn."""
         return list(journal.read(self.path / layout.POOL, Pooled))
 
     def write(self) -> RunWriter:
-        """Open the run for writing; it is locked until closed.
+        """Open the run for writing; it stays locked until it is closed.
 
         Raises:
             RunFolderError: another process is writing to it.
@@ -191,10 +191,11 @@ class RunFolder:
 
 
 class RunWriter(RunFolder):
-    """A run folder opened for writing, by this process alone.
+    """A run folder that only this process may write to.
 
     Attributes:
-        redact: knows what may not be written.
+        redact: removes secrets from what is written.
+        repairs: number of bytes cut from each journal whose last line was incomplete.
     """
 
     def __init__(self, path: Path) -> None:
@@ -219,13 +220,13 @@ class RunWriter(RunFolder):
         *,
         redact: Redactor = NO_SECRETS,
     ) -> RunWriter:
-        """A new run folder, with everything in it that is known before the first call.
+        """Create a run folder with everything that is known before the first call.
 
-        It is made under another name and renamed once it is on the disk: a run that was killed
-        before that is not there, and one that is there is whole.
+        It is created under a temporary name and renamed once it is on disk, so that a run that
+        exists is complete.
 
         Raises:
-            RunFolderError: the id is none, or taken, or the folder cannot be made.
+            RunFolderError: the id is invalid or taken, or the folder cannot be created.
         """
         path = out / check_run_id(run_id)
         _check_free(path)
@@ -245,7 +246,7 @@ class RunWriter(RunFolder):
                     writer.append(record)
             staging.rename(path)
         except OSError as error:
-            _check_free(path)  # another process may have made it meanwhile
+            _check_free(path)  # another process may have created it meanwhile
             raise run_files.file_error(path, "made", error) from None
         finally:
             shutil.rmtree(staging, ignore_errors=True)
@@ -260,25 +261,25 @@ class RunWriter(RunFolder):
         self.close()
 
     def journal(self, name: str) -> Journal:
-        """The journal of that file name."""
+        """The journal with that file name, opened on first use."""
         if name not in self._journals:
             kind = ChainedJournal if name == layout.CALLS else Journal
             self._journals[name] = kind(self.path / name)
         return self._journals[name]
 
     def append(self, record: Record) -> None:
-        """Write a record to the file that holds its kind."""
-        # A call comes from its provider without them, since votes are read from what is written.
+        """Write a record to the journal of its kind."""
+        # The provider has already removed secrets from a call: votes are read from the stored text.
         if not isinstance(record, Call):
             record = without_secrets(record, self.redact)
         self.journal(_FILE_OF[type(record)]).append(record)
 
     def replace(self, name: str, records: Iterable[Record]) -> None:
-        """Write a derived file whole, so that a reader sees the old or the new one."""
+        """Replace a file of derived records; a reader sees the old or the new content."""
         run_files.replace(self.path / name, b"".join(map(journal.encode, records)))
 
     def replace_text(self, name: str, text: str) -> None:
-        """Write a derived file whole."""
+        """Replace a derived text file; a reader sees the old or the new content."""
         data = text.encode()
         if self.redact.suspects(data):
             data = str(self.redact.data(text)).encode()
@@ -289,8 +290,8 @@ class RunWriter(RunFolder):
         run_files.replace(self.path / layout.MANIFEST, manifest.text().encode())
 
     def sync(self) -> None:
-        """Bring every journal to the disk itself."""
-        # A copy: this runs in a thread of its own while a journal may be opened in another.
+        """Sync every journal to disk."""
+        # Over a copy: this runs in its own thread, and another thread may open a journal meanwhile.
         for open_journal in tuple(self._journals.values()):
             open_journal.sync()
 
@@ -317,14 +318,14 @@ _JOURNALS = tuple(name for name in layout.RECORDS if name not in layout.DERIVED_
 
 
 def check_run_id(run_id: str, source: str = "--run-id") -> str:
-    """The id of a run, which is safe as the name of a folder.
+    """Return the id of a run, which is then safe as the name of a folder.
 
     Args:
         run_id: from the command line or from a manifest, which may be a stranger's.
-        source: where it stands, for the message.
+        source: the option or file that it comes from, for the message.
 
     Raises:
-        RunFolderError: it is something else, such as a path.
+        RunFolderError: it is not an id, but for example a path.
     """
     if _RUN_ID.fullmatch(run_id):
         return run_id
@@ -335,7 +336,7 @@ def check_run_id(run_id: str, source: str = "--run-id") -> str:
 
 
 def new_run_id(slug: str) -> str:
-    """An id that sorts by time and says what it is of."""
+    """A new id: time, slug and random digits, so that ids sort by time."""
     word = re.sub(r"[^a-z0-9]+", "-", slug.lower()).strip("-")[:32] or "run"
     stamp = re.sub(r"[^0-9T]", "", now()[:19]).replace("T", "-")
     return f"{stamp}-{word}-{secrets.token_hex(4)}"
@@ -354,7 +355,10 @@ def runs(out: Path) -> list[RunFolder]:
 
 
 def manifests(out: Path, on_skip: OnSkip | None = None) -> list[tuple[RunFolder, Manifest]]:
-    """The runs under a folder with their manifests, oldest first, without those it cannot read."""
+    """The readable runs under a folder with their manifests, oldest first.
+
+    ``on_skip`` is called with the error of each run that cannot be read.
+    """
     readable = []
     for run in runs(out):
         try:
@@ -366,7 +370,7 @@ def manifests(out: Path, on_skip: OnSkip | None = None) -> list[tuple[RunFolder,
 
 
 def _check_free(path: Path) -> None:
-    """Refuse the name of a new run that is taken; an empty folder is not in the way."""
+    """Raise where the path of a new run is taken; an empty folder does not count."""
     if run_files.is_file(path / layout.MANIFEST):
         RunFolder(path).manifest()  # one that is broken cannot be resumed
         raise RunFolderError(
@@ -378,10 +382,10 @@ def _check_free(path: Path) -> None:
 
 
 def _check_manifest(path: Path) -> None:
-    """Say of a run without its manifest what can be done.
+    """Raise where a run has journals but no manifest.
 
     Raises:
-        RunFolderError: the folder is one.
+        RunFolderError: the manifest is missing; the message names the fix.
     """
     if not run_files.is_file(path / layout.MANIFEST) and _journals_in(path):
         raise RunFolderError(
@@ -391,7 +395,7 @@ def _check_manifest(path: Path) -> None:
 
 
 def _manifest_hint(path: Path) -> str:
-    """What to do about a manifest that is missing or broken."""
+    """The fix for a manifest that is missing or broken."""
     if not _journals_in(path):
         return "name a run folder; `clash runs` lists them"
     calls = sum(1 for _ in run_files.lines(path / layout.CALLS))
@@ -430,7 +434,7 @@ def _find(path: Path, out: Path) -> Path:
 
 
 class _Lock:
-    """An advisory lock that the kernel frees when the process dies."""
+    """An advisory lock, which the kernel releases when the process dies."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -445,7 +449,7 @@ class _Lock:
                     f"{path.parent}: another process is writing to this run"
                     "\n  fix: wait for it to end"
                 ) from None
-            # The last holder removes the file: a lock on what is removed locks nothing.
+            # The last holder removes the file. A lock on a removed file locks nothing: try again.
             if _is_at(file, path):
                 self._file = file
             else:

@@ -1,7 +1,7 @@
 """Read the commit of a working folder from the files of its repository.
 
-The program ``git`` is not asked: what it runs (hooks, filters, a file system monitor) is configured
-by the repository, and a bare repository inside a folder that somebody else packed is one too.
+The program ``git`` is not run: it runs what the repository configures (hooks, filters, a file
+system monitor), and a folder received from a stranger may contain a bare repository.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _commit_at(folder: Path) -> str | None:
 
 
 def _git_folder(dot: Path) -> Path:
-    """Where the repository of a ``.git`` is: itself, or for a worktree the folder that it names."""
+    """The repository behind ``.git``: that folder, or for a worktree the folder that it names."""
     if dot.is_dir():
         return dot
     return _resolve_folder(dot.parent, _text(dot).removeprefix("gitdir: "))
@@ -58,7 +58,7 @@ def _head(folder: Path) -> str | None:
 
 
 def _ref(folder: Path, ref: str) -> str | None:
-    """The commit of a branch, from a file of its own or from the list of packed ones."""
+    """The commit of a branch, from its own file or from ``packed-refs``."""
     loose = folder / ref
     if loose.exists():
         text = _text(loose)

@@ -1,7 +1,7 @@
-"""Append-only JSON Lines: every record is in the kernel's hands before the next call starts.
+"""Append-only JSON Lines: every record is handed to the kernel before the next call starts.
 
-A killed process loses nothing it wrote; a lost machine loses what was not yet synced, which is
-at most the last moments (see ``docs/decisions/journal.md`` for the measurement behind that).
+A killed process loses nothing that it wrote. A machine that goes down loses what was not yet
+synced: at most the last moments (``docs/decisions/journal.md`` has the measurement).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _BLOCK = 1 << 16
 
 
 class Journal:
-    """A file that only grows.
+    """A file of records that only grows.
 
     Raises:
         RunFolderError: it cannot be opened or written (no space, no permission).
@@ -63,15 +63,15 @@ class Journal:
         self._dirty = True
 
     def _take_back(self, n_bytes: int) -> None:
-        """Cut off the beginning of a line that found no room: the next one would be joined to it."""
+        """Remove an incomplete line after a failed write, or the next line would be joined to it."""
         end = os.lseek(self._fd, 0, os.SEEK_CUR)
-        # Labels may have a second writer, whose line is not ours to cut.
+        # Labels may have a second writer, whose line must stay.
         if n_bytes and end == os.fstat(self._fd).st_size:
             with suppress(OSError):
                 os.truncate(self._fd, end - n_bytes)
 
     def sync(self) -> None:
-        """Bring what was written to the disk itself."""
+        """Sync to disk what has been written."""
         if self._dirty:
             self._dirty = False
             try:
@@ -103,7 +103,7 @@ def _fields(value: object) -> dict[str, Any]:
 
 
 _ENCODER = msgspec.json.Encoder(enc_hook=_fields)
-"""A fifth of pydantic's time, most of which goes into finding out what raw answers are made of."""
+"""Takes a fifth of pydantic's time, most of which goes into inspecting raw answers."""
 
 
 def _encodable(value: Any) -> Any:  # noqa: ANN401 - any JSON value
@@ -120,7 +120,7 @@ def read(path: Path, model: type[R]) -> Iterator[R]:
     """The records of a journal; none where the file is missing.
 
     Raises:
-        RunFolderError: a line is not such a record; names file and line.
+        RunFolderError: a line is not such a record; the message names file and line.
     """
     for number, line in enumerate(run_files.lines(path), start=1):
         yield _check(path, number, line, model)
@@ -141,7 +141,7 @@ def _check(path: Path, number: int, line: bytes, model: type[R]) -> R:
 
 
 def read_part(path: Path, part: type[S], model: type[Record]) -> Iterator[S]:
-    """What ``part`` names of each record, without building the rest: several times as fast.
+    """The fields of each record that ``part`` names, several times as fast as :func:`read`.
 
     Args:
         path: the journal.
@@ -149,7 +149,7 @@ def read_part(path: Path, part: type[S], model: type[Record]) -> Iterator[S]:
         model: what a line must be; it names the error where ``part`` cannot be read.
 
     Raises:
-        RunFolderError: as :func:`read`, where what is wrong is in a field of ``part``.
+        RunFolderError: as :func:`read`, for errors in a field of ``part``.
     """
     decode = msgspec.json.Decoder(part).decode
     for number, line in enumerate(run_files.lines(path), start=1):
@@ -161,10 +161,10 @@ def read_part(path: Path, part: type[S], model: type[Record]) -> Iterator[S]:
 
 
 def repair_tail(path: Path) -> int:
-    """Cut off a last line that a crash left unfinished; end one that lacks its line feed only.
+    """Remove a last line that a crash left incomplete; end one that lacks only its line feed.
 
     Returns:
-        How many bytes were cut, 0 where the file was whole or missing.
+        The number of bytes removed; 0 where the file is complete or missing.
     """
     tail = last_line(path)
     if _is_record(tail):
@@ -179,13 +179,13 @@ def repair_tail(path: Path) -> int:
 
 
 def last_line(path: Path) -> bytes:
-    """What follows the last line feed but one, read from the end: a journal may be large.
+    """The last line, read from the end of the file because a journal may be large.
 
     Returns:
-        The line with its line feed, where it has one; nothing where the file is missing or empty.
+        The line with its line feed, where it has one; empty where the file is missing or empty.
 
     Raises:
-        RunFolderError: it is too long to be a record.
+        RunFolderError: it is longer than a record can be.
     """
     try:
         with run_files.open_to_read(path, refuse_sparse=False) as file:
@@ -211,7 +211,7 @@ def _last_line(file: BinaryIO, path: Path) -> bytes:
 
 
 def _is_record(line: bytes) -> bool:
-    """Whether ``line`` is whole: the beginning of an object is never an object."""
+    """Whether ``line`` is complete: a prefix of a JSON object is never a JSON object."""
     try:
         return not line or isinstance(json.loads(line), dict)
     except ValueError:

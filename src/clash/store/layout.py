@@ -1,4 +1,4 @@
-"""The files of a run folder and what a line of each is."""
+"""The files of a run folder, and the record on each of their lines."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ REPORT_JSON = "report.json"
 REPORT_MD = "report.md"
 REPORT_HTML = "report.html"
 REPORT_DATA = "report.data.html"
-"""The items of a report that is too large for one page."""
+"""The items of a report that is too large for a single page."""
 PUBLISHED_VERDICTS = "published.jsonl"
-"""What another tool said of each item of a run that was converted from it."""
+"""In a converted run: what the original tool said of each item."""
 RETEST_JSON = "retest.json"
 RETEST_MD = "retest.md"
-"""A rerun against its parent and its siblings; written after the seal, for it is of other runs too."""
+"""A rerun compared with its parent and siblings; written after the seal, as it covers other runs."""
 VOTES = "votes.jsonl"
 VERDICTS_CSV = "verdicts.csv"
 JUDGMENTS_PARQUET = "judgments.parquet"
@@ -61,19 +61,19 @@ RECORDS: dict[str, type[Record]] = {
 }
 
 COLLECTED_FILES = (ITEMS, RESPONSES, BLINDING, CRITERIA, CALLS, RESERVATIONS, JUDGMENTS)
-"""Written while a run is on; sealed when it ends."""
+"""Written while a run is in progress; sealed when it ends."""
 
 OPTIONAL_FILES = (POOL, BATCHES)
-"""Written where a run needs it, and sealed like the rest."""
+"""Written by some runs only; sealed when the run ends."""
 
 DERIVED_FILES = (VERDICTS, REPORT_JSON, REPORT_MD, REPORT_HTML, REPORT_DATA)
-"""Recomputed from the collected files and the labels at any time."""
+"""Can be recomputed from the collected files and the labels at any time."""
 
 SEALED_FILES = (*COLLECTED_FILES, *OPTIONAL_FILES, *DERIVED_FILES, LABELS, PUBLISHED_VERDICTS)
-"""What a seal covers, where it is there; labels may still grow after it."""
+"""Covered by the seal, as far as they exist; labels may grow after it."""
 
 EXPORT_FILES = (VOTES, VERDICTS_CSV, JUDGMENTS_PARQUET)
-"""Written by `clash export` at any time, and never sealed."""
+"""Written by ``clash export`` at any time; never sealed."""
 
 ENTRIES = frozenset(
     {
@@ -88,4 +88,4 @@ ENTRIES = frozenset(
         LOCK,
     }
 )
-"""Every name that clash gives to an entry of a run folder; anything else is not of the run."""
+"""Every file name that clash uses in a run folder; anything else does not belong to the run."""

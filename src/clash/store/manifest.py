@@ -1,4 +1,4 @@
-"""``manifest.json``: what a run was, of what, with what, and the seal on its files."""
+"""``manifest.json``: the inputs, settings and outcome of a run, and the seal on its files."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _DISTRIBUTIONS = (
     "scipy",
 )
 _DECIDING = ("clash", "numpy", "scipy")
-"""What the numbers and the wording of a report depend on."""
+"""Packages that the numbers and the wording of a report depend on."""
 
 
 class FileSeal(BaseModel):
-    """What a file was when the run ended."""
+    """Hash and line count of a file when the run ended."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -44,7 +44,7 @@ class FileSeal(BaseModel):
 
 
 class KeyDestination(BaseModel):
-    """The name of a variable that holds a key, and the server that the key was sent to."""
+    """The name of a variable that holds a key, and the server that receives the key."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -53,32 +53,34 @@ class KeyDestination(BaseModel):
 
 
 class Manifest(BaseModel):
-    """One object about the whole run; holds no key and no password.
+    """One object about the whole run; it holds no key and no password.
 
     Attributes:
-        config: the resolved configuration, whichever way each value was given, the panel in it.
-        panel: every judge that sits, observers included, with the role and weight it really has.
-        candidates: ``id`` of each candidate, and what is known of it (family, tier, rating).
-        dataset: where labelled items came from: name, source, licence, what was drawn, and
-            published figures on it.
-        templates: the words put to models, so that a resumed or repeated run uses the same.
-        secret: random, new for every run but a replay: the codes of the pages follow from it. Who
-            writes a response must not know it before it is judged; afterwards it opens nothing.
+        config: the resolved configuration, including the panel.
+        panel: every judge of the run, observers included, with its effective role and weight.
+        candidates: ``id`` of each candidate, with its family, tier and rating where known.
+        dataset: origin of labelled items: name, source, licence, what was drawn, and published
+            figures on it.
+        templates: the texts put to models, so that a resumed or repeated run uses the same.
+        secret: random for every run except a replay; the codes of the judge prompts are derived
+            from it. Authors of responses must not know it before they are judged; afterwards it is
+            harmless.
         hashes: SHA-256 of configuration, panel, prompts file and templates.
-        calibrator: the calibrator that verdicts are made by, whole; null without one.
-        preregistration: hash of the plan that the run is held to; ``registration`` is that plan.
-        stopping: the rule of ``--until`` and what each look saw; null where all was judged once.
-        forecast: what the run was expected to cost before its first call: ``expected_usd``,
-            ``worst_usd``, ``calls``, ``unknown_price``; null in runs of earlier versions.
-        destinations: where the keys of its models go.
-        origin: proof, for the user who made the run and on that machine only, that it was made
-            with these destinations; null where none is needed or none could be given.
-        secrets_scan: what the search for secrets found at the end: ``secrets``, how many were
-            looked for; ``files``, how many were read; ``hits``, by file the variables whose values
-            stand in it. Null in runs of earlier versions.
-        replaced: models of ``stopped`` in whose place a fallback judged what was left.
+        calibrator: the complete calibrator that decides verdicts; null without one.
+        preregistration: hash of the plan that binds the run; ``registration`` is that plan.
+        stopping: the rule of ``--until`` and the result of each look; null without such a rule.
+        forecast: the cost expected before the first call: ``expected_usd``, ``worst_usd``,
+            ``calls``, ``unknown_price``; null in runs of earlier versions.
+        destinations: the servers that receive the keys of the models.
+        origin: a tag by which the user who made the run recognises it and its destinations on the
+            same machine; null where none is needed or none could be created.
+        secrets_scan: result of the search for secrets at the end: ``secrets``, the number searched
+            for; ``files``, the number read; ``hits``, for each file the variables whose values
+            occur in it. Null in runs of earlier versions.
+        replaced: models of ``stopped`` whose remaining items a fallback judged.
         files: the seal of each file, at the end.
-        chain: SHA-256 of the last line of ``calls.jsonl``, whose lines carry that of the one before.
+        chain: SHA-256 of the last line of ``calls.jsonl``; each line carries the hash of the line
+            before.
         seal: SHA-256 of this object without the seal.
     """
 
@@ -122,7 +124,7 @@ class Manifest(BaseModel):
     seal: str | None = None
 
     def text(self) -> str:
-        """What is written."""
+        """The text of ``manifest.json``."""
         return manifest_text(self.model_dump())
 
     def with_seal(self) -> Manifest:
@@ -131,20 +133,20 @@ class Manifest(BaseModel):
 
 
 def manifest_text(value: Mapping[str, Any]) -> str:
-    """The text of a manifest: the same object is always the same text."""
+    """The text of a manifest; equal objects have equal texts."""
     return json.dumps(value, indent=1, ensure_ascii=False) + "\n"
 
 
 def digest(manifest: Mapping[str, Any]) -> str:
-    """SHA-256 of everything but the seal.
+    """SHA-256 of a manifest without its seal.
 
-    Of plain data, not of a :class:`Manifest`: one that an earlier clash wrote has fewer fields.
+    Takes plain data instead of a :class:`Manifest`, because earlier versions wrote fewer fields.
     """
     return sha256_text(manifest_text({**manifest, "seal": None}))
 
 
 def now() -> str:
-    """This moment, in UTC, as text."""
+    """The current time in UTC, as ISO 8601 text in milliseconds."""
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
@@ -174,9 +176,9 @@ def seal_file(path: Path, lines: int | None = None) -> FileSeal:
 
 
 def other_versions(manifest: Manifest) -> str | None:
-    """What the run was computed with where it is not what is installed here; null where it is.
+    """The versions that a run was computed with and that differ from the installed ones; or null.
 
-    A fit may round its last digit otherwise, and another clash may word or draw a report otherwise.
+    Another version may round the last digit of a fit, word a report or draw a page differently.
     """
     current = versions()
     differing = [
@@ -190,12 +192,12 @@ def other_versions(manifest: Manifest) -> str | None:
 
 
 def seals_of(folder: Path, names: Iterable[str]) -> dict[str, FileSeal]:
-    """The seal of each of these files that is there."""
+    """The seal of each of these files that exists."""
     return {name: seal_file(folder / name) for name in names if run_files.is_file(folder / name)}
 
 
 def versions() -> dict[str, str]:
-    """Versions of clash, Python and everything that may change a result."""
+    """Versions of clash, Python and every package that may change a result."""
     installed_versions = {"clash": __version__, "python": platform.python_version()}
     for name in _DISTRIBUTIONS:
         try:

@@ -1,4 +1,4 @@
-"""No secret in a run folder: taken out of each record, and looked for once more at the end."""
+"""Keep secrets out of a run folder: remove them from each record, and search again at the end."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _BLOCK = 1 << 20
 
 
 def without_secrets(record: R, redact: Redactor) -> R:
-    """``record`` as it may be written; the same object where it holds no secret."""
+    """``record`` without secrets; the same object where it holds none."""
     if not redact.suspects(encode(record)):
         return record
     data = record.model_dump()
@@ -33,11 +33,11 @@ def without_secrets(record: R, redact: Redactor) -> R:
 
 
 def scan(folder: Path, redact: Redactor) -> dict[str, Any]:
-    """What the manifest says of the search for secrets in a finished folder.
+    """Search a finished folder for secrets; the result is ``secrets_scan`` of the manifest.
 
     Returns:
-        ``secrets``, how many were looked for; ``files``, how many were read; ``hits``, by file the
-        variables whose values were found in it.
+        ``secrets``, the number searched for; ``files``, the number read; ``hits``, for each file
+        the variables whose values occur in it.
     """
     hits: dict[str, list[str]] = {}
     names = sorted(
@@ -55,16 +55,16 @@ def scan(folder: Path, redact: Redactor) -> dict[str, Any]:
 
 
 def _suspicious(path: Path, redact: Redactor) -> Iterator[object]:
-    """What of a file has to be looked at closely: records, or lines where it has none."""
+    """The records (or lines that are no records) of a file that may hold a secret."""
     with run_files.open_to_read(path) as file:
-        # To a line end, but not through all of a stranger's file that has none.
+        # Up to a line end, but no further than a bound: a stranger's file may have no line ends.
         while block := file.read(_BLOCK) + file.readline(run_files.LONGEST):
             if redact.suspects(block):
                 yield from (_value(line) for line in block.split(b"\n") if redact.suspects(line))
 
 
 def _value(line: bytes) -> object:
-    """A record as it was before its quotes and line breaks were escaped; else the text."""
+    """The decoded record, where quotes and line breaks are not escaped; otherwise the text."""
     try:
         return msgspec.json.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError):

@@ -1,7 +1,7 @@
-"""Who vouches for a run: an SSH signature over its sealed manifest, by OpenSSH's own program.
+"""Sign a sealed manifest with an SSH key, and check such a signature, by OpenSSH's own program.
 
 The manifest holds the hash of every file and of the last call, so its signature covers them all.
-``ssh-keygen -Y`` is run only where a user asks for it, never because of what a folder holds.
+``ssh-keygen -Y`` runs only when a user asks for it, never because of the content of a folder.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from tempfile import TemporaryDirectory
 from clash.errors import AuditFailed, ConfigError
 
 NAMESPACE = "clash-run"
-"""What a signature is for: one that was made for a commit or a mail is none of a run."""
+"""The purpose of a signature: one made for a commit or a mail is not valid for a run."""
 _PROGRAM = "ssh-keygen"
 
 
 def check_key(key: Path) -> None:
-    """Find out before the work what would keep a key from signing.
+    """Check before a long command that a key can sign.
 
     Raises:
-        ConfigError: there is no such file, or no program that signs.
+        ConfigError: the file or ``ssh-keygen`` is missing.
     """
     _program("--sign")
     if not key.is_file():
@@ -33,10 +33,10 @@ def check_key(key: Path) -> None:
 
 
 def sign(data: bytes, key: Path) -> bytes:
-    """The signature over ``data``; asks for the key's passphrase on the terminal where it has one.
+    """The signature over ``data``; asks on the terminal for the passphrase of a key that has one.
 
     Args:
-        data: what is signed.
+        data: the bytes to sign.
         key: a private key, or the public one of a key that the SSH agent holds.
 
     Raises:
@@ -54,21 +54,21 @@ def sign(data: bytes, key: Path) -> bytes:
 
 
 def signer_of(data: bytes, signature: bytes, allowed_signers: Path) -> str:
-    """The allowed signer whose signature over ``data`` this is.
+    """The allowed signer who made ``signature`` over ``data``.
 
     Args:
-        data: what was signed.
-        signature: as :func:`sign` made it.
+        data: the signed bytes.
+        signature: the result of :func:`sign`.
         allowed_signers: an OpenSSH ``allowed_signers`` file.
 
     Raises:
-        ConfigError: there is no such file.
-        AuditFailed: the signature is of nobody in it, or of other data.
+        ConfigError: the file is missing.
+        AuditFailed: no allowed signer made the signature, or it is over other data.
     """
     if not allowed_signers.is_file():
         raise ConfigError("no such file", path=allowed_signers, field="--signers", hint=_EXAMPLE)
     with TemporaryDirectory() as folder:
-        # A copy: the program opens the file by its name, which a stranger's folder may swap.
+        # A copy, because the program opens the file by name, and a stranger's folder may replace it.
         file = Path(folder) / "signature"
         file.write_bytes(signature)
         options = ("-s", str(file), "-f", str(allowed_signers))
@@ -96,7 +96,7 @@ def _run(
 
 
 def _program(option: str) -> str:
-    """The program, by an absolute path: what lies in the current directory is not run."""
+    """The absolute path of the program; one in the current directory is never run."""
     folders = os.environ.get("PATH", "").split(os.pathsep)
     path = os.pathsep.join(folder for folder in folders if Path(folder).is_absolute())
     program = shutil.which(_PROGRAM, path=path)
