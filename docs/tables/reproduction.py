@@ -15,7 +15,7 @@ from clash.analysis.rundata import RunData
 from clash.cli.foreign import write
 from clash.datasets.convert import convert
 from clash.report import markdown
-from clash.report.published import claims_table
+from clash.report.claims import claims_table
 from clash.reproduction.agent_clash.published import blocks
 from clash.stats.hypothesis_tests import binomial_tail
 from clash.store.folder import RunFolder
@@ -105,7 +105,7 @@ def section(block, found):
         "rerun": f"clash rerun --compare {names}",
         "compare": f"clash compare {names}" + (" --every-record" if block.every_record else ""),
     }[block.report]
-    table = markdown.table(claims_table(found.published))
+    table = markdown.render_table(claims_table(found.published))
     return table.replace("## Published figures", f"## `{command}`\n\nPublished figures", 1)
 
 

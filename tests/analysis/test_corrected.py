@@ -11,7 +11,7 @@ from analysis.made import run_data
 from clash.analysis.corrected import correction
 from clash.analysis.findings import findings_of
 from clash.records import Label
-from clash.report.tables import tables
+from clash.report.sections import report_tables
 
 TWO = ("ada", "bob")
 
@@ -97,10 +97,10 @@ def test_the_leaderboard_shows_it_beside_the_panels():
     rng = np.random.default_rng(5)
     truth, data = judged(120, rng)
     few = findings_of(labelled(data, truth, range(6)))
-    notes = " ".join(tables(few)[0].notes)
+    notes = " ".join(report_tables(few)[0].notes)
     assert "not corrected by the 6 labels" in notes
     found = findings_of(labelled(data, truth, rng.permutation(120)[:60].tolist()))
-    board = tables(found)[0]
+    board = report_tables(found)[0]
     assert "people's win rate" in board.columns
     first = found.leaderboard[0]
     assert first.corrected == found.correction.of(first.candidate).rate

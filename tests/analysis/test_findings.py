@@ -13,7 +13,7 @@ from clash.analysis.findings import findings_of
 from clash.analysis.labelled import labelled
 from clash.records import Item
 from clash.report import markdown
-from clash.report.tables import tables
+from clash.report.sections import report_tables
 
 ADA, BOB, TIE = [["ada"], ["bob"]], [["bob"], ["ada"]], [["ada", "bob"]]
 NAMES = ["ada", "bob"]
@@ -49,9 +49,9 @@ def test_the_same_run_gives_the_same_report(data):
 
 def test_every_run_has_tables_and_a_page_with_its_decision(data):
     found = findings_of(data)
-    page = markdown.document(found, list(data.verdicts))
+    page = markdown.render_report(found, list(data.verdicts))
     assert found.decision.sentence in page.replace("\\", "")
-    for table in tables(found):
+    for table in report_tables(found):
         assert all(len(row) == len(table.columns) for row in table.rows), table.title
         assert not re.search(r"\bnan\b|\binf\b|None", str(table.rows))
 

@@ -15,7 +15,7 @@ from clash.analysis.rundata import RunData
 from clash.analysis.shared import Shared, Unknown, shared
 from clash.cli.app import run
 from clash.records import Label
-from clash.report.html import more
+from clash.report.html import sections
 from clash.store.folder import RunFolder
 from review.runs import judged, plain_prompts
 
@@ -81,7 +81,7 @@ def test_without_labels_a_model_stands_for_the_truth_and_the_page_says_so():
     found = shared(run_data(rows, ["ada", "bob"]))
     assert isinstance(found, Shared)
     assert not found.truth.known
-    table = more._shared(found)
+    table = sections._shared_errors(found)
     assert len(table.rows) == 6
     assert any("too small" in note for note in table.notes)
 
@@ -99,12 +99,12 @@ def test_where_shared_errors_cannot_be_told_the_reason_is(rows, why):
     found = shared(run_data(rows, ["ada", "bob"]))
     assert isinstance(found, Unknown)
     assert why in found.why
-    assert more._shared(found).rows
+    assert sections._shared_errors(found).rows
 
 
 def test_judges_that_always_agree_break_nothing():
     data = run_data([{"x": ADA, "y": ADA, "z": ADA}] * 40, ["ada", "bob"])
-    assert more._shared(shared(data)).rows
+    assert sections._shared_errors(shared(data)).rows
 
 
 @pytest.fixture(scope="module")
@@ -134,7 +134,7 @@ def test_a_parent_that_is_not_there_is_said_and_looked_for_nowhere_else(rerun, n
     found = further(data, rerun.path)
     assert isinstance(found.retest, Unknown)
     assert why.format(rerun.path.parent / "gone") in found.retest.why
-    assert len(more.again(found)) == 1
+    assert len(sections._retest_tables(found)) == 1
 
 
 def test_a_run_without_a_parent_has_no_retest(rerun):

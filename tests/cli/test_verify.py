@@ -10,12 +10,12 @@ import tracemalloc
 import zlib
 
 import pytest
+from clash.report.redraw import redraw
 
 import clash
 from clash.analysis.findings import findings_of
 from clash.analysis.rundata import RunData
 from clash.cli.app import run
-from clash.report.redraw import redraw
 from clash.store import chain, layout
 from clash.store.folder import RunFolder
 from clash.store.manifest import Manifest, sha256_json, sha256_text

@@ -8,7 +8,7 @@ import xmlschema
 
 from clash.analysis.figures import Figure
 from clash.analysis.gate import Rule, check
-from clash.report import annotations, junit
+from clash.report import gate
 
 SCHEMA = xmlschema.XMLSchema(Path(__file__).with_name("junit.xsd"))
 FOUND = {"concordance": Figure(0.9, 0.8, 0.95), 'win_rate.a<b&"c"': Figure(0.4)}
@@ -21,14 +21,12 @@ LINES = check(RULES, FOUND)
 
 
 def made(run="a run"):
-    return junit.document(
-        run, LINES, time="2026-11-21T01:02:03.456Z", properties={"panel": "x & y"}
-    )
+    return gate.junit(run, LINES, time="2026-11-21T01:02:03.456Z", properties={"panel": "x & y"})
 
 
 def test_junit_is_valid_by_its_schema():
     SCHEMA.validate(made())
-    SCHEMA.validate(junit.document("empty", [], time="2026-11-21T01:02:03Z", properties={}))
+    SCHEMA.validate(gate.junit("empty", [], time="2026-11-21T01:02:03Z", properties={}))
 
 
 def test_the_schema_can_fail():
@@ -49,7 +47,7 @@ def test_junit_counts_and_names_what_failed():
 
 
 def test_annotations_keep_one_command_a_line_whatever_a_name_holds():
-    lines = list(annotations.lines("run\n::warning::x", LINES))
+    lines = list(gate.github_annotations("run\n::warning::x", LINES))
     assert len(lines) == 2
     assert all(
         line.startswith("::error title=clash gate%3A") and "\n" not in line for line in lines
@@ -58,10 +56,12 @@ def test_annotations_keep_one_command_a_line_whatever_a_name_holds():
 
 
 def test_a_gate_that_holds_says_so_once():
-    assert list(annotations.lines("r", LINES[:1])) == ["::notice title=clash gate::r: 1 rules hold"]
+    assert list(gate.github_annotations("r", LINES[:1])) == [
+        "::notice title=clash gate::r: 1 rules hold"
+    ]
 
 
 def test_the_step_summary_is_a_markdown_table():
-    text = annotations.summary("r", LINES)
+    text = gate.github_summary("r", LINES)
     assert "| FAIL |" in text
     assert "| pass | concordance |" in text

@@ -23,8 +23,8 @@ from clash.analysis.scores import scores
 from clash.cli.app import run
 from clash.escape import INVISIBLE, clip, digest, visible
 from clash.records import Label
-from clash.report.html import charts, document
-from clash.report.html.draw import Dot, Line, Picture, Rect, Word, palette, png, svg
+from clash.report.html import charts, render_report
+from clash.report.html.drawing import Dot, Picture, Rect, StraightLine, Word, palette, png, svg
 from clash.report.html.page import stylesheet
 from clash.store import layout
 from clash.store.folder import RunFolder
@@ -266,7 +266,7 @@ def test_pictures_are_saved_as_svg_and_png(folder, tmp_path):
 def test_a_picture_is_drawn_the_same_in_svg_and_png_and_escapes_words():
     picture = Picture(
         "p", "a < b", "c & d", 40, 20,
-        (Rect(0, 0, 20, 20, "seq-10"), Line(0, 19, 40, 19), Dot(30, 10, 4), Word(2, 8, "<&", size=6)),
+        (Rect(0, 0, 20, 20, "seq-10"), StraightLine(0, 19, 40, 19), Dot(30, 10, 4), Word(2, 8, "<&", size=6)),
     )  # fmt: skip
     root = ET.fromstring(svg(picture, alone=True))
     assert [child.text for child in root if child.tag.endswith("text")] == ["a < b", "<&"]
@@ -347,7 +347,7 @@ def test_a_run_where_nothing_was_judged_still_has_a_page(tmp_path):
     lonely = [{"id": "q", "prompt": "p", "responses": {"a": "x", "b": ""}}]
     made = judged(tmp_path, lonely)
     data = RunData.load(made)
-    text = document(findings_of(data), data, made.path).page
+    text = render_report(findings_of(data), data, made.path).html
     assert "text-0" in text
 
 

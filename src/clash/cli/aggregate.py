@@ -153,7 +153,7 @@ def aggregate(
     if as_json:
         aggregated.print_object(source, runs, asked, shown, written)
     else:
-        aggregated.print_tables(asked, shown, written)
+        aggregated.print_result(asked, shown, written)
 
 
 def _ridge(text: str | None, methods: Sequence[str]) -> Any:  # noqa: ANN401 - a number or the Literal

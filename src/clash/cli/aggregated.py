@@ -102,7 +102,7 @@ def _only_rankings(shown: Shown) -> dict[str, Any]:
     }
 
 
-def print_tables(asked: Asked, shown: Shown, written: str | None) -> None:
+def print_result(asked: Asked, shown: Shown, written: str | None) -> None:
     """Tables, what they say, and what to beware of."""
     from rich.text import Text
 
@@ -110,7 +110,7 @@ def print_tables(asked: Asked, shown: Shown, written: str | None) -> None:
     from clash.cli.rankings import NAMELESS
     from clash.escape import for_terminal
     from clash.report import aggregation, calibration, rankings
-    from clash.report.terminal import show_table
+    from clash.report.terminal import print_tables
 
     tables: list[Table] = []
     told: list[str] = []
@@ -127,8 +127,7 @@ def print_tables(asked: Asked, shown: Shown, written: str | None) -> None:
         told += shown.rankings.differences
         warnings += shown.rankings.warnings
     warnings += [f"{name} refused: {NAMELESS}" for name in asked.refused]
-    for table in tables:
-        show_table(stdout(), table)
+    print_tables(stdout(), tables)
     stdout().print()
     for line in told:
         stdout().print(Text(for_terminal(line)), soft_wrap=True)

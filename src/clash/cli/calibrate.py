@@ -116,8 +116,7 @@ def calibrate(
     from clash.cli.common import print_json, stdout
     from clash.cli.voting import read
     from clash.report import calibration as report
-    from clash.report.prior import prior_in_words, prior_json
-    from clash.report.terminal import show_table
+    from clash.report.terminal import print_tables
     from clash.stats.selection.blocks import SplitPlan
 
     settings = _settings(paths, families, loss, select, guard, protocol)
@@ -145,13 +144,12 @@ def calibrate(
     written = None if out is None else _write(out, votes, found, source, runs, seed)
     drawn = {} if plots is None else _draw(plots, votes, found, seed, quiet=quiet or as_json)
     if as_json:
-        also = {} if trusted is None else {"prior": prior_json(trusted)}
+        also = {} if trusted is None else {"prior": report.prior_json(trusted)}
         print_json({"source": source, **report.as_json(found), "written": written, **drawn, **also})
         return
-    for table in report.tables(found):
-        show_table(stdout(), table)
+    print_tables(stdout(), report.tables(found))
     if trusted is not None:
-        stdout().print(f"\n{prior_in_words(trusted)}", soft_wrap=True, markup=False)
+        stdout().print(f"\n{report.prior_line(trusted)}", soft_wrap=True, markup=False)
     stdout().print(f"\n{report.in_words(found)}", soft_wrap=True, markup=False)
     for path in [*([written] if written else []), *drawn.get("plots", [])]:
         stdout().print(f"wrote {path}", soft_wrap=True, markup=False)
@@ -193,14 +191,13 @@ def _plan(source: str, votes: Votes, n: int, seed: int, *, as_json: bool) -> Non
     from clash.analysis.calibration.planning import label_plan
     from clash.cli.common import print_json, stdout
     from clash.report import calibration as report
-    from clash.report.terminal import show_table
+    from clash.report.terminal import print_tables
 
     found = label_plan(votes, n, seed)
     if as_json:
         print_json({"source": source, "plan": report.plan_json(found)})
         return
-    for table in report.plan_tables(found):
-        show_table(stdout(), table)
+    print_tables(stdout(), report.plan_tables(found))
 
 
 def _write(out: Path, votes: Votes, found: Study, source: str, runs: Path, seed: int) -> str:

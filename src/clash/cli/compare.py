@@ -33,7 +33,7 @@ def compare(
     from clash.cli.documents import write_report
     from clash.errors import ConfigError
     from clash.report.compare import tables
-    from clash.report.terminal import show_table
+    from clash.report.terminal import print_tables
 
     if len(runs) < 2:
         raise ConfigError("a comparison takes two runs", field="RUN", hint="name a second one")
@@ -45,7 +45,6 @@ def compare(
     if as_json:
         print_json({"folders": paths, **found.as_json(), "written": written})
         return
-    for table in made:
-        show_table(stdout(), table)
+    print_tables(stdout(), made)
     for path in written:
         stdout().print(f"\nwrote {path}", soft_wrap=True, markup=False)

@@ -55,7 +55,7 @@ def list_(cache: Cache = None, as_json: AsJson = False) -> None:
     from clash.cli.common import print_json, stdout
     from clash.datasets import catalogue, pull
     from clash.report.tables import Table
-    from clash.report.terminal import show_table
+    from clash.report.terminal import print_table
 
     folder = cache or pull.cache_folder()
     known = [
@@ -76,7 +76,7 @@ def list_(cache: Cache = None, as_json: AsJson = False) -> None:
         [str(d["name"]), "yes" if d["here"] else "no", str(d["what"]), str(d["licence"])]
         for d in known
     ]
-    show_table(stdout(), Table("data sets", ["name", "here", "what", "licence"], rows))
+    print_table(stdout(), Table("data sets", ["name", "here", "what", "licence"], rows))
     stdout().print(f"kept in {folder}; `clash datasets pull NAME` fetches one", soft_wrap=True)
 
 
@@ -305,10 +305,10 @@ def _beside(path: Path, ending: str) -> Path:
 def _tell_sample(drawn: DatasetSample, written: dict[str, str]) -> None:
     from clash.cli.common import stdout
     from clash.report.tables import Table
-    from clash.report.terminal import show_table
+    from clash.report.terminal import print_table
 
     rows = [[what, f"{count:,}"] for what, count in drawn.counts.items()]
-    show_table(stdout(), Table(drawn.dataset.name, ["items", "count"], rows, frozenset({1})))
+    print_table(stdout(), Table(drawn.dataset.name, ["items", "count"], rows, frozenset({1})))
     if drawn.unanswered:
         stdout().print(f"the source does not say, so not applied: {', '.join(drawn.unanswered)}")
     stdout().print(f"licence: {drawn.dataset.licence}", soft_wrap=True, markup=False)

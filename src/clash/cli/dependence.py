@@ -68,7 +68,7 @@ def _print(found: Dependence, written: list[str], *, whole: bool) -> None:
     from clash.cli.common import stdout
     from clash.escape import for_terminal
     from clash.report import dependence as report
-    from clash.report.terminal import show_table
+    from clash.report.terminal import print_table
 
     console = stdout()
     console.print(Text(for_terminal(report.headline(found)), style="dim"))
@@ -76,7 +76,7 @@ def _print(found: Dependence, written: list[str], *, whole: bool) -> None:
     for sentence in found.conclusions:
         console.print(Padding(Text(for_terminal(f"• {sentence}")), (0, 0, 0, 1)))
     for table in report.tables(found, whole=whole):
-        show_table(console, table)
+        print_table(console, table)
     console.print()
     for caveat in found.caveats:
         console.print(Text(for_terminal(f"note: {caveat}"), style="yellow"))

@@ -152,7 +152,7 @@ def _tell(found: Diagnosis, source: str, plot: Path | None, *, as_json: bool) ->
     from clash.report import diagnosis as report
     from clash.report.plots import save
     from clash.report.psychometric import psychometric_plot
-    from clash.report.terminal import show_table
+    from clash.report.terminal import print_tables
 
     written: list[Any] = []
     if plot is not None and found.calibration:
@@ -162,8 +162,7 @@ def _tell(found: Diagnosis, source: str, plot: Path | None, *, as_json: bool) ->
     if as_json:
         print_json({**report.as_json(found), "source": source, "written": written})
         return
-    for table in report.tables(found):
-        show_table(stdout(), table)
+    print_tables(stdout(), report.tables(found))
     for path in written:
         stdout().print(f"wrote {path}", soft_wrap=True)
 

@@ -43,7 +43,7 @@ def doctor(
     from clash.collect import checkup
     from clash.collect.resolve import load_environ
     from clash.report.tables import Table
-    from clash.report.terminal import show_table
+    from clash.report.terminal import print_table
     from clash.secrets.redaction import Redactor
 
     environ = load_environ(os.environ, env_file, trust_host or ())
@@ -60,7 +60,7 @@ def doctor(
     else:
         columns = ["", "what", "is", "hint"]
         rows = [[f.level, f.subject, f.says, f.hint] for f in found]
-        show_table(stdout(), Table(title, columns, rows))
+        print_table(stdout(), Table(title, columns, rows))
     raise typer.Exit(1 if bad else 0)
 
 

@@ -54,7 +54,7 @@ def render_report(
             whole = {"clash": __version__, "runs": list(runs), **record}
             text = json.dumps(whole, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
         case ".md":
-            text = markdown.comparison(title, tables, runs)
+            text = markdown.render_comparison(title, tables, runs)
         case other:
             raise ConfigError(f"no report ends in {other!r}", field="--to", hint=".md or .json")
     return text

@@ -84,7 +84,7 @@ def gate(
     from clash.analysis.rundata import RunData
     from clash.cli.common import open_run, print_json, stdout
     from clash.report import gate as report
-    from clash.report.terminal import show_table
+    from clash.report.terminal import print_table
 
     folder = open_run(run, out)
     data = RunData.load(folder)
@@ -94,7 +94,7 @@ def gate(
             listed = {name: plain(asdict(figure)) for name, figure in now.items()}
             print_json({"run": str(folder.path), "figures": listed})
         else:
-            show_table(stdout(), report.listing(now))
+            print_table(stdout(), report.listing(now))
         return
     rules = [*_rules(least, "min"), *_rules(most, "max")]
     changes = [*_rules(max_drop, "max-drop"), *_rules(max_rise, "max-rise")]
@@ -113,7 +113,7 @@ def gate(
         lines = [plain(asdict(line)) for line in checked]
         print_json({"run": str(folder.path), "passed": passed, "on": on.value, "rules": lines})
     else:
-        show_table(stdout(), report.table(name, checked))
+        print_table(stdout(), report.table(name, checked))
     raise typer.Exit(0 if passed else 1)
 
 
@@ -170,7 +170,7 @@ def _against(
 def _write_junit(
     path: Path, data: RunData, checked: Sequence[Checked], baseline: str | None
 ) -> None:
-    from clash.report import junit
+    from clash.report import gate as report
     from clash.version import __version__
 
     manifest = data.manifest
@@ -183,16 +183,16 @@ def _write_junit(
     }
     path.parent.mkdir(parents=True, exist_ok=True)
     ended = manifest.ended or manifest.started
-    text = junit.document(manifest.run, checked, time=ended, properties=about)
+    text = report.junit(manifest.run, checked, time=ended, properties=about)
     path.write_text(text, encoding="utf-8", newline="\n")
 
 
 def _annotate(run: str, checked: Sequence[Checked], *, to_stderr: bool) -> None:
-    from clash.report import annotations
+    from clash.report import gate as report
 
-    for line in annotations.lines(run, checked):
+    for line in report.github_annotations(run, checked):
         typer.echo(line, file=sys.stderr if to_stderr else sys.stdout)
     summary = os.environ.get("GITHUB_STEP_SUMMARY")
     if summary:
         with Path(summary).open("a", encoding="utf-8") as file:
-            file.write(annotations.summary(run, checked) + "\n")
+            file.write(report.github_summary(run, checked) + "\n")

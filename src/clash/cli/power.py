@@ -260,10 +260,9 @@ def _beside(field: Field, pair: Sides, made: Callable[[Sides], Pilot]) -> list[P
 
 def _show(tables: list[Table]) -> None:
     from clash.cli.common import stdout
-    from clash.report.terminal import show_table
+    from clash.report.terminal import print_tables
 
-    for table in tables:
-        show_table(stdout(), table)
+    print_tables(stdout(), tables)
 
 
 def _question(text: str) -> str:

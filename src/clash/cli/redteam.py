@@ -177,7 +177,7 @@ def _report(
     from clash.cli.common import print_json, say, stdout
     from clash.escape import for_terminal
     from clash.report import redteam as report
-    from clash.report.terminal import show_table
+    from clash.report.terminal import print_tables
 
     result = _result(folder)
     passed = max_turned is None or _worst_rate(result.panel) <= max_turned
@@ -189,8 +189,7 @@ def _report(
         return code
     stdout().print(for_terminal(report.headline(result)), style="bold", markup=False)
     if not quiet:
-        for table in report.tables(result) if whole else [report.judges(result)]:
-            show_table(stdout(), table)
+        print_tables(stdout(), report.tables(result) if whole else [report.judges(result)])
         stdout().print(f"\nrun: {folder.path}", style="bold", soft_wrap=True, markup=False)
     if not passed:
         say(

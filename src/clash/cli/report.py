@@ -43,7 +43,7 @@ def report(
     from clash.analysis.walk import walk
     from clash.cli.common import open_run, print_json, stdout
     from clash.report import items
-    from clash.report.terminal import show
+    from clash.report.terminal import print_report
 
     folder = open_run(run, out)
     data = RunData.load(folder)
@@ -63,7 +63,7 @@ def report(
         also = {"plots": [str(path) for path in drawn]} if plots is not None else {}
         print_json({**found.as_json(), "run": str(folder.path), **also})
         return
-    show(stdout(), found)
+    print_report(stdout(), found)
     if drawn:
         stdout().print(f"\nwrote {len(drawn)} pictures to {plots}", soft_wrap=True)
     if page is not None:
@@ -72,9 +72,9 @@ def report(
 
 
 def _draw(found: Findings, data: RunData, run: Path, to: Path) -> list[Path]:
-    from clash.report.html import draw, page
+    from clash.report.html import drawing, page
 
-    return draw.save(page.pictures(found, data, run), to)
+    return drawing.save(page.pictures(found, data, run), to)
 
 
 def _browse(folder: RunFolder) -> Path:

@@ -234,7 +234,7 @@ def _tell(
     from clash.analysis.rundata import RunData
     from clash.cli.common import print_json, stdout
     from clash.report.retest import tables
-    from clash.report.terminal import show_table
+    from clash.report.terminal import print_table
 
     found = retest([RunData.load(folder) for folder in folders])
     paths = [str(folder.path) for folder in folders]
@@ -246,7 +246,7 @@ def _tell(
         return
     for table in tables(found):
         if whole or table.brief:
-            show_table(stdout(), table)
+            print_table(stdout(), table)
     for path in written:
         stdout().print(f"wrote {path}", soft_wrap=True, markup=False)
 

@@ -273,13 +273,12 @@ def _conclude(outcome: _Outcome, written: int, *, as_json: bool) -> None:
     from clash.cli.common import print_json, stdout
     from clash.cli.report import rewrite
     from clash.report.relabelled import tables
-    from clash.report.terminal import show_table
+    from clash.report.terminal import print_tables
 
     folder, change = outcome.folder, outcome.after(written)
     rewrite(folder, change.data, change.findings)
     if as_json:
         print_json({"run": str(folder.path), **change.changed.as_json()})
         return
-    for table in tables(change.changed, str(folder.path)):
-        show_table(stdout(), table)
+    print_tables(stdout(), tables(change.changed, str(folder.path)))
     stdout().print(f"\nrun: {folder.path}", style="bold", soft_wrap=True)

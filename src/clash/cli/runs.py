@@ -13,7 +13,7 @@ def runs(out: Out = Path("runs"), as_json: AsJson = False) -> None:
     """List the runs, oldest first."""
     from clash.cli.common import left_out, print_json, stdout
     from clash.report.tables import Table
-    from clash.report.terminal import show_table
+    from clash.report.terminal import print_table
     from clash.store.folder import manifests
 
     known = [_line(manifest) for _, manifest in manifests(out, left_out)]
@@ -23,7 +23,7 @@ def runs(out: Out = Path("runs"), as_json: AsJson = False) -> None:
     columns = ["run", "kind", "status", "panel", "items", "verdicts", "cost", "started"]
     rows = [[str(line[column]) for column in columns] for line in known]
     if rows:
-        show_table(
+        print_table(
             stdout(), Table(f"{len(rows)} runs in {out}", columns, rows, frozenset({4, 5, 6}))
         )
     else:
@@ -31,7 +31,7 @@ def runs(out: Out = Path("runs"), as_json: AsJson = False) -> None:
 
 
 def _line(manifest: Manifest) -> dict[str, Any]:
-    from clash.report.tables import money
+    from clash.report.formats import money
 
     return {
         "run": manifest.run,

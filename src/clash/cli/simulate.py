@@ -47,7 +47,7 @@ def simulate(
     """
     from clash.cli.common import print_json, stdout
     from clash.report import simulations as report
-    from clash.report.terminal import show_table
+    from clash.report.terminal import print_table
     from clash.reproduction.simulations import EXPERIMENTS, ON_VOTES
 
     known: dict[str, Experiment | OnVotes] = {**EXPERIMENTS, **ON_VOTES}
@@ -55,7 +55,7 @@ def simulate(
         print_json({"simulations": {key: e.shows for key, e in known.items()}})
         return
     if show_list:
-        show_table(stdout(), report.listing(known))
+        print_table(stdout(), report.listing(known))
         return
     chosen = _chosen(name, list(known), votes)
     seed = seed or 0
@@ -124,11 +124,11 @@ def _print(results: list[Simulation], written: list[str]) -> None:
 
     from clash.cli.common import stdout
     from clash.report import simulations as report
-    from clash.report.terminal import show_table
+    from clash.report.terminal import print_table
 
     console = stdout()
     for result in results:
-        show_table(console, report.table(result))
+        print_table(console, report.table(result))
         console.print(Padding(Text(report.setting(result), style="dim"), (0, 0, 1, 2)))
         for finding in result.findings:
             console.print(Padding(Text(f"• {finding}"), (0, 0, 0, 1)))

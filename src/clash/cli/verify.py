@@ -101,7 +101,7 @@ def all_checks(folder: RunFolder) -> list[AuditFinding]:
     """Everything that can be checked offline."""
     from clash.analysis.recheck import recheck
     from clash.collect.reread import reread
-    from clash.report.redraw import redraw
+    from clash.report.page_audit import redraw
     from clash.store.audit import audit
 
     return [*audit(folder), *reread(folder), *recheck(folder, redraw)]

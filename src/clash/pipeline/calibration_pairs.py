@@ -81,7 +81,7 @@ def sample_known_gaps(
     """
     from clash.cli.common import print_json, stdout
     from clash.report.tables import Table
-    from clash.report.terminal import show_table
+    from clash.report.terminal import print_table
 
     pairs = _pairs(_prompts(source, runs), sources or SOURCES, seed)
     place = out or Path(f"calibration-pairs-{Path(source).stem}-seed{seed}.jsonl")
@@ -95,7 +95,7 @@ def sample_known_gaps(
     rows = [[kind, str(count), _gaps(pairs, kind)] for kind, count in counts.items()]
     title = f"{len(pairs)} pairs with known gaps, from {used} responses (seed {seed})"
     note = "gap: share of a response's sentences that were altered; 0 is a control, where a tie is right"
-    show_table(stdout(), Table(title, ["altered", "pairs", "gaps"], rows, frozenset({1}), [note]))
+    print_table(stdout(), Table(title, ["altered", "pairs", "gaps"], rows, frozenset({1}), [note]))
     stdout().print(f"wrote {place}", soft_wrap=True, markup=False)
     judged = f"clash eval {place} --panel …, then clash diagnose on the run"
     stdout().print(f"judge them: {judged}", soft_wrap=True, markup=False)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from clash.analysis.counts import count_records, too_many_failed
 from clash.cli.common import print_json, say, stdout
 from clash.errors import AuditFailed
-from clash.report.spending import doubted
-from clash.report.tables import money
-from clash.report.terminal import show
+from clash.report.costs import usage_warning
+from clash.report.formats import money
+from clash.report.terminal import print_report
 from clash.store import layout
 from clash.store.folder import RunFolder
 from clash.store.manifest import now
@@ -90,13 +90,13 @@ def write_report(writer: RunWriter, found: Findings, data: RunData) -> None:
     writer.replace(layout.VERDICTS, verdicts)
     text = json.dumps(found.as_json(), indent=1, ensure_ascii=False, allow_nan=False)
     writer.replace_text(layout.REPORT_JSON, text + "\n")
-    writer.replace_text(layout.REPORT_MD, markdown.document(found, verdicts))
-    made = html.document(found, data, writer.path)
-    if made.data is None:
+    writer.replace_text(layout.REPORT_MD, markdown.render_report(found, verdicts))
+    page = html.render_report(found, data, writer.path)
+    if page.data_html is None:
         (writer.path / layout.REPORT_DATA).unlink(missing_ok=True)
     else:
-        writer.replace_text(layout.REPORT_DATA, made.data)
-    writer.replace_text(layout.REPORT_HTML, made.page)
+        writer.replace_text(layout.REPORT_DATA, page.data_html)
+    writer.replace_text(layout.REPORT_HTML, page.html)
 
 
 def _exit_code(data: RunData, counts: Mapping[str, int], collected: CollectOutcome) -> int:
@@ -123,7 +123,7 @@ def tell(finished: Finished, *, as_json: bool, whole: bool, quiet: bool) -> None
     if as_json:
         print_json(summary(finished))
     else:
-        show(stdout(), found, whole=whole)
+        print_report(stdout(), found, brief=not whole)
         stdout().print(f"\nrun: {path}", style="bold", soft_wrap=True)
         if not quiet and not whole:
             say(f"everything: {path / layout.REPORT_HTML}, or `clash report {path}`")
@@ -185,7 +185,10 @@ def _warnings(finished: Finished) -> list[str]:
         )
     if finished.findings.spending.warning is not None:
         lines.append(f"warning: {finished.findings.spending.warning}")
-    return [*lines, *(f"warning: {doubted(doubt)}" for doubt in finished.findings.usage_doubts)]
+    return [
+        *lines,
+        *(f"warning: {usage_warning(doubt)}" for doubt in finished.findings.usage_doubts),
+    ]
 
 
 def _with_providers(folder: RunFolder) -> list[str]:

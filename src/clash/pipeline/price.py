@@ -10,8 +10,9 @@ import typer
 from clash.cli.common import person_here, print_json, say, stdout
 from clash.errors import ConfigError
 from clash.pipeline import keys
-from clash.report.tables import Table, money
-from clash.report.terminal import show_table
+from clash.report.formats import money
+from clash.report.tables import Table
+from clash.report.terminal import print_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -60,7 +61,7 @@ def tell(forecast: Forecast, plan: Plan, environ: Mapping[str, str], *, as_json:
         notes.append(f"at the price of a batch: {', '.join(by_batch) or 'no model here'}")
     notes += _cut(forecast)
     title = f"{len(plan.items)} items, {forecast.calls:,} calls: {headline(forecast)}"
-    show_table(stdout(), Table(title, columns, rows, frozenset({3, 4, 5, 6, 7}), notes))
+    print_table(stdout(), Table(title, columns, rows, frozenset({3, 4, 5, 6, 7}), notes))
     for line in keys.lines(refs, environ):
         stdout().print(line, soft_wrap=True, markup=False)
     stdout().print("dry run: no call was made")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from clash.report.tables import NONE, Table
+from clash.report.formats import NONE, number, points, rounded
+from clash.report.tables import Table
 
 if TYPE_CHECKING:
     from clash.analysis.aggregation import Aggregation, MethodResult, Score
@@ -36,12 +37,12 @@ def _method(result: MethodResult) -> dict[str, Any]:
     return {
         "status": result.status,
         "converged": result.converged,
-        **{name: _rounded(getattr(score, name, None)) for name in _FIGURES},
+        **{name: rounded(getattr(score, name, None)) for name in _FIGURES},
         "n_decisive": score.n_decisive if score else None,
         "gain": _gain(score),
-        "log_likelihood": _rounded(result.log_likelihood),
-        "bic": _rounded(result.bic),
-        "temperature": _rounded(result.temperature),
+        "log_likelihood": rounded(result.log_likelihood),
+        "bic": rounded(result.bic),
+        "temperature": rounded(result.temperature),
         "disagrees_with_majority": result.disagrees,
         "notes": list(result.notes),
     }
@@ -52,13 +53,7 @@ def _gain(score: Score | None) -> dict[str, float | None] | None:
         return None
     gain = score.gain
     found = {"estimate": gain.estimate, "low": gain.low, "high": gain.high, "p": score.p_gain}
-    return {name: _rounded(value) for name, value in found.items()}
-
-
-def _rounded(value: float | None) -> float | None:
-    if value is None or value != value or abs(value) == float("inf"):
-        return None
-    return round(float(value), 6)
+    return {name: rounded(value) for name, value in found.items()}
 
 
 def table(found: Aggregation) -> Table:
@@ -93,28 +88,17 @@ def _row(result: MethodResult) -> list[str]:
     if result.status == "refused":
         return [result.method, "refused", *[NONE] * 6]
     name = result.method if result.converged else f"{result.method} (not converged)"
-    heat = NONE if result.temperature is None else f"{result.temperature:.1f}"
+    temperature = number(result.temperature, ".1f")
     score = result.score
     if score is None:
-        return [name, *[NONE] * 5, str(result.disagrees), heat]
+        return [name, *[NONE] * 5, str(result.disagrees), temperature]
     return [
         name,
         f"{score.accuracy:.1%}",
         f"{score.balanced_accuracy:.1%}",
-        _figure(score.log_loss),
-        _figure(score.ece),
-        _against(score),
+        number(score.log_loss, ".3f"),
+        number(score.ece, ".3f"),
+        points(score.gain),
         str(result.disagrees),
-        heat,
+        temperature,
     ]
-
-
-def _figure(value: float | None) -> str:
-    return NONE if value is None else f"{value:.3f}"
-
-
-def _against(score: Score) -> str:
-    if score.gain is None:
-        return NONE
-    points = [100 * x for x in (score.gain.estimate, score.gain.low, score.gain.high)]
-    return f"{points[0]:+.1f} [{points[1]:+.1f}, {points[2]:+.1f}]"

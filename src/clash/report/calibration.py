@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from clash.report.tables import NONE, Table, percent
+from clash.analysis.plain import plain
+from clash.report.formats import NONE, percent
+from clash.report.tables import Table
 
 if TYPE_CHECKING:
     from clash.analysis.calibration.planning import LabelPlan
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
     from clash.analysis.calibration.votes import OnVotes
     from clash.stats.selection.metrics import Reliability
     from clash.stats.selection.ppi import PoweredMean
+    from clash.stats.selection.prior import Prior
 
 SHOWN = ("accuracy", "balanced_accuracy", "mse", "nll", "ece", "pearson", "spearman")
 
@@ -289,4 +292,25 @@ def _shown(figure: Figure) -> str:
         return NONE
     return (
         f"{figure.mean:.3f} ± {figure.se:.3f}" if math.isfinite(figure.se) else f"{figure.mean:.3f}"
+    )
+
+
+def prior_json(prior: Prior) -> dict[str, Any]:
+    """Which family was trusted before any label, and how many earlier panels that rests on."""
+    return {
+        "family": prior.family,
+        "panels": prior.panels,
+        "labels": prior.labels,
+        "weights": {family: plain(weight) for family, weight in prior.weights},
+    }
+
+
+def prior_line(prior: Prior) -> str:
+    """The same in a sentence."""
+    if not prior.panels:
+        return f"prior: {prior.family}, for targets of this kind"
+    weights = ", ".join(f"{family} {weight:.0%}" for family, weight in prior.weights[:3])
+    return (
+        f"prior: {weights}; from {prior.panels} earlier panels with {prior.labels} labelled sources"
+        " each"
     )

@@ -5,11 +5,21 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from clash.report.claims import claims_table
 from clash.report.concordance.agreement import contrast_row
 from clash.report.concordance.biases import selves
-from clash.report.concordance.cells import bounds, number, p_value, points, share
-from clash.report.published import claims_table
-from clash.report.tables import NONE, Table, money, percent, seconds
+from clash.report.formats import (
+    NONE,
+    bounds,
+    estimate,
+    money,
+    p_value,
+    percent,
+    points,
+    seconds,
+    share,
+)
+from clash.report.tables import Table
 
 if TYPE_CHECKING:
     from clash.analysis.compare import Compared
@@ -42,7 +52,7 @@ def _runs(found: Compared) -> Table:
             str(line.decided),
             share(line.concordance),
             NONE if line.concordance is None else percent(line.concordance.clustered, digits=1),
-            NONE if line.kappa is None else number(line.kappa.interval),
+            NONE if line.kappa is None else estimate(line.kappa.interval),
             percent(line.unanimity),
             money(line.cost_usd),
             NONE if line.cost_usd is None or not line.items else money(line.cost_usd / line.items),
@@ -138,7 +148,7 @@ def _shared_row(pair: RunAgainstRun) -> list[str]:
         f"{pair.first} : {pair.second}",
         str(line.n),
         percent(line.verdicts.agreement, digits=1),
-        number(line.verdicts.kappa.interval),
+        estimate(line.verdicts.kappa.interval),
         str(line.only_first) if line.labelled else NONE,
         str(line.only_second) if line.labelled else NONE,
         p_value(line.mcnemar),

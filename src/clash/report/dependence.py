@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from clash.analysis.plain import record
+from clash.report.formats import NONE, estimate, number, p_at_least
 from clash.report.plots import heat_map, save
-from clash.report.tables import NONE, Table
+from clash.report.tables import Table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from clash.analysis.dependence import Dependence
     from clash.analysis.dependence.findings import JudgeFinding, PairFinding
     from clash.stats.dependence import ModelScore
-    from clash.stats.intervals import Interval
 
 STRONGEST = 10
 
@@ -109,14 +109,14 @@ def _arranged(found: Dependence) -> tuple[list[int], list[tuple[int, int]]]:
 
 
 def _worth(found: Dependence) -> Table:
-    number = found.effective
+    effective = found.effective
     rows = [
-        ["by how votes average out, K / (1 + (K - 1) r)", _interval(number.by_mean, 2)],
-        ["by directions they vary in, K² / Σ r²", _interval(number.by_spectrum, 2)],
-        ["by the accuracy of the majority", _interval(number.by_accuracy, 2)],
-        ["mean residual correlation r", _interval(number.mean_correlation, 3)],
-        ["accuracy of a judge, mean", f"{number.mean_accuracy:.1%}"],
-        ["accuracy of the majority", f"{number.majority_accuracy:.1%}"],
+        ["by how votes average out, K / (1 + (K - 1) r)", estimate(effective.by_mean, 2)],
+        ["by directions they vary in, K² / Σ r²", estimate(effective.by_spectrum, 2)],
+        ["by the accuracy of the majority", estimate(effective.by_accuracy, 2)],
+        ["mean residual correlation r", estimate(effective.mean_correlation, 3)],
+        ["accuracy of a judge, mean", f"{effective.mean_accuracy:.1%}"],
+        ["accuracy of the majority", f"{effective.majority_accuracy:.1%}"],
     ]
     notes = [
         "by accuracy: the jury of independent judges, each as good as these are on average, whose"
@@ -125,7 +125,7 @@ def _worth(found: Dependence) -> Table:
     if not found.truth.known:
         notes.append("accuracies are against the estimated truth, which flatters them")
     return Table(
-        f"{number.judges} judges are worth", ["", ""], rows, frozenset({1}), notes, brief=True
+        f"{effective.judges} judges are worth", ["", ""], rows, frozenset({1}), notes, brief=True
     )
 
 
@@ -175,17 +175,17 @@ def _judge(judge: JudgeFinding, *, labelled: bool) -> list[str]:
         judge.family,
         NONE if judge.accuracy is None else f"{judge.accuracy:.1%}",
         NONE if judge.redundancy is None else f"{judge.redundancy:.0%}",
-        _interval(judge.bits, 3),
+        estimate(judge.bits, 3),
         NONE if judge.flips is None else f"{judge.flips:.1%}",
     ]
     if labelled:
-        cells += [_interval(judge.log_loss, 4, sign="+"), _figure(judge.auc, "+.4f")]
+        cells += [estimate(judge.log_loss, 4, sign="+"), number(judge.auc, "+.4f")]
     return [*cells, "" if judge.adds else "adds nothing that shows"]
 
 
 def _families(found: Dependence) -> Table:
     rows = [
-        [row.name, str(row.pairs), _interval(row.correlation, 2), _interval(row.coupling, 2)]
+        [row.name, str(row.pairs), estimate(row.correlation, 2), estimate(row.coupling, 2)]
         for row in found.families
     ]
     columns = ["pairs", "n", "residual correlation", "coupling W"]
@@ -196,9 +196,9 @@ def _tests(found: Dependence) -> Table:
     rows = [
         [
             test.says,
-            _figure(test.statistic, ".1f"),
+            number(test.statistic, ".1f"),
             NONE if test.df is None else str(test.df),
-            _p(test.p),
+            p_at_least(test.p),
             test.refusal,
         ]
         for test in found.tests
@@ -247,14 +247,14 @@ def _pair(pair: PairFinding, *, coupled: bool) -> list[str]:
         pair.first,
         pair.second,
         str(pair.together),
-        _interval(pair.correlation, 2),
-        _p(pair.p_holm),
+        estimate(pair.correlation, 2),
+        p_at_least(pair.p_holm),
     ]
     if coupled:
         cells += [
-            _interval(pair.coupling, 2),
-            _figure(pair.coupling_error, ".2f"),
-            _p(pair.p_wald_holm if pair.p_ratio_holm is None else pair.p_ratio_holm),
+            estimate(pair.coupling, 2),
+            number(pair.coupling_error, ".2f"),
+            p_at_least(pair.p_wald_holm if pair.p_ratio_holm is None else pair.p_ratio_holm),
         ]
     return cells
 
@@ -279,26 +279,6 @@ def _model(model: ModelScore, best: float) -> list[str]:
         model.name,
         str(model.n_params),
         f"{model.bic - best:.0f}",
-        _interval(model.gain, 3),
+        estimate(model.gain, 3),
         "",
     ]
-
-
-def _interval(interval: Interval | None, digits: int, sign: str = "") -> str:
-    if interval is None:
-        return NONE
-    form = f"{sign}.{digits}f"
-    ends = interval.estimate, interval.low, interval.high
-    # Adding 0.0 takes the sign off what is printed as zero.
-    middle, low, high = (f"{round(end, digits) + 0.0:{form}}" for end in ends)
-    return f"{middle} [{low}, {high}]"
-
-
-def _figure(value: float | None, form: str) -> str:
-    return NONE if value is None else f"{value:{form}}"
-
-
-def _p(value: float | None) -> str:
-    if value is None:
-        return NONE
-    return "<0.001" if value < 0.001 else f"{value:.3f}"

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from clash.analysis.plain import record
 from clash.report import psychometric
-from clash.report.tables import NONE, Table, money, percent
+from clash.report.formats import NONE, estimate, money, number, percent, points
+from clash.report.tables import Table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from clash.analysis.diagnosis.recommend import Recommendation
     from clash.analysis.diagnosis.run import Scale
     from clash.stats.effectiveness import Removal
-    from clash.stats.intervals import Interval
 
 
 def as_json(found: Diagnosis) -> dict[str, Any]:
@@ -126,7 +126,7 @@ def _agreements(found: Diagnosis) -> Table:
 
 
 def _agreement(found: Agreement) -> list[str]:
-    return [f"{percent(found.share)} of {found.n}", ratio(found.kappa)]
+    return [f"{percent(found.share)} of {found.n}", estimate(found.kappa, 2)]
 
 
 def _orders(found: Diagnosis) -> Table:
@@ -158,7 +158,7 @@ def _lengths(found: Diagnosis) -> Table:
     shown = {judge.judge for judge in _shown(found)}
     rows = [
         [line.judge, f"{percent(line.longer.interval)} of {line.longer.interval.n:g}",
-         _points(line.pull), line.pull_by]
+         points(line.pull, digits=0), line.pull_by]
         for line in found.lengths
         if line.judge in shown
     ]  # fmt: skip
@@ -175,28 +175,13 @@ def _order_row(judge: JudgeFacts, *, consistent: bool, flips: bool) -> list[str]
     row = [
         judge.judge,
         NONE if slots.first is None else percent(slots.first.interval),
-        _points(slots.pull),
+        points(slots.pull, digits=0),
     ]
     if flips:
         row.append(NONE if slots.flips is None else percent(slots.flips.rate))
     if consistent:
         row.append(percent(judge.consistency))
     return row
-
-
-def ratio(interval: Interval | None, digits: int = 2) -> str:
-    """A figure and its interval, as ``0.71 [0.60, 0.80]``."""
-    if interval is None or math.isnan(interval.estimate):
-        return NONE
-    ends = f"[{interval.low:.{digits}f}, {interval.high:.{digits}f}]"
-    return f"{interval.estimate:.{digits}f} {ends}"
-
-
-def _points(interval: Interval | None) -> str:
-    if interval is None or math.isnan(interval.estimate):
-        return NONE
-    points = [100 * x for x in (interval.estimate, interval.low, interval.high)]
-    return f"{points[0]:+.0f} [{points[1]:+.0f}, {points[2]:+.0f}]"
 
 
 def _panel(found: Diagnosis) -> Table:
@@ -209,13 +194,13 @@ def _panel(found: Diagnosis) -> Table:
         ["effects look smaller with ties as half wins", f"by {heavy}"],
         ["side A wins, ties half", percent(panel.half, digits=1)],
         ["side A wins, corrected (decisive ballots)", percent(panel.corrected, digits=1)],
-        ["Krippendorff's alpha, all ballots", ratio(panel.alpha)],
-        ["Krippendorff's alpha, decisive ballots", ratio(panel.alpha_decisive)],
+        ["Krippendorff's alpha, all ballots", estimate(panel.alpha, 2)],
+        ["Krippendorff's alpha, decisive ballots", estimate(panel.alpha_decisive, 2)],
         [
             f"effective number of judges, of {panel.effective_of}",
-            f"{ratio(panel.effective)} ({panel.effective_by})",
+            f"{estimate(panel.effective, 2)} ({panel.effective_by})",
         ],
-        ["ICC of decisive ballots of an item", ratio(found.icc)],
+        ["ICC of decisive ballots of an item", estimate(found.icc, 2)],
     ]
     return Table("Panel", ["", ""], rows, brief=True)
 
@@ -265,7 +250,7 @@ def _thresholds(found: Diagnosis) -> Table:
 
 def _removal(removals: Sequence[Removal], analysis: str) -> str:
     found = next((r for r in removals if r.analysis == analysis), None)
-    return NONE if found is None else _points(found.change)
+    return NONE if found is None else points(found.change, digits=0)
 
 
 _READING = {
@@ -279,15 +264,16 @@ def _diversity(found: Diagnosis) -> Table | None:
     made = found.equivalence
     if made is None:
         return None
+    explained = number(made.explained, ".2f")
     rows = [
         ["items with texts", str(made.items)],
-        ["R² of discrimination on diversity (adjusted)", ratio(made.r2)],
-        ["the most it could be, with so few ballots an item", _share(made.ceiling)],
-        ["of what can be explained", f"{_share(made.explained)}: {_READING[made.reading]}"],
+        ["R² of discrimination on diversity (adjusted)", estimate(made.r2, 2)],
+        ["the most it could be, with so few ballots an item", number(made.ceiling, ".2f")],
+        ["of what can be explained", f"{explained}: {_READING[made.reading]}"],
         ["by the published bands on R² (0.2, 0.4)", made.published],
     ]
     rows += [
-        [f"odds of deciding, {slope.feature} one sd up (mean {mean:.2f})", ratio(slope.odds)]
+        [f"odds of deciding, {slope.feature} one sd up (mean {mean:.2f})", estimate(slope.odds, 2)]
         for slope, mean in zip(made.slopes, made.means, strict=True)
     ]
     if made.shares is not None:
@@ -298,10 +284,6 @@ def _diversity(found: Diagnosis) -> Table | None:
         ]
     notes = [f"semantic similarity: {made.semantic} ({made.semantic_version})", *made.notes]
     return Table("Judge failure or genuine equivalence", ["", ""], rows, notes=notes)
-
-
-def _share(value: float) -> str:
-    return NONE if math.isnan(value) else f"{value:.2f}"
 
 
 def _run_judges(found: Diagnosis) -> Table | None:
@@ -328,14 +310,14 @@ def _scale(scale: Scale | None) -> list[str]:
         return [NONE] * 5
     spread = f"{scale.two:.0%}{' restricted' if scale.restricted else ''}"
     counts = " ".join(str(count) for count in scale.counts)
-    return [counts, f"{scale.mean:.2f}", f"{scale.sd:.2f}", spread, ratio(scale.anchor)]
+    return [counts, f"{scale.mean:.2f}", f"{scale.sd:.2f}", spread, estimate(scale.anchor, 2)]
 
 
 def _effects(found: Diagnosis) -> Table | None:
     if found.run is None:
         return None
     rows = [
-        [e.candidate, ratio(e.half), ratio(e.corrected), ratio(e.weighted)]
+        [e.candidate, estimate(e.half, 2), estimate(e.corrected, 2), estimate(e.weighted, 2)]
         for e in sorted(found.run.effects, key=lambda e: -e.corrected.estimate)
     ]
     columns = ["candidate", "ties half", "ties modelled", "ties half, weighted"]

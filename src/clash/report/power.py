@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 from clash.analysis.plain import record
-from clash.report.tables import NONE, Table, percent
+from clash.report.formats import NONE, estimate, number, percent
+from clash.report.tables import Table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from clash.analysis.power import Pilot, Scenario
     from clash.analysis.power.scenarios import Ask, Cell
     from clash.reproduction.power_tables import Published
+    from clash.stats.intervals import Interval
 
 
 def as_json(found: Scenario | Published | Pilot) -> dict[str, Any]:
@@ -68,8 +69,8 @@ def _columns(cell: Cell) -> list[str]:
 def _cell(cell: Cell) -> list[str]:
     texts = [f"{cell.design_effect:.2f}", f"{cell.observations:.0f}", str(cell.needed)]
     if cell.power_at_n is not None:
-        found = NONE if cell.detectable is None else f"{100 * cell.detectable:.1f}"
-        texts += [f"{cell.power_at_n:.0%}", found]
+        detectable = None if cell.detectable is None else 100 * cell.detectable
+        texts += [f"{cell.power_at_n:.0%}", number(detectable, ".1f")]
     if cell.checked is not None:
         done = cell.checked
         width = "" if done.half_width is None else f", ±{done.half_width:.3f}"
@@ -238,7 +239,7 @@ def _base(found: Pilot) -> str:
     return "agrees with the label, of decisive ballots"
 
 
-def _ratio(interval: Any) -> str:  # noqa: ANN401 - an Interval
-    if math.isnan(interval.estimate):
-        return f"{NONE} ({interval.method})"
-    return f"{interval.estimate:.3f} [{interval.low:.3f}, {interval.high:.3f}]"
+def _ratio(interval: Interval) -> str:
+    """A ratio and its interval; the method says why there is none."""
+    text = estimate(interval)
+    return f"{text} ({interval.method})" if text == NONE else text

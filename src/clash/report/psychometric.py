@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from clash.report.tables import NONE, Table
+from clash.report.formats import NONE
+from clash.report.tables import Table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

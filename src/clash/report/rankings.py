@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
-from clash.report.tables import NONE, Table
+from clash.report.formats import NONE, first_names, rounded
+from clash.report.tables import Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -43,7 +43,7 @@ def as_json(found: Rankings) -> dict[str, Any]:
         "seed": found.seed,
         "replicates": found.replicates,
         "level": found.level,
-        "weights": {name: _rounded(weight) for name, weight in found.weights.items()},
+        "weights": {name: rounded(weight) for name, weight in found.weights.items()},
         "weights_by": found.weights_by,
         "pairwise": {"wins": _matrix(found.wins), "ties": _matrix(found.ties)},
         "condorcet_winner": found.condorcet,
@@ -68,7 +68,7 @@ def _method(method: Ranked) -> dict[str, Any]:
         "converged": method.converged,
         "iterations": fit.n_iter if fit else None,
         "residual": fit.residual if fit else None,
-        "tie_parameter": _rounded(fit.tie) if fit else None,
+        "tie_parameter": rounded(fit.tie) if fit else None,
         "separated": fit.is_separated if fit else None,
         "replicates": method.replicates,
         "ranking": [_place(place) for place in method.places],
@@ -82,10 +82,10 @@ def _place(place: Place) -> dict[str, Any]:
         "rank": place.rank,
         "rank_low": place.rank_low,
         "rank_high": place.rank_high,
-        "score": _rounded(place.score),
-        "low": _rounded(place.low),
-        "high": _rounded(place.high),
-        "first": _rounded(place.first),
+        "score": rounded(place.score),
+        "low": rounded(place.low),
+        "high": rounded(place.high),
+        "first": rounded(place.first),
         "tied_with": list(place.tied),
         "not_apart_from": list(place.close),
     }
@@ -101,10 +101,6 @@ def lines(found: Rankings) -> Iterator[dict[str, Any]]:
 def _matrix(table: NDArray[Any]) -> list[list[float]]:
     rows: list[list[float]] = table.round(6).tolist()
     return rows
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None or not math.isfinite(value) else round(float(value), 6)
 
 
 def tables(found: Rankings) -> list[Table]:
@@ -186,7 +182,7 @@ def _scores(method: Ranked, found: Rankings) -> Table:
             f"{place.score:.3f}",
             NONE if place.low is None else f"[{place.low:.3f}, {place.high:.3f}]",
             NONE if place.first is None else f"{place.first:.0%}",
-            _names(place.close) if place.first is not None else NONE,
+            first_names(place.close, _MOST_NAMES) if place.first is not None else NONE,
         ]
         for place in method.places
     ]
@@ -208,12 +204,6 @@ def _fit(method: Ranked) -> Iterator[str]:
             f"{ended} in {method.fit.n_iter} steps, largest difference of observed and expected"
             f" wins {method.fit.residual:.1e}{tie}"
         )
-
-
-def _names(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:_MOST_NAMES])
-    more = len(names) - _MOST_NAMES
-    return f"{shown} and {more} more" if more > 0 else shown
 
 
 def _cut(rows: Sequence[object]) -> list[str]:

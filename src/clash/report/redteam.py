@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clash.report.tables import NONE, Table, percent
+from clash.report.formats import NONE, percent
+from clash.report.tables import Table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

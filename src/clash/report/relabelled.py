@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from clash.analysis.recalibrated import Calibrated
-from clash.report.tables import NONE, Table, percent
+from clash.report.formats import NONE, first_names, number, percent, points
+from clash.report.tables import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     from clash.analysis.labelled import Labelled
     from clash.analysis.recalibrated import Recalibrated, Refused
@@ -59,10 +60,10 @@ def _calibrated(found: Recalibrated, run: str) -> Table:
         ("map", lambda one: one.family),
         ("judges it asks", lambda one: ", ".join(one.judges)),
         ("accuracy, held out", lambda one: _spread(one.accuracy.mean, one.accuracy.se)),
-        ("  less that of majority", lambda one: _points(one.gain)),
+        ("  less that of majority", lambda one: points(one.gain)),
         ("calibration error (ECE), held out", _error),
         (f"{leader} wins, calibrated", lambda one: percent(one.win_rate, digits=1)),
-        (f"{leader} wins, panel as it is", lambda one: _share(one.panel_rate)),
+        (f"{leader} wins, panel as it is", lambda one: number(one.panel_rate, ".1%")),
         ("verdicts unlike the panel's", lambda one: f"{len(one.against_panel)} of {len(one.winners)}"),
     ]  # fmt: skip
     rows = [["labelled rows", *(str(one.labels) for one in either)]]
@@ -87,11 +88,11 @@ def _said(found: Recalibrated, run: str) -> Iterator[str]:
     if not isinstance(before, Calibrated):
         yield f"before, not calibrated: {before.why}"
     elif found.changed:
-        yield f"{len(found.changed)} calibrated verdicts changed: {_names(found.changed)}"
+        yield f"{len(found.changed)} calibrated verdicts changed: {first_names(found.changed, _NAMED)}"
     else:
         yield "no calibrated verdict changed"
     if after.against_panel:
-        yield f"unlike the panel's now: {_names(after.against_panel)}"
+        yield f"unlike the panel's now: {first_names(after.against_panel, _NAMED)}"
     if after.family == "majority":
         yield "no map was better than the plain majority by more than noise: that is what is used"
     yield (
@@ -101,23 +102,9 @@ def _said(found: Recalibrated, run: str) -> Iterator[str]:
     yield f"`clash calibrate {run} --out FILE` writes the map, `--plan N` names what to label next"
 
 
-def _names(rows: Sequence[str]) -> str:
-    shown = ", ".join(rows[:_NAMED])
-    return f"{shown} and {len(rows) - _NAMED} more" if len(rows) > _NAMED else shown
-
-
 def _spread(mean: float, error: float) -> str:
     return f"{mean:.1%} ± {error:.1%}"
 
 
-def _points(gain: Interval) -> str:
-    shown = [100 * x for x in (gain.estimate, gain.low, gain.high)]
-    return f"{shown[0]:+.1f} [{shown[1]:+.1f}, {shown[2]:+.1f}]"
-
-
 def _error(one: Calibrated) -> str:
     return f"{one.ece:.3f} ({one.chance_ece:.3f})"
-
-
-def _share(rate: float | None) -> str:
-    return NONE if rate is None else f"{rate:.1%}"

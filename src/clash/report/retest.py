@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
-from clash.report.concordance.cells import bounds, number, p_value, share
-from clash.report.published import claims_table
-from clash.report.tables import NONE, Table, money, percent
+from clash.report.claims import claims_table
+from clash.report.formats import NONE, bounds, estimate, money, number, p_value, percent, share
+from clash.report.tables import CLUSTERED, Table, cut_note
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,7 +79,7 @@ def _runs(found: Retest) -> Table:
             "responses",
             "no verdict",
             "right",
-            "95%, clustered",
+            CLUSTERED,
             "Wilson",
             "kappa",
             "unanimous",
@@ -111,8 +110,8 @@ def _agreement(found: Retest) -> Table:
             f"{pair.first} : {pair.second}",
             "same" if pair.same_responses else "fresh",
             percent(pair.verdicts.agreement, digits=1),
-            number(pair.verdicts.kappa.interval),
-            NONE if pair.matches is None else number(pair.matches.kappa.interval),
+            estimate(pair.verdicts.kappa.interval),
+            NONE if pair.matches is None else estimate(pair.matches.kappa.interval),
         ]
         for pair in found.pairs
     ]
@@ -171,7 +170,7 @@ def _stability(found: Retest) -> Table:
         )
     return Table(
         "Stability of the items",
-        ["", "items", "95%, clustered"],
+        ["", "items", CLUSTERED],
         rows,
         frozenset({1, 2}),
         [
@@ -196,11 +195,12 @@ def _targeted(part: Targeted) -> Table:
     notes = []
     if part.confirmed is not None:
         again = part.confirmed
+        expected = number(again.expected, ".0%")
         notes = [
             f"stably incorrect items wrong again: {round(again.rate.estimate * again.rate.n)} of"
             f" {again.rate.n:g}; were each verdict a coin flip, p = {again.coin.p:.3e}"
             f" ({again.coin.method})",
-            f"{part.caveat}: {_percent(again.expected)} of them",
+            f"{part.caveat}: {expected} of them",
         ]
     return Table(
         f"Targeted run {part.run}",
@@ -210,10 +210,6 @@ def _targeted(part: Targeted) -> Table:
         notes,
         brief=True,
     )
-
-
-def _percent(value: float) -> str:
-    return NONE if math.isnan(value) else f"{value:.0%}"
 
 
 def _judges(found: Retest) -> Table:
@@ -257,7 +253,7 @@ def _rankings(found: Retest) -> Table:
     if ranked is None:
         return Table("Rankings", [], [])
     rows = [
-        ["Kendall's tau-b, mean over pairs of runs", number(ranked.mean)],
+        ["Kendall's tau-b, mean over pairs of runs", estimate(ranked.mean)],
         ["the same leader", f"{ranked.same_winner:.0%} of the pairs"],
     ]
     notes = [f"over {len(found.ranked)} candidates in {len(ranked.tau)} runs of all items"]
@@ -274,8 +270,8 @@ def _variance(found: Retest) -> Table:
         rows = [["all runs alike", percent(found.all_same, digits=1)]] if fresh else []
         return Table("Generation and judgment", ["", ""], rows, frozenset({1}), notes)
     rows = [
-        ["two judgments of the same responses agree", _percent(split.same_responses)],
-        ["two judgments of fresh responses agree", _percent(split.fresh_responses)],
+        ["two judgments of the same responses agree", number(split.same_responses, ".0%")],
+        ["two judgments of fresh responses agree", number(split.fresh_responses, ".0%")],
         ["variance by judgment", f"{split.judgment:.3f}"],
         ["variance by generation", f"{split.generation:.3f}"],
         ["variance by prompt", f"{split.prompt:.3f}"],
@@ -313,5 +309,10 @@ def _items(title: str, found: Retest, ids: Sequence[str]) -> Table:
         ]
         for name in ids[:_SHOWN]
     ]
-    more = [f"{len(ids) - _SHOWN} more in retest.json"] if len(ids) > _SHOWN else []
-    return Table(title, ["item", "confidence", "", "said, run by run"], rows, frozenset({1}), more)
+    return Table(
+        title,
+        ["item", "confidence", "", "said, run by run"],
+        rows,
+        frozenset({1}),
+        cut_note(len(ids), _SHOWN, "retest.json"),
+    )

@@ -13,11 +13,11 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from clash.escape import for_terminal
-from clash.report import spending
-from clash.report.tables import tables
+from clash.report.costs import cost_line
+from clash.report.sections import report_tables
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from rich.console import ConsoleOptions, ConsoleRenderable, JustifyMethod
 
@@ -32,16 +32,16 @@ _STYLE = {
 }
 
 
-class _AsData(RenderHook):
-    """Lets nothing through that steers a terminal, whoever printed it and forgot to say so."""
+class _TextAsData(RenderHook):
+    """Filters whatever is printed, so that no forgotten escape lets text steer the terminal."""
 
     def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
-        return [_Filtered(renderable) for renderable in renderables]
+        return [_FilteredRenderable(renderable) for renderable in renderables]
 
 
 @dataclass(frozen=True)
-class _Filtered:
-    """A renderable whose text is data; the control codes and styles of rich itself stay."""
+class _FilteredRenderable:
+    """A renderable without control codes in its text; those of rich itself stay."""
 
     renderable: ConsoleRenderable
 
@@ -53,34 +53,40 @@ class _Filtered:
 def console(*, stderr: bool = False, width: int | None = None) -> Console:
     """A terminal or log that takes text as data: brackets in it are no markup."""
     terminal = Console(stderr=stderr, width=width, highlight=False, markup=False, emoji=False)
-    terminal.push_render_hook(_AsData())
+    terminal.push_render_hook(_TextAsData())
     return terminal
 
 
-def show(console: Console, found: Findings, *, whole: bool = True) -> None:
-    """Print a report: all of it, or the first screen."""
+def print_report(console: Console, findings: Findings, *, brief: bool = False) -> None:
+    """Print the report of a run; only its first screen where ``brief``."""
+    style = _STYLE[findings.decision.status]
     console.print()
-    console.print(Text(for_terminal(found.decision.sentence), style=_STYLE[found.decision.status]))
-    console.print(Text(for_terminal(_facts(found)), style="dim"))
-    if (cost := spending.line(found.spending)) is not None:
+    console.print(Text(for_terminal(findings.decision.sentence), style=style))
+    console.print(Text(for_terminal(_facts(findings)), style="dim"))
+    if (cost := cost_line(findings.spending)) is not None:
         console.print(Text(cost, style="dim"))
-    for model, why in found.stopped.items():
+    for model, why in findings.stopped.items():
         console.print(Text(for_terminal(f"{model} refused for good: {why}"), style="bold red"))
-    for table in tables(found):
-        if whole or table.brief:
-            show_table(console, table)
+    tables = report_tables(findings)
+    print_tables(console, [table for table in tables if table.brief] if brief else tables)
 
 
-def _facts(found: Findings) -> str:
-    voting = [judge for judge in found.judges if judge.role == "voting"]
+def _facts(findings: Findings) -> str:
+    voting = [judge for judge in findings.judges if judge.role == "voting"]
     offline = all(judge.model.startswith("baseline/") for judge in voting)
     judges = f"{len(voting)} voting judges" + (", none a language model" if offline else "")
-    parts = [f"panel {found.panel}", judges, f"{found.coverage.items} items", found.method]
-    return " · ".join([*parts, f"seed {found.seed}", found.status])
+    parts = [f"panel {findings.panel}", judges, f"{findings.coverage.items} items", findings.method]
+    return " · ".join([*parts, f"seed {findings.seed}", findings.status])
 
 
-def show_table(console: Console, table: Table) -> None:
-    """Print one table."""
+def print_tables(console: Console, tables: Iterable[Table]) -> None:
+    """Print tables one below the other."""
+    for table in tables:
+        print_table(console, table)
+
+
+def print_table(console: Console, table: Table) -> None:
+    """Print a table: its title, its rows, and its notes indented below."""
     console.print()
     console.print(Text(for_terminal(table.title), style="bold"))
     grid = RichTable(

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clash.report.concordance.cells import (
-    CLUSTERED,
-    MOST_ROWS,
+from clash.report.formats import (
+    NONE,
     bounds,
-    number,
+    estimate,
+    money,
     p_value,
+    percent,
     points,
+    seconds,
     share,
 )
-from clash.report.tables import NONE, Table, money, percent, seconds
+from clash.report.tables import CLUSTERED, MOST_ROWS, Table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,7 +44,7 @@ def headline(found: Concordance) -> Table:
         ]
     if head.tied:
         rows.append(["  verdicts that are a tie", str(head.tied)])
-    rows += [[k.name, f"{number(k.interval)} {k.words}".rstrip()] for k in found.kappas]
+    rows += [[k.name, f"{estimate(k.interval)} {k.words}".rstrip()] for k in found.kappas]
     notes = [f"{k.name}: {k.over}" for k in found.kappas]
     if found.people is not None:
         crowd = found.people
@@ -51,8 +53,8 @@ def headline(found: Concordance) -> Table:
                 f"people among themselves ({crowd.annotators} on {crowd.items} items)",
                 percent(crowd.agreement, digits=1),
             ],
-            ["  Krippendorff's alpha, people", number(crowd.alpha)],
-            ["  Krippendorff's alpha, people and panel", number(crowd.alpha_with_panel)],
+            ["  Krippendorff's alpha, people", estimate(crowd.alpha)],
+            ["  Krippendorff's alpha, people and panel", estimate(crowd.alpha_with_panel)],
             ["  panel with a single person", percent(crowd.panel_with_person, digits=1)],
         ]
     notes.append(
@@ -142,7 +144,7 @@ def contrast_row(line: Contrast) -> list[str]:
         f"{line.chi_square.statistic:.2f}, {p_value(line.chi_square)}",
         f"{line.corrected.statistic:.2f}, {p_value(line.corrected)}",
         p_value(line.fisher),
-        number(line.odds_ratio, 2),
+        estimate(line.odds_ratio, 2),
     ]
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clash.report.concordance.cells import p_value, points
-from clash.report.tables import Table, percent
+from clash.report.formats import p_value, percent, points
+from clash.report.tables import Table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

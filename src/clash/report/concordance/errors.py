@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from clash.report.concordance.cells import CLUSTERED, MOST_ROWS, p_value, share
-from clash.report.tables import NONE, Table, percent
+from clash.report.formats import NONE, p_value, percent, share
+from clash.report.tables import CLUSTERED, MOST_ROWS, Table
 
 if TYPE_CHECKING:
     from clash.analysis.concordance import Concordance

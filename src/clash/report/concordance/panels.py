@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clash.report.concordance.cells import CLUSTERED, MOST_ROWS, bounds, p_value, points
-from clash.report.tables import Table
+from clash.report.formats import bounds, p_value, points
+from clash.report.tables import CLUSTERED, MOST_ROWS, Table
 
 if TYPE_CHECKING:
     from clash.analysis.subpanels import SubPanels

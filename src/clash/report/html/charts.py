@@ -10,9 +10,9 @@ import numpy as np
 from clash.analysis.retest import Retest
 from clash.analysis.shared import Shared
 from clash.escape import clip
-from clash.report.html.draw import Dot, Line, Picture, Rect, Word, heat
-from clash.report.html.frames import MOST_CELLS, MOST_ROWS, WIDTH, forest, matrix
-from clash.report.tables import money, seconds
+from clash.report.formats import money, seconds
+from clash.report.html.chart_kinds import MOST_CELLS, MOST_ROWS, WIDTH, forest, matrix
+from clash.report.html.drawing import Dot, Picture, Rect, StraightLine, Word, heat
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from clash.analysis.further import Further
     from clash.analysis.pareto import Trade
     from clash.analysis.scores import Scores
-    from clash.report.html.draw import Shape
+    from clash.report.html.drawing import Shape
     from clash.stats.typing import Floats
 
 
@@ -267,7 +267,7 @@ def pareto(found: Findings, price: str) -> Picture | None:
         quality, paid = low + (high - low) * step / 4, most * step / 4
         (x, _), (_, y) = at(low, paid), at(quality, 0)
         shapes += [
-            Line(left, y, right, y),
+            StraightLine(left, y, right, y),
             Word(left - 8, y + 4, f"{quality:.0%}", "end", "muted", 11),
             Word(x, bottom + 18, write(paid), "middle", "muted", 11),
         ]

@@ -1,4 +1,4 @@
-"""The report as HTML: a function of the findings and the records, computing nothing."""
+"""The report as a page: a function of the findings and the records, computing nothing."""
 
 from __future__ import annotations
 
@@ -10,198 +10,110 @@ from typing import TYPE_CHECKING
 
 from clash.analysis.further import further
 from clash.escape import content_security_policy, inline_source, pack, template_environment
-from clash.report import concordance, published
-from clash.report.html import charts, more
-from clash.report.html.draw import style, svg
-from clash.report.html.payload import ROOM, Payload, payload
-from clash.report.tables import Table, percent, tables
+from clash.report.formats import percent
+from clash.report.html import charts
+from clash.report.html.drawing import style, svg
+from clash.report.html.packed_items import ROOM, PackedItems, pack_items
+from clash.report.html.sections import page_sections
 from clash.store import layout
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from jinja2 import Environment
 
     from clash.analysis.findings import Findings
-    from clash.analysis.further import Further
     from clash.analysis.rundata import RunData
-    from clash.report.html.draw import Picture
+    from clash.report.html.drawing import Picture
 
 _HERE = Path(__file__).parent
-_MOST_OPEN = 12
-_KEPT = ("clash", "python", "numpy", "scipy", "openai", "anthropic", "google-genai")
-_PICTURES = {
-    "Leaderboard": ("leaderboard",),
-    "Pair by pair": ("win-matrix",),
-    "Quality, cost and speed": ("pareto-cost", "pareto-latency"),
-    "Coverage and agreement": ("outcomes",),
-    "Judges": ("position",),
-    "Judges among themselves": ("judge-agreement",),
-    more.SHARED: ("residual-correlations", "couplings"),
-    more.LENGTH: ("length",),
-    more.CRITERIA: ("criteria",),
-    "Agreement between runs": ("test-retest",),
-    "Concordance with people": ("unanimity",),
-}
-_GROUPS = {
-    "Registration": ("Registration",),
-    "Result": ("Leaderboard", "Pair by pair", "Quality, cost and speed", "Registration"),
-    "Coverage and agreement": ("Coverage and agreement", "Control group"),
-    "Judges": (
-        "Judges",
-        "Judges among themselves",
-        more.SHARED,
-        "Self-evaluation",
-        more.LENGTH,
-        more.CRITERIA,
-    ),
-}
+_VERSIONS = ("clash", "python", "numpy", "scipy", "openai", "anthropic", "google-genai")
+"""Packages whose version the page names."""
 
 
 @dataclass(frozen=True)
-class Block:
-    """A table with the pictures that belong to it; ``folded`` where few will want it."""
-
-    table: Table
-    pictures: tuple[Picture, ...]
-    folded: bool
-
-
-@dataclass(frozen=True)
-class Section:
-    """Blocks under one heading."""
-
-    key: str
-    title: str
-    blocks: tuple[Block, ...]
-
-
-@dataclass(frozen=True)
-class Document:
-    """A report.
+class ReportPage:
+    """A report as HTML.
 
     Attributes:
-        page: the whole page.
-        data: the page beside it that holds the items; null where they are all inside.
+        html: the page.
+        data_html: the page beside it that holds the items; null where they are all inside.
     """
 
-    page: str
-    data: str | None
+    html: str
+    data_html: str | None
 
 
-def document(found: Findings, data: RunData, folder: Path) -> Document:
+def render_report(findings: Findings, run: RunData, folder: Path) -> ReportPage:
     """The report of a run.
 
     Args:
-        found: what there is to say.
-        data: the run it was computed from.
+        findings: what the report says.
+        run: the records that the findings were computed from.
         folder: the run folder, for the raw calls.
     """
-    held = payload(data, folder)
-    inside = held.size <= ROOM
-    page = _page(found, data, folder, held, inside=inside)
-    return Document(page, None if inside else _beside(found, held))
+    items = pack_items(run, folder)
+    inside = items.size <= ROOM
+    html = _render_page(findings, run, folder, items, inside=inside)
+    return ReportPage(html, None if inside else _render_data_page(findings, items))
 
 
-def _page(found: Findings, data: RunData, folder: Path, held: Payload, *, inside: bool) -> str:
-    deep = further(data, folder)
+def _render_page(
+    findings: Findings, run: RunData, folder: Path, items: PackedItems, *, inside: bool
+) -> str:
     css, script = stylesheet(), inline_source(_HERE / "report.js")
+    versions = run.manifest.versions
     return _templates().get_template("report.html.j2").render(
-        found=found,
-        manifest=data.manifest,
-        versions={name: v for name, v in data.manifest.versions.items() if name in _KEPT},
-        facts=_facts(found, data),
-        sections=sections(found, deep),
-        index=held.index,
-        blocks=held.blocks if inside else {},
-        beside="" if inside else _directions(held),
+        findings=findings,
+        manifest=run.manifest,
+        versions={name: version for name, version in versions.items() if name in _VERSIONS},
+        facts=_facts(findings, run),
+        sections=page_sections(findings, further(run, folder)),
+        index=items.index,
+        blocks=items.blocks if inside else {},
+        beside="" if inside else _data_page_address(items),
         css=css,
         script=script,
         policy=content_security_policy(css, script) if inside else content_security_policy(css, script, frame="'self' file:"),
-        candidates=data.candidates,
-        tags=sorted({tag for item in data.items for tag in item.tags}),
-        labelled=bool(data.truth),
+        candidates=run.candidates,
+        tags=sorted({tag for item in run.items for tag in item.tags}),
+        labelled=bool(run.truth),
     )  # fmt: skip
 
 
-def _directions(held: Payload) -> str:
-    """Where the blocks are, and what they must be."""
-    found = {"file": layout.REPORT_DATA, "key": held.key, "digests": held.digests}
-    return pack(json.dumps(found).encode())
+def _data_page_address(items: PackedItems) -> str:
+    """The file of the blocks, and the digests that each of them must have."""
+    address = {"file": layout.REPORT_DATA, "key": items.key, "digests": items.digests}
+    return pack(json.dumps(address).encode())
 
 
-def _beside(found: Findings, held: Payload) -> str:
+def _render_data_page(findings: Findings, items: PackedItems) -> str:
     script = inline_source(_HERE / "data.js")
     return _templates().get_template("data.html.j2").render(
-        run=found.run,
+        run=findings.run,
         report=layout.REPORT_HTML,
-        key=held.key,
-        blocks=held.blocks,
+        key=items.key,
+        blocks=items.blocks,
         script=script,
         policy=content_security_policy("", script),
     )  # fmt: skip
 
 
-def pictures(found: Findings, data: RunData, folder: Path) -> list[Picture]:
+def pictures(findings: Findings, run: RunData, folder: Path) -> list[Picture]:
     """Every picture of the report."""
-    return charts.pictures(found, further(data, folder))
+    return charts.pictures(findings, further(run, folder))
 
 
-def sections(found: Findings, deep: Further) -> list[Section]:
-    """The tables, each under the heading it belongs to, with its pictures."""
-    drawn = {picture.name: picture for picture in charts.pictures(found, deep)}
-    people = {table.title: table for table in concordance.tables(found.concordance)}
-    rest = [table for table in tables(found) if table.title not in people]
-    rest += more.tables(deep)
-    claims = published.claims_table(found.published).title
-    groups: dict[str, list[Table]] = {title: [] for title in _GROUPS}
-    last: list[Table] = []
-    for table in rest:
-        home = next((g for g, names in _GROUPS.items() if _named(table.title, names)), None)
-        (groups[home] if home else last).append(table)
-    made = [_section(title, held, drawn) for title, held in groups.items()]
-    with_people = _section("People and panel", list(people.values()), drawn, brief=True)
-    made.insert(1 if found.kind == "validate" else 3, with_people)
-    made.append(_section(more.RETEST, more.again(deep), drawn, brief=True))
-    made.append(_section("Calls and cost", [t for t in last if t.title != claims], drawn))
-    made.append(_section("Published figures", [t for t in last if t.title == claims], drawn))
-    return [section for section in made if section.blocks]
-
-
-def _named(title: str, names: Sequence[str]) -> bool:
-    return any(title == name or title.startswith((f"{name}:", f"{name},")) for name in names)
-
-
-def _section(
-    title: str, held: Sequence[Table], drawn: dict[str, Picture], *, brief: bool = False
-) -> Section:
-    blocks = tuple(
-        Block(
-            table,
-            tuple(drawn[name] for name in _PICTURES.get(table.title, ()) if name in drawn),
-            folded=(brief and not table.brief) or len(table.rows) > _MOST_OPEN,
-        )
-        for table in held
-        if table.rows
-    )
-    return Section(key(title), title, blocks)
-
-
-def key(title: str) -> str:
-    """What a section is addressed by."""
-    return title.lower().replace(" ", "-")
-
-
-def _facts(found: Findings, data: RunData) -> Iterator[tuple[str, str]]:
-    manifest = data.manifest
-    voting = [judge for judge in found.judges if judge.role == "voting"]
-    yield "run", f"{found.run} ({found.kind}, {found.status})"
+def _facts(findings: Findings, run: RunData) -> Iterator[tuple[str, str]]:
+    manifest = run.manifest
+    voting = [judge for judge in findings.judges if judge.role == "voting"]
+    yield "run", f"{findings.run} ({findings.kind}, {findings.status})"
     if manifest.parent:
         yield "repeats", manifest.parent
-    yield "panel", f"{found.panel}: {', '.join(judge.judge for judge in voting)}"
-    yield "items", f"{found.coverage.items} from {manifest.prompts or 'the prompts'}"
-    yield "unanimous", percent(found.unanimity.rate)
-    yield "method", f"{found.method}, seed {found.seed}"
+    yield "panel", f"{findings.panel}: {', '.join(judge.judge for judge in voting)}"
+    yield "items", f"{findings.coverage.items} from {manifest.prompts or 'the prompts'}"
+    yield "unanimous", percent(findings.unanimity.rate)
+    yield "method", f"{findings.method}, seed {findings.seed}"
     yield "time", f"{manifest.started} to {manifest.ended or 'now'}"
 
 
@@ -218,6 +130,6 @@ def stylesheet() -> str:
 
 @cache
 def _templates() -> Environment:
-    made = template_environment(_HERE)
-    made.filters["svg"] = svg
-    return made
+    templates = template_environment(_HERE)
+    templates.filters["svg"] = svg
+    return templates

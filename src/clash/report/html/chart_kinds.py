@@ -6,13 +6,13 @@ import math
 from typing import TYPE_CHECKING
 
 from clash.escape import clip
-from clash.report.html.draw import Dot, Line, Picture, Rect, Word
-from clash.report.tables import percent
+from clash.report.formats import percent
+from clash.report.html.drawing import Dot, Picture, Rect, StraightLine, Word
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from clash.report.html.draw import Shape
+    from clash.report.html.drawing import Shape
     from clash.stats.intervals import Interval
 
 WIDTH = 640
@@ -44,17 +44,17 @@ def forest(
     shapes: list[Shape] = []
     for tick in (0, 0.25, 0.5, 0.75, 1):
         shapes += [
-            Line(x(tick), 4, x(tick), bottom),
+            StraightLine(x(tick), 4, x(tick), bottom),
             Word(x(tick), bottom + 16, f"{tick:.0%}", "middle", "muted", 11),
         ]
     if mark is not None:
-        shapes.append(Line(x(mark), 4, x(mark), bottom, "muted", 1.5, dashed=True))
+        shapes.append(StraightLine(x(mark), 4, x(mark), bottom, "muted", 1.5, dashed=True))
         shapes.append(Word(x(mark), bottom + 32, f"- - {mark_name}", "middle", "muted", 11))
     for place, (who, interval) in enumerate(rows):
         y = 8 + _ROW * (place + 0.5)
         shapes += [
             Word(left - 16, y + 4, clip(who, 26), "end"),
-            Line(x(interval.low), y, x(interval.high), y, "accent", 2),
+            StraightLine(x(interval.low), y, x(interval.high), y, "accent", 2),
             Dot(x(interval.estimate), y, 4.5),
             Word(right + 14, y + 4, percent(interval), size=11.5, tone="muted"),
         ]
@@ -64,7 +64,7 @@ def forest(
 
 
 def _room(names: Sequence[str]) -> float:
-    """The width that names need, clipped as they are."""
+    """The width that names need, clip as they are."""
     return 30 + _LETTER * max(len(clip(name, 26)) for name in names)
 
 

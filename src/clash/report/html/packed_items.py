@@ -43,7 +43,7 @@ ROOM = 4_000_000
 
 
 @dataclass(frozen=True)
-class Payload:
+class PackedItems:
     """What a page carries, each part deflated and in base64.
 
     Attributes:
@@ -76,13 +76,13 @@ class Payload:
         return sha256("".join(self.digests.values()).encode()).hexdigest()
 
 
-def payload(data: RunData, folder: Path) -> Payload:
+def pack_items(run: RunData, folder: Path) -> PackedItems:
     """Pack every item of a run."""
     index: list[dict[str, Any]] = []
     texts: list[str] = []
     calls: list[str] = []
     raw, room = _Calls.of(folder / layout.CALLS), _MOST_CALLS
-    for chunk in _chunks(_items(data)):
+    for chunk in _chunks(_items(run)):
         index += [{**line, "k": len(texts)} for line, _ in chunk]
         texts.append(pack(b"[" + b",".join(body for _, body in chunk) + b"]"))
         packed = pack(b"".join(raw.lines([line["id"] for line, _ in chunk]))) if room > 0 else ""
@@ -90,7 +90,7 @@ def payload(data: RunData, folder: Path) -> Payload:
         calls.append(packed if room > 0 else "")
     blocks = {f"text-{i}": block for i, block in enumerate(texts)}
     blocks |= {f"calls-{i}": block for i, block in enumerate(calls)}
-    return Payload(pack(_JSON.encode(index)), blocks)
+    return PackedItems(pack(_JSON.encode(index)), blocks)
 
 
 def _chunks(
@@ -108,14 +108,14 @@ def _chunks(
         yield chunk
 
 
-def _items(data: RunData) -> Iterator[tuple[dict[str, Any], bytes]]:
-    responses: dict[str, list[Response]] = {item.item_id: [] for item in data.items}
-    people: dict[str, list[Label]] = {item.item_id: [] for item in data.items}
-    for response in data.responses:
+def _items(run: RunData) -> Iterator[tuple[dict[str, Any], bytes]]:
+    responses: dict[str, list[Response]] = {item.item_id: [] for item in run.items}
+    people: dict[str, list[Label]] = {item.item_id: [] for item in run.items}
+    for response in run.responses:
         responses[response.item_id].append(response)
-    for label in data.labels:
+    for label in run.labels:
         people.setdefault(label.item_id, []).append(label)
-    for walk in walks(data):
+    for walk in walks(run):
         name = walk.item.item_id
         yield _line(walk), _JSON.encode(_whole(walk, responses[name], people[name]))
 

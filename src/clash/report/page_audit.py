@@ -15,8 +15,8 @@ from clash.analysis.rundata import RunData
 from clash.errors import RunFolderError
 from clash.files import run_files
 from clash.report import markdown
-from clash.report.html.more import RETEST
-from clash.report.html.page import document, key
+from clash.report.html.page import render_report
+from clash.report.html.sections import RETEST, anchor
 from clash.report.retest import tables, title_of
 from clash.store import layout
 from clash.store.audit import BROKEN, AuditGap, finding
@@ -38,11 +38,11 @@ _ROOM = 1 << 20
 _UNBOUNDED = 1 << 50
 _BLOCK = re.compile(r'(<script type="text/plain" id="[\w-]+">)([A-Za-z0-9+/=]+)(</script>)')
 _DIRECTIONS = re.compile(r'(<script type="text/plain" id="beside">|data-key=")[^<"]*')
-_SECTION = f'section id="{key(RETEST)}"'
+_SECTION = f'section id="{anchor(RETEST)}"'
 # A section ends before another one begins: of a page with many that do not end, each would be read
 # to the end of the page.
 _RETEST = re.compile(
-    rf'<a href="#{key(RETEST)}">[^<]*</a>\n'
+    rf'<a href="#{anchor(RETEST)}">[^<]*</a>\n'
     rf"|<{_SECTION}[^<]*+(?:<(?!{_SECTION}|/section>\n)[^<]*+)*+</section>\n"
 )
 
@@ -63,17 +63,17 @@ def redraw(folder: RunFolder, data: RunData, findings: Findings) -> Iterator[Aud
 
 
 def _text(folder: RunFolder, data: RunData, findings: Findings) -> Iterator[str | AuditGap]:
-    drawn = markdown.document(findings, list(data.verdicts))
+    drawn = markdown.render_report(findings, list(data.verdicts))
     yield from _differing(folder, data, layout.REPORT_MD, drawn)
 
 
 def _pages(folder: RunFolder, data: RunData, findings: Findings) -> Iterator[str | AuditGap]:
     """Blocks are compared unpacked, for another build of zlib packs otherwise."""
-    drawn = document(findings, data, folder.path)
-    yield from _differing(folder, data, layout.REPORT_HTML, drawn.page)
+    drawn = render_report(findings, data, folder.path)
+    yield from _differing(folder, data, layout.REPORT_HTML, drawn.html)
     beside = folder.path / layout.REPORT_DATA
-    if drawn.data is not None:
-        yield from _differing(folder, data, layout.REPORT_DATA, drawn.data)
+    if drawn.data_html is not None:
+        yield from _differing(folder, data, layout.REPORT_DATA, drawn.data_html)
     elif run_files.is_file(beside):
         yield f"{beside.name} is of another report: this one has all items in its page"
 
@@ -91,7 +91,7 @@ def _retest(folder: RunFolder, data: RunData) -> Iterator[AuditGap]:
     whole = {"clash": __version__, **follows.as_json()}
     if record != json.loads(json.dumps(whole)):
         yield AuditGap(f"{layout.RETEST_JSON} is not what its runs give now")
-    if text != markdown.comparison(title_of(runs), tables(follows), runs):
+    if text != markdown.render_comparison(title_of(runs), tables(follows), runs):
         yield AuditGap(f"{layout.RETEST_MD} is not what its runs give now")
 
 

@@ -50,7 +50,7 @@ class Rect:
 
 
 @dataclass(frozen=True)
-class Line:
+class StraightLine:
     """A straight line."""
 
     x1: float
@@ -84,7 +84,7 @@ class Word:
     size: float = 12
 
 
-Shape = Rect | Line | Dot | Word
+Shape = Rect | StraightLine | Dot | Word
 
 
 @dataclass(frozen=True)
@@ -184,7 +184,7 @@ def _markup(shape: Shape) -> str:
                 f'<rect class="{tone}" x="{_n(x)}" y="{_n(y)}" width="{_n(width)}"'
                 f' height="{_n(height)}"/>'
             )
-        case Line(x1, y1, x2, y2, tone, width, dashed):
+        case StraightLine(x1, y1, x2, y2, tone, width, dashed):
             dash = ' stroke-dasharray="4 3"' if dashed else ""
             return (
                 f'<line class="{tone}" x1="{_n(x1)}" y1="{_n(y1)}" x2="{_n(x2)}" y2="{_n(y2)}"'
@@ -239,7 +239,7 @@ def _artist(shape: Shape, colour: str) -> Artist:
     match shape:
         case Rect(x, y, width, height):
             return Rectangle((x, y), width, height, color=colour, linewidth=0)
-        case Line(x1, y1, x2, y2, _, width, dashed):
+        case StraightLine(x1, y1, x2, y2, _, width, dashed):
             dash = "--" if dashed else "-"
             return Line2D([x1, x2], [y1, y2], color=colour, linewidth=width * points, ls=dash)
         case Dot(x, y, radius):

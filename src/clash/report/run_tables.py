@@ -1,0 +1,228 @@
+"""The leaderboard, agreement and judges of a run, as tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from clash.report.formats import NONE, counts, percent
+from clash.report.tables import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from clash.analysis.findings import Findings
+
+
+def leaderboard(findings: Findings) -> Table:
+    """Points, wins and win rate of each candidate; the people's win rate where labels allow it."""
+    people = any(row.corrected is not None for row in findings.leaderboard)
+    rows = [
+        [
+            str(place),
+            row.candidate,
+            percent(row.points),
+            str(row.wins),
+            str(row.ties),
+            str(row.losses),
+            f"{row.judged}/{row.items}",
+            percent(row.win_rate),
+            *([percent(row.corrected)] if people else []),
+            NONE if row.best is None else f"{row.best:.0%}",
+        ]
+        for place, row in enumerate(findings.leaderboard, start=1)
+    ]
+    notes = [
+        "points: mean share of the Borda points that a response can get; 95% intervals by a"
+        " bootstrap over prompts",
+        "win rate: out of all items it was to answer, those without a verdict included; best:"
+        " share of bootstrap replicates that it leads",
+    ]
+    if len({row.items for row in findings.leaderboard}) > 1:
+        notes.append("the candidates answered different items: compare them pair by pair")
+    notes += _correction_notes(findings)
+    extra = ["people's win rate"] if people else []
+    return Table(
+        "Leaderboard",
+        ["", "candidate", "points", "won", "tied", "lost", "judged", "win rate", *extra, "best"],
+        rows,
+        frozenset({0, *range(2, 9 + len(extra))}),
+        notes,
+        brief=True,
+    )
+
+
+def _correction_notes(findings: Findings) -> list[str]:
+    """How the labels correct the win rates, or why they do not."""
+    people = findings.correction
+    if people is None:
+        return []
+    if people.refused is not None:
+        return [f"win rates are not corrected by the {people.labelled} labels: {people.refused}"]
+    return [
+        f"people's win rate: {people.labelled} labelled of {people.items} items and the verdicts"
+        " on the rest (PPI++), valid where those labelled are a random sample of the items on"
+        " which the panel was unanimous, and of the others"
+    ]
+
+
+def duels(findings: Findings) -> Table:
+    """Each pair of candidates, with a test."""
+    rows = [
+        [
+            f"{duel.first} : {duel.second}",
+            str(duel.wins),
+            str(duel.ties),
+            str(duel.losses),
+            percent(duel.share),
+            f"{duel.p:.3f}",
+            f"{duel.p_holm:.3f}",
+        ]
+        for duel in findings.duels
+    ]
+    kinds = " or ".join(sorted({duel.test for duel in findings.duels}))
+    return Table(
+        "Pair by pair",
+        ["pair", "won", "tied", "lost", "share (tie = half)", "p", "p (Holm)"],
+        rows,
+        frozenset({1, 2, 3, 4, 5, 6}),
+        [f"p: {kinds}; Holm's correction over all pairs"] if kinds else [],
+    )
+
+
+def coverage(findings: Findings) -> Table:
+    """What became of the items and judgments, and how far the judges agree."""
+    covered, agreed = findings.coverage, findings.unanimity
+    rows = [
+        ["items", str(covered.items)],
+        ["decided, tied", f"{covered.decided}, {covered.tied}"],
+        ["no verdict", counts(covered.abstained) or "0"],
+        ["unanimous", f"{agreed.unanimous}/{covered.items}: {percent(agreed.rate)}"],
+        [
+            "splits",
+            ", ".join(
+                f"{n} x {split}" for split, n in sorted(agreed.splits.items(), key=lambda p: -p[1])
+            ),
+        ],
+        [
+            "voting judgments",
+            f"{covered.expected} expected: {covered.clean} clean,"
+            f" {covered.repaired} repaired, {sum(covered.failed.values())} failed,"
+            f" {covered.not_run} not run",
+        ],
+    ]
+    optional = [
+        ("failed judgments", counts(covered.failed)),
+        ("responses not had", counts(covered.responses_failed)),
+        (
+            "not asked: own response",
+            f"{covered.excluded} voting judgments" if covered.excluded else "",
+        ),
+        ("criteria", counts(covered.criteria)),
+        ("self-identification masked", str(covered.scrubbed) if covered.scrubbed else ""),
+        ("texts that speak to the judge", str(covered.flagged) if covered.flagged else ""),
+        ("scores against the ranking", _judgments(covered.contradicted)),
+        ("low scores without a reason", _judgments(covered.unreasoned)),
+        (
+            "confidence, mean",
+            "" if agreed.mean_confidence is None else f"{agreed.mean_confidence:.2f}",
+        ),
+    ]
+    rows += [[name, value] for name, value in optional if value]
+    if findings.labelled is not None:
+        rows += list(_label_rows(findings))
+    return Table("Coverage and agreement", ["", ""], rows, brief=True)
+
+
+def _judgments(n: int) -> str:
+    return f"{n} judgment{'s' if n != 1 else ''}" if n else ""
+
+
+def _label_rows(findings: Findings) -> Iterator[list[str]]:
+    labels = findings.labelled
+    if labels is None:
+        return
+    missing = (
+        f", {labels.no_verdict} without a verdict count as misses" if labels.no_verdict else ""
+    )
+    yield ["concordance with labels", f"{percent(labels.concordance)} of {labels.n}{missing}"]
+    if labels.unanimous is not None:
+        yield ["  where unanimous", f"{percent(labels.unanimous)} of {labels.unanimous.n:g}"]
+    if labels.split is not None:
+        yield ["  where split", f"{percent(labels.split)} of {labels.split.n:g}"]
+
+
+def baselines(findings: Findings) -> Table:
+    """How far judges that are no language model agree with the verdicts and the labels."""
+    rows = [
+        [line.baseline, percent(line.agreement), percent(line.concordance)]
+        for line in findings.baselines
+    ]
+    return Table(
+        "Control group: judges that are no language model",
+        ["baseline", "agrees with the verdict", "with the labels"],
+        rows,
+        frozenset({1, 2}),
+        [f"{line.baseline}: {line.statement}" for line in findings.baselines],
+        brief=True,
+    )
+
+
+def judges(findings: Findings) -> Table:
+    """Failures, ties, agreement and order effects of each judge."""
+    rows = []
+    for judge in findings.judges:
+        expected = "" if judge.first_expected is None else f" (even: {judge.first_expected:.0%})"
+        rows.append(
+            [
+                judge.judge,
+                judge.role if judge.weight in (0, 1) else f"{judge.role} x{judge.weight:g}",
+                str(judge.judged),
+                counts(judge.failed) or "0",
+                percent(judge.ties),
+                percent(judge.agreement),
+                percent(judge.first_shown) + expected,
+                *([percent(judge.flips)] if _has_flips(findings) else []),
+            ]
+        )
+    last = ["flips"] if _has_flips(findings) else []
+    return Table(
+        "Judges",
+        [
+            "judge",
+            "role",
+            "judged",
+            "failed",
+            "ties",
+            "agrees with the verdict",
+            "first shown wins",
+            *last,
+        ],
+        rows,
+        frozenset({2, 3, 4, 5, 6, 7}),
+        ["agreement with a verdict that a judge had a part in is no accuracy"],
+    )
+
+
+def _has_flips(findings: Findings) -> bool:
+    return any(judge.flips is not None for judge in findings.judges)
+
+
+def judge_pairs(findings: Findings) -> Table:
+    """How often two judges put the same response first."""
+    rows = [[f"{pair.first} : {pair.second}", percent(pair.agreement)] for pair in findings.pairs]
+    return Table("Judges among themselves", ["pair", "same first place"], rows, frozenset({1}))
+
+
+def self_evaluation(findings: Findings) -> Table:
+    """How often a candidate puts its own response first, and the panel does."""
+    rows = [
+        [line.candidate, percent(line.own_first), percent(line.panel_first)]
+        for line in findings.self_evaluation
+    ]
+    return Table(
+        "Self-evaluation, blind",
+        ["candidate", "puts itself first", "the panel puts it first"],
+        rows,
+        frozenset({1, 2}),
+        ["shown, not counted, unless observers vote by configuration"],
+    )

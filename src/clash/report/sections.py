@@ -1,0 +1,37 @@
+"""The tables of a run's report, in the order of interest."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from clash.report import concordance, costs, redteam, registration, run_tables
+from clash.report.claims import claims_table
+
+if TYPE_CHECKING:
+    from clash.analysis.findings import Findings
+    from clash.report.tables import Table
+
+
+def report_tables(findings: Findings) -> list[Table]:
+    """The tables that have a row: what the kind of the run asks first, then the rest."""
+    concordance_tables = concordance.tables(findings.concordance)
+    redteam_tables = [] if findings.redteam is None else redteam.tables(findings.redteam)
+    tables = [
+        *(redteam_tables if findings.kind == "redteam" else []),
+        *(concordance_tables if findings.kind == "validate" else []),
+        registration.table(findings.preregistration),
+        run_tables.leaderboard(findings),
+        run_tables.duels(findings),
+        run_tables.coverage(findings),
+        run_tables.baselines(findings),
+        run_tables.judges(findings),
+        run_tables.judge_pairs(findings),
+        run_tables.self_evaluation(findings),
+        costs.trade_offs(findings),
+        costs.calls(findings),
+        costs.forecast(findings),
+        *([] if findings.kind == "validate" else concordance_tables),
+        *([] if findings.kind == "redteam" else redteam_tables),
+        claims_table(findings.published),
+    ]
+    return [table for table in tables if table is not None and table.rows]
