@@ -387,7 +387,7 @@ def test_labelled_pairs_are_recognised_as_such(tmp_path):
 
 
 def test_nothing_that_is_known_says_what_is(tmp_path):
-    with pytest.raises(InputError, match="agent-clash, alpaca-eval, arena-hard"):
+    with pytest.raises(InputError, match="alpaca-eval, arena-hard"):
         convert(tmp_path)
     with pytest.raises(InputError, match="no such file or folder"):
         convert(tmp_path / "none")

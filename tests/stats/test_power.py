@@ -17,7 +17,6 @@ from clash.stats.power import (
     detectable_two_proportions,
     kappa_items,
     kappa_variance,
-    panel_demand,
     power_paired,
     power_two_proportions,
     required_paired,
@@ -143,28 +142,6 @@ def test_perfect_and_chance_agreement_have_an_answer() -> None:
     assert retest_items(0.05, 0.5, 3).exact > 0
 
 
-def test_a_judge_saves_less_the_more_ballots_agree() -> None:
-    def saved(icc: float) -> float:
-        def need(given: Clustering):
-            return required_two_proportions(0.1, 0.5, given)
-
-        few, many = (panel_demand([0.5] * j, 2, icc, need).exact for j in (3, 4))
-        return 1 - many / few
-
-    assert saved(0.0) == pytest.approx(0.25)
-    assert saved(0.0) > saved(0.2) > saved(0.8) > 0
-    assert saved(1.0) == pytest.approx(0)
-
-
-def test_trade_prices_items_and_ballots() -> None:
-    def need(given: Clustering):
-        return required_two_proportions(0.1, 0.5, given)
-
-    found = panel_demand([0.5, 0.5], 3, 0.1, need, per_cluster=0.5, per_ballot=0.1)
-    assert found.ballots == found.clusters * 6
-    assert found.cost == pytest.approx(found.clusters * 0.5 + found.ballots * 0.1)
-
-
 @pytest.mark.parametrize(
     ("middle", "given"),
     [(0.5, Clustering(7.12, 0.2)), (0.9, Clustering(3, 0.4)), (0.5, Clustering(5, 0.3, 0.6))],
@@ -224,9 +201,6 @@ WRONG = {
     "one class": lambda: kappa_variance(0.5, 1.0),
     "below chance": lambda: retest_items(0.1, 0.4),
     "one run": lambda: retest_items(0.1, 0.8, 1),
-    "no judge": lambda: panel_demand(
-        [], 1, 0.1, lambda given: required_two_proportions(0.1, 0.5, given)
-    ),
 }
 
 

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 Format = Literal["alpaca-eval", "arena-hard", "fastchat", "promptfoo", "pairs"]
 FORMATS: tuple[Format, ...] = get_args(Format)
+_PROBED_FILES = ("model_judgment/**/*.jsonl", "annotations.json")
+_MOST_PROBES = 3
+"""Files of a folder whose first record is looked at: they are of one form."""
 
 _READERS: dict[Format, Callable[[Path], list[ForeignRun]]] = {
     "alpaca-eval": alpaca_eval.read,
@@ -56,10 +59,10 @@ def convert(
         from clash.datasets import loaders
 
         return Conversion(form, dataset=loaders.load_file(path))
-    return converted(form, _READERS[form](path), path)
+    return conversion_of(form, _READERS[form](path), path)
 
 
-def converted(form: str, runs: list[ForeignRun], path: Path) -> Conversion:
+def conversion_of(form: str, runs: list[ForeignRun], path: Path) -> Conversion:
     """The runs that a reader found.
 
     Raises:
@@ -78,11 +81,11 @@ def recognise(path: Path, forms: Sequence[str] = FORMATS) -> Format:
     """
     if promptfoo.is_here(path):
         return "promptfoo"
-    for file in _candidates(path):
+    for file in record_files.files_below(path, *_PROBED_FILES)[:_MOST_PROBES]:
         row = record_files.first(file)
-        found = None if row is None else _form(frozenset(row.value))
-        if found is not None:
-            return found
+        form = None if row is None else _form(frozenset(row.value))
+        if form is not None:
+            return form
     if path.is_file():
         return "pairs"
     raise InputError(
@@ -96,10 +99,3 @@ def _form(keys: frozenset[str]) -> Format | None:
     if keys >= fastchat.PAIR or keys >= fastchat.SINGLE:
         return "fastchat"
     return "alpaca-eval" if keys >= alpaca_eval.COLUMNS else None
-
-
-def _candidates(path: Path) -> list[Path]:
-    if path.is_file():
-        return [path]
-    judged = sorted(path.rglob("model_judgment/**/*.jsonl"))
-    return [*judged, *sorted(path.rglob("annotations.json"))][:3]

@@ -152,11 +152,6 @@ def no_criteria(items: Iterable[Item]) -> tuple[Criteria, ...]:
     return tuple(Criteria(item_id=item.item_id, source="none", criteria=[]) for item in items)
 
 
-def unblind_ranking(ranking: Iterable[Iterable[str]], labels: Mapping[str, str]) -> list[list[str]]:
-    """A ranking of labels as a ranking of candidates."""
-    return [[labels[label] for label in group] for group in ranking]
-
-
 ABSENT = "not among the imported files"
 
 

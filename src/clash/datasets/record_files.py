@@ -113,6 +113,13 @@ def rows(path: Path) -> Iterator[SourceRow]:
             )
 
 
+def files_below(path: Path, *patterns: str) -> list[Path]:
+    """The file itself, or the files below a folder that match: pattern by pattern, by name."""
+    if path.is_file():
+        return [path]
+    return [file for pattern in patterns for file in sorted(path.rglob(pattern))]
+
+
 def first(path: Path) -> SourceRow | None:
     """The first record of a file, null where it has none."""
     return next(iter(rows(path)), None)

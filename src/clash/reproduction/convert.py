@@ -28,5 +28,5 @@ def convert(path: Path, form: Format | None = None) -> Conversion:
         InputError: nothing there is recognised, or a record cannot be used.
     """
     if form == AGENT_CLASH or (form is None and agent_clash.is_here(path)):
-        return foreign.converted(AGENT_CLASH, agent_clash.read(path), path)
+        return foreign.conversion_of(AGENT_CLASH, agent_clash.read(path), path)
     return foreign.convert(path, form, forms=FORMATS)

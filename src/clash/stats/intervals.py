@@ -111,26 +111,6 @@ def _check_counts(k: float, n: float) -> None:
         raise StatisticsError(f"{k} of {n} is not a proportion")
 
 
-def clopper_pearson(k: int, n: int, level: float = 0.95) -> Interval:
-    """The exact interval for k of n, by inverting two binomial tails (Clopper, Pearson 1934).
-
-    It covers at least ``level`` whatever the truth, and is wider than Wilson's for that. For
-    n = 0: estimate NaN, interval [0, 1].
-
-    Raises:
-        StatisticsError: k outside [0, n].
-    """
-    from scipy.special import betaincinv
-
-    _check_counts(k, n)
-    normal_quantile(level)
-    tail = (1 - level) / 2
-    low = 0.0 if k == 0 else float(betaincinv(k, n - k + 1, tail))
-    high = 1.0 if k == n else float(betaincinv(k + 1, n - k, 1 - tail))
-    estimate = k / n if n else math.nan
-    return Interval(estimate, low, high, level, n, n, "clopper-pearson")
-
-
 def wilson_clustered(values: ArrayLike, clusters: ArrayLike, level: float = 0.95) -> Interval:
     """Wilson's interval for the mean of ``values`` where observations come in clusters.
 

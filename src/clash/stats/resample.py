@@ -54,12 +54,6 @@ class Bootstrap:
     n: int
     n_clusters: int
 
-    @property
-    def standard_error(self) -> Floats:
-        """Shape (k,): the standard deviation over the defined replicates."""
-        spread: Floats = _without_nan(self.replicates).std(axis=0, ddof=1)
-        return spread
-
     def interval(self, index: int = 0) -> Interval:
         """The interval of one of the values."""
         return Interval(

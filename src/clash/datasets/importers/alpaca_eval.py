@@ -28,7 +28,7 @@ def read(path: Path) -> list[ForeignRun]:
     Raises:
         InputError: a record cannot be used.
     """
-    files = [path] if path.is_file() else sorted(path.rglob("annotations.json"))
+    files = record_files.files_below(path, "annotations.json")
     collector = ForeignRunBuilder()
     questions: dict[str, str] = {}
     for row in (row for file in files for row in record_files.rows(file)):

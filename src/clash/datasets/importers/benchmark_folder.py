@@ -52,10 +52,8 @@ class BenchmarkTexts:
 
 def judgments(path: Path) -> list[Path]:
     """The judgment files: ``path`` itself, or those below the folder."""
-    if path.is_file():
-        return [path]
-    inside = path / _JUDGMENTS
-    return sorted((inside if inside.is_dir() else path).rglob("*.jsonl"))
+    folder = path / _JUDGMENTS
+    return record_files.files_below(folder if folder.is_dir() else path, "*.jsonl")
 
 
 def read(path: Path) -> BenchmarkTexts:

@@ -8,7 +8,7 @@ from clash.stats.power.comparisons import (
     required_paired,
     required_two_proportions,
 )
-from clash.stats.power.design import Clustering, Demand, ErrorRates, PanelDemand, panel_demand
+from clash.stats.power.design import Clustering, Demand, ErrorRates
 from clash.stats.power.precision import (
     concordance_items,
     kappa_items,
@@ -20,13 +20,11 @@ __all__ = [
     "Clustering",
     "Demand",
     "ErrorRates",
-    "PanelDemand",
     "concordance_items",
     "detectable_paired",
     "detectable_two_proportions",
     "kappa_items",
     "kappa_variance",
-    "panel_demand",
     "power_paired",
     "power_two_proportions",
     "required_paired",
