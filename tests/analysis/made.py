@@ -6,7 +6,7 @@ import random
 from typing import TYPE_CHECKING
 
 from clash.analysis.rundata import RunData
-from clash.analysis.verdicts import Blinds, Panelist, Rules, ballots, verdict
+from clash.analysis.verdicts import BlindingIndex, Panelist, Rules, unblind_rankings, verdict
 from clash.config import Config
 from clash.records import Blinding, Item, Judgment, Response
 from clash.store.manifest import Manifest
@@ -98,7 +98,7 @@ def _each(groups: object) -> list[Groups | None]:
 def decided(said: Mapping, by: Rules, seed: int = 0, **more: object) -> Verdict:
     """The verdict on one item."""
     judgments, pages = records("q", said, seed, **more)
-    found = ballots(judgments, Blinds.of(pages), by.presentations)
+    found = unblind_rankings(judgments, BlindingIndex.of(pages), by.presentations)
     return verdict("q", found.get("q"), by)
 
 
@@ -127,8 +127,8 @@ def run_data(
     group = clusters or ids
     every = [records(name, row, i) for i, (name, row) in enumerate(zip(ids, table, strict=True))]
     judgments = [judgment for found, _ in every for judgment in found]
-    blinds = Blinds.of(page for _, pages in every for page in pages)
-    said = ballots(judgments, blinds)
+    blinds = BlindingIndex.of(page for _, pages in every for page in pages)
+    said = unblind_rankings(judgments, blinds)
     lost = {(ids[i], name) for i, name in missing}
     return RunData(
         manifest=Manifest(

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from clash.analysis.verdicts import Blinds, ballots
+from clash.analysis.verdicts import BlindingIndex, unblind_rankings
 from clash.errors import InputError, RunFolderError
 from clash.records import Blinding, Criteria, Criterion, Item, Judgment, Label
 from clash.store.folder import RunFolder, RunWriter
 from clash.store.manifest import Manifest
-from clash.votes import from_run, read_votes, write_votes
+from clash.votes import run_votes, read_votes, write_votes
 from clash.votes.from_run import score_rows, vote_rows
 
 NAN = np.nan
@@ -68,7 +68,7 @@ def test_two_candidates_are_sides_in_the_order_of_their_names(run):
         judgment("q2", "j1", A0),
         judgment("q2", "j2", TIE),
     )
-    votes = from_run(folder)
+    votes = run_votes(folder)
     # A is alpha: in q1 the judge took A0, zeta; in q2 it took A0, alpha.
     assert np.array_equal(votes.matrix, [[0, NAN], [1, 0.5]], equal_nan=True)
     assert votes.labels.tolist() == [0, 0.5]
@@ -87,7 +87,7 @@ def test_both_orders_are_two_rows_of_one_group_in_one_frame(run):
         judgment("q1", "j1", A0),
         judgment("q1", "j1", A0, presentation=1),
     )
-    votes = from_run(folder)
+    votes = run_votes(folder)
     assert sorted(zip(votes.presentations, votes.matrix[:, 0].tolist(), strict=True)) == [
         ("orig", 1.0),
         ("swap", 0.0),
@@ -103,7 +103,7 @@ def test_shuffles_of_each_judge_stay_in_one_row_and_the_order_is_kept(run):
         judgment("q1", "j1", A0),
         judgment("q1", "j2", A1),
     )
-    votes = from_run(folder)
+    votes = run_votes(folder)
     assert votes.matrix.tolist() == [[1, 1]]
     assert [row.extra["order"] for row in vote_rows(folder)] == ["orig", "swap"]
 
@@ -114,7 +114,7 @@ def test_three_candidates_are_three_pairs_of_one_group(run):
         shown("q1", "c", "a", "b"),
         judgment("q1", "j1", [["A2"], ["A0", "A1"]]),
     )
-    votes = from_run(folder)
+    votes = run_votes(folder)
     assert votes.items == ("q1#a|b", "q1#a|c", "q1#b|c")
     assert votes.matrix.ravel().tolist() == [0, 0.5, 1]
     assert np.array_equal(votes.labels, [0, NAN, 1], equal_nan=True)
@@ -126,7 +126,7 @@ def test_repeats_of_a_prompt_share_its_group(run):
     items = [pair("q1~1", group="q1"), pair("q1~2", group="q1"), pair("q2")]
     pages = [shown(item.item_id, "a", "b") for item in items]
     said = [judgment(item.item_id, "j1", A0) for item in items]
-    assert from_run(run(*items, *pages, *said)).groups.tolist() == [0, 0, 1]
+    assert run_votes(run(*items, *pages, *said)).groups.tolist() == [0, 0, 1]
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_people_decide_and_else_the_items_label_stands(run, winners, label):
         Label(item_id="q1", annotator=f"p{i}", winner=winner) for i, winner in enumerate(winners)
     ]
     folder = run(pair(label="a"), shown("q1", "a", "b"), judgment("q1", "j1", A0), *decisions)
-    assert from_run(folder).labels.tolist() == [label]
+    assert run_votes(folder).labels.tolist() == [label]
 
 
 def test_a_ranking_by_a_person_labels_every_pair(run):
@@ -148,7 +148,7 @@ def test_a_ranking_by_a_person_labels_every_pair(run):
         judgment("q1", "j1", [["A0"], ["A1"], ["A2"]]),
         Label(item_id="q1", annotator="p", ranking=[["c"], ["a", "b"]]),
     )
-    assert from_run(folder).labels.tolist() == [0.5, 0, 0]
+    assert run_votes(folder).labels.tolist() == [0.5, 0, 0]
 
 
 def test_observers_are_left_out_unless_asked_for(run):
@@ -158,8 +158,8 @@ def test_observers_are_left_out_unless_asked_for(run):
         judgment("q1", "j1", A0),
         judgment("q1", "self", A1, role="observer"),
     )
-    assert from_run(folder).judges == ("j1",)
-    assert from_run(folder, observers=True).judges == ("j1", "self")
+    assert run_votes(folder).judges == ("j1",)
+    assert run_votes(folder, observers=True).judges == ("j1", "self")
     assert [row.extra.get("role") for row in vote_rows(folder, observers=True)] == [
         None,
         "observer",
@@ -174,9 +174,9 @@ def test_filters_are_those_of_a_votes_file(run):
         shown("q2", "b", "a"),
         *(judgment(item, judge, A0) for item in ("q1", "q2") for judge in ("j1", "j2")),
     )
-    assert from_run(folder, judges="*2").judges == ("j2",)
-    assert from_run(folder, presentation="swap").items == ("q2",)
-    assert from_run(folder, decisive=True).items == ("q1",)
+    assert run_votes(folder, judges="*2").judges == ("j2",)
+    assert run_votes(folder, presentation="swap").items == ("q2",)
+    assert run_votes(folder, decisive=True).items == ("q1",)
 
 
 def test_an_export_read_again_is_the_run(run, tmp_path):
@@ -189,7 +189,7 @@ def test_an_export_read_again_is_the_run(run, tmp_path):
         judgment("q1", "j2", None),
     )
     write_votes(tmp_path / "v.csv.gz", vote_rows(folder))
-    ours, read = from_run(folder), read_votes(tmp_path / "v.csv.gz")
+    ours, read = run_votes(folder), read_votes(tmp_path / "v.csv.gz")
     assert np.array_equal(ours.matrix, read.matrix, equal_nan=True)
     assert np.array_equal(ours.labels, read.labels, equal_nan=True)
     assert (ours.items, ours.presentations) == (read.items, read.presentations)
@@ -207,7 +207,7 @@ def test_scores_are_weighted_means_of_each_response(run):
         judgment("q1", "j2", None),
         Label(item_id="q1", annotator="p", scores={"a": {"true": 2, "short": 3}}),
     )
-    votes = from_run(folder, scores=True)
+    votes = run_votes(folder, scores=True)
     assert votes.items == ("q1#b", "q1#a")
     assert np.array_equal(votes.matrix, [[3.5, NAN], [1, NAN]], equal_nan=True)
     assert np.array_equal(votes.labels, [NAN, 2.5], equal_nan=True)
@@ -222,7 +222,7 @@ def test_votes_and_verdicts_take_the_same_mean_where_no_scored_criterion_is_in_t
         Criteria(item_id="q1", source="fixed", criteria=[Criterion(name="true", weight=1)]),
         judgment("q1", "j1", TIE, scores={"A0": {"kind": 4, "short": 2}, "A1": {}}),
     )
-    rankings = ballots(folder.judgments(), Blinds.of(folder.blinding()), 1, folder.criteria())
+    rankings = unblind_rankings(folder.judgments(), BlindingIndex.of(folder.blinding()), 1, folder.criteria())
     assert np.array_equal(rankings["q1"].scores["j1"], [NAN, 3.0], equal_nan=True)  # of a, of b
     rows = {row.item: row.vote for row in score_rows(folder)}
     assert rows == {"q1#b": 3.0, "q1#a": None}
@@ -230,14 +230,14 @@ def test_votes_and_verdicts_take_the_same_mean_where_no_scored_criterion_is_in_t
 
 def test_scores_of_one_each_are_scores_still(run):
     folder = run(pair(), shown("q1", "a", "b"), judgment("q1", "j1", A0, scores={"A0": {"x": 1}}))
-    assert from_run(folder, scores=True).kind == "numeric"
+    assert run_votes(folder, scores=True).kind == "numeric"
 
 
 def test_a_run_without_judgments_is_refused(run):
     with pytest.raises(InputError, match="no judgments"):
-        from_run(run(pair()))
+        run_votes(run(pair()))
 
 
 def test_a_judgment_without_blinding_names_the_file_and_the_mend(run):
     with pytest.raises(RunFolderError, match=r"blinding\.jsonl: lacks .*\n.*clash resume"):
-        from_run(run(pair(), judgment("q1", "j1", A0)))
+        run_votes(run(pair(), judgment("q1", "j1", A0)))

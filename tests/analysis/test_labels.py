@@ -17,7 +17,7 @@ from clash.review.rater_agreement import agreement
 from clash.store.folder import RunFolder
 from clash.votes import read_votes
 from clash.votes.from_run import vote_rows
-from clash.votes.named_rankings import file_ballots, run_ballots
+from clash.votes.named_rankings import file_rankings, run_rankings
 
 TEXTS = {"a": "text of a", "b": "text of b", "c": "text of c"}
 
@@ -64,9 +64,9 @@ def test_every_reader_of_a_run_takes_one_truth(tmp_path, said, winner, sides):
     assert {pair: data.truths["q"].side(*pair.split("|")) for pair in sides} == sides
     if winner == "tie":
         with pytest.raises(InputError, match="no ballot is left"):
-            run_ballots(folder, decisive=True)
+            run_rankings(folder, decisive=True)
     else:
-        assert run_ballots(folder, decisive=True).n_items == 1
+        assert run_rankings(folder, decisive=True).n_items == 1
 
 
 @pytest.mark.parametrize("said", ["b", [["b"], ["a"]], [["b"]]])
@@ -129,7 +129,7 @@ def test_the_label_of_a_votes_file_may_be_a_ranking(tmp_path):
     expected = {"q0#a|b": 1, "q0#a|c": 0, "q0#b|c": 0, "q1#a|b": 0, "q1#b|c": 1}
     expected |= {"q2#a|b": 0.5, "q2#a|c": 1, "q3#a|b": 0.5, "q3#b|c": 0.5}
     assert {pair: read[pair] for pair in expected} == expected
-    assert file_ballots(path, decisive=True).n_items == 2
+    assert file_rankings(path, decisive=True).n_items == 2
 
 
 def test_a_label_that_ranks_a_candidate_twice_names_its_line(tmp_path):

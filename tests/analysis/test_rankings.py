@@ -19,7 +19,7 @@ from clash.report.rankings import as_json, lines, methods_json, tables
 from clash.stats.voting.rankings import ranking_array
 from clash.votes import VoteRow, encode, read_votes, write_votes
 from clash.votes.from_run import score_rows, vote_rows
-from clash.votes.named_rankings import NamedBallots, file_ballots, run_ballots
+from clash.votes.named_rankings import NamedRankings, file_rankings, run_rankings
 
 SHARED = Path(__file__).resolve().parents[2] / "../shared/data/votes"
 NAN = np.nan
@@ -31,11 +31,11 @@ def named(ranks, judges=None, items=None, *, weights=None, clusters=None, names=
     who = np.zeros(len(table), dtype=int) if judges is None else np.asarray(judges)
     n = int(who.max()) + 1
     given = ranking_array(table, None, who, items, clusters)
-    return NamedBallots(
+    return NamedRankings(
         candidates=tuple(names[: table.shape[1]]),
         judges=tuple(f"j{i}" for i in range(n)),
         weights=np.ones(n) if weights is None else np.asarray(weights, dtype=float),
-        ballots=given,
+        rankings=given,
         n_items=len(np.unique(given.items)),
         failed=0,
     )
@@ -212,21 +212,21 @@ def test_a_votes_file_that_names_models_is_ballots_of_pairs(tmp_path):
     path = tmp_path / "v.jsonl"
     rows = [line("q1", "j", "A"), line("q2", "j", "tie", "b", "c"), line("q3", "j", None, "c", "a")]
     write_votes(path, rows)
-    found = file_ballots(path)
+    found = file_rankings(path)
     assert found.candidates == ("a", "b", "c")
-    assert np.array_equal(found.ballots.ranks, [[0, 1, NAN], [NAN, 0.5, 0.5]], equal_nan=True)
-    assert (found.n_items, found.n_judged, found.failed) == (3, 2, 1)
+    assert np.array_equal(found.rankings.ranks, [[0, 1, NAN], [NAN, 0.5, 0.5]], equal_nan=True)
+    assert (found.n_items, found.n_ranked_items, found.failed) == (3, 2, 1)
     packed = tmp_path / "v.csv"
     write_votes(packed, rows)
-    assert np.array_equal(file_ballots(packed).ballots.ranks, found.ballots.ranks, equal_nan=True)
+    assert np.array_equal(file_rankings(packed).rankings.ranks, found.rankings.ranks, equal_nan=True)
 
 
 def test_copies_of_an_item_share_a_judges_one_say(tmp_path):
     path = tmp_path / "v.jsonl"
     rows = [line("q1", "j", "A", presentation=p) for p in ("orig", "swap")] + [line("q2", "j", "B")]
     write_votes(path, rows)
-    assert file_ballots(path).ballots.weights.tolist() == [0.5, 0.5, 1]
-    assert file_ballots(path, copies="separate").ballots.weights.tolist() == [1, 1, 1]
+    assert file_rankings(path).rankings.weights.tolist() == [0.5, 0.5, 1]
+    assert file_rankings(path, copies="separate").rankings.weights.tolist() == [1, 1, 1]
 
 
 def test_scores_of_models_in_a_group_are_ballots(tmp_path):
@@ -236,8 +236,8 @@ def test_scores_of_models_in_a_group_are_ballots(tmp_path):
         for name, score in (("a", 4.5), ("b", 2), ("c", 4.5))
     ]
     write_votes(path, [*rows, VoteRow("q2#a", "j", None, group="q2", extra={"model": "a"})])
-    found = file_ballots(path)
-    assert found.ballots.ranks.tolist() == [[-4.5, -2, -4.5]]
+    found = file_rankings(path)
+    assert found.rankings.ranks.tolist() == [[-4.5, -2, -4.5]]
     assert (found.n_items, found.failed) == (2, 1)
 
 
@@ -258,7 +258,7 @@ def test_lines_that_are_no_ballots_are_refused(rows, message, tmp_path):
     path = tmp_path / "v.jsonl"
     write_votes(path, rows)
     with pytest.raises(InputError, match=message):
-        file_ballots(path)
+        file_rankings(path)
 
 
 BALLOTS = [
@@ -275,12 +275,12 @@ def dump(path, records):
 
 
 def test_a_file_of_ballots_is_ranked(tmp_path):
-    found = file_ballots(dump(tmp_path / "b.jsonl", BALLOTS))
+    found = file_rankings(dump(tmp_path / "b.jsonl", BALLOTS))
     assert (found.candidates, found.judges) == (("ada", "bob", "eve"), ("j", "k"))
-    assert np.array_equal(found.ballots.ranks, [[0, 1, 1], [1, 2, 0], [1, 0, NAN]], equal_nan=True)
-    assert (found.n_items, found.n_judged, found.failed) == (2, 2, 1)
-    assert file_ballots(tmp_path / "b.jsonl", judges=["j"]).n_ballots == 1
-    assert file_ballots(tmp_path / "b.jsonl", decisive=True).n_items == 1
+    assert np.array_equal(found.rankings.ranks, [[0, 1, 1], [1, 2, 0], [1, 0, NAN]], equal_nan=True)
+    assert (found.n_items, found.n_ranked_items, found.failed) == (2, 2, 1)
+    assert file_rankings(tmp_path / "b.jsonl", judges=["j"]).n_rankings == 1
+    assert file_rankings(tmp_path / "b.jsonl", decisive=True).n_items == 1
 
 
 def test_models_of_two_sides_read_a_file_of_ballots_as_pairs(tmp_path):
@@ -308,7 +308,7 @@ def test_models_of_two_sides_read_a_file_of_ballots_as_pairs(tmp_path):
 def test_lines_of_a_file_of_ballots_that_are_none_are_refused(change, message, tmp_path):
     line = {"item": "q3", "judge": "j", "ranking": ["ada", "bob"]} | change
     path = dump(tmp_path / "b.jsonl", [*BALLOTS, line])
-    for read in (file_ballots, read_votes):
+    for read in (file_rankings, read_votes):
         with pytest.raises(InputError, match=message):
             read(path)
 
@@ -316,34 +316,34 @@ def test_lines_of_a_file_of_ballots_that_are_none_are_refused(change, message, t
 def test_filters_that_leave_no_ballot_are_refused(tmp_path):
     path = dump(tmp_path / "b.jsonl", BALLOTS)
     with pytest.raises(InputError, match="no ballot is left"):
-        file_ballots(path, subset=["nothing"])
+        file_rankings(path, subset=["nothing"])
     with pytest.raises(StatisticsError, match="no ballot orders two"):
-        file_ballots(path, subset=["s"])
+        file_rankings(path, subset=["s"])
 
 
 def test_repeated_ballots_share_one_say_and_are_copies_of_the_item(tmp_path):
     twice = [{**BALLOTS[0], "repeat": i} for i in (0, 1)]
     path = dump(tmp_path / "b.jsonl", twice)
-    assert file_ballots(path).ballots.weights.tolist() == [0.5, 0.5]
-    assert file_ballots(path, copies="separate").ballots.weights.tolist() == [1, 1]
+    assert file_rankings(path).rankings.weights.tolist() == [0.5, 0.5]
+    assert file_rankings(path, copies="separate").rankings.weights.tolist() == [1, 1]
     assert read_votes(path).n_rows == 6
 
 
 def test_votes_that_name_nobody_are_no_ballots(tmp_path):
     path = tmp_path / "v.jsonl"
     write_votes(path, [VoteRow("q1", "j", "A")])
-    assert file_ballots(path) is None
+    assert file_rankings(path) is None
 
 
 def test_a_model_against_itself_is_left_out_and_counted(tmp_path):
     path = tmp_path / "v.jsonl"
     write_votes(path, [line("q1", "j", "A", "a", "a"), line("q2", "j", "A")])
-    found = file_ballots(path)
-    assert found.n_ballots == 1
+    found = file_rankings(path)
+    assert found.n_rankings == 1
     assert "1 votes compare a model with itself" in found.notes[0]
     write_votes(path, [line("q1", "j", "A", "a", "a")])
     with pytest.raises(StatisticsError, match="no ballot"):
-        file_ballots(path)
+        file_rankings(path)
 
 
 @pytest.fixture
@@ -352,17 +352,17 @@ def run(tmp_path):
 
 
 def test_the_ballots_of_a_run_are_its_voting_judges_rankings(run):
-    found = run_ballots(run)
+    found = run_rankings(run)
     assert (found.candidates, found.absent) == (("a", "b", "c"), ("never",))
     assert (found.judges, found.weights.tolist()) == (("j1", "j2"), [2, 1])
     # j1 ranks a, b, c in both orders, which share its one say; j2 failed on one page.
     assert np.array_equal(
-        found.ballots.ranks,
+        found.rankings.ranks,
         [[0, 1, 2], [0, 1, 2], [1, 0, 1], [0, 1, NAN], [0, 1, NAN]],
         equal_nan=True,
     )
-    assert found.ballots.weights.tolist() == [0.5, 0.5, 1, 1, 1]
-    assert (found.n_items, found.n_judged, found.failed, found.ballots.n_clusters) == (3, 2, 1, 2)
+    assert found.rankings.weights.tolist() == [0.5, 0.5, 1, 1, 1]
+    assert (found.n_items, found.n_ranked_items, found.failed, found.rankings.n_clusters) == (3, 2, 1, 2)
     told = rank(found, ["borda"], replicates=20).warnings
     assert any("1 of 3 items have no ballot" in line for line in told)
     assert any("never stands on no ballot" in line for line in told)
@@ -370,12 +370,12 @@ def test_the_ballots_of_a_run_are_its_voting_judges_rankings(run):
 
 
 def test_filters_of_a_run(run):
-    assert run_ballots(run, judges=["j2"]).n_ballots == 2
-    assert run_ballots(run, subset=["q2"]).candidates == ("a", "b")
+    assert run_rankings(run, judges=["j2"]).n_rankings == 2
+    assert run_rankings(run, subset=["q2"]).candidates == ("a", "b")
     # People decided that q2 is a tie.
-    assert run_ballots(run, decisive=True).n_items == 2
+    assert run_rankings(run, decisive=True).n_items == 2
     with pytest.raises(InputError, match="no ballot is left"):
-        run_ballots(run, judges=["nobody"])
+        run_rankings(run, judges=["nobody"])
 
 
 def test_an_exported_run_ranks_as_the_run_does(run, tmp_path):
@@ -383,11 +383,11 @@ def test_an_exported_run_ranks_as_the_run_does(run, tmp_path):
     path = tmp_path / "v.jsonl"
     write_votes(path, list(vote_rows(run)))
     for method in ("copeland", "schulze", "kemeny"):
-        there = rank(run_ballots(run, judges=["j1"]), [method], replicates=0)
-        here = rank(file_ballots(path, judges=["j1"]), [method], replicates=0)
+        there = rank(run_rankings(run, judges=["j1"]), [method], replicates=0)
+        here = rank(file_rankings(path, judges=["j1"]), [method], replicates=0)
         assert scores(here, method) == scores(there, method)
     write_votes(path, list(score_rows(run)))
-    by_score = rank(file_ballots(path, judges=["j1"]), ["kemeny"], replicates=0)
+    by_score = rank(file_rankings(path, judges=["j1"]), ["kemeny"], replicates=0)
     assert scores(by_score, "kemeny") == {"a": 2, "b": 1, "c": 0}
 
 
@@ -430,7 +430,7 @@ def test_an_exact_search_that_is_slow_has_fewer_replicates_and_says_so():
 def test_59_models_of_the_crowd_are_ranked_and_agree_with_the_published_strengths():
     """llmfao: our Bradley-Terry order against evalica's golden one."""
     path = SHARED / "llmfao.votes.jsonl.gz"
-    found = rank(file_ballots(path, judges=["*/crowd"]), ["bradley-terry", "kemeny"], replicates=30)
+    found = rank(file_rankings(path, judges=["*/crowd"]), ["bradley-terry", "kemeny"], replicates=30)
     assert found.result("kemeny").status == "refused"
     golden = {}
     with (SHARED.parent / "llmfao-golden.csv").open(encoding="utf-8") as file:

@@ -10,7 +10,7 @@ from clash.analysis.recalibrated import Calibrated, Refused, _winners, calibrate
 from clash.analysis.relabelled import Changed
 from clash.analysis.rundata import RunData
 from clash.report.relabelled import tables
-from clash.votes import VoteRow, encode, from_run
+from clash.votes import VoteRow, encode, run_votes
 from review.runs import judged
 
 ADA, BOB = [["ada"], ["bob"]], [["bob"], ["ada"]]
@@ -125,7 +125,7 @@ def test_of_three_candidates_every_pair_is_a_row_and_the_leader_is_in_two_of_the
     ]
     folder = judged(tmp_path, prompts)
     data = RunData.load(folder)
-    found = calibrated(data, from_run(folder), "ada")
+    found = calibrated(data, run_votes(folder), "ada")
     assert isinstance(found, Calibrated)
     assert len(found.winners) == 120
     assert found.labels == 80  # a winner labels the two pairs that it is in

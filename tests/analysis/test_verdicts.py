@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.made import NAMES, decided, grouped, records, rules
-from clash.analysis.verdicts import Blinds, ballots, verdict, weighted_score
+from clash.analysis.verdicts import BlindingIndex, unblind_rankings, verdict, weighted_score
 from clash.errors import RunFolderError
 from clash.records import Blinding, Criteria, Criterion
 from clash.stats.voting.borda import borda
@@ -313,7 +313,7 @@ def test_scores_that_break_a_tie_are_weighed_as_the_rubric_weighs_them():
             for name, weight in zip(("Truth", "Wit"), weights, strict=True)
         ]
         criteria = [Criteria(item_id="q", source="fixed", criteria=rubric)]
-        said = ballots(judgments, Blinds.of(pages), 1, criteria)["q"]
+        said = unblind_rankings(judgments, BlindingIndex.of(pages), 1, criteria)["q"]
         assert verdict("q", said, by).winner == winner
 
 
@@ -356,12 +356,12 @@ def test_a_page_of_a_judge_of_its_own_goes_before_the_shared_one():
     judgments, (shared,) = records("q", {"a": FOR, "b": FOR})
     turned = {label: {"ada": "bob", "bob": "ada"}[name] for label, name in shared.labels.items()}
     own = Blinding(item_id="q", presentation=0, judge="b", labels=turned)
-    said = ballots(judgments, Blinds.of([shared, own]))["q"]
+    said = unblind_rankings(judgments, BlindingIndex.of([shared, own]))["q"]
     assert (said.top("a"), said.top("b")) == ("ada", "bob")
     assert not said.ranked("a", "cyd")
     assert not said.ranked("c", "ada")
     with pytest.raises(RunFolderError, match="lacks the page of 'q'"):
-        ballots(judgments, Blinds.of([own]))
+        unblind_rankings(judgments, BlindingIndex.of([own]))
 
 
 def test_a_candidate_that_no_voting_judge_may_judge_leaves_no_verdict():

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from clash.analysis.rundata import RunData
-from clash.analysis.verdicts import unblinded
+from clash.analysis.verdicts import unblind
 from clash.errors import InputError
 from clash.escape import for_csv
 from clash.files import run_files
@@ -149,7 +149,7 @@ def _judgments(data: RunData, *, observers: bool) -> Iterator[dict[str, Any]]:
         labels = data.blinds.labels(judgment)
         places = {
             name: place
-            for place, group in enumerate(unblinded(judgment, labels) or [], start=1)
+            for place, group in enumerate(unblind(judgment, labels) or [], start=1)
             for name in group
         }
         for label, candidate in labels.items():

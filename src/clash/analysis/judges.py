@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from clash.analysis.rundata import RunData
-    from clash.analysis.verdicts import Ballots
+    from clash.analysis.verdicts import ItemRankings
     from clash.records import Judgment
 
 
@@ -226,13 +226,13 @@ def pairs(data: RunData) -> list[Pair]:
     return found
 
 
-def _same_field(ballots: Ballots, a: str, b: str) -> bool:
+def _same_field(ballots: ItemRankings, a: str, b: str) -> bool:
     """Whether two judges ranked the same candidates."""
     here, there = (np.isnan(ballots.ranks[judge]).any(axis=0) for judge in (a, b))
     return bool(np.all(here == there))
 
 
-def _same(ballots: Ballots, a: str, b: str) -> float:
+def _same(ballots: ItemRankings, a: str, b: str) -> float:
     return float(ballots.top(a) == ballots.top(b))
 
 

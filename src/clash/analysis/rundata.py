@@ -12,11 +12,11 @@ from clash import baselines
 from clash.analysis.served import swapped
 from clash.analysis.spending import Tally
 from clash.analysis.verdicts import (
-    Ballots,
-    Blinds,
+    ItemRankings,
+    BlindingIndex,
     Panelist,
     Rules,
-    ballots,
+    unblind_rankings,
     decided,
     without_controls,
 )
@@ -101,8 +101,8 @@ class RunData:
     responses: tuple[Response, ...]
     criteria: Mapping[str, Criteria]
     judgments: tuple[Judgment, ...]
-    blinds: Blinds
-    ballots: Mapping[str, Ballots]
+    blinds: BlindingIndex
+    ballots: Mapping[str, ItemRankings]
     verdicts: tuple[Verdict, ...]
     labels: tuple[Label, ...]
     usage: Mapping[tuple[str, str], Usage]
@@ -124,10 +124,10 @@ class RunData:
         rules = Rules.of(folder)
         items, responses = tuple(folder.items()), tuple(folder.responses())
         judgments = tuple(folder.judgments())
-        blinds = Blinds.of(folder.blinding())
+        blinds = BlindingIndex.of(folder.blinding())
         criteria = {record.item_id: record for record in folder.criteria()}
         _check_references(folder, items, responses, judgments, blinds)
-        said = ballots(judgments, blinds, rules.presentations, criteria.values())
+        said = unblind_rankings(judgments, blinds, rules.presentations, criteria.values())
         usage: dict[tuple[str, str], Usage] = defaultdict(Usage)
         tally = Tally()
         names: set[tuple[str, str | None]] = set()
@@ -257,7 +257,7 @@ def _check_references(
     items: Iterable[Item],
     responses: Iterable[Response],
     judgments: Iterable[Judgment],
-    blinds: Blinds,
+    blinds: BlindingIndex,
 ) -> None:
     """Refuse to compute from a folder that lost records which others speak of.
 

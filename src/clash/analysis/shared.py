@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from clash.analysis.dependence.findings import EffectiveNumber, PairFinding, Truth
     from clash.analysis.dependence.truth import Estimated, Rows
     from clash.analysis.rundata import RunData
-    from clash.analysis.verdicts import Ballots
+    from clash.analysis.verdicts import ItemRankings
     from clash.stats.dependence import Couplings
     from clash.stats.typing import Floats
 
@@ -134,7 +134,7 @@ def _table(data: RunData, judges: Sequence[str]) -> tuple[np.ndarray, Floats, np
     return matrix, np.array(truth), np.unique(groups, return_inverse=True)[1].astype(np.intp)
 
 
-def _code(said: Ballots, judge: str, first: int, second: int) -> int:
+def _code(said: ItemRankings, judge: str, first: int, second: int) -> int:
     ranks = said.ranks.get(judge)
     if ranks is None or np.isnan(ranks[:, [first, second]]).any():
         return MISSING

@@ -42,7 +42,7 @@ class Panelist:
 
 
 @dataclass(frozen=True)
-class Ballots:
+class ItemRankings:
     """What was said of one item, unblinded.
 
     Attributes:
@@ -57,12 +57,12 @@ class Ballots:
     candidates: tuple[str, ...]
     ranks: Mapping[str, Floats]
     share: Mapping[str, float]
-    marks: Callable[[], Mapping[str, Floats]] = field(repr=False, compare=False)
+    compute_scores: Callable[[], Mapping[str, Floats]] = field(repr=False, compare=False)
 
     @cached_property
     def scores(self) -> Mapping[str, Floats]:
         """Mean criteria score by judge, as the rubric weighs them; (K,) each, NaN without."""
-        return self.marks()
+        return self.compute_scores()
 
     def ranked(self, judge: str, candidate: str) -> bool:
         """Whether a judge ranked a candidate."""
@@ -80,14 +80,14 @@ class Ballots:
         return {judge: self._first(ranks) for judge, ranks in self.ranks.items()}
 
     def _first(self, ranks: Floats) -> str | None:
-        place = _sole(ranks.shape, ranks.tobytes())
-        return None if place is None else self.candidates[place]
+        index = _sole_first(ranks.shape, ranks.tobytes())
+        return None if index is None else self.candidates[index]
 
 
 # Thousands of items are ranked in a few ways only, and arrays as small as these take longer to
 # set up than to count.
 @lru_cache(maxsize=4096)
-def _sole(shape: tuple[int, ...], ranks: bytes) -> int | None:
+def _sole_first(shape: tuple[int, ...], ranks: bytes) -> int | None:
     """The place of the only best candidate, over the presentations that a judge ranked."""
     points = borda_points(np.frombuffer(ranks).reshape(shape)).mean(axis=0)
     best = np.flatnonzero(
@@ -125,7 +125,7 @@ class Rules:
         """The rules of a run."""
         manifest = folder.manifest()
         panel, config = manifest.panel, manifest.config
-        judges = _who_sat(folder, panel["judges"])
+        judges = read_panelists(folder, panel["judges"])
         both = config["blinding"]["both_orders"]
         aggregate = config["aggregate"]
         return cls(
@@ -170,19 +170,19 @@ class Rules:
         return weight > here / 2 + 1e-9
 
 
-def _who_sat(folder: RunFolder, judges: Sequence[Mapping[str, Any]]) -> tuple[Panelist, ...]:
+def read_panelists(folder: RunFolder, judges: Sequence[Mapping[str, Any]]) -> tuple[Panelist, ...]:
     """The judges of a manifest, without the fallbacks that nobody asked."""
     stand_ins = {j["id"] for j in judges if j.get("stands_in_for")}
-    asked = {j.judge for j in folder.judgments()} if stand_ins else set()
+    answered = {j.judge for j in folder.judgments()} if stand_ins else set()
     return tuple(
         Panelist(j["id"], j["role"], j["weight"], j["family"], j["model"], j.get("stands_in_for"))
         for j in judges
-        if j["id"] not in stand_ins or j["id"] in asked
+        if j["id"] not in stand_ins or j["id"] in answered
     )
 
 
 @dataclass
-class Blinds:
+class BlindingIndex:
     """Labels of each presentation, by item and judge."""
 
     records: list[Blinding] = field(default_factory=list)
@@ -190,7 +190,7 @@ class Blinds:
     own: dict[tuple[str, int, str], Mapping[str, str]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, records: Iterable[Blinding]) -> Blinds:
+    def of(cls, records: Iterable[Blinding]) -> BlindingIndex:
         """An index of ``blinding.jsonl``."""
         index = cls(records=list(records))
         for record in index.records:
@@ -218,19 +218,19 @@ class Blinds:
         return shared or {}
 
 
-def unblinded(judgment: Judgment, labels: Mapping[str, str]) -> list[list[str]] | None:
+def unblind(judgment: Judgment, labels: Mapping[str, str]) -> list[list[str]] | None:
     """The ranking in names of candidates; null where the judgment failed."""
     if judgment.ranking is None:
         return None
     return [sorted(labels[label] for label in group) for group in judgment.ranking]
 
 
-def ballots(
+def unblind_rankings(
     judgments: Iterable[Judgment],
-    blinds: Blinds,
+    blinds: BlindingIndex,
     presentations: int = 1,
     criteria: Iterable[Criteria] = (),
-) -> dict[str, Ballots]:
+) -> dict[str, ItemRankings]:
     """The judgments of each item, unblinded; those that failed leave no trace here.
 
     A judge that saw both orders has one say: the mean of its two rankings. Where they contradict
@@ -242,25 +242,25 @@ def ballots(
             by_item[judgment.item_id][judgment.judge].append(judgment)
     rubrics = {r.item_id: {c.name: c.weight for c in r.criteria} for r in criteria}
     return {
-        item: _ballots(item, by_judge, blinds, presentations, rubrics.get(item, {}))
+        item: _item_rankings(item, by_judge, blinds, presentations, rubrics.get(item, {}))
         for item, by_judge in by_item.items()
     }
 
 
-def _ballots(
+def _item_rankings(
     item: str,
     by_judge: Mapping[str, list[Judgment]],
-    blinds: Blinds,
+    blinds: BlindingIndex,
     presentations: int,
     rubric: Mapping[str, float],
-) -> Ballots:
-    shown = {name for said in by_judge.values() for name in blinds.labels(said[0]).values()}
-    candidates = tuple(sorted(shown))
+) -> ItemRankings:
+    names = {name for judgments in by_judge.values() for name in blinds.labels(judgments[0]).values()}
+    candidates = tuple(sorted(names))
     ranks, share = {}, {}
     for judge, said in by_judge.items():
-        ranks[judge] = np.array([_ranks(j, blinds.labels(j), candidates) for j in said])
+        ranks[judge] = np.array([_rank_row(j, blinds.labels(j), candidates) for j in said])
         share[judge] = min(1.0, len(said) / presentations)
-    return Ballots(
+    return ItemRankings(
         item,
         candidates,
         ranks,
@@ -272,30 +272,30 @@ def _ballots(
     )
 
 
-def _ranks(judgment: Judgment, labels: Mapping[str, str], candidates: Sequence[str]) -> list[float]:
-    place = {
+def _rank_row(judgment: Judgment, labels: Mapping[str, str], candidates: Sequence[str]) -> list[float]:
+    ranks = {
         labels[label]: float(rank)
         for rank, group in enumerate(judgment.ranking or [])
         for label in group
     }
-    return [place.get(candidate, np.nan) for candidate in candidates]
+    return [ranks.get(candidate, np.nan) for candidate in candidates]
 
 
 def _mean_scores(
-    said: Sequence[Judgment],
-    blinds: Blinds,
+    judgments: Sequence[Judgment],
+    blinds: BlindingIndex,
     candidates: Sequence[str],
     rubric: Mapping[str, float],
 ) -> Floats:
     """Mean score by candidate over criteria and presentations; NaN where there is none."""
     cells: dict[str, list[float]] = {candidate: [] for candidate in candidates}
-    for judgment in said:
+    for judgment in judgments:
         labels = blinds.labels(judgment)
         for label, by_criterion in judgment.scores.items():
             mean = weighted_score(by_criterion, rubric)
             if mean is not None:
                 cells[labels[label]].append(mean)
-    return np.array([sum(found) / len(found) if found else np.nan for found in cells.values()])
+    return np.array([sum(means) / len(means) if means else np.nan for means in cells.values()])
 
 
 def weighted_score(scores: Mapping[str, int], rubric: Mapping[str, float]) -> float | None:
@@ -313,7 +313,7 @@ def weighted_score(scores: Mapping[str, int], rubric: Mapping[str, float]) -> fl
     return sum(score * weights[name] for name, score in scores.items()) / total
 
 
-def verdict(item_id: str, said: Ballots | None, rules: Rules, why: str | None = None) -> Verdict:
+def verdict(item_id: str, said: ItemRankings | None, rules: Rules, why: str | None = None) -> Verdict:
     """The outcome of one item by weighted Borda count.
 
     Args:
@@ -356,13 +356,13 @@ def verdict(item_id: str, said: Ballots | None, rules: Rules, why: str | None = 
     )
 
 
-def _present(said: Ballots, eligible: Sequence[Panelist], rules: Rules) -> list[Panelist]:
+def _present(said: ItemRankings, eligible: Sequence[Panelist], rules: Rules) -> list[Panelist]:
     """The judges that ranked an item, and those that stood in for one."""
     seats = {p.id for p in eligible}
     return [p for p in rules.voting if p.seat in seats and p.id in said.ranks]
 
 
-def _parts(said: Ballots, present: Sequence[Panelist]) -> dict[str, float]:
+def _parts(said: ItemRankings, present: Sequence[Panelist]) -> dict[str, float]:
     """The part of its seat's weight that each has.
 
     All of it, but for a judge that ranked one presentation and its stand-in that ranked the other.
@@ -373,12 +373,12 @@ def _parts(said: Ballots, present: Sequence[Panelist]) -> dict[str, float]:
     return {p.id: len(said.ranks[p.id]) / ranked[p.seat] for p in present}
 
 
-def _unjudged(said: Ballots, present: Sequence[Panelist]) -> list[str]:
+def _unjudged(said: ItemRankings, present: Sequence[Panelist]) -> list[str]:
     """Candidates that none of these judges ranked: all of them are the same model."""
     return [name for name in said.candidates if not any(said.ranked(p.id, name) for p in present)]
 
 
-def _rows(said: Ballots, present: Sequence[Panelist]) -> tuple[Floats, Floats]:
+def _rows(said: ItemRankings, present: Sequence[Panelist]) -> tuple[Floats, Floats]:
     """A row for each ranking; a judge's rankings share its weight."""
     rows = [said.ranks[p.id] for p in present]
     parts = _parts(said, present)
@@ -396,7 +396,7 @@ def _groups(places: Floats | NDArray[np.intp], candidates: Sequence[str]) -> lis
     ]
 
 
-def _broken(groups: list[list[str]], said: Ballots, present: Sequence[Panelist]) -> list[list[str]]:
+def _broken(groups: list[list[str]], said: ItemRankings, present: Sequence[Panelist]) -> list[list[str]]:
     """The tie at the top broken by weighted mean criteria scores; kept where these tie too."""
     rows = np.array([said.scores[p.id] for p in present])
     weights = np.array([p.weight for p in present])
@@ -435,8 +435,8 @@ def verdicts(folder: RunFolder) -> list[Verdict]:
     """A verdict, or the reason for none, for every item of a run, in the order of its items."""
     rules = Rules.of(folder)
     judgments = folder.judgments()
-    blinds = Blinds.of(folder.blinding())
-    said = ballots(judgments, blinds, rules.presentations, folder.criteria())
+    blinds = BlindingIndex.of(folder.blinding())
+    said = unblind_rankings(judgments, blinds, rules.presentations, folder.criteria())
     return decided(rules, folder.items(), folder.responses(), judgments, said)
 
 
@@ -445,7 +445,7 @@ def decided(
     items: Sequence[Item],
     responses: Iterable[Response],
     judgments: Iterable[Judgment],
-    said: Mapping[str, Ballots],
+    said: Mapping[str, ItemRankings],
 ) -> list[Verdict]:
     """:func:`verdicts` of what was read from a run."""
     reasons = _reasons(rules, items, responses, judgments)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from clash.analysis.verdicts import unblinded, weighted_score
+from clash.analysis.verdicts import unblind, weighted_score
 from clash.errors import InputError
 from clash.records import Blinding, Judgment, Response
 
@@ -131,7 +131,7 @@ def _said(data: RunData, judgment: Judgment, criteria: Criteria | None) -> Said:
         presentation=judgment.presentation,
         labels=labels,
         ranking=judgment.ranking,
-        unblinded=unblinded(judgment, labels),
+        unblinded=unblind(judgment, labels),
         points=_points(judgment.ranking or []),
         scores=judgment.scores,
         reasons=judgment.reasons,

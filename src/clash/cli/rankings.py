@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from clash.votes import Votes
-    from clash.votes.named_rankings import NamedBallots
+    from clash.votes.named_rankings import NamedRankings
 
     Floats = NDArray[Any]
 
@@ -94,7 +94,7 @@ def read(
     *,
     decisive: bool = False,
     copies: str = "merge",
-) -> NamedBallots | None:
+) -> NamedRankings | None:
     """The ballots of a file or of a run; null where a file names no candidates.
 
     Raises:
@@ -102,12 +102,12 @@ def read(
         RunFolderError: it is neither a file nor a run.
     """
     from clash.cli.voting import run_of
-    from clash.votes.named_rankings import file_ballots, run_ballots
+    from clash.votes.named_rankings import file_rankings, run_rankings
 
     judging, subsets = _globs(judges), _globs(subset)
     folder = run_of(source, runs)
     if folder is None:
-        return file_ballots(
+        return file_rankings(
             source,
             judges=judging,
             subset=subsets,
@@ -121,14 +121,14 @@ def read(
             field="--presentation",
             hint="leave it out, or rank the pairs: clash export RUN --votes",
         )
-    return run_ballots(folder, judges=judging, subset=subsets, decisive=decisive, copies=copies)
+    return run_rankings(folder, judges=judging, subset=subsets, decisive=decisive, copies=copies)
 
 
 def _globs(text: str | None) -> list[str] | None:
     return None if text is None else [part.strip() for part in text.split(",") if part.strip()]
 
 
-def item_weights(source: str, votes: Votes, named: NamedBallots | None) -> Floats:
+def item_weights(source: str, votes: Votes, named: NamedRankings | None) -> Floats:
     """Weights of the judges of some votes, (J,).
 
     Raises:

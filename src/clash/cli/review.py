@@ -249,10 +249,10 @@ class _Change:
 
 def _votes(folder: RunFolder) -> Votes | None:
     from clash.errors import InputError
-    from clash.votes import from_run
+    from clash.votes import run_votes
 
     try:
-        return from_run(folder)
+        return run_votes(folder)
     except InputError:
         return None  # nobody judged anything
 

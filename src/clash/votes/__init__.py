@@ -13,10 +13,10 @@ import msgspec
 
 from clash.errors import InputError
 from clash.escape import for_csv
-from clash.votes.lines import Line, is_csv, read_lines
-from clash.votes.matrix import COLUMNS, Kind, VoteRow, Votes
-from clash.votes.ranking_lines import holds_ballots, pair_rows, read_ballots
-from clash.votes.table import Columns, Table
+from clash.votes.lines import VoteLine, is_csv, read_lines
+from clash.votes.matrix import COLUMNS, VoteKind, VoteRow, Votes
+from clash.votes.ranking_lines import holds_rankings, pair_rows, read_rankings
+from clash.votes.table import VoteColumns, VoteTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from clash.store.folder import RunFolder
 
 __all__ = [
-    "Kind",
+    "VoteKind",
     "VoteRow",
     "Votes",
     "dump_votes",
     "encode",
-    "from_run",
+    "run_votes",
     "read_votes",
     "write_votes",
 ]
@@ -61,21 +61,21 @@ def read_votes(
             line, where nothing is left after the filter (with a list of what there is).
     """
     file = Path(path)
-    if holds_ballots(file):
-        wanted = _globs(judges), _globs(subset), presentation
-        return encode(pair_rows(read_ballots(file, *wanted, decisive=decisive)), source=file)
+    if holds_rankings(file):
+        filters = split_globs(judges), split_globs(subset), presentation
+        return encode(pair_rows(read_rankings(file, *filters, decisive=decisive)), source=file)
     return (
         _table(file)
-        .filtered(_globs(judges), _globs(subset), presentation, decisive=decisive)
+        .filtered(split_globs(judges), split_globs(subset), presentation, decisive=decisive)
         .votes()
     )
 
 
-def _table(file: Path) -> Table:
-    columns = Columns(text=is_csv(file))
-    for rows in read_lines(file, Line):
+def _table(file: Path) -> VoteTable:
+    columns = VoteColumns(text=is_csv(file))
+    for rows in read_lines(file, VoteLine):
         columns.add(rows)
-    return Table.of(columns, file)
+    return VoteTable.of(columns, file)
 
 
 def encode(
@@ -92,13 +92,13 @@ def encode(
     Raises:
         InputError: as there, without lines.
     """
-    columns = Columns(text=False)
+    columns = VoteColumns(text=False)
     columns.add(list(rows))
-    table = Table.of(columns, source)
-    return table.filtered(_globs(judges), _globs(subset), presentation, decisive=decisive).votes()
+    table = VoteTable.of(columns, source)
+    return table.filtered(split_globs(judges), split_globs(subset), presentation, decisive=decisive).votes()
 
 
-def from_run(
+def run_votes(
     folder: RunFolder,
     *,
     judges: str | Sequence[str] | None = None,
@@ -140,7 +140,7 @@ def from_run(
     return replace(votes, kind="numeric") if scores else votes
 
 
-def _globs(text: str | Sequence[str] | None) -> list[str] | None:
+def split_globs(text: str | Sequence[str] | None) -> list[str] | None:
     if text is None:
         return None
     parts = text.split(",") if isinstance(text, str) else list(text)
@@ -158,13 +158,13 @@ def write_votes(path: str | Path, rows: Iterable[VoteRow]) -> int:
     Raises:
         InputError: the folder is missing or may not be written to.
     """
-    file, kept = Path(path), list(rows)
-    data = pack_votes(kept, file)
+    file, votes = Path(path), list(rows)
+    data = pack_votes(votes, file)
     try:
         file.write_bytes(data)
     except OSError as error:
         raise InputError(f"may not be written: {error.strerror}", path=file) from None
-    return len(kept)
+    return len(votes)
 
 
 def pack_votes(rows: Iterable[VoteRow], file: Path) -> bytes:
@@ -181,9 +181,9 @@ def dump_votes(rows: Iterable[VoteRow], *, as_csv: bool = False) -> bytes:
 
 
 def _record(row: VoteRow) -> dict[str, Any]:
-    known = {f.name: getattr(row, f.name) for f in fields(row) if f.name != "extra"}
-    kept = {key: value for key, value in known.items() if value is not None or key == "vote"}
-    return {**kept, **row.extra}
+    columns = {f.name: getattr(row, f.name) for f in fields(row) if f.name != "extra"}
+    record = {key: value for key, value in columns.items() if value is not None or key == "vote"}
+    return {**record, **row.extra}
 
 
 def _as_json(line: dict[str, Any]) -> bytes:

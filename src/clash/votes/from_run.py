@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from clash.analysis.verdicts import Blinds, unblinded, weighted_score, without_controls
+from clash.analysis.verdicts import BlindingIndex, unblind, weighted_score, without_controls
 from clash.labels import ranks_of, side, truths
 from clash.votes.matrix import VoteRow
 
@@ -28,33 +28,33 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class _Run:
+class _RunRecords:
     """What a row needs to know of its run."""
 
     folder: RunFolder
     items: Mapping[str, Item]
-    blinds: Blinds
+    blinds: BlindingIndex
     families: Mapping[str, str]
     judgments: Sequence[Judgment]
     truths: Mapping[str, Truth]
-    decisions: Mapping[str, Sequence[Label]]
+    labels: Mapping[str, Sequence[Label]]
     presentations: int
 
     @classmethod
-    def of(cls, folder: RunFolder, *, observers: bool) -> _Run:
-        manifest, decisions = folder.manifest(), defaultdict(list)
+    def of(cls, folder: RunFolder, *, observers: bool) -> _RunRecords:
+        manifest, labels_of = folder.manifest(), defaultdict(list)
         labels = folder.labels()
         for label in labels:
-            decisions[label.item_id].append(label)
+            labels_of[label.item_id].append(label)
         judges = manifest.panel.get("judges", [])
         blinding = folder.blinding()
-        everything = folder.items()
-        items = {item.item_id: item for item in without_controls(everything)}
-        controls = {item.item_id for item in everything} - items.keys()
+        all_items = folder.items()
+        items = {item.item_id: item for item in without_controls(all_items)}
+        controls = {item.item_id for item in all_items} - items.keys()
         return cls(
             folder,
             items,
-            Blinds.of(blinding),
+            BlindingIndex.of(blinding),
             {judge["id"]: judge["family"] for judge in judges if judge.get("family")},
             [
                 j
@@ -62,11 +62,11 @@ class _Run:
                 if (observers or j.role == "voting") and j.item_id not in controls
             ],
             truths(items.values(), labels),
-            decisions,
+            labels_of,
             1 + max((record.presentation for record in blinding), default=0),
         )
 
-    def shown(self, judgment: Judgment) -> Mapping[str, str]:
+    def page_labels(self, judgment: Judgment) -> Mapping[str, str]:
         """The labels of the page behind a judgment, in the order shown."""
         return self.blinds.labels(judgment)
 
@@ -97,24 +97,24 @@ def vote_rows(folder: RunFolder, *, observers: bool = False) -> Iterator[VoteRow
     Raises:
         RunFolderError: a judgment whose blinding is missing.
     """
-    run = _Run.of(folder, observers=observers)
+    run = _RunRecords.of(folder, observers=observers)
     for judgment in run.judgments:
-        shown = run.shown(judgment)
-        ranking = unblinded(judgment, shown)
-        for first, second in combinations(sorted(shown.values()), 2):
-            yield _pair(run, judgment, list(shown.values()), ranking, first, second)
+        labels = run.page_labels(judgment)
+        ranking = unblind(judgment, labels)
+        for first, second in combinations(sorted(labels.values()), 2):
+            yield _pair_row(run, judgment, list(labels.values()), ranking, first, second)
 
 
-def _pair(
-    run: _Run,
+def _pair_row(
+    run: _RunRecords,
     judgment: Judgment,
-    shown: Sequence[str],
+    page: Sequence[str],
     ranking: list[list[str]] | None,
     first: str,
     second: str,
 ) -> VoteRow:
-    several = len(shown) > 2
-    order = "orig" if shown.index(first) < shown.index(second) else "swap"
+    several = len(page) > 2
+    order = "orig" if page.index(first) < page.index(second) else "swap"
     own = run.own_order(judgment)
     item = run.items.get(judgment.item_id)
     truth = run.truths.get(judgment.item_id)
@@ -152,20 +152,20 @@ def score_rows(folder: RunFolder, *, observers: bool = False) -> Iterator[VoteRo
     Raises:
         RunFolderError: a judgment whose blinding is missing.
     """
-    run = _Run.of(folder, observers=observers)
+    run = _RunRecords.of(folder, observers=observers)
     weights = {
         record.item_id: {criterion.name: criterion.weight for criterion in record.criteria}
         for record in folder.criteria()
     }
     for judgment in run.judgments:
-        worth = weights.get(judgment.item_id, {})
-        people = run.decisions.get(judgment.item_id, ())
-        for label, candidate in run.shown(judgment).items():
+        rubric = weights.get(judgment.item_id, {})
+        item_labels = run.labels.get(judgment.item_id, ())
+        for label, candidate in run.page_labels(judgment).items():
             yield VoteRow(
                 item=f"{judgment.item_id}#{candidate}",
                 judge=judgment.judge,
-                vote=weighted_score(judgment.scores.get(label, {}), worth),
-                label=_people_score(people, candidate),
+                vote=weighted_score(judgment.scores.get(label, {}), rubric),
+                label=_label_score(item_labels, candidate),
                 family=run.families.get(judgment.judge),
                 subset=run.subset(judgment.item_id),
                 group=run.cluster(judgment.item_id),
@@ -174,6 +174,6 @@ def score_rows(folder: RunFolder, *, observers: bool = False) -> Iterator[VoteRo
             )
 
 
-def _people_score(people: Sequence[Label], candidate: str) -> float | None:
-    values = [value for label in people for value in label.scores.get(candidate, {}).values()]
+def _label_score(labels: Sequence[Label], candidate: str) -> float | None:
+    values = [value for label in labels for value in label.scores.get(candidate, {}).values()]
     return sum(values) / len(values) if values else None

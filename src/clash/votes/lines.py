@@ -23,7 +23,7 @@ AnyLine = TypeVar("AnyLine", bound=msgspec.Struct)
 """A struct with ``item`` and ``judge`` first, and an example of a line in ``like``."""
 
 
-class Line(msgspec.Struct, gc=False):
+class VoteLine(msgspec.Struct, gc=False):
     """A line of a votes file; keys it does not know are passed over undecoded."""
 
     item: str | int
@@ -36,10 +36,10 @@ class Line(msgspec.Struct, gc=False):
     presentation: str | int | None = None
     repeat: str | int | float | None = None
 
-    like: ClassVar[str] = '{"item": "q1", "judge": "gpt", "vote": "A"}'
+    example: ClassVar[str] = '{"item": "q1", "judge": "gpt", "vote": "A"}'
 
 
-class NamedLine(Line, gc=False):
+class NamedVoteLine(VoteLine, gc=False):
     """A line that says whose responses were judged: the two of a pair, or the one of a score."""
 
     model_a: str | None = None
@@ -47,7 +47,7 @@ class NamedLine(Line, gc=False):
     model: str | None = None
 
 
-NAMES = ("model_a", "model_b", "model")
+MODEL_KEYS = ("model_a", "model_b", "model")
 """The keys of a named line that say whose responses were judged."""
 
 

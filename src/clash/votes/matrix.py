@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from clash.stats.typing import Floats
 
 
-Kind = Literal["binary", "ternary", "numeric"]
+VoteKind = Literal["binary", "ternary", "numeric"]
 COLUMNS = ("item", "judge", "vote", "label", "family", "subset", "group", "presentation", "repeat")
 """The keys of a votes file that clash reads."""
 
@@ -26,7 +26,7 @@ SIDES = {"A": 1.0, "B": 0.0, "tie": 0.5}
 """How outcomes in words are coded."""
 
 
-def wanted(name: str | None, globs: Sequence[str] | None) -> bool:
+def matches_globs(name: str | None, globs: Sequence[str] | None) -> bool:
     """Whether a filter keeps a name: it equals or matches one of the patterns; null keeps all."""
     if globs is None:
         return True
@@ -83,9 +83,9 @@ class Votes:
     judges: tuple[str, ...]
     families: tuple[str | None, ...]
     matrix: Floats
-    kind: Kind
+    kind: VoteKind
     labels: Floats
-    label_kind: Kind | None
+    label_kind: VoteKind | None
     groups: NDArray[np.intp]
     subsets: tuple[str | None, ...]
     presentations: tuple[str | None, ...]

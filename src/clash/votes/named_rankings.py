@@ -15,30 +15,30 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clash.analysis.verdicts import Blinds, Rules, without_controls
-from clash.analysis.verdicts import ballots as unblinded
+from clash.analysis.verdicts import BlindingIndex, Rules, without_controls
+from clash.analysis.verdicts import unblind_rankings as unblinded
 from clash.errors import InputError, StatisticsError
 from clash.labels import TIE, truths
 from clash.stats.voting.rankings import RankingArray, ranking_array
-from clash.votes.lines import NAMES, NamedLine, is_csv, read_lines
-from clash.votes.matrix import wanted
-from clash.votes.ranking_lines import holds_ballots, read_ballots
-from clash.votes.table import Columns, Table
+from clash.votes.lines import MODEL_KEYS, NamedVoteLine, is_csv, read_lines
+from clash.votes.matrix import matches_globs
+from clash.votes.ranking_lines import holds_rankings, read_rankings
+from clash.votes.table import VoteColumns, VoteTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from clash.analysis.verdicts import Ballots as Said
+    from clash.analysis.verdicts import ItemRankings as Said
     from clash.records import Item
     from clash.stats.typing import Codes, Floats
     from clash.store.folder import RunFolder
-    from clash.votes.ranking_lines import Ballot
+    from clash.votes.ranking_lines import JudgeRanking
 
 
 @dataclass(frozen=True)
-class NamedBallots:
+class NamedRankings:
     """Ballots, and the names behind their codes.
 
     Attributes:
@@ -55,7 +55,7 @@ class NamedBallots:
     candidates: tuple[str, ...]
     judges: tuple[str, ...]
     weights: Floats
-    ballots: RankingArray
+    rankings: RankingArray
     n_items: int
     failed: int
     absent: tuple[str, ...] = ()
@@ -63,24 +63,24 @@ class NamedBallots:
     source: str = ""
 
     @property
-    def n_judged(self) -> int:
+    def n_ranked_items(self) -> int:
         """Items with a ballot."""
-        return len(np.unique(self.ballots.items))
+        return len(np.unique(self.rankings.items))
 
     @property
-    def n_ballots(self) -> int:
+    def n_rankings(self) -> int:
         """Ballots that order two candidates or more."""
-        return len(self.ballots.ranks)
+        return len(self.rankings.ranks)
 
 
-def run_ballots(
+def run_rankings(
     folder: RunFolder,
     *,
     judges: Sequence[str] | None = None,
     subset: Sequence[str] | None = None,
     decisive: bool = False,
     copies: str = "merge",
-) -> NamedBallots:
+) -> NamedRankings:
     """The rankings of a run's voting judges.
 
     Args:
@@ -95,51 +95,51 @@ def run_ballots(
         InputError: no ballot is left.
     """
     rules, items = Rules.of(folder), without_controls(folder.items())
-    voting = [p for p in rules.voting if wanted(p.id, judges)]
+    voting = [p for p in rules.voting if matches_globs(p.id, judges)]
     names = [p.id for p in sorted(voting, key=lambda p: p.id)]
     judgments = [j for j in folder.judgments() if j.judge in names]
-    said = unblinded(judgments, Blinds.of(folder.blinding()), rules.presentations)
+    rankings = unblinded(judgments, BlindingIndex.of(folder.blinding()), rules.presentations)
     truth = truths(items, folder.labels()) if decisive else {}
-    decided = {name for name, label in truth.items() if label.winner not in (TIE, None)}
-    kept = [
+    decisive_ids = {name for name, label in truth.items() if label.winner not in (TIE, None)}
+    chosen = [
         item
         for item in items
-        if wanted(item.tags[0] if item.tags else None, subset)
-        and (not decisive or item.item_id in decided)
+        if matches_globs(item.tags[0] if item.tags else None, subset)
+        and (not decisive or item.item_id in decisive_ids)
     ]
-    ids = {item.item_id for item in kept}
-    everyone = sorted({r.candidate for r in folder.responses() if r.item_id in ids})
-    met = {name for i in ids & said.keys() for name in said[i].candidates}
-    found = _Cast.of(
-        [(at, item, said[item.item_id]) for at, item in enumerate(kept) if item.item_id in said],
+    ids = {item.item_id for item in chosen}
+    candidates = sorted({r.candidate for r in folder.responses() if r.item_id in ids})
+    ranked = {name for i in ids & rankings.keys() for name in rankings[i].candidates}
+    columns = _RankingColumns.of(
+        [(at, item, rankings[item.item_id]) for at, item in enumerate(chosen) if item.item_id in rankings],
         names,
-        [name for name in everyone if name in met],
+        [name for name in candidates if name in ranked],
     )
-    if not found.ranks:
+    if not columns.ranks:
         raise InputError(
             "no ballot is left", path=folder.path, hint="leave out a filter, or clash resume"
         )
     weight = {p.id: p.weight for p in voting}
-    return NamedBallots(
-        candidates=tuple(name for name in everyone if name in met),
+    return NamedRankings(
+        candidates=tuple(name for name in candidates if name in ranked),
         judges=tuple(names),
         weights=np.array([weight[name] for name in names]),
-        ballots=ranking_array(
-            found.ranks,
-            found.shares if copies == "merge" else None,
-            found.judges,
-            found.items,
-            found.clusters,
+        rankings=ranking_array(
+            columns.ranks,
+            columns.shares if copies == "merge" else None,
+            columns.judges,
+            columns.items,
+            columns.clusters,
         ),
-        n_items=len(kept),
+        n_items=len(chosen),
         failed=sum(j.ranking is None and j.item_id in ids for j in judgments),
-        absent=tuple(name for name in everyone if name not in met),
+        absent=tuple(name for name in candidates if name not in ranked),
         source=str(folder.path),
     )
 
 
 @dataclass(frozen=True)
-class _Cast:
+class _RankingColumns:
     """The columns of a run's ballots."""
 
     ranks: list[Floats]
@@ -151,28 +151,28 @@ class _Cast:
     @classmethod
     def of(
         cls,
-        judged: Iterable[tuple[int, Item, Said]],
+        items: Iterable[tuple[int, Item, Said]],
         names: Sequence[str],
         candidates: Sequence[str],
-    ) -> _Cast:
+    ) -> _RankingColumns:
         """Each item with its number and what was said of it."""
-        cast, clusters = cls([], [], [], [], []), _Numbers()
+        columns, clusters = cls([], [], [], [], []), _IndexByName()
         column = {name: k for k, name in enumerate(candidates)}
-        for at, item, said in judged:
-            place = [column[name] for name in said.candidates]
-            for judge, given in said.ranks.items():
-                for ranking in given:
+        for at, item, rankings in items:
+            indices = [column[name] for name in rankings.candidates]
+            for judge, ranks in rankings.ranks.items():
+                for ranking in ranks:
                     row = np.full(len(candidates), np.nan)
-                    row[place] = ranking
-                    cast.ranks.append(row)
-                    cast.shares.append(1 / len(given))
-                    cast.judges.append(names.index(judge))
-                    cast.items.append(at)
-                    cast.clusters.append(clusters[item.cluster])
-        return cast
+                    row[indices] = ranking
+                    columns.ranks.append(row)
+                    columns.shares.append(1 / len(ranks))
+                    columns.judges.append(names.index(judge))
+                    columns.items.append(at)
+                    columns.clusters.append(clusters[item.cluster])
+        return columns
 
 
-class _Numbers(dict[str, int]):
+class _IndexByName(dict[str, int]):
     """A number for each name, as they come."""
 
     def __missing__(self, name: str) -> int:
@@ -180,7 +180,7 @@ class _Numbers(dict[str, int]):
         return self[name]
 
 
-def file_ballots(
+def file_rankings(
     path: str | Path,
     *,
     judges: Sequence[str] | None = None,
@@ -188,7 +188,7 @@ def file_ballots(
     presentation: str | None = None,
     decisive: bool = False,
     copies: str = "merge",
-) -> NamedBallots | None:
+) -> NamedRankings | None:
     """The ballots of a votes file; null where its lines name no candidates.
 
     Args:
@@ -206,13 +206,13 @@ def file_ballots(
         StatisticsError: no ballot orders two candidates.
     """
     file = Path(path)
-    if holds_ballots(file):
-        given = read_ballots(file, judges, subset, presentation, decisive=decisive)
-        return _named(given, copies, str(file))
-    columns = Columns(text=is_csv(file), further=NAMES)
-    for lines in read_lines(file, NamedLine):
+    if holds_rankings(file):
+        lines_of_file = read_rankings(file, judges, subset, presentation, decisive=decisive)
+        return _rank_candidates(lines_of_file, copies, str(file))
+    columns = VoteColumns(text=is_csv(file), extra=MODEL_KEYS)
+    for lines in read_lines(file, NamedVoteLine):
         columns.add(lines)
-    table = Table.of(columns, file).filtered(
+    table = VoteTable.of(columns, file).filtered(
         None if judges is None else list(judges),
         None if subset is None else list(subset),
         presentation,
@@ -223,52 +223,52 @@ def file_ballots(
         return None
     names, judge_of = table.judges()
     table.rows(judge_of, len(names))
-    found = _pairs(table) if pairs else _scores(table)
-    merged = copies == "merge"
-    share = _shares(found.items, judge_of[found.lines]) if merged else np.ones(len(found.lines))
-    kept, candidates = _present(found)
-    return NamedBallots(
+    rankings = _pair_rankings(table) if pairs else _score_rankings(table)
+    merging = copies == "merge"
+    share = _shares(rankings.items, judge_of[rankings.lines]) if merging else np.ones(len(rankings.lines))
+    ranks, candidates = _drop_absent(rankings)
+    return NamedRankings(
         candidates=candidates,
         judges=names,
         weights=np.ones(len(names)),
-        ballots=ranking_array(kept, share, judge_of[found.lines], found.items, found.clusters),
-        n_items=found.n_items,
+        rankings=ranking_array(ranks, share, judge_of[rankings.lines], rankings.items, rankings.clusters),
+        n_items=rankings.n_items,
         failed=int(np.isnan(table.values["vote"][table.codes["vote"]]).sum()),
-        notes=found.notes,
+        notes=rankings.notes,
         source=str(file),
     )
 
 
-def _named(given: Sequence[Ballot], copies: str, source: str) -> NamedBallots:
+def _rank_candidates(rankings: Sequence[JudgeRanking], copies: str, source: str) -> NamedRankings:
     """The ballots of a file of ballots.
 
     Raises:
         StatisticsError: none orders two candidates.
     """
-    cast = [ballot for ballot in given if ballot.places is not None and len(ballot.places) > 1]
-    if not cast:
+    usable = [ranking for ranking in rankings if ranking.places is not None and len(ranking.places) > 1]
+    if not usable:
         raise StatisticsError("no ballot orders two candidates")
-    names = sorted({name for ballot in cast for name in ballot.places or {}})
-    judges = sorted({ballot.judge for ballot in given})
-    ranks = [[(ballot.places or {}).get(name, np.nan) for name in names] for ballot in cast]
-    items, clusters = _Numbers(), _Numbers()
-    item = np.array([items[ballot.item] for ballot in cast])
-    judge = np.array([judges.index(ballot.judge) for ballot in cast])
-    cluster = [clusters[ballot.group or f"\0{ballot.item}"] for ballot in cast]
+    names = sorted({name for ballot in usable for name in ballot.places or {}})
+    judges = sorted({ballot.judge for ballot in rankings})
+    ranks = [[(ballot.places or {}).get(name, np.nan) for name in names] for ballot in usable]
+    items, clusters = _IndexByName(), _IndexByName()
+    item = np.array([items[ballot.item] for ballot in usable])
+    judge = np.array([judges.index(ballot.judge) for ballot in usable])
+    cluster = [clusters[ballot.group or f"\0{ballot.item}"] for ballot in usable]
     share = _shares(item, judge) if copies == "merge" else None
-    return NamedBallots(
+    return NamedRankings(
         candidates=tuple(names),
         judges=tuple(judges),
         weights=np.ones(len(judges)),
-        ballots=ranking_array(ranks, share, judge, item, cluster),
-        n_items=len({ballot.item for ballot in given}),
-        failed=sum(ballot.places is None for ballot in given),
+        rankings=ranking_array(ranks, share, judge, item, cluster),
+        n_items=len({ballot.item for ballot in rankings}),
+        failed=sum(ballot.places is None for ballot in rankings),
         source=source,
     )
 
 
 @dataclass(frozen=True)
-class _Found:
+class _TableRankings:
     """Ballots as a table has them; ``lines`` is a line of each, for its judge."""
 
     candidates: tuple[str, ...]
@@ -280,7 +280,7 @@ class _Found:
     notes: tuple[str, ...]
 
 
-def _pairs(table: Table) -> _Found:
+def _pair_rankings(table: VoteTable) -> _TableRankings:
     """A ballot for each vote on two named models."""
     if table.kind("vote") == "numeric":
         raise InputError(
@@ -289,61 +289,61 @@ def _pairs(table: Table) -> _Found:
             field="vote",
             hint='write "A", "B" or "tie", or a line for each model with its score and `model`',
         )
-    index = {name: k for k, name in enumerate(_names(table, "model_a", "model_b"))}
+    index = {name: k for k, name in enumerate(_names_in(table, "model_a", "model_b"))}
     first, second = (_indices(table, name, index) for name in ("model_a", "model_b"))
     for name, codes in (("model_a", first), ("model_b", second)):
         if (codes < 0).any():
             hint = "name both models on every line, or on none"
             table.fail("is missing", int(np.flatnonzero(codes < 0)[0]), name, hint)
     votes = table.values["vote"][table.codes["vote"]]
-    alone = first == second
-    lines = np.flatnonzero(~np.isnan(votes) & ~alone)
+    self_pair = first == second
+    lines = np.flatnonzero(~np.isnan(votes) & ~self_pair)
     ranks = np.full((len(lines), len(index)), np.nan)
     row = np.arange(len(lines))
     ranks[row, first[lines]] = 1 - votes[lines]
     ranks[row, second[lines]] = votes[lines]
-    notes = [f"{alone.sum()} votes compare a model with itself: left out"] if alone.any() else []
+    notes = [f"{self_pair.sum()} votes compare a model with itself: left out"] if self_pair.any() else []
     item = table.codes["item"]
-    return _Found(
+    return _TableRankings(
         tuple(index),
         ranks,
         lines,
         item[lines].astype(np.intp),
         _clusters(table)[lines],
-        len(np.unique(item[~alone])),
+        len(np.unique(item[~self_pair])),
         tuple(notes),
     )
 
 
-def _scores(table: Table) -> _Found:
+def _score_rankings(table: VoteTable) -> _TableRankings:
     """A ballot for each judge and group of scored models, in one presentation and repeat."""
     group = table.codes["group"]
-    index = {name: k for k, name in enumerate(_names(table, "model"))}
+    index = {name: k for k, name in enumerate(_names_in(table, "model"))}
     model = _indices(table, "model", index)
     hint = "a score has its `model`, and the `group` of the responses it is compared with"
     for name, empty in (("model", model < 0), ("group", _blank(table, "group"))):
         if empty.any():
             table.fail("is missing", int(np.flatnonzero(empty)[0]), name, hint)
     votes = table.values["vote"][table.codes["vote"]]
-    known = np.flatnonzero(~np.isnan(votes))
+    scored = np.flatnonzero(~np.isnan(votes))
     keys = [table.codes[name] for name in ("group", "judge", "presentation", "repeat")]
-    _, first, ballot = np.unique(
-        np.stack(keys)[:, known], axis=1, return_index=True, return_inverse=True
+    _, first, row_of = np.unique(
+        np.stack(keys)[:, scored], axis=1, return_index=True, return_inverse=True
     )
     ranks = np.full((len(first), len(index)), np.nan)
-    ranks[ballot.ravel(), model[known]] = -votes[known]
-    if len(known) != int((~np.isnan(ranks)).sum()):
-        twice = Counter(zip(ballot.ravel().tolist(), model[known].tolist(), strict=True))
-        (row, k), n = twice.most_common(1)[0]
-        at = known[np.flatnonzero((ballot.ravel() == row) & (model[known] == k))[1]]
+    ranks[row_of.ravel(), model[scored]] = -votes[scored]
+    if len(scored) != int((~np.isnan(ranks)).sum()):
+        counts = Counter(zip(row_of.ravel().tolist(), model[scored].tolist(), strict=True))
+        (row, k), n = counts.most_common(1)[0]
+        at = scored[np.flatnonzero((row_of.ravel() == row) & (model[scored] == k))[1]]
         table.fail(
             f"{n} scores of one model by one judge in one group",
             int(at),
             "model",
             "give repeated scores a different repeat",
         )
-    lines = known[first]
-    return _Found(
+    lines = scored[first]
+    return _TableRankings(
         tuple(index),
         ranks,
         lines,
@@ -354,27 +354,27 @@ def _scores(table: Table) -> _Found:
     )
 
 
-def _names(table: Table, *columns: str) -> list[str]:
+def _names_in(table: VoteTable, *columns: str) -> list[str]:
     """The names that stand in the lines that are left."""
-    found: set[str] = set()
+    present: set[str] = set()
     for column in columns:
         names = table.names[column]
-        found |= {name for code in np.unique(table.codes[column]) if (name := names[code])}
-    return sorted(found)
+        present |= {name for code in np.unique(table.codes[column]) if (name := names[code])}
+    return sorted(present)
 
 
-def _indices(table: Table, column: str, index: Mapping[str, int]) -> Codes:
+def _indices(table: VoteTable, column: str, index: Mapping[str, int]) -> Codes:
     """The model of each line; -1 where it names none."""
     code = [-1 if name is None else index.get(name, -1) for name in table.names[column]]
     return np.array(code, dtype=np.intp)[table.codes[column]]
 
 
-def _blank(table: Table, column: str) -> NDArray[np.bool_]:
-    nothing = np.array([name is None for name in table.names[column]])
-    return np.asarray(nothing[table.codes[column]])
+def _blank(table: VoteTable, column: str) -> NDArray[np.bool_]:
+    unnamed = np.array([name is None for name in table.names[column]])
+    return np.asarray(unnamed[table.codes[column]])
 
 
-def _clusters(table: Table) -> Codes:
+def _clusters(table: VoteTable) -> Codes:
     """The group of each line where it names one, else its item."""
     group, item = table.codes["group"].astype(np.intp), table.codes["item"].astype(np.intp)
     return np.where(_blank(table, "group"), item + len(table.names["group"]), group)
@@ -383,15 +383,15 @@ def _clusters(table: Table) -> Codes:
 def _shares(items: Codes, judges: Codes) -> Floats:
     """Of one say, shared by the ballots that a judge cast on an item."""
     cell = items * (int(judges.max(initial=0)) + 1) + judges
-    _, where, count = np.unique(cell, return_inverse=True, return_counts=True)
-    share: Floats = 1 / count[where.ravel()]
+    _, cell_of, count = np.unique(cell, return_inverse=True, return_counts=True)
+    share: Floats = 1 / count[cell_of.ravel()]
     return share
 
 
-def _present(found: _Found) -> tuple[Floats, tuple[str, ...]]:
+def _drop_absent(rankings: _TableRankings) -> tuple[Floats, tuple[str, ...]]:
     """The columns of candidates that stand on a ballot, and their names."""
-    here = (~np.isnan(found.ranks)).any(axis=0)
-    if here.sum() < 2:
+    ranked = (~np.isnan(rankings.ranks)).any(axis=0)
+    if ranked.sum() < 2:
         raise StatisticsError("no ballot orders two candidates")
-    names = tuple(found.candidates[k] for k in np.flatnonzero(here).tolist())
-    return found.ranks[:, here], names
+    names = tuple(rankings.candidates[k] for k in np.flatnonzero(ranked).tolist())
+    return rankings.ranks[:, ranked], names

@@ -19,7 +19,7 @@ import msgspec
 from clash.errors import InputError
 from clash.labels import TIE, ItemLabel, ranks_of, side
 from clash.votes.lines import first_line, is_csv, line_number, read_lines
-from clash.votes.matrix import VoteRow, wanted
+from clash.votes.matrix import VoteRow, matches_globs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 Ranking = list[str | list[str]]
 
 
-class BallotLine(msgspec.Struct, gc=False):
+class RankingLine(msgspec.Struct, gc=False):
     """A line of a file of ballots; keys it does not know are passed over."""
 
     item: str | int
@@ -44,11 +44,11 @@ class BallotLine(msgspec.Struct, gc=False):
     presentation: str | int | None = None
     repeat: str | int | float | None = None
 
-    like: ClassVar[str] = '{"item": "q1", "judge": "gpt", "ranking": [["ada"], ["bob", "eve"]]}'
+    example: ClassVar[str] = '{"item": "q1", "judge": "gpt", "ranking": [["ada"], ["bob", "eve"]]}'
 
 
 @dataclass(frozen=True)
-class Ballot:
+class JudgeRanking:
     """One judge's ranking of one item.
 
     Attributes:
@@ -67,7 +67,7 @@ class Ballot:
     copy: str | None
 
 
-def holds_ballots(file: Path) -> bool:
+def holds_rankings(file: Path) -> bool:
     """Whether the first line of a file has a ranking and no vote."""
     if is_csv(file):
         return False
@@ -78,14 +78,14 @@ def holds_ballots(file: Path) -> bool:
     return isinstance(keys, dict) and "ranking" in keys and "vote" not in keys
 
 
-def read_ballots(
+def read_rankings(
     file: Path,
     judges: Sequence[str] | None = None,
     subset: Sequence[str] | None = None,
     presentation: str | None = None,
     *,
     decisive: bool = False,
-) -> list[Ballot]:
+) -> list[JudgeRanking]:
     """The ballots of a file that a command asked for.
 
     Args:
@@ -99,51 +99,51 @@ def read_ballots(
         InputError: with file and line, where a line is no ballot, names a candidate twice, is a
             judge's second on an item, or has another label; without line, where nothing is left.
     """
-    made, seen, labels = [], set(), dict[str, ItemLabel]()
-    lines = (line for chunk in read_lines(file, BallotLine) for line in chunk)
+    rankings, keys, labels = [], set(), dict[str, ItemLabel]()
+    lines = (line for chunk in read_lines(file, RankingLine) for line in chunk)
     for at, line in enumerate(lines):
-        ballot = _ballot(line, file, at)
-        key = (ballot.item, ballot.judge, ballot.copy)
-        if key in seen:
+        ranking = _judge_ranking(line, file, at)
+        key = (ranking.item, ranking.judge, ranking.copy)
+        if key in keys:
             hint = "give repeated ballots a different repeat, or keep one"
-            wrong = f"a second ballot of {ballot.judge!r} on item {ballot.item!r}"
-            raise InputError(wrong, path=file, line=line_number(file, at), hint=hint)
-        if ballot.label and labels.setdefault(ballot.item, ballot.label) != ballot.label:
+            problem = f"a second ballot of {ranking.judge!r} on item {ranking.item!r}"
+            raise InputError(problem, path=file, line=line_number(file, at), hint=hint)
+        if ranking.label and labels.setdefault(ranking.item, ranking.label) != ranking.label:
             hint = "a label is of the item: write the same one on all its ballots"
-            wrong = f"item {ballot.item!r} has two labels"
-            raise InputError(wrong, path=file, line=line_number(file, at), field="label", hint=hint)
-        seen.add(key)
-        made.append(ballot)
-    kept = [
+            problem = f"item {ranking.item!r} has two labels"
+            raise InputError(problem, path=file, line=line_number(file, at), field="label", hint=hint)
+        keys.add(key)
+        rankings.append(ranking)
+    chosen = [
         ballot
-        for ballot in made
-        if wanted(ballot.judge, judges)
-        and wanted(ballot.subset, subset)
+        for ballot in rankings
+        if matches_globs(ballot.judge, judges)
+        and matches_globs(ballot.subset, subset)
         and presentation in (None, ballot.presentation)
         and not (decisive and (ballot.label is None or ballot.label.choice in (None, TIE)))
     ]
-    if not kept:
+    if not chosen:
         raise InputError("no ballot is left", path=file, hint="leave out a filter")
-    return kept
+    return chosen
 
 
-def _ballot(line: BallotLine, file: Path, at: int) -> Ballot:
-    ranking = None if line.ranking is None else _groups(line.ranking, file, at, "ranking")
-    shown, repeat = _text(line.presentation), _text(line.repeat)
-    return Ballot(
+def _judge_ranking(line: RankingLine, file: Path, at: int) -> JudgeRanking:
+    ranking = None if line.ranking is None else _check_groups(line.ranking, file, at, "ranking")
+    presentation, repeat = _text(line.presentation), _text(line.repeat)
+    return JudgeRanking(
         item=str(line.item),
         judge=str(line.judge),
         places=None if ranking is None else ranks_of(ranking),
-        label=_label(line.label, file, at),
+        label=_item_label(line.label, file, at),
         family=line.family,
         subset=_text(line.subset),
         group=_text(line.group),
-        presentation=shown,
-        copy=None if shown is repeat is None else f"{shown or ''}/{repeat or ''}",
+        presentation=presentation,
+        copy=None if presentation is repeat is None else f"{presentation or ''}/{repeat or ''}",
     )
 
 
-def _groups(ranking: Ranking, file: Path, at: int, field: str) -> Groups:
+def _check_groups(ranking: Ranking, file: Path, at: int, field: str) -> Groups:
     groups = [[group] if isinstance(group, str) else group for group in ranking]
     names: set[str] = set()
     for name in chain.from_iterable(groups):
@@ -159,37 +159,37 @@ def _groups(ranking: Ranking, file: Path, at: int, field: str) -> Groups:
     return groups
 
 
-def _label(label: str | Ranking | None, file: Path, at: int) -> ItemLabel | None:
+def _item_label(label: str | Ranking | None, file: Path, at: int) -> ItemLabel | None:
     if not label:
         return None
     if isinstance(label, str):
         return ItemLabel(label)
-    return ItemLabel(None, _groups(label, file, at, "label"))
+    return ItemLabel(None, _check_groups(label, file, at, "label"))
 
 
 def _text(value: float | str | None) -> str | None:
     return None if value is None else str(value)
 
 
-def pair_rows(given: Sequence[Ballot]) -> Iterator[VoteRow]:
+def pair_rows(rankings: Sequence[JudgeRanking]) -> Iterator[VoteRow]:
     """A vote for each ballot and pair of its item's candidates; side A is the first by name.
 
     A judge that failed has failed on every pair, and one that did not rank a candidate on each of
     that candidate's. Of K > 2 candidates the pairs of an item share its group.
     """
     candidates: dict[str, set[str]] = defaultdict(set)
-    for ballot in given:
-        candidates[ballot.item] |= set(ballot.places or {})
-    for ballot in given:
-        names = sorted(candidates[ballot.item])
+    for ranking in rankings:
+        candidates[ranking.item] |= set(ranking.places or {})
+    for ranking in rankings:
+        names = sorted(candidates[ranking.item])
         for first, second in combinations(names, 2):
             yield VoteRow(
-                item=ballot.item if len(names) == 2 else f"{ballot.item}#{first}|{second}",
-                judge=ballot.judge,
-                vote=side(ballot.places or {}, first, second),
-                label=None if ballot.label is None else ballot.label.side(first, second),
-                family=ballot.family,
-                subset=ballot.subset,
-                group=ballot.group or (ballot.item if len(names) > 2 else None),
-                repeat=ballot.copy,
+                item=ranking.item if len(names) == 2 else f"{ranking.item}#{first}|{second}",
+                judge=ranking.judge,
+                vote=side(ranking.places or {}, first, second),
+                label=None if ranking.label is None else ranking.label.side(first, second),
+                family=ranking.family,
+                subset=ranking.subset,
+                group=ranking.group or (ranking.item if len(names) > 2 else None),
+                repeat=ranking.copy,
             )

@@ -12,7 +12,7 @@ import numpy as np
 
 from clash.errors import InputError
 from clash.votes.lines import line_number
-from clash.votes.matrix import COLUMNS, SIDES, Kind, Votes, wanted
+from clash.votes.matrix import COLUMNS, SIDES, VoteKind, Votes, matches_globs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _MOST_CELLS = 250_000_000
 
 
-class _Names(dict[Any, int]):
+class _NameCodes(dict[Any, int]):
     """Codes by name, in order of appearance; 7 and "7" are the same name."""
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ class _Names(dict[Any, int]):
         return code
 
 
-class _Outcomes(dict[Any, int]):
+class _OutcomeCodes(dict[Any, int]):
     """Codes by raw vote or label. True and 1 are one key, so are 1 and 1.0."""
 
     def __init__(self, *, text: bool) -> None:
@@ -77,13 +77,13 @@ def _number(key: object, *, text: bool) -> float:
     return float(key) if isinstance(key, int | float) else math.inf
 
 
-class Columns:
+class VoteColumns:
     """The columns of a votes file, and further ones with names, coded while it is read."""
 
-    def __init__(self, *, text: bool, further: Sequence[str] = ()) -> None:
-        names = (*COLUMNS, *further)
-        self.ids = {name: _Names() for name in names if name not in ("vote", "label")}
-        self.outcomes = {name: _Outcomes(text=text) for name in ("vote", "label")}
+    def __init__(self, *, text: bool, extra: Sequence[str] = ()) -> None:
+        names = (*COLUMNS, *extra)
+        self.ids = {name: _NameCodes() for name in names if name not in ("vote", "label")}
+        self.outcomes = {name: _OutcomeCodes(text=text) for name in ("vote", "label")}
         self.codes = {name: array("i") for name in names}
 
     def add(self, rows: Sequence[Any]) -> None:
@@ -93,7 +93,7 @@ class Columns:
 
 
 @dataclass
-class Table:
+class VoteTable:
     """Coded lines, and the names behind the codes."""
 
     file: Path | None
@@ -104,7 +104,7 @@ class Table:
     lines: NDArray[np.intp] | None = None
 
     @classmethod
-    def of(cls, columns: Columns, file: Path | None) -> Table:
+    def of(cls, columns: VoteColumns, file: Path | None) -> VoteTable:
         """The columns, once the outcomes are known to be readable.
 
         Raises:
@@ -155,12 +155,12 @@ class Table:
         presentation: str | None,
         *,
         decisive: bool,
-    ) -> Table:
+    ) -> VoteTable:
         """The lines that a command asked for."""
         keep = np.ones(len(self.codes["item"]), dtype=bool)
-        wanted = {"judge": judges, "subset": subset}
-        wanted["presentation"] = None if presentation is None else [presentation]
-        for name, globs in wanted.items():
+        filters = {"judge": judges, "subset": subset}
+        filters["presentation"] = None if presentation is None else [presentation]
+        for name, globs in filters.items():
             if globs is not None:
                 keep &= self._matching(name, globs)[self.codes[name]]
                 if not keep.any():
@@ -175,18 +175,18 @@ class Table:
         if keep.all():
             return self
         codes = {name: column[keep] for name, column in self.codes.items()}
-        return Table(self.file, codes, self.names, self.values, self.raw, np.flatnonzero(keep))
+        return VoteTable(self.file, codes, self.names, self.values, self.raw, np.flatnonzero(keep))
 
     def _matching(self, name: str, globs: list[str]) -> NDArray[np.bool_]:
-        return np.array([wanted(text, globs) for text in self.names[name]], dtype=bool)
+        return np.array([matches_globs(text, globs) for text in self.names[name]], dtype=bool)
 
     def _nothing_left(self, name: str, globs: list[str]) -> NoReturn:
-        there = sorted(text for text in self.names[name] if text is not None)
-        shown = ", ".join(there[:12]) + (f", … ({len(there)} in all)" if len(there) > 12 else "")
+        names = sorted(text for text in self.names[name] if text is not None)
+        listing = ", ".join(names[:12]) + (f", … ({len(names)} in all)" if len(names) > 12 else "")
         raise InputError(
             f"no vote is left after --{name}{'s' if name == 'judge' else ''} {','.join(globs)}",
             path=self.file,
-            hint=f"there is: {shown}" if there else f"the file has no {name}",
+            hint=f"there is: {listing}" if names else f"the file has no {name}",
         )
 
     def votes(self) -> Votes:
@@ -240,9 +240,9 @@ class Table:
         present, codes = np.unique(self.codes["judge"]), _dense(self.codes["judge"].astype(np.intp))
         names = [str(self.names["judge"][code]) for code in present]
         order = np.array(sorted(range(len(names)), key=names.__getitem__), dtype=np.intp)
-        place = np.empty_like(order)
-        place[order] = np.arange(len(order))
-        return tuple(names[i] for i in order), place[codes]
+        column = np.empty_like(order)
+        column[order] = np.arange(len(order))
+        return tuple(names[i] for i in order), column[codes]
 
     def _families(self, judge_of: NDArray[np.intp], n_judges: int) -> tuple[str | None, ...]:
         families: list[str | None] = [None] * n_judges
@@ -261,13 +261,13 @@ class Table:
         merged = self._merged_presentations()
         if merged is not None:
             rows = self._row_codes(merged)
-            if not len(_twice(rows * n_judges + judge_of)):
+            if not len(_first_duplicate(rows * n_judges + judge_of)):
                 self.codes["presentation"] = merged
                 return rows, int(rows.max()) + 1
         rows = self._row_codes(self.codes["presentation"])
-        twice = _twice(rows * n_judges + judge_of)
-        if len(twice):
-            self._duplicate(int(twice[0]), int(twice[1]))
+        duplicate = _first_duplicate(rows * n_judges + judge_of)
+        if len(duplicate):
+            self._duplicate(int(duplicate[0]), int(duplicate[1]))
         return rows, int(rows.max()) + 1
 
     def _row_codes(self, presentation: Codes) -> NDArray[np.intp]:
@@ -279,13 +279,13 @@ class Table:
     def _merged_presentations(self) -> Codes | None:
         """Presentations with ``both`` and none said as ``orig``; None where that changes nothing."""
         names = self.names["presentation"]
-        same = [code for code, name in enumerate(names) if name in ("orig", "both", None)]
-        if len(same) < 2:
+        one_order = [code for code, name in enumerate(names) if name in ("orig", "both", None)]
+        if len(one_order) < 2:
             return None
         # A name that stands for them all: the report must not call a row "both" by chance.
-        into = names.index("orig") if "orig" in names else same[0]
+        into = names.index("orig") if "orig" in names else one_order[0]
         table = np.arange(len(names), dtype=np.int32)
-        table[same] = into
+        table[one_order] = into
         return table[self.codes["presentation"]]
 
     def _duplicate(self, first: int, second: int) -> NoReturn:
@@ -306,15 +306,15 @@ class Table:
     def _labels(self, first: NDArray[np.intp]) -> Floats:
         """The label of each row: that of its item, wherever it was said."""
         truth, item = self._coded("label"), self.codes["item"]
-        known = np.flatnonzero(~np.isnan(truth))
+        labelled = np.flatnonzero(~np.isnan(truth))
         of_item = np.full(len(self.names["item"]), np.nan)
-        of_item[item[known[::-1]]] = truth[known[::-1]]
-        other = known[of_item[item[known]] != truth[known]]
-        if len(other):
-            name = self.names["item"][item[other[0]]]
+        of_item[item[labelled[::-1]]] = truth[labelled[::-1]]
+        conflicts = labelled[of_item[item[labelled]] != truth[labelled]]
+        if len(conflicts):
+            name = self.names["item"][item[conflicts[0]]]
             self.fail(
                 f"item {name!r} has two labels",
-                int(other[0]),
+                int(conflicts[0]),
                 "label",
                 "a label is of the item: write the same one on all its votes",
             )
@@ -326,7 +326,7 @@ class Table:
         names = (item[i] if name is None else name for i, name in enumerate(group))
         return np.array([index.setdefault(name, len(index)) for name in names], dtype=np.intp)
 
-    def kind(self, name: str) -> Kind:
+    def kind(self, name: str) -> VoteKind:
         """What the outcomes are; scores by the whole file, so that a filter does not change it.
 
         Raises:
@@ -359,16 +359,16 @@ def _dense(key: NDArray[np.intp]) -> NDArray[np.intp]:
     size = int(key.max()) + 1
     if size > 8 * len(key):
         return np.unique(key, return_inverse=True)[1].astype(np.intp)
-    seen = np.zeros(size, dtype=bool)
-    seen[key] = True
-    return (np.cumsum(seen) - 1)[key].astype(np.intp)
+    present = np.zeros(size, dtype=bool)
+    present[key] = True
+    return (np.cumsum(present) - 1)[key].astype(np.intp)
 
 
-def _twice(cells: NDArray[np.intp]) -> NDArray[np.intp]:
+def _first_duplicate(cells: NDArray[np.intp]) -> NDArray[np.intp]:
     """Two votes that stand in one cell, in order; empty where there are none."""
     size = int(cells.max()) + 1
     if size <= 8 * len(cells) and np.bincount(cells).max() == 1:
         return np.zeros(0, dtype=np.intp)
     order = np.argsort(cells, kind="stable")
-    again = np.flatnonzero(np.diff(cells[order]) == 0)
-    return order[again[0] : again[0] + 2] if len(again) else again
+    repeats = np.flatnonzero(np.diff(cells[order]) == 0)
+    return order[repeats[0] : repeats[0] + 2] if len(repeats) else repeats

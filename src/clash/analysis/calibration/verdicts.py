@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from clash.analysis.calibration.calibrator import Applied, Calibrator
-    from clash.analysis.verdicts import Ballots
+    from clash.analysis.verdicts import ItemRankings
     from clash.records import Verdict
     from clash.stats.typing import Floats
 
@@ -23,7 +23,7 @@ METHOD = "calibrated"
 
 def calibrated(
     verdicts: Sequence[Verdict],
-    said: Mapping[str, Ballots],
+    said: Mapping[str, ItemRankings],
     calibrator: Mapping[str, Any],
     max_risk: float | None,
 ) -> list[Verdict]:
@@ -49,7 +49,7 @@ def calibrated(
     return made
 
 
-def _votes(said: Ballots, found: Calibrator) -> list[float]:
+def _votes(said: ItemRankings, found: Calibrator) -> list[float]:
     """What the asked judges said of the pair: 1 for its first candidate, 0.5 a tie."""
     return [
         float(borda_points(said.ranks[judge]).mean(axis=0)[0]) if judge in said.ranks else np.nan
@@ -58,7 +58,7 @@ def _votes(said: Ballots, found: Calibrator) -> list[float]:
 
 
 def _verdict(
-    verdict: Verdict, said: Ballots, applied: Applied, row: int, max_risk: float | None
+    verdict: Verdict, said: ItemRankings, applied: Applied, row: int, max_risk: float | None
 ) -> Verdict:
     p = _by_candidate(said.candidates, applied.p[row])
     sure = round(float(confidence(applied.p[row : row + 1])[0]), 9)

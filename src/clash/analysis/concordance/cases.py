@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from clash.analysis.rundata import RunData
-    from clash.analysis.verdicts import Ballots
+    from clash.analysis.verdicts import ItemRankings
     from clash.records import Item, Verdict
 
 _TIER = "tier:"
@@ -137,7 +137,7 @@ def _case(
     )
 
 
-def _points(said: Ballots, order: Sequence[str]) -> dict[str, NDArray[np.float64]]:
+def _points(said: ItemRankings, order: Sequence[str]) -> dict[str, NDArray[np.float64]]:
     """Points by judge, in the order of the source; 0 for a response that it was not shown."""
     place = [said.candidates.index(name) if name in said.candidates else -1 for name in order]
     return {

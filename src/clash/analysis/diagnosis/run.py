@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clash.analysis.verdicts import unblinded
+from clash.analysis.verdicts import unblind
 from clash.stats.bias import BiasRate, longer_wins_rate
 from clash.stats.intervals import Interval, mean_clustered
 from clash.stats.voting.bradley_terry import bradley_terry, count_comparisons
@@ -130,7 +130,7 @@ def _pairs(data: RunData, judges: Sequence[str]) -> _Pairs:
     for judgment in data.judgments:
         if judgment.judge not in judges or judgment.ranking is None:
             continue
-        groups = unblinded(judgment, data.blinds.labels(judgment)) or []
+        groups = unblind(judgment, data.blinds.labels(judgment)) or []
         rank = {name: at for at, group in enumerate(groups) for name in group}
         words = {name: len(text.split()) for name, text in data.texts[judgment.item_id].items()}
         for a, b in combinations(sorted(rank), 2):

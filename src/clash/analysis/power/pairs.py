@@ -17,8 +17,8 @@ import numpy as np
 from clash.analysis.power.pilot import FEW
 from clash.errors import ConfigError, StatisticsError
 from clash.votes.from_run import vote_rows
-from clash.votes.lines import NamedLine, read_lines
-from clash.votes.ranking_lines import holds_ballots, read_ballots
+from clash.votes.lines import NamedVoteLine, read_lines
+from clash.votes.ranking_lines import holds_rankings, read_rankings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -62,9 +62,9 @@ def names_of_file(path: Path) -> dict[str, Sides]:
 
     Empty for a file that does not name candidates.
     """
-    if holds_ballots(path):
+    if holds_rankings(path):
         return _names_of_ballots(path)
-    lines = (line for chunk in read_lines(path, NamedLine) for line in chunk)
+    lines = (line for chunk in read_lines(path, NamedVoteLine) for line in chunk)
     return {
         str(line.item): Sides(line.model_a, line.model_b)
         for line in lines
@@ -75,7 +75,7 @@ def names_of_file(path: Path) -> dict[str, Sides]:
 def _names_of_ballots(path: Path) -> dict[str, Sides]:
     """Items are named as where rankings become votes on pairs."""
     candidates: dict[str, set[str]] = defaultdict(set)
-    for ballot in read_ballots(path):
+    for ballot in read_rankings(path):
         candidates[ballot.item] |= set(ballot.places or {})
     return {
         item if len(names) == 2 else f"{item}#{a}|{b}": Sides(a, b)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from clash.stats.typing import Floats
-    from clash.votes.named_rankings import NamedBallots
+    from clash.votes.named_rankings import NamedRankings
 
 
 LEVEL = 0.95
@@ -137,7 +137,7 @@ def known_rankings() -> list[str]:
 
 
 def rank(
-    named: NamedBallots,
+    named: NamedRankings,
     methods: Sequence[str],
     *,
     seed: int = 42,
@@ -176,9 +176,9 @@ def rank(
         weights=dict(zip(named.judges, study.worth.tolist(), strict=True)),
         weights_by=weights or "panel",
         n_items=named.n_items,
-        n_judged=named.n_judged,
+        n_judged=named.n_ranked_items,
         n_clusters=study.own,
-        n_ballots=named.n_ballots,
+        n_ballots=named.n_rankings,
         failed=named.failed,
         seed=seed,
         replicates=0 if study.draws is None else replicates,
@@ -226,7 +226,7 @@ class _Study:
         sure: (K,), whether a candidate was judged on two items or more.
     """
 
-    named: NamedBallots
+    named: NamedRankings
     pool: RankingArray
     own: int
     worth: Floats
@@ -235,8 +235,8 @@ class _Study:
     sure: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, named: NamedBallots, seed: int, replicates: int, weights: str) -> _Study:
-        rng, given = np.random.default_rng(seed), named.ballots
+    def of(cls, named: NamedRankings, seed: int, replicates: int, weights: str) -> _Study:
+        rng, given = np.random.default_rng(seed), named.rankings
         own = given.n_clusters
         wanted = replicates > 0 and own > 1
         pool = with_twins(given, TWINS, rng) if wanted else given
@@ -281,7 +281,7 @@ class _Study:
             return PairwiseTable.of(self.pool, self.own)
         if name == "weighted-majority" and weights is None:
             worth = judge_weights("one-coin", self.named)
-            if not worth[np.unique(self.named.ballots.judges)].any():
+            if not worth[np.unique(self.named.rankings.judges)].any():
                 raise StatisticsError("by the one-coin model no judge is better than chance")
             return PairwiseTable.of(self.pool.with_judge_weights(worth), self.own)
         return self.base

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
     from clash.stats.typing import Floats
     from clash.votes import Votes
-    from clash.votes.named_rankings import NamedBallots
+    from clash.votes.named_rankings import NamedRankings
 
 
 SOURCES = ("panel", "equal", "discrimination", "one-coin")
 
 
-def judge_weights(source: str, named: NamedBallots) -> Floats:
+def judge_weights(source: str, named: NamedRankings) -> Floats:
     """A weight >= 0 for each judge, (J,).
 
     Args:
@@ -138,9 +138,9 @@ def _weight(value: object, file: Path, field: str, line: int | None = None) -> f
     return number
 
 
-def _discrimination(named: NamedBallots) -> Floats:
-    met = pairwise_outcomes(named.ballots)
-    judge = named.ballots.judges[met.ranking]
+def _discrimination(named: NamedRankings) -> Floats:
+    met = pairwise_outcomes(named.rankings)
+    judge = named.rankings.judges[met.ranking]
     n = np.bincount(judge, minlength=len(named.judges))
     return _over_greatest(np.bincount(judge, ~met.tied, len(named.judges)), n)
 
@@ -152,16 +152,16 @@ def _over_greatest(decided: NDArray[Any], n: NDArray[Any]) -> Floats:
     return scaled
 
 
-def _log_odds(named: NamedBallots) -> Floats:
+def _log_odds(named: NamedRankings) -> Floats:
     """log(p / (1 - p)) of each judge's accuracy p, over every pair of every item."""
-    met, k = pairwise_outcomes(named.ballots), len(named.candidates)
+    met, k = pairwise_outcomes(named.rankings), len(named.candidates)
     one, other = np.minimum(met.first, met.second), np.maximum(met.first, met.second)
-    item = named.ballots.items[met.ranking]
+    item = named.rankings.items[met.ranking]
     _, row = np.unique((item * k + one) * k + other, return_inverse=True)
     sign = np.where(met.tied, 0.0, np.where(met.first == one, 1.0, -1.0))
     cells = (int(row.max()) + 1, len(named.judges))
     lead, seen = np.zeros(cells), np.zeros(cells, dtype=bool)
-    judge = named.ballots.judges[met.ranking]
+    judge = named.rankings.judges[met.ranking]
     # Of a pair that a judge saw several times, the side it took more often.
     np.add.at(lead, (row, judge), sign)
     seen[row, judge] = True
