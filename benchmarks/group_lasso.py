@@ -16,7 +16,6 @@ from pathlib import Path
 
 import numpy as np
 
-from clash.analysis.aggregation.table import Table
 from clash.stats import scoring
 from clash.stats.hypothesis_tests import paired_difference
 from clash.stats.latent.cross_validation import folds, votes_held_out
@@ -26,6 +25,7 @@ from clash.stats.latent.ising_states import pairs
 from clash.stats.latent.marginal_likelihood import GaussianPenalty, fit_from
 from clash.stats.latent.temperature_scaling import blend, temper
 from clash.votes import read_votes
+from clash.votes.binary import Table
 
 SMOOTH = 1e-3
 GRID = (0.3, 0.1, 0.03, 0.01, 0.003, 0.001)

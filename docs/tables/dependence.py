@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clash.analysis.aggregation.table import Table
 from clash.analysis.dependence import measure
 from clash.analysis.dependence.truth import Estimated, Rows, estimate
 from clash.stats.dependence import off_diagonal
 from clash.votes import Votes, read_votes
+from clash.votes.binary import Table
 
 if TYPE_CHECKING:
     from clash.stats.intervals import Interval

@@ -6,10 +6,11 @@ import random
 from typing import TYPE_CHECKING
 
 from clash.analysis.rundata import RunData
-from clash.analysis.verdicts import BlindingIndex, Panelist, Rules, unblind_rankings, verdict
+from clash.analysis.verdicts import Rules, verdict
 from clash.config import Config
 from clash.records import Blinding, Item, Judgment, Response
 from clash.store.manifest import Manifest
+from clash.votes.from_run import BlindingIndex, Panelist, unblind_rankings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -17,7 +17,7 @@ from clash.review.rater_agreement import agreement
 from clash.store.folder import RunFolder
 from clash.votes import read_votes
 from clash.votes.from_run import vote_rows
-from clash.votes.named_rankings import file_rankings, run_rankings
+from clash.votes.rankings import file_rankings, run_rankings
 
 TEXTS = {"a": "text of a", "b": "text of b", "c": "text of c"}
 
@@ -63,7 +63,7 @@ def test_every_reader_of_a_run_takes_one_truth(tmp_path, said, winner, sides):
     assert {pair: read[pair] for pair in sides} == sides
     assert {pair: data.truths["q"].side(*pair.split("|")) for pair in sides} == sides
     if winner == "tie":
-        with pytest.raises(InputError, match="no ballot is left"):
+        with pytest.raises(InputError, match="no ranking is left"):
             run_rankings(folder, decisive=True)
     else:
         assert run_rankings(folder, decisive=True).n_items == 1

@@ -8,7 +8,6 @@ import pytest
 from clash.analysis.power import Ask, Panel, pilot, scenario
 from clash.analysis.power.pairs import Field, Sides, asked_for
 from clash.errors import ConfigError, StatisticsError
-from clash.reproduction import power_tables as published
 from clash.stats.power import ErrorRates, power_paired
 from clash.stats.power.design import Clustering
 from clash.votes import VoteRow, encode
@@ -29,28 +28,6 @@ def _votes(n: int, ties: list[float], edge: float, spread: float, seed: int = 0,
             label = "A" if labels.get("label") else None
             rows.append(VoteRow(f"q{i}", f"j{j}", WORDS[vote], label=label))
     return encode(rows)
-
-
-def test_published_tables_come_out() -> None:
-    """By the paper's own steps every one of the ten figures; rounded up, at most one run more."""
-    cells = published().cells
-    assert len(cells) == 10
-    assert all(cell.same for cell in cells)
-    assert all(0 <= cell.needed - cell.published <= 1 for cell in cells)
-
-
-def test_published_claims_that_do_not_come_out_are_named() -> None:
-    claims = published().claims
-    assert [claim.agrees for claim in claims].count(False) == 5
-    assert all(claim.why for claim in claims)
-
-
-def test_default_scenario_is_the_published_one() -> None:
-    panels = [Panel((0.356,), 20), Panel((0.49,), 20)]
-    found = scenario(Ask("compare"), panels, CORRELATIONS)
-    assert [found.cell(0, r).needed for r in CORRELATIONS] == [72, 88, 122, 155, 222]
-    assert [found.cell(1, r).needed for r in CORRELATIONS] == [58, 75, 110, 145, 215]
-    assert found.cell(0, 0.2).ballots == 122 * 20
 
 
 @pytest.mark.parametrize("question", ["compare", "paired", "concordance", "kappa", "retest"])

@@ -19,7 +19,7 @@ from clash.report.rankings import as_json, lines, methods_json, tables
 from clash.stats.voting.rankings import ranking_array
 from clash.votes import VoteRow, encode, read_votes, write_votes
 from clash.votes.from_run import score_rows, vote_rows
-from clash.votes.named_rankings import NamedRankings, file_rankings, run_rankings
+from clash.votes.rankings import NamedRankings, file_rankings, run_rankings
 
 SHARED = Path(__file__).resolve().parents[2] / "../shared/data/votes"
 NAN = np.nan
@@ -218,7 +218,9 @@ def test_a_votes_file_that_names_models_is_ballots_of_pairs(tmp_path):
     assert (found.n_items, found.n_ranked_items, found.failed) == (3, 2, 1)
     packed = tmp_path / "v.csv"
     write_votes(packed, rows)
-    assert np.array_equal(file_rankings(packed).rankings.ranks, found.rankings.ranks, equal_nan=True)
+    assert np.array_equal(
+        file_rankings(packed).rankings.ranks, found.rankings.ranks, equal_nan=True
+    )
 
 
 def test_copies_of_an_item_share_a_judges_one_say(tmp_path):
@@ -301,7 +303,7 @@ def test_models_of_two_sides_read_a_file_of_ballots_as_pairs(tmp_path):
         ({"ranking": ["ada", "ada"]}, r":5: ranking: candidate 'ada' stands twice"),
         ({"ranking": [[""], ["ada"]]}, r":5: ranking: a candidate has no name"),
         ({"ranking": "ada"}, r":5: ranking: Expected `array"),
-        ({"judge": "j", "item": "q1"}, r":5: a second ballot of 'j'"),
+        ({"judge": "j", "item": "q1"}, r":5: a second ranking of 'j'"),
         ({"item": "q1", "judge": "m", "label": "bob"}, r":5: label: item 'q1' has two labels"),
     ],
 )
@@ -315,9 +317,9 @@ def test_lines_of_a_file_of_ballots_that_are_none_are_refused(change, message, t
 
 def test_filters_that_leave_no_ballot_are_refused(tmp_path):
     path = dump(tmp_path / "b.jsonl", BALLOTS)
-    with pytest.raises(InputError, match="no ballot is left"):
+    with pytest.raises(InputError, match="no ranking is left"):
         file_rankings(path, subset=["nothing"])
-    with pytest.raises(StatisticsError, match="no ballot orders two"):
+    with pytest.raises(StatisticsError, match="no ranking orders two"):
         file_rankings(path, subset=["s"])
 
 
@@ -342,7 +344,7 @@ def test_a_model_against_itself_is_left_out_and_counted(tmp_path):
     assert found.n_rankings == 1
     assert "1 votes compare a model with itself" in found.notes[0]
     write_votes(path, [line("q1", "j", "A", "a", "a")])
-    with pytest.raises(StatisticsError, match="no ballot"):
+    with pytest.raises(StatisticsError, match="no ranking"):
         file_rankings(path)
 
 
@@ -362,7 +364,12 @@ def test_the_ballots_of_a_run_are_its_voting_judges_rankings(run):
         equal_nan=True,
     )
     assert found.rankings.weights.tolist() == [0.5, 0.5, 1, 1, 1]
-    assert (found.n_items, found.n_ranked_items, found.failed, found.rankings.n_clusters) == (3, 2, 1, 2)
+    assert (found.n_items, found.n_ranked_items, found.failed, found.rankings.n_clusters) == (
+        3,
+        2,
+        1,
+        2,
+    )
     told = rank(found, ["borda"], replicates=20).warnings
     assert any("1 of 3 items have no ballot" in line for line in told)
     assert any("never stands on no ballot" in line for line in told)
@@ -374,7 +381,7 @@ def test_filters_of_a_run(run):
     assert run_rankings(run, subset=["q2"]).candidates == ("a", "b")
     # People decided that q2 is a tie.
     assert run_rankings(run, decisive=True).n_items == 2
-    with pytest.raises(InputError, match="no ballot is left"):
+    with pytest.raises(InputError, match="no ranking is left"):
         run_rankings(run, judges=["nobody"])
 
 
@@ -430,7 +437,9 @@ def test_an_exact_search_that_is_slow_has_fewer_replicates_and_says_so():
 def test_59_models_of_the_crowd_are_ranked_and_agree_with_the_published_strengths():
     """llmfao: our Bradley-Terry order against evalica's golden one."""
     path = SHARED / "llmfao.votes.jsonl.gz"
-    found = rank(file_rankings(path, judges=["*/crowd"]), ["bradley-terry", "kemeny"], replicates=30)
+    found = rank(
+        file_rankings(path, judges=["*/crowd"]), ["bradley-terry", "kemeny"], replicates=30
+    )
     assert found.result("kemeny").status == "refused"
     golden = {}
     with (SHARED.parent / "llmfao-golden.csv").open(encoding="utf-8") as file:

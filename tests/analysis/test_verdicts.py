@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.made import NAMES, decided, grouped, records, rules
-from clash.analysis.verdicts import BlindingIndex, unblind_rankings, verdict, weighted_score
+from clash.analysis.verdicts import verdict
 from clash.errors import RunFolderError
 from clash.records import Blinding, Criteria, Criterion
 from clash.stats.voting.borda import borda
+from clash.votes.from_run import BlindingIndex, unblind_rankings, weighted_score
 
 WEIGHTS = (0.5, 1.0, 2.0, 3.0)
 

@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from clash.analysis.rundata import RunData
-from clash.analysis.verdicts import unblind
 from clash.errors import InputError
 from clash.escape import for_csv
 from clash.files import run_files
 from clash.store import layout
-from clash.votes import pack_votes
-from clash.votes.from_run import vote_rows
+from clash.votes.from_run import unblind, vote_rows
+from clash.votes.write import pack_votes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

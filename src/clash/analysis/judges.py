@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from clash.analysis.rundata import RunData
-    from clash.analysis.verdicts import ItemRankings
     from clash.records import Judgment
+    from clash.votes.from_run import ItemRankings
 
 
 @dataclass(frozen=True)

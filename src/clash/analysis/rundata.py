@@ -11,18 +11,17 @@ from typing import TYPE_CHECKING
 from clash import baselines
 from clash.analysis.served import swapped
 from clash.analysis.spending import Tally
-from clash.analysis.verdicts import (
-    ItemRankings,
-    BlindingIndex,
-    Panelist,
-    Rules,
-    unblind_rankings,
-    decided,
-    without_controls,
-)
+from clash.analysis.verdicts import Rules, decided
 from clash.errors import RunFolderError
 from clash.labels import truths
 from clash.store import layout
+from clash.votes.from_run import (
+    BlindingIndex,
+    ItemRankings,
+    Panelist,
+    unblind_rankings,
+    without_controls,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from clash.analysis.dependence.findings import EffectiveNumber, PairFinding, Truth
     from clash.analysis.dependence.truth import Estimated, Rows
     from clash.analysis.rundata import RunData
-    from clash.analysis.verdicts import ItemRankings
     from clash.stats.dependence import Couplings
     from clash.stats.typing import Floats
+    from clash.votes.from_run import ItemRankings
 
 
 REPLICATES = 200

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from clash.analysis.verdicts import Panelist
     from clash.stats.typing import Floats
+    from clash.votes.from_run import Panelist
 
 
 _MOST = 300

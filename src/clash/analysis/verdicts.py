@@ -4,98 +4,33 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from clash.errors import RunFolderError
 from clash.records import Verdict
-from clash.stats.voting.borda import BordaResult, borda, borda_pairwise, borda_points
-from clash.store import layout
+from clash.stats.voting.borda import BordaResult, borda, borda_pairwise
+from clash.votes.from_run import (
+    BlindingIndex,
+    count_presentations,
+    read_panelists,
+    unblind_rankings,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from clash.records import Blinding, Criteria, Item, Judgment, Response
+    from clash.records import Item, Judgment, Response
     from clash.stats.typing import Floats
     from clash.store.folder import RunFolder
-
-
-@dataclass(frozen=True)
-class Panelist:
-    """A judge as the manifest lists it."""
-
-    id: str
-    role: str
-    weight: float
-    family: str
-    model: str
-    stands_in_for: str | None = None
-
-    @property
-    def seat(self) -> str:
-        """The judge whose place this one has on the panel."""
-        return self.stands_in_for or self.id
-
-
-@dataclass(frozen=True)
-class ItemRankings:
-    """What was said of one item, unblinded.
-
-    Attributes:
-        candidates: those whose responses were shown, sorted.
-        ranks: by judge, a row (K,) for each presentation it ranked; smaller is better, NaN for a
-            response that the judge was not shown, since it is its own.
-        share: of its presentations, how many a judge answered.
-        marks: makes ``scores``, which only a broken tie asks for.
-    """
-
-    item_id: str
-    candidates: tuple[str, ...]
-    ranks: Mapping[str, Floats]
-    share: Mapping[str, float]
-    compute_scores: Callable[[], Mapping[str, Floats]] = field(repr=False, compare=False)
-
-    @cached_property
-    def scores(self) -> Mapping[str, Floats]:
-        """Mean criteria score by judge, as the rubric weighs them; (K,) each, NaN without."""
-        return self.compute_scores()
-
-    def ranked(self, judge: str, candidate: str) -> bool:
-        """Whether a judge ranked a candidate."""
-        ranks = self.ranks.get(judge)
-        if ranks is None or candidate not in self.candidates:
-            return False
-        return not np.isnan(ranks[:, self.candidates.index(candidate)]).any()
-
-    def top(self, judge: str) -> str | None:
-        """Whom a judge puts alone in first place; null where tied or missing."""
-        return self._tops.get(judge)
-
-    @cached_property
-    def _tops(self) -> dict[str, str | None]:
-        return {judge: self._first(ranks) for judge, ranks in self.ranks.items()}
-
-    def _first(self, ranks: Floats) -> str | None:
-        index = _sole_first(ranks.shape, ranks.tobytes())
-        return None if index is None else self.candidates[index]
+    from clash.votes.from_run import ItemRankings, Panelist
 
 
 # Thousands of items are ranked in a few ways only, and arrays as small as these take longer to
 # set up than to count.
-@lru_cache(maxsize=4096)
-def _sole_first(shape: tuple[int, ...], ranks: bytes) -> int | None:
-    """The place of the only best candidate, over the presentations that a judge ranked."""
-    points = borda_points(np.frombuffer(ranks).reshape(shape)).mean(axis=0)
-    best = np.flatnonzero(
-        points > np.nanmax(points) - 1e-9
-    )  # means of halves: a tie but for rounding
-    return int(best[0]) if len(best) == 1 else None
-
-
 @lru_cache(maxsize=4096)
 def _counted(shape: tuple[int, ...], ranks: bytes, weights: bytes) -> BordaResult:
     table = np.frombuffer(ranks).reshape(shape)
@@ -124,16 +59,13 @@ class Rules:
     def of(cls, folder: RunFolder) -> Rules:
         """The rules of a run."""
         manifest = folder.manifest()
-        panel, config = manifest.panel, manifest.config
-        judges = read_panelists(folder, panel["judges"])
-        both = config["blinding"]["both_orders"]
-        aggregate = config["aggregate"]
+        panel, aggregate = manifest.panel, manifest.config["aggregate"]
         return cls(
-            judges,
+            read_panelists(folder, manifest),
             panel["quorum"],
             aggregate["tie_break"],
             aggregate["method"],
-            2 if both else 1,
+            count_presentations(manifest),
             manifest.calibrator,
             aggregate.get("max_risk"),
             {judge: frozenset(names) for judge, names in panel.get("excluded", {}).items()},
@@ -170,150 +102,9 @@ class Rules:
         return weight > here / 2 + 1e-9
 
 
-def read_panelists(folder: RunFolder, judges: Sequence[Mapping[str, Any]]) -> tuple[Panelist, ...]:
-    """The judges of a manifest, without the fallbacks that nobody asked."""
-    stand_ins = {j["id"] for j in judges if j.get("stands_in_for")}
-    answered = {j.judge for j in folder.judgments()} if stand_ins else set()
-    return tuple(
-        Panelist(j["id"], j["role"], j["weight"], j["family"], j["model"], j.get("stands_in_for"))
-        for j in judges
-        if j["id"] not in stand_ins or j["id"] in answered
-    )
-
-
-@dataclass
-class BlindingIndex:
-    """Labels of each presentation, by item and judge."""
-
-    records: list[Blinding] = field(default_factory=list)
-    shared: dict[tuple[str, int], Mapping[str, str]] = field(default_factory=dict)
-    own: dict[tuple[str, int, str], Mapping[str, str]] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, records: Iterable[Blinding]) -> BlindingIndex:
-        """An index of ``blinding.jsonl``."""
-        index = cls(records=list(records))
-        for record in index.records:
-            if record.judge is None:
-                index.shared[record.item_id, record.presentation] = record.labels
-            else:
-                index.own[record.item_id, record.presentation, record.judge] = record.labels
-        return index
-
-    def labels(self, judgment: Judgment) -> Mapping[str, str]:
-        """The labels that a judgment speaks of; none where it failed before it saw any.
-
-        Raises:
-            RunFolderError: it ranks a page that is not there.
-        """
-        own = self.own.get((judgment.item_id, judgment.presentation, judgment.seat))
-        if own is not None:
-            return own
-        shared = self.shared.get((judgment.item_id, judgment.presentation))
-        if shared is None and judgment.ranking is not None:
-            raise RunFolderError(
-                f"{layout.BLINDING}: lacks the page of {judgment.item_id!r} that"
-                f" {judgment.judge!r} judged\n  fix: `clash resume` on the run writes it again"
-            )
-        return shared or {}
-
-
-def unblind(judgment: Judgment, labels: Mapping[str, str]) -> list[list[str]] | None:
-    """The ranking in names of candidates; null where the judgment failed."""
-    if judgment.ranking is None:
-        return None
-    return [sorted(labels[label] for label in group) for group in judgment.ranking]
-
-
-def unblind_rankings(
-    judgments: Iterable[Judgment],
-    blinds: BlindingIndex,
-    presentations: int = 1,
-    criteria: Iterable[Criteria] = (),
-) -> dict[str, ItemRankings]:
-    """The judgments of each item, unblinded; those that failed leave no trace here.
-
-    A judge that saw both orders has one say: the mean of its two rankings. Where they contradict
-    each other that is a tie, and where one of them failed its weight counts half for the quorum.
-    """
-    by_item: dict[str, dict[str, list[Judgment]]] = defaultdict(lambda: defaultdict(list))
-    for judgment in judgments:
-        if judgment.ranking is not None:
-            by_item[judgment.item_id][judgment.judge].append(judgment)
-    rubrics = {r.item_id: {c.name: c.weight for c in r.criteria} for r in criteria}
-    return {
-        item: _item_rankings(item, by_judge, blinds, presentations, rubrics.get(item, {}))
-        for item, by_judge in by_item.items()
-    }
-
-
-def _item_rankings(
-    item: str,
-    by_judge: Mapping[str, list[Judgment]],
-    blinds: BlindingIndex,
-    presentations: int,
-    rubric: Mapping[str, float],
-) -> ItemRankings:
-    names = {name for judgments in by_judge.values() for name in blinds.labels(judgments[0]).values()}
-    candidates = tuple(sorted(names))
-    ranks, share = {}, {}
-    for judge, said in by_judge.items():
-        ranks[judge] = np.array([_rank_row(j, blinds.labels(j), candidates) for j in said])
-        share[judge] = min(1.0, len(said) / presentations)
-    return ItemRankings(
-        item,
-        candidates,
-        ranks,
-        share,
-        lambda: {
-            judge: _mean_scores(said, blinds, candidates, rubric)
-            for judge, said in by_judge.items()
-        },
-    )
-
-
-def _rank_row(judgment: Judgment, labels: Mapping[str, str], candidates: Sequence[str]) -> list[float]:
-    ranks = {
-        labels[label]: float(rank)
-        for rank, group in enumerate(judgment.ranking or [])
-        for label in group
-    }
-    return [ranks.get(candidate, np.nan) for candidate in candidates]
-
-
-def _mean_scores(
-    judgments: Sequence[Judgment],
-    blinds: BlindingIndex,
-    candidates: Sequence[str],
-    rubric: Mapping[str, float],
-) -> Floats:
-    """Mean score by candidate over criteria and presentations; NaN where there is none."""
-    cells: dict[str, list[float]] = {candidate: [] for candidate in candidates}
-    for judgment in judgments:
-        labels = blinds.labels(judgment)
-        for label, by_criterion in judgment.scores.items():
-            mean = weighted_score(by_criterion, rubric)
-            if mean is not None:
-                cells[labels[label]].append(mean)
-    return np.array([sum(means) / len(means) if means else np.nan for means in cells.values()])
-
-
-def weighted_score(scores: Mapping[str, int], rubric: Mapping[str, float]) -> float | None:
-    """The mean score of a response, weighted by criterion; null without a score.
-
-    A criterion that is not in the rubric weighs nothing, unless none of those scored is in it:
-    then all weigh the same.
-    """
-    if not scores:
-        return None
-    weights = {name: rubric.get(name, 0.0) for name in scores}
-    total = sum(weights.values())
-    if total == 0:
-        return sum(scores.values()) / len(scores)
-    return sum(score * weights[name] for name, score in scores.items()) / total
-
-
-def verdict(item_id: str, said: ItemRankings | None, rules: Rules, why: str | None = None) -> Verdict:
+def verdict(
+    item_id: str, said: ItemRankings | None, rules: Rules, why: str | None = None
+) -> Verdict:
     """The outcome of one item by weighted Borda count.
 
     Args:
@@ -396,7 +187,9 @@ def _groups(places: Floats | NDArray[np.intp], candidates: Sequence[str]) -> lis
     ]
 
 
-def _broken(groups: list[list[str]], said: ItemRankings, present: Sequence[Panelist]) -> list[list[str]]:
+def _broken(
+    groups: list[list[str]], said: ItemRankings, present: Sequence[Panelist]
+) -> list[list[str]]:
     """The tie at the top broken by weighted mean criteria scores; kept where these tie too."""
     rows = np.array([said.scores[p.id] for p in present])
     weights = np.array([p.weight for p in present])
@@ -423,12 +216,6 @@ def _split(tops: Sequence[str | None], winner: str | None) -> str:
 
 def _abstained(item_id: str, rules: Rules, why: str) -> Verdict:
     return Verdict(item_id=item_id, method=rules.method, ranking=None, winner=None, abstained=why)
-
-
-def without_controls(items: Iterable[Item]) -> list[Item]:
-    """The items that results are about: no control items, unless there is nothing else."""
-    everything = list(items)
-    return [item for item in everything if item.control is None] or everything
 
 
 def verdicts(folder: RunFolder) -> list[Verdict]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from clash.analysis.verdicts import unblind, weighted_score
 from clash.errors import InputError
 from clash.records import Blinding, Judgment, Response
+from clash.votes.from_run import unblind, weighted_score
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

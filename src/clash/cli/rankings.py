@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from clash.votes import Votes
-    from clash.votes.named_rankings import NamedRankings
+    from clash.votes.rankings import NamedRankings
 
     Floats = NDArray[Any]
 
@@ -102,7 +102,7 @@ def read(
         RunFolderError: it is neither a file nor a run.
     """
     from clash.cli.voting import run_of
-    from clash.votes.named_rankings import file_rankings, run_rankings
+    from clash.votes.rankings import file_rankings, run_rankings
 
     judging, subsets = _globs(judges), _globs(subset)
     folder = run_of(source, runs)

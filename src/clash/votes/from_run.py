@@ -1,4 +1,4 @@
-"""A run folder as votes: judgments unblinded, and expanded to pairs where there are more than two.
+"""A run folder as votes: judgments unblinded, as rankings of candidates and as pairs of them.
 
 An item of two candidates is one item, whose side A is the first of them by name, so that runs of
 one prompts file share a frame whatever was shuffled or finished first. An item of K > 2 candidates
@@ -11,20 +11,260 @@ every interval is clustered.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
 from itertools import combinations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from clash.analysis.verdicts import BlindingIndex, unblind, weighted_score, without_controls
+import numpy as np
+
+from clash.errors import InputError, RunFolderError
 from clash.labels import ranks_of, side, truths
+from clash.stats.voting.borda import borda_points
+from clash.store import layout
 from clash.votes.matrix import VoteRow
+from clash.votes.read import encode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from clash.labels import Truth
-    from clash.records import Item, Judgment, Label
+    from clash.records import Blinding, Criteria, Item, Judgment, Label
+    from clash.stats.typing import Floats
     from clash.store.folder import RunFolder
+    from clash.store.manifest import Manifest
+    from clash.votes.matrix import Votes
+
+
+@dataclass(frozen=True)
+class Panelist:
+    """A judge as the manifest lists it."""
+
+    id: str
+    role: str
+    weight: float
+    family: str
+    model: str
+    stands_in_for: str | None = None
+
+    @property
+    def seat(self) -> str:
+        """The judge whose place this one has on the panel."""
+        return self.stands_in_for or self.id
+
+
+@dataclass(frozen=True)
+class ItemRankings:
+    """What was said of one item, unblinded.
+
+    Attributes:
+        candidates: those whose responses were shown, sorted.
+        ranks: by judge, a row (K,) for each presentation it ranked; smaller is better, NaN for a
+            response that the judge was not shown, since it is its own.
+        share: of its presentations, how many a judge answered.
+        marks: makes ``scores``, which only a broken tie asks for.
+    """
+
+    item_id: str
+    candidates: tuple[str, ...]
+    ranks: Mapping[str, Floats]
+    share: Mapping[str, float]
+    compute_scores: Callable[[], Mapping[str, Floats]] = field(repr=False, compare=False)
+
+    @cached_property
+    def scores(self) -> Mapping[str, Floats]:
+        """Mean criteria score by judge, as the rubric weighs them; (K,) each, NaN without."""
+        return self.compute_scores()
+
+    def ranked(self, judge: str, candidate: str) -> bool:
+        """Whether a judge ranked a candidate."""
+        ranks = self.ranks.get(judge)
+        if ranks is None or candidate not in self.candidates:
+            return False
+        return not np.isnan(ranks[:, self.candidates.index(candidate)]).any()
+
+    def top(self, judge: str) -> str | None:
+        """Whom a judge puts alone in first place; null where tied or missing."""
+        return self._tops.get(judge)
+
+    @cached_property
+    def _tops(self) -> dict[str, str | None]:
+        return {judge: self._first(ranks) for judge, ranks in self.ranks.items()}
+
+    def _first(self, ranks: Floats) -> str | None:
+        index = _sole_first(ranks.shape, ranks.tobytes())
+        return None if index is None else self.candidates[index]
+
+
+# Thousands of items are ranked in a few ways only, and arrays as small as these take longer to
+# set up than to count.
+@lru_cache(maxsize=4096)
+def _sole_first(shape: tuple[int, ...], ranks: bytes) -> int | None:
+    """The place of the only best candidate, over the presentations that a judge ranked."""
+    points = borda_points(np.frombuffer(ranks).reshape(shape)).mean(axis=0)
+    best = np.flatnonzero(
+        points > np.nanmax(points) - 1e-9
+    )  # means of halves: a tie but for rounding
+    return int(best[0]) if len(best) == 1 else None
+
+
+def read_panelists(folder: RunFolder, manifest: Manifest) -> tuple[Panelist, ...]:
+    """The judges that a run's manifest lists, without the fallbacks that nobody asked."""
+    judges: list[Mapping[str, Any]] = manifest.panel["judges"]
+    stand_ins = {j["id"] for j in judges if j.get("stands_in_for")}
+    answered = {j.judge for j in folder.judgments()} if stand_ins else set()
+    return tuple(
+        Panelist(j["id"], j["role"], j["weight"], j["family"], j["model"], j.get("stands_in_for"))
+        for j in judges
+        if j["id"] not in stand_ins or j["id"] in answered
+    )
+
+
+@dataclass
+class BlindingIndex:
+    """Labels of each presentation, by item and judge."""
+
+    records: list[Blinding] = field(default_factory=list)
+    shared: dict[tuple[str, int], Mapping[str, str]] = field(default_factory=dict)
+    own: dict[tuple[str, int, str], Mapping[str, str]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, records: Iterable[Blinding]) -> BlindingIndex:
+        """An index of ``blinding.jsonl``."""
+        index = cls(records=list(records))
+        for record in index.records:
+            if record.judge is None:
+                index.shared[record.item_id, record.presentation] = record.labels
+            else:
+                index.own[record.item_id, record.presentation, record.judge] = record.labels
+        return index
+
+    def labels(self, judgment: Judgment) -> Mapping[str, str]:
+        """The labels that a judgment speaks of; none where it failed before it saw any.
+
+        Raises:
+            RunFolderError: it ranks a page that is not there.
+        """
+        own = self.own.get((judgment.item_id, judgment.presentation, judgment.seat))
+        if own is not None:
+            return own
+        shared = self.shared.get((judgment.item_id, judgment.presentation))
+        if shared is None and judgment.ranking is not None:
+            raise RunFolderError(
+                f"{layout.BLINDING}: lacks the page of {judgment.item_id!r} that"
+                f" {judgment.judge!r} judged\n  fix: `clash resume` on the run writes it again"
+            )
+        return shared or {}
+
+
+def count_presentations(manifest: Manifest) -> int:
+    """How often each judge was asked about an item: twice where it saw both orders."""
+    return 2 if manifest.config["blinding"]["both_orders"] else 1
+
+
+def unblind(judgment: Judgment, labels: Mapping[str, str]) -> list[list[str]] | None:
+    """The ranking in names of candidates; null where the judgment failed."""
+    if judgment.ranking is None:
+        return None
+    return [sorted(labels[label] for label in group) for group in judgment.ranking]
+
+
+def unblind_rankings(
+    judgments: Iterable[Judgment],
+    blinds: BlindingIndex,
+    presentations: int = 1,
+    criteria: Iterable[Criteria] = (),
+) -> dict[str, ItemRankings]:
+    """The judgments of each item, unblinded; those that failed leave no trace here.
+
+    A judge that saw both orders has one say: the mean of its two rankings. Where they contradict
+    each other that is a tie, and where one of them failed its weight counts half for the quorum.
+    """
+    by_item: dict[str, dict[str, list[Judgment]]] = defaultdict(lambda: defaultdict(list))
+    for judgment in judgments:
+        if judgment.ranking is not None:
+            by_item[judgment.item_id][judgment.judge].append(judgment)
+    rubrics = {r.item_id: {c.name: c.weight for c in r.criteria} for r in criteria}
+    return {
+        item: _item_rankings(item, by_judge, blinds, presentations, rubrics.get(item, {}))
+        for item, by_judge in by_item.items()
+    }
+
+
+def _item_rankings(
+    item: str,
+    by_judge: Mapping[str, list[Judgment]],
+    blinds: BlindingIndex,
+    presentations: int,
+    rubric: Mapping[str, float],
+) -> ItemRankings:
+    names = {
+        name for judgments in by_judge.values() for name in blinds.labels(judgments[0]).values()
+    }
+    candidates = tuple(sorted(names))
+    ranks, share = {}, {}
+    for judge, said in by_judge.items():
+        ranks[judge] = np.array([_rank_row(j, blinds.labels(j), candidates) for j in said])
+        share[judge] = min(1.0, len(said) / presentations)
+    return ItemRankings(
+        item,
+        candidates,
+        ranks,
+        share,
+        lambda: {
+            judge: _mean_scores(said, blinds, candidates, rubric)
+            for judge, said in by_judge.items()
+        },
+    )
+
+
+def _rank_row(
+    judgment: Judgment, labels: Mapping[str, str], candidates: Sequence[str]
+) -> list[float]:
+    ranks = {
+        labels[label]: float(rank)
+        for rank, group in enumerate(judgment.ranking or [])
+        for label in group
+    }
+    return [ranks.get(candidate, np.nan) for candidate in candidates]
+
+
+def _mean_scores(
+    judgments: Sequence[Judgment],
+    blinds: BlindingIndex,
+    candidates: Sequence[str],
+    rubric: Mapping[str, float],
+) -> Floats:
+    """Mean score by candidate over criteria and presentations; NaN where there is none."""
+    cells: dict[str, list[float]] = {candidate: [] for candidate in candidates}
+    for judgment in judgments:
+        labels = blinds.labels(judgment)
+        for label, by_criterion in judgment.scores.items():
+            mean = weighted_score(by_criterion, rubric)
+            if mean is not None:
+                cells[labels[label]].append(mean)
+    return np.array([sum(means) / len(means) if means else np.nan for means in cells.values()])
+
+
+def weighted_score(scores: Mapping[str, int], rubric: Mapping[str, float]) -> float | None:
+    """The mean score of a response, weighted by criterion; null without a score.
+
+    A criterion that is not in the rubric weighs nothing, unless none of those scored is in it:
+    then all weigh the same.
+    """
+    if not scores:
+        return None
+    weights = {name: rubric.get(name, 0.0) for name in scores}
+    total = sum(weights.values())
+    if total == 0:
+        return sum(scores.values()) / len(scores)
+    return sum(score * weights[name] for name, score in scores.items()) / total
+
+
+def without_controls(items: Iterable[Item]) -> list[Item]:
+    """The items that results are about: no control items, unless there is nothing else."""
+    everything = list(items)
+    return [item for item in everything if item.control is None] or everything
 
 
 @dataclass(frozen=True)
@@ -142,7 +382,7 @@ def score_rows(folder: RunFolder, *, observers: bool = False) -> Iterator[VoteRo
     """The scores of a run: an item ``q1#candidate`` for each response, grouped by item.
 
     The vote is the judge's mean over the criteria, weighted as the item's criteria say
-    (:func:`~clash.analysis.verdicts.weighted_score`); null where the judge failed or gave that
+    (:func:`~clash.votes.from_run.weighted_score`); null where the judge failed or gave that
     response no score. The label is people's mean score.
 
     Args:
@@ -177,3 +417,43 @@ def score_rows(folder: RunFolder, *, observers: bool = False) -> Iterator[VoteRo
 def _label_score(labels: Sequence[Label], candidate: str) -> float | None:
     values = [value for label in labels for value in label.scores.get(candidate, {}).values()]
     return sum(values) / len(values) if values else None
+
+
+def run_votes(
+    folder: RunFolder,
+    *,
+    judges: str | Sequence[str] | None = None,
+    subset: str | Sequence[str] | None = None,
+    presentation: str | None = None,
+    decisive: bool = False,
+    observers: bool = False,
+    scores: bool = False,
+) -> Votes:
+    """The votes of a run folder, as :func:`read_votes` would read its export.
+
+    Args:
+        folder: the run.
+        judges: as there.
+        subset: as there.
+        presentation: as there.
+        decisive: as there.
+        observers: the observers' judgments too.
+        scores: mean criteria scores of each response, instead of outcomes of pairs.
+
+    Raises:
+        InputError: as :func:`read_votes`, without lines; a run without judgments.
+        RunFolderError: a judgment whose blinding is missing.
+    """
+    rows = list((score_rows if scores else vote_rows)(folder, observers=observers))
+    if not rows:
+        raise InputError("holds no judgments", path=folder.path, hint="finish it: clash resume")
+    votes = encode(
+        rows,
+        judges=judges,
+        subset=subset,
+        presentation=presentation,
+        decisive=decisive,
+        source=folder.path,
+    )
+    # Scores that all happen to be 0 or 1 are scores still.
+    return replace(votes, kind="numeric") if scores else votes

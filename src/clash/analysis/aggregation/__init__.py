@@ -10,12 +10,12 @@ import numpy as np
 from clash.analysis.aggregation import outcomes
 from clash.analysis.aggregation.coupled import DEFAULT_RIDGE, Ridging
 from clash.analysis.aggregation.methods import Fitted, Rule, attempt, known_methods, rule
-from clash.analysis.aggregation.table import Copies, Table
 from clash.errors import ConfigError, StatisticsError
 from clash.stats import scoring
 from clash.stats.hypothesis_tests import paired_difference
 from clash.stats.latent.fit import vote_share
 from clash.stats.voting.majority import credit
+from clash.votes.binary import Copies, Table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

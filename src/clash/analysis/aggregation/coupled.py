@@ -22,9 +22,9 @@ from clash.stats.latent.temperature_scaling import temper, temperature
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from clash.analysis.aggregation.table import Table
     from clash.stats.latent.fit import LatentFit
     from clash.stats.latent.patterns import Patterns
+    from clash.votes.binary import Table
 
 Ridging = float | Literal["held-out"]
 """The L2 on couplings as a share of the items, or that it is chosen by held-out likelihood."""

@@ -24,8 +24,8 @@ from clash.stats.logistic import log_odds, sigmoid
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from clash.analysis.aggregation.table import Table
     from clash.stats.typing import Floats
+    from clash.votes.binary import Table
 
 
 Fitter = Callable[[Patterns], LatentFit]

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from clash.analysis.aggregation.table import Table
     from clash.stats.intervals import Interval
     from clash.stats.latent.multiclass import ClassFit, ClassPatterns
     from clash.stats.typing import Floats
+    from clash.votes.binary import Table
 
 
 SIDE_0, SIDE_1, LEVEL = 0, 1, 2

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from clash.analysis.calibration.calibrator import Applied, Calibrator
-    from clash.analysis.verdicts import ItemRankings
     from clash.records import Verdict
     from clash.stats.typing import Floats
+    from clash.votes.from_run import ItemRankings
 
 PAIR = 2
 METHOD = "calibrated"

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from clash.analysis.rundata import RunData
-    from clash.analysis.verdicts import ItemRankings
     from clash.records import Item, Verdict
+    from clash.votes.from_run import ItemRankings
 
 _TIER = "tier:"
 _SELF = "self:"

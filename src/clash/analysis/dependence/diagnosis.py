@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clash.analysis.aggregation.table import Table
 from clash.analysis.dependence import measure
 from clash.analysis.dependence.findings import Dependence, JudgeFinding, Panel, TestFinding
 from clash.analysis.dependence.truth import Estimated, Rows, estimate, matched
@@ -37,6 +36,7 @@ from clash.stats.dependence import (
     without_ties,
 )
 from clash.stats.latent.patterns import MISSING, TIE
+from clash.votes.binary import Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable

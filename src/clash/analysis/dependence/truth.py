@@ -20,9 +20,9 @@ from clash.stats.latent.patterns import MISSING, Patterns, collapse
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from clash.analysis.aggregation.table import Table
     from clash.stats.latent.fit import LatentFit
     from clash.stats.typing import Floats, Index, VoteCodes
+    from clash.votes.binary import Table
 
 FEW, MANY = 4, 15
 """Judges from which, and up to which, a factor is told from the truth well enough to be tried."""

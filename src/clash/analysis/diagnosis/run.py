@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clash.analysis.verdicts import unblind
 from clash.stats.bias import BiasRate, longer_wins_rate
 from clash.stats.intervals import Interval, mean_clustered
 from clash.stats.voting.bradley_terry import bradley_terry, count_comparisons
+from clash.votes.from_run import unblind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -17,8 +17,7 @@ import numpy as np
 from clash.analysis.power.pilot import FEW
 from clash.errors import ConfigError, StatisticsError
 from clash.votes.from_run import vote_rows
-from clash.votes.lines import NamedVoteLine, read_lines
-from clash.votes.ranking_lines import holds_rankings, read_rankings
+from clash.votes.lines import NamedVoteLine, holds_rankings, read_lines, read_rankings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

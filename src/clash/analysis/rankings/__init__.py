@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from clash.stats.typing import Floats
-    from clash.votes.named_rankings import NamedRankings
+    from clash.votes.rankings import NamedRankings
 
 
 LEVEL = 0.95

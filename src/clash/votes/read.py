@@ -1,4 +1,4 @@
-"""Coded votes: names to codes, filters, and the layout of the matrix."""
+"""Votes files, and votes in memory, as a matrix: ids become codes, filters choose among them."""
 
 from __future__ import annotations
 
@@ -6,17 +6,25 @@ import math
 from array import array
 from dataclasses import dataclass
 from operator import attrgetter
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
 
 from clash.errors import InputError
-from clash.votes.lines import line_number
-from clash.votes.matrix import COLUMNS, SIDES, VoteKind, Votes, matches_globs
+from clash.votes.lines import (
+    VoteLine,
+    holds_rankings,
+    is_csv,
+    line_number,
+    pair_rows,
+    read_lines,
+    read_rankings,
+)
+from clash.votes.matrix import COLUMNS, SIDES, VoteKind, VoteRow, Votes, matches_globs
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -372,3 +380,76 @@ def _first_duplicate(cells: NDArray[np.intp]) -> NDArray[np.intp]:
     order = np.argsort(cells, kind="stable")
     repeats = np.flatnonzero(np.diff(cells[order]) == 0)
     return order[repeats[0] : repeats[0] + 2] if len(repeats) else repeats
+
+
+def read_votes(
+    path: str | Path,
+    *,
+    judges: str | Sequence[str] | None = None,
+    subset: str | Sequence[str] | None = None,
+    presentation: str | None = None,
+    decisive: bool = False,
+) -> Votes:
+    """Read a votes file, JSONL or CSV by its name, plain or ``.gz``; a file of ballots as pairs.
+
+    Rows are (item, presentation, repeat). A vote whose presentation is ``both``, or is not said,
+    stands in the row of ``orig``, unless some judge has several of these for one item.
+
+    Args:
+        path: the file.
+        judges: ids with wildcards (``gpt-*,*#s0``), comma separated or a list; None for all.
+        subset: subsets with wildcards, likewise.
+        presentation: the presentation to keep (``orig``, ``swap``).
+        decisive: keep rows whose label is A or B (1 or 0) only.
+
+    Raises:
+        InputError: with file and line, where a line is not a vote, an outcome cannot be read, a
+            vote stands twice, an item has two labels or scores are mixed with sides; without
+            line, where nothing is left after the filter (with a list of what there is).
+    """
+    file = Path(path)
+    if holds_rankings(file):
+        filters = split_globs(judges), split_globs(subset), presentation
+        return encode(pair_rows(read_rankings(file, *filters, decisive=decisive)), source=file)
+    return (
+        _table(file)
+        .filtered(split_globs(judges), split_globs(subset), presentation, decisive=decisive)
+        .votes()
+    )
+
+
+def _table(file: Path) -> VoteTable:
+    columns = VoteColumns(text=is_csv(file))
+    for rows in read_lines(file, VoteLine):
+        columns.add(rows)
+    return VoteTable.of(columns, file)
+
+
+def encode(
+    rows: Iterable[VoteRow],
+    *,
+    judges: str | Sequence[str] | None = None,
+    subset: str | Sequence[str] | None = None,
+    presentation: str | None = None,
+    decisive: bool = False,
+    source: Path | None = None,
+) -> Votes:
+    """Votes that are in memory, filtered as :func:`read_votes` does.
+
+    Raises:
+        InputError: as there, without lines.
+    """
+    columns = VoteColumns(text=False)
+    columns.add(list(rows))
+    table = VoteTable.of(columns, source)
+    return table.filtered(
+        split_globs(judges), split_globs(subset), presentation, decisive=decisive
+    ).votes()
+
+
+def split_globs(text: str | Sequence[str] | None) -> list[str] | None:
+    """The patterns of a filter, given as a list or separated by commas; null for no filter."""
+    if text is None:
+        return None
+    parts = text.split(",") if isinstance(text, str) else list(text)
+    return [part.strip() for part in parts if part.strip()]

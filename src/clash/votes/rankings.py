@@ -1,9 +1,9 @@
-"""Runs and votes files as ballots over named candidates, for the rules that rank candidates.
+"""Runs and votes files as rankings of named candidates, for the rules that rank candidates.
 
-In a run a ballot is one judge's ranking of an item's responses. In a file it is the ``ranking`` of
-a line (:mod:`clash.votes.ranking_lines`); a vote on a pair, where lines name ``model_a`` and
-``model_b``; or, where lines name one ``model`` and the votes are scores, the order of the scores
-that a judge gave within a ``group``.
+In a run a ranking is that of one judge on an item's responses. In a file it is the ``ranking`` of a
+line (:mod:`clash.votes.lines`); a vote on a pair, where lines name ``model_a`` and ``model_b``; or,
+where lines name one ``model`` and the votes are scores, the order of the scores that a judge gave
+within a ``group``.
 """
 
 from __future__ import annotations
@@ -15,40 +15,51 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clash.analysis.verdicts import BlindingIndex, Rules, without_controls
-from clash.analysis.verdicts import unblind_rankings as unblinded
 from clash.errors import InputError, StatisticsError
 from clash.labels import TIE, truths
 from clash.stats.voting.rankings import RankingArray, ranking_array
-from clash.votes.lines import MODEL_KEYS, NamedVoteLine, is_csv, read_lines
+from clash.votes.from_run import (
+    BlindingIndex,
+    count_presentations,
+    read_panelists,
+    unblind_rankings,
+    without_controls,
+)
+from clash.votes.lines import (
+    MODEL_KEYS,
+    NamedVoteLine,
+    holds_rankings,
+    is_csv,
+    read_lines,
+    read_rankings,
+)
 from clash.votes.matrix import matches_globs
-from clash.votes.ranking_lines import holds_rankings, read_rankings
-from clash.votes.table import VoteColumns, VoteTable
+from clash.votes.read import VoteColumns, VoteTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from clash.analysis.verdicts import ItemRankings as Said
     from clash.records import Item
     from clash.stats.typing import Codes, Floats
     from clash.store.folder import RunFolder
-    from clash.votes.ranking_lines import JudgeRanking
+    from clash.votes.from_run import ItemRankings
+    from clash.votes.lines import JudgeRanking
 
 
 @dataclass(frozen=True)
 class NamedRankings:
-    """Ballots, and the names behind their codes.
+    """Rankings, and the names behind their codes.
 
     Attributes:
-        candidates: (K,), sorted; those on no ballot are left out and in ``absent``.
+        candidates: (K,), sorted; those that no judge ranked are left out and in ``absent``.
         judges: (J,), sorted.
         weights: (J,), of the panel; 1 each in a votes file.
-        ballots: their own weights are shares of a judge's one say on an item.
-        n_items: items there are; ``n_judged`` of them have a ballot.
-        failed: judgments that were recorded and hold no ballot.
-        absent: candidates of a run that nobody judged.
+        rankings: their own weights are shares of a judge's one say on an item.
+        n_items: items there are; ``n_ranked_items`` of them have a ranking.
+        failed: judgments that were recorded and hold no ranking.
+        absent: candidates of a run that no judge ranked.
         notes: how copies, scores and oddities were read.
     """
 
@@ -64,12 +75,12 @@ class NamedRankings:
 
     @property
     def n_ranked_items(self) -> int:
-        """Items with a ballot."""
+        """Items with at least one ranking."""
         return len(np.unique(self.rankings.items))
 
     @property
     def n_rankings(self) -> int:
-        """Ballots that order two candidates or more."""
+        """Rankings of two candidates or more."""
         return len(self.rankings.ranks)
 
 
@@ -92,13 +103,18 @@ def run_rankings(
             ``separate`` a say for each.
 
     Raises:
-        InputError: no ballot is left.
+        InputError: no ranking is left.
     """
-    rules, items = Rules.of(folder), without_controls(folder.items())
-    voting = [p for p in rules.voting if matches_globs(p.id, judges)]
+    manifest, items = folder.manifest(), without_controls(folder.items())
+    voting = [
+        panelist
+        for panelist in read_panelists(folder, manifest)
+        if panelist.role == "voting" and matches_globs(panelist.id, judges)
+    ]
     names = [p.id for p in sorted(voting, key=lambda p: p.id)]
     judgments = [j for j in folder.judgments() if j.judge in names]
-    rankings = unblinded(judgments, BlindingIndex.of(folder.blinding()), rules.presentations)
+    blinding = BlindingIndex.of(folder.blinding())
+    rankings = unblind_rankings(judgments, blinding, count_presentations(manifest))
     truth = truths(items, folder.labels()) if decisive else {}
     decisive_ids = {name for name, label in truth.items() if label.winner not in (TIE, None)}
     chosen = [
@@ -111,13 +127,17 @@ def run_rankings(
     candidates = sorted({r.candidate for r in folder.responses() if r.item_id in ids})
     ranked = {name for i in ids & rankings.keys() for name in rankings[i].candidates}
     columns = _RankingColumns.of(
-        [(at, item, rankings[item.item_id]) for at, item in enumerate(chosen) if item.item_id in rankings],
+        [
+            (at, item, rankings[item.item_id])
+            for at, item in enumerate(chosen)
+            if item.item_id in rankings
+        ],
         names,
         [name for name in candidates if name in ranked],
     )
     if not columns.ranks:
         raise InputError(
-            "no ballot is left", path=folder.path, hint="leave out a filter, or clash resume"
+            "no ranking is left", path=folder.path, hint="leave out a filter, or clash resume"
         )
     weight = {p.id: p.weight for p in voting}
     return NamedRankings(
@@ -140,7 +160,7 @@ def run_rankings(
 
 @dataclass(frozen=True)
 class _RankingColumns:
-    """The columns of a run's ballots."""
+    """The columns of a run's rankings: one entry in each list for every ranking."""
 
     ranks: list[Floats]
     shares: list[float]
@@ -151,11 +171,11 @@ class _RankingColumns:
     @classmethod
     def of(
         cls,
-        items: Iterable[tuple[int, Item, Said]],
+        items: Iterable[tuple[int, Item, ItemRankings]],
         names: Sequence[str],
         candidates: Sequence[str],
     ) -> _RankingColumns:
-        """Each item with its number and what was said of it."""
+        """From each item, its index among those read, and its rankings."""
         columns, clusters = cls([], [], [], [], []), _IndexByName()
         column = {name: k for k, name in enumerate(candidates)}
         for at, item, rankings in items:
@@ -173,7 +193,7 @@ class _RankingColumns:
 
 
 class _IndexByName(dict[str, int]):
-    """A number for each name, as they come."""
+    """An index for each name, in order of appearance."""
 
     def __missing__(self, name: str) -> int:
         self[name] = len(self)
@@ -189,7 +209,7 @@ def file_rankings(
     decisive: bool = False,
     copies: str = "merge",
 ) -> NamedRankings | None:
-    """The ballots of a votes file; null where its lines name no candidates.
+    """The rankings of a votes file; null where its lines name no candidates.
 
     Args:
         path: the file.
@@ -203,7 +223,7 @@ def file_rankings(
     Raises:
         InputError: as ``read_votes``; a line that names only one of a pair; scores of a pair, or
             of models without a ``group``.
-        StatisticsError: no ballot orders two candidates.
+        StatisticsError: no ranking orders two candidates.
     """
     file = Path(path)
     if holds_rankings(file):
@@ -225,13 +245,19 @@ def file_rankings(
     table.rows(judge_of, len(names))
     rankings = _pair_rankings(table) if pairs else _score_rankings(table)
     merging = copies == "merge"
-    share = _shares(rankings.items, judge_of[rankings.lines]) if merging else np.ones(len(rankings.lines))
+    share = (
+        _shares(rankings.items, judge_of[rankings.lines])
+        if merging
+        else np.ones(len(rankings.lines))
+    )
     ranks, candidates = _drop_absent(rankings)
     return NamedRankings(
         candidates=candidates,
         judges=names,
         weights=np.ones(len(names)),
-        rankings=ranking_array(ranks, share, judge_of[rankings.lines], rankings.items, rankings.clusters),
+        rankings=ranking_array(
+            ranks, share, judge_of[rankings.lines], rankings.items, rankings.clusters
+        ),
         n_items=rankings.n_items,
         failed=int(np.isnan(table.values["vote"][table.codes["vote"]]).sum()),
         notes=rankings.notes,
@@ -240,36 +266,38 @@ def file_rankings(
 
 
 def _rank_candidates(rankings: Sequence[JudgeRanking], copies: str, source: str) -> NamedRankings:
-    """The ballots of a file of ballots.
+    """The rankings of a file of rankings, as arrays.
 
     Raises:
         StatisticsError: none orders two candidates.
     """
-    usable = [ranking for ranking in rankings if ranking.places is not None and len(ranking.places) > 1]
+    usable = [
+        ranking for ranking in rankings if ranking.places is not None and len(ranking.places) > 1
+    ]
     if not usable:
-        raise StatisticsError("no ballot orders two candidates")
-    names = sorted({name for ballot in usable for name in ballot.places or {}})
-    judges = sorted({ballot.judge for ballot in rankings})
-    ranks = [[(ballot.places or {}).get(name, np.nan) for name in names] for ballot in usable]
+        raise StatisticsError("no ranking orders two candidates")
+    names = sorted({name for ranking in usable for name in ranking.places or {}})
+    judges = sorted({ranking.judge for ranking in rankings})
+    ranks = [[(ranking.places or {}).get(name, np.nan) for name in names] for ranking in usable]
     items, clusters = _IndexByName(), _IndexByName()
-    item = np.array([items[ballot.item] for ballot in usable])
-    judge = np.array([judges.index(ballot.judge) for ballot in usable])
-    cluster = [clusters[ballot.group or f"\0{ballot.item}"] for ballot in usable]
+    item = np.array([items[ranking.item] for ranking in usable])
+    judge = np.array([judges.index(ranking.judge) for ranking in usable])
+    cluster = [clusters[ranking.group or f"\0{ranking.item}"] for ranking in usable]
     share = _shares(item, judge) if copies == "merge" else None
     return NamedRankings(
         candidates=tuple(names),
         judges=tuple(judges),
         weights=np.ones(len(judges)),
         rankings=ranking_array(ranks, share, judge, item, cluster),
-        n_items=len({ballot.item for ballot in rankings}),
-        failed=sum(ballot.places is None for ballot in rankings),
+        n_items=len({ranking.item for ranking in rankings}),
+        failed=sum(ranking.places is None for ranking in rankings),
         source=source,
     )
 
 
 @dataclass(frozen=True)
 class _TableRankings:
-    """Ballots as a table has them; ``lines`` is a line of each, for its judge."""
+    """Rankings read from a table of votes; ``lines`` holds one line of each, for its judge."""
 
     candidates: tuple[str, ...]
     ranks: Floats
@@ -281,7 +309,7 @@ class _TableRankings:
 
 
 def _pair_rankings(table: VoteTable) -> _TableRankings:
-    """A ballot for each vote on two named models."""
+    """A ranking for each vote on two named models."""
     if table.kind("vote") == "numeric":
         raise InputError(
             "these votes are scores of a pair",
@@ -302,7 +330,11 @@ def _pair_rankings(table: VoteTable) -> _TableRankings:
     row = np.arange(len(lines))
     ranks[row, first[lines]] = 1 - votes[lines]
     ranks[row, second[lines]] = votes[lines]
-    notes = [f"{self_pair.sum()} votes compare a model with itself: left out"] if self_pair.any() else []
+    notes = (
+        [f"{self_pair.sum()} votes compare a model with itself: left out"]
+        if self_pair.any()
+        else []
+    )
     item = table.codes["item"]
     return _TableRankings(
         tuple(index),
@@ -316,7 +348,7 @@ def _pair_rankings(table: VoteTable) -> _TableRankings:
 
 
 def _score_rankings(table: VoteTable) -> _TableRankings:
-    """A ballot for each judge and group of scored models, in one presentation and repeat."""
+    """A ranking for each judge and group of scored models, in one presentation and repeat."""
     group = table.codes["group"]
     index = {name: k for k, name in enumerate(_names_in(table, "model"))}
     model = _indices(table, "model", index)
@@ -350,12 +382,12 @@ def _score_rankings(table: VoteTable) -> _TableRankings:
         group[lines].astype(np.intp),
         group[lines].astype(np.intp),
         len(np.unique(group)),
-        ("a ballot is the order of the scores that a judge gave within a group",),
+        ("a ranking is the order of the scores that a judge gave within a group",),
     )
 
 
 def _names_in(table: VoteTable, *columns: str) -> list[str]:
-    """The names that stand in the lines that are left."""
+    """The names that occur in the lines the filters keep, sorted."""
     present: set[str] = set()
     for column in columns:
         names = table.names[column]
@@ -381,7 +413,7 @@ def _clusters(table: VoteTable) -> Codes:
 
 
 def _shares(items: Codes, judges: Codes) -> Floats:
-    """Of one say, shared by the ballots that a judge cast on an item."""
+    """The share of each ranking in the one say that a judge has on an item."""
     cell = items * (int(judges.max(initial=0)) + 1) + judges
     _, cell_of, count = np.unique(cell, return_inverse=True, return_counts=True)
     share: Floats = 1 / count[cell_of.ravel()]
@@ -389,9 +421,9 @@ def _shares(items: Codes, judges: Codes) -> Floats:
 
 
 def _drop_absent(rankings: _TableRankings) -> tuple[Floats, tuple[str, ...]]:
-    """The columns of candidates that stand on a ballot, and their names."""
+    """The columns of candidates that some judge ranked, and their names."""
     ranked = (~np.isnan(rankings.ranks)).any(axis=0)
     if ranked.sum() < 2:
-        raise StatisticsError("no ballot orders two candidates")
+        raise StatisticsError("no ranking orders two candidates")
     names = tuple(rankings.candidates[k] for k in np.flatnonzero(ranked).tolist())
     return rankings.ranks[:, ranked], names

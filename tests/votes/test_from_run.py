@@ -3,13 +3,12 @@
 import numpy as np
 import pytest
 
-from clash.analysis.verdicts import BlindingIndex, unblind_rankings
 from clash.errors import InputError, RunFolderError
 from clash.records import Blinding, Criteria, Criterion, Item, Judgment, Label
 from clash.store.folder import RunFolder, RunWriter
 from clash.store.manifest import Manifest
-from clash.votes import run_votes, read_votes, write_votes
-from clash.votes.from_run import score_rows, vote_rows
+from clash.votes import read_votes, run_votes, write_votes
+from clash.votes.from_run import BlindingIndex, score_rows, unblind_rankings, vote_rows
 
 NAN = np.nan
 
@@ -222,7 +221,9 @@ def test_votes_and_verdicts_take_the_same_mean_where_no_scored_criterion_is_in_t
         Criteria(item_id="q1", source="fixed", criteria=[Criterion(name="true", weight=1)]),
         judgment("q1", "j1", TIE, scores={"A0": {"kind": 4, "short": 2}, "A1": {}}),
     )
-    rankings = unblind_rankings(folder.judgments(), BlindingIndex.of(folder.blinding()), 1, folder.criteria())
+    rankings = unblind_rankings(
+        folder.judgments(), BlindingIndex.of(folder.blinding()), 1, folder.criteria()
+    )
     assert np.array_equal(rankings["q1"].scores["j1"], [NAN, 3.0], equal_nan=True)  # of a, of b
     rows = {row.item: row.vote for row in score_rows(folder)}
     assert rows == {"q1#b": 3.0, "q1#a": None}
