@@ -1,4 +1,15 @@
-"""Which rows to label next: those whose labels would most sharpen the map over all rows."""
+"""Which rows to label next: those whose labels would most reduce the error of the map over all rows.
+
+A linear map with parameters b predicts pattern x by x'b, or the log-odds of it. A label of the pattern
+adds w x x' to the information about b, w = p (1 - p) being the Fisher information of a class and 1
+that of a score. With C the inverse of the information so far (a ridge included), the mean over all rows
+of the variance of their predictions is, to first order, tr(C S), S = mean of w^2 x x': an error of the
+log-odds moves a probability by w times as much. By Sherman-Morrison one more label of x lowers it by
+
+    w x'C S C x / (1 + w x'C x)
+
+and the row with the largest gain is next: greedy V-optimal design (Chaloner and Verdinelli 1995).
+"""
 
 from __future__ import annotations
 
@@ -21,24 +32,23 @@ if TYPE_CHECKING:
 
 LabelSampling = Literal["active", "random"]
 FAMILY = "averaged"
-"""What replays measure: the map that most splits lean on."""
+"""The map whose test error replays measure: most splits give it the largest weight."""
 MODEL = "anchored-logistic"
-"""The map whose uncertainty chooses: the one that has a sensible opinion without a label."""
+"""The map whose uncertainty chooses rows: it predicts sensibly before there is any label."""
 RIDGE = 4.0
-"""Pseudo-rows that hold each judge's slope at zero while rows are chosen."""
+"""Pseudo-rows that shrink each judge's slope to zero while rows are chosen."""
 ROUNDS = 8
-"""Times that the map is refitted while a plan is simulated; people label in batches too."""
+"""Batches in which a replay labels; the map is refitted before each, as people label in batches too."""
 
 
 @dataclass(frozen=True, slots=True)
 class LabelDesign:
-    """The linear map whose mean error over all rows labels are to make small.
+    """The linear map whose mean error over all rows labels are chosen to reduce.
 
     Attributes:
         x: (P, D), features of each pattern.
-        weight: (P,), what a label of it tells, and how much the prediction moves with the
-            log-odds: p (1 - p); 1 for scores.
-        spread: (D, D), mean over all rows of what an error of the parameters costs.
+        weight: (P,), information of a label of the pattern: p (1 - p), or 1 for scores.
+        spread: (D, D), S of the module: the quadratic cost of an error of the parameters.
     """
 
     x: Floats
@@ -47,7 +57,7 @@ class LabelDesign:
 
 
 def label_design(panel: PanelVotes, evidence: Evidence | None) -> LabelDesign:
-    """Majority's log-odds, a constant and each judge, as :func:`anchored` has them."""
+    """Design on majority's log-odds, a constant and each judge, as in the anchored map."""
     cells = panel.cells(tuple(range(panel.n_judges)))
     x = _features(cells)[cells.of_pattern]
     weight = np.ones(len(x))
@@ -79,25 +89,24 @@ def plan_labels(
     rng: np.random.Generator,
     evidence: Evidence | None = None,
 ) -> Index:
-    """The next ``n`` rows to label, the most useful first; one row of each source.
+    """The next ``n`` rows to label, the most useful first; at most one row of each source.
 
-    Each is the one that most lowers the mean squared error of predictions over all rows, to
-    first order (V-optimal design; Chaloner and Verdinelli 1995), given those before it. Where
-    the map cannot hold what the labels say, for judges that fail together on one kind of item,
-    a random sample is safer: see :func:`budget_curve`.
+    Each is the one that most lowers the mean variance of predictions over all rows, given those
+    before it (see the module). Where the map is wrong, for example because judges fail together on
+    one kind of item, a random sample is safer: see :func:`budget_curve`.
 
-    Labels chosen this way are no random sample: they fit a map well, but neither a promised
-    risk nor a win rate may be computed from them.
+    Rows chosen this way are not a random sample. Their labels fit a map well, but neither a
+    controlled risk nor a win rate may be computed from them.
 
     Args:
         panel: the panel.
-        rows: candidates.
-        n: how many.
-        rng: breaks ties.
-        evidence: labels there are already, by pattern of the whole panel.
+        rows: unlabelled rows to choose from.
+        n: number of rows to choose.
+        rng: order of the rows of one pattern.
+        evidence: labels so far, by pattern of the whole panel.
 
     Raises:
-        StatisticsError: fewer sources than rows wanted.
+        StatisticsError: fewer sources than ``n``.
     """
     order = one_row_of_each_source(panel, rows, n, rng)
     design = label_design(panel, evidence)
@@ -151,7 +160,7 @@ def one_row_of_each_source(
 
 @dataclass(frozen=True, slots=True)
 class CurvePoint:
-    """What a number of labels buys, on rows that were not labelled.
+    """Test error after some number of labels, on rows that were not labelled.
 
     Attributes:
         active: (R,), test squared error after active selection, by repetition.
@@ -171,18 +180,18 @@ def budget_curve(
     *,
     simulate_labels: bool = False,
 ) -> list[CurvePoint]:
-    """Active against random selection, replayed on the labelled rows.
+    """Active against random selection of rows to label, replayed on the labelled rows.
 
-    Half of the sources are a sealed test block in each repetition; the other half pretends to
-    be unlabelled, and is labelled in up to ``ROUNDS`` batches.
+    In each repetition half of the sources are a sealed test block. The other half is treated as
+    unlabelled, and labelled in up to ``ROUNDS`` batches.
 
     Args:
         panel: the panel.
         budgets: numbers of labels, rising.
         repetitions: splits.
-        rng: of everything random.
-        simulate_labels: for want of labels, draw them in each repetition from the vote shares: what to
-            expect of a panel whose majority is as right as it is agreed.
+        rng: of splits, samples and simulated labels.
+        simulate_labels: draw labels from the vote shares in each repetition, where there are none: the curve
+            to expect if majority is right as often as judges agree.
     """
     errors: dict[LabelSampling, Floats] = {
         sampling: np.zeros((repetitions, len(budgets))) for sampling in ("active", "random")
@@ -208,7 +217,7 @@ def budget_curve(
 
 
 def _simulate_labels(panel: PanelVotes, rng: np.random.Generator) -> PanelVotes:
-    """The panel with a label for every row, drawn from its vote share."""
+    """The panel with a label for every row, drawn from its vote shares."""
     p = plain_majority(panel)[panel.pattern]
     u = rng.random(len(p))[:, None]
     label = (u > 1 - p)[:, 0] * 1.0
@@ -226,7 +235,7 @@ def _rows_by_budget(
     rng: np.random.Generator,
     sampling: LabelSampling,
 ) -> list[Index]:
-    """The rows labelled at each budget, each including the last."""
+    """The labelled rows at each budget; each includes those of the budget before."""
     if sampling == "random":
         order = one_row_of_each_source(panel, pool, 0, rng)
         return [order[:budget] for budget in budgets]

@@ -1,7 +1,12 @@
-"""Stackers that start from majority: few labels move them little, many labels as far as they say.
+"""A logistic stacker shrunk to majority: few labels move it little, many labels as far as they say.
 
-A stacker shrunk towards nothing forgets, with few labels, that judges are mostly right. These are
-shrunk towards the vote share instead, by a strength that predicts left-out rows best.
+A stacker shrunk to zero ignores, with few labels, that judges are mostly right. This one is shrunk to
+the vote share, by the ridge that predicts left-out rows best. With o_p majority's log-odds of pattern p
+and v_pj judge j's vote as -1, 0 or 1, the log-odds are
+
+    t_0 o_p + t_1 + sum_j b_j v_pj,   penalty  (t_0 - 1)^2 / 2 + FREE t_1^2 / 2 + ridge sum_j b_j^2 / 2
+
+so that b = 0 and t_0 = 1 is majority itself.
 """
 
 from __future__ import annotations
@@ -17,7 +22,7 @@ from clash.stats.selection.penalised_regression import (
     binary_regression,
     softmax_regression,
 )
-from clash.stats.selection.scalar import mean_vote, normalise
+from clash.stats.selection.scalar import mean_vote, normalise, smoothed_shares
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,30 +31,25 @@ if TYPE_CHECKING:
     from clash.stats.typing import Floats
 
 RIDGES = (128.0, 32.0, 8.0, 1.0)
-"""Pseudo-rows that hold each judge's own slope at zero; the first nearly leaves majority alone."""
+"""Pseudo-rows that shrink each judge's own slope to zero; the first all but keeps majority."""
 FREE = 1e-2
-"""The same for intercepts, which the labels have to themselves."""
+"""The same for intercepts, which are fitted to the labels almost freely."""
 _SMALL = 1e-8
 
 
 def log_shares(cells: Cells) -> Floats:
-    """(P, C or 2), log of the vote shares after one vote for each side: majority's own odds."""
-    share = mean_vote(cells)
-    count = (~np.isnan(cells.values)).sum(axis=1)[:, None]
-    classes = max(share.shape[1], 2)
-    if share.shape[1] == 1:
-        share = np.hstack([1 - share, share])
-    prior = 1.0 if classes == 2 else 2 / 3
-    return np.asarray(np.log((share * count + prior) / (count + classes * prior)))
+    """(P, C or 2), log of the smoothed vote shares, both sides where C = 1: majority's log-odds."""
+    share = smoothed_shares(cells)
+    return np.log(np.hstack([1 - share, share]) if share.shape[1] == 1 else share)
 
 
 def anchored_logistic(cells: Cells, evidence: Evidence) -> Floats:
-    """(P, C), majority's log-odds times a factor, plus what each judge adds to them.
+    """(P, C), majority's log-odds times a factor, plus a term for each judge.
 
     Logistic regression (multinomial for three classes, least squares for scores) on the vote
-    share and the votes. The factor is held near 1 by one row, the slope of each judge near 0 by
-    the one of ``RIDGES`` that predicts left-out rows best. Many strong labels make it a plain
-    stacker; few leave majority with a temperature.
+    share and the votes. One pseudo-row shrinks the factor to 1; the one of ``RIDGES`` that predicts
+    left-out rows best shrinks the judges' slopes to 0. With many labels the map is a plain stacker,
+    with few it is majority with a temperature.
 
     Fails where votes interact, and where one judge is right only for some kinds of items.
     """
@@ -66,7 +66,7 @@ def anchored_logistic(cells: Cells, evidence: Evidence) -> Floats:
 
 
 def _best_of(fit: Callable[..., PenalisedFit], shape: tuple[int, ...]) -> Floats:
-    """Scores of the ridge that predicts left-out rows best; each fit starts from the one before."""
+    """Scores at the ridge that predicts left-out rows best; each fit starts from the one before."""
     centre = np.zeros(shape[-1])
     centre[0] = 1.0
     theta, fits = centre, []
@@ -113,7 +113,8 @@ def _anchored_mean(cells: Cells, evidence: Evidence) -> Floats:
         inverse = np.linalg.inv((x * n[:, None]).T @ x + np.diag(penalty))
         correction = x @ (inverse @ (x.T @ (n * excess)))
         lever = n * np.einsum("pd,de,pe->p", x, inverse, x)
-        # Whole cells are left out, for of their rows only the mean is known.
+        # Exact for least squares: residual / (1 - lever). Whole cells are left out, since only the
+        # mean of their rows is known.
         loss = float(n @ ((excess - correction) / np.maximum(1 - lever, _SMALL)) ** 2)
         if loss < least:
             best, least = offset + correction, loss

@@ -1,8 +1,8 @@
-"""Who may see which rows: blocks of whole sources, never a copy of one row on both sides.
+"""Division of the labelled rows into blocks of whole sources: selection, calibration, validation, test.
 
-Table 4's guardrails hold by construction: the blocks of a split are disjoint in sources, a path
-is built from selection evidence, a map is fitted to calibration evidence, a choice is made by
-validation losses, and the test block is sealed.
+The guardrails of table 4 hold by construction: no source has rows in two blocks, paths are built from
+selection evidence, maps fitted to calibration evidence, choices made by validation losses, and the
+test block is sealed.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from clash.stats.typing import Floats, Index
 
 FEWEST_GROUPS = 8
-"""Labelled sources below which four blocks cannot be had."""
+"""Fewest labelled sources that can be divided into four blocks."""
 MOST_TRAIN = 0.8
-"""Share of the labelled sources that may be learnt from: fewer test rows measure nothing."""
+"""Largest share of the labelled sources to train on: a smaller test block measures too little."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowRoles:
-    """One assignment of the rows that are not the test's; a row has one role.
+    """One assignment of roles to the training rows; a row has one role.
 
     Attributes:
         selection: rows that paths are built from.
@@ -47,10 +47,10 @@ class RowSplit:
     """One division of the labelled rows.
 
     Attributes:
-        train: rows that are not the test's.
-        test: rows that nothing is fitted to, chosen by or tuned on.
+        train: all rows but the test's.
+        test: rows that no fit, choice or tuning uses.
         roles: assignments of the training rows; several where the roles rotate.
-        seen: (P,), votes that may be looked at: all but the test's.
+        votes: (P,), rows of each pattern whose votes may be used: all but the test's.
     """
 
     train: Index
@@ -60,7 +60,7 @@ class RowSplit:
 
 
 def check_apart(groups: Index, *blocks: Index) -> None:
-    """Refuse blocks that share a source.
+    """Check that no source has rows in two blocks.
 
     Raises:
         StatisticsError: two blocks have rows of one source.
@@ -74,7 +74,7 @@ def check_apart(groups: Index, *blocks: Index) -> None:
 
 
 def divide(groups: Index, shares: Sequence[float], rng: np.random.Generator) -> tuple[Index, ...]:
-    """Rows in blocks of about these shares of the sources, at random; every block gets one.
+    """Rows in random blocks with about these shares of the sources; every block gets one at least.
 
     Raises:
         StatisticsError: fewer sources than blocks.
@@ -96,10 +96,10 @@ class SplitPlan:
     """How rows are divided.
 
     Attributes:
-        labels: labelled sources that may be learnt from, four fifths of them at most; the rest
-            is the test's. Null: four fifths. A person labels a source once, whatever its copies.
-        rotations: how many times the roles of selection, calibration and validation are dealt;
-            1 is the paper's protocol.
+        labels: labelled sources to train on, four fifths of all at most (the default); the rest is
+            the test block. A person labels a source once, however many copies it has.
+        rotations: times that the roles of selection, calibration and validation are dealt; 1 is the
+            paper's protocol.
         shares: of the training sources, for selection, calibration and validation.
     """
 
@@ -130,7 +130,7 @@ def split(panel: PanelVotes, plan: SplitPlan, rng: np.random.Generator) -> RowSp
 def cross_splits(
     panel: PanelVotes, plan: SplitPlan, folds: int, rng: np.random.Generator
 ) -> tuple[RowSplit, ...]:
-    """Folds of whole sources, each of which is the test block once.
+    """Folds of whole sources; each is the test block once.
 
     Raises:
         StatisticsError: fewer labelled sources than folds.

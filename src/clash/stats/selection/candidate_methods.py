@@ -1,4 +1,4 @@
-"""What there is to choose from: paths, prefixes and families, and how a choice is made of them."""
+"""The menu to choose from: every path of judges, prefix of it and family of maps; and their fits."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Combination = Literal["average", "one"]
 
 @dataclass(frozen=True, slots=True, order=True)
 class CandidateMethod:
-    """A path, a prefix of it and a family."""
+    """One choice of the menu: the first ``k`` judges of a path, and a family of maps."""
 
     path: str
     k: int
@@ -47,20 +47,20 @@ class SelectionSettings:
     """The menu and how to choose from it.
 
     Attributes:
-        rules: paths.
-        sizes: prefix sizes.
+        rules: names of path rules.
+        sizes: prefix sizes K; those above the number of judges are left out.
         families: names of families.
-        loss: what validation compares.
-        combine: ``average`` deploys the candidates together, each weighed by how it predicted
+        loss: compared on validation rows.
+        combine: ``average`` deploys all candidates together, weighted by how each predicted the
             validation rows; ``one`` deploys the best of them.
-        guard: for ``one``: standard errors by which it must beat majority on the same validation
-            rows to be deployed in its place; by default ``FIRM`` below ``FEW`` labelled sources
-            and ``EASY`` from there on. Minus infinity deploys the best whatever it is.
-        refit: what is chosen is fitted anew to all training rows.
-        prior: families and their weights by earlier panels or the kind of task; they stand in for
-            the average of families among what is trusted before any label, and for ``one`` the
-            heaviest stands in for majority as what a candidate must beat, by the paper's guard
-            unless ``guard`` is set.
+        guard: for ``one``: the standard errors by which a candidate must beat majority on the same
+            validation rows to replace it; by default ``FIRM`` below ``FEW`` labelled sources and
+            ``EASY`` from there on. Minus infinity deploys the best without a test.
+        refit: fit the chosen candidates again, to all training rows.
+        prior: families and their weights, from earlier panels or the kind of task. With
+            ``average`` they replace the average of families in the prior weights. With ``one`` the
+            heaviest replaces majority as the candidate to beat, by the paper's guard unless
+            ``guard`` is set.
     """
 
     rules: tuple[str, ...] = PATH_RULES
@@ -73,7 +73,7 @@ class SelectionSettings:
     prior: tuple[tuple[str, float], ...] | None = None
 
     def candidates(self, n_judges: int) -> list[CandidateMethod]:
-        """Everything to choose from; the anchor first."""
+        """The whole menu for a panel; the anchor comes first."""
         sizes = [k for k in self.sizes if k <= n_judges]
         menu = [
             CandidateMethod(rule, k, family)
@@ -93,13 +93,16 @@ def anchor(n_judges: int) -> CandidateMethod:
 def on_most_judges(
     candidates: Sequence[CandidateMethod], usable: npt.NDArray[np.bool_], family: str
 ) -> int | None:
-    """Place of a family's usable candidate with the most judges; None without any."""
-    places = [i for i, c in enumerate(candidates) if c.family == family and usable[i]]
-    return max(places, key=lambda i: candidates[i].k) if places else None
+    """Index of a family's usable candidate with the most judges; None without any."""
+    indices = [i for i, c in enumerate(candidates) if c.family == family and usable[i]]
+    return max(indices, key=lambda i: candidates[i].k) if indices else None
 
 
 class MethodFitter:
-    """Fits of one panel and one set of votes; scores that no label enters are kept."""
+    """Fits of one panel and one set of votes.
+
+    The scores of models of the votes alone do not depend on labels, and are computed once.
+    """
 
     def __init__(self, panel: PanelVotes, settings: SelectionSettings) -> None:
         self.panel, self.settings = panel, settings
@@ -127,21 +130,15 @@ class MethodFitter:
         fits = _Fits(self.panel, evidence, self._scores)
         return [fits.of(c.family, judges_of(c, paths)) for c in candidates]
 
-    def prediction(
-        self, candidate: CandidateMethod, paths: Mapping[str, JudgePath], evidence: Evidence
-    ) -> Floats | None:
-        """Predictions of one candidate by pattern of the whole panel."""
-        return self.predictions([candidate], paths, evidence)[0]
-
 
 def judges_of(candidate: CandidateMethod, paths: Mapping[str, JudgePath]) -> Judges:
-    """The judges that a candidate asks, in the order of the path where that matters."""
+    """The judges of a candidate: in the order of the path where the family uses it, else sorted."""
     judges = paths[candidate.path].panels[candidate.k]
     return judges if FAMILIES[candidate.family].uses_order else tuple(sorted(judges))
 
 
 class _Fits:
-    """Fits to one set of labels."""
+    """Fits to one set of labels, each computed once."""
 
     def __init__(
         self,
@@ -149,25 +146,27 @@ class _Fits:
         evidence: Evidence,
         scores: dict[Judges, dict[str, Floats | StatisticsError]],
     ) -> None:
-        self._panel, self._seen, self._scores = panel, evidence, scores
-        self._kept: dict[tuple[str, Judges], Floats | None] = {}
+        self._panel, self._panel_evidence, self._scores = panel, evidence, scores
+        self._predictions: dict[tuple[str, Judges], Floats | None] = {}
         self._evidence: dict[Judges, Evidence] = {}
 
     def of(self, family: str, judges: Judges) -> Floats | None:
         """Predictions by pattern of the whole panel, shape (P, C)."""
         key = (family, judges)
-        if key not in self._kept:
-            self._kept[key] = self._averaged(judges) if family == FAMILY_MEAN else self._fit(*key)
-        return self._kept[key]
+        if key not in self._predictions:
+            self._predictions[key] = (
+                self._mean_of_members(judges) if family == FAMILY_MEAN else self._fit(*key)
+            )
+        return self._predictions[key]
 
-    def _averaged(self, judges: Judges) -> Floats | None:
-        """The mean of the members, which the menu mostly fits anyway."""
+    def _mean_of_members(self, judges: Judges) -> Floats | None:
+        """Mean prediction of the family's members, most of which are on the menu themselves."""
         return mean_prediction([self.of(name, judges) for name in FAMILIES[FAMILY_MEAN].members])
 
     def _fit(self, name: str, judges: Judges) -> Floats | None:
         cells = self._panel.cells(judges)
         if judges not in self._evidence:
-            self._evidence[judges] = self._seen.on(cells)
+            self._evidence[judges] = self._panel_evidence.on(cells)
         scores = self._scores.setdefault(judges, {})
         try:
             p = fit_family(FAMILIES[name], cells, self._evidence[judges], scores)

@@ -1,6 +1,13 @@
-"""Answering only where the share of wrong answers can be promised: split-conformal selection.
+"""Answer only where the share of wrong answers is controlled: split-conformal selection.
 
-Source: Jin and Candes, Selection by Prediction with Conformal p-values (2023).
+Under the hypothesis that a new row's verdict is wrong, its confidence and those of the held-out wrong
+verdicts are exchangeable, so that
+
+    p = (1 + number of held-out wrong verdicts with at least that confidence) / (n + 1)
+
+is a conservative p value; Benjamini and Hochberg's procedure on the p values of a batch controls the
+expected share of wrong verdicts among those it selects. Source: Jin and Candes, Selection by Prediction
+with Conformal p-values (2023).
 """
 
 from __future__ import annotations
@@ -21,20 +28,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ConformalControl:
-    """What held-out labels say of wrong verdicts, and the risk to keep.
+    """The confidence of wrong verdicts on held-out rows, and the risk to stay below.
 
-    Promise: of the rows of a batch that are answered, the share that is wrong is at most
-    ``max_risk`` in expectation (over the draw of held-out rows and batch; a batch without an
-    answer counts as 0). It holds for any map, however bad, at any sample size, if the held-out
-    rows and the rows of the batch are independent draws of one domain, and if the map was fitted
-    and chosen on other rows. It is an average over batches, not a bound for each, and it is void
-    on another domain.
+    Guarantee: of the answered rows of a batch, the expected share of wrong ones is at most
+    ``max_risk`` (over the draw of held-out rows and batch; a batch without an answer counts as 0).
+    It holds for any map, however bad, at any sample size, if the held-out rows and the batch are
+    independent draws from one domain, and if the map was fitted and chosen on other rows. It is an
+    average over batches, not a bound for each, and does not hold on another domain.
 
     Attributes:
-        wrong: (w,), confidence of the map in those of its verdicts on held-out rows that are
-            wrong.
-        n: held-out rows, one of each source.
+        wrong: (w,), confidence of the map in its wrong verdicts on held-out rows.
+        n: number of held-out rows, one of each source.
         max_risk: alpha, between 0 and 1.
+
+    Raises:
+        StatisticsError: a risk outside (0, 1), or wrong verdicts that are not finite or more than n.
     """
 
     wrong: Floats
@@ -51,20 +59,17 @@ class ConformalControl:
 
     @property
     def fewest(self) -> int:
-        """Held-out rows below which nothing can be answered at this risk."""
+        """Fewest held-out rows with which anything can be answered: the least n with 1 / (n + 1) <= alpha."""
         return math.ceil(1 / self.max_risk - 1e-9) - 1
 
     def p_values(self, confidence: ArrayLike) -> Floats:
-        """(m,), of the hypothesis that a row's verdict is wrong.
-
-        (1 + held-out rows that are wrong with at least that confidence) / (n + 1).
-        """
+        """(m,), p values of the hypothesis that a row's verdict is wrong."""
         sure = np.asarray(confidence, dtype=float)
         above = len(self.wrong) - np.searchsorted(np.sort(self.wrong), sure, side="left")
         return np.asarray((1 + above) / (self.n + 1))
 
     def answers(self, confidence: ArrayLike) -> NDArray[np.bool_]:
-        """(m,), which rows of a batch to answer: Benjamini and Hochberg on the p values.
+        """(m,), which rows of a batch to answer, by Benjamini and Hochberg's procedure.
 
         Args:
             confidence: (m,), of the map in its verdict on each row.

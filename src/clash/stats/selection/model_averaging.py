@@ -1,7 +1,7 @@
-"""Weights for deploying many candidates together, by how each predicted rows it had not seen.
+"""Weights for deploying many candidates together, by how each predicted held-out rows.
 
-Of hundreds of candidates that are nearly as good as each other, a hundred labels choose one by
-luck. Their average is better than most of them, and better calibrated than any.
+Among hundreds of nearly equal candidates, a hundred labels pick one by luck. The average of all is
+better than most of them, and better calibrated than any.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ SHARE = 1 / 3
 """Weight, before any label, of majority, of the average of families on the whole panel, and of
 everything else together."""
 DEPLOYED_SHARE = 0.99
-"""Share of the weight that is deployed; the tail of the menu would only cost time."""
+"""Share of the weight that is deployed; the tail of the menu would cost time and change nothing."""
 _PER_SOURCE: dict[Loss, float] = {"nll": 1.0, "mse": 2.0}
-"""What a loss is worth in log-likelihood: a squared error that of a normal law of variance 1/4."""
+"""Factor from loss to negative log-likelihood. A squared error counts as in a normal distribution of
+variance 1/4, whose negative log-likelihood is 2 (p - y)^2 plus a constant."""
 
 
 def prior_weights(
@@ -37,16 +38,16 @@ def prior_weights(
     usable: Bools,
     earlier: Sequence[tuple[str, float]] | None = None,
 ) -> Floats:
-    """(M,), weights before any validation row was seen; 0 where a candidate was refused.
+    """(M,), weights before any validation row; 0 where a candidate was refused.
 
-    A third for majority, a third for the average of families on the most judges, a third shared
-    by the menu: the one guard of this selector. A part whose candidates are missing passes its
-    share on.
+    A third goes to majority, a third to the average of families on the most judges, and a third is
+    shared by the menu; this protects against a lucky candidate. The share of a part whose candidates
+    are all refused is spread over the rest.
 
     Args:
         candidates: the menu, majority first.
-        usable: (M,), not refused.
-        earlier: families and weights that share the middle third instead, each on the most judges.
+        usable: (M,), whether a candidate was not refused.
+        earlier: families and weights that share the second third instead, each on the most judges.
     """
     weights = np.where(usable, SHARE / max(int(usable.sum()), 1), 0.0)
     if usable[0]:
@@ -67,8 +68,8 @@ def posterior_weights(
 ) -> Floats:
     """(M,), pseudo-BMA+: the prior times exp(-total loss), averaged over bootstraps of sources.
 
-    The bootstrap keeps a candidate that won by a few rows from taking everything. A source
-    counts once, whatever its copies. Source: Yao, Vehtari, Simpson and Gelman, Using Stacking to
+    The bootstrap keeps a candidate that won by a few rows from taking all the weight. A source
+    counts once, however many rows it has. Source: Yao, Vehtari, Simpson and Gelman, Using Stacking to
     Average Bayesian Predictive Distributions (2018), section 3.4, with validation losses for
     leave-one-out ones.
 
@@ -76,7 +77,7 @@ def posterior_weights(
         losses: (M, n), of each candidate on each validation row; NaN where refused.
         groups: (n,), source of each row.
         prior: (M,), 0 where refused.
-        loss: what ``losses`` are.
+        loss: the kind of ``losses``.
         rng: of the bootstrap.
     """
     usable = prior > 0

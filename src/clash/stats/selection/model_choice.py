@@ -1,4 +1,10 @@
-"""What validation rows make of the menu: weights of all candidates, or the best of them."""
+"""Choose from the menu on validation rows: weights for all candidates, or the best of them.
+
+With few labels the best of hundreds of candidates is best partly by luck. Averaging
+(:mod:`clash.stats.selection.model_averaging`) is one answer; where a single candidate must be
+deployed, a *guard* asks for evidence before it replaces *home*, the candidate to beat: majority, or
+the first choice of a prior.
+"""
 
 from __future__ import annotations
 
@@ -32,16 +38,16 @@ of one menu err together. With more sources an error is a smaller loss, and so i
 
 @dataclass(frozen=True)
 class ModelChoice:
-    """What validation rows made of the menu.
+    """A choice from the menu, and the validation losses behind it.
 
     Attributes:
         candidates: the menu.
         losses: (M, n), loss of each candidate on each validation row; NaN where it was refused.
-        rows: (n,), the rows.
-        weights: (M,), of each in what is deployed; all on one place where one is.
-        chosen: place of the heaviest.
-        best: place of the one with the least risk, whether or not it is deployed.
-        gain: how much less the best loses than majority does.
+        rows: (n,), the validation rows.
+        weights: (M,), of each candidate in the deployed model; all on one where one is deployed.
+        heaviest: index of the candidate with the most weight.
+        best: index of the candidate with the least risk, deployed or not.
+        gain: mean loss of majority minus that of the best.
         gain_se: its standard error, clustered by source.
         n_validation: sources in one validation block, for theorem 1.
     """
@@ -63,24 +69,24 @@ class ModelChoice:
 
     @property
     def validation_risk(self) -> float:
-        """Mean loss of the deployed, by weight: an upper bound of the loss of their mean."""
+        """Weighted mean loss of the deployed: an upper bound of the loss of their mean, by convexity."""
         used = self.weights > 0
         return float(self.weights[used] @ self.risks[used])
 
     @property
     def candidate(self) -> CandidateMethod:
-        """The one to deploy, or the heaviest of those that are."""
+        """The deployed candidate, or the heaviest of several."""
         return self.candidates[self.heaviest]
 
     @property
     def refused_best(self) -> bool:
-        """Whether one was to be deployed, and the best was turned away for lack of evidence."""
+        """Whether the guard kept the best from being deployed on its own."""
         return float(self.weights[self.heaviest]) == 1.0 and self.heaviest != self.best
 
-    def best_of(self, places: Sequence[int]) -> int | None:
-        """The one of these with the least risk; None where all were refused."""
-        risks = self.risks[list(places)]
-        return None if np.isnan(risks).all() else int(places[int(np.nanargmin(risks))])
+    def best_of(self, indices: Sequence[int]) -> int | None:
+        """The one of these candidates with the least risk; None where all were refused."""
+        risks = self.risks[list(indices)]
+        return None if np.isnan(risks).all() else int(indices[int(np.nanargmin(risks))])
 
 
 def choose(
@@ -96,10 +102,10 @@ def choose(
     Args:
         panel: the panel.
         roles: rotations.
-        votes: (P,), votes that may be looked at, for models of votes alone.
+        votes: (P,), rows of each pattern whose votes models of votes alone may use.
         settings: the menu.
-        rng: of random paths.
-        fitter: kept fits of the same votes.
+        rng: of random paths, and of the bootstrap behind the weights.
+        fitter: of the same panel and settings, for its cached scores.
 
     Raises:
         StatisticsError: not even majority can be fitted.
@@ -129,10 +135,10 @@ def choose(
 
 
 def _home(candidates: Sequence[CandidateMethod], usable: Bools, settings: SelectionSettings) -> int:
-    """What is deployed where nothing is clearly better: majority, or the prior's first choice."""
+    """Index of the candidate to beat: majority, or the prior's first usable family."""
     names = [name for name, _ in settings.prior or ()]
-    places = (on_most_judges(candidates, usable, name) for name in names)
-    return next((index for index in places if index is not None), 0)
+    indices = (on_most_judges(candidates, usable, name) for name in names)
+    return next((index for index in indices if index is not None), 0)
 
 
 def _weight_one(
@@ -143,7 +149,7 @@ def _weight_one(
     home: int,
     settings: SelectionSettings,
 ) -> Floats:
-    """(M,), all weight on the best that the guard lets through."""
+    """(M,), all weight on the candidate that passes the guard."""
     guard = settings.guard
     if guard == -np.inf:
         index = best
@@ -160,18 +166,24 @@ def _weight_one(
 def _paired_guard(
     losses: Floats, row_credits: Floats, groups: Index, errors: float, home: int
 ) -> int:
-    """The least risk, if its gain over home is no noise; else home.
+    """The candidate with the least risk if its gain over home exceeds the noise; else home.
 
-    An easy guard looks among those that are right as often as home. A firm one tests the
-    winner alone, for its verdicts too, by one standard error: of hundreds of candidates some
-    are right more often by luck, and a better probability is no reason to overturn verdicts.
+    With d_i = loss_home,i - loss_first,i the paired difference of row i, the gain is the mean of d
+    and its error the clustered standard error of that mean; the winner must have
 
-    Errors are of paired differences. The guard of finite-calibration (appendix C.2) asks that
-    the intervals of the two risks part, a gain above error(home) + error(first); that is never less
-    than the error of the difference (the triangle inequality for standard deviations), and far
-    more where the same rows are hard for both. Of verdicts, with b rows won and c lost of n in
-    sources of their own, gain over error is (b - c) / sqrt(b + c - (b - c)^2 / n), nearly the root
-    of McNemar's chi-square; where no verdict changes there is nothing to overturn, and 0 >= 0.
+        gain > errors * error
+
+    An easy guard (``errors`` up to ``EASY``) considers only candidates whose verdicts are right as
+    often as home's. A firm one considers all, and also tests the winner's verdicts, by one standard
+    error of the paired difference in credit: of hundreds of candidates some are right more often by
+    luck, and a better probability is no reason to overturn verdicts.
+
+    The guard of the paper (appendix C.2, :func:`published_guard`) asks that the one-error intervals of
+    the two risks do not overlap, a gain above error(home) + error(first). That is never less than
+    the error of the difference (the triangle inequality for standard deviations), and far more where
+    the same rows are hard for both. For verdicts, with b rows won and c lost of n in sources of their
+    own, gain over error is (b - c) / sqrt(b + c - (b - c)^2 / n), nearly the root of McNemar's
+    chi-square; where no verdict changes, both sides of the test are 0 and it passes.
     """
     firm = errors > EASY
     usable = ~np.isnan(losses).any(axis=1)
@@ -186,11 +198,11 @@ def _paired_guard(
 
 @dataclass(frozen=True)
 class _ValidationScores:
-    """One rotation's validation rows.
+    """Losses and credits of all candidates on one rotation's validation rows.
 
     Attributes:
         losses: (M, n), of each candidate on each row; NaN where refused.
-        credits: (M, n), credit of its verdicts, which only the guard looks at; else (0, n).
+        credits: (M, n), credit of its verdicts, which only the guard uses; else (0, n).
     """
 
     losses: Floats
@@ -205,7 +217,7 @@ def _rotation(
     candidates: Sequence[CandidateMethod],
     rng: np.random.Generator,
 ) -> _ValidationScores:
-    """Fit and validate once; each block enters only where its role allows."""
+    """Fit the menu on selection and calibration rows, and score it on validation rows."""
     settings = fitter.settings
     selection = panel.rows(role.selection).evidence(panel.n_patterns)
     paths = fitter.paths(selection, len(role.calibration), rng)
@@ -239,13 +251,13 @@ def clustered_mean(values: Floats, groups: Index) -> tuple[float, float]:
 
 
 def published_guard(losses: Floats, groups: Index, home: int, best: int) -> int:
-    """The paper's guard: away from home only where the intervals of one standard error part.
+    """The paper's guard (appendix C.2): leave home only where one-error intervals do not overlap.
 
     Args:
         losses: (M, n), of each candidate on each validation row.
         groups: (n,), source of each row.
-        home: place of the prior's candidate.
-        best: place of the one with the least risk.
+        home: index of the prior's candidate.
+        best: index of the candidate with the least risk.
 
     Returns:
         ``best`` where its upper end is below home's lower end, else ``home``.
@@ -256,10 +268,11 @@ def published_guard(losses: Floats, groups: Index, home: int, best: int) -> int:
 
 
 def selection_penalty(candidates: int, validation: float, delta: float = 0.05) -> float:
-    """Theorem 1: by how much the chosen candidate's risk can exceed the best one's.
+    """Theorem 1, equation (3): the most that the chosen candidate's risk exceeds the best one's.
 
-    2 sqrt(log(2 |C| / delta) / (2 n_V)), with probability 1 - delta over a validation block of
-    independent rows, for a loss in [0, 1]. A bound for any menu; what happens is far smaller.
+    2 sqrt(log(2 |C| / delta) / (2 n_V)), with probability 1 - delta over a validation block of n_V
+    independent rows, for a loss in [0, 1]: Hoeffding's inequality and a union bound over the menu C.
+    It holds for any menu, so actual excess risks are far smaller. Infinite without rows or menu.
     """
     if validation <= 0 or candidates <= 0:
         return math.inf

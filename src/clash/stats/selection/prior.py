@@ -1,8 +1,8 @@
-"""Cold start: what the kind of task, or earlier panels, say before there are labels (appendix C.2).
+"""Cold start: a prior over families from the kind of task or from earlier panels (appendix C.2).
 
-A handful of labels cannot choose among hundreds of candidates. They can confirm or refute one that
-is named beforehand: by the kind of target (the paper's prior), or by how families fared on earlier
-panels of that kind with as few labels.
+A handful of labels cannot choose among hundreds of candidates. They can confirm or refute one that is
+named beforehand: by the kind of target (the paper's prior), or by the test errors of families on
+earlier panels of that kind with as few labels.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ TASK: dict[Target, str] = {
     "three": "one-coin-isotonic",
     "scalar": "ridge-isotonic",
 }
-"""The paper's prior: reliabilities for sides, least squares for scores."""
+"""The paper's prior: one-coin reliabilities for pairwise tasks, ridge calibration for scores."""
 DRAWS = 12
 BOOTSTRAPS = 1000
 FEWEST_LEFT = 20
-"""Labelled sources of an earlier panel that must be left to measure on."""
+"""Fewest labelled sources of an earlier panel to measure on."""
 
 
 @dataclass(frozen=True)
 class Prior:
-    """How much each family is trusted before any label of this panel.
+    """The weight of each family before any label of this panel.
 
     Attributes:
         weights: family and weight, the heaviest first; they add up to one.
-        panels: earlier panels behind it; 0 where only the kind of target is.
-        labels: sources that families were fitted to there; 0 likewise.
+        panels: number of earlier panels it was learnt from; 0 for the prior of a kind of target.
+        labels: labelled sources that families were fitted to there; 0 likewise.
     """
 
     weights: tuple[tuple[str, float], ...]
@@ -49,7 +49,7 @@ class Prior:
 
     @property
     def family(self) -> str:
-        """The one to deploy before any label speaks."""
+        """The family to deploy before there is any label."""
         return self.weights[0][0]
 
 
@@ -60,12 +60,12 @@ def prior_of_task(target: Target) -> Prior:
 
 @dataclass(frozen=True)
 class Experience:
-    """How families fared on one earlier panel with few labels.
+    """Test errors of the families on one earlier panel, fitted to few labels.
 
     Attributes:
         families: F names.
         ratio: (F,), mean log of test squared error over majority's; 0 where a family was refused,
-            for majority is what would have been deployed.
+            since majority would have been deployed in its place.
         labels: sources fitted to.
     """
 
@@ -82,15 +82,15 @@ def experience(
     families: Sequence[str] = MENU,
     draws: int = DRAWS,
 ) -> Experience:
-    """Fit every family on the whole panel to a few sources, again and again; measure on the rest.
+    """Fit every family on the whole panel to a few random sources, and measure it on the others.
 
     Args:
-        panel: an earlier one, labelled.
-        labels: labelled sources, as many as the new panel has; fewer where the earlier one is too
-            small.
+        panel: an earlier panel with labels.
+        labels: sources to fit to, as many as the new panel has labelled; fewer where the earlier
+            panel is too small.
         rng: of the draws.
-        families: of the menu.
-        draws: of sources.
+        families: names of families.
+        draws: random draws of the sources.
 
     Raises:
         StatisticsError: too few labelled sources to fit and to measure.
@@ -129,14 +129,13 @@ _TINY = 1e-9
 
 
 def pool_experience(experiences: Sequence[Experience], rng: np.random.Generator) -> Prior:
-    """Weights of the families by how often each is best on average over panels like the earlier ones.
+    """Weights of the families: how often each has the least mean error over panels like the earlier ones.
 
-    "Like" by Bayesian bootstrap over panels, so that one panel on which a family shone does not
-    decide; and as if one panel more had found all families alike, so that one panel alone does not
-    settle it.
+    Panels are resampled by Bayesian bootstrap, so that one panel does not decide; and one more panel is
+    added on which all families are equal, so that a single earlier panel does not settle it.
 
     Args:
-        experiences: one for each earlier panel, of the same families.
+        experiences: one for each earlier panel, with the same families.
         rng: of the bootstrap.
 
     Raises:
@@ -150,7 +149,7 @@ def pool_experience(experiences: Sequence[Experience], rng: np.random.Generator)
     best = np.argmin(mixes @ ratio, axis=1)
     share = np.bincount(best, minlength=len(families)) / BOOTSTRAPS
     weights = (len(experiences) * share + 1 / len(families)) / (len(experiences) + 1)
-    # Among families that were never best, the one that was better on average.
+    # Families of equal weight are ordered by their mean error.
     order = sorted(range(len(families)), key=lambda i: (-weights[i], ratio[:, i].mean()))
     labels = min(each.labels for each in experiences)
     return Prior(tuple((families[i], float(weights[i])) for i in order), len(experiences), labels)

@@ -30,9 +30,9 @@ def normalise(p: Floats) -> Floats:
 def isotonic(score: Floats, evidence: Evidence) -> Floats:
     """Calibrate scores by isotonic regression on the labelled rows, column by column.
 
-    The direction is that of the correlation, so that a score that points the wrong way is turned.
-    Blocks are smoothed as cells of the joint table are, for a block of three rows that agree
-    knows nothing for sure; between blocks the map is linear, beyond them constant.
+    The direction is that of the correlation, so that a score that points the wrong way is reversed.
+    Blocks are smoothed as cells of the joint table are, since a block of three rows that agree is
+    weak evidence; the map is linear between blocks and constant beyond them.
 
     Args:
         score: (P, C).
@@ -68,7 +68,7 @@ def _monotone(score: Floats, used: Bools, n: Floats, mean: Floats, base: float) 
 
 
 def mean_vote(cells: Cells) -> Floats:
-    """(P, C), share of the votes for each class; its prior where nobody voted."""
+    """(P, C), share of the votes for each class; equal shares where nobody voted."""
     votes = cells.for_class
     is_vote = ~np.isnan(votes)
     count = is_vote.sum(axis=1)
@@ -78,16 +78,16 @@ def mean_vote(cells: Cells) -> Floats:
 
 
 def vote_shares(cells: Cells) -> Floats:
-    """(P, C), what uniform majority predicts without a label.
+    """(P, C), prediction of uniform majority without any label.
 
-    Shares of votes are smoothed, since a few judges who agree are not certain; a mean score is a
-    prediction as it stands, so that judges who all give the highest score predict the highest.
+    Shares of votes are smoothed, since a few judges who agree are not certain. A mean score is used
+    as it stands, so that judges who all give the highest score predict the highest.
     """
-    return mean_vote(cells) if cells.target == "scalar" else _smoothed_shares(cells)
+    return mean_vote(cells) if cells.target == "scalar" else smoothed_shares(cells)
 
 
-def _smoothed_shares(cells: Cells) -> Floats:
-    """(P, C), share of the votes for each class, after two votes spread evenly over the classes."""
+def smoothed_shares(cells: Cells) -> Floats:
+    """(P, C), share of the votes for each class after two more votes, spread evenly over the classes."""
     votes = cells.for_class
     cast = ~np.isnan(votes)
     prior = 1.0 if cells.n_classes == 1 else 2 / 3
@@ -95,11 +95,11 @@ def _smoothed_shares(cells: Cells) -> Floats:
 
 
 def majority(cells: Cells, evidence: Evidence) -> Floats:
-    """Uniform majority, its share made a probability by one temperature; never changes a verdict.
+    """Uniform majority with one temperature on its log-odds, which never changes a verdict.
 
-    The anchor that everything else has to beat.
+    The anchor: every other family has to beat it.
     """
-    share = _smoothed_shares(cells)
+    share = smoothed_shares(cells)
     if cells.n_classes == 1:
         odds = logit(share)
         return sigmoid(scale(odds, evidence) * odds)
@@ -107,7 +107,7 @@ def majority(cells: Cells, evidence: Evidence) -> Floats:
 
 
 def scale(odds: Floats, evidence: Evidence) -> float:
-    """The positive factor on log-odds (P, 1) that predicts the labels best, with one row of doubt."""
+    """The positive factor on log-odds (P, 1) that fits the labels best, shrunk to 1 by one row."""
     from scipy.optimize import minimize_scalar
 
     used = evidence.n > 0
@@ -141,8 +141,9 @@ def _temper_shares(logs: Floats, evidence: Evidence) -> Floats:
 def one_coin_score(cells: Cells, evidence: Evidence) -> Floats:
     """(P, C), log-odds by each judge's accuracy on the labelled rows, as if independent.
 
-    A judge that is right with probability r adds log(r (C - 1) / (1 - r)) to the class it names;
-    two pseudo-votes, one right and one wrong, keep a judge never seen to err from deciding alone.
+    A judge that is right with probability r, and else names each other class alike, adds
+    log(r (C - 1) / (1 - r)) to the class it names. Two pseudo-votes, one right and one wrong, keep a
+    judge without an observed error from deciding alone.
     """
     votes = cells.for_class
     is_vote = ~np.isnan(votes)
@@ -168,7 +169,7 @@ def one_coin_score(cells: Cells, evidence: Evidence) -> Floats:
 
 
 def with_products(design: Floats) -> Floats:
-    """The design with the product of every two columns."""
+    """The design, followed by the product of every two columns."""
     pairs = list(combinations(range(design.shape[1]), 2))
     if not pairs:
         return design
@@ -190,7 +191,7 @@ def ridge_score(cells: Cells, evidence: Evidence, *, products: bool = False) -> 
 def logistic(cells: Cells, evidence: Evidence, *, products: bool = False) -> Floats:
     """(P, C), logistic regression on the votes, ridge of one row; multinomial for three classes.
 
-    A target that is a share counts as so much of a row of either side.
+    A target that is a share counts as a fraction of a row of either side.
     """
     x = with_products(cells.design) if products else cells.design
     if cells.n_classes == 1:
@@ -200,7 +201,7 @@ def logistic(cells: Cells, evidence: Evidence, *, products: bool = False) -> Flo
 
 
 def _multinomial(x: Floats, evidence: Evidence) -> Floats:
-    """(P, 3); a class that no labelled row has gets the base rate's share."""
+    """(P, 3); a class without a labelled row gets its base rate."""
     classes = np.flatnonzero(evidence.s.sum(axis=0) > 0)
     p = np.tile(evidence.base, (len(x), 1))
     if len(classes) < 2:

@@ -1,8 +1,8 @@
-"""Choosing path, prefix and family on validation rows, and what the choice is worth on the test's.
+"""Choose path, prefix and family on validation rows, fit the choice, and measure it on test rows.
 
-Each rotation deals the training rows anew into selection, calibration and validation; over all
-rotations every training row validates once, so that few labels choose as well as they can. What
-is chosen, an average of candidates or one of them, is then refitted to all training rows.
+This is the protocol of section 3.5, with rotations added: each deals the training rows anew into
+selection, calibration and validation, and over all of them every training row validates once. The
+choice, an average of candidates or one of them, is then refitted to all training rows.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DeployedMember:
-    """A fitted candidate, or several that come to the same, and its weight among those deployed."""
+    """A fitted family on some judges, and its weight; candidates with the same fit are one member."""
 
     family: str
     judges: tuple[int, ...]
@@ -44,11 +44,11 @@ class DeployedMember:
 
 @dataclass(frozen=True)
 class DeployedModel:
-    """What was chosen, fitted to all training rows.
+    """The chosen candidates, fitted to all training rows.
 
     Attributes:
-        candidate: the heaviest.
-        judges: those it asks, in order.
+        candidate: the one with the most weight.
+        judges: the judges of that one, in the order of its path.
         members: all of them, the heaviest first; weights add up to one.
         p: (P, C), their mean prediction by pattern of the whole panel.
     """
@@ -60,19 +60,19 @@ class DeployedModel:
 
     @property
     def all_judges(self) -> tuple[int, ...]:
-        """Every judge that a member asks, those of the heaviest first."""
+        """The judges of all members, those of the heaviest first."""
         return tuple(dict.fromkeys([*self.judges, *(j for m in self.members for j in m.judges)]))
 
 
 @dataclass(frozen=True)
 class SplitOutcome:
-    """One split: what was chosen, and how it fares on rows that nothing was fitted to.
+    """One split: the choice, and its metrics on rows that nothing was fitted to.
 
     Attributes:
-        choice: on validation rows.
-        deployed: what was chosen, fitted.
-        test: of it.
-        majority: of uniform majority with its plain vote shares.
+        choice: made on validation rows.
+        model: the choice, fitted.
+        test: metrics of the model on the test block.
+        majority: metrics of uniform majority with its plain vote shares there.
         by_family: of the candidate of each family with the least validation risk.
         risks: (M,), test squared error of every candidate, fitted likewise: for the oracle
             envelope and the plots, never for a choice.
@@ -101,9 +101,9 @@ class FittedChoice:
     """A choice and its fits to all training rows.
 
     Attributes:
-        found: predictions of each candidate of the menu by pattern; None where refused or not
-            wanted.
-        seen: evidence they were fitted to.
+        evidence: labelled rows that the candidates were fitted to.
+        predictions: of each candidate of the menu, by pattern; None where it was refused or not
+            fitted.
     """
 
     choice: ModelChoice
@@ -123,23 +123,23 @@ def learn(
     *,
     whole_menu: bool = False,
 ) -> FittedChoice:
-    """Choose on some labelled rows, and fit what is chosen to them.
+    """Choose on some labelled rows, and fit the choice to them.
 
     Args:
         panel: the panel.
-        train: the rows; no label of any other is looked at.
+        train: the rows; labels of other rows are not used.
         roles: their rotations.
-        votes: (P,), votes that may be looked at, labelled or not.
+        votes: (P,), rows of each pattern whose votes may be used, labelled or not.
         settings: the menu.
         rng: of random paths and of the bootstrap behind the weights.
-        whole_menu: fit the candidates that are not deployed, too.
+        whole_menu: also fit the candidates that are not deployed.
 
     Raises:
-        StatisticsError: nothing of the menu can be fitted.
+        StatisticsError: no candidate of the menu can be fitted.
     """
     fitter = MethodFitter(panel, settings)
     choice = choose(panel, roles, votes, settings, rng, fitter)
-    paths, evidence = final_evidence(panel, train, roles, votes, fitter, rng)
+    paths, evidence = _final_evidence(panel, train, roles, votes, fitter, rng)
     to_fit = [
         c for c, w in zip(choice.candidates, choice.weights, strict=True) if whole_menu or w > 0
     ]
@@ -187,7 +187,7 @@ def evaluate(
     )
 
 
-def final_evidence(
+def _final_evidence(
     panel: PanelVotes,
     train: Index,
     roles: Sequence[RowRoles],
@@ -195,10 +195,10 @@ def final_evidence(
     fitter: MethodFitter,
     rng: np.random.Generator,
 ) -> tuple[dict[str, JudgePath], Evidence]:
-    """Paths and evidence of the deployed fit.
+    """Paths and evidence for the deployed fit.
 
-    With refitting the choice is fixed by now, so all training rows build paths and fit maps;
-    without, the blocks of the one rotation keep their roles.
+    With ``refit`` all training rows build paths and fit maps, since the choice is made by now;
+    without it the blocks of the first rotation keep their roles.
     """
     if fitter.settings.refit:
         evidence = panel.rows(train).evidence(panel.n_patterns, votes)
@@ -212,16 +212,16 @@ def final_evidence(
 def deploy(
     choice: ModelChoice, paths: Mapping[str, JudgePath], predictions: Sequence[Floats | None]
 ) -> DeployedModel:
-    """The chosen candidates as one map.
+    """The chosen candidates as one map, the weighted mean of their predictions.
 
     Args:
-        choice: on validation rows.
-        paths: of all training rows.
-        predictions: predictions of each candidate of the menu, fitted to these; those of weight 0 are
-            not looked at.
+        choice: made on validation rows.
+        paths: from all training rows.
+        predictions: of each candidate of the menu, fitted to these rows; those of weight 0 are not
+            used.
 
     Raises:
-        StatisticsError: none of the chosen can be fitted to all training rows.
+        StatisticsError: none of the chosen candidates can be fitted to all training rows.
     """
     weights: dict[tuple[str, tuple[int, ...]], float] = {}
     total, mean = 0.0, None

@@ -1,4 +1,4 @@
-"""Whether rows without labels look like those a map was fitted to."""
+"""Whether unlabelled rows look like the labelled rows that a map was fitted to."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from clash.stats.typing import Floats
 
 ALPHA = 0.001
-"""Level of the test of the vote distribution: it is a warning to act on, not a curiosity."""
+"""Level of the test of the votes: strict, since a shift makes the deployment fall back."""
 FLIPS = 0.15
-"""Rise in the share of verdicts against majority from which on the map is not trusted."""
+"""Change in the share of verdicts against majority beyond which the map is not used."""
 UNSEEN = 0.1
-"""Rise in the share of rows with a pattern nobody labelled, likewise."""
+"""Rise in the share of rows with a pattern without a label, likewise."""
 
 FEWEST = 20
-"""New rows below which a shift cannot be told from chance, so that none is reported."""
+"""Fewest new rows to test: with fewer a shift cannot be told from chance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Shift:
         expected_unseen: the share to expect in the domain of the labels (Good and Turing).
         flips: share of new rows on which the map contradicts majority.
         expected_flips: the share among the labelled rows.
-        reasons: what speaks against using the map there; empty where nothing does.
+        reasons: why the map should not be used on the new rows; empty where there is none.
     """
 
     distance: float
@@ -58,10 +58,10 @@ class Shift:
 
 
 def compare_votes(cells: Cells, labelled_counts: Floats, new_counts: Floats, p: Floats) -> Shift:
-    """Compare labelled and new rows by their votes and by what the map makes of them.
+    """Compare labelled and new rows by their votes and by the verdicts of the map.
 
-    No label of the new rows is needed, nor does it help: a shift in what the votes mean, while
-    they stay as frequent, cannot be seen this way.
+    No label of the new rows is needed. A change in how often votes are right, while they stay as
+    frequent, cannot be detected this way.
 
     Args:
         cells: patterns of the judges of the map, covering both.
@@ -96,7 +96,9 @@ def _reasons(
     if m < FEWEST:
         return reasons
     if level < ALPHA:
-        reasons.append(f"judges vote or agree otherwise than on the labelled rows (p {level:.1g})")
+        reasons.append(
+            f"judges vote or agree differently than on the labelled rows (p {level:.1g})"
+        )
     if unseen > UNSEEN + 2 * math.sqrt(0.25 / max(m, 1)):
         reasons.append(f"{unseen:.0%} more rows than expected have a pattern without a label")
     error = 2 * math.sqrt(usual * (1 - usual) * (1 / max(n, 1) + 1 / max(m, 1)))
@@ -106,7 +108,7 @@ def _reasons(
 
 
 def _against_majority(cells: Cells, p: Floats) -> Floats:
-    """(P,), 1 where the likeliest class has none of the plurality, 0 where it is it."""
+    """(P,), 1 where no likeliest class is among the classes with most votes, else 0."""
     return np.asarray(
         1 - np.minimum((verdicts(p) > 0) * (verdicts(mean_vote(cells)) > 0), 1).max(1)
     )
