@@ -10,7 +10,7 @@ import numpy as np
 from clash.stats.intervals import Interval, mean_clustered
 from clash.stats.latent.fit import posterior
 from clash.stats.latent.patterns import MISSING, TIE
-from clash.stats.logistic import sigmoid
+from clash.stats.optimise import logistic_regression
 
 if TYPE_CHECKING:
     from clash.stats.latent.fit import VoteLaw
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 RIDGE = 1.0
 """Precision of the logistic regressions' coefficients, in items."""
-NEWTON_STEPS, HALVINGS, SETTLED = 50, 30, 1e-8
+INTERCEPT_RIDGE = 1e-3
+"""Precision of their intercept: it must not shrink the rate of votes, and only keeps a target that
+never varies from an infinite one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,57 +189,16 @@ def held_out_logits(
 
 
 def ridge_logistic(design: Floats, target: Floats, counts: Floats) -> Floats:
-    """Coefficients of a weighted logistic regression with a ridge, the intercept all but free.
-
-    Damped Newton on a strictly convex objective.
+    """Coefficients (q,) of a weighted logistic regression with a ridge, the intercept all but free.
 
     Args:
         design: shape (n, q), its first column 1.
         target: shape (n,), 0 or 1.
-        counts: shape (n,).
+        counts: shape (n,), the weight of each row.
     """
-    problem = _Logistic(design, target, counts)
-    beta = np.zeros(design.shape[1])
-    for _ in range(NEWTON_STEPS):
-        gradient, step = problem.newton(beta)
-        if gradient @ step < SETTLED:
-            break
-        beta = problem.downhill(beta, step)
-    return beta
-
-
-@dataclass(frozen=True, slots=True)
-class _Logistic:
-    design: Floats
-    target: Floats
-    counts: Floats
-
-    @property
-    def precision(self) -> Floats:
-        precision = np.full(self.design.shape[1], RIDGE)
-        precision[0] = 1e-3
-        return precision
-
-    def value(self, beta: Floats) -> float:
-        loss = self.counts @ _losses(self.design @ beta, self.target)
-        return float(loss + 0.5 * self.precision @ beta**2)
-
-    def newton(self, beta: Floats) -> tuple[Floats, Floats]:
-        """The gradient, and the step that would end at the minimum of a parabola."""
-        rate = sigmoid(self.design @ beta)
-        gradient = self.design.T @ (self.counts * (rate - self.target)) + self.precision * beta
-        weighted = self.design * (self.counts * rate * (1 - rate))[:, None]
-        hessian = weighted.T @ self.design + np.diag(self.precision)
-        return gradient, np.asarray(np.linalg.solve(hessian, gradient), np.float64)
-
-    def downhill(self, beta: Floats, step: Floats) -> Floats:
-        """The step, halved until it does not go up."""
-        value = self.value(beta)
-        for _ in range(HALVINGS):
-            if self.value(beta - step) <= value:
-                return beta - step
-            step = step / 2
-        return beta
+    precision = np.full(design.shape[1], RIDGE)
+    precision[0] = INTERCEPT_RIDGE
+    return logistic_regression(design, target, counts, precision).x
 
 
 def _losses(logits: Floats, truth: Floats) -> Floats:
