@@ -9,7 +9,13 @@ import pytest
 
 from clash.errors import StatisticsError
 from clash.reproduction.simulations.growth import ADDITIVE, learn
-from clash.stats.simulate.interactions import SHARPNESS, WEIGHTS, Interaction, Resampled, regime
+from clash.stats.simulate.interactions import (
+    SHARPNESS,
+    WEIGHTS,
+    Interaction,
+    ResampledPanels,
+    regime,
+)
 
 GRID = (np.arange(2**7)[:, None] >> np.arange(7) & 1).astype(np.int8)
 
@@ -79,7 +85,7 @@ def test_real_patterns_are_resampled_in_equal_shares_and_labelled_by_the_rule():
     one = np.tile([1.0, 0.5, 0.0], (10, 1))
     many = rng.choice([0.0, 0.5, 1.0], (90, 3))
     many[:, 0] = 0.0
-    law = Resampled((one, many), regime("parity"))
+    law = ResampledPanels((one, many), regime("parity"))
     drawn = law.draw(20_000, rng)
     first = drawn.votes[:, 0] == 1
     assert first.mean() == pytest.approx(0.5, abs=0.02)
@@ -94,4 +100,4 @@ def test_what_is_no_law_is_refused():
     with pytest.raises(StatisticsError, match="strength"):
         Interaction("parity", 2, 1.5)
     with pytest.raises(StatisticsError, match="panels"):
-        Resampled((np.zeros((3, 2)), np.zeros((3, 4))), regime("parity"))
+        ResampledPanels((np.zeros((3, 2)), np.zeros((3, 4))), regime("parity"))

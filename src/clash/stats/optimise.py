@@ -95,25 +95,34 @@ def minimise(
         numpy.linalg.LinAlgError: a Hessian is singular; a ridge on the parameters prevents it.
     """
     x = np.asarray(start, np.float64)
-    value = np.asarray(problem.value(x), np.float64)
-    n_iter = np.zeros(value.shape, np.intp)
-    stuck = np.zeros(value.shape, bool)
+    value = problem.value(x)
+    n_iter = np.zeros(np.shape(value), np.intp)
+    stuck = np.zeros(np.shape(value), bool)
     while True:
         gradient, hessian = problem.derivatives(x)
-        step = np.linalg.solve(hessian, gradient[..., None])[..., 0].astype(np.float64)
-        decrement = np.asarray((gradient * step).sum(axis=-1), np.float64)
-        gradient_norm = np.asarray(np.abs(gradient).max(axis=-1), np.float64)
-        converged = np.asarray((gradient_norm <= gradient_tol) | (decrement < decrement_tol))
-        active = ~converged & ~stuck
+        step = np.asarray(np.linalg.solve(hessian, gradient[..., None])[..., 0], np.float64)
+        decrement = (gradient * step).sum(axis=-1)
+        gradient_norm = np.abs(gradient).max(axis=-1)
+        converged = (gradient_norm <= gradient_tol) | (decrement < decrement_tol)
+        active = ~(converged | stuck)
         if not active.any() or n_iter.max() >= max_iter:
             break
-        if np.isfinite(longest_step):
+        if longest_step < np.inf:
             length = np.abs(step).max(axis=-1, keepdims=True)
-            step *= longest_step / np.maximum(length, longest_step)
+            step = step * (longest_step / np.maximum(length, longest_step))
         moved, x, value = _line_search(problem, x, value, gradient, step, active)
-        n_iter += moved
-        stuck |= active & ~moved
-    return NewtonMinimum(x, value, gradient, hessian, gradient_norm, decrement, converged, n_iter)
+        n_iter = n_iter + moved
+        stuck = stuck | (active & ~moved)
+    return NewtonMinimum(
+        x,
+        np.asarray(value, np.float64),
+        gradient,
+        hessian,
+        np.asarray(gradient_norm, np.float64),
+        np.asarray(decrement, np.float64),
+        np.asarray(converged, bool),
+        np.asarray(n_iter, np.intp),
+    )
 
 
 def _line_search(
@@ -126,20 +135,23 @@ def _line_search(
 ) -> tuple[Bools, Floats, Floats]:
     """Halve steps until their functions fall: which moved, where to, and the values there."""
     slope = (gradient * step).sum(axis=-1)
-    slack = ROUNDING * np.maximum(1.0, np.abs(value))
-    moved, size = np.zeros(value.shape, bool), 1.0
-    while size > SMALLEST_STEP:
+    allowed = value + ROUNDING * np.maximum(1.0, np.abs(value))
+    trial = x - step
+    trial_value = problem.value(trial)
+    moved = active & (trial_value <= allowed - SUFFICIENT * slope)
+    if moved.all():
+        return moved, trial, trial_value
+    x = np.where(moved[..., None], trial, x)
+    value = np.where(moved, trial_value, value)
+    size = 0.5
+    while (active & ~moved).any() and size > SMALLEST_STEP:
         trial = x - size * step
-        trial_value = np.asarray(problem.value(trial), np.float64)
-        falls = trial_value <= value - SUFFICIENT * size * slope + slack
-        accepted = active & ~moved & falls
-        x = np.where(accepted[..., None], trial, x)
-        value = np.where(accepted, trial_value, value)
-        # An accepted function keeps its new point: ``active & ~moved`` shuts it out from here on.
-        moved = moved | accepted
-        if not (active & ~moved).any():
-            break
-        size /= 2
+        trial_value = problem.value(trial)
+        # What has moved already stays where it is: its step was accepted at a larger size.
+        falls = active & ~moved & (trial_value <= allowed - SUFFICIENT * size * slope)
+        x = np.where(falls[..., None], trial, x)
+        value = np.where(falls, trial_value, value)
+        moved, size = moved | falls, size / 2
     return moved, x, value
 
 
@@ -180,8 +192,9 @@ class LogisticLoss:
         p = sigmoid(self.design @ x)
         residual = self.weights * (p - self.target)
         gradient = self.design.T @ residual + self.precision * (x - self.centre)
-        curvature = (self.design * (self.weights * p * (1 - p))[:, None]).T @ self.design
-        return gradient, curvature + np.diag(self.precision)
+        hessian = (self.design * (self.weights * p * (1 - p))[:, None]).T @ self.design
+        hessian.flat[:: len(x) + 1] += self.precision
+        return gradient, hessian
 
 
 def logistic_regression(

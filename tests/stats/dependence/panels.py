@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from clash.stats.latent.patterns import Patterns, collapse
-from clash.stats.simulate import IndependentPanel, IsingPanel, Sample
+from clash.stats.simulate import IndependentPanel, IsingPanel, SimulatedSample
 
 FAMILIES = np.array([0, 0, 0, 1, 1])
 
@@ -27,16 +27,16 @@ def families(*, cross: float = 0.0, uneven: float = 0.0, by_class: float = 0.0) 
     return IsingPanel(lean - both.sum(axis=2) / 2, both, 0.5)
 
 
-def with_copies(copies: int, others: int, n: int, rng: np.random.Generator) -> Sample:
+def with_copies(copies: int, others: int, n: int, rng: np.random.Generator) -> SimulatedSample:
     """``copies`` noisy copies of one judge, then ``others`` that err on their own."""
     labels = (rng.random(n) < 0.5).astype(np.int8)
     original = np.where(rng.random(n) < 0.7, labels, 1 - labels)
     near = np.where(rng.random((copies, n)) < 0.9, original, 1 - original)
     own = np.where(rng.random((others, n)) < 0.75, labels, 1 - labels)
-    return Sample(np.vstack([near, own]).T.astype(np.int8), labels)
+    return SimulatedSample(np.vstack([near, own]).T.astype(np.int8), labels)
 
 
-def patterns(sample: Sample, *, labelled: bool, times: int = 1) -> Patterns:
+def patterns(sample: SimulatedSample, *, labelled: bool, times: int = 1) -> Patterns:
     """The items of a sample, each as often as asked for, with or without their labels."""
     votes = np.repeat(sample.votes, times, axis=0)
     labels = np.repeat(sample.labels, times)

@@ -14,7 +14,7 @@ from clash.stats.dependence import (
     residual_correlations,
 )
 from clash.stats.latent.patterns import MISSING, Patterns, collapse
-from clash.stats.simulate import Sample
+from clash.stats.simulate import SimulatedSample
 from stats.dependence import panels
 
 
@@ -70,7 +70,7 @@ def test_interchangeable_judges_that_hardly_correlate_are_no_copies() -> None:
     moved = rng.random(6000) < 0.15
     wrong = (rng.random((6000, 6)) < 0.25) | (moved[:, None] & (np.arange(6) < 3))
     votes = np.where(wrong, 1 - labels[:, None], labels[:, None])
-    found = blocs(panels.patterns(Sample(votes.astype(np.int8), labels), labelled=True))
+    found = blocs(panels.patterns(SimulatedSample(votes.astype(np.int8), labels), labelled=True))
     assert found[0].judges == (0, 1, 2)
     assert not found[0].near_copies
 

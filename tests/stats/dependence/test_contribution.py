@@ -12,7 +12,7 @@ from clash.stats.dependence import (
     information_added,
     redundancy,
 )
-from clash.stats.dependence.contribution import auc, entropy, ridge_logistic, stacked
+from clash.stats.dependence.contribution import auc, entropy, ridge_logistic, stack
 from clash.stats.latent.dawid_skene import DawidSkene
 from clash.stats.latent.patterns import MISSING, collapse
 from stats.dependence import panels
@@ -111,7 +111,7 @@ def test_unlabelled_items_are_passed_over() -> None:
     votes, labels = panel(5)
     labels = np.where(np.arange(N) % 3 == 0, labels, MISSING)
     fold = cluster_folds(np.arange(N), 5, np.random.default_rng(0))
-    assert len(stacked(collapse(votes, labels=labels), fold).losses) == N // 3
+    assert len(stack(collapse(votes, labels=labels), fold).losses) == N // 3
 
 
 def test_folds_keep_clusters_together() -> None:

@@ -8,13 +8,18 @@ import pytest
 from clash.errors import StatisticsError
 from clash.stats.dependence import couplings, off_diagonal
 from clash.stats.dependence.ising_information import law_covariance
-from clash.stats.dependence.restricted_ising import Likelihood, Restriction, fit_restricted, given
+from clash.stats.dependence.restricted_ising import (
+    RestrictedLikelihood,
+    Restriction,
+    fit_restricted,
+    likelihood_given_truth,
+)
 from clash.stats.latent.ising_states import features
 from clash.stats.latent.patterns import MISSING, collapse
 from stats.dependence import panels
 
 
-def awkward(labels: str) -> Likelihood:
+def awkward(labels: str) -> RestrictedLikelihood:
     """Votes with gaps, one of them empty, and labels for all, some, none, or guessed."""
     rng = np.random.default_rng(0)
     sample = panels.families(cross=0.3, by_class=0.4).sample(200, rng)
@@ -26,7 +31,7 @@ def awkward(labels: str) -> Likelihood:
     patterns = collapse(votes, labels=known)
     every = np.eye(10)
     guess = rng.random(len(patterns.counts)) if labels == "guessed" else None
-    return Likelihood.of(patterns, Restriction.of(5, every, every), guess)
+    return RestrictedLikelihood.of(patterns, Restriction.of(5, every, every), guess)
 
 
 @pytest.mark.parametrize("labels", ["all", "some", "none", "guessed"])
@@ -67,7 +72,7 @@ def test_the_fit_solves_its_equations() -> None:
     panel = panels.families(cross=0.5)
     panel.fields[:] -= 1.5
     patterns = panels.patterns(panel.sample(400, rng), labelled=True)
-    likelihood = given(patterns, patterns.labels.astype(float))
+    likelihood = likelihood_given_truth(patterns, patterns.labels.astype(float))
     fit = fit_restricted(likelihood)
     again = fit_restricted(likelihood, rng.normal(0, 1, len(fit.theta)))
     assert fit.converged
@@ -81,8 +86,8 @@ def test_a_hidden_truth_raises_the_likelihood_on_the_way() -> None:
     patterns = panels.patterns(sample, labelled=False)
     restriction = Restriction.of(5, np.zeros((10, 0)))
     guess = patterns.for_one.mean(axis=1)
-    start = fit_restricted(Likelihood.of(patterns, restriction, guess)).theta
-    hidden = Likelihood.of(patterns, restriction)
+    start = fit_restricted(RestrictedLikelihood.of(patterns, restriction, guess)).theta
+    hidden = RestrictedLikelihood.of(patterns, restriction)
     fit = fit_restricted(hidden, start)
     assert fit.value > -hidden.slope(start)[0]
     assert fit.converged
@@ -117,10 +122,10 @@ def test_likelihood_ratio_is_that_of_a_full_refit() -> None:
     )
     p = patterns.labels.astype(float)
     found = couplings(patterns, p, np.random.default_rng(0))
-    whole = fit_restricted(given(patterns, p)).value
+    whole = fit_restricted(likelihood_given_truth(patterns, p)).value
     for column, (j, k) in enumerate([(0, 1), (0, 2), (0, 3)]):
         without = Restriction.of(5, np.delete(np.eye(10), column, axis=1))
-        fall = whole - fit_restricted(Likelihood.of(patterns, without, p)).value
+        fall = whole - fit_restricted(RestrictedLikelihood.of(patterns, without, p)).value
         assert found.p_ratio[j, k] == pytest.approx(chdtrc(1, 2 * fall), rel=0.02, abs=1e-6)
 
 
@@ -133,7 +138,7 @@ def test_bootstrap_steps_agree_with_refits() -> None:
     found = couplings(patterns, p, np.random.default_rng(0), replicates=400)
     rng, refits = np.random.default_rng(1), []
     for counts in patterns.resample(60, rng):
-        fit = fit_restricted(given(patterns.with_counts(counts), p))
+        fit = fit_restricted(likelihood_given_truth(patterns.with_counts(counts), p))
         refits.append(4 * fit.theta[11:])
     spread = np.std(refits, axis=0, ddof=1)
     np.testing.assert_allclose(off_diagonal(found.bootstrap_error), spread, rtol=0.35)

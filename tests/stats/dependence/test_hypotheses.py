@@ -9,13 +9,13 @@ import pytest
 
 from clash.errors import NotIdentifiedError, StatisticsError
 from clash.stats.dependence import (
-    check,
     classes_alike,
     exchangeable,
     families_independent,
     independence_tests,
     off_diagonal,
     residual_correlations,
+    score_test,
 )
 from clash.stats.latent.dawid_skene import dawid_skene
 from clash.stats.latent.patterns import MISSING, TIE, collapse
@@ -154,7 +154,9 @@ def hypothesis_p(
     for _ in range(runs):
         patterns = panels.patterns(panel.sample(n, rng), labelled=labelled, times=times)
         clusters = None if times == 1 else np.repeat(np.arange(n), times)
-        test = check(HYPOTHESES[which](), patterns, estimated(patterns), rng, clusters=clusters)
+        test = score_test(
+            HYPOTHESES[which](), patterns, estimated(patterns), rng, clusters=clusters
+        )
         found.append(test.p)
     return found
 
@@ -200,14 +202,14 @@ def test_more_parameters_than_votes_can_tell_are_refused() -> None:
     sample = panels.independent(4).sample(300, np.random.default_rng(8))
     patterns = panels.patterns(sample, labelled=False)
     with pytest.raises(NotIdentifiedError, match="21 parameters against 15"):
-        check(classes_alike(4), patterns, estimated(patterns), np.random.default_rng(0))
+        score_test(classes_alike(4), patterns, estimated(patterns), np.random.default_rng(0))
 
 
 def test_too_few_clusters_are_refused() -> None:
     sample = panels.families().sample(60, np.random.default_rng(9))
     patterns = panels.patterns(sample, labelled=True)
     with pytest.raises(StatisticsError, match="clusters are too few"):
-        check(
+        score_test(
             classes_alike(5),
             patterns,
             patterns.labels.astype(float),

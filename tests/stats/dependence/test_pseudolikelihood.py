@@ -8,8 +8,8 @@ from clash.stats.dependence import couplings, families_independent, pseudo_coupl
 from clash.stats.dependence.hypotheses import classes_alike, exchangeable
 from clash.stats.dependence.pseudolikelihood import (
     PseudoLikelihood,
-    check_pseudo,
     fit_pseudo,
+    pseudo_score_test,
 )
 from clash.stats.dependence.restricted_ising import Restriction
 from clash.stats.latent.patterns import collapse
@@ -94,7 +94,7 @@ def test_a_true_hypothesis_is_rejected_one_time_in_twenty(make):
     for seed in range(150):
         sample = panels.families().sample(600, np.random.default_rng(seed))
         patterns = panels.patterns(sample, labelled=True)
-        p.append(check_pseudo(make(), patterns, patterns.labels.astype(float)).p)
+        p.append(pseudo_score_test(make(), patterns, patterns.labels.astype(float)).p)
     assert 0.0 < np.mean(np.array(p) < 0.05) <= 0.11
 
 
@@ -109,7 +109,7 @@ def test_a_true_hypothesis_is_rejected_one_time_in_twenty(make):
 )
 def test_a_false_hypothesis_is_rejected(make, panel):
     patterns = panels.patterns(panel.sample(3000, np.random.default_rng(5)), labelled=True)
-    assert check_pseudo(make(), patterns, patterns.labels.astype(float)).p < 0.001
+    assert pseudo_score_test(make(), patterns, patterns.labels.astype(float)).p < 0.001
 
 
 def test_crowds_and_sparse_votes_are_refused():

@@ -15,13 +15,11 @@ from clash.errors import StatisticsError
 from clash.stats.dependence import (
     MOST_JOINTLY,
     Contribution,
+    CouplingHypothesis,
     Couplings,
-    Hypothesis,
-    Information,
+    InformationGain,
     PairwiseIndependence,
     accuracies,
-    check,
-    check_pseudo,
     classes_alike,
     cluster_folds,
     compare_models,
@@ -32,7 +30,9 @@ from clash.stats.dependence import (
     independence_tests,
     information_added,
     pseudo_couplings,
+    pseudo_score_test,
     redundancy,
+    score_test,
     without_ties,
 )
 from clash.stats.latent.patterns import MISSING, TIE
@@ -191,12 +191,12 @@ class _Work:
             self._tested(*NAMES[2], lambda: classes_alike(len(codes))),
         ]
 
-    def _tested(self, name: str, says: str, make: Callable[[], Hypothesis]) -> TestFinding:
+    def _tested(self, name: str, says: str, make: Callable[[], CouplingHypothesis]) -> TestFinding:
         try:
             if self.panel_is_large:
-                found = check_pseudo(make(), self.untied, self.p, clusters=self.clusters)
+                found = pseudo_score_test(make(), self.untied, self.p, clusters=self.clusters)
             else:
-                found = check(make(), self.untied, self.p, self.rng, clusters=self.clusters)
+                found = score_test(make(), self.untied, self.p, self.rng, clusters=self.clusters)
         except StatisticsError as refusal:
             return TestFinding(name, says, None, None, None, str(refusal))
         return TestFinding(name, says, found.statistic, found.df, found.p)
@@ -267,7 +267,7 @@ def _judge(
     name: str,
     family: str,
     accuracy: float,
-    told: Information | None,
+    told: InformationGain | None,
     foreseen: float,
     added: Contribution | None,
 ) -> JudgeFinding:

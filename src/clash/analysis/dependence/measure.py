@@ -17,7 +17,7 @@ from clash.analysis.dependence.findings import (
 from clash.analysis.dependence.truth import others
 from clash.stats.dependence import (
     Couplings,
-    Effective,
+    EffectiveNumbers,
     PairwiseIndependence,
     ResidualCorrelations,
     accuracies,
@@ -107,7 +107,7 @@ def alternatives(estimated: Estimated) -> tuple[Alternative, ...]:
     return tuple(found)
 
 
-def _effective(estimated: Estimated, matrix: Floats, counts: Floats | None) -> Effective:
+def _effective(estimated: Estimated, matrix: Floats, counts: Floats | None) -> EffectiveNumbers:
     found = accuracies(estimated.patterns, estimated.p, counts)
     return effective_number(matrix, float(np.nanmean(found.judges)), found.majority)
 

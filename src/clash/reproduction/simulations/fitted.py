@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from clash.stats.latent.fit import LatentFit
     from clash.stats.latent.patterns import Patterns
-    from clash.stats.simulate import Sample
+    from clash.stats.simulate import SimulatedSample
     from clash.stats.simulate.exchangeable import CountLaw
 
 METHODS: dict[str, Callable[[Patterns], LatentFit]] = {
@@ -26,7 +26,7 @@ METHODS: dict[str, Callable[[Patterns], LatentFit]] = {
 }
 
 
-def fitted_rows(where: str, samples: Sequence[Sample], law: CountLaw) -> list[Row]:
+def fitted_rows(where: str, samples: Sequence[SimulatedSample], law: CountLaw) -> list[Row]:
     """The risk of each method on votes it was fitted to, and of the best rule on all votes."""
     rows = [
         _row(f"{where}: risk of {name}, fitted without labels", method, samples)
@@ -35,7 +35,9 @@ def fitted_rows(where: str, samples: Sequence[Sample], law: CountLaw) -> list[Ro
     return [*rows, Row(f"{where}: risk of the best possible rule", law.risk(law.bayes()))]
 
 
-def _row(quantity: str, method: Callable[[Patterns], LatentFit], samples: Sequence[Sample]) -> Row:
+def _row(
+    quantity: str, method: Callable[[Patterns], LatentFit], samples: Sequence[SimulatedSample]
+) -> Row:
     risks = []
     for sample in samples:
         says_one = method(collapse(sample.votes)).item_posterior >= 0.5

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from clash.stats.selection.panel import Cells, Evidence, LabelledRows
-    from clash.stats.simulate.interactions import Cast
-    from clash.stats.simulate.sample import Sample
+    from clash.stats.simulate.interactions import ResampledVotes
+    from clash.stats.simulate.sample import SimulatedSample
     from clash.stats.typing import Floats
 
-    Draw = Callable[[int, np.random.Generator], Sample | Cast]
+    Draw = Callable[[int, np.random.Generator], SimulatedSample | ResampledVotes]
 
 TABLE = "joint-table"
 ADDITIVE = ("ridge-isotonic", "logistic")

@@ -10,7 +10,7 @@ import numpy as np
 from clash.reproduction.simulations.findings import Mean, Row, Simulation
 from clash.stats.latent.dawid_skene import FLAT, WEAK, BetaPriors, dawid_skene
 from clash.stats.latent.patterns import MISSING, Patterns, collapse
-from clash.stats.simulate import IndependentPanel, Sample
+from clash.stats.simulate import IndependentPanel, SimulatedSample
 
 if TYPE_CHECKING:
     from clash.stats.typing import Floats
@@ -113,14 +113,16 @@ def _weighted(quantity: str, ours: Mean, setup: Setup) -> Row:
     return Row(quantity, ours.value, setup.weighted, "table 4", ours.se, paper_se, RESOLUTION)
 
 
-def _accuracy(sample: Sample, priors: BetaPriors, *, told: IndependentPanel | None = None) -> float:
+def _accuracy(
+    sample: SimulatedSample, priors: BetaPriors, *, told: IndependentPanel | None = None
+) -> float:
     patterns = collapse(sample.votes) if told is None else _with_prior(sample, told)
     fit = dawid_skene(patterns, priors=priors, max_iter=MAX_ITER)
     says_one = fit.item_posterior[: len(sample.labels)] >= 0.5
     return float((says_one == sample.labels).mean())
 
 
-def _with_prior(sample: Sample, panel: IndependentPanel) -> Patterns:
+def _with_prior(sample: SimulatedSample, panel: IndependentPanel) -> Patterns:
     """The votes and, as labelled pseudo-items, Beta priors at each judge's true rates."""
     n, k = sample.votes.shape
     votes = np.full((4 * k, k), MISSING, np.int8)

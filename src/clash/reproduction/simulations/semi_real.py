@@ -19,7 +19,7 @@ from clash.reproduction.simulations.growth import (
     published,
     repeated,
 )
-from clash.stats.simulate.interactions import JUDGES, Regime, Resampled, regime
+from clash.stats.simulate.interactions import JUDGES, Regime, ResampledPanels, regime
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,7 +56,7 @@ def semi_real(seed: int, replications: int, sources: Sequence[Votes]) -> Simulat
     panels = tuple(_patterns(votes, size) for votes in sources)
     rows, curves, findings = [], [], []
     for number, (name, paper) in enumerate(TABLE_23.items()):
-        law = Resampled(panels, regime(name))
+        law = ResampledPanels(panels, regime(name))
         runs = repeated(law.draw, BUDGETS, [seed, 23, number], replications)
         found = gaps(runs)
         rows += gap_rows(name, BUDGETS, found, paper, "table 23", [OTHERS] * len(BUDGETS))
@@ -117,7 +117,7 @@ def _unseen(runs: Sequence[Sequence[Grid]]) -> list[Row]:
     ]
 
 
-def _told(name: str, law: Resampled, runs: Sequence[Sequence[Grid]]) -> str:
+def _told(name: str, law: ResampledPanels, runs: Sequence[Sequence[Grid]]) -> str:
     risks = {f: np.mean([run[-1].risk(f) for run in runs]) for f in (TABLE, *SCALARS)}
     asked = np.mean([run[-1].k() for run in runs])
     told = ", ".join(f"{family} {risk:.3f}" for family, risk in risks.items())

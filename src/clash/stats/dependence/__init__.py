@@ -8,27 +8,27 @@ effective numbers too large. Only labels show the rest.
 from clash.stats.dependence.blocs import Bloc, class_rates, find_blocs
 from clash.stats.dependence.contribution import (
     Contribution,
-    Information,
-    Stacked,
+    InformationGain,
+    StackedRegression,
     contributions,
     information_added,
     redundancy,
 )
 from clash.stats.dependence.couplings import Couplings, couplings, pseudo_couplings
 from clash.stats.dependence.effective import (
-    Accuracies,
-    Effective,
+    EffectiveNumbers,
+    PanelAccuracies,
     accuracies,
     effective_number,
     jury_accuracy,
     jury_size,
 )
 from clash.stats.dependence.hypotheses import (
-    Hypothesis,
-    check,
+    CouplingHypothesis,
     classes_alike,
     exchangeable,
     families_independent,
+    score_test,
 )
 from clash.stats.dependence.independence import (
     MOST_JOINTLY,
@@ -37,7 +37,7 @@ from clash.stats.dependence.independence import (
     without_ties,
 )
 from clash.stats.dependence.model_comparison import ModelScore, cluster_folds, compare_models
-from clash.stats.dependence.pseudolikelihood import check_pseudo
+from clash.stats.dependence.pseudolikelihood import pseudo_score_test
 from clash.stats.dependence.residual_correlation import (
     ResidualCorrelations,
     off_diagonal,
@@ -49,21 +49,19 @@ from clash.stats.dependence.score_tests import ScoreTest
 
 __all__ = [
     "MOST_JOINTLY",
-    "Accuracies",
     "Bloc",
     "Contribution",
+    "CouplingHypothesis",
     "Couplings",
-    "Effective",
-    "Hypothesis",
-    "Information",
+    "EffectiveNumbers",
+    "InformationGain",
     "ModelScore",
     "PairwiseIndependence",
+    "PanelAccuracies",
     "ResidualCorrelations",
     "ScoreTest",
-    "Stacked",
+    "StackedRegression",
     "accuracies",
-    "check",
-    "check_pseudo",
     "class_rates",
     "classes_alike",
     "cluster_folds",
@@ -81,8 +79,10 @@ __all__ = [
     "off_diagonal",
     "pooled_replicates",
     "pseudo_couplings",
+    "pseudo_score_test",
     "redundancy",
     "resampled_counts",
     "residual_correlations",
+    "score_test",
     "without_ties",
 ]

@@ -73,11 +73,11 @@ def find_blocs(
     if len(correlations) < 3:
         return ()
     data = _Data.of(correlations, correlation_replicates, rates, rate_replicates)
-    blocs = {judges: data.bloc(judges) for judges in _branches(data.filled)}
+    blocs = {judges: data.bloc(judges) for judges in _branches(data.complete)}
     sure = {judges for judges, bloc in blocs.items() if bloc.evidence > 1}
     copies = {judges for judges in sure if blocs[judges].near_copies}
-    chosen = _largest(sure) | _largest(copies)
-    return tuple(blocs[judges] for judges in sorted(chosen, key=lambda js: (-len(js), js)))
+    reportable = _largest(sure) | _largest(copies)
+    return tuple(blocs[judges] for judges in sorted(reportable, key=lambda js: (-len(js), js)))
 
 
 def class_rates(patterns: Patterns, p: Floats, counts: Floats) -> Floats:
@@ -91,8 +91,10 @@ def class_rates(patterns: Patterns, p: Floats, counts: Floats) -> Floats:
     rates = []
     for share in (1 - p, p):
         weight = counts * share
-        seen, one = weight @ patterns.present, weight @ patterns.for_one
-        rates.append(np.divide(one, seen, out=np.full_like(seen, np.nan), where=seen > 0))
+        n_votes, n_votes_one = weight @ patterns.present, weight @ patterns.for_one
+        rates.append(
+            np.divide(n_votes_one, n_votes, out=np.full_like(n_votes, np.nan), where=n_votes > 0)
+        )
     return np.stack(rates, axis=1)
 
 
@@ -101,7 +103,7 @@ class _Data:
     """What a branch is judged by.
 
     Attributes:
-        filled: correlations with undefined ones as the mean of the others, so that they make no
+        complete: correlations with undefined ones as the mean of the others, so that they make no
             bloc and break none.
         noise: root mean square error of a correlation.
         threshold: attachment that the best branch of a tree without blocs exceeds one time in
@@ -112,7 +114,7 @@ class _Data:
     correlation_replicates: Floats
     rates: Floats
     rate_replicates: Floats
-    filled: Floats
+    complete: Floats
     noise: float
     threshold: float
 
@@ -120,25 +122,25 @@ class _Data:
     def of(
         cls, correlations: Floats, replicates: Floats, rates: Floats, rate_replicates: Floats
     ) -> _Data:
-        drawn = _filled(replicates[:NULL_TREES])
-        errors = drawn - drawn.mean(axis=0)
+        replicates_complete = _fill_undefined(replicates[:NULL_TREES])
+        errors = replicates_complete - replicates_complete.mean(axis=0)
         noise = max(float(np.sqrt((off_diagonal(errors) ** 2).mean())), LEAST_SPREAD)
-        found = [
+        best_attachments = [
             max(_attachment(tree, judges, noise) for judges in _branches(tree)) for tree in errors
         ]
-        threshold = max(float(np.quantile(found, 1 - LEVEL)), LEAST_SPREAD)
-        filled = _filled(correlations)
-        return cls(correlations, replicates, rates, rate_replicates, filled, noise, threshold)
+        threshold = max(float(np.quantile(best_attachments, 1 - LEVEL)), LEAST_SPREAD)
+        complete = _fill_undefined(correlations)
+        return cls(correlations, replicates, rates, rate_replicates, complete, noise, threshold)
 
     def bloc(self, judges: tuple[int, ...]) -> Bloc:
-        m, own = len(judges), list(judges)
-        others = [k for k in range(len(self.filled)) if k not in judges]
-        within = float(off_diagonal(self.filled[np.ix_(own, own)]).mean())
+        m, members = len(judges), list(judges)
+        outsiders = [k for k in range(len(self.complete)) if k not in judges]
+        within = float(off_diagonal(self.complete[np.ix_(members, members)]).mean())
         distance, n_contrasts = self._distance(judges)
         return Bloc(
             judges,
             within,
-            float(self.filled[np.ix_(own, others)].mean()),
+            float(self.complete[np.ix_(members, outsiders)].mean()),
             _attachment(self.correlations, judges, self.noise) / self.threshold,
             m / max(1 + (m - 1) * within, 1.0),
             distance < NormalDist().inv_cdf(1 - LEVEL / (2 * n_contrasts)),
@@ -160,15 +162,15 @@ class _Data:
     @staticmethod
     def _contrasts(correlations: Floats, rates: Floats, judges: tuple[int, ...]) -> Floats:
         """Rates and correlations of each member less those of the members' mean, shape (B, c)."""
-        own = list(judges)
-        others = [k for k in range(correlations.shape[-1]) if k not in judges]
-        pairs = off_diagonal(correlations[:, own][:, :, own])
-        across = correlations[:, own][:, :, others]
-        mine = rates[:, :, own]
+        members = list(judges)
+        outsiders = [k for k in range(correlations.shape[-1]) if k not in judges]
+        pairs = off_diagonal(correlations[:, members][:, :, members])
+        outside = correlations[:, members][:, :, outsiders]
+        member_rates = rates[:, :, members]
         parts = [
             pairs - pairs.mean(axis=1, keepdims=True),
-            (across - across.mean(axis=1, keepdims=True)).reshape(len(rates), -1),
-            (mine - mine.mean(axis=2, keepdims=True)).reshape(len(rates), -1),
+            (outside - outside.mean(axis=1, keepdims=True)).reshape(len(rates), -1),
+            (member_rates - member_rates.mean(axis=2, keepdims=True)).reshape(len(rates), -1),
         ]
         return np.hstack(parts)
 
@@ -187,28 +189,30 @@ def _branches(correlations: Floats) -> Iterator[tuple[int, ...]]:
 
 def _attachment(correlations: Floats, judges: tuple[int, ...], noise: float) -> float:
     """By how much the least attached member prefers the others in, in rough standard errors."""
-    own = list(judges)
-    others = [k for k in range(len(correlations)) if k not in judges]
-    known = ~np.isnan(correlations) & ~np.eye(len(correlations), dtype=bool)
-    inside = _row_means(correlations, known, own, own)
-    outside = _row_means(correlations, known, own, others)
-    scale = noise * (1 / (len(own) - 1) + 1 / len(others)) ** 0.5
+    members = list(judges)
+    outsiders = [k for k in range(len(correlations)) if k not in judges]
+    defined_mask = ~np.isnan(correlations) & ~np.eye(len(correlations), dtype=bool)
+    inside = _row_means(correlations, defined_mask, members, members)
+    outside = _row_means(correlations, defined_mask, members, outsiders)
+    scale = noise * (1 / (len(members) - 1) + 1 / len(outsiders)) ** 0.5
     return float((inside - outside).min() / scale)
 
 
-def _row_means(correlations: Floats, known: Bools, rows: list[int], columns: list[int]) -> Floats:
+def _row_means(
+    correlations: Floats, defined_mask: Bools, rows: list[int], columns: list[int]
+) -> Floats:
     """Means over the known columns of each row; 0 where none is."""
-    mask = known[np.ix_(rows, columns)]
+    mask = defined_mask[np.ix_(rows, columns)]
     total = np.where(mask, correlations[np.ix_(rows, columns)], 0.0).sum(axis=1)
     return np.asarray(total / np.maximum(mask.sum(axis=1), 1))
 
 
-def _filled(correlations: Floats) -> Floats:
+def _fill_undefined(correlations: Floats) -> Floats:
     """Undefined correlations as the mean of the others."""
     pairs = off_diagonal(correlations)
-    known = ~np.isnan(pairs)
-    total = np.where(known, pairs, 0.0).sum(axis=-1)
-    mean = total / np.maximum(known.sum(axis=-1), 1)
+    defined_mask = ~np.isnan(pairs)
+    total = np.where(defined_mask, pairs, 0.0).sum(axis=-1)
+    mean = total / np.maximum(defined_mask.sum(axis=-1), 1)
     return np.where(np.isnan(correlations), mean[..., None, None], correlations)
 
 
@@ -217,5 +221,7 @@ def _largest(branches: set[tuple[int, ...]]) -> set[tuple[int, ...]]:
     return {
         judges
         for judges in branches
-        if not any(len(judges) < len(other) and set(judges) <= set(other) for other in branches)
+        if not any(
+            len(judges) < len(superset) and set(judges) <= set(superset) for superset in branches
+        )
     }

@@ -25,7 +25,7 @@ never varies from an infinite one."""
 
 
 @dataclass(frozen=True, slots=True)
-class Information:
+class InformationGain:
     """What a judge's votes change, by the model that estimated the truth.
 
     Attributes:
@@ -40,7 +40,7 @@ class Information:
 
 def information_added(
     law: VoteLaw, patterns: Patterns, clusters: Index | None = None
-) -> tuple[Information, ...]:
+) -> tuple[InformationGain, ...]:
     """For each judge, what its vote adds given all other votes; the law is not refitted.
 
     Labels are not used, only votes: the question is what the votes tell of the truth. Items
@@ -51,18 +51,18 @@ def information_added(
         patterns: the votes.
         clusters: shape (n_items,), for the intervals.
     """
-    whole = posterior(law, patterns.votes)
+    full_posterior = posterior(law, patterns.votes)
     out = []
     for judge in range(patterns.n_judges):
         votes = patterns.votes.copy()
         votes[:, judge] = MISSING
         without = posterior(law, votes)
-        gain = entropy(without) - entropy(whole)
-        flipped = (without >= 0.5) != (whole >= 0.5)
+        gain = entropy(without) - entropy(full_posterior)
+        flips = (without >= 0.5) != (full_posterior >= 0.5)
         out.append(
-            Information(
+            InformationGain(
                 mean_clustered(gain[patterns.inverse], clusters),
-                float(patterns.counts @ flipped / patterns.weight),
+                float(patterns.counts @ flips / patterns.weight),
             )
         )
     return tuple(out)
@@ -89,20 +89,20 @@ def redundancy(patterns: Patterns, fold: Index) -> Floats:
     spins = patterns.spins
     shares = []
     for judge in range(patterns.n_judges):
-        voted = (patterns.votes[:, judge] != MISSING) & (patterns.votes[:, judge] != TIE)
-        others = np.delete(spins, judge, axis=1)
+        has_vote = (patterns.votes[:, judge] != MISSING) & (patterns.votes[:, judge] != TIE)
+        other_spins = np.delete(spins, judge, axis=1)
         target = (patterns.votes[:, judge] == 1).astype(np.float64)
-        held = held_out_logits(others, target, patterns, fold, voted)
-        base = held_out_logits(others[:, :0], target, patterns, fold, voted)
-        items = voted[patterns.inverse]
+        held = held_out_logits(other_spins, target, patterns, fold, has_vote)
+        rate_logits = held_out_logits(other_spins[:, :0], target, patterns, fold, has_vote)
+        items = has_vote[patterns.inverse]
         truth = target[patterns.inverse]
-        loss, least = (_losses(logits, truth)[items].sum() for logits in (held, base))
+        loss, least = (_losses(logits, truth)[items].sum() for logits in (held, rate_logits))
         shares.append(1 - loss / least if least > 0 and np.ptp(truth[items]) > 0 else np.nan)
     return np.array(shares)
 
 
 @dataclass(frozen=True, slots=True)
-class Stacked:
+class StackedRegression:
     """A logistic regression of the label on the votes, on held-out items.
 
     Attributes:
@@ -131,7 +131,7 @@ class Contribution:
     auc: float
 
 
-def stacked(patterns: Patterns, fold: Index, judges: Index | None = None) -> Stacked:
+def stack(patterns: Patterns, fold: Index, judges: Index | None = None) -> StackedRegression:
     """Cross-validated stacking of some judges (all by default) against the labels.
 
     Args:
@@ -140,30 +140,32 @@ def stacked(patterns: Patterns, fold: Index, judges: Index | None = None) -> Sta
         judges: columns to use.
     """
     spins = patterns.spins if judges is None else patterns.spins[:, judges]
-    labelled = patterns.labels != MISSING
+    has_label = patterns.labels != MISSING
     target = (patterns.labels == 1).astype(np.float64)
-    logits = held_out_logits(spins, target, patterns, fold, labelled)
-    items = labelled[patterns.inverse]
+    logits = held_out_logits(spins, target, patterns, fold, has_label)
+    items = has_label[patterns.inverse]
     truth, scores = target[patterns.inverse][items], logits[items]
     losses = _losses(scores, truth)
     right = np.where(scores == 0, 0.5, (scores > 0) == (truth == 1))
-    return Stacked(float(losses.mean()), auc(scores, truth), float(right.mean()), losses)
+    return StackedRegression(float(losses.mean()), auc(scores, truth), float(right.mean()), losses)
 
 
 def contributions(
     patterns: Patterns, fold: Index, clusters: Index | None = None
-) -> tuple[Stacked, tuple[Contribution, ...]]:
+) -> tuple[StackedRegression, tuple[Contribution, ...]]:
     """The stack of all judges, and what it loses without each."""
-    whole = stacked(patterns, fold)
+    full = stack(patterns, fold)
     items = (patterns.labels != MISSING)[patterns.inverse]
     groups = None if clusters is None else clusters[items]
     out = []
     for judge in range(patterns.n_judges):
-        rest = stacked(patterns, fold, np.delete(np.arange(patterns.n_judges), judge))
+        reduced = stack(patterns, fold, np.delete(np.arange(patterns.n_judges), judge))
         out.append(
-            Contribution(mean_clustered(rest.losses - whole.losses, groups), whole.auc - rest.auc)
+            Contribution(
+                mean_clustered(reduced.losses - full.losses, groups), full.auc - reduced.auc
+            )
         )
-    return whole, tuple(out)
+    return full, tuple(out)
 
 
 def held_out_logits(
@@ -180,11 +182,11 @@ def held_out_logits(
     """
     design = np.column_stack([np.ones(len(features)), features])
     out = np.zeros(patterns.n_items)
-    for held in np.unique(fold):
-        mine = fold == held
-        seen = np.bincount(patterns.inverse[~mine], minlength=len(design))
-        counts = np.where(used, seen, 0).astype(np.float64)
-        out[mine] = (design @ ridge_logistic(design, target, counts))[patterns.inverse[mine]]
+    for k in np.unique(fold):
+        in_fold = fold == k
+        n_training = np.bincount(patterns.inverse[~in_fold], minlength=len(design))
+        counts = np.where(used, n_training, 0).astype(np.float64)
+        out[in_fold] = (design @ ridge_logistic(design, target, counts))[patterns.inverse[in_fold]]
     return out
 
 

@@ -10,11 +10,11 @@ import numpy as np
 from clash.stats.dependence.pseudolikelihood import fit_pseudo
 from clash.stats.dependence.residual_correlation import resampled_counts
 from clash.stats.dependence.restricted_ising import (
-    Likelihood,
     RestrictedFit,
+    RestrictedLikelihood,
     Restriction,
     fit_restricted,
-    given,
+    likelihood_given_truth,
 )
 from clash.stats.latent.ising_states import pairs
 
@@ -96,15 +96,15 @@ def couplings(
     Source: Balasubramanian et al. (2026), equation 3 and appendix B.
     """
     K = patterns.n_judges
-    fit = fit_restricted(given(patterns, p))
+    fit = fit_restricted(likelihood_given_truth(patterns, p))
     covariance = np.asarray(np.linalg.pinv(fit.hessian, rcond=1e-12, hermitian=True), np.float64)
     spot = np.arange(1 + 2 * K, len(fit.theta))
     estimate, variance = fit.theta[spot], np.diag(covariance)[spot]
     error = np.sqrt(np.where(variance > 0, variance, np.nan))
     ratios = np.array([_ratio(fit, covariance, int(index)) for index in spot])
-    drawn = PAPER * _replicates(fit, covariance, clusters, replicates, rng)[:, spot]
-    low, high = np.quantile(drawn, [0.025, 0.975], axis=0) if replicates else [np.nan] * 2
-    spread = drawn.std(axis=0, ddof=1) if replicates > 1 else np.nan
+    bootstrap = PAPER * _replicates(fit, covariance, clusters, replicates, rng)[:, spot]
+    low, high = np.quantile(bootstrap, [0.025, 0.975], axis=0) if replicates else [np.nan] * 2
+    spread = bootstrap.std(axis=0, ddof=1) if replicates > 1 else np.nan
     return Couplings(
         matrix=_square(PAPER * estimate, K, 0.0),
         error=_square(PAPER * error, K, 0.0),
@@ -113,7 +113,7 @@ def couplings(
         low=_square(low, K),
         high=_square(high, K),
         bootstrap_error=_square(spread, K),
-        replicates=drawn,
+        replicates=bootstrap,
         by_class=_by_class(patterns, p, fit),
         log_likelihood=fit.value,
         converged=fit.converged,
@@ -152,9 +152,9 @@ def pseudo_couplings(
     error = np.sqrt(np.where(variance > 0, variance, np.nan))
     groups = np.arange(patterns.n_items) if clusters is None else clusters
     counts = resampled_counts(patterns, groups, replicates, rng) - patterns.counts
-    drawn = PAPER * (estimate + counts @ fit.scores() @ fit.inverse[:, spot])
-    low, high = np.quantile(drawn, [0.025, 0.975], axis=0) if replicates else [np.nan] * 2
-    spread = drawn.std(axis=0, ddof=1) if replicates > 1 else np.nan
+    bootstrap = PAPER * (estimate + counts @ fit.scores() @ fit.inverse[:, spot])
+    low, high = np.quantile(bootstrap, [0.025, 0.975], axis=0) if replicates else [np.nan] * 2
+    spread = bootstrap.std(axis=0, ddof=1) if replicates > 1 else np.nan
     by_class = [
         fit_pseudo(patterns.with_counts(patterns.counts * share), np.full(len(p), y), every)
         for y, share in ((0.0, 1 - p), (1.0, p))
@@ -167,7 +167,7 @@ def pseudo_couplings(
         low=_square(low, K),
         high=_square(high, K),
         bootstrap_error=_square(spread, K),
-        replicates=drawn,
+        replicates=bootstrap,
         by_class=np.stack([_square(PAPER * one.theta[spot], K, 0.0) for one in by_class]),
         log_likelihood=None,
         converged=fit.converged,
@@ -178,7 +178,7 @@ def pseudo_couplings(
 def _by_class(patterns: Patterns, p: Floats, fit: RestrictedFit) -> Floats:
     K = patterns.n_judges
     every = np.eye(K * (K - 1) // 2)
-    free = Likelihood.of(patterns, Restriction.of(K, every, every), p)
+    free = RestrictedLikelihood.of(patterns, Restriction.of(K, every, every), p)
     start = np.concatenate([fit.theta, np.zeros(len(every))])
     return fit_restricted(free, start).law.paper_couplings
 

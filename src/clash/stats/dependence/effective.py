@@ -18,7 +18,7 @@ LARGEST_JURY = 1e4
 
 
 @dataclass(frozen=True, slots=True)
-class Effective:
+class EffectiveNumbers:
     """Three answers to one question; NaN where it has none.
 
     Attributes:
@@ -40,23 +40,23 @@ class Effective:
 
 def effective_number(
     correlations: Floats, mean_accuracy: float, panel_accuracy: float
-) -> Effective:
+) -> EffectiveNumbers:
     """The three numbers from a residual correlation matrix (K, K) and two accuracies.
 
     Judges without any correlation to others (NaN) are left out of r and counted in K with it.
     """
     K = len(correlations)
     if K == 1:
-        return Effective(1.0, 1.0, jury_size(mean_accuracy, panel_accuracy), np.nan)
+        return EffectiveNumbers(1.0, 1.0, jury_size(mean_accuracy, panel_accuracy), np.nan)
     pairs = off_diagonal(correlations)
-    known = pairs[~np.isnan(pairs)]
-    if not len(known):
-        return Effective(np.nan, np.nan, jury_size(mean_accuracy, panel_accuracy), np.nan)
-    r = float(known.mean())
+    defined = pairs[~np.isnan(pairs)]
+    if not len(defined):
+        return EffectiveNumbers(np.nan, np.nan, jury_size(mean_accuracy, panel_accuracy), np.nan)
+    r = float(defined.mean())
     inflation = 1 + (K - 1) * r
     by_mean = K / inflation if inflation > 0 else np.nan
-    by_spectrum = K / (1 + (K - 1) * float((known**2).mean()))
-    return Effective(by_mean, by_spectrum, jury_size(mean_accuracy, panel_accuracy), r)
+    by_spectrum = K / (1 + (K - 1) * float((defined**2).mean()))
+    return EffectiveNumbers(by_mean, by_spectrum, jury_size(mean_accuracy, panel_accuracy), r)
 
 
 def jury_accuracy(size: float, accuracy: float) -> float:
@@ -92,7 +92,7 @@ def jury_size(mean_accuracy: float, panel_accuracy: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Accuracies:
+class PanelAccuracies:
     """How often judges and their majority are right, by the label or its estimate.
 
     Attributes:
@@ -104,18 +104,18 @@ class Accuracies:
     majority: float
 
 
-def accuracies(patterns: Patterns, p: Floats, counts: Floats | None = None) -> Accuracies:
+def accuracies(patterns: Patterns, p: Floats, counts: Floats | None = None) -> PanelAccuracies:
     """Expected shares of right votes, if class 1 has probability p, shape (n_patterns,).
 
     Items that nobody voted on do not count.
     """
     weight = patterns.counts if counts is None else counts
     right = patterns.for_one * p[:, None] + patterns.for_zero * (1 - p)[:, None]
-    seen = weight @ patterns.present
+    n_votes = weight @ patterns.present
     hits = weight @ right
-    judges = np.divide(hits, seen, out=np.full(len(seen), np.nan), where=seen > 0)
+    judges = np.divide(hits, n_votes, out=np.full(len(n_votes), np.nan), where=n_votes > 0)
     lead = np.sign((patterns.for_one - patterns.for_zero).sum(axis=1))
-    voted = weight * patterns.present.any(axis=1)
+    voting_weight = weight * patterns.present.any(axis=1)
     chance = np.where(lead == 0, 0.5, np.where(lead > 0, p, 1 - p))
-    total = float(voted.sum())
-    return Accuracies(judges, float(voted @ chance) / total if total else float("nan"))
+    total = float(voting_weight.sum())
+    return PanelAccuracies(judges, float(voting_weight @ chance) / total if total else float("nan"))

@@ -10,13 +10,13 @@ import numpy as np
 from clash.errors import NotIdentifiedError, StatisticsError
 from clash.stats.dependence.independence import simulated_information
 from clash.stats.dependence.restricted_ising import (
-    Likelihood,
+    RestrictedLikelihood,
     Restriction,
     draw,
     fit_restricted,
     scores_of,
 )
-from clash.stats.dependence.score_tests import Scores, ScoreTest, joint_test
+from clash.stats.dependence.score_tests import RestrictedScores, ScoreTest, joint_test
 from clash.stats.latent.identifiability import has_labels, informative_judges
 from clash.stats.latent.ising_states import pairs
 
@@ -24,27 +24,27 @@ if TYPE_CHECKING:
     from clash.stats.latent.patterns import Patterns
     from clash.stats.typing import Bools, Floats, Index
 
-SIMULATED = 20_000
+N_SIMULATED = 20_000
 
 
 @dataclass(frozen=True)
-class Hypothesis:
+class CouplingHypothesis:
     """A restriction and what it is tested against.
 
     Attributes:
         name: as in a report.
         says: the restriction, in words.
         null: what is free if it holds.
-        tested: directions in the full parameters that it rules out, shape (full, r).
+        directions: directions in the full parameters that it rules out, shape (full, r).
     """
 
     name: str
     says: str
     null: Restriction
-    tested: Floats
+    directions: Floats
 
 
-def families_independent(families: Index) -> Hypothesis:
+def families_independent(families: Index) -> CouplingHypothesis:
     """W = 0 between families, free within.
 
     Args:
@@ -57,7 +57,7 @@ def families_independent(families: Index) -> Hypothesis:
     if within.all():
         raise StatisticsError("all judges are of one family")
     every = np.eye(len(within))
-    return Hypothesis(
+    return CouplingHypothesis(
         "family independence",
         "judges of different families are not coupled",
         Restriction.of(K, every[:, within]),
@@ -65,7 +65,7 @@ def families_independent(families: Index) -> Hypothesis:
     )
 
 
-def exchangeable(families: Index) -> Hypothesis:
+def exchangeable(families: Index) -> CouplingHypothesis:
     """Within each family one coupling for all pairs; between families all free.
 
     Args:
@@ -79,12 +79,12 @@ def exchangeable(families: Index) -> Hypothesis:
     every = np.eye(len(within))
     commons, contrasts = [every[:, ~within]], []
     for family in np.unique(families[first[within]]):
-        mine = np.flatnonzero(within & (families[first] == family))
-        commons.append(every[:, mine].sum(axis=1, keepdims=True))
-        contrasts += [every[:, [other]] - every[:, [mine[0]]] for other in mine[1:]]
+        family_pairs = np.flatnonzero(within & (families[first] == family))
+        commons.append(every[:, family_pairs].sum(axis=1, keepdims=True))
+        contrasts += [every[:, [pair]] - every[:, [family_pairs[0]]] for pair in family_pairs[1:]]
     if not contrasts:
         raise StatisticsError("no family has three judges, so there are no two pairs to compare")
-    return Hypothesis(
+    return CouplingHypothesis(
         "exchangeability within family",
         "within a family every pair is coupled alike",
         Restriction.of(K, np.hstack(commons)),
@@ -92,11 +92,11 @@ def exchangeable(families: Index) -> Hypothesis:
     )
 
 
-def classes_alike(n_judges: int) -> Hypothesis:
+def classes_alike(n_judges: int) -> CouplingHypothesis:
     """W0 = W1: couplings shared by the classes, otherwise free."""
     every = np.eye(n_judges * (n_judges - 1) // 2)
     zero = np.zeros((1 + 2 * n_judges + len(every), len(every)))
-    return Hypothesis(
+    return CouplingHypothesis(
         "class-independent couplings",
         "judges are coupled alike in both classes (W0 = W1)",
         Restriction.of(n_judges, every),
@@ -104,8 +104,8 @@ def classes_alike(n_judges: int) -> Hypothesis:
     )
 
 
-def check(
-    hypothesis: Hypothesis,
+def score_test(
+    hypothesis: CouplingHypothesis,
     patterns: Patterns,
     p: Floats,
     rng: np.random.Generator,
@@ -126,27 +126,27 @@ def check(
         StatisticsError: more than 15 judges, too many gaps, or fewer clusters than directions.
     """
     _require_room(hypothesis, patterns)
-    start = fit_restricted(Likelihood.of(patterns, hypothesis.null, p))
-    fit = fit_restricted(Likelihood.of(patterns, hypothesis.null), start.theta)
-    turn = np.hstack([hypothesis.null.free, hypothesis.tested])
+    start = fit_restricted(RestrictedLikelihood.of(patterns, hypothesis.null, p))
+    fit = fit_restricted(RestrictedLikelihood.of(patterns, hypothesis.null), start.theta)
+    turn = np.hstack([hypothesis.null.free, hypothesis.directions])
     information = simulated_information(
         patterns,
         lambda n, generator: draw(fit.law, n, generator),
         rng,
-        SIMULATED,
+        N_SIMULATED,
         lambda votes, labels: scores_of(fit.full, votes, labels) @ turn,
     )
     rows = fit.likelihood.scores(fit.theta) @ turn
-    tested = np.arange(hypothesis.null.free.shape[1], turn.shape[1])
+    columns = np.arange(hypothesis.null.free.shape[1], turn.shape[1])
     return joint_test(
-        Scores(rows, patterns.counts, information, tested), patterns.inverse, clusters
+        RestrictedScores(rows, patterns.counts, information, columns), patterns.inverse, clusters
     )
 
 
-def _require_room(hypothesis: Hypothesis, patterns: Patterns) -> None:
+def _require_room(hypothesis: CouplingHypothesis, patterns: Patterns) -> None:
     if has_labels(patterns):
         return
-    n_params = hypothesis.null.free.shape[1] + hypothesis.tested.shape[1]
+    n_params = hypothesis.null.free.shape[1] + hypothesis.directions.shape[1]
     free = 2 ** len(informative_judges(patterns)) - 1
     if n_params > free:
         raise NotIdentifiedError(

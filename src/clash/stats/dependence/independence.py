@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clash.stats.dependence.score_tests import Scores, ScoreTest, joint_test, single_tests
+from clash.stats.dependence.score_tests import RestrictedScores, ScoreTest, joint_test, single_tests
 from clash.stats.latent.dawid_skene import BetaPriors, DawidSkene, dawid_skene
 from clash.stats.latent.fit import observe, posterior
 from clash.stats.latent.patterns import MISSING, Patterns, collapse
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 NEARLY_FLAT = BetaPriors(right=0.5, wrong=0.5, truth=0.5)
 """Keeps rates off 0 and 1, where a score has no variance; vanishes as items come in."""
-SIMULATED, LEAST_SIMULATED = 20_000, 4_000
+N_SIMULATED, N_SIMULATED_OF_MANY = 20_000, 4_000
 MANY_JUDGES = 20
 MOST_JOINTLY = 1200
 """Pairs up to which all are tested at once: the cost grows as their third power."""
@@ -66,26 +66,26 @@ def independence_tests(
     Source: Balasubramanian et al. (2026), appendix B; score tests of local dependence in latent
     class models: Oberski, van Kollenburg and Vermunt (2013).
     """
-    known = without_ties(patterns)
-    law = _law(dawid_skene(known, priors=NEARLY_FLAT).parameters)
-    pairs = np.triu_indices(known.n_judges, 1)
-    rows = _scores(law, known.votes, known.labels, pairs)
-    n_simulated = SIMULATED if known.n_judges <= MANY_JUDGES else LEAST_SIMULATED
+    untied = without_ties(patterns)
+    law = _law(dawid_skene(untied, priors=NEARLY_FLAT).parameters)
+    pairs = np.triu_indices(untied.n_judges, 1)
+    rows = _scores(law, untied.votes, untied.labels, pairs)
+    n_simulated = N_SIMULATED if untied.n_judges <= MANY_JUDGES else N_SIMULATED_OF_MANY
     information = simulated_information(
-        known,
+        untied,
         lambda n, generator: _draw(law, n, generator),
         rng,
         n_simulated,
         lambda votes, labels: _scores(law, votes, labels, pairs),
     )
-    tested = np.arange(rows.shape[1] - len(pairs[0]), rows.shape[1])
-    scores = Scores(rows, known.counts, information, tested)
-    singles = single_tests(scores, known.inverse, clusters)
+    tested_columns = np.arange(rows.shape[1] - len(pairs[0]), rows.shape[1])
+    scores = RestrictedScores(rows, untied.counts, information, tested_columns)
+    singles = single_tests(scores, untied.inverse, clusters)
     testable = np.array([test is not None for test in singles], dtype=bool)
     return PairwiseIndependence(
         tuple(zip(*(index.tolist() for index in pairs), strict=True)),
         singles,
-        _joint(replace(scores, tested=tested[testable]), known.inverse, clusters),
+        _joint(replace(scores, tested_columns=tested_columns[testable]), untied.inverse, clusters),
         observe(posterior(law, patterns.votes), patterns.labels),
     )
 
@@ -114,13 +114,13 @@ def simulated_information(
         scores: per item, shape (n, p).
     """
     times = max(1, n // patterns.n_items)
-    seen = np.tile(patterns.inverse, times)
-    votes, truths = draw(len(seen), rng)
-    votes = np.where(patterns.votes[seen] == MISSING, np.int8(MISSING), votes)
-    labels = np.where(patterns.labels[seen] == MISSING, np.int8(MISSING), truths)
-    same = collapse(votes, labels=labels)
-    rows = scores(same.votes, same.labels)
-    return np.asarray((same.counts[:, None] * rows).T @ rows / times)
+    rows_of_items = np.tile(patterns.inverse, times)
+    votes, truths = draw(len(rows_of_items), rng)
+    votes = np.where(patterns.votes[rows_of_items] == MISSING, np.int8(MISSING), votes)
+    labels = np.where(patterns.labels[rows_of_items] == MISSING, np.int8(MISSING), truths)
+    collapsed = collapse(votes, labels=labels)
+    rows = scores(collapsed.votes, collapsed.labels)
+    return np.asarray((collapsed.counts[:, None] * rows).T @ rows / times)
 
 
 def _law(parameters: object) -> DawidSkene:
@@ -139,26 +139,34 @@ def _scores(
     law: DawidSkene, votes: VoteCodes, labels: VoteCodes, pairs: tuple[Index, Index]
 ) -> Floats:
     """Scores of the prior, the rates in either class, then the couplings; shape (n, p)."""
-    one = observe(posterior(law, votes), labels)
-    seen = votes != MISSING
+    posterior_one = observe(posterior(law, votes), labels)
+    present = votes != MISSING
     rates = np.stack([1 - law.specificity, law.sensitivity])
     classes = [
         (share[:, None] * residual, residual)
         for share, residual in zip(
-            (1 - one, one), (np.where(seen, votes - rate, 0.0) for rate in rates), strict=True
+            (1 - posterior_one, posterior_one),
+            (np.where(present, votes - rate, 0.0) for rate in rates),
+            strict=True,
         )
     ]
     first, second = pairs
-    couplings = sum(weighted[:, first] * residual[:, second] for weighted, residual in classes)
+    couplings = sum(
+        weighted_residual[:, first] * residual[:, second] for weighted_residual, residual in classes
+    )
     return np.hstack(
-        [(one - law.prior)[:, None], *(weighted for weighted, _ in classes), couplings]
+        [
+            (posterior_one - law.prior)[:, None],
+            *(weighted_residual for weighted_residual, _ in classes),
+            couplings,
+        ]
     )
 
 
-def _joint(scores: Scores, inverse: Index, clusters: Index | None) -> ScoreTest | None:
+def _joint(scores: RestrictedScores, inverse: Index, clusters: Index | None) -> ScoreTest | None:
     from clash.errors import StatisticsError
 
-    if not 0 < len(scores.tested) <= MOST_JOINTLY:
+    if not 0 < len(scores.tested_columns) <= MOST_JOINTLY:
         return None
     try:
         return joint_test(scores, inverse, clusters)

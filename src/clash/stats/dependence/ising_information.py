@@ -52,16 +52,18 @@ def law_covariance(natural: Floats) -> Floats:
     return np.asarray(spectrum[spot[:, None] ^ spot] - np.outer(mean, mean))
 
 
-def pattern_statistics(block: VoteBlock, done: BlockEnergies) -> Floats:
+def pattern_statistics(block: VoteBlock, energies: BlockEnergies) -> Floats:
     """Expected spins and pair products of each pattern, shape (n_patterns, K + m)."""
-    first, second = pairs(done.expected_spins.shape[1])
-    products = done.expected_spins[:, first] * done.expected_spins[:, second]
-    spot = np.zeros((done.expected_spins.shape[1],) * 2, np.intp)
+    first, second = pairs(energies.expected_spins.shape[1])
+    products = energies.expected_spins[:, first] * energies.expected_spins[:, second]
+    spot = np.zeros((energies.expected_spins.shape[1],) * 2, np.intp)
     spot[first, second] = np.arange(len(first))
-    for gaps, extra in zip(block.gaps, done.pair_covariances, strict=True):
-        one, other = pairs(gaps.judges.shape[1])
-        products[gaps.rows[:, None], spot[gaps.judges[:, one], gaps.judges[:, other]]] += extra
-    return np.hstack([done.expected_spins, products])
+    for gaps, extra in zip(block.gaps, energies.pair_covariances, strict=True):
+        first_gap, second_gap = pairs(gaps.judges.shape[1])
+        products[
+            gaps.rows[:, None], spot[gaps.judges[:, first_gap], gaps.judges[:, second_gap]]
+        ] += extra
+    return np.hstack([energies.expected_spins, products])
 
 
 def _hidden_covariance(
@@ -87,12 +89,14 @@ def _covariance_of(
     spins: Floats, missing: np.ndarray, field: Floats, coupling: Floats, weights: Floats
 ) -> Floats:
     g, q = missing.shape
-    filled = np.repeat(spins[:, None, :], 2**q, axis=1)
-    filled[np.arange(g)[:, None, None], np.arange(2**q)[:, None], missing[:, None, :]] = (
+    completions = np.repeat(spins[:, None, :], 2**q, axis=1)
+    completions[np.arange(g)[:, None, None], np.arange(2**q)[:, None], missing[:, None, :]] = (
         spin_states(q)
     )
     first, second = pairs(spins.shape[1])
-    statistics = np.concatenate([filled, filled[:, :, first] * filled[:, :, second]], axis=2)
+    statistics = np.concatenate(
+        [completions, completions[:, :, first] * completions[:, :, second]], axis=2
+    )
     energy = statistics @ np.concatenate([field, coupling[first, second]])
     chance = np.exp(energy - energy.max(axis=1, keepdims=True))
     chance /= chance.sum(axis=1, keepdims=True)

@@ -70,35 +70,34 @@ def compare_models(
     if families is not None:
         models["Ising within families"] = partial(ising_family, families=families)
     models |= {
-        "Ising, shared couplings": partial(_coupled, ising_shared, MOST_COUPLED),
-        "Ising, couplings by class": partial(_coupled, ising_class, MOST_BY_CLASS),
+        "Ising, shared couplings": partial(_fit_up_to, ising_shared, MOST_COUPLED),
+        "Ising, couplings by class": partial(_fit_up_to, ising_class, MOST_BY_CLASS),
         "latent factor": factor,
     }
-    whole, refused = fit_all(models, patterns)
-    held = {
-        name: score_by_refits(name, models[name], fit, patterns, fold)
-        for name, fit in whole.items()
-    } | refused
-    base = held[CI].scores
-    return tuple(_score(name, whole.get(name), held[name], base, clusters) for name in models)
+    fits, refusals = fit_all(models, patterns)
+    held_out = {
+        name: score_by_refits(name, models[name], fit, patterns, fold) for name, fit in fits.items()
+    } | refusals
+    base = held_out[CI].scores
+    return tuple(_score(name, fits.get(name), held_out[name], base, clusters) for name in models)
 
 
 def _score(
     name: str,
-    whole: LatentFit | None,
-    held: HeldOutScores,
+    fit: LatentFit | None,
+    held_out: HeldOutScores,
     base: Floats | None,
     clusters: Index | None,
 ) -> ModelScore:
-    if whole is None or held.scores is None:
-        return ModelScore(name, refusal=held.refusal)
+    if fit is None or held_out.scores is None:
+        return ModelScore(name, refusal=held_out.refusal)
     return ModelScore(
         name,
-        whole.n_params,
-        whole.log_likelihood,
-        whole.bic,
-        held.mean,
-        None if base is None else mean_clustered(held.scores - base, clusters),
+        fit.n_params,
+        fit.log_likelihood,
+        fit.bic,
+        held_out.mean,
+        None if base is None else mean_clustered(held_out.scores - base, clusters),
     )
 
 
@@ -108,7 +107,7 @@ def cluster_folds(clusters: Index, n_folds: int, rng: np.random.Generator) -> In
     return np.asarray((rng.permutation(n_clusters) % n_folds)[clusters], dtype=np.intp)
 
 
-def _coupled(
+def _fit_up_to(
     fit: Callable[..., LatentFit],
     most: int,
     patterns: Patterns,

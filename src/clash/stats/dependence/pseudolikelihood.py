@@ -20,7 +20,7 @@ from clash.stats.dependence.restricted_ising import (
     PRECISION_OF_RATES,
     Restriction,
 )
-from clash.stats.dependence.score_tests import Scores, ScoreTest, cluster_sums, joint_test
+from clash.stats.dependence.score_tests import RestrictedScores, ScoreTest, cluster_sums, joint_test
 from clash.stats.latent.ising import CLASSES
 from clash.stats.latent.ising_states import pairs
 from clash.stats.logistic import logit
@@ -29,7 +29,7 @@ from clash.stats.optimise import minimise
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
-    from clash.stats.dependence.hypotheses import Hypothesis
+    from clash.stats.dependence.hypotheses import CouplingHypothesis
     from clash.stats.latent.patterns import Patterns
     from clash.stats.typing import Floats, Index
 
@@ -54,14 +54,14 @@ class PseudoLikelihood:
 
     Attributes:
         spins: votes as +1 and -1, 0 where missing, shape (n_patterns, K).
-        seen: 1 where there is a vote, shape (n_patterns, K).
+        present: 1 where there is a vote, shape (n_patterns, K).
         weights: items of each pattern in class 0 and class 1, shape (2, n_patterns).
         free: from free to full parameters, sparse.
         precision: of the prior on the free parameters.
     """
 
     spins: Floats
-    seen: Floats
+    present: Floats
     weights: Floats
     free: csc_array
     precision: Floats
@@ -115,7 +115,7 @@ class PseudoLikelihood:
         """Free parameters of equal skills, vote rates as they are, and no couplings."""
         k = self.n_judges
         total = self.weights.sum(axis=0)
-        share = (total @ (self.spins == 1) + 1) / (total @ self.seen + 2)
+        share = (total @ (self.spins == 1) + 1) / (total @ self.present + 2)
         theta = np.zeros(self.free.shape[1])
         theta[1 : 1 + k], theta[1 + k : 1 + 2 * k] = logit(share) / 2, TYPICAL
         return theta
@@ -135,7 +135,7 @@ class PseudoLikelihood:
         """Minus the penalised log pseudo-likelihood at free parameters (q,)."""
         local = self.local(self.free @ x)
         # -log P(s | rest) = log(e^local + e^-local) - s local, in the form that cannot overflow.
-        loss = (np.logaddexp(local, -local) - self.spins * local) * self.seen
+        loss = (np.logaddexp(local, -local) - self.spins * local) * self.present
         return np.asarray((self.weights[:, :, None] * loss).sum() + 0.5 * self.precision @ x**2)
 
     def scores(self, theta: Floats) -> Floats:
@@ -145,7 +145,7 @@ class PseudoLikelihood:
         """
         total = self.weights.sum(axis=0)
         share = self.weights / np.where(total > 0, total, 1.0)
-        residual = (self.spins - np.tanh(self.local(self.free @ theta))) * self.seen
+        residual = (self.spins - np.tanh(self.local(self.free @ theta))) * self.present
         first, second = pairs(self.n_judges)
         means = [
             np.einsum("y,yn,ynk->nk", signs, share, residual) for signs in ((1.0, 1.0), CLASSES)
@@ -171,19 +171,19 @@ class PseudoLikelihood:
         spot[pairs(k)] = spot.T[pairs(k)] = 1 + 2 * k + np.arange(m)
         out = np.zeros((1 + 2 * k + 2 * m,) * 2)
         for judge in range(k):
-            others = np.delete(np.arange(k), judge)
-            design = np.column_stack([np.ones(len(self.spins)), self.spins[:, others]])
-            zero, one = (
-                (design * (weight * self.seen[:, judge] * bend[:, judge])[:, None]).T @ design
+            other_judges = np.delete(np.arange(k), judge)
+            design = np.column_stack([np.ones(len(self.spins)), self.spins[:, other_judges]])
+            block_zero, block_one = (
+                (design * (weight * self.present[:, judge] * bend[:, judge])[:, None]).T @ design
                 for weight, bend in zip(self.weights, slope, strict=True)
             )
-            shared = np.r_[1 + judge, spot[judge, others]]
-            apart = np.r_[1 + k + judge, spot[judge, others] + m]
+            shared_index = np.r_[1 + judge, spot[judge, other_judges]]
+            contrast_index = np.r_[1 + k + judge, spot[judge, other_judges] + m]
             for rows, columns, block in (
-                (shared, shared, one + zero),
-                (apart, apart, one + zero),
-                (shared, apart, one - zero),
-                (apart, shared, one - zero),
+                (shared_index, shared_index, block_one + block_zero),
+                (contrast_index, contrast_index, block_one + block_zero),
+                (shared_index, contrast_index, block_one - block_zero),
+                (contrast_index, shared_index, block_one - block_zero),
             ):
                 out[np.ix_(rows, columns)] += block
         return out
@@ -259,8 +259,8 @@ def fit_pseudo(patterns: Patterns, p: Floats, restriction: Restriction) -> Pseud
     )
 
 
-def check_pseudo(
-    hypothesis: Hypothesis,
+def pseudo_score_test(
+    hypothesis: CouplingHypothesis,
     patterns: Patterns,
     p: Floats,
     *,
@@ -281,17 +281,17 @@ def check_pseudo(
         StatisticsError: too many judges, or no more clusters than directions tested.
     """
     fit = fit_pseudo(patterns, p, hypothesis.null)
-    turn = np.hstack([hypothesis.null.free, hypothesis.tested])[:, 1:]
+    turn = np.hstack([hypothesis.null.free, hypothesis.directions])[:, 1:]
     from scipy.sparse import csc_array
 
     sparse = csc_array(turn)
     rows = fit.likelihood.scores(fit.theta) @ sparse
     information = np.asarray(sparse.T @ (fit.hessian @ sparse), np.float64)
     information[np.diag_indices_from(information)] += PRECISION_OF_RATES
-    tested = np.arange(hypothesis.null.free.shape[1] - 1, turn.shape[1])
+    columns = np.arange(hypothesis.null.free.shape[1] - 1, turn.shape[1])
     groups = np.arange(patterns.n_items) if clusters is None else clusters
     return joint_test(
-        Scores(np.asarray(rows), patterns.counts, information, tested),
+        RestrictedScores(np.asarray(rows), patterns.counts, information, columns),
         patterns.inverse,
         groups,
     )

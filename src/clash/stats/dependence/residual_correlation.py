@@ -50,10 +50,10 @@ def residual_correlations(
 
     Source: Balasubramanian et al. (2026), sections 3.2 and 5.
     """
-    both = np.stack([1 - p, p])
-    sums = [_products(patterns, patterns.counts * share) for share in both]
-    seen = patterns.present.astype(np.float64)
-    together = (patterns.counts[:, None] * seen).T @ seen
+    class_shares = np.stack([1 - p, p])
+    sums = [_products(patterns, patterns.counts * share) for share in class_shares]
+    present = patterns.present.astype(np.float64)
+    together = (patterns.counts[:, None] * present).T @ present
     enough = together >= least
     by_class = np.stack([_correlation(products, enough) for products in sums])
     return ResidualCorrelations(_correlation(np.sum(sums, axis=0), enough), by_class, together)
@@ -70,8 +70,8 @@ def pooled_replicates(
         counts: shape (B, n_patterns).
         least: as in :func:`residual_correlations`, of the data, not of a replicate.
     """
-    seen = patterns.present.astype(np.float64)
-    enough = (patterns.counts[:, None] * seen).T @ seen >= least
+    present = patterns.present.astype(np.float64)
+    enough = (patterns.counts[:, None] * present).T @ present >= least
     out = np.empty((len(counts), patterns.n_judges, patterns.n_judges))
     for replicate, weight in enumerate(counts):
         sums = [_products(patterns, weight * share) for share in (1 - p, p)]
@@ -93,30 +93,32 @@ def resampled_counts(
     n_clusters = int(clusters.max()) + 1
     out = np.empty((n, len(patterns.counts)))
     for replicate in range(n):
-        drawn = np.bincount(rng.integers(n_clusters, size=n_clusters), minlength=n_clusters)
+        cluster_counts = np.bincount(
+            rng.integers(n_clusters, size=n_clusters), minlength=n_clusters
+        )
         out[replicate] = np.bincount(
-            patterns.inverse, drawn[clusters], minlength=len(patterns.counts)
+            patterns.inverse, cluster_counts[clusters], minlength=len(patterns.counts)
         )
     return out
 
 
 def _products(patterns: Patterns, weight: Floats) -> Floats:
     """Sums of residual products, and of squares over the pairs' items; shape (2, K, K)."""
-    seen = patterns.present.astype(np.float64)
+    present = patterns.present.astype(np.float64)
     votes = patterns.for_one
-    total = weight @ seen
+    total = weight @ present
     mean = np.divide(weight @ votes, total, out=np.zeros_like(total), where=total > 0)
-    residual = (votes - mean) * seen
-    weighted = weight[:, None] * residual
-    return np.stack([weighted.T @ residual, (weighted * residual).T @ seen])
+    residual = (votes - mean) * present
+    weighted_residual = weight[:, None] * residual
+    return np.stack([weighted_residual.T @ residual, (weighted_residual * residual).T @ present])
 
 
 def _correlation(products: Floats, enough: Bools) -> Floats:
     covariance, variance = products
     scale = variance * variance.T
-    defined = enough & (scale > LEAST_VARIANCE)
+    mask = enough & (scale > LEAST_VARIANCE)
     r = np.full_like(covariance, np.nan)
-    np.divide(covariance, np.sqrt(np.where(defined, scale, 1.0)), out=r, where=defined)
+    np.divide(covariance, np.sqrt(np.where(mask, scale, 1.0)), out=r, where=mask)
     np.fill_diagonal(r, 1.0)
     return np.asarray(r)
 

@@ -25,7 +25,7 @@ PRECISION_OF_RATES, PRECISION_OF_COUPLINGS = 0.02, 1.0
 """Of the Gaussian prior, in items: couplings have a standard deviation of 4 in the paper's units.
 It keeps a judge that never errs from an infinite field, two that never differ from an infinite
 coupling, and is lost in the information of a few dozen items."""
-NEWTON_STEPS, SETTLED = 8, 1e-6
+NEWTON_STEPS, GRADIENT_PER_ITEM = 8, 1e-6
 
 
 @dataclass(frozen=True)
@@ -41,32 +41,34 @@ class Restriction:
     free: Floats
 
     @classmethod
-    def of(cls, n_judges: int, shared: Floats, contrast: Floats | None = None) -> Restriction:
-        """Rates free, couplings in the span of ``shared``, their class difference of ``contrast``.
+    def of(
+        cls, n_judges: int, shared_span: Floats, contrast_span: Floats | None = None
+    ) -> Restriction:
+        """Rates free, couplings and their class differences each in the span of some columns.
 
         Args:
             n_judges: K.
-            shared: shape (pairs, q).
-            contrast: shape (pairs, r); couplings are alike in both classes by default.
+            shared_span: shape (pairs, q).
+            contrast_span: shape (pairs, r); couplings are alike in both classes by default.
         """
         m = n_judges * (n_judges - 1) // 2
-        own = 1 + 2 * n_judges
-        other = np.zeros((m, 0)) if contrast is None else contrast
-        free = np.zeros((own + 2 * m, own + shared.shape[1] + other.shape[1]))
-        free[:own, :own] = np.eye(own)
-        free[own : own + m, own : own + shared.shape[1]] = shared
-        free[own + m :, own + shared.shape[1] :] = other
+        n_rates = 1 + 2 * n_judges
+        contrasts = np.zeros((m, 0)) if contrast_span is None else contrast_span
+        free = np.zeros((n_rates + 2 * m, n_rates + shared_span.shape[1] + contrasts.shape[1]))
+        free[:n_rates, :n_rates] = np.eye(n_rates)
+        free[n_rates : n_rates + m, n_rates : n_rates + shared_span.shape[1]] = shared_span
+        free[n_rates + m :, n_rates + shared_span.shape[1] :] = contrasts
         return cls(n_judges, free)
 
 
 @dataclass(frozen=True)
-class Likelihood:
+class RestrictedLikelihood:
     """The penalised log-likelihood of votes as a function of the free parameters.
 
     Attributes:
         patterns: the votes without ties, with labels where known.
         restriction: what is free.
-        given: shape (n_patterns,), P(truth = 1) to be taken as it is; None where the truth is
+        truth_posterior: shape (n_patterns,), P(truth = 1) to be taken as it is; None where the truth is
             hidden but for the labels.
         model: the law in the full parameters.
         precision: of the prior, shape (q,).
@@ -74,14 +76,14 @@ class Likelihood:
 
     patterns: Patterns
     restriction: Restriction
-    given: Floats | None
+    truth_posterior: Floats | None
     model: IsingModel
     precision: Floats
 
     @classmethod
     def of(
-        cls, patterns: Patterns, restriction: Restriction, given: Floats | None = None
-    ) -> Likelihood:
+        cls, patterns: Patterns, restriction: Restriction, truth_posterior: Floats | None = None
+    ) -> RestrictedLikelihood:
         """The likelihood of these votes.
 
         Raises:
@@ -91,7 +93,9 @@ class Likelihood:
         model = full_model(patterns)
         precision = np.full(len(restriction.free), PRECISION_OF_COUPLINGS)
         precision[: 1 + 2 * k] = PRECISION_OF_RATES
-        return cls(patterns, restriction, given, model, (restriction.free**2).T @ precision)
+        return cls(
+            patterns, restriction, truth_posterior, model, (restriction.free**2).T @ precision
+        )
 
     def equal_skill(self) -> Floats:
         """Free parameters of judges with equal skills, their own vote rates, and no couplings."""
@@ -100,18 +104,22 @@ class Likelihood:
     def slope(self, theta: Floats) -> tuple[float, Floats]:
         """Minus the penalised log-likelihood, and its gradient."""
         full = self.restriction.free @ theta
-        likelihoods, kept = self.model.evaluate(full)
+        likelihoods, state = self.model.evaluate(full)
         prior = np.array([-np.logaddexp(0, full[0]), -np.logaddexp(0, -full[0])])
-        both = likelihoods + prior
-        one = self._one(both)
-        weights = self.patterns.counts[:, None] * np.column_stack([1 - one, one])
-        if self.given is None:
-            known = np.where(self.patterns.labels == 1, both[:, 1], both[:, 0])
-            mixed = np.logaddexp(both[:, 0], both[:, 1])
-            value = self.patterns.counts @ np.where(self.patterns.labels == MISSING, mixed, known)
+        log_joint = likelihoods + prior
+        posterior_one = self._posterior_one(log_joint)
+        weights = self.patterns.counts[:, None] * np.column_stack(
+            [1 - posterior_one, posterior_one]
+        )
+        if self.truth_posterior is None:
+            log_labelled = np.where(self.patterns.labels == 1, log_joint[:, 1], log_joint[:, 0])
+            log_marginal = np.logaddexp(log_joint[:, 0], log_joint[:, 1])
+            value = self.patterns.counts @ np.where(
+                self.patterns.labels == MISSING, log_marginal, log_labelled
+            )
         else:
-            value = (weights * both).sum()
-        gradient = self.model.gradient(kept, weights)
+            value = (weights * log_joint).sum()
+        gradient = self.model.gradient(state, weights)
         gradient[0] = weights[:, 1].sum() - self.patterns.weight * sigmoid(full[0])
         penalty = self.precision * theta
         return (
@@ -127,14 +135,16 @@ class Likelihood:
             complete: as if truths and missing votes had been seen, which is positive definite.
         """
         full = self.restriction.free @ theta
-        likelihoods, kept = self.model.evaluate(full)
-        one = self._one(likelihoods + np.array([0.0, full[0]]))
+        likelihoods, state = self.model.evaluate(full)
+        posterior_one = self._posterior_one(likelihoods + np.array([0.0, full[0]]))
         counts = self.patterns.counts
         n_own, m = 1 + 2 * self.restriction.n_judges, self.model.n_couplings
         hessian = np.zeros((n_own + 2 * m, n_own + 2 * m))
         prior = float(sigmoid(full[0]))
         hessian[0, 0] = counts.sum() * prior * (1 - prior)
-        for y, (sign, share) in enumerate(zip(CLASSES, (1 - one, one), strict=True)):
+        for y, (sign, share) in enumerate(
+            zip(CLASSES, (1 - posterior_one, posterior_one), strict=True)
+        ):
             natural = self.model.law(full)
             block = self.model.parts[0].block
             information = class_information(
@@ -142,10 +152,10 @@ class Likelihood:
             )
             turn = _turn(self.restriction.n_judges, m, sign)
             hessian += turn.T @ information @ turn
-        if self.given is None and not complete:
-            hidden = self.patterns.labels == MISSING
-            gap = _score_gap(self.model, kept, hidden)
-            weight = (counts * one * (1 - one))[hidden]
+        if self.truth_posterior is None and not complete:
+            unknown = self.patterns.labels == MISSING
+            gap = _score_gap(self.model, state, unknown)
+            weight = (counts * posterior_one * (1 - posterior_one))[unknown]
             hessian -= (gap * weight[:, None]).T @ gap
         free = self.restriction.free
         return np.asarray(free.T @ hessian @ free + np.diag(self.precision))
@@ -153,16 +163,16 @@ class Likelihood:
     def scores(self, theta: Floats) -> Floats:
         """Gradient of each pattern's log-likelihood in the full parameters, no penalty."""
         full = self.restriction.free @ theta
-        likelihoods, kept = self.model.evaluate(full)
-        one = self._one(likelihoods + np.array([0.0, full[0]]))
-        zero, first = _complete_scores(self.model, kept)
-        rows = (1 - one)[:, None] * zero + one[:, None] * first
-        return np.hstack([(one - sigmoid(full[0]))[:, None], rows])
+        likelihoods, state = self.model.evaluate(full)
+        posterior_one = self._posterior_one(likelihoods + np.array([0.0, full[0]]))
+        score_zero, score_one = _complete_scores(self.model, state)
+        rows = (1 - posterior_one)[:, None] * score_zero + posterior_one[:, None] * score_one
+        return np.hstack([(posterior_one - sigmoid(full[0]))[:, None], rows])
 
-    def _one(self, both: Floats) -> Floats:
-        if self.given is not None:
-            return self.given
-        return observe(sigmoid(both[:, 1] - both[:, 0]), self.patterns.labels)
+    def _posterior_one(self, log_joint: Floats) -> Floats:
+        if self.truth_posterior is not None:
+            return self.truth_posterior
+        return observe(sigmoid(log_joint[:, 1] - log_joint[:, 0]), self.patterns.labels)
 
 
 @dataclass(frozen=True)
@@ -177,7 +187,7 @@ class RestrictedFit:
         converged: whether the gradient per item is below 1e-4.
     """
 
-    likelihood: Likelihood
+    likelihood: RestrictedLikelihood
     theta: Floats
     value: float
     hessian: Floats
@@ -201,16 +211,16 @@ def full_model(patterns: Patterns) -> IsingModel:
     )
 
 
-def fit_restricted(likelihood: Likelihood, start: Floats | None = None) -> RestrictedFit:
+def fit_restricted(likelihood: RestrictedLikelihood, start: Floats | None = None) -> RestrictedFit:
     """Fit by L-BFGS, then Newton steps.
 
     Args:
-        likelihood: with labels or ``given`` it is concave (but for gaps); with a hidden truth
+        likelihood: with labels or ``truth_posterior`` it is concave (but for gaps); with a hidden truth
             it is climbed from ``start``.
         start: free parameters; equal skills by default.
     """
     theta = likelihood.equal_skill() if start is None else start
-    theta, value, gradient = _polished(likelihood, _climbed(likelihood, theta))
+    theta, value, gradient = _polish(likelihood, _climb(likelihood, theta))
     return RestrictedFit(
         likelihood,
         theta,
@@ -220,7 +230,7 @@ def fit_restricted(likelihood: Likelihood, start: Floats | None = None) -> Restr
     )
 
 
-def _climbed(likelihood: Likelihood, start: Floats) -> Floats:
+def _climb(likelihood: RestrictedLikelihood, start: Floats) -> Floats:
     """L-BFGS in coordinates in which the information at the start is the identity.
 
     Couplings and fields are so correlated that it takes ten times the steps without.
@@ -248,10 +258,10 @@ def _climbed(likelihood: Likelihood, start: Floats) -> Floats:
     return theta_of(end.x)
 
 
-def _polished(likelihood: Likelihood, theta: Floats) -> tuple[Floats, float, Floats]:
+def _polish(likelihood: RestrictedLikelihood, theta: Floats) -> tuple[Floats, float, Floats]:
     """Newton steps with one Hessian, as long as they go up."""
     value, gradient = likelihood.slope(theta)
-    if np.abs(gradient).max() < SETTLED * likelihood.patterns.weight:
+    if np.abs(gradient).max() < GRADIENT_PER_ITEM * likelihood.patterns.weight:
         return theta, value, gradient
     inverse = np.asarray(np.linalg.pinv(likelihood.hessian(theta), rcond=1e-12, hermitian=True))
     for _ in range(NEWTON_STEPS):
@@ -260,7 +270,7 @@ def _polished(likelihood: Likelihood, theta: Floats) -> tuple[Floats, float, Flo
         if not new <= value:
             break
         theta, value, gradient = theta - step, new, slope
-        if np.abs(gradient).max() < SETTLED * likelihood.patterns.weight:
+        if np.abs(gradient).max() < GRADIENT_PER_ITEM * likelihood.patterns.weight:
             break
     return theta, value, gradient
 
@@ -269,27 +279,29 @@ def scores_of(full: Floats, votes: VoteCodes, labels: VoteCodes) -> Floats:
     """Scores of new votes (n, K) at full parameters, shape (n, p)."""
     fresh = collapse(votes, labels=labels)
     free = Restriction(votes.shape[1], np.eye(len(full)))
-    return Likelihood.of(fresh, free).scores(full)[fresh.inverse]
+    return RestrictedLikelihood.of(fresh, free).scores(full)[fresh.inverse]
 
 
 def draw(law: IsingLaw, n: int, rng: np.random.Generator) -> tuple[VoteCodes, VoteCodes]:
     """Votes (n, K) and truths (n,) from a law with a single block of judges."""
     states = spin_states(law.fields.shape[1])
     truths = (rng.random(n) < law.prior).astype(np.int8)
-    chosen = np.empty(n, np.intp)
+    drawn_states = np.empty(n, np.intp)
     for y in (0, 1):
         energy = states @ law.fields[y]
         energy += 0.5 * np.einsum("sj,sj->s", states @ law.couplings[y], states)
         weight = np.exp(energy - energy.max())
-        mine = truths == y
-        chosen[mine] = rng.choice(len(weight), size=int(mine.sum()), p=weight / weight.sum())
-    return (states[chosen] > 0).astype(np.int8), truths
+        of_class = truths == y
+        drawn_states[of_class] = rng.choice(
+            len(weight), size=int(of_class.sum()), p=weight / weight.sum()
+        )
+    return (states[drawn_states] > 0).astype(np.int8), truths
 
 
-def given(patterns: Patterns, p: Floats) -> Likelihood:
+def likelihood_given_truth(patterns: Patterns, p: Floats) -> RestrictedLikelihood:
     """All couplings free and shared, given P(truth = 1): a convenience for callers and tests."""
     k = patterns.n_judges
-    return Likelihood.of(patterns, Restriction.of(k, np.eye(k * (k - 1) // 2)), p)
+    return RestrictedLikelihood.of(patterns, Restriction.of(k, np.eye(k * (k - 1) // 2)), p)
 
 
 def _turn(n_judges: int, n_couplings: int, sign: float) -> Floats:
@@ -303,19 +315,21 @@ def _turn(n_judges: int, n_couplings: int, sign: float) -> Floats:
     )
 
 
-def _complete_scores(model: IsingModel, kept: list[Any], rows: Bools | None = None) -> list[Floats]:
+def _complete_scores(
+    model: IsingModel, state: list[Any], rows: Bools | None = None
+) -> list[Floats]:
     """Scores of fields and couplings if the truth were known to be 0 and 1."""
-    (sums, expected), block = kept[0], model.parts[0].block
+    (sums, moments), block = state[0], model.parts[0].block
     scores = []
     for y, sign in enumerate(CLASSES):
-        excess = pattern_statistics(block, sums[y]) - expected[y]
+        excess = pattern_statistics(block, sums[y]) - moments[y]
         excess = excess if rows is None else excess[rows]
         fields, couplings = excess[:, : model.n_judges], excess[:, model.n_judges :]
         scores.append(np.hstack([fields, sign * fields, couplings, sign * couplings]))
     return scores
 
 
-def _score_gap(model: IsingModel, kept: list[Any], rows: Bools) -> Floats:
+def _score_gap(model: IsingModel, state: list[Any], rows: Bools) -> Floats:
     """Score if the truth were 1 minus score if it were 0, prior's included."""
-    zero, one = _complete_scores(model, kept, rows)
-    return np.hstack([np.ones((len(one), 1)), one - zero])
+    score_zero, score_one = _complete_scores(model, state, rows)
+    return np.hstack([np.ones((len(score_one), 1)), score_one - score_zero])

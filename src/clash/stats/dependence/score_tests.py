@@ -16,7 +16,7 @@ from clash.errors import StatisticsError
 if TYPE_CHECKING:
     from clash.stats.typing import Floats, Index
 
-UNIDENTIFIED = 1e-6
+LEAST_INFORMATION = 1e-6
 """Share of its information that a tested direction must keep once the others are estimated."""
 
 
@@ -41,20 +41,20 @@ class ScoreTest:
 
 
 @dataclass(frozen=True, slots=True)
-class Scores:
+class RestrictedScores:
     """Scores of a restricted fit, in parameters that include the tested ones.
 
     Attributes:
         rows: shape (n_patterns, p): gradient of each pattern's log-likelihood.
         counts: shape (n_patterns,).
         information: shape (p, p): expected information of all items under the restricted fit.
-        tested: columns that the restriction sets to 0.
+        tested_columns: columns that the restriction sets to 0.
     """
 
     rows: Floats
     counts: Floats
     information: Floats
-    tested: Index
+    tested_columns: Index
 
     def efficient(self) -> tuple[Floats, Floats]:
         """Scores of the tested parameters, what the others explain taken out, and their variance.
@@ -63,17 +63,21 @@ class Scores:
             Rows of shape (n_patterns, r), and the variance (r, r) of their weighted sum if items
             are independent and the restricted model is right.
         """
-        nuisance = np.setdiff1d(np.arange(self.rows.shape[1]), self.tested)
-        cross = self.information[np.ix_(self.tested, nuisance)]
+        nuisance = np.setdiff1d(np.arange(self.rows.shape[1]), self.tested_columns)
+        cross = self.information[np.ix_(self.tested_columns, nuisance)]
         explain = cross @ np.linalg.pinv(
             self.information[np.ix_(nuisance, nuisance)], rcond=1e-10, hermitian=True
         )
-        rows = self.rows[:, self.tested] - self.rows[:, nuisance] @ explain.T
-        variance = self.information[np.ix_(self.tested, self.tested)] - explain @ cross.T
+        rows = self.rows[:, self.tested_columns] - self.rows[:, nuisance] @ explain.T
+        variance = (
+            self.information[np.ix_(self.tested_columns, self.tested_columns)] - explain @ cross.T
+        )
         return rows, (variance + variance.T) / 2
 
 
-def joint_test(scores: Scores, inverse: Index, clusters: Index | None = None) -> ScoreTest:
+def joint_test(
+    scores: RestrictedScores, inverse: Index, clusters: Index | None = None
+) -> ScoreTest:
     """Whether all tested parameters are 0.
 
     Args:
@@ -87,38 +91,43 @@ def joint_test(scores: Scores, inverse: Index, clusters: Index | None = None) ->
             than directions.
     """
     rows, variance = scores.efficient()
-    kept = np.diag(variance) / np.diag(scores.information)[scores.tested]
-    if not (kept > UNIDENTIFIED).all() or np.linalg.cond(variance) > 1 / UNIDENTIFIED**2:
+    information_left = np.diag(variance) / np.diag(scores.information)[scores.tested_columns]
+    if (
+        not (information_left > LEAST_INFORMATION).all()
+        or np.linalg.cond(variance) > 1 / LEAST_INFORMATION**2
+    ):
         raise StatisticsError("the votes do not tell these parameters from the others")
     total = scores.counts @ rows
-    df = len(scores.tested)
+    df = len(scores.tested_columns)
     if clusters is None:
         return _chi_square(float(total @ np.linalg.solve(variance, total)), df)
     sums = cluster_sums(rows, inverse, clusters)
     n = len(sums)
     if n <= df:
         raise StatisticsError(f"{n} clusters are too few to test {df} parameters at once")
-    centred = sums - sums.mean(axis=0)
-    spread = centred.T @ centred * n / (n - 1)
+    deviations = sums - sums.mean(axis=0)
+    spread = deviations.T @ deviations * n / (n - 1)
     return _hotelling(float(total @ np.linalg.solve(spread, total)), df, n)
 
 
 def single_tests(
-    scores: Scores, inverse: Index, clusters: Index | None = None
+    scores: RestrictedScores, inverse: Index, clusters: Index | None = None
 ) -> tuple[ScoreTest | None, ...]:
     """Each tested parameter on its own, the other tested ones at 0; None where not identified."""
     rows, variance = scores.efficient()
     total = scores.counts @ rows
     spread, n = np.diag(variance), 0
-    known = spread > UNIDENTIFIED * np.diag(scores.information)[scores.tested]
+    identified_mask = (
+        spread > LEAST_INFORMATION * np.diag(scores.information)[scores.tested_columns]
+    )
     if clusters is not None:
         sums = cluster_sums(rows, inverse, clusters)
         n = len(sums)
         spread = n / (n - 1) * ((sums - sums.mean(axis=0)) ** 2).sum(axis=0)
-        known &= spread > 0
+        identified_mask &= spread > 0
     return tuple(
         _single(float(value), float(scale), n) if fine else None
-        for value, scale, fine in zip(total, spread, known, strict=True)
+        for value, scale, fine in zip(total, spread, identified_mask, strict=True)
     )
 
 
@@ -144,6 +153,6 @@ def _chi_square(statistic: float, df: int) -> ScoreTest:
 def _hotelling(statistic: float, df: int, clusters: int) -> ScoreTest:
     from scipy.special import fdtrc
 
-    scaled = statistic * (clusters - df) / (df * (clusters - 1))
-    p = float(fdtrc(df, clusters - df, max(scaled, 0.0)))
+    f_statistic = statistic * (clusters - df) / (df * (clusters - 1))
+    p = float(fdtrc(df, clusters - df, max(f_statistic, 0.0)))
     return ScoreTest(p, statistic, df, clusters=clusters)

@@ -10,13 +10,13 @@ from clash.stats.simulate.curie_weiss import CurieWeiss
 from clash.stats.simulate.independent import IndependentPanel
 from clash.stats.simulate.ising import IsingPanel
 from clash.stats.simulate.latent_factor import LatentFactor, pairwise_interactions
-from clash.stats.simulate.sample import Sample
+from clash.stats.simulate.sample import SimulatedSample
 
 __all__ = [
     "CurieWeiss",
     "IndependentPanel",
     "IsingPanel",
     "LatentFactor",
-    "Sample",
+    "SimulatedSample",
     "pairwise_interactions",
 ]

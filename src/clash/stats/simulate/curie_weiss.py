@@ -14,7 +14,7 @@ from scipy.special import gammaln
 from clash.errors import StatisticsError
 from clash.stats.logistic import sigmoid, softmax
 from clash.stats.simulate.exchangeable import CountLaw
-from clash.stats.simulate.sample import Sample, draw_labels
+from clash.stats.simulate.sample import SimulatedSample, draw_labels
 
 if TYPE_CHECKING:
     from clash.stats.typing import Bools, Floats
@@ -82,7 +82,9 @@ class CurieWeiss:
         M = 2 * np.arange(n_judges + 1) / n_judges - 1
         return np.abs(M) >= (abs(self.hot_mean) + self.cold_mean) / 2
 
-    def glauber(self, n_judges: int, n: int, sweeps: int, rng: np.random.Generator) -> Sample:
+    def glauber(
+        self, n_judges: int, n: int, sweeps: int, rng: np.random.Generator
+    ) -> SimulatedSample:
         """``n`` items from single-spin Glauber dynamics after ``sweeps`` passes over the judges.
 
         Started from fair coins. It is here to show what it does, not to be relied on: in the
@@ -96,11 +98,11 @@ class CurieWeiss:
         total = X.sum(axis=1)
         for _ in range(sweeps):
             for j in range(n_judges):
-                rest = total - X[:, j]
-                up = sigmoid(2 * (beta * rest / n_judges + field))
+                total_of_others = total - X[:, j]
+                up = sigmoid(2 * (beta * total_of_others / n_judges + field))
                 X[:, j] = np.where(rng.random(n) < up, 1.0, -1.0)
-                total = rest + X[:, j]
-        return Sample((X > 0).astype(np.int8), labels)
+                total = total_of_others + X[:, j]
+        return SimulatedSample((X > 0).astype(np.int8), labels)
 
 
 def _count_pmf(K: int, beta: float, field: float) -> Floats:

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.stats.logistic import logit
-from clash.stats.simulate.sample import Sample, draw_labels
+from clash.stats.simulate.sample import SimulatedSample, draw_labels
 
 if TYPE_CHECKING:
     from clash.stats.typing import Bools, Floats, Index, VoteCodes
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class SimulatedCounts:
     """Simulated items, by their number of votes for class 1.
 
     Attributes:
@@ -50,9 +50,10 @@ class CountLaw:
 
     def risk(self, says_one: Bools) -> float:
         """P(the rule errs), for a rule given by its decision at every count."""
-        zero, one = self.pmf
+        pmf_zero, pmf_one = self.pmf
         return float(
-            self.prevalence * one[~says_one].sum() + (1 - self.prevalence) * zero[says_one].sum()
+            self.prevalence * pmf_one[~says_one].sum()
+            + (1 - self.prevalence) * pmf_zero[says_one].sum()
         )
 
     def bayes(self) -> Bools:
@@ -66,17 +67,19 @@ class CountLaw:
         evidence = s * np.log(q1 / q0) + (self.n_judges - s) * np.log((1 - q1) / (1 - q0))
         return np.asarray(logit(self.prevalence) + evidence >= 0)
 
-    def draw(self, n: int, rng: np.random.Generator) -> Counts:
+    def draw(self, n: int, rng: np.random.Generator) -> SimulatedCounts:
         """The labels and vote counts of ``n`` items: all that a rule on counts needs."""
         labels = draw_labels(self.prevalence, n, rng)
         counts = np.empty(n, np.intp)
         for y, pmf in enumerate(self.pmf):
-            mine = labels == y
-            counts[mine] = rng.choice(len(pmf), size=int(mine.sum()), p=pmf)
-        return Counts(counts, labels)
+            of_class = labels == y
+            counts[of_class] = rng.choice(len(pmf), size=int(of_class.sum()), p=pmf)
+        return SimulatedCounts(counts, labels)
 
-    def sample(self, n: int, rng: np.random.Generator) -> Sample:
+    def sample(self, n: int, rng: np.random.Generator) -> SimulatedSample:
         """``n`` items: a count by its law, then which judges cast those votes, at random."""
-        drawn = self.draw(n, rng)
+        simulated = self.draw(n, rng)
         ranks = rng.random((n, self.n_judges)).argsort(axis=1)
-        return Sample((ranks < drawn.counts[:, None]).astype(np.int8), drawn.labels)
+        return SimulatedSample(
+            (ranks < simulated.counts[:, None]).astype(np.int8), simulated.labels
+        )

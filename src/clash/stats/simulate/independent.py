@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clash.errors import StatisticsError
-from clash.stats.simulate.sample import Sample, all_votes, draw_labels
+from clash.stats.simulate.sample import SimulatedSample, all_votes, draw_labels
 
 if TYPE_CHECKING:
     from clash.stats.typing import Floats
@@ -57,8 +57,8 @@ class IndependentPanel:
 
     def bayes_accuracy(self) -> float:
         """The accuracy of the best rule there is: nobody who reads the votes can beat it."""
-        zero, one = self.pmf()
-        return float(np.maximum(self.prevalence * one, (1 - self.prevalence) * zero).sum())
+        pmf_zero, pmf_one = self.pmf()
+        return float(np.maximum(self.prevalence * pmf_one, (1 - self.prevalence) * pmf_zero).sum())
 
     def majority_accuracy(self, tied: float = 0.5) -> float:
         """The accuracy of the uniform majority.
@@ -69,12 +69,14 @@ class IndependentPanel:
         J = all_votes(len(self.sensitivity))
         lead = 2 * J.sum(axis=1) - J.shape[1]
         says_one = np.where(lead == 0, tied, lead > 0)
-        zero, one = self.pmf()
-        right = self.prevalence * one * says_one + (1 - self.prevalence) * zero * (1 - says_one)
+        pmf_zero, pmf_one = self.pmf()
+        right = self.prevalence * pmf_one * says_one + (1 - self.prevalence) * pmf_zero * (
+            1 - says_one
+        )
         return float(right.sum())
 
-    def sample(self, n: int, rng: np.random.Generator) -> Sample:
+    def sample(self, n: int, rng: np.random.Generator) -> SimulatedSample:
         """``n`` items."""
         labels = draw_labels(self.prevalence, n, rng)
         rates = np.where(labels[:, None] == 1, self.sensitivity, 1 - self.specificity)
-        return Sample((rng.random(rates.shape) < rates).astype(np.int8), labels)
+        return SimulatedSample((rng.random(rates.shape) < rates).astype(np.int8), labels)

@@ -20,13 +20,13 @@ import numpy as np
 
 from clash.errors import StatisticsError
 from clash.stats.logistic import sigmoid
-from clash.stats.simulate.sample import Sample
+from clash.stats.simulate.sample import SimulatedSample
 
 if TYPE_CHECKING:
     from clash.stats.typing import Bools, Floats, VoteCodes
 
 Regime = Literal["additive", "mixed", "parity", "xor", "and"]
-Rule = Literal["parity", "and"]
+InteractionRule = Literal["parity", "and"]
 JUDGES = 7
 SHARPNESS = 2.75
 """Log-odds of a rule of several judges: wrong once in 17 times."""
@@ -43,7 +43,7 @@ class Interaction:
         strength: gamma, the weight of the rule, 0 to 1.
     """
 
-    rule: Rule
+    rule: InteractionRule
     of: int
     strength: float
 
@@ -64,14 +64,16 @@ class Interaction:
         odd = votes.sum(axis=1) % 2 == 1
         return np.asarray(odd if self.rule == "parity" else votes.all(axis=1), bool)
 
-    def draw(self, n: int, rng: np.random.Generator) -> Sample:
+    def draw(self, n: int, rng: np.random.Generator) -> SimulatedSample:
         """``n`` items, seven judges whose votes are fair coins."""
         votes = rng.integers(0, 2, (n, JUDGES)).astype(np.int8)
         return self.label(votes, rng)
 
-    def label(self, votes: VoteCodes, rng: np.random.Generator) -> Sample:
+    def label(self, votes: VoteCodes, rng: np.random.Generator) -> SimulatedSample:
         """Labels for given votes."""
-        return Sample(votes, (rng.random(len(votes)) < self.probability(votes)).astype(np.int8))
+        return SimulatedSample(
+            votes, (rng.random(len(votes)) < self.probability(votes)).astype(np.int8)
+        )
 
     @property
     def bayes_risk(self) -> float:
@@ -93,7 +95,7 @@ def regime(name: Regime) -> Interaction:
 
 
 @dataclass(frozen=True, slots=True)
-class Cast:
+class ResampledVotes:
     """Votes of real panels with made labels.
 
     Attributes:
@@ -106,7 +108,7 @@ class Cast:
 
 
 @dataclass(frozen=True, slots=True)
-class Resampled:
+class ResampledPanels:
     """Votes drawn from those of real panels, labels made by a rule (appendix C.4).
 
     Attributes:
@@ -123,12 +125,12 @@ class Resampled:
         if len(shapes) != 1 or any(panel.size == 0 for panel in self.panels):
             raise StatisticsError("panels to resample have as many judges each, and votes")
 
-    def draw(self, n: int, rng: np.random.Generator) -> Cast:
+    def draw(self, n: int, rng: np.random.Generator) -> ResampledVotes:
         """``n`` rows of votes as they were cast, with labels."""
-        which = rng.integers(0, len(self.panels), n)
+        panel_of_row = rng.integers(0, len(self.panels), n)
         rows = [panel[rng.integers(0, len(panel), n)] for panel in self.panels]
-        votes = np.choose(which[:, None], rows)
-        return Cast(votes, self.law.label((votes > 0.5).astype(np.int8), rng).labels)
+        votes = np.choose(panel_of_row[:, None], rows)
+        return ResampledVotes(votes, self.law.label((votes > 0.5).astype(np.int8), rng).labels)
 
     @property
     def bayes_risk(self) -> float:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from clash.errors import StatisticsError
 from clash.stats.logistic import logit, sigmoid, softmax
-from clash.stats.simulate.sample import Sample, all_votes, draw_labels
+from clash.stats.simulate.sample import SimulatedSample, all_votes, draw_labels
 
 if TYPE_CHECKING:
     from clash.stats.typing import Bools, Floats, VoteCodes
@@ -51,8 +51,8 @@ class IsingPanel:
     ) -> IsingPanel:
         """A panel from plain lists; couplings (K, K) are shared by both classes."""
         W = np.asarray(couplings, dtype=np.float64)
-        shared = np.stack([W, W]) if W.ndim == 2 else W
-        return cls(np.asarray(fields, dtype=np.float64), shared, prevalence)
+        by_class = np.stack([W, W]) if W.ndim == 2 else W
+        return cls(np.asarray(fields, dtype=np.float64), by_class, prevalence)
 
     @property
     def states(self) -> VoteCodes:
@@ -83,16 +83,17 @@ class IsingPanel:
 
     def risk(self, says_one: Bools) -> float:
         """P(the rule errs), for a rule given by its decision on every vote vector."""
-        zero, one = self.pmf()
+        pmf_zero, pmf_one = self.pmf()
         return float(
-            self.prevalence * one[~says_one].sum() + (1 - self.prevalence) * zero[says_one].sum()
+            self.prevalence * pmf_one[~says_one].sum()
+            + (1 - self.prevalence) * pmf_zero[says_one].sum()
         )
 
-    def sample(self, n: int, rng: np.random.Generator) -> Sample:
+    def sample(self, n: int, rng: np.random.Generator) -> SimulatedSample:
         """``n`` items, drawn exactly."""
         labels = draw_labels(self.prevalence, n, rng)
-        chosen = np.empty(n, np.intp)
+        drawn_states = np.empty(n, np.intp)
         for y, pmf in enumerate(self.pmf()):
-            mine = labels == y
-            chosen[mine] = rng.choice(len(pmf), size=int(mine.sum()), p=pmf)
-        return Sample(self.states[chosen], labels)
+            of_class = labels == y
+            drawn_states[of_class] = rng.choice(len(pmf), size=int(of_class.sum()), p=pmf)
+        return SimulatedSample(self.states[drawn_states], labels)

@@ -17,7 +17,7 @@ MOST_JUDGES = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class SimulatedSample:
     """Simulated items.
 
     Attributes:
