@@ -10,8 +10,8 @@ import pytest
 
 from clash.config import Limits, ModelRef, Options
 from clash.errors import ProviderError
-from clash.providers import batched
-from clash.providers.batch import Lot, Progress, Result, never_came, open_batches
+from clash.providers import batched, open_batches
+from clash.providers.batch import Lot, Progress, Result, never_came
 from clash.providers.failures import Failure
 from wire.asking import SCHEMA, Asker, run
 from wire.batches import LOST

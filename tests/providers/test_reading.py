@@ -16,8 +16,16 @@ from clash.providers.dialects.gemini import Gemini
 from clash.providers.dialects.messages import Messages
 from clash.providers.dialects.responses import Responses
 from clash.providers.failures import Failure, from_answer, report
-from clash.providers.payload import MAX_BYTES, NotPayload, TooMuch, clean, count, decode, money
-from clash.providers.sse import Events
+from clash.providers.payload import (
+    MAX_BYTES,
+    Events,
+    NotPayload,
+    TooMuch,
+    clean,
+    count,
+    decode,
+    money,
+)
 
 PATIENT = settings(deadline=None, max_examples=60)  # a busy machine is no failure
 DIALECTS = {

@@ -10,8 +10,7 @@ from clash.collect.batch_queue import BatchEntry, BatchQueue, BatchWatcher, Fetc
 from clash.collect.calling import Caller, Listener
 from clash.collect.schedule import Interrupted, announce_start
 from clash.errors import ProviderError
-from clash.providers import batched, prices, usage
-from clash.providers.batch import open_batches
+from clash.providers import batched, open_batches, prices, usage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -21,7 +21,7 @@ from clash.config import Limits, ModelRef, Options, is_same_model
 from clash.errors import ProviderError
 from clash.providers import key_variable, open_provider, prices
 from clash.providers.base import Reply, Request
-from clash.providers.listing import listed_models
+from clash.providers.http import listed_models
 from clash.providers.prices import OFFLINE
 from clash.records import Turn
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from clash.config import Limits, ModelRef
     from clash.providers.base import Provider, Request
+    from clash.providers.batch import BatchProvider
 
 __all__ = [
     "BATCHING",
@@ -33,6 +34,7 @@ __all__ = [
     "key_variable",
     "needs_confirmation",
     "not_confirmed",
+    "open_batches",
     "open_provider",
     "redactor",
     "require",
@@ -41,6 +43,8 @@ __all__ = [
 
 BATCHING = ("openai", "anthropic", "google")
 """Providers with a batch API that clash speaks."""
+TRANSFER_S = 600.0
+"""Seconds that submitting or fetching a batch may stand still: a file is larger than a question."""
 
 
 def batched(ref: ModelRef, request: Request) -> bool:
@@ -107,11 +111,11 @@ def open_provider(ref: ModelRef, *, environ: Mapping[str, str], limits: Limits) 
 
             return Google(ref, account(ref, environ), limits)
         case "openrouter":
-            from clash.providers.openrouter import OpenRouter
+            from clash.providers.http import OpenRouter
 
             return OpenRouter(ref, account(ref, environ), limits)
         case "compatible":
-            from clash.providers.compatible import Compatible
+            from clash.providers.http import Compatible
 
             return Compatible(ref, account(ref, environ), limits)
         case "replay":
@@ -122,3 +126,25 @@ def open_provider(ref: ModelRef, *, environ: Mapping[str, str], limits: Limits) 
             from clash.providers.baseline import BaselineProvider
 
             return BaselineProvider(ref.name)
+
+
+def open_batches(ref: ModelRef, environ: Mapping[str, str], limits: Limits) -> BatchProvider:
+    """The batch API of the model that ``ref`` names; nothing is sent.
+
+    Raises:
+        ConfigError: its key or its address is missing or wrong.
+    """
+    limits = limits.model_copy(update={"timeout_s": max(limits.timeout_s, TRANSFER_S)})
+    match ref.provider:
+        case "openai":
+            from clash.providers.batch_openai import OpenAIBatches
+
+            return OpenAIBatches(ref, account(ref, environ), limits, environ)
+        case "anthropic":
+            from clash.providers.batch_anthropic import AnthropicBatches
+
+            return AnthropicBatches(ref, account(ref, environ), limits, environ)
+        case _:
+            from clash.providers.batch_google import GoogleBatches
+
+            return GoogleBatches(ref, account(ref, environ), limits)

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import anthropic
 
 from clash.providers.dialects.messages import LAST_WITH_SAMPLING, Messages
-from clash.providers.network import read_events
-from clash.providers.sdk import SdkProvider, custom_headers
+from clash.providers.sdk import SdkProvider, custom_headers, read_streamed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,6 +56,9 @@ ERRORS: Mapping[str, Kind] = {
 do, and the code itself is read from the body."""
 
 _SAMPLING = ("temperature", "top_p")
+_REQUIRED = ("model", "max_tokens", "messages")
+_PARAMETERS = (*_REQUIRED, "system", "thinking", "output_config", "tools", "tool_choice", "stream")
+"""What the dialect writes and ``messages.create`` has a parameter for."""
 
 
 class Anthropic(SdkProvider):
@@ -94,16 +96,14 @@ class Anthropic(SdkProvider):
     async def _ask(
         self, exchange: Exchange, sent: Sent, request: Request, dialect: Dialect
     ) -> None:
-        messages: Any = self._client().messages
-        call = _arguments(sent, request)
+        messages = self._client().messages
+        arguments = _arguments(sent, request)
         if not request.stream:
-            await messages.with_raw_response.create(**call)
+            answer = await messages.with_raw_response.create(**arguments)
+            exchange.data = await answer.read()
             return
-        # The events as they came: the SDK would build a typed object of each, at the price of a
-        # late first token.
-        async with messages.with_streaming_response.create(**call) as answer:
-            if exchange.data is None:
-                await read_events(answer.iter_bytes(), exchange, dialect)
+        async with messages.with_streaming_response.create(**arguments) as stream:
+            await read_streamed(stream.http_response, exchange, dialect)
 
     async def aclose(self) -> None:
         """Close the connections, where no other model uses them."""
@@ -124,13 +124,21 @@ def headers_of(sent: Sent, request: Request) -> dict[str, str] | None:
 
 
 def _arguments(sent: Sent, request: Request) -> dict[str, Any]:
-    """The body as it stands, around the SDK's walk over typed arguments."""
+    """The arguments of ``messages.create``.
+
+    The SDK checks some of its parameters, so the user's own fields are no parameters but
+    ``extra_body``, and so are temperature and top_p, which it no longer has.
+    """
+    own = request.options.extra
+    typed = {
+        name: sent.body[name]
+        for name in _PARAMETERS
+        if name in sent.body and (name in _REQUIRED or name not in own)
+    }
     return {
-        "model": sent.body["model"],
-        "max_tokens": sent.body["max_tokens"],
-        "messages": [],
-        "stream": request.stream,
-        "extra_body": sent.body,
+        "stream": False,
+        **typed,
+        "extra_body": {key: value for key, value in sent.body.items() if key not in typed},
         "extra_headers": headers_of(sent, request),
     }
 

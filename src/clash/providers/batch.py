@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
     from datetime import datetime
 
-    from clash.config import Limits, ModelRef
     from clash.providers.base import Reply, Request
     from clash.providers.dialects.common import Dialect
     from clash.providers.ladder import Ladder, Sent
@@ -32,37 +31,10 @@ T = TypeVar("T")
 
 LONGEST = 2 * 1024**3
 """Bytes of results that are read of one batch."""
-TRANSFER_S = 600.0
-"""Seconds that handing in or fetching may stand still: a file is larger than a question."""
 _ROW_OVERHEAD = 300
 """Bytes of a row around its question."""
 FEW_MINUTES_S = 600.0
 """How far the vendor's clock may be from ours."""
-
-
-def open_batches(ref: ModelRef, environ: Mapping[str, str], limits: Limits) -> BatchProvider:
-    """The batch API of the model that ``ref`` names; nothing is sent.
-
-    Raises:
-        ConfigError: its key or its address is missing or wrong.
-    """
-    from clash.providers.accounts import account
-
-    where = account(ref, environ)
-    limits = limits.model_copy(update={"timeout_s": max(limits.timeout_s, TRANSFER_S)})
-    match ref.provider:
-        case "openai":
-            from clash.providers.batch_openai import OpenAIBatches
-
-            return OpenAIBatches(ref, where, limits, environ)
-        case "anthropic":
-            from clash.providers.batch_anthropic import AnthropicBatches
-
-            return AnthropicBatches(ref, where, limits, environ)
-        case _:
-            from clash.providers.batch_google import GoogleBatches
-
-            return GoogleBatches(ref, where, limits)
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,8 +43,7 @@ class AnthropicBatches(BatchProvider, Anthropic):
     async def _submit(self, lot: Lot, rows: Sequence[Row]) -> str:  # noqa: ARG002 - there is no place for our own name
         batches: Any = self._client().messages.batches
         made = await batches.create(
-            requests=[],
-            extra_body={"requests": [{"custom_id": r.key, "params": r.sent.body} for r in rows]},
+            requests=[{"custom_id": row.key, "params": row.sent.body} for row in rows],
             extra_headers=headers_of(rows[0].sent, rows[0].request),
         )
         return str(made.id)

@@ -1,15 +1,22 @@
-"""The proxy that the environment asks for: HTTPS_PROXY, NO_PROXY and what the system says."""
+"""Connections: the proxy they go through, and how models at one account share them."""
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, TypeVar
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
+from weakref import WeakKeyDictionary
 
 from clash.errors import ConfigError
 
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
 
 def proxy_for(url: str) -> str | None:
-    """The proxy to reach ``url`` through; null for none.
+    """The proxy to reach ``url`` through (HTTPS_PROXY, NO_PROXY, the system); null for none.
 
     Asked once for each account: asking for each call costs more than the call.
 
@@ -32,3 +39,53 @@ def proxy_for(url: str) -> str | None:
             hint="set HTTPS_PROXY to an http:// proxy, or NO_PROXY for this host",
         )
     return proxy
+
+
+T = TypeVar("T")
+
+
+@dataclass
+class _Entry(Generic[T]):
+    resource: T
+    holders: int = 0
+
+
+_OPEN: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, _Entry[object]]] = WeakKeyDictionary()
+"""By event loop, since no connection outlives the loop that it was made in."""
+
+
+class Lease(Generic[T]):
+    """A part in a resource that has one name in an event loop; its last holder closes it.
+
+    Args:
+        name: equal names share.
+        make: makes the resource; called within the event loop.
+        close: closes it.
+    """
+
+    def __init__(
+        self, name: str, make: Callable[[], T], close: Callable[[T], Awaitable[None]]
+    ) -> None:
+        self._name, self._make, self._close = name, make, close
+        self._held: _Entry[T] | None = None
+
+    def get(self) -> T:
+        """The resource, made by the first who asks."""
+        if self._held is None:
+            entries = _OPEN.setdefault(asyncio.get_running_loop(), {})
+            entry = entries.get(self._name)
+            if entry is None:
+                entry = entries[self._name] = _Entry(self._make())
+            entry.holders += 1
+            self._held = entry  # type: ignore[assignment] # equal names hold equal types
+        return self._held.resource  # type: ignore[union-attr]
+
+    async def aclose(self) -> None:
+        """Give the part back. Safe to call twice."""
+        entry, self._held = self._held, None
+        if entry is None:
+            return
+        entry.holders -= 1
+        if entry.holders == 0:
+            _OPEN.get(asyncio.get_running_loop(), {}).pop(self._name, None)
+            await self._close(entry.resource)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 from google import genai
 from google.genai import errors, types
@@ -73,15 +73,20 @@ class Google(SdkProvider):
     async def _ask(
         self, exchange: Exchange, sent: Sent, request: Request, dialect: Dialect
     ) -> None:
-        models: Any = self._client().aio.models
+        models = self._client().aio.models
+        model, contents = sent.body["model"], sent.body["contents"]
         config = _config(sent, request)
-        call = {"model": sent.body["model"], "contents": sent.body["contents"], "config": config}
         if not request.stream:
             config["should_return_http_response"] = True
-            await models.generate_content(**call)
+            answer = await models.generate_content(model=model, contents=contents, config=config)
+            raw = answer.sdk_http_response
+            exchange.data = ((raw and raw.body) or "").encode()
             return
+        exchange.keep_plain_body = True
         stream = dialect.stream()
-        async for event in await models.generate_content_stream(**call):
+        async for event in await models.generate_content_stream(
+            model=model, contents=contents, config=config
+        ):
             chunk = event.model_dump(mode="json", by_alias=True, exclude_none=True)
             chunk.pop("sdkHttpResponse", None)
             exchange.feed(stream, chunk)
@@ -98,20 +103,20 @@ class Google(SdkProvider):
         await super().aclose()
 
 
-def _config(sent: Sent, request: Request) -> dict[str, Any]:
-    """What the SDK makes a model of. One that is made already it would first copy, deeply."""
+def _config(sent: Sent, request: Request) -> types.GenerateContentConfigDict:
+    """The configuration of the call, as a dict: the SDK would copy a model of it deeply first."""
     options = request.options
-    http = types.HttpOptions(
-        api_version=sent.body["api_version"],
-        headers=dict(options.headers) or None,
-        extra_body=dict(options.extra) or None,
-    )
-    return {
+    config = {
         **sent.body["config"],
-        "http_options": http,
+        "http_options": types.HttpOptions(
+            api_version=sent.body["api_version"],
+            headers=dict(options.headers) or None,
+            extra_body=dict(options.extra) or None,
+        ),
         # On by default it would send further, billed, requests of itself.
         "automatic_continuation": False,
     }
+    return cast("types.GenerateContentConfigDict", config)
 
 
 _GEMINI = Gemini()

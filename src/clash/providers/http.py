@@ -1,7 +1,7 @@
-"""Our own HTTP, for servers that need no SDK: OpenRouter, and those compatible with OpenAI.
+"""Models reached without an SDK: OpenRouter, and servers compatible with OpenAI.
 
-aiohttp, since its pool costs the same at five hundred connections as at five; measured in
-``docs/decisions/http-client.md``.
+The client is aiohttp: its pool costs the same at five hundred connections as at five (measured in
+``docs/decisions/http-client.md``).
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ from urllib.parse import urlsplit
 import aiohttp
 import msgspec
 
+from clash.errors import ConfigError
+from clash.providers.accounts import account
+from clash.providers.connections import Lease, proxy_for
+from clash.providers.dialects.chat import Chat
 from clash.providers.failures import Failure, from_line, meaning
 from clash.providers.network import Broken, Exchange, NetworkProvider, read_events
-from clash.providers.payload import MAX_BYTES, TooMuch
-from clash.providers.proxies import proxy_for
-from clash.providers.shared import Lease
+from clash.providers.payload import MAX_BYTES, TooMuch, money, part
 from clash.version import __version__
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from clash.errors import ErrorClass
     from clash.providers.accounts import Account
     from clash.providers.base import Request
-    from clash.providers.dialects.common import Dialect
+    from clash.providers.dialects.common import Answer, Dialect
     from clash.providers.ladder import Sent
 
 ERRORS: Mapping[str, tuple[ErrorClass, bool]] = {
@@ -68,7 +70,13 @@ that is not named here means what its nearest base does."""
 
 
 class HttpProvider(NetworkProvider):
-    """A model behind ``POST {base_url}/chat/completions``."""
+    """A model behind ``POST {base_url}/chat/completions``.
+
+    Attributes:
+        dialect: the flavour of chat completions that the server speaks.
+    """
+
+    dialect: Chat
 
     def __init__(self, ref: ModelRef, account: Account, limits: Limits) -> None:
         super().__init__(ref, account, limits)
@@ -77,6 +85,9 @@ class HttpProvider(NetworkProvider):
         self._sessions = Lease(
             f"http {account.name}", lambda: open_session(account, limits), close_session
         )
+
+    def _dialect(self, request: Request) -> Chat:  # noqa: ARG002 - one dialect for all
+        return self.dialect
 
     async def _send(
         self, exchange: Exchange, sent: Sent, request: Request, dialect: Dialect
@@ -115,6 +126,27 @@ class HttpProvider(NetworkProvider):
         await self._sessions.aclose()
 
 
+class OpenRouter(HttpProvider):
+    """``openrouter/VENDOR/MODEL``. Costs are those that OpenRouter itself reports."""
+
+    dialect = Chat("openrouter")
+
+
+class Compatible(HttpProvider):
+    """``compatible/MODEL`` at its ``base_url``, with a key only where one is named.
+
+    Ollama, vLLM, llama.cpp, LM Studio, gateways.
+    """
+
+    dialect = Chat("compatible")
+
+    def _reported(self, exchange: Exchange, answer: Answer) -> float | None:
+        # A LiteLLM gateway reports the cost in a header.
+        if answer.cost_usd is not None:
+            return answer.cost_usd
+        return money(exchange.answer_headers.get("x-litellm-response-cost"))
+
+
 def open_session(account: Account, limits: Limits) -> aiohttp.ClientSession:
     """A pool of connections to one account; how many are used is for the limiter to say."""
     # A context costs 40 ms to make, and plain HTTP needs none.
@@ -149,3 +181,35 @@ async def _read_body(answer: aiohttp.ClientResponse) -> bytes:
         else:
             return b"".join(pieces)
     raise TooMuch
+
+
+async def listed_models(ref: ModelRef, environ: Mapping[str, str], limits: Limits) -> list[str]:
+    """The names under ``GET {base_url}/models``, sorted.
+
+    Raises:
+        ConfigError: the server does not list its models.
+    """
+    server = account(ref, environ)
+    url = f"{server.base_url}/models"
+    headers = {"authorization": f"Bearer {server.key}"} if server.key else {}
+    try:
+        async with (
+            open_session(server, limits) as session,
+            session.get(
+                url, headers=headers, proxy=proxy_for(url), allow_redirects=False
+            ) as answer,
+        ):
+            body = await answer.content.read(MAX_BYTES) if answer.status == 200 else b""
+        listing: Any = msgspec.json.decode(body)
+    except (aiohttp.ClientError, OSError, msgspec.DecodeError, UnicodeDecodeError):
+        listing = None
+    rows = part(listing, "data")
+    names = {part(row, "id") for row in rows} if isinstance(rows, list) else set()
+    models = sorted(name for name in names if isinstance(name, str) and name)
+    if not models:
+        raise ConfigError(
+            f"{url} lists no models",
+            field="--torture",
+            hint="name one: --models compatible/NAME",
+        )
+    return models

@@ -15,8 +15,7 @@ from clash.errors import ProviderError
 from clash.providers.base import Reply
 from clash.providers.failures import Failure, Report, from_answer, report
 from clash.providers.ladder import Ladder
-from clash.providers.payload import NotPayload, TooMuch, clean, decode, preview
-from clash.providers.sse import Events
+from clash.providers.payload import Events, NotPayload, TooMuch, clean, decode, preview
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, Mapping
@@ -46,6 +45,8 @@ class Exchange:
         data: the answer's body, as bytes, or put together from a stream.
         began: when sending began, of ``time.perf_counter``.
         first_token: when the first text came, by the same clock.
+        keep_plain_body: an SDK that hands out no raw response of a stream reads the answer itself,
+            so a body that is no stream must be kept before (Google's).
     """
 
     url: str = ""
@@ -56,11 +57,17 @@ class Exchange:
     data: bytes | dict[str, Any] | None = None
     began: float = field(default_factory=time.perf_counter)
     first_token: float | None = None
+    keep_plain_body: bool = False
 
     @property
     def seconds(self) -> float:
         """Seconds since sending began."""
         return time.perf_counter() - self.began
+
+    @property
+    def event_stream(self) -> bool:
+        """Whether the answer comes as server-sent events."""
+        return "text/event-stream" in self.answer_headers.get("content-type", "")
 
     @property
     def request_id(self) -> str | None:

@@ -1,8 +1,9 @@
-"""What the vendors' SDKs share: one httpx2 client for an account, and eyes on its wire.
+"""What the vendors' SDKs share: one httpx2 client for an account, and one meaning for their errors.
 
-The SDKs build requests, sign them and know their endpoints. Retries, timeouts, redirects and the
-pool are ours; and what we keep as evidence is what passed over the wire, not what an SDK made of
-it: some return a string, or nothing, where the wire said something worth keeping.
+The SDKs build requests, sign them and know their endpoints; their raw responses and their typed
+errors carry the answer. Retries, timeouts, redirects and the pool are ours. Hooks on the client
+note when a request left, its bytes, and the status and headers of the answer: an attempt that
+breaks off later has no response object to ask (``docs/decisions/sdks.md``).
 """
 
 from __future__ import annotations
@@ -18,11 +19,10 @@ from urllib.parse import urlsplit
 import httpx2
 import msgspec
 
+from clash.providers.connections import Lease, proxy_for
 from clash.providers.failures import Failure, causes, from_answer, from_line, meaning
-from clash.providers.network import Broken, Exchange, NetworkProvider
+from clash.providers.network import Broken, Exchange, NetworkProvider, read_events
 from clash.providers.payload import MAX_BYTES, NotPayload, TooMuch
-from clash.providers.proxies import proxy_for
-from clash.providers.shared import Lease
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -124,27 +124,42 @@ def open_client(account: Account, limits: Limits, longest: int = MAX_BYTES) -> h
         transport=Shards(account.base_url, longest=longest),
         timeout=httpx2.Timeout(limits.timeout_s, connect=limits.connect_timeout_s, pool=None),
         follow_redirects=False,
-        event_hooks={"request": [_see_request], "response": [_see_answer]},
+        event_hooks={"request": [_note_request], "response": [_note_answer]},
     )
 
 
-async def _see_request(request: httpx2.Request) -> None:
+async def _note_request(request: httpx2.Request) -> None:
     exchange = _current.get()
     if exchange is not None:
-        # Not before: an SDK imports and builds things at its first call.
+        # The clock starts here and no earlier: an SDK imports and builds things at its first call.
         exchange.began = time.perf_counter()
         exchange.url = str(request.url)
         exchange.body = msgspec.json.decode(request.content)
 
 
-async def _see_answer(answer: httpx2.Response) -> None:
+async def _note_answer(answer: httpx2.Response) -> None:
     exchange = _current.get()
-    if exchange is None:
-        return
-    exchange.status = answer.status_code
-    exchange.answer_headers = dict(answer.headers)
-    if "text/event-stream" not in answer.headers.get("content-type", ""):
-        exchange.data = await answer.aread()  # the SDK then finds it read
+    if exchange is not None:
+        exchange.status = answer.status_code
+        exchange.answer_headers = dict(answer.headers)
+        if exchange.keep_plain_body and not exchange.event_stream:
+            exchange.data = await answer.aread()
+
+
+async def read_streamed(answer: httpx2.Response, exchange: Exchange, dialect: Dialect) -> None:
+    """Read the answer to a request for a stream; a server may answer with a plain body all the same.
+
+    The events are taken as bytes: the SDKs would build a typed object of each, which delays the
+    first token.
+
+    Raises:
+        CutOff: the stream ended before the answer did.
+        NotPayload: it holds something else.
+    """
+    if exchange.event_stream:
+        await read_events(answer.aiter_bytes(), exchange, dialect)
+    else:
+        exchange.data = await answer.aread()
 
 
 Kind = Literal["answer", "event", "line", "payload", "misuse"]
@@ -183,7 +198,7 @@ class SdkProvider(NetworkProvider):
     async def _ask(
         self, exchange: Exchange, sent: Sent, request: Request, dialect: Dialect
     ) -> None:
-        """Make one attempt through the SDK; streams are put into ``exchange``."""
+        """Make one attempt through the SDK, and put the body of the answer into ``exchange``."""
 
     async def _send(
         self, exchange: Exchange, sent: Sent, request: Request, dialect: Dialect
@@ -211,11 +226,12 @@ class SdkProvider(NetworkProvider):
         kind: Kind = next(
             (self.meanings[name] for name in names if name in self.meanings), "misuse"
         )
-        if kind == "answer" and exchange.data is None:
+        if kind == "answer" and exchange.event_stream:
             kind = "event"
         match kind:
             case "answer":
-                return
+                if exchange.data is None:
+                    exchange.data = error.response.content  # type: ignore[attr-defined] # it has one
             case "event":
                 body = getattr(error, "body", None) or getattr(error, "details", None)
                 raise Broken(from_answer(200, {}, body or str(error))) from None
