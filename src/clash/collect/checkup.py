@@ -1,4 +1,4 @@
-"""What `clash doctor` looks at: keys, addresses, names that retire, prices, disk."""
+"""What `clash doctor` checks: keys, addresses, models being retired, prices, disk."""
 
 from __future__ import annotations
 
@@ -41,7 +41,12 @@ _LIMITS = Limits(timeout_s=30)
 
 @dataclass(frozen=True)
 class CheckupFinding:
-    """One thing that was looked at; only ``bad`` makes doctor exit with 1."""
+    """The result of one check; only ``bad`` makes doctor exit with 1.
+
+    Attributes:
+        says: what was found.
+        hint: what follows, or what can be done about it.
+    """
 
     level: Level
     subject: str
@@ -55,7 +60,11 @@ class CheckupFinding:
 
 @dataclass(frozen=True)
 class Retirement:
-    """A name that a vendor takes away, or has taken away."""
+    """When a vendor retires a model, and what to use instead.
+
+    Attributes:
+        status: ``announced``, or not yet certain.
+    """
 
     day: date
     status: str
@@ -70,7 +79,7 @@ def check_setup(
     *,
     ping: bool,
 ) -> Iterator[CheckupFinding]:
-    """Everything, cheap things first; ``ping`` makes one short call to each model."""
+    """All checks, cheap ones first; ``ping`` makes one short call to each model."""
     yield from _disk()
     try:
         config = read_config(config_file, {"panel": panel})
@@ -78,23 +87,24 @@ def check_setup(
         yield CheckupFinding("bad", "configuration", error.message, error.hint or "")
         return
     panels = _panels(config)
-    chosen = config.panel is not None
-    for seated in panels:
-        yield _panel(seated, environ, needed=chosen)
-    wanted = [*_wanted(config, models), *(_members(panels) if chosen else [])]
-    rows = _rows([*wanted, *_members(panels)], environ)
-    needed = set(_rows(wanted, environ))
-    retired = retirements()
-    names = _names(rows)
-    for row, ref in rows.items():
-        yield from _model(names[row], ref, environ, retired, needed=row in needed)
+    has_panel = config.panel is not None
+    for panel_config in panels:
+        yield _panel(panel_config, environ, is_needed=has_panel)
+    needed_refs = [*_refs_beside_panel(config, models), *(_refs_of(panels) if has_panel else [])]
+    entries = _entries([*needed_refs, *_refs_of(panels)], environ)
+    needed_entries = set(_entries(needed_refs, environ))
+    retirements = read_retirements()
+    names = _names(entries)
+    for entry, ref in entries.items():
+        is_needed = entry in needed_entries
+        yield from _model(names[entry], ref, environ, retirements, is_needed=is_needed)
     if ping:
-        able = {names[row]: ref for row, ref in rows.items() if _can_be_called(ref, environ)}
-        yield from anyio.run(_ping_all, able, environ)
+        refs = {names[e]: ref for e, ref in entries.items() if _can_be_called(ref, environ)}
+        yield from anyio.run(_ping_all, refs, environ)
 
 
 class ModelEntry(NamedTuple):
-    """What tells two entries of models apart: one model at two addresses is two."""
+    """What identifies a model to check: one model at two addresses is two entries."""
 
     model: str
     address: str | None
@@ -108,7 +118,7 @@ def _panels(config: Config) -> list[Panel]:
     return [read_panel(name, "owner") for name in assets.panels()]
 
 
-def _members(panels: Iterable[Panel]) -> list[ModelRef]:
+def _refs_of(panels: Iterable[Panel]) -> list[ModelRef]:
     refs: list[ModelRef] = []
     for panel in panels:
         for judge in panel.judges:
@@ -117,16 +127,16 @@ def _members(panels: Iterable[Panel]) -> list[ModelRef]:
     return refs
 
 
-def _wanted(config: Config, models: str | None) -> list[ModelRef]:
-    """What this user really means to call beside the panel."""
-    named = [ModelRef(model=name.strip()) for name in (models or "").split(",") if name.strip()]
+def _refs_beside_panel(config: Config, models: str | None) -> list[ModelRef]:
+    """The models that this configuration calls beside the panel's."""
+    extra = [ModelRef(model=name.strip()) for name in (models or "").split(",") if name.strip()]
     criteria = [config.criteria.ref] if config.criteria.ref else []
     observers = config.observers.judges
     watching = observers if isinstance(observers, list) else []
-    return [*config.candidates, *criteria, *watching, *named]
+    return [*config.candidates, *criteria, *watching, *extra]
 
 
-def _rows(refs: Iterable[ModelRef], environ: Mapping[str, str]) -> dict[ModelEntry, ModelRef]:
+def _entries(refs: Iterable[ModelRef], environ: Mapping[str, str]) -> dict[ModelEntry, ModelRef]:
     """The models that have keys or addresses to check, each once at each address."""
     return {
         ModelEntry(ref.model, base_url(ref, environ), key_variable(ref, environ)): ref
@@ -135,14 +145,14 @@ def _rows(refs: Iterable[ModelRef], environ: Mapping[str, str]) -> dict[ModelEnt
     }
 
 
-def _names(rows: Iterable[ModelEntry]) -> dict[ModelEntry, str]:
-    """What each row is called: by its model, and by what differs where a model has several."""
-    models = Counter(row.model for row in rows)
+def _names(entries: Iterable[ModelEntry]) -> dict[ModelEntry, str]:
+    """The name of each entry: its model, and what differs where a model has several entries."""
+    models = Counter(entry.model for entry in entries)
     return {
-        row: row.model
-        if models[row.model] == 1
-        else f"{row.model} at {row.address} with {row.key_variable or 'no key'}"
-        for row in rows
+        entry: entry.model
+        if models[entry.model] == 1
+        else f"{entry.model} at {entry.address} with {entry.key_variable or 'no key'}"
+        for entry in entries
     }
 
 
@@ -155,72 +165,80 @@ def _can_be_called(ref: ModelRef, environ: Mapping[str, str]) -> bool:
 
 
 def _disk() -> Iterator[CheckupFinding]:
-    here = Path.cwd()
-    free = shutil.disk_usage(here).free
+    free = shutil.disk_usage(Path.cwd()).free
     level: Level = "ok" if free > 1e9 else "warn" if free > 5e7 else "bad"
     yield CheckupFinding(
         level, "disk", f"{free / 1e9:.1f} GB free", "" if level == "ok" else "make room"
     )
 
 
-def _panel(panel: Panel, environ: Mapping[str, str], *, needed: bool) -> CheckupFinding:
-    members = _members([panel])
+def _panel(panel: Panel, environ: Mapping[str, str], *, is_needed: bool) -> CheckupFinding:
+    members = _refs_of([panel])
     missing = sorted({str(key_variable(m, environ)) for m in members if not has_key(m, environ)})
     subject = f"panel {panel.name}"
     if not missing:
         return CheckupFinding("ok", subject, f"{len(members)} models, no key missing")
     hint = f"export {missing[0]}=…"
-    return CheckupFinding("bad" if needed else "note", subject, f"needs {', '.join(missing)}", hint)
+    return CheckupFinding(
+        "bad" if is_needed else "note", subject, f"needs {', '.join(missing)}", hint
+    )
 
 
 def _model(
     name: str,
     ref: ModelRef,
     environ: Mapping[str, str],
-    retired: Mapping[str, Retirement],
+    retirements: Mapping[str, Retirement],
     *,
-    needed: bool,
+    is_needed: bool,
 ) -> Iterator[CheckupFinding]:
-    if needed:
-        yield _reached(name, ref, environ)
+    if is_needed:
+        yield _destination(name, ref, environ)
     if not prices.known(ref):
         hint = "price: {input: …, output: …} in dollars per million tokens"
-        yield CheckupFinding("warn" if needed else "note", name, "price unknown", hint)
-    ends = retired.get(canonical(ref))
-    if ends is not None:
-        yield _retiring(name, ends, needed=needed)
+        yield CheckupFinding("warn" if is_needed else "note", name, "price unknown", hint)
+    retirement = retirements.get(canonical(ref))
+    if retirement is not None:
+        yield _retirement_finding(name, retirement, is_needed=is_needed)
 
 
-def _reached(name: str, ref: ModelRef, environ: Mapping[str, str]) -> CheckupFinding:
+def _destination(name: str, ref: ModelRef, environ: Mapping[str, str]) -> CheckupFinding:
     """Whether a model could be called, and where its key would go."""
     try:
         require(ref, environ)
     except ConfigError as error:
         return CheckupFinding("bad", name, error.message, error.hint or "")
-    where = destination(ref, environ)
-    return CheckupFinding("ok", name, str(where or f"no key -> {base_url(ref, environ)}"))
+    target = destination(ref, environ)
+    return CheckupFinding("ok", name, str(target or f"no key -> {base_url(ref, environ)}"))
 
 
-def _retiring(name: str, ends: Retirement, *, needed: bool) -> CheckupFinding:
-    days = (ends.day - datetime.now(UTC).date()).days
-    if days < 0 and ends.status == "announced":
+def _retirement_finding(name: str, retirement: Retirement, *, is_needed: bool) -> CheckupFinding:
+    days = (retirement.day - datetime.now(UTC).date()).days
+    if days < 0 and retirement.status == "announced":
         return CheckupFinding(
-            "bad" if needed else "warn", name, f"retired on {ends.day}", f"use {ends.instead}"
+            "bad" if is_needed else "warn",
+            name,
+            f"retired on {retirement.day}",
+            f"use {retirement.instead}",
         )
-    when = f"retires on {ends.day}" if ends.status == "announced" else f"may retire from {ends.day}"
+    when = (
+        f"retires on {retirement.day}"
+        if retirement.status == "announced"
+        else f"may retire from {retirement.day}"
+    )
     level: Level = "warn" if days <= _SOON_DAYS else "note"
-    return CheckupFinding(level, name, when, f"use {ends.instead}")
+    return CheckupFinding(level, name, when, f"use {retirement.instead}")
 
 
 def canonical(ref: ModelRef) -> str:
-    """``vendor/name``, whatever road leads there; dots and dashes are the same."""
+    """``vendor/name``, whatever provider it is called through; dots and dashes are the same."""
     parts = ref.model.split("/")
     name = parts[-1].partition(":")[0].replace(".", "-")
     return f"{ref.vendor}/{name}"
 
 
-def retirements() -> dict[str, Retirement]:
-    """Names that retire, from ``configs/models.yaml``."""
+def read_retirements() -> dict[str, Retirement]:
+    """The models being retired, from ``configs/models.yaml``, by canonical name."""
     table = read_yaml(assets.path("configs", "models.yaml")).value
     return {
         model.replace(".", "-"): Retirement(row["date"], row["status"], row["instead"])
@@ -232,19 +250,19 @@ def retirements() -> dict[str, Retirement]:
 async def _ping_all(
     refs: Mapping[str, ModelRef], environ: Mapping[str, str]
 ) -> list[CheckupFinding]:
-    found: list[CheckupFinding] = []
+    findings: list[CheckupFinding] = []
 
-    async def one(name: str, ref: ModelRef) -> None:
-        found.append(await _ping(name, ref, environ))
+    async def ping(name: str, ref: ModelRef) -> None:
+        findings.append(await _ping(name, ref, environ))
 
     async with anyio.create_task_group() as tasks:
         for name, ref in refs.items():
-            tasks.start_soon(one, name, ref)
-    return sorted(found, key=lambda finding: finding.subject)
+            tasks.start_soon(ping, name, ref)
+    return sorted(findings, key=lambda finding: finding.subject)
 
 
 async def _ping(name: str, ref: ModelRef, environ: Mapping[str, str]) -> CheckupFinding:
-    """One word of one model, in up to three attempts where it refuses a parameter."""
+    """Ask a model for one word, in up to three attempts where it refuses a parameter."""
     provider = open_provider(ref, environ=environ, limits=_LIMITS)
     request = Request(
         turns=(Turn(role="user", content="Answer with the word: here"),),

@@ -1,4 +1,4 @@
-"""What an item is judged by: derived from the prompt alone, before any response is read."""
+"""The criteria of an item: derived from its prompt alone, before any response is read."""
 
 from __future__ import annotations
 
@@ -45,23 +45,23 @@ SCHEMA: dict[str, Any] = {
 
 
 def ready_criteria(item: Item, plan: Plan) -> Criteria | None:
-    """The criteria of an item that needs no call; null where a model has to write them."""
+    """The criteria of an item for which no call is needed; null where a model has to write them."""
     config = plan.config.criteria
     if item.item_id in plan.reused_criteria:
         return plan.reused_criteria[item.item_id].model_copy(update={"call_id": None})
     if item.criteria:
-        return _made(item, "fixed", item.criteria)
+        return _record(item, "fixed", item.criteria)
     if config.mode == "none":
-        return _made(item, "none", [])
+        return _record(item, "none", [])
     if config.mode == "fixed":
-        return _made(item, "fixed", config.items or FALLBACK)
+        return _record(item, "fixed", config.items or FALLBACK)
     if plan.criteria_ref is None:
-        return _made(item, "fallback", FALLBACK, error=plan.criteria_why)
+        return _record(item, "fallback", FALLBACK, error=plan.criteria_why)
     return None
 
 
 async def derive(item: Item, plan: Plan, ref: ModelRef, caller: AnswerSource) -> Criteria:
-    """Ask the criteria model; the fallback, with the reason, where it does not deliver."""
+    """Ask the criteria model; the generic criteria, with the reason, where it does not deliver."""
     ask = Ask(
         call_id=call_id("criteria", item.item_id),
         purpose="criteria",
@@ -71,20 +71,20 @@ async def derive(item: Item, plan: Plan, ref: ModelRef, caller: AnswerSource) ->
     )
     try:
         call = await caller.ask(ask)
-    except ModelStopError as stopped:
-        return _made(item, "fallback", FALLBACK, error=str(stopped))
+    except ModelStopError as error:
+        return _record(item, "fallback", FALLBACK, error=str(error))
     if call.outcome != "ok":
-        why = call.error or f"the answer was {call.outcome}"
-        return _made(item, "fallback", FALLBACK, error=why, call_id=call.call_id)
+        reason = call.error or f"the answer was {call.outcome}"
+        return _record(item, "fallback", FALLBACK, error=reason, call_id=call.call_id)
     try:
-        found = parse(call.text or "")
+        criteria = parse(call.text or "")
     except Unreadable as error:
-        return _made(item, "fallback", FALLBACK, error=str(error), call_id=call.call_id)
-    return _made(item, "dynamic", found, call_id=call.call_id)
+        return _record(item, "fallback", FALLBACK, error=str(error), call_id=call.call_id)
+    return _record(item, "dynamic", criteria, call_id=call.call_id)
 
 
 def criteria_request(item: Item, plan: Plan, ref: ModelRef) -> Request:
-    """What the criteria model is asked: the prompt, and nothing of any response."""
+    """The request to the criteria model: the prompt, and nothing of any response."""
     prompt = plan.templates.render(
         "criteria.user", {"conversation": conversation(item.turns, item.system)}
     )
@@ -106,30 +106,30 @@ def parse(text: str) -> list[Criterion]:
     for value in objects(text, []):
         rows = value.get("criteria") if isinstance(value, dict) else value
         if isinstance(rows, list):
-            return _checked(rows)
+            return _read_criteria(rows)
     raise Unreadable("the answer has no list of criteria")
 
 
-def _checked(rows: Sequence[object]) -> list[Criterion]:
+def _read_criteria(rows: Sequence[object]) -> list[Criterion]:
     if not 3 <= len(rows) <= 5:
         raise Unreadable(f"expected 3 to 5 criteria, found {len(rows)}")
     try:
-        found = [Criterion.model_validate(row) for row in rows]
+        criteria = [Criterion.model_validate(row) for row in rows]
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        raise Unreadable(f"a criterion is not valid ({where}: {first['msg']})") from None
-    names = [criterion.name.strip() for criterion in found]
+        field = ".".join(map(str, first["loc"]))
+        raise Unreadable(f"a criterion is not valid ({field}: {first['msg']})") from None
+    names = [criterion.name.strip() for criterion in criteria]
     if not all(names) or len({name.lower() for name in names}) < len(names):
         raise Unreadable("a criterion has no name, or two have the same")
-    total = sum(criterion.weight for criterion in found)
+    total = sum(criterion.weight for criterion in criteria)
     return [
         Criterion(name=name, weight=round(c.weight / total, 6), description=c.description.strip())
-        for name, c in zip(names, found, strict=True)
+        for name, c in zip(names, criteria, strict=True)
     ]
 
 
-def _made(
+def _record(
     item: Item,
     source: Any,  # noqa: ANN401 - a Literal that pydantic checks
     criteria: Sequence[Criterion],

@@ -1,4 +1,4 @@
-"""What a plan will cost: calls, tokens, expected and worst case, before any call is made."""
+"""What a plan costs: calls, tokens, expected and worst case, before any call is made."""
 
 from __future__ import annotations
 
@@ -35,11 +35,12 @@ class ForecastLine:
 
     Attributes:
         expected_usd: null where the price is unknown, as ``worst_usd``.
-        batch: through the provider's batch API, and at its price.
+        batch: through the provider's batch API, at its price.
         cut: calls whose cap has no room for a typical answer, so that a second one with twice the
-            cap is counted on; ``needs`` is the cap that would suffice.
-        unpriced: models whose price is unknown: this one, or a fallback of it. The worst case is
-            that of the dearest of them.
+            cap is counted too.
+        needs: the cap that would suffice for those.
+        unpriced: models without a known price: this one, or a fallback of it. The worst case is that
+            of the most expensive of them.
     """
 
     purpose: Purpose
@@ -87,7 +88,7 @@ class Forecast:
         return sum(line.worst_usd or 0.0 for line in self.lines)
 
     def summary(self) -> dict[str, Any]:
-        """What the manifest keeps, to be compared with the fact."""
+        """The part that the manifest keeps, to be compared with the real cost."""
         return {
             "calls": self.calls,
             "expected_usd": round(self.expected_usd, 6),
@@ -97,18 +98,19 @@ class Forecast:
 
 
 def price(plan: Plan) -> Forecast:
-    """Price every call of a plan, one at a time: together they may be more than memory holds."""
-    tallies = [*_responses(plan), *_criteria_calls(plan), *_judgments(plan)]
-    return Forecast(tuple(tally.line() for tally in tallies if tally.calls))
+    """Price every call of a plan, one at a time: all requests together may not fit into memory."""
+    totals = [*_responses(plan), *_criteria_calls(plan), *_judgments(plan)]
+    return Forecast(tuple(total.line() for total in totals if total.calls))
 
 
 @dataclass
-class _Tally:
+class _ModelTotal:
     """Calls of one model for one purpose.
 
     Attributes:
         batches: the run asks in batches where it can.
-        fallbacks: models that may be asked in its place.
+        fallbacks: models that may be asked instead.
+        by_batch: at least one of the calls goes through a batch API.
     """
 
     purpose: Purpose
@@ -126,14 +128,14 @@ class _Tally:
     needs: int = 0
 
     def add(self, request: Request, answer: int) -> None:
-        """Count a call of which an answer of so many tokens is expected."""
+        """Count a call whose answer is expected to have so many tokens."""
         self.calls += 1
         self._attempt(request, answer)
 
-    def judgment(self, page: JudgePrompt, judge: Judge) -> None:
-        """Count the judgment of a page; where its cap is sure to be too low, the second try too."""
-        request = request_of(page, judge)
-        size = len(page.labels), len(page.criteria)
+    def add_judgment(self, prompt: JudgePrompt, judge: Judge) -> None:
+        """Count a judgment; where its cap is sure to be too low, the second call too."""
+        request = request_of(prompt, judge)
+        size = len(prompt.labels), len(prompt.criteria)
         answer = answer_length.expected(*size)
         self.add(request, answer + answer_length.REASONING_TOKENS)
         if answer > request.max_tokens and self.ref.provider not in prices.OFFLINE:
@@ -152,14 +154,16 @@ class _Tally:
         self.expected = _plus(
             self.expected, prices.expected(self.ref, request, output, batch=batch)
         )
-        self.worst = _plus(self.worst, self._dearest(request, batch=batch))
+        self.worst = _plus(self.worst, self._worst_case(request, batch=batch))
 
-    def _dearest(self, request: Request, *, batch: bool) -> prices.Cost | None:
+    def _worst_case(self, request: Request, *, batch: bool) -> prices.Cost | None:
         """The worst case of the model and of its fallbacks; null where one has no price."""
         costs = [prices.worst_case(self.ref, request, batch=batch)]
         costs += [prices.worst_case(ref, request) for ref in self.fallbacks]
-        known = [cost for cost in costs if cost is not None]
-        return max(known, key=lambda cost: cost.usd) if len(known) == len(costs) else None
+        known_costs = [cost for cost in costs if cost is not None]
+        return (
+            max(known_costs, key=lambda cost: cost.usd) if len(known_costs) == len(costs) else None
+        )
 
     def line(self) -> ForecastLine:
         return ForecastLine(
@@ -184,69 +188,69 @@ def _plus(total: Decimal | None, cost: prices.Cost | None) -> Decimal | None:
     return None if total is None or cost is None else total + cost.usd
 
 
-def _responses(plan: Plan) -> list[_Tally]:
+def _responses(plan: Plan) -> list[_ModelTotal]:
     batches = plan.config.limits.batch
-    tallies = {c.id: _Tally("generate", c.id, c, batches) for c in plan.candidates}
+    totals = {c.id: _ModelTotal("generate", c.id, c, batches) for c in plan.candidates}
     for item, candidate in plan.missing():
-        tallies[candidate.id].add(
+        totals[candidate.id].add(
             respond.response_request(item, candidate, plan.config), RESPONSE_TOKENS
         )
-    return list(tallies.values())
+    return list(totals.values())
 
 
-def _criteria_calls(plan: Plan) -> list[_Tally]:
+def _criteria_calls(plan: Plan) -> list[_ModelTotal]:
     ref = plan.criteria_ref
     if ref is None:
         return []
-    tally = _Tally("criteria", "criteria", ref, plan.config.limits.batch)
+    total = _ModelTotal("criteria", "criteria", ref, plan.config.limits.batch)
     for item in plan.items:
         if criteria_stage.ready_criteria(item, plan) is None:
-            tally.add(criteria_stage.criteria_request(item, plan, ref), CRITERIA_TOKENS)
-    return [tally]
+            total.add(criteria_stage.criteria_request(item, plan, ref), CRITERIA_TOKENS)
+    return [total]
 
 
-def _judgments(plan: Plan) -> list[_Tally]:
+def _judgments(plan: Plan) -> list[_ModelTotal]:
     batches = plan.config.limits.batch
-    tallies = {
-        judge.id: _Tally("judge", judge.id, judge, batches, tuple(judge.fallbacks))
+    totals = {
+        judge.id: _ModelTotal("judge", judge.id, judge, batches, tuple(judge.fallbacks))
         for judge in plan.judges
     }
-    for page, readers in _pages(plan):
+    for prompt, readers in _prompts(plan):
         for judge in readers:
-            tallies[judge.id].judgment(page, judge)
-    return list(tallies.values())
+            totals[judge.id].add_judgment(prompt, judge)
+    return list(totals.values())
 
 
-def _pages(plan: Plan) -> Iterator[tuple[JudgePrompt, list[Judge]]]:
-    """What judges will read, and which, with stand-ins for responses that do not exist yet.
+def _prompts(plan: Plan) -> Iterator[tuple[JudgePrompt, list[Judge]]]:
+    """The prompts of judgments, each with its judges, with placeholders for missing responses.
 
-    Neither shuffled nor masked, which changes the length of a page by next to nothing.
+    Neither shuffled nor masked, which changes the length of a prompt by next to nothing.
     """
     texts: dict[str, dict[str, str]] = {item.item_id: {} for item in plan.items}
-    for response in (*plan.responses, *_imagined(plan)):
+    for response in (*plan.responses, *_placeholders(plan)):
         texts[response.item_id][response.candidate] = response.text or ""
     for item in plan.items:
         criteria = _criteria(item, plan)
         for names, readers in _readers(plan, texts[item.item_id]).items():
             labels = {f"A{number}": name for number, name in enumerate(names)}
-            shown = {label: texts[item.item_id][name] for label, name in labels.items()}
+            shown_texts = {label: texts[item.item_id][name] for label, name in labels.items()}
             for number in range(plan.presentations):
                 blinding = Blinding(item_id=item.item_id, presentation=number, labels=labels)
-                yield prompt_of(item, criteria, Presentation(blinding, shown), plan), readers
+                yield prompt_of(item, criteria, Presentation(blinding, shown_texts), plan), readers
 
 
 def _readers(plan: Plan, names: Iterable[str]) -> dict[tuple[str, ...], list[Judge]]:
     """The judges of an item, by the candidates that each is shown."""
     views: dict[tuple[str, ...], list[Judge]] = {}
     for judge in plan.judges:
-        own = plan.excluded_candidates.get(judge.id, frozenset())
-        shown = tuple(name for name in names if name not in own)
-        if len(shown) > 1:
-            views.setdefault(shown, []).append(judge)
+        excluded = plan.excluded_candidates.get(judge.id, frozenset())
+        visible = tuple(name for name in names if name not in excluded)
+        if len(visible) > 1:
+            views.setdefault(visible, []).append(judge)
     return views
 
 
-def _imagined(plan: Plan) -> Iterator[Response]:
+def _placeholders(plan: Plan) -> Iterator[Response]:
     for item, candidate in plan.missing():
         yield Response(
             item_id=item.item_id,
@@ -257,5 +261,5 @@ def _imagined(plan: Plan) -> Iterator[Response]:
 
 
 def _criteria(item: Item, plan: Plan) -> Sequence[Criterion]:
-    known = criteria_stage.ready_criteria(item, plan)
-    return criteria_stage.FALLBACK if known is None else known.criteria
+    criteria = criteria_stage.ready_criteria(item, plan)
+    return criteria_stage.FALLBACK if criteria is None else criteria.criteria

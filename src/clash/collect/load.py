@@ -1,4 +1,4 @@
-"""Prompts files become items; a wrong file is refused before anything is spent."""
+"""Read prompts files into items; a wrong file is refused before anything is spent."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Prompts:
     Attributes:
         responses: the injected ones.
         sha256: hash of the file's bytes (of all files, for a folder).
-        warnings: what was mended on the way, for people to read.
+        warnings: what was repaired while reading, for people.
     """
 
     path: Path
@@ -49,23 +49,23 @@ class Prompts:
         return candidates_of(self.responses)
 
     def without_secrets(self, redact: Redactor) -> Prompts:
-        """The same without the secrets that stand in them: what is sent is what is on record."""
+        """The same with secrets hidden, so that what is sent is what is on record."""
         items = tuple(without_secrets(item, redact) for item in self.items)
         responses = tuple(without_secrets(response, redact) for response in self.responses)
-        changed = {i.item_id for i, shown in zip(self.items, items, strict=True) if i is not shown}
-        changed |= {
-            r.item_id for r, shown in zip(self.responses, responses, strict=True) if r is not shown
+        item_ids = {i.item_id for i, safe in zip(self.items, items, strict=True) if i is not safe}
+        item_ids |= {
+            r.item_id for r, safe in zip(self.responses, responses, strict=True) if r is not safe
         }
-        if not changed:
+        if not item_ids:
             return self
-        number = f"{len(changed)} item{'s hold' if len(changed) > 1 else ' holds'}"
+        number = f"{len(item_ids)} item{'s hold' if len(item_ids) > 1 else ' holds'}"
         warning = f"{number} a secret of this environment: {REPLACEMENT} takes its place, in what is sent too"
         return replace(self, items=items, responses=responses, warnings=(*self.warnings, warning))
 
     def first(self, n: int) -> Prompts:
         """The first ``n`` items and their responses."""
-        kept = {item.item_id for item in self.items[:n]}
-        responses = tuple(r for r in self.responses if r.item_id in kept)
+        item_ids = {item.item_id for item in self.items[:n]}
+        responses = tuple(r for r in self.responses if r.item_id in item_ids)
         return replace(self, items=self.items[:n], responses=responses)
 
 
@@ -78,48 +78,48 @@ def load(path: Path) -> Prompts:
     items: list[Item] = []
     responses: list[Response] = []
     warnings: list[str] = []
-    seen: dict[str, int | None] = {}
+    id_lines: dict[str, int | None] = {}
     contents: dict[tuple[Any, ...], str] = {}
     groups: dict[str, str] = {}
     entries = list(_entries(path))
-    given = {entry.id for _, entry, _ in entries if entry.id}
-    for number, (document, entry, cleaned) in enumerate(entries, start=1):
-        item_id = entry.id or free_id(f"q{number}", given)
-        if cleaned:
+    entry_ids = {entry.id for _, entry, _ in entries if entry.id}
+    for number, (document, entry, has_replacements) in enumerate(entries, start=1):
+        item_id = entry.id or free_id(f"q{number}", entry_ids)
+        if has_replacements:
             warnings.append(f"{item_id}: characters that are not Unicode text were replaced")
-        if item_id in seen:
+        if item_id in id_lines:
             raise document.error(
-                f"the id {item_id!r} stands twice (first in line {seen[item_id]})",
+                f"the id {item_id!r} stands twice (first in line {id_lines[item_id]})",
                 "id",
                 hint="give each item an id of its own",
             )
-        seen[item_id] = document.line(())
-        asked = entry.prompt or repr([(t.role, t.content) for t in entry.messages or []])
-        content = (asked, entry.system, tuple(sorted(entry.responses.items())))
+        id_lines[item_id] = document.line(())
+        prompt = entry.prompt or repr([(t.role, t.content) for t in entry.messages or []])
+        content = (prompt, entry.system, tuple(sorted(entry.responses.items())))
         if content in contents:
             raise document.error(
                 f"is the same as item {contents[content]!r}",
                 hint="remove one; to judge an item several times use --repeat",
             )
         contents[content] = item_id
-        group = entry.group or groups.setdefault(asked, item_id)
+        group = entry.group or groups.setdefault(prompt, item_id)
         items.append(_item(entry, item_id, group))
         responses += _responses(entry, item_id)
     if not items:
         raise InputError("holds no prompt", path=path, hint="one prompt at least")
-    shared = sum(item.group is not None for item in items)
-    if shared:
+    n_repeats = sum(item.group is not None for item in items)
+    if n_repeats:
         warnings.append(
-            f"{shared} items repeat the prompt of another; intervals are clustered by prompt"
+            f"{n_repeats} items repeat the prompt of another; intervals are clustered by prompt"
         )
     return Prompts(path, tuple(items), tuple(responses), _hash(path), tuple(warnings))
 
 
 def _entries(path: Path) -> Iterator[tuple[Document, PromptEntry, bool]]:
-    """Each entry, where it stands, and whether characters of it were replaced."""
+    """Each entry with its document, and whether characters of it were replaced."""
     for document in _documents(path):
-        clean, replaced = _clean(document)
-        yield clean, validate(PromptEntry, clean, error=InputError), replaced
+        clean, has_replacements = _clean(document)
+        yield clean, validate(PromptEntry, clean, error=InputError), has_replacements
 
 
 def _item(entry: PromptEntry, item_id: str, group: str) -> Item:
@@ -147,7 +147,7 @@ def _documents(path: Path) -> Iterable[Document]:
     file = without_gz(path)
     match file.suffix.lower():
         case ".yaml" | ".yml" | ".json":
-            return _listed(path)
+            return _list_entries(path)
         case ".jsonl" | ".ndjson":
             return read_jsonl(path)
         case ".csv":
@@ -166,14 +166,16 @@ def _documents(path: Path) -> Iterable[Document]:
             )
 
 
-def _listed(path: Path) -> Iterator[Document]:
-    whole = read_yaml(path)
-    if isinstance(whole.value, dict) and isinstance(whole.value.get("prompts"), list):
-        whole = whole.at("prompts")
-    if not isinstance(whole.value, list):
-        raise whole.error("expected a list of prompts", hint="start each prompt with `- prompt:`")
-    for index, entry in enumerate(whole.value):
-        part = whole.at(index)
+def _list_entries(path: Path) -> Iterator[Document]:
+    document = read_yaml(path)
+    if isinstance(document.value, dict) and isinstance(document.value.get("prompts"), list):
+        document = document.at("prompts")
+    if not isinstance(document.value, list):
+        raise document.error(
+            "expected a list of prompts", hint="start each prompt with `- prompt:`"
+        )
+    for index, entry in enumerate(document.value):
+        part = document.at(index)
         yield Document(part.path, {"prompt": entry}, part.lines) if isinstance(entry, str) else part
 
 
@@ -181,9 +183,11 @@ def _rows(path: Path, delimiter: str) -> Iterator[Document]:
     table = read_csv(path, delimiter)
     unknown = [c for c in table.header if c not in _COLUMNS and not c.startswith(_RESPONSE)]
     if "prompt" not in table.header or unknown:
-        what = f"the column {unknown[0]!r} is unknown" if unknown else "there is no column prompt"
+        problem = (
+            f"the column {unknown[0]!r} is unknown" if unknown else "there is no column prompt"
+        )
         raise InputError(
-            what,
+            problem,
             path=path,
             line=1,
             hint=f"columns are {', '.join(_COLUMNS)} and response:NAME for each candidate",
@@ -217,16 +221,16 @@ def _text_files(folder: Path) -> Iterator[Document]:
 
 def _clean(document: Document) -> tuple[Document, bool]:
     """The document without lone surrogates, which no provider accepts."""
-    value = _replaced(document.value)
+    value = _without_surrogates(document.value)
     return Document(document.path, value, document.lines), value != document.value
 
 
-def _replaced(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+def _without_surrogates(value: Any) -> Any:  # noqa: ANN401 - any JSON value
     if isinstance(value, str):
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, dict):
-        return {_replaced(key): _replaced(part) for key, part in value.items()}
-    return [_replaced(part) for part in value] if isinstance(value, list) else value
+        return {_without_surrogates(key): _without_surrogates(part) for key, part in value.items()}
+    return [_without_surrogates(part) for part in value] if isinstance(value, list) else value
 
 
 def _hash(path: Path) -> str:

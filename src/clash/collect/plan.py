@@ -1,7 +1,7 @@
-"""Everything that a run will do, decided before anything is spent.
+"""Everything that a run does, decided before anything is spent.
 
-A plan is a pure function of configuration and prompts, so ``--dry-run`` shows exactly what a run
-does, and a resumed run finds the same plan in its folder.
+A plan is a pure function of configuration and prompts: ``--dry-run`` shows exactly what a run does,
+and a resumed run gets the same plan from its folder.
 """
 
 from __future__ import annotations
@@ -31,7 +31,11 @@ SELF = "self:"
 
 
 class FallbackJudge(Judge):
-    """A fallback, as the judge that it is once it is asked."""
+    """A fallback, as a judge of its own.
+
+    Attributes:
+        stands_in_for: id of the judge whose place it takes.
+    """
 
     stands_in_for: str
 
@@ -49,10 +53,10 @@ class Plan:
         judges: panel and observers, with the role and weight each really has.
         responses: the injected ones.
         criteria_ref: the model that writes criteria; null where none does.
-        criteria_why: why not, where dynamic criteria were asked for and cannot be had.
-        reused: criteria of an earlier run, by item.
+        criteria_why: why none does, where dynamic criteria were asked for.
+        reused_criteria: criteria of an earlier run, by item.
         redact: knows every secret that this run could write down.
-        secret: what the codes of the pages follow from; null for runs made before there was one.
+        secret: the codes of the pages follow from it; null for runs made before there was one.
     """
 
     config: Config
@@ -74,18 +78,18 @@ class Plan:
 
     def missing(self) -> Iterator[tuple[Item, Candidate]]:
         """Every response that has to be generated."""
-        injected = {(r.item_id, r.candidate) for r in self.responses}
+        injected_keys = {(r.item_id, r.candidate) for r in self.responses}
         for item in self.items:
             # A control item has its two responses, and nobody else takes part in it.
             for candidate in () if item.control else self.candidates:
-                if (item.item_id, candidate.id) not in injected:
+                if (item.item_id, candidate.id) not in injected_keys:
                     yield item, candidate
 
     @cached_property
     def fallback_judges(self) -> dict[str, tuple[FallbackJudge, ...]]:
         """The fallbacks of each judge that has some, in their order."""
         return {
-            judge.id: tuple(_stand_in(judge, ref) for ref in judge.fallbacks)
+            judge.id: tuple(_fallback_judge(judge, ref) for ref in judge.fallbacks)
             for judge in self.judges
             if judge.fallbacks
         }
@@ -94,8 +98,8 @@ class Plan:
     def all_judges(self) -> Iterator[Judge]:
         """Every judge that may be asked, fallbacks included."""
         yield from self.judges
-        for stand_ins in self.fallback_judges.values():
-            yield from stand_ins
+        for judges in self.fallback_judges.values():
+            yield from judges
 
     def refs(self) -> Iterator[ModelRef]:
         """Every model that this run may call."""
@@ -116,21 +120,21 @@ class Plan:
     @property
     def excludes_self(self) -> bool:
         """Whether a judge is kept from judging its own responses."""
-        wanted = self.config.exclude_self
-        return self.panel.exclude_self if wanted is None else wanted
+        exclude_self = self.config.exclude_self
+        return self.panel.exclude_self if exclude_self is None else exclude_self
 
     @cached_property
     def own_candidates(self) -> dict[str, frozenset[str]]:
-        """Candidates that are the same model as a voting judge, by judge; those with any."""
+        """By voting judge, the candidates that are the same model; without judges that have none."""
         models: dict[str, str | None] = {c.id: c.identity for c in self.candidates}
         for response in self.responses:
             models.setdefault(response.candidate, _identity(response.candidate))
         voting = (judge for judge in self.all_judges if judge.role == "voting")
-        found = {
+        candidates = {
             judge.id: frozenset(name for name, model in models.items() if model == judge.identity)
             for judge in voting
         }
-        return {judge: names for judge, names in found.items() if names}
+        return {judge: names for judge, names in candidates.items() if names}
 
     @property
     def excluded_candidates(self) -> dict[str, frozenset[str]]:
@@ -139,8 +143,8 @@ class Plan:
 
     @property
     def panel_record(self) -> dict[str, Any]:
-        """The panel as a manifest lists it: every judge that sits, and whose responses it is not shown."""
-        apart = {judge: sorted(names) for judge, names in self.excluded_candidates.items()}
+        """The panel as a manifest lists it: every judge, and whose responses it is not shown."""
+        excluded_lists = {judge: sorted(names) for judge, names in self.excluded_candidates.items()}
         return {
             "name": self.panel.name,
             "quorum": self.quorum,
@@ -148,7 +152,7 @@ class Plan:
             "judges": [
                 judge.model_dump(mode="json", exclude={"fallbacks"}) for judge in self.all_judges
             ],
-            **({"excluded": apart} if apart else {}),
+            **({"excluded": excluded_lists} if excluded_lists else {}),
         }
 
     @property
@@ -169,7 +173,7 @@ def make_plan(
     redact: Redactor = NO_SECRETS,
     secret: str | None = None,
 ) -> Plan:
-    """Put a run together.
+    """Plan a run.
 
     Raises:
         InputError: an item has fewer than two responses and no model to write more, or its label
@@ -184,8 +188,8 @@ def make_plan(
             hint="`clash aggregate RUN --method …` compares other methods on a run, offline",
         )
     judges = tuple(_judges(config, panel))
-    items, responses = _repeated(prompts, config.repeat)
-    made = Plan(
+    items, responses = _repeat(prompts, config.repeat)
+    plan = Plan(
         config,
         panel,
         judges,
@@ -198,55 +202,55 @@ def make_plan(
         redact,
         secret,
     )
-    _check(made, prompts)
-    for ref in made.refs():
+    _check(plan, prompts)
+    for ref in plan.refs():
         _check_options(ref)
-    return made
+    return plan
 
 
-def self_votes(made: Plan) -> list[str]:
-    """Warnings of voting judges that judge responses of their own."""
-    if made.excludes_self:
+def self_votes(plan: Plan) -> list[str]:
+    """Warnings about voting judges that judge their own responses."""
+    if plan.excludes_self:
         return []
     return [
         f"the voting judge {judge} is also the candidate {name}, and votes on its own responses;"
         " fix: --exclude-self, or exclude_self: true in the panel"
-        for judge, names in made.own_candidates.items()
+        for judge, names in plan.own_candidates.items()
         for name in sorted(names)
     ]
 
 
 def _identity(candidate: str) -> str | None:
-    """The model that a given response is named after; null where the name is no model's."""
+    """The model that a response is named after; null where the name is no model's."""
     provider, _, name = candidate.partition("/")
     return ModelRef(model=candidate).identity if provider in PROVIDERS and name else None
 
 
-def _stand_in(judge: Judge, ref: ModelRef) -> FallbackJudge:
-    about = {name: getattr(ref, name) for name in ModelRef.model_fields}
+def _fallback_judge(judge: Judge, ref: ModelRef) -> FallbackJudge:
+    ref_fields = {name: getattr(ref, name) for name in ModelRef.model_fields}
     return FallbackJudge(
         id=f"{judge.id}~{ref.model.removeprefix('replay/')}",
         role=judge.role,
         weight=judge.weight,
         stands_in_for=judge.id,
-        **about,
+        **ref_fields,
     )
 
 
 def _judges(config: Config, panel: Panel) -> Iterator[Judge]:
     observers = config.observers
-    votes = observers.role == "voting"
+    observers_vote = observers.role == "voting"
     for judge in panel.judges:
-        heavier = votes and judge.role == "voting"
+        heavier = observers_vote and judge.role == "voting"
         weight = judge.weight * observers.panel_weight if heavier else judge.weight
         yield judge.model_copy(update={"weight": weight if judge.role == "voting" else 0.0})
-    taken = {judge.id for judge in panel.judges}
+    panel_ids = {judge.id for judge in panel.judges}
     for judge in observing(config):
-        if judge.id in taken:
+        if judge.id in panel_ids:
             raise ConfigError(
                 f"the observer {judge.id!r} is in the panel already", field="observers"
             )
-        weight = observers.weight if votes else 0.0
+        weight = observers.weight if observers_vote else 0.0
         yield judge.model_copy(update={"role": observers.role, "weight": weight})
 
 
@@ -270,7 +274,7 @@ def observing(config: Config) -> list[Judge]:
     ]
 
 
-def _repeated(prompts: Prompts, repeat: int) -> tuple[tuple[Item, ...], tuple[Response, ...]]:
+def _repeat(prompts: Prompts, repeat: int) -> tuple[tuple[Item, ...], tuple[Response, ...]]:
     """Each item ``repeat`` times, grouped by the item it repeats."""
     if repeat == 1:
         return prompts.items, prompts.responses
@@ -298,11 +302,11 @@ def _again(item_id: str, n: int) -> str:
 
 def _check_options(ref: ModelRef) -> None:
     """The configuration is written into the run folder, where no key may be."""
-    marked = [
+    suspects = [
         ("header", "headers", name) for name in ref.options.headers if SECRET_HEADER.search(name)
     ]
-    marked += [("field", "extra", name) for name, _ in secret_fields(ref.options.extra)]
-    for kind, option, name in marked:
+    suspects += [("field", "extra", name) for name, _ in secret_fields(ref.options.extra)]
+    for kind, option, name in suspects:
         raise ConfigError(
             f"the {kind} {name} of {ref.model} may hold a key, and would be on record",
             field=f"options.{option}",
@@ -310,16 +314,16 @@ def _check_options(ref: ModelRef) -> None:
         )
 
 
-def _check_stand_ins(made: Plan) -> None:
-    ids = [judge.id for judge in made.all_judges]
+def _check_fallbacks(plan: Plan) -> None:
+    ids = [judge.id for judge in plan.all_judges]
     twice = sorted({judge for judge in ids if ids.count(judge) > 1})
     if twice:
         raise ConfigError(
             f"the fallback {twice[0]!r} is there twice", field="fallbacks", hint="name each once"
         )
-    for stand_ins in made.fallback_judges.values():
-        for judge in stand_ins:
-            if judge.id in made.excluded_candidates:
+    for judges in plan.fallback_judges.values():
+        for judge in judges:
+            if judge.id in plan.excluded_candidates:
                 raise ConfigError(
                     f"{judge.model} is a candidate, so exclude_self keeps it from standing in for"
                     f" {judge.stands_in_for}",
@@ -328,26 +332,26 @@ def _check_stand_ins(made: Plan) -> None:
                 )
 
 
-def _check(made: Plan, prompts: Prompts) -> None:
-    _check_stand_ins(made)
-    models = {candidate.id for candidate in made.candidates}
-    injected: dict[str, set[str]] = {item.item_id: set() for item in made.items}
-    for response in made.responses:
-        injected[response.item_id].add(response.candidate)
-    for item in made.items:
-        named = models | injected[item.item_id]
-        if len(named) < 2:
-            have = f"has one response ({named.pop()})" if named else "has no response"
+def _check(plan: Plan, prompts: Prompts) -> None:
+    _check_fallbacks(plan)
+    models = {candidate.id for candidate in plan.candidates}
+    injected_candidates: dict[str, set[str]] = {item.item_id: set() for item in plan.items}
+    for response in plan.responses:
+        injected_candidates[response.item_id].add(response.candidate)
+    for item in plan.items:
+        candidates = models | injected_candidates[item.item_id]
+        if len(candidates) < 2:
+            have = f"has one response ({candidates.pop()})" if candidates else "has no response"
             raise InputError(
                 f"item {item.item_id!r} {have}, and nothing to compare it with",
                 path=prompts.path,
                 field="responses",
                 hint="give a second response, or name models to write some: --models a,b",
             )
-        if item.label is not None and item.label not in {*named, "tie"}:
+        if item.label is not None and item.label not in {*candidates, "tie"}:
             raise InputError(
                 f"item {item.item_id!r} has the label {item.label!r}, which is no candidate of it",
                 path=prompts.path,
                 field="label",
-                hint=f"one of {', '.join(sorted(named))}, tie",
+                hint=f"one of {', '.join(sorted(candidates))}, tie",
             )

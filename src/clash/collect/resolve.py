@@ -1,4 +1,4 @@
-"""From what a user typed and wrote to a configuration and a panel: what wins, and what is missing.
+"""From the command line and files to a configuration and a panel.
 
 Command line over environment over ``clash.yaml`` over defaults; the environment's values arrive
 here as command line values, since Typer reads both.
@@ -29,7 +29,7 @@ R = TypeVar("R", bound=ModelRef)
 _SECTIONS = frozenset({"criteria", "blinding", "aggregate", "limits", "generation"})
 """Parts of a configuration that are set value by value; the others are set whole."""
 _OF_ONE_RUN = frozenset({"prompts", "out", "templates", "repeat"})
-"""What a replay does not take from the run: places, and copies that its items hold already."""
+"""What a replay does not take from the run: paths, and copies that its items hold already."""
 DEFAULT_CONFIG = "clash.yaml"
 DEFAULT_PANEL = "supreme-court"
 KEYLESS_PANEL = "baseline"
@@ -44,10 +44,12 @@ _KEYS = (
 
 @dataclass(frozen=True)
 class ResolvedConfig:
-    """What a run stands on.
+    """A configuration, and the panel and criteria model that it means here and now.
 
     Attributes:
-        notes: what was decided for the user, one line each, to be said before anything runs.
+        criteria_ref: the model that writes criteria; null where none does.
+        criteria_why: why none does, where dynamic criteria were asked for.
+        notes: what was decided for the user, one line each, to be shown before anything runs.
     """
 
     config: Config
@@ -64,43 +66,43 @@ def read_config(
 
     Args:
         path: a file; null reads ``clash.yaml`` where there is one.
-        overrides: values by dotted name, as ``limits.max_cost``; null where not given.
+        overrides: values by dotted name, as ``limits.max_cost``; null where not set.
         ignore_file: do not look for ``clash.yaml``.
 
     Raises:
         ConfigError: a file or a value is wrong.
     """
     file = path or Path(DEFAULT_CONFIG)
-    wanted = path is not None or (file.is_file() and not ignore_file)
-    document = read_yaml(file) if wanted else Document(file, {})
+    has_file = path is not None or (file.is_file() and not ignore_file)
+    document = read_yaml(file) if has_file else Document(file, {})
     if document.value is None:
         document = Document(file, {})
     if not isinstance(document.value, dict):
         raise ConfigError("expected keys and values", path=file, line=1)
     validate(Config, document)
     source: Source = "auto" if path is None else "file"
-    whole = Document(Path("command line"), _laid(document.value, overrides))
-    config = _relative(validate(Config, whole, context={"source": source}), file)
+    overlaid = Document(Path("command line"), _with_overrides(document.value, overrides))
+    config = _relative(validate(Config, overlaid, context={"source": source}), file)
     if not isinstance(config.panel, str):
         return config
     panel = read_panel(config.panel, "file" if overrides.get("panel") is not None else source)
     return config.model_copy(update={"panel": panel})
 
 
-def _laid(value: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
-    laid: dict[str, Any] = {k: dict(v) if isinstance(v, dict) else v for k, v in value.items()}
-    for dotted, given in overrides.items():
-        if given is None:
+def _with_overrides(value: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
+    values: dict[str, Any] = {k: dict(v) if isinstance(v, dict) else v for k, v in value.items()}
+    for dotted, override in overrides.items():
+        if override is None:
             continue
         section, _, name = dotted.rpartition(".")
         if section:
-            laid.setdefault(section, {})[name] = given
+            values.setdefault(section, {})[name] = override
         else:
-            laid[name] = given
+            values[name] = override
     if overrides.get("criteria.mode") not in (None, "fixed"):
-        # An ablation by the command line sets aside what the file fixes.
-        laid["criteria"].pop("items", None)
-    return laid
+        # Another mode on the command line replaces the criteria that the file fixes.
+        values["criteria"].pop("items", None)
+    return values
 
 
 def _relative(config: Config, file: Path) -> Config:
@@ -195,7 +197,7 @@ def replay_config(config: Config, run: RunFolder) -> Config:
     Seed, blinding, criteria, panel and candidates are those of the run, unless the configuration
     sets others; an answer that the run does not hold is a failed call, never a paid one.
     """
-    config = _over(own_config(run), config)
+    config = _with_changes(own_config(run), config)
     panel = read_panel(config.panel, "run") if isinstance(config.panel, str) else config.panel
     if panel is None:
         raise ConfigError("the run to replay names no panel", field="--replay")
@@ -211,7 +213,7 @@ def replay_config(config: Config, run: RunFolder) -> Config:
 
 
 def own_config(run: RunFolder) -> dict[str, Any]:
-    """The configuration of a run; criteria that it had from an earlier one are its own by now."""
+    """The configuration of a run; criteria that it took from an earlier run now come from itself."""
     config = run.manifest().config
     if config.get("criteria", {}).get("reuse"):
         config = {**config, "criteria": {**config["criteria"], "reuse": str(run.path)}}
@@ -219,7 +221,7 @@ def own_config(run: RunFolder) -> dict[str, Any]:
 
 
 def _criteria_from(run: RunFolder, config: CriteriaConfig, panel: Panel) -> CriteriaConfig:
-    """Criteria without a call: by the model of the run, or as they are where it asked none."""
+    """Criteria without a paid call: by the recorded model, or as they are where it asked none."""
     ref = criteria_model(config, panel)
     if config.mode != "dynamic" or ref is None or panel.name == KEYLESS_PANEL:
         return config
@@ -236,16 +238,16 @@ def _observers_from(run: RunFolder, observers: Observers) -> Observers:
     return observers.model_copy(update={"judges": [_from(run, j) for j in observers.judges]})
 
 
-def _over(old: Mapping[str, Any], config: Config) -> Config:
-    """What was set in ``config`` laid over the configuration of an earlier run."""
-    given = config.model_dump(mode="json", exclude_unset=True)
-    laid = {name: value for name, value in old.items() if name not in _OF_ONE_RUN}
-    for name, value in given.items():
-        sections = isinstance(value, dict) and isinstance(laid.get(name), dict)
-        laid[name] = {**laid[name], **value} if sections and name in _SECTIONS else value
-    if given.get("criteria", {}).get("mode") not in (None, "fixed"):
-        laid["criteria"]["items"] = []
-    return Config.model_validate(laid)
+def _with_changes(old: Mapping[str, Any], config: Config) -> Config:
+    """The configuration of an earlier run, with what ``config`` sets laid over it."""
+    changes = config.model_dump(mode="json", exclude_unset=True)
+    values = {name: value for name, value in old.items() if name not in _OF_ONE_RUN}
+    for name, value in changes.items():
+        sections = isinstance(value, dict) and isinstance(values.get(name), dict)
+        values[name] = {**values[name], **value} if sections and name in _SECTIONS else value
+    if changes.get("criteria", {}).get("mode") not in (None, "fixed"):
+        values["criteria"]["items"] = []
+    return Config.model_validate(values)
 
 
 def _judge_from(run: RunFolder, judge: Judge) -> Judge:
@@ -264,9 +266,9 @@ def _from(run: RunFolder, ref: R) -> R:
 def load_environ(
     environ: Mapping[str, str], env_file: Path | None, trust_hosts: Iterable[str] = ()
 ) -> Environ:
-    """The environment, the keys that ``.env`` adds to it, and where the owner lets keys go.
+    """The environment, the keys that ``.env`` adds to it, and the hosts that the owner trusts.
 
-    What is set already wins. Hosts come from the command line and from the environment itself.
+    The environment wins over ``.env``. Hosts come from the command line and from the environment itself.
 
     Raises:
         ConfigError: a named file does not exist, or the file sets what decides where keys go.
@@ -277,7 +279,7 @@ def load_environ(
 
 
 def _keys(env_file: Path | None, environ: Mapping[str, str]) -> dict[str, str]:
-    """What ``.env`` sets. It often lies in a folder that came from somebody else."""
+    """The variables of ``.env``, a file that often came with somebody else's folder."""
     file = env_file or Path(".env")
     if not file.is_file():
         if env_file is not None:

@@ -1,4 +1,4 @@
-"""One response for each candidate and item, generated once and shared by every judge."""
+"""The response of a candidate to an item, generated once and shown to every judge."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 async def respond(
     item: Item, candidate: Candidate, config: Config, caller: AnswerSource
 ) -> Response:
-    """Generate a response; one that could not be had is a record with the reason."""
+    """Generate a response; where that fails, a record with the reason."""
     ask = Ask(
         call_id=call_id("generate", item.item_id, candidate.id),
         purpose="generate",
@@ -29,19 +29,19 @@ async def respond(
     )
     try:
         call = await caller.ask(ask)
-    except ModelStopError as stopped:
+    except ModelStopError as error:
         return Response(
             item_id=item.item_id,
             candidate=candidate.id,
             source="generated",
             model=candidate.model,
-            error=str(stopped),
+            error=str(error),
         )
     return _response(item, candidate, call)
 
 
 def response_request(item: Item, candidate: Candidate, config: Config) -> Request:
-    """The prompt as the candidate gets it."""
+    """The request to a candidate: the prompt of the item."""
     options = merge_options(candidate.options, config.generation)
     system = [part for part in (candidate.system or config.system, item.system) if part]
     return Request(
@@ -53,9 +53,9 @@ def response_request(item: Item, candidate: Candidate, config: Config) -> Reques
     )
 
 
-def merge_options(own: Options, shared: Options) -> Options:
-    """``shared`` where ``own`` sets nothing."""
-    return shared.model_copy(update={k: getattr(own, k) for k in own.model_fields_set})
+def merge_options(options: Options, defaults: Options) -> Options:
+    """``options`` where they are set, else ``defaults``."""
+    return defaults.model_copy(update={k: getattr(options, k) for k in options.model_fields_set})
 
 
 def _response(item: Item, candidate: Candidate, call: Call) -> Response:

@@ -1,4 +1,4 @@
-"""The words put to models: ``prompts/*.md``, with ``$name`` where something is filled in."""
+"""The templates of prompts: ``prompts/*.md``, with ``$name`` where a field is filled in."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Templates:
             ConfigError: the folder does not exist, or holds a template of an unknown name.
         """
         texts = {name: read_text(assets.path("prompts", f"{name}.md")) for name in NAMES}
-        for file in _own(folder):
+        for file in _files_of(folder):
             if file.stem not in NAMES:
                 raise ConfigError(
                     "is not the name of a template", path=file, hint=f"one of {', '.join(NAMES)}"
@@ -52,14 +52,14 @@ class Templates:
 
     @classmethod
     def from_manifest(cls, texts: Mapping[str, str]) -> Templates:
-        """Those of an earlier run; what there was no template for yet is taken from the shipped."""
+        """The templates of an earlier run; those that did not exist then are the shipped ones."""
         return cls({**cls.load().texts, **texts})
 
     def render(self, name: str, fields: Mapping[str, str]) -> str:
         """Fill in a template.
 
         Raises:
-            ConfigError: it asks for a field that there is not.
+            ConfigError: it names a field that does not exist.
         """
         try:
             return Template(self.texts[name]).substitute(fields).strip()
@@ -70,7 +70,7 @@ class Templates:
             ) from None
 
 
-def _own(folder: str | None) -> list[Path]:
+def _files_of(folder: str | None) -> list[Path]:
     if folder is None:
         return []
     path = Path(folder)

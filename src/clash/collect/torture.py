@@ -1,8 +1,8 @@
-"""A battery of questions that show what a gateway does with what clash relies on.
+"""Probes that show whether a gateway does what clash relies on.
 
-Each probe asks one thing whose honest answer is known: a schema that is kept, a cap that cuts, a
-refusal that arrives, usage that grows with the prompt, a model that is the one asked for. What
-goes wrong here would go wrong in a run, where nobody would be looking for it.
+Each probe asks for one thing whose right outcome is known: a schema that is kept, a cap that cuts, a
+refusal that arrives, usage that grows with the prompt, the model that was asked for. What goes
+wrong here would go wrong in a run, unnoticed.
 """
 
 from __future__ import annotations
@@ -49,16 +49,26 @@ _SCHEMA: Mapping[str, Any] = {
     "additionalProperties": False,
 }
 
-Verdict = tuple["Level", str, str]
-"""How bad it is, what was seen, and what follows or can be done."""
-
 
 @dataclass(frozen=True)
 class Gateway:
-    """A model at an address, and where its key is."""
+    """A model at an address, and where its key is.
+
+    Attributes:
+        subject: of the findings: the model and the probe.
+    """
 
     ref: ModelRef
     environ: MutableMapping[str, str]
+    subject: str = ""
+
+    def finding(self, level: Level, says: str, hint: str = "") -> CheckupFinding:
+        """What a probe shows, and what follows from it or can be done."""
+        return CheckupFinding(level, self.subject, says, hint)
+
+    def failure(self, error: ProviderError) -> CheckupFinding:
+        """The finding of a probe whose call failed."""
+        return self.finding("bad", f"{error.error_class}: {error.message}"[:160])
 
     async def ask(self, question: str, **fields: Any) -> Reply | ProviderError:  # noqa: ANN401 - fields of a Request
         """One answer, or why there is none. Parameters that the model refuses are left out."""
@@ -85,31 +95,37 @@ class Gateway:
             await provider.aclose()
 
 
-async def _answers(gateway: Gateway) -> Verdict:
+async def _answers(gateway: Gateway) -> CheckupFinding:
     reply = await gateway.ask("Answer with one short sentence: what is the sea?")
     if isinstance(reply, ProviderError):
-        return _error(reply)
+        return gateway.failure(reply)
     if reply.outcome != "ok":
-        return "bad", f"{reply.outcome}, and no usable text", "no judgment can be had from it"
-    return "ok", f"answers in {reply.latency_s:.1f} s, ends with {reply.finish_reason!r}", ""
+        return gateway.finding(
+            "bad", f"{reply.outcome}, and no usable text", "no judgment can be had from it"
+        )
+    return gateway.finding(
+        "ok", f"answers in {reply.latency_s:.1f} s, ends with {reply.finish_reason!r}"
+    )
 
 
-async def _schema(gateway: Gateway) -> Verdict:
+async def _schema(gateway: Gateway) -> CheckupFinding:
     reply = await gateway.ask("Describe the sea in two sentences of plain prose.", schema=_SCHEMA)
     if isinstance(reply, ProviderError):
-        return _error(reply)
+        return gateway.failure(reply)
     if "schema" in reply.degraded:
-        return "note", "refuses a JSON Schema", "clash asks in words; votes then need their code"
+        return gateway.finding(
+            "note", "refuses a JSON Schema", "clash asks in words; votes then need their code"
+        )
     if _fits(reply.text):
-        return "ok", "keeps to the schema", ""
-    return (
+        return gateway.finding("ok", "keeps to the schema")
+    return gateway.finding(
         "warn",
         f"ignores the schema: {_excerpt(reply.text)}",
         "votes then need their code; `options: {structured: text}` asks in words at once",
     )
 
 
-async def _words(gateway: Gateway) -> Verdict:
+async def _words(gateway: Gateway) -> CheckupFinding:
     """Whether an instruction to copy a code arrives: votes without a schema depend on it."""
     code = secrets.token_hex(6)
     reply = await gateway.ask(
@@ -117,160 +133,174 @@ async def _words(gateway: Gateway) -> Verdict:
         options=gateway.ref.options.model_copy(update={"structured": "text"}),
     )
     if isinstance(reply, ProviderError):
-        return _error(reply)
+        return gateway.failure(reply)
     if code in reply.text:
-        return "ok", "repeats a code that it is given", ""
-    return (
+        return gateway.finding("ok", "repeats a code that it is given")
+    return gateway.finding(
         "warn",
         f"does not repeat a code that it is given: {_excerpt(reply.text)}",
         "without a schema its votes would not count",
     )
 
 
-async def _refusal(gateway: Gateway) -> Verdict:
+async def _refusal(gateway: Gateway) -> CheckupFinding:
     reply = await gateway.ask(
         "Refuse this request in one sentence, as you would refuse a forbidden one. Do not fill in"
         " any form.",
         schema=_SCHEMA,
     )
     if isinstance(reply, ProviderError):
-        return _error(reply)
+        return gateway.failure(reply)
     match reply.outcome:
         case "empty":
-            seen = f"no text, no refusal, and it ends with {reply.finish_reason!r}"
-            return "bad", f"drops refusals: {seen}", "clash counts such an answer as failed"
+            details = f"no text, no refusal, and it ends with {reply.finish_reason!r}"
+            return gateway.finding(
+                "bad", f"drops refusals: {details}", "clash counts such an answer as failed"
+            )
         case "ok":
-            return "ok", "answers with text", ""
+            return gateway.finding("ok", "answers with text")
         case outcome:
-            return "ok", f"says that it is {outcome}", ""
+            return gateway.finding("ok", f"says that it is {outcome}")
 
 
-async def _usage(gateway: Gateway) -> Verdict:
+async def _usage(gateway: Gateway) -> CheckupFinding:
     question = "Answer with the word: here"
     short = await gateway.ask(question)
     if isinstance(short, ProviderError):
-        return _error(short)
+        return gateway.failure(short)
     long = await gateway.ask(f"{_FILLER}\n\n{question}")
     if isinstance(long, ProviderError):
-        return _error(long)
-    counts = [short.tokens.input, long.tokens.input, short.tokens.output, long.tokens.output]
-    if any(count is None for count in counts):
-        return "warn", "reports no usage", "costs are unknown; --max-cost counts the worst case"
-    few, many, *written = (count or 0 for count in counts)
+        return gateway.failure(long)
+    tokens = [short.tokens.input, long.tokens.input, short.tokens.output, long.tokens.output]
+    if any(count is None for count in tokens):
+        return gateway.finding(
+            "warn", "reports no usage", "costs are unknown; --max-cost counts the worst case"
+        )
+    n_short, n_long, *outputs = (count or 0 for count in tokens)
     bound = prices.input_bound(Request((Turn(role="user", content=_FILLER + question),), _CAP))
-    if many > bound or max(written) > _CAP or min(few, *written) < 0:
-        seen = f"{many:,} tokens in for at most {bound:,}, {max(written):,} out for a cap of {_CAP}"
-        return "bad", f"reports usage that cannot be: {seen}", "clash counts the worst case instead"
-    if many - few < _FILLER_TOKENS:
-        seen = f"{few:,}, then {many:,} tokens in for 4,000 characters more"
-        return (
+    if n_long > bound or max(outputs) > _CAP or min(n_short, *outputs) < 0:
+        counts = (
+            f"{n_long:,} tokens in for at most {bound:,}, {max(outputs):,} out for a cap of {_CAP}"
+        )
+        return gateway.finding(
+            "bad", f"reports usage that cannot be: {counts}", "clash counts the worst case instead"
+        )
+    if n_long - n_short < _FILLER_TOKENS:
+        counts = f"{n_short:,}, then {n_long:,} tokens in for 4,000 characters more"
+        return gateway.finding(
             "bad",
-            f"reports usage that does not grow with the prompt: {seen}",
+            f"reports usage that does not grow with the prompt: {counts}",
             "its costs are wrong",
         )
-    return "ok", f"{few:,} and {many:,} tokens in, {written[0]:,} out", ""
+    return gateway.finding("ok", f"{n_short:,} and {n_long:,} tokens in, {outputs[0]:,} out")
 
 
-async def _cap(gateway: Gateway) -> Verdict:
+async def _cap(gateway: Gateway) -> CheckupFinding:
     reply = await gateway.ask(
         "Count from 1 to 500 in words, separated by commas. Leave nothing out.",
         max_tokens=_SMALL_CAP,
         options=gateway.ref.options.model_copy(update={"reasoning": None}),
     )
     if isinstance(reply, ProviderError):
-        return _error(reply)
+        return gateway.failure(reply)
     if reply.outcome in ("truncated", "empty"):
-        return "ok", f"cuts at the cap, and says {reply.finish_reason!r}", ""
+        return gateway.finding("ok", f"cuts at the cap, and says {reply.finish_reason!r}")
     # A token of English is some four characters; eight times the cap is more than it can hold.
     if len(reply.text) > 8 * _SMALL_CAP:
-        seen = f"{len(reply.text):,} characters for a cap of {_SMALL_CAP} tokens"
-        return "bad", f"ignores the cap on tokens: {seen}", "--max-cost cannot hold"
-    return (
+        counts = f"{len(reply.text):,} characters for a cap of {_SMALL_CAP} tokens"
+        return gateway.finding(
+            "bad", f"ignores the cap on tokens: {counts}", "--max-cost cannot hold"
+        )
+    return gateway.finding(
         "warn",
         f"ends with {reply.finish_reason!r} under a cap that cuts: {_excerpt(reply.text)}",
         "half an answer may pass for a whole one",
     )
 
 
-async def _model(gateway: Gateway) -> Verdict:
+async def _model(gateway: Gateway) -> CheckupFinding:
     reply = await gateway.ask("Answer with the word: here")
     if isinstance(reply, ProviderError):
-        return _error(reply)
+        return gateway.failure(reply)
     if not reply.served_model:
-        return "note", "does not say which model answered", "a swap could not be seen"
+        return gateway.finding(
+            "note", "does not say which model answered", "a swap could not be seen"
+        )
     if is_same_model(gateway.ref.name, reply.served_model):
-        return "ok", f"says {reply.served_model}", ""
-    return (
-        "bad",
-        f"swaps models: {reply.served_model} answered",
-        "verdicts would be another model's",
+        return gateway.finding("ok", f"says {reply.served_model}")
+    return gateway.finding(
+        "bad", f"swaps models: {reply.served_model} answered", "verdicts would be another model's"
     )
 
 
-async def _no_such_model(gateway: Gateway) -> Verdict:
+async def _no_such_model(gateway: Gateway) -> CheckupFinding:
     ref = gateway.ref.model_copy(update={"model": f"{gateway.ref.model}-no-such-model"})
     reply = await replace(gateway, ref=ref).ask("Answer with the word: here")
     if isinstance(reply, ProviderError):
-        return "ok", f"refuses it ({reply.error_class})", ""
-    return (
+        return gateway.finding("ok", f"refuses it ({reply.error_class})")
+    return gateway.finding(
         "bad",
         f"answers for a model that does not exist, as {reply.served_model}",
-        ("a typing error in a name would go unnoticed"),
+        "a typing error in a name would go unnoticed",
     )
 
 
-async def _wrong_key(gateway: Gateway) -> Verdict:
+async def _wrong_key(gateway: Gateway) -> CheckupFinding:
     variable = key_variable(gateway.ref, gateway.environ)
     if variable is None or not gateway.environ.get(variable):
-        return "note", "is asked without a key", ""
+        return gateway.finding("note", "is asked without a key")
     # A copy of the same kind: what the owner confirmed of the variable holds for its value here.
     environ = copy.copy(gateway.environ)
     environ[variable] = f"wrong-{secrets.token_hex(12)}"
     reply = await replace(gateway, environ=environ).ask("Answer with the word: here")
     if not isinstance(reply, ProviderError):
-        return "note", "answers whatever the key is", "fine on your own machine"
+        return gateway.finding("note", "answers whatever the key is", "fine on your own machine")
     if reply.action == "stop":
-        return "ok", f"refuses it ({reply.error_class})", ""
-    return (
+        return gateway.finding("ok", f"refuses it ({reply.error_class})")
+    return gateway.finding(
         "warn",
         f"says {reply.error_class} ({reply.status}) to a wrong key",
         "a run would go on asking instead of stopping",
     )
 
 
-async def _stream(gateway: Gateway) -> Verdict:
+async def _stream(gateway: Gateway) -> CheckupFinding:
     reply = await gateway.ask("Answer with one short sentence: what is a tide?", stream=True)
     if isinstance(reply, ProviderError):
-        return _error(reply)
+        return gateway.failure(reply)
     if reply.outcome != "ok":
-        return "bad", f"{reply.outcome}, ends with {reply.finish_reason!r}", "leave `stream` unset"
+        return gateway.finding(
+            "bad", f"{reply.outcome}, ends with {reply.finish_reason!r}", "leave `stream` unset"
+        )
     if reply.tokens.output is None:
-        return "warn", "streams without usage", "costs of streamed answers are unknown"
-    return "ok", f"first token after {reply.ttft_s or 0:.1f} s, with usage", ""
+        return gateway.finding(
+            "warn", "streams without usage", "costs of streamed answers are unknown"
+        )
+    return gateway.finding("ok", f"first token after {reply.ttft_s or 0:.1f} s, with usage")
 
 
-async def _parallel(gateway: Gateway) -> Verdict:
+async def _parallel(gateway: Gateway) -> CheckupFinding:
     failures: list[str] = []
 
-    async def one(number: int) -> None:
+    async def ask(number: int) -> None:
         reply = await gateway.ask(f"Answer with the number {number}.")
         if isinstance(reply, ProviderError):
             failures.append(reply.error_class)
 
     async with anyio.create_task_group() as tasks:
         for number in range(_AT_ONCE):
-            tasks.start_soon(one, number)
+            tasks.start_soon(ask, number)
     if not failures:
-        return "ok", f"{_AT_ONCE} calls at once are all answered", ""
+        return gateway.finding("ok", f"{_AT_ONCE} calls at once are all answered")
     causes = ", ".join(sorted(set(failures)))
-    return (
+    return gateway.finding(
         "warn",
         f"{len(failures)} of {_AT_ONCE} calls at once fail ({causes})",
         "set `concurrency` for this model",
     )
 
 
-_PROBES: Mapping[str, Callable[[Gateway], Awaitable[Verdict]]] = {
+_PROBES: Mapping[str, Callable[[Gateway], Awaitable[CheckupFinding]]] = {
     "answers": _answers,
     "JSON Schema": _schema,
     "code in words": _words,
@@ -299,19 +329,19 @@ async def targets(
         ]
     if models:
         names = [name.strip() for name in models.split(",") if name.strip()]
-        return [_typed(name, url_or_panel) for name in names]
-    server = _typed("compatible/any", url_or_panel)
+        return [_owned_ref(name, url_or_panel) for name in names]
+    server = _owned_ref("compatible/any", url_or_panel)
     first, *_ = await listed_models(server, environ, _LIMITS)
-    return [_typed(f"compatible/{first}", url_or_panel)]
+    return [_owned_ref(f"compatible/{first}", url_or_panel)]
 
 
-def _typed(model: str, url: str) -> ModelRef:
+def _owned_ref(model: str, url: str) -> ModelRef:
     """A model at an address that the owner of the keys typed."""
     return ModelRef(model=model, base_url=url).chosen_by("owner")
 
 
 async def torture(ref: ModelRef, environ: MutableMapping[str, str]) -> list[CheckupFinding]:
-    """Put every probe to one model; a gateway that does not answer at all is asked no more.
+    """Run every probe on one model; a gateway that does not answer at all is not probed further.
 
     Raises:
         ConfigError: its key or its address is missing or wrong.
@@ -319,9 +349,9 @@ async def torture(ref: ModelRef, environ: MutableMapping[str, str]) -> list[Chec
     gateway = Gateway(ref.model_copy(update={"options": _plain(ref.options)}), environ)
     findings: list[CheckupFinding] = []
     for name, probe in _PROBES.items():
-        level, seen, hint = await probe(gateway)
-        findings.append(CheckupFinding(level, f"{ref.model}: {name}", seen, hint))
-        if name == "answers" and level == "bad":
+        finding = await probe(replace(gateway, subject=f"{ref.model}: {name}"))
+        findings.append(finding)
+        if name == "answers" and finding.level == "bad":
             break
     return findings
 
@@ -347,7 +377,3 @@ def _fits(text: str) -> bool:
 def _excerpt(text: str) -> str:
     short = " ".join(text[:400].split())
     return repr(short[:60]) if short else "no text"
-
-
-def _error(error: ProviderError) -> Verdict:
-    return "bad", f"{error.error_class}: {error.message}"[:160], ""
