@@ -1,8 +1,8 @@
 """How ten languages speak to a judge: rules over sentences, by their looks.
 
-A rule is a regular expression with slots (:mod:`clash.collect.language_rules`). All repetition is bounded.
-Each needs what honest text about judges and ranks lacks: the response itself as what is to be
-ranked, a command to somebody who reads responses, or the labels of the page.
+How rules are written and compiled is in :mod:`clash.collect.language_rules`. Each rule needs what
+honest text about judges and ranks lacks: the response itself as the thing to be ranked, a command to
+somebody who reads responses, or the labels of the page.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from clash.collect.language_rules import pattern, tree
+from clash.collect.language_rules import LanguageRules, compile_rules, one_of
 from clash.collect.looks import look
 
 if TYPE_CHECKING:
@@ -19,20 +19,19 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Language:
-    """The rules of a language.
+class AppealRules(LanguageRules):
+    """The rules of a language by which a sentence speaks to the judge.
 
     Attributes:
-        cues: beginnings of words, of which one is in every sentence that a rule fits; ``=`` is put
+        cues: beginnings of words, one of which is in every sentence that a rule fits; ``=`` is put
             before a whole word.
     """
 
     cues: tuple[str, ...]
-    rules: tuple[re.Pattern[str], ...]
 
 
-def _language(cues: str, slots: dict[str, str], *rules: str) -> Language:
-    return Language(tuple(map(look, cues.split())), tuple(pattern(rule, slots) for rule in rules))
+def _language(cues: str, slots: dict[str, str], *rules: str) -> AppealRules:
+    return AppealRules(compile_rules(rules, slots), tuple(map(look, cues.split())))
 
 
 _SIGNS = _language(
@@ -263,35 +262,36 @@ LANGUAGES = (
 )
 
 
-class Cues:
-    """Where a text may speak to a judge, and in which languages: one look at all of them at once.
+class CueIndex:
+    """Where a text may speak to a judge, and in which languages: one scan for the cues of all.
 
     Labels of the page are cues of every language.
     """
 
-    def __init__(self, languages: tuple[Language, ...]) -> None:
+    def __init__(self, languages: tuple[AppealRules, ...]) -> None:
         cues = sorted({cue for language in languages for cue in language.cues})
         # One cue may begin another, of another language.
-        self._languages = {
+        self._by_cue = {
             cue: tuple(lang for lang in languages if any(map(cue.startswith, lang.cues)))
             for cue in cues
         }
-        self._every = languages
-        whole = tree(cue[1:] for cue in cues if cue.startswith("="))
-        latin = tree(cue for cue in cues if cue.isascii() and cue[0].isalpha())
+        self._languages = languages
+        words = one_of(cue[1:] for cue in cues if cue.startswith("="))
+        latin = one_of(cue for cue in cues if cue.isascii() and cue[0].isalpha())
+        # Latin cues are looked for at the beginnings of words, which is several times faster.
         self._latin = re.compile(
-            rf"(?a:\b)(?:a\d|(?P<cue>{latin})|(?P<whole>{whole})(?![a-z\d]))|<[|</]|\[/?inst"
+            rf"(?a:\b)(?:a\d|(?P<cue>{latin})|(?P<whole>{words})(?![a-z\d]))|<[|</]|\[/?inst"
         )
-        self._other = re.compile(tree(cue for cue in cues if not cue.isascii()))
+        self._non_latin = re.compile(one_of(cue for cue in cues if not cue.isascii()))
 
-    def __call__(self, shown: str) -> Iterator[tuple[int, tuple[Language, ...]]]:
-        """Each cue of ``shown``, a text by its looks, and the languages it is of."""
-        for match in self._latin.finditer(shown):
+    def find(self, looks: str) -> Iterator[tuple[int, tuple[AppealRules, ...]]]:
+        """Where each cue begins in ``looks``, a text by its looks, and the languages it is of."""
+        for match in self._latin.finditer(looks):
             cue = match["cue"] or (match["whole"] and f"={match['whole']}")
-            yield match.start(), self._languages[cue] if cue else self._every
-        if not shown.isascii():
-            for match in self._other.finditer(shown):
-                yield match.start(), self._languages[match[0]]
+            yield match.start(), self._by_cue[cue] if cue else self._languages
+        if not looks.isascii():
+            for match in self._non_latin.finditer(looks):
+                yield match.start(), self._by_cue[match[0]]
 
 
-CUES = Cues(LANGUAGES)
+CUES = CueIndex(LANGUAGES)

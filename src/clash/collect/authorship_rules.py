@@ -1,20 +1,23 @@
-"""How ten languages say which model one is: rules over sentences with signs for names.
+"""How ten languages say which model wrote a text: rules over sentences with signs for names.
 
-The languages are those with the most users. A rule is a regular expression in which ``<word>`` stands
-for a slot: of every language (names, gaps) or of its own. All repetition is bounded. Letters pass
-through the same table as the text, so that accents and look-alikes need no care here.
+The languages are those with the most users. How rules are written and compiled is in
+:mod:`clash.collect.language_rules`; slots are of every language (names, gaps) or of one.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from clash.collect.language_rules import pattern
+from clash.collect.language_rules import LanguageRules, compile_rule, compile_rules
 from clash.collect.looks import look
 
-# What a rule may use besides words. Names: <S> a model by a telling name, <W> by a plain one, <N>
-# either; <K> a maker known for models only, <M> any. <x> is up to 60 characters that name nobody.
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+# Slots of every language. Names: <S> a model by an unmistakable name, <W> by a plain one, <N> either;
+# <K> a maker known for models only, <M> any name. <x> is up to 60 characters that name nobody.
 _SLOTS = {
     "<S>": r"\x01",
     "<W>": r"\x02",
@@ -27,29 +30,44 @@ _SLOTS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """The rules of a language: regular expressions over a sentence with slots for names.
+@dataclass(frozen=True, slots=True, eq=False)
+class AuthorshipRules(LanguageRules):
+    """The rules of a language by which a sentence says who wrote it.
 
     Attributes:
-        cue: in every sentence that a rule fits.
-        words: what the rules of the language share, by the slot it stands for.
-        claims: say by themselves who wrote the response.
-        hints: say it where something else in the response says that an AI wrote it.
+        rules: say by themselves who wrote the response.
+        cue: fits every sentence that a rule or a hint fits.
+        hints: say who wrote the response, if it also says that an AI wrote it.
         self_description: says that an AI wrote it.
     """
 
-    cue: str
-    words: dict[str, str]
-    claims: tuple[str, ...]
-    hints: tuple[str, ...]
-    self_description: str
+    cue: re.Pattern[str]
+    hints: tuple[re.Pattern[str], ...]
+    self_description: re.Pattern[str]
+
+
+def _language(
+    *,
+    cue: str,
+    slots: Mapping[str, str],
+    claims: Iterable[str],
+    hints: Iterable[str],
+    self_description: str,
+) -> AuthorshipRules:
+    """The rules of a language; ``slots`` are its own, by name."""
+    slots = {**_SLOTS, **slots}
+    return AuthorshipRules(
+        rules=compile_rules(claims, slots),
+        cue=compile_rule(cue, slots),
+        hints=compile_rules(hints, slots),
+        self_description=compile_rule(self_description, slots),
+    )
 
 
 _MADE_EN = "made|created|developed|built|designed|trained|programmed|fine-tuned|engineered"
-_ENGLISH = Rules(
+_ENGLISH = _language(
     cue=r"\b(?:i|as|i'm|im|i've|me|my|you|you're|this|here|answer|response|reply)\b",
-    words={
+    slots={
         "<ai>": r"(?:ai|a\.i\.|artificial intelligence|language model|llm|chatbot|bot)(?: (?:language )?(?:model|assistant|chatbot|system))?",
         "<iam>": r"\b(?:i am|i'm|im)(?: (?:actually|just|only|really|currently|still|called|named))?",
         "<made>": rf"(?:{_MADE_EN})(?: and (?:{_MADE_EN}))?",
@@ -100,9 +118,9 @@ _ENGLISH = Rules(
     self_description=r"(?:<iam>|\bas) (?:an? |the |just an? |only an? )(?:\w+ ){0,2}?<ai>(?= ?(?:$|[.,;!(-]|and|that|who|which|so|i\b|with|without|designed|trained|created|made|developed|here|to))",
 )
 
-_CHINESE = Rules(
+_CHINESE = _language(
     cue=r"我|作为|对话|交谈|聊天",
-    words={
+    slots={
         "<ai>": r"(?:人工智能|智能助手|语言模型|大模型|助手|助理|ai|机器人|模型)",
         "<made>": r"(?:开发|研发|创建|训练|打造|推出|设计|制作|创造|构建|提供)",
     },
@@ -125,9 +143,9 @@ _CHINESE = Rules(
     self_description=r"(?:我是|作为)(?:一个|一名|一款|一位)?(?:人工智能|语言模型|大型语言模型|ai|智能助手)",
 )
 
-_SPANISH = Rules(
+_SPANISH = _language(
     cue=r"\b(?:soy|fui|he sido|como|me|mi|con|estoy)\b",
-    words={
+    slots={
         "<ai>": r"(?:inteligencia artificial|ia\b|modelo de lenguaje|asistente virtual|asistente de ia|chatbot|modelo)",
         "<made>": r"(?:cread[oa]|entrenad[oa]|desarrollad[oa]|disenad[oa]|construid[oa]|hech[oa]|programad[oa])",
         "<by>": r"(?:por|en|de)(?: (?:el|la|los|equipo|empresa|ingenieros|de))*",
@@ -159,9 +177,9 @@ _SPANISH = Rules(
     self_description=r"\b(?:soy|como) (?:una? )?(?:asistente|modelo de lenguaje|ia\b|inteligencia artificial)",
 )
 
-_PORTUGUESE = Rules(
+_PORTUGUESE = _language(
     cue=r"\b(?:sou|fui|tenho|como|me|meu|com|estou)\b",
-    words={
+    slots={
         "<ai>": r"(?:inteligencia artificial|ia\b|modelo de linguagem|assistente virtual|assistente de ia|chatbot|modelo)",
         "<made>": r"(?:criad[oa]|treinad[oa]|desenvolvid[oa]|projetad[oa]|construid[oa]|feit[oa]|programad[oa])",
         "<by>": r"(?:por|pela|pelo|na|no|da|do|de)(?: (?:a|o|equipe|empresa|engenheiros|da|do))*",
@@ -193,9 +211,9 @@ _PORTUGUESE = Rules(
     self_description=r"\b(?:sou|como) (?:uma? )?(?:assistente|modelo de linguagem|ia\b|inteligencia artificial)",
 )
 
-_FRENCH = Rules(
+_FRENCH = _language(
     cue=r"\b(?:je|j'|en tant|m'a|mon|avec)",
-    words={
+    slots={
         "<ai>": r"(?:intelligence artificielle|ia\b|modele de langage|assistant virtuel|chatbot|modele)",
         "<made>": r"(?:cree?e?|entraine?e?|developpe?e?|concue?|construite?|programme?e?|fabrique?e?)",
         "<by>": r"(?:par|chez|de)(?: (?:les|la|le|equipes?|ingenieurs|societe|entreprise|de))*",
@@ -226,9 +244,9 @@ _FRENCH = Rules(
     self_description=r"\b(?:je suis|en tant qu)(?:e |'| )?(?:une? )?(?:assistant(?: ia| virtuel)|modele de langage|ia\b|intelligence artificielle)",
 )
 
-_GERMAN = Rules(
+_GERMAN = _language(
     cue=r"\b(?:ich|als|mich|mein|mit)\b",
-    words={
+    slots={
         "<ai>": r"(?:ki\b|kunstliche intelligenz|ki-?(?:assistent|modell|sprachmodell|system)(?:in)?|sprachmodell|chatbot|ai\b)",
         "<made>": r"(?:entwickelt|trainiert|erstellt|erschaffen|geschaffen|gebaut|programmiert|konzipiert)(?:e[srnm]?)?",
         "<by>": r"(?:von|bei|durch)(?: (?:der|dem|firma|unternehmen|team))*",
@@ -260,9 +278,9 @@ _GERMAN = Rules(
     self_description=r"\b(?:ich bin|als) (?:nur )?(?:eine? )?<ai>",
 )
 
-_RUSSIAN = Rules(
+_RUSSIAN = _language(
     cue=r"\b(?:я|меня|как|будучи|мое|с)\b",
-    words={
+    slots={
         "<ai>": r"(?:ии[ -]|ии\b|искусственн\w{0,8} интеллект|языков\w{0,8} модел|ассистент|чат-?бот|нейросет|модел)",
         "<made>": r"(?:создан|обучен|разработан|построен|сделан|запрограммирован)\w{0,8}",
         "<team>": r"(?:(?:в|из|от|у|компани\w{0,8}|команд\w{0,8}|корпораци\w{0,8}) ){0,3}",
@@ -288,9 +306,9 @@ _RUSSIAN = Rules(
     self_description=r"\b(?:я|как) (?:- )?(?:\w+ )?(?:ии\b|искусственн\w{0,8} интеллект|языков\w{0,8} модел)",
 )
 
-_ARABIC = Rules(
+_ARABIC = _language(
     cue=r"انا|بصفت|تي |ني |كمساعد|كنموذج|اسمي|باعتبار|مع|الى",
-    words={
+    slots={
         "<ai>": r"(?:ذكاء اصطناعي|الذكاء الاصطناعي|نموذج|مساعد|روبوت)",
         "<made>": r"(?:طور|درب|انشا|صمم|صنع|بن)",
         "<by>": r"(?:من قبل|بواسطه|بواسطة|من طرف|من تطوير|من انتاج|من تدريب|من صنع|من|لدى)",
@@ -314,9 +332,9 @@ _ARABIC = Rules(
     self_description=r"(?:انا|بصفتي|كنموذج|كمساعد) (?:نموذج|مساعد|ذكاء|لغ)",
 )
 
-_HINDI = Rules(
+_HINDI = _language(
     cue=r"मैं|रूप में|मुझे|मेरा",
-    words={
+    slots={
         "<ai>": r"(?:एआई|ai|भाषा मॉडल|सहायक|कृत्रिम बुद्धि|मॉडल|असिस्टेंट)",
         "<made>": r"(?:बनाया|विकसित|प्रशिक्षित|निर्मित|तैयार|डिज़ाइन|डिज़ाइन)",
     },
@@ -338,9 +356,9 @@ _HINDI = Rules(
     self_description=r"(?:मैं एक|एक) (?:एआई|ai|भाषा मॉडल|बड़ा भाषा मॉडल)",
 )
 
-_JAPANESE = Rules(
+_JAPANESE = _language(
     cue=r"私|わたし|僕|ぼく|俺|当方|として|です",
-    words={
+    slots={
         "<ai>": r"(?:ai|人工知能|言語モデル|アシスタント|チャットボット|モデル)",
         "<i>": r"(?:私|わたし|僕|ぼく|俺|当方)",
         "<made>": r"(?:開発|訓練|作成|作|構築|設計|学習|トレーニング|提供)",
@@ -366,7 +384,7 @@ _JAPANESE = Rules(
     self_description=r"(?:<i>は|^)[^\x01-\x04.]{0,14}(?:ai|人工知能|言語モデル)[^.]{0,6}(?:です|として)",
 )
 
-_SOURCES = (
+LANGUAGES = (
     _ENGLISH,
     _CHINESE,
     _SPANISH,
@@ -378,30 +396,6 @@ _SOURCES = (
     _FRENCH,
     _GERMAN,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Language:
-    """The rules of a language, compiled."""
-
-    cue: re.Pattern[str]
-    claims: tuple[re.Pattern[str], ...]
-    hints: tuple[re.Pattern[str], ...]
-    self_description: re.Pattern[str]
-
-
-def _compiled(rules: Rules) -> Language:
-    slots = {**_SLOTS, **rules.words}
-
-    return Language(
-        pattern(rules.cue, slots),
-        tuple(pattern(claim, slots) for claim in rules.claims),
-        tuple(pattern(hint, slots) for hint in rules.hints),
-        pattern(rules.self_description, slots),
-    )
-
-
-LANGUAGES = tuple(map(_compiled, _SOURCES))
 
 CLOSING = re.compile(
     look(

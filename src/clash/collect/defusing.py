@@ -1,7 +1,7 @@
-"""Responses without what could close their delimiters, and with marks where they command the judge.
+"""Defuse responses: nothing can close their delimiters, and commands to the judge are marked.
 
-Pure. What imitates a delimiter is told by its looks: fullwidth and look-alike letters are letters.
-What speaks to the judge is found by rules of ten languages, which know the common and clumsy ways;
+Pure. An imitated delimiter is recognised by its looks: fullwidth and look-alike letters are letters.
+Text that speaks to the judge is found by rules of ten languages, which know common and clumsy ways;
 a clever attack passes them. Rates of both: ``docs/blinding.md``.
 """
 
@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 from clash.collect.appeal_rules import CUES
 from clash.collect.looks import offsets, read
 from clash.collect.normalise import normalise
-from clash.collect.sentences import BLANKS, sentences
+from clash.collect.sentences import BLANKS, split_sentences
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from clash.collect.appeal_rules import Language
+    from clash.collect.appeal_rules import AppealRules
     from clash.collect.sentences import Span
 
 _DELIMITER = re.compile(
@@ -31,58 +31,64 @@ _FORGED_RANKING = re.compile(r'"(?:final)?ranking"\s{0,20}:[\s\[{"]{1,40}a\d{1,3
 
 
 def defuse(text: str, nonce: str, label: str, flags: list[str]) -> str:
-    """``text`` with nothing in it that could close its delimiters or command the judge.
+    """``text`` with nothing in it that could close its delimiters, and with commands marked.
 
-    The words stay readable: an angle bracket becomes a single quote bracket, and what speaks to
-    the judge is put in brackets that the judge is told never to follow.
+    The words stay readable: an angle bracket becomes a single quotation bracket, and text that
+    speaks to the judge is put in brackets that the judge is told never to follow.
+
+    Args:
+        text: a response.
+        nonce: the code in its delimiters, which is hidden where the text holds it.
+        label: of the response, for the flags.
+        flags: what was defused is appended.
     """
     if nonce in text:
         text = text.replace(nonce, "·" * len(nonce))
         flags.append(f"{label}: holds the nonce")
-    shown = read(text)
-    brackets = _delimiters(text, shown)
+    looks = read(text)
+    brackets = _delimiters(text, looks)
     if brackets:
-        text = _replaced(text, brackets)
+        text = _replace_brackets(text, brackets)
         flags.append(f"{label}: imitates a delimiter")
-    # A bracket that was replaced looks as it did.
-    spans = _appeals(text, shown)
+    # A bracket that was replaced looks as before, so ``looks`` still holds.
+    spans = _appeals(text, looks)
     if spans:
         first = text[slice(*spans[0])].strip()
         flags.append(f"{label}: speaks to the judge ({first[:40]!r})")
-    return _bracketed(text, spans)
+    return _mark(text, spans)
 
 
 def defuse_delimiters(text: str) -> str:
     """``text`` as a page may show it: nothing hidden, and no imitation of a delimiter."""
     visible, _ = normalise(text)
-    return _replaced(visible, _delimiters(visible, read(visible)))
+    return _replace_brackets(visible, _delimiters(visible, read(visible)))
 
 
 def appeals(text: str) -> list[Span]:
-    """What speaks to the judge in ``text``: whole sentences, and rankings in the judge's form."""
+    """Spans of ``text`` that speak to the judge: whole sentences, and rankings in the judge's form."""
     return _appeals(text, read(text))
 
 
-def _appeals(text: str, shown: str) -> list[Span]:
-    spans = [match.span() for match in _FORGED_RANKING.finditer(shown)]
+def _appeals(text: str, looks: str) -> list[Span]:
+    spans = [match.span() for match in _FORGED_RANKING.finditer(looks)]
     spans += [
-        span for span, languages in _candidates(shown) if _speaks(shown[slice(*span)], languages)
+        span for span, languages in _candidates(looks) if _speaks(looks[slice(*span)], languages)
     ]
     if not spans:
         return []
     sources = offsets(text)
-    visible = [_trimmed(text, sources[start], sources[end - 1] + 1) for start, end in spans]
-    return _merged(visible)
+    sentence_spans = [_trim(text, sources[start], sources[end - 1] + 1) for start, end in spans]
+    return _merge(sentence_spans)
 
 
-def _candidates(shown: str) -> Iterator[tuple[Span, set[Language]]]:
+def _candidates(looks: str) -> Iterator[tuple[Span, set[AppealRules]]]:
     """The sentences with a cue, and the languages whose rules are to be tried."""
-    cues = sorted(CUES(shown), key=itemgetter(0))
+    cues = sorted(CUES.find(looks), key=itemgetter(0))
     if not cues:
         return
     number = 0
-    for start, end in sentences(shown):
-        languages: set[Language] = set()
+    for start, end in split_sentences(looks):
+        languages: set[AppealRules] = set()
         while number < len(cues) and cues[number][0] < end:
             languages.update(cues[number][1])
             number += 1
@@ -90,46 +96,46 @@ def _candidates(shown: str) -> Iterator[tuple[Span, set[Language]]]:
             yield (start, end), languages
 
 
-def _speaks(sentence: str, languages: Iterable[Language]) -> bool:
+def _speaks(sentence: str, languages: Iterable[AppealRules]) -> bool:
     words = BLANKS.sub(" ", sentence).strip(" ")
     return any(rule.search(words) for language in languages for rule in language.rules)
 
 
-def _delimiters(text: str, shown: str) -> list[int]:
-    """Where an angle bracket, or what looks like one, begins what looks like a delimiter."""
-    if "<" not in shown:
+def _delimiters(text: str, looks: str) -> list[int]:
+    """Indices of angle brackets, or of what looks like one, that begin an imitated delimiter."""
+    if "<" not in looks:
         return []
-    matches = list(_DELIMITER.finditer(shown))
+    matches = list(_DELIMITER.finditer(looks))
     sources = offsets(text) if matches else []
     return [sources[match.start()] for match in matches]
 
 
-def _replaced(text: str, brackets: list[int]) -> str:
+def _replace_brackets(text: str, brackets: list[int]) -> str:
     characters = list(text) if brackets else []
-    for at in brackets:
-        characters[at] = "‹"
+    for index in brackets:
+        characters[index] = "‹"
     return "".join(characters) or text
 
 
-def _trimmed(text: str, start: int, end: int) -> Span:
+def _trim(text: str, start: int, end: int) -> Span:
     sentence = text[start:end]
     return start + len(sentence) - len(sentence.lstrip()), end - len(sentence) + len(
         sentence.rstrip()
     )
 
 
-def _merged(spans: list[Span]) -> list[Span]:
-    """In order, and those that overlap made one."""
-    merged: list[Span] = []
+def _merge(spans: list[Span]) -> list[Span]:
+    """The spans in order, with those that overlap united."""
+    union: list[Span] = []
     for start, end in sorted(spans):
-        if merged and start < merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        if union and start < union[-1][1]:
+            union[-1] = (union[-1][0], max(end, union[-1][1]))
         else:
-            merged.append((start, end))
-    return merged
+            union.append((start, end))
+    return union
 
 
-def _bracketed(text: str, spans: list[Span]) -> str:
+def _mark(text: str, spans: list[Span]) -> str:
     parts, last = [], 0
     for start, end in spans:
         parts += [text[last:start], f"⟦{text[start:end]}⟧"]

@@ -1,4 +1,4 @@
-"""Text by its looks, for matching: one letter for all that are read as it.
+"""A text by its looks, for matching: one letter for all that are read as it.
 
 ``Ｃｌаudе`` (fullwidth, Cyrillic) and ``**Claude**`` look like ``claude`` to a reader and to a model,
 so they do to a pattern. Patterns that hold letters of other scripts pass through the same table.
@@ -54,31 +54,31 @@ _SIGNS = {
     ";": "؛",
 }
 _MARKS = "*_`~"
-"""Emphasis and code, of which nothing is seen."""
+"""Emphasis and code in Markdown, which are not shown."""
 _MARKUP = re.compile(f"[{_MARKS}\\x00-\\x08\\x0e-\\x1b\\x7f]")
 _FEW = 100
 
 
 class _Looks(dict[int, str]):
-    """What each character looks like, worked out when it is met first: for ``str.translate``."""
+    """What each character looks like, computed on first use: a table for ``str.translate``."""
 
-    def __init__(self, dropped: str = "") -> None:
+    def __init__(self, marks: str = "") -> None:
         super().__init__()
-        self._dropped = dropped
+        self._marks = marks
 
     def __missing__(self, code: int) -> str:
-        looks = (look for look in _look(chr(code)) if look not in self._dropped)
+        looks = (look for look in _look(chr(code)) if look not in self._marks)
         return self.setdefault(code, "".join(looks))
 
 
 def _look(character: str) -> str:
     if is_hidden(character) or character == _STRETCH:
         return ""
-    looks = _CONFUSABLES.get(character) or _folded(character)
+    looks = _CONFUSABLES.get(character) or _fold(character)
     return looks if looks == character else "".join(map(_look, looks))
 
 
-def _folded(character: str) -> str:
+def _fold(character: str) -> str:
     parts = unicodedata.normalize("NFKD", character)
     letters = "".join(part for part in parts if not _is_accent(part)).casefold()
     return unicodedata.normalize("NFC", letters)
@@ -90,13 +90,13 @@ def _is_accent(character: str) -> bool:
 
 
 _CONFUSABLES = {
-    other.casefold(): look
+    lookalike.casefold(): look
     for table in (_LETTERS, _SIGNS)
-    for look, others in table.items()
-    for other in others
+    for look, lookalikes in table.items()
+    for lookalike in lookalikes
 }
 _STRETCH = "\u0640"
-"""Arabic's, which makes a word longer and no other."""
+"""The Arabic kashida, which lengthens a word without changing it."""
 _PLAIN = _Looks()
 _TEXT = _Looks(_MARKS)
 
@@ -110,12 +110,12 @@ def read(text: str) -> str:
     """What ``text`` looks like once its Markdown is shown, in lower case."""
     if text.isascii():
         return text.translate(_TEXT)
-    others = [c for c in set(text) if c > "\x7f" and _TEXT[ord(c)] != c]
-    if len(others) > _FEW:
+    changes = [c for c in set(text) if c > "\x7f" and _TEXT[ord(c)] != c]
+    if len(changes) > _FEW:
         return text.translate(_TEXT)
-    # A text has few letters that change, and to replace each is several times faster than to look
-    # up all. The order is no matter: what a letter becomes looks like itself.
-    for character in others:
+    # Few letters of a text change, and to replace each is several times faster than to look up all.
+    # The order does not matter: what a letter becomes looks like itself.
+    for character in changes:
         text = text.replace(character, _TEXT[ord(character)])
     return _MARKUP.sub("", text.casefold())
 

@@ -1,7 +1,7 @@
-"""Names of models and of their makers, found in text by their looks.
+"""Find names of models and of their makers in a text, by their looks.
 
 A name is *plain* where a person, an animal, a star sign or a thing has it too ("Claude", "Gemini",
-"Falcon"): alone, it says little. With a version or a variant it says which model.
+"Falcon"): alone, it says little. With a version or a variant it names a model.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from functools import lru_cache
 from heapq import merge
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from clash.collect.language_rules import tree
+from clash.collect.language_rules import one_of
 from clash.collect.looks import look
 
 if TYPE_CHECKING:
@@ -70,11 +70,11 @@ class Names:
     """The names of models, of makers, and of the candidates of a run."""
 
     def __init__(self, candidates: Iterable[str] = ()) -> None:
-        own = {look(name.rpartition("/")[2]).strip() for name in candidates}
-        named = [name for name in own if len(name) > 1]
+        own_names = {look(name.rpartition("/")[2]).strip() for name in candidates}
+        long_names = [name for name in own_names if len(name) > 1]
         # A candidate called "fast" is no reason to mask a response that says it is fast.
-        telling = [name for name in named if re.search(r"[a-z][ .-]?\d|\d[ .-]?[a-z]", name)]
-        plain = [name for name in named if name not in telling]
+        telling = [name for name in long_names if re.search(r"[a-z][ .-]?\d|\d[ .-]?[a-z]", name)]
+        plain = [name for name in long_names if name not in telling]
         tables: dict[Kind, Iterable[str]] = {
             "model": (*_MODELS, *telling),
             "plain": (*_PLAIN, *plain),
@@ -82,21 +82,21 @@ class Names:
             "company": _COMPANIES,
         }
         self._kinds = {_key(name): kind for kind, names in tables.items() for name in names}
-        spelled = [look(name) for names in tables.values() for name in names]
+        spellings = [look(name) for names in tables.values() for name in names]
         # Letters of other scripts may touch a name: 我是Claude，私はGPT-4です. Apart, since names in
         # Latin letters are looked for at the beginnings of words, which is several times faster.
-        self._latin = _pattern(r"(?a:\b)", (name for name in spelled if name.isascii()))
-        self._other = _pattern("", (name for name in spelled if not name.isascii()))
+        self._latin = _pattern(r"(?a:\b)", (name for name in spellings if name.isascii()))
+        self._non_latin = _pattern("", (name for name in spellings if not name.isascii()))
 
-    def __call__(self, text: str) -> Iterator[Mention]:
-        """Names in ``text``, which is as :func:`~clash.collect.looks.read` gives it."""
+    def find(self, text: str) -> Iterator[Mention]:
+        """The names in ``text``, which is as :func:`~clash.collect.looks.read` gives it."""
         matches = self._latin.finditer(text)
         if not text.isascii():
-            matches = merge(matches, self._other.finditer(text), key=re.Match.start)
+            matches = merge(matches, self._non_latin.finditer(text), key=re.Match.start)
         for match in matches:
             kind = self._kinds[_key(match["name"])]
-            versioned = kind == "plain" and match.end("name") < match.end()
-            yield Mention(*match.span(), "model" if versioned else kind)
+            has_version = kind == "plain" and match.end("name") < match.end()
+            yield Mention(*match.span(), "model" if has_version else kind)
 
 
 @lru_cache(maxsize=16)
@@ -110,4 +110,4 @@ def _key(name: str) -> str:
 
 
 def _pattern(start: str, names: Iterable[str]) -> re.Pattern[str]:
-    return re.compile(rf"{start}(?P<name>{tree(names)}){_TAIL}(?![a-z\d])")
+    return re.compile(rf"{start}(?P<name>{one_of(names)}){_TAIL}(?![a-z\d])")

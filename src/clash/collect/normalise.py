@@ -1,9 +1,9 @@
-"""Text as a judge may see it: without characters that are read by a model and not by a person.
+"""Text as a judge may see it: without characters that a model reads and a person does not see.
 
-Pure. What is removed is counted by kind. Characters that honest writing needs stay where they have
-an effect that a reader can see: joiners inside words of scripts that join their letters and inside
-an emoji, the emoji style after a symbol, the flags of England, Scotland and Wales. Everywhere else
-they are a place to hide an instruction, a signature or a broken delimiter in.
+Pure. Removals are counted by kind. Characters that honest writing needs stay where they have an effect
+that a reader can see: joiners inside words of scripts that join their letters and inside an emoji,
+the emoji style after a symbol, the flags of England, Scotland and Wales. Everywhere else they can hide
+an instruction, a signature or a broken delimiter.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ _SYMBOLS = (
     "\u2900-\u297f\u2b00-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
 )
 _SYMBOL = re.compile(f"[{_SYMBOLS}]")
-_JOINED = (_JOINING, re.compile(f"[{_SYMBOLS}\ufe0f]"))
-_SELECTED = {
+_JOINING_PAIRS = (_JOINING, re.compile(f"[{_SYMBOLS}\ufe0f]"))
+_SELECTOR_BASES = {
     **dict.fromkeys("\ufe0e\ufe0f", _SYMBOL),
     **dict.fromkeys("\u180b\u180c\u180d\u180f", re.compile("[\u1820-\u18aa]")),
 }
@@ -86,8 +86,8 @@ def normalise(text: str) -> tuple[str, dict[str, int]]:
     """
     if not any(suspect.search(text) for suspect in _SUSPECTS):
         return text, {}
-    flags = {place for flag in _FLAG.finditer(text) for place in range(*flag.span())}
-    removed: Counter[str] = Counter()
+    flags = {index for flag in _FLAG.finditer(text) for index in range(*flag.span())}
+    counts: Counter[str] = Counter()
 
     def visible(match: re.Match[str]) -> str:
         character = match[0]
@@ -96,20 +96,20 @@ def normalise(text: str) -> tuple[str, dict[str, int]]:
         kind = next(kind for kind, pattern in _OF_KIND.items() if pattern.match(character))
         if match.start() in flags or _has_effect(kind, match):
             return character
-        removed[kind] += 1
+        counts[kind] += 1
         return ""
 
-    return _REMOVABLE.sub(visible, text), dict(sorted(removed.items()))
+    return _REMOVABLE.sub(visible, text), dict(sorted(counts.items()))
 
 
 def _has_effect(kind: str, match: re.Match[str]) -> bool:
     """Whether a joiner or a selector changes what a reader sees of its neighbours."""
-    text, at = match.string, match.start()
-    before, after = text[at - 1 : at], text[at + 1 : at + 2]
+    text, index = match.string, match.start()
+    before, after = text[index - 1 : index], text[index + 1 : index + 2]
     if kind == "joiner":
-        return _is_virama(before) or any(s.match(before) and s.match(after) for s in _JOINED)
+        return _is_virama(before) or any(s.match(before) and s.match(after) for s in _JOINING_PAIRS)
     if kind == "variation":
-        base = _SELECTED.get(match[0])
+        base = _SELECTOR_BASES.get(match[0])
         return base is not None and base.match(before) is not None
     return False
 

@@ -1,4 +1,4 @@
-"""Text in sentences of bounded length, so that what reads one takes bounded time."""
+"""Split a text into sentences of bounded length, so that reading one takes bounded time."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ BLANKS = re.compile(r"\s+")
 _END = re.compile(r"[.!?…](?=[\s*_`\"'”»)]|$)|\n+|[。！？।]")
 
 
-def sentences(text: str) -> Iterator[Span]:
-    """The sentences of ``text``, one after the other; one that is too long is cut."""
+def split_sentences(text: str) -> Iterator[Span]:
+    """The spans of the sentences of ``text``, in order; one longer than :data:`LONGEST` is cut."""
     start = 0
     for end in (*(match.end() for match in _END.finditer(text)), len(text)):
         while start < end:
