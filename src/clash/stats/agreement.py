@@ -162,13 +162,16 @@ def _kappa(
     if expected >= 1 - 1e-12:
         return Kappa(_undefined_interval(level, n), observed, expected, table, math.nan)
     kappa = (observed - expected) / (1 - expected)
-    # What one observation in a cell adds to kappa: the derivative of the ratio.
+    # What one observation in a cell adds to kappa, the derivative of (p_o - p_e) / (1 - p_e) by
+    # the cell's share; its mean square over n is the large-sample variance of Fleiss, Cohen and
+    # Everitt (1969).
     of_row, of_column = w @ columns, rows @ w
     reach = of_row[:, None] + of_column[None, :]
     influence = (w - observed - (1 - kappa) * (reach - 2 * expected)) / (1 - expected)
     error, df = _clustered_error(influence[a, b], clusters)
     chance = rows[:, None] * columns[None, :]
     null = np.sum(chance * (w - reach) ** 2) - expected**2
+    # Their variance under independence of the raters; 1e-15 is 0 but for rounding.
     z = kappa * (1 - expected) / math.sqrt(null / n) if null > 1e-15 else math.nan
     interval = _kappa_interval(kappa, observed, expected, error, df, n, level)
     return Kappa(interval, observed, expected, table, z)
@@ -196,6 +199,7 @@ def _clustered_error(
     groups = len(totals)
     if groups < 2:
         return math.inf, 1
+    # G / (G - 1), as the totals sum to 0 around the estimate; see intervals.ratio_variance.
     return math.sqrt(groups / (groups - 1) * float(np.sum(totals**2))) / n, groups - 1
 
 
@@ -203,6 +207,7 @@ def _kappa_interval(
     kappa: float, observed: float, expected: float, error: float, df: float, n: int, level: float
 ) -> Interval:
     if error < 1e-12:
+        # Perfect agreement has no large-sample error, and is not certain all the same.
         share = wilson(min(1.0, max(0.0, observed)) * n, n, level)
         low, high = ((bound - expected) / (1 - expected) for bound in (share.low, share.high))
         method = "wilson at the expected agreement found"
@@ -235,8 +240,8 @@ def krippendorff_alpha(
 ) -> Interval:
     """Krippendorff's alpha: 1 - observed / expected disagreement, missing ratings allowed.
 
-    Items with fewer than two ratings tell nothing of agreement and are left out. 0 is what
-    chance gives, below 0 is systematic disagreement (Krippendorff 2018, chapter 12).
+    Items with fewer than two ratings say nothing about agreement and are left out. 0 is the
+    value under chance, below 0 is systematic disagreement (Krippendorff 2018, chapter 12).
 
     Args:
         values: (N, J), items by raters, NaN for missing.
@@ -311,6 +316,7 @@ class _AlphaStatistic:
         return spread
 
     def _ordinal(self, weights: Floats, margins: Floats) -> tuple[float, float]:
+        # Distance of two ranks: the ratings between them, half of those at either end.
         below = np.cumsum(margins) - margins / 2
         distance = np.subtract.outer(below, below) ** 2
         shares = self.counts * (weights / self.pairs)[:, None]

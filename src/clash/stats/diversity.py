@@ -228,6 +228,7 @@ def split_ties(
     total = float(tied.sum())
     if total == 0 or not eligible.any():
         return TieSplit(math.nan, math.nan, math.nan)
+    # A judge cannot tie less by equivalence than it ties at all, hence the minimum with `tied`.
     readiest = np.minimum(tied, at[:, eligible].min(axis=1))
     floor = np.minimum(readiest, at_most[eligible].min())
     return TieSplit(

@@ -1,8 +1,8 @@
-"""What a judge's ballots are worth to a panel that lets them tie.
+"""The value of a judge's ballots to a panel in which ballots may tie.
 
 A ballot decides with probability delta (the discrimination rate), and then for the better side
 with probability (1 + e) / 2; e is the judge's edge. An analysis that counts a tie as half a win
-shrinks every effect by delta, and takes the tie for a ballot as noisy as any other.
+shrinks every effect by delta, and treats the tie as a ballot with the same noise as any other.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ Analysis = Literal["half", "davidson"]
 TARGET = 0.40
 """The discrimination rate that a replacement should reach (judge-effectiveness pilot, 5)."""
 _MARGIN = 0.1
+"""Relative distance from a threshold within which a contribution is called marginal."""
 _STRONGEST = 3.0
+"""Log strength of the best candidate at most: it then wins 95% of its decisive ballots."""
 
 
 def published_threshold(candidates: int) -> float:
@@ -236,7 +238,7 @@ def _sum(parts: Sequence[Comparisons]) -> Comparisons:
 
 
 def _finds(counts: Comparisons, analysis: Analysis) -> bool:
-    # A little prior keeps strengths finite where a candidate lost all its decisive ballots.
+    # A weak prior keeps strengths finite where a candidate lost all its decisive ballots.
     fit = bradley_terry(counts, prior=0.01, ties=analysis)
     return abs(contrast_with_rest(fit, 0)) > normal_quantile(0.95)
 

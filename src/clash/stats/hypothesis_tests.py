@@ -29,11 +29,12 @@ if TYPE_CHECKING:
 
 
 _EXACT_FLIPS = 12
+"""Clusters up to which all 2^12 = 4096 sign patterns are tried, fewer than a random draw has."""
 
 
 @dataclass(frozen=True, slots=True)
 class Significance:
-    """What a test found.
+    """The result of a test.
 
     Attributes:
         p: probability of data at least this far from the hypothesis, if it holds.
@@ -117,7 +118,8 @@ def mcnemar(first: int, second: int, *, exact: bool = True) -> Significance:
         first: items that only the first method got right.
         second: items that only the second got right.
         exact: by the binomial distribution; else chi-square with continuity correction
-            (Edwards 1948), floored at 0.
+            (Edwards 1948), which brings the p of a discrete count near the exact one; floored
+            at 0, where it would turn the sign.
 
     Returns:
         p = 1 where both counts are 0.
@@ -194,7 +196,7 @@ def fisher_exact(table: ArrayLike) -> Significance:
     )
     weights = np.exp(logs - logs.max())
     weight = weights[round(a - x[0])]
-    # Equally likely tables differ in the last bits.
+    # Tables as likely as this one differ from it in the last bits, and belong to the sum.
     p = float(weights[weights <= weight * (1 + 1e-7)].sum() / weights.sum())
     return Significance(min(1.0, p), a, "Fisher's exact test")
 
@@ -277,6 +279,8 @@ def paired_bootstrap(
     bootstrap = cluster_bootstrap(lambda w: w @ x / w.sum(axis=1), codes, rng, n, level=level)
     values = bootstrap.replicates[:, 0]
     below, above = np.sum(values <= 0), np.sum(values >= 0)
+    # + 1: the sample itself is one of the replicates (Davison, Hinkley 1997, chapter 4), so
+    # that no finite number of them gives p = 0.
     p = min(1.0, 2 * (min(below, above) + 1) / (len(values) + 1))
     test = Significance(float(p), float(bootstrap.estimate[0]), "paired bootstrap over clusters")
     return PairedDifference(bootstrap.interval(), test)
@@ -289,9 +293,9 @@ def sign_flip_test(
     rng: np.random.Generator,
     n: int = 10000,
 ) -> Significance:
-    """The permutation test that two methods may trade places on every cluster.
+    """The permutation test that two methods are interchangeable on every cluster.
 
-    All sign patterns up to 12 clusters with a difference, ``n`` random ones beyond. The
+    All sign patterns for up to 12 clusters with a difference, ``n`` random ones for more. The
     statistic is the sum of differences.
 
     Raises:
@@ -308,7 +312,7 @@ def sign_flip_test(
     exact = len(totals) <= _EXACT_FLIPS
     signs = _all_signs(len(totals)) if exact else rng.choice([-1.0, 1.0], (n, len(totals)))
     beyond = int(np.sum(np.abs(signs @ totals) >= abs(observed) - 1e-9))
-    # The pattern at hand is one of the random ones too, or p could be 0.
+    # The observed pattern counts among the random ones (Phipson, Smyth 2010), or p could be 0.
     p = beyond / len(signs) if exact else (beyond + 1) / (n + 1)
     return Significance(p, observed, name)
 
@@ -330,6 +334,8 @@ def holm(p_values: ArrayLike) -> Floats:
     if p.ndim != 1 or not np.all((p >= 0) & (p <= 1)):
         raise StatisticsError("p values lie in [0, 1]")
     order = np.argsort(p, kind="stable")
+    # The k-th smallest p against alpha / (m - k + 1); the running maximum keeps the order, since
+    # no hypothesis is rejected after the first that is not.
     running_max = np.maximum.accumulate(p[order] * (len(p) - np.arange(len(p))))
     corrections: Floats = np.ones(len(p))
     corrections[order] = np.minimum(running_max, 1.0)

@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 
 _NODES = 31
 _MOST_SIGMA = 12.0
+"""At sigma = 12 nearly every cluster is all 0 or all 1: latent correlation 0.98."""
 _LOGISTIC_VARIANCE = math.pi**2 / 3
+"""Of the standard logistic distribution, the error of a latent propensity."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +171,13 @@ class _Likelihood:
         self._profiles: dict[float, tuple[float, float]] = {}
 
     def at(self, beta: float, sigma: float) -> float:
-        """By quadrature around the mode of each cluster's integrand."""
+        """By adaptive quadrature around the mode of each cluster's integrand.
+
+        A cluster's likelihood is the integral over z of exp(h(z)) / sqrt(2 pi), with
+        h(z) = k eta - n log(1 + exp(eta)) - z^2 / 2, eta = beta + sigma z. With mode m and
+        curvature c = -h''(m), substituting z = m + sqrt(2 / c) x turns it into
+        sum_i w_i exp(h(z_i) + x_i^2) / sqrt(pi c) over the Gauss-Hermite nodes x_i.
+        """
         if sigma == 0:
             eta = np.full(len(self.k), beta)
             return float(self.weight @ (self.k * eta - self.n * np.logaddexp(0, eta)))
@@ -179,6 +187,7 @@ class _Likelihood:
         eta = beta + sigma * z
         logs = self.k[:, None] * eta - self.n[:, None] * np.logaddexp(0, eta)
         logs += log_w + x**2 - z**2 / 2
+        # In logarithms, from the largest term on: the product of n probabilities underflows.
         top = logs.max(axis=1)
         inside = top + np.log(np.exp(logs - top[:, None]).sum(axis=1))
         inside += -0.5 * np.log(curvature) - 0.5 * math.log(math.pi)
@@ -238,10 +247,11 @@ def _fit_profile(model: _Likelihood, n: int, groups: int, level: float) -> Rando
         options={"xatol": 1e-6},
     )
     sigma = float(fit.x)
-    # A bounded search never returns the bound itself.
+    # A bounded search never returns the bound itself, and sigma = 0 is a common answer.
     if model.profile(0.0) >= model.profile(sigma) - 1e-9:
         sigma = 0.0
     best = model.profile(sigma)
+    # The interval holds every sigma whose profile lies within half a chi-square quantile.
     drop = float(chdtri(1, 1 - level)) / 2
 
     def short(s: float) -> float:

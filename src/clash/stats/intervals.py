@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """An estimate and the values the data do not rule out at ``level``.
+    """An estimate and the values that the data do not rule out at ``level``.
 
     Attributes:
-        n: observations behind it.
-        n_effective: independent observations that would tell as much; equals ``n`` where
+        n: observations.
+        n_effective: independent observations with the same information; equals ``n`` where
             nothing is clustered.
         method: the name of the construction, for the report.
     """
@@ -97,6 +97,8 @@ def wilson(k: float, n: float, level: float = 0.95, *, design_effect: float = 1.
 
 
 def _wilson_bounds(p: float, n: float, z: float) -> tuple[float, float]:
+    # The roots of (p - pi)^2 = z^2 pi (1 - pi) / n in pi: the score test inverted, with the
+    # variance under the tested pi and not under the estimate, which is 0 at 0/n and n/n.
     centre = p + z * z / (2 * n)
     spread = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
     scale = 1 + z * z / n
@@ -114,16 +116,16 @@ def _check_counts(k: float, n: float) -> None:
 def wilson_clustered(values: ArrayLike, clusters: ArrayLike, level: float = 0.95) -> Interval:
     """Wilson's interval for the mean of ``values`` where observations come in clusters.
 
-    The variance of the ratio (sum over clusters / observations) gives a design effect, and
-    that an effective n, scaled for the few degrees of freedom of few clusters (Korn, Graubard
-    1998, there with Clopper-Pearson). The design effect is never taken below 1, nor above what
-    complete correlation would make it, n / n_c with n_c = n^2 / sum n_g^2: an estimate of the
-    variance beyond that is noise, and with two clusters nothing but noise. So copies of an
-    observation leave its interval what it was, and G equal clusters are worth G or more.
-    With one observation a cluster it is Wilson's interval. Where all values are alike, the
-    correlation within clusters cannot be seen and is taken as complete. Two to five clusters
-    of 4 to 20 cover a truth drawn from [0.05, 0.95] in 91 to 100% of simulated samples, whatever
-    the correlation (mean 96% or more); as Wilson's own interval, less often near 0 and 1.
+    The variance of the ratio (sum over clusters / observations) gives a design effect, and this
+    an effective n, scaled for the few degrees of freedom of few clusters (Korn, Graubard 1998,
+    who use it with Clopper-Pearson). The design effect is kept between 1 and its value under
+    complete correlation, n / n_c with n_c = n^2 / sum n_g^2: an estimate beyond that is noise,
+    and with two clusters nothing but noise. So copies of an observation leave its interval
+    unchanged, and G equal clusters are worth at least G observations. With one observation per
+    cluster it is Wilson's interval. Where all values are equal, the correlation within clusters
+    cannot be estimated and is taken as complete. Two to five clusters of 4 to 20 observations
+    cover a truth drawn from [0.05, 0.95] in 91 to 100% of simulated samples, whatever the
+    correlation (mean 96% or more); like Wilson's own interval, less often near 0 and 1.
 
     Args:
         values: shape (n,), in [0, 1]: 1 a success, 0 a failure, 0.5 a tie.
@@ -157,12 +159,20 @@ def _effective_n(x: Floats, codes: Codes, n_clusters: int, level: float) -> floa
         return worst
     robust = ratio_variance(x - p, codes, n_clusters) / n**2
     effect = robust / (variance / (n - 1))
+    # Few clusters estimate the variance with G - 1 degrees of freedom, not n - 1. Wilson's
+    # interval has no t quantile to say so, so n is shrunk by the squared ratio of the two
+    # quantiles (Korn, Graubard 1998).
     student = (t_quantile(level, n - 1) / t_quantile(level, n_clusters - 1)) ** 2
     return max(worst, float(n / max(1.0, effect) * student))
 
 
 def ratio_variance(residuals: Floats, codes: Codes, n_clusters: int) -> float:
-    """The variance of a sum of residuals, estimated from cluster totals (G / (G - 1) sum S_g²)."""
+    """The variance of a sum of residuals, estimated from its cluster totals S_g.
+
+    G / (G - 1) sum S_g²: the totals are independent, whatever happens within a cluster. They sum
+    to 0 around the estimated mean, which costs one degree of freedom; G / (G - 1) restores it, and
+    matters where clusters are few (CR1 in Cameron, Miller 2015).
+    """
     totals = np.bincount(codes, weights=residuals, minlength=n_clusters)
     return float(n_clusters / (n_clusters - 1) * np.sum(totals**2))
 
@@ -190,8 +200,9 @@ def mean_clustered(
 ) -> Interval:
     """A t interval for a mean with a cluster-robust standard error (G - 1 degrees of freedom).
 
-    With one observation a cluster it is Student's. One cluster or none: the interval is
-    unbounded, for nothing is known of the variance.
+    With one observation per cluster it is Student's. With one cluster or none the variance is
+    unknown and the interval unbounded. The normal quantile would be too short: with few clusters
+    the variance is itself uncertain (Cameron, Miller 2015, section VI).
 
     Args:
         values: shape (n,), any range.
@@ -282,10 +293,13 @@ def _paired_correlation(a: int, b: int, c: int, d: int) -> float:
     if margins == 0:
         return 0.0
     cross = float(a * d - b * c)
+    # The continuity correction of Newcombe's method 10: a positive correlation narrows the
+    # interval, so it is taken half an item per cell smaller; a negative one is left as it is.
     if cross > 0:
         cross = max(cross - (a + b + c + d) / 2, 0.0)
     return cross / math.sqrt(margins)
 
 
 def _correlated_distance(x: float, y: float, phi: float) -> float:
+    # The law of cosines: sd(X - Y) where X and Y have correlation phi.
     return math.sqrt(max(0.0, x * x - 2 * phi * x * y + y * y))

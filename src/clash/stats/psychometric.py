@@ -1,8 +1,8 @@
-"""A judge as an instrument: how large a gap it must see to decide, and how sharply it does.
+"""A judge as a measuring instrument: the gap at which it decides, and how sharply.
 
 A gap x >= 0 between two responses is perceived as x + e, e logistic with scale s. The judge picks
 the better one where that exceeds tau, the worse where it is below -tau, and ties in between; in a
-share lambda of trials (lapses) it says any of the three regardless. So
+share lambda of trials (lapses) it gives any of the three answers with equal probability. So
 
     P(better | x) = (1 - lambda) F((x - tau) / s) + lambda / 3,
     P(worse | x) = (1 - lambda) F((-x - tau) / s) + lambda / 3,
@@ -30,8 +30,11 @@ if TYPE_CHECKING:
 
 
 _FEWEST = 20
+"""Trials: three parameters from fewer say nothing."""
 _MOST_LAPSE = 0.6
+"""A judge that lapses more often has no curve left to fit; the bound keeps the fit identified."""
 _SCALE = (1e-3, 5.0)
+"""Gaps of calibration pairs lie in [0, 1]: below the first the curve is a step, beyond the second it is flat."""
 _MOST_TAU = 3.0
 
 
@@ -84,15 +87,15 @@ class PsychometricCurve:
 
 @dataclass(frozen=True, slots=True)
 class Psychometric:
-    """A fitted judge, with percentile intervals by a bootstrap over clusters.
+    """The fit of a judge, with percentile intervals by a bootstrap over clusters.
 
     Attributes:
         tau: threshold; ``band`` is the width of the tie band, 2 tau.
         slope: see :attr:`PsychometricCurve.slope`.
         seventy_five: the gap at which it picks the better one in 75% of trials.
         log_likelihood: at the fit.
-        residual: how much a further search gained, in log likelihood.
-        warnings: what the trials do not tell.
+        residual: gain in log likelihood of a further search from the optimum.
+        warnings: parameters that the trials do not determine.
     """
 
     curve: PsychometricCurve
@@ -179,6 +182,8 @@ def _check(x: Floats, y: Floats, groups: NDArray[np.generic]) -> None:
         raise StatisticsError("a curve needs at least two gaps")
 
 
+# The likelihood may have several maxima where lapses and the tie band compete for the same ties: a
+# narrow band that is sharp, a wide one that is not, and a flat curve.
 _STARTS = [np.array([0.1, math.log(0.1), -3.0]), np.array([0.5, math.log(0.3), -2.0]),
            np.array([0.02, math.log(1.0), -3.0])]  # fmt: skip
 
@@ -200,6 +205,7 @@ def _counts(at: NDArray[np.intp], y: Floats, weights: Floats, n: int) -> Floats:
 
 
 def _curve(point: Floats) -> PsychometricCurve:
+    """From (tau, log s, logit of lambda / 0.6): every point in the bounds is a judge."""
     tau, log_scale, lapse = (float(value) for value in point)
     return PsychometricCurve(tau, math.exp(log_scale), _MOST_LAPSE / (1 + math.exp(-lapse)))
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 Method = Literal["percentile", "bca"]
 _CHUNK = 125_000  # weights held at once: 1 MB, which also fits a cache
 _MOST_DELETIONS = 1000
+"""Groups of the jackknife: the acceleration is a third moment, which more hardly sharpen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,12 +177,17 @@ def _without_nan(replicates: Floats) -> Floats:
 
 
 def _bca_tails(estimate: Floats, replicates: Floats, left_out: Floats, level: float) -> Floats:
-    """The two quantiles of the replicates that bound each value, shape (k, 2)."""
+    """The two quantiles of the replicates that bound each value, shape (k, 2).
+
+    Phi(b + (b + z) / (1 - a (b + z))), z the normal quantiles of the level, b the bias correction
+    Phi^-1(share of replicates below the estimate), a the acceleration (Efron 1987).
+    """
     normal = NormalDist()
     reach = normal.inv_cdf((1 + level) / 2)
     tails = []
     for value, column, jack in zip(estimate, replicates.T, left_out.T, strict=True):
-        # Ties count half, or a discrete statistic looks biased; the ends are kept off 0 and 1.
+        # Ties count half, or a discrete statistic looks biased; the quantile is infinite at 0
+        # and 1, so the share stays one replicate away from both.
         below = (np.mean(column < value) + np.mean(column <= value)) / 2
         edge = 1 / (len(column) + 1)
         bias = normal.inv_cdf(float(np.clip(below, edge, 1 - edge)))
@@ -192,6 +198,7 @@ def _bca_tails(estimate: Floats, replicates: Floats, left_out: Floats, level: fl
 
 
 def _acceleration(left_out: Floats) -> float:
+    """A sixth of the skewness of the jackknife values: how the error changes with the value."""
     pull = np.nanmean(left_out) - left_out[~np.isnan(left_out)]
     scale = np.sum(pull**2) ** 1.5
     return float(np.sum(pull**3) / (6 * scale)) if scale > 0 else 0.0

@@ -114,6 +114,7 @@ def calibration(
     p_one = table[:, 1]
     if n_bins < 1:
         raise StatisticsError("calibration needs at least one bin")
+    # Bins by mid-rank: equal p have equal ranks, so that a bin's edge never parts them.
     height = _mid_ranks(p_one) if bins == "mass" else p_one
     bin_index = np.minimum((height * n_bins).astype(np.intp), n_bins - 1)
     occupied_bins, bin_index, count = np.unique(bin_index, return_inverse=True, return_counts=True)

@@ -1,13 +1,13 @@
-"""Looking at data while they come, and what each look costs.
+"""Intervals for data that are looked at while they arrive, and what each look costs.
 
-Two ways. *Alpha spending*: a plan of looks, at each of which a part of alpha may be used up (Lan,
-DeMets 1983); narrower, but only for looks at the planned shares of the planned sample. *Always
-valid*: a confidence sequence, whose intervals hold together at every sample size at once, so that
-one may look whenever one likes and stop for any reason.
+Two ways. *Alpha spending*: a plan of looks, each of which may use part of alpha (Lan, DeMets
+1983); narrower, but valid only for looks at the planned shares of the planned sample. *Always
+valid*: a confidence sequence, whose intervals hold at every sample size at once, so that one may
+look at any time and stop for any reason.
 
-Both rest on a normal mean, which shares of few and lopsided outcomes have not: thirteen wins in a
-row have no spread at all, and a rule that waits for a narrow interval stops just there. Means of
-values in [0, 1] are therefore smoothed as Agresti and Coull (1998) do for proportions.
+Both assume a normal mean, which fails for few and lopsided outcomes: thirteen wins in a row have
+no spread at all, and a rule that waits for a narrow interval stops just there. Means of values in
+[0, 1] are therefore smoothed as Agresti and Coull (1998) do for proportions.
 """
 
 from __future__ import annotations
@@ -33,15 +33,20 @@ if TYPE_CHECKING:
 
 Spending = Literal["obrien-fleming", "pocock"]
 _GRID = 801
+"""Points of the integration grid: twice as many change critical values by 0.003 or less."""
 _REACH = 8.0
+"""Half the width of the grid in standard deviations of the score; beyond lies 1e-15."""
 _FEWEST = 10
+"""Clusters below which the central limit theorem is no guide and an interval is unbounded."""
 
 
 def alpha_spent(share: float, alpha: float = 0.05, spending: Spending = "obrien-fleming") -> float:
-    """Two-sided alpha used up when ``share`` of the planned sample has been seen.
+    """Two-sided alpha used when ``share`` of the planned sample has been observed.
 
-    O'Brien and Fleming's: 4 (1 - Phi(z_{alpha/4} / sqrt(share))), one half on each side; almost
-    nothing early. Pocock's: alpha log(1 + (e - 1) share).
+    Both functions rise from 0 to alpha (Lan, DeMets 1983). O'Brien and Fleming's:
+    4 (1 - Phi(z_{alpha/4} / sqrt(share))), alpha / 2 on each side; almost nothing early, so that
+    the last look is nearly that of a fixed sample. Pocock's: alpha log(1 + (e - 1) share), about
+    as much at each of equally spaced looks, so that stopping early is likelier.
 
     Raises:
         StatisticsError: a share outside [0, 1].
@@ -60,6 +65,11 @@ def boundaries(
     shares: Sequence[float], alpha: float = 0.05, spending: Spending = "obrien-fleming"
 ) -> Floats:
     """(L,), critical |z| of each look, by numerical integration of the score process.
+
+    The score S_k = sqrt(t_k) z_k has independent normal increments of variance t_k - t_{k-1}. The
+    density of S_k on the paths that have not stopped is that of S_{k-1} inside its bounds,
+    convolved with the increment; the bound is where its tails hold the alpha that look k may
+    spend (Armitage, McPherson, Rowe 1969; Jennison, Turnbull 1999, chapter 19).
 
     Args:
         shares: of the planned sample at each look, rising, the last at most 1.
@@ -91,7 +101,7 @@ def _boundaries(shares: tuple[float, ...], alpha: float, spending: Spending) -> 
 
 
 def _advance(grid: Floats, density: Floats, step: float, spread: float) -> tuple[Floats, Floats]:
-    """The score after ``step`` more information; what left before is in it no more."""
+    """Grid and density of the score after ``step`` more information, for paths still inside."""
     now = np.linspace(-_REACH * spread, _REACH * spread, _GRID)
     kernel = np.exp(-((now[:, None] - grid[None, :]) ** 2) / (2 * step))
     kernel /= math.sqrt(2 * math.pi * step)
@@ -181,7 +191,11 @@ class _ClusterMeans:
         return self._bounded(self.mean - reach * error, self.mean + reach * error, level, name)
 
     def _smooth_interval(self, reach: float, level: float, name: str) -> Interval:
-        """As if reach^2 / 2 clusters more had been lost, and as many won."""
+        """As if reach^2 / 2 clusters more had been lost, and as many won.
+
+        The centre is then that of Wilson's score interval (Agresti, Coull 1998, for reach = 1.96: two
+        successes and two failures), and no sample has a spread of 0.
+        """
         pseudo_count = reach * reach
         n = self.n + pseudo_count
         middle = (self.n * self.mean + pseudo_count / 2) / n
@@ -202,7 +216,8 @@ class _ClusterMeans:
 
 def boundary(n: int, alpha: float, planned: int) -> float:
     """Half-width of the confidence sequence for a spread of 1."""
-    # The root that makes it narrowest at `planned` (there, equation 10), to first order.
+    # rho^2 that makes the boundary narrowest at `planned` clusters, to first order: with
+    # L = -2 log(alpha), rho^2 = (L + log(L + 1)) / n (Waudby-Smith et al. 2024, equation 10).
     log = -2 * math.log(alpha)
     rho2 = (log + math.log(log + 1)) / planned
     part = n * rho2 + 1
@@ -247,11 +262,11 @@ def group_sequential(
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What peeking costs.
+    """The cost of looking more than once.
 
     Attributes:
-        width: of this interval over that of one look at the same data.
-        items: how many times the data one look would need for the same width.
+        width: of this interval, relative to that of a single look at the same data.
+        items: how many times as much data this interval needs for the width of a single look.
     """
 
     width: float

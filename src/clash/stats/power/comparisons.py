@@ -65,6 +65,7 @@ def power_two_proportions(
     """
     n = _observations(clusters, clustering)
     spread = _spread(abs(effect), middle)
+    # Without spread (0 against 1) any sample separates the two.
     return two_sided_power(abs(effect) * math.sqrt(n / spread) if spread else math.inf, level)
 
 
@@ -127,7 +128,9 @@ def power_paired(
     spread = _score_variance(size, decisive)
     if spread == 0:
         return 1.0 if size * math.sqrt(n) > level.z_alpha * math.sqrt(decisive) else 0.0
-    # The critical value is set under no effect, where the variance of a score is d.
+    # Under no effect the variance of a score is d, under the effect d - effect^2. The test rejects
+    # where |mean| > z_a sqrt(d / n), in standard errors under the effect z_a sqrt(d / spread):
+    # the surplus over z_a is subtracted from the shift (Connor 1987).
     surplus = level.z_alpha * (math.sqrt(decisive / spread) - 1)
     shift = size * math.sqrt(n / spread)
     return two_sided_power(shift - surplus if shift > surplus else 0.0, level)
@@ -171,6 +174,7 @@ def _observations(clusters: float, clustering: Clustering) -> float:
 
 
 def _smallest(power: Callable[[float], float], most: float, target: float) -> float:
+    """By bisection: power rises with the effect, and 60 halvings exhaust a float."""
     low, high = 0.0, most
     if power(high) < target:
         return math.nan

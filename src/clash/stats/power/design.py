@@ -1,4 +1,4 @@
-"""What every sample size has in common: clusters, error rates, and the answer."""
+"""Assumptions and result of every sample size: clusters, error rates, demand."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from clash.errors import StatisticsError
 
 @dataclass(frozen=True, slots=True)
 class Clustering:
-    """How observations hang together in clusters (runs, items).
+    """Clusters of observations that depend on each other (runs, items).
 
     Attributes:
         size: m > 0, mean observations of a cluster; below 1 where many clusters have none.
@@ -37,7 +37,8 @@ class Clustering:
         """1 + (m (1 + cv^2) - 1) rho (Kish 1965; Eldridge et al. 2006), never below 1.
 
         With equal sizes it is 1 + (m - 1) rho. It is the factor on the variance of a mean over
-        all observations.
+        all observations: of the m^2 pairs in a cluster m are an observation with itself, the
+        others have covariance rho; unequal sizes raise the mean of m^2 to m^2 (1 + cv^2).
         """
         return max(1.0, 1 + (self.size * (1 + self.cv**2) - 1) * self.icc)
 
@@ -85,6 +86,7 @@ class Demand:
     @property
     def clusters(self) -> int:
         """Clusters, rounded up: the smallest number that is enough."""
+        # 1e-9: a whole number computed in floats may lie just above itself.
         return math.ceil(self.exact - 1e-9)
 
     @classmethod

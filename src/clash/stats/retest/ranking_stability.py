@@ -87,6 +87,8 @@ def _mean_of_pairs(tau: Floats, level: float) -> Interval:
     if n < 3 or np.any(pairs_without == 0):
         return Interval(mean, -1.0, 1.0, level, n, n, "no interval")
     means_without = (total - value.sum(axis=1)) / pairs_without
+    # Pairs share rankings, so they are not independent; pseudo-values n T - (n - 1) T_(-i), one
+    # for each ranking left out, nearly are (Tukey 1958).
     pseudo = mean_clustered(n * mean - (n - 1) * means_without, level=level)
     reach = pseudo.half_width
     return Interval(

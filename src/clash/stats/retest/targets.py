@@ -106,7 +106,11 @@ def confirm(again: int, n: int, table: MatchTable) -> Confirmation:
 
 
 def _expected_again(table: MatchTable) -> float:
-    """E[wrong³] / E[wrong²] of a Beta with the moments of two exchangeable runs."""
+    """E[wrong³] / E[wrong²] of a Beta with the moments of two exchangeable runs.
+
+    E[p] = m is the mean error rate, E[p²] = t the share wrong twice. For Beta(m s, (1 - m) s) the
+    variance t - m² is m (1 - m) / (s + 1), which gives s, and E[p³] / E[p²] = (m s + 2) / (s + 2).
+    """
     if table.n == 0:
         return math.nan
     mean = (table.neither + (table.first + table.second) / 2) / table.n
