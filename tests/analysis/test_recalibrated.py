@@ -9,6 +9,7 @@ from analysis.made import run_data
 from clash.analysis.recalibrated import Calibrated, Refused, _winners, calibrated, recalibrated
 from clash.analysis.relabelled import Changed
 from clash.analysis.rundata import RunData
+from clash.analysis.serialize import to_dict
 from clash.report.relabelled import tables
 from clash.votes import VoteRow, encode, run_votes
 from review.runs import judged
@@ -106,7 +107,7 @@ def test_an_item_shown_in_both_orders_has_one_verdict_and_it_is_that_of_both():
 
 def test_the_change_is_plain_data(made):
     data, rows, truth = made
-    found = recalibrated(data, votes(rows, truth, 12), votes(rows, truth, 60), "ada").as_json()
+    found = to_dict(recalibrated(data, votes(rows, truth, 12), votes(rows, truth, 60), "ada"))
     assert found["before"]["missing"] == 18
     assert set(found["after"]["winners"].values()) <= {"ada", "bob", "tie"}
     assert {f.name for f in dataclasses.fields(Calibrated)} == set(found["after"])

@@ -25,10 +25,10 @@ from clash.analysis.judges import (
 from clash.analysis.labelled import Labelled, labelled
 from clash.analysis.leaderboard import Duel, Standing, duels, standings
 from clash.analysis.pareto import Economy, Trade, economies, trades
-from clash.analysis.plain import record
 from clash.analysis.prereg import Conformity, conformity
 from clash.analysis.redteam import Redteam, redteam
 from clash.analysis.rundata import RunData
+from clash.analysis.serialize import to_dict
 from clash.analysis.spending import Spending, UsageDoubt, spending
 from clash.datasets.controls import SOUND, WORSE
 from clash.version import __version__
@@ -86,7 +86,7 @@ class Findings:
 
     def as_json(self) -> dict[str, Any]:
         """Plain data; what is not a number (NaN, an endless interval) becomes null."""
-        return record(self)
+        return to_dict(self)
 
 
 def findings(folder: RunFolder) -> Findings:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from clash.analysis.calibration.frame import FEWEST
-from clash.analysis.plain import record
 from clash.errors import InputError, StatisticsError
 from clash.stats.resample import cluster_bootstrap
 from clash.stats.selection.families import FAMILIES, fit_family
@@ -92,10 +91,6 @@ class Recalibrated:
     before: Calibrated | Refused
     after: Calibrated | Refused
     changed: tuple[str, ...]
-
-    def as_json(self) -> dict[str, Any]:
-        """Plain data."""
-        return record(self)
 
 
 def recalibrated(data: RunData, before: Votes, after: Votes, leader: str) -> Recalibrated:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from clash.analysis.plain import record
 from clash.stats.intervals import normal_quantile
 
 if TYPE_CHECKING:
@@ -38,10 +37,6 @@ class Changed:
     people: Interval | None
     more: int | None
     calibrated: Recalibrated | None
-
-    def as_json(self) -> dict[str, Any]:
-        """Plain data."""
-        return record(self)
 
 
 def changed(

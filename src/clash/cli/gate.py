@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -80,8 +79,8 @@ def gate(
     from clash.analysis import gate as gates
     from clash.analysis.figures import figures
     from clash.analysis.findings import findings_of
-    from clash.analysis.plain import plain
     from clash.analysis.rundata import RunData
+    from clash.analysis.serialize import to_dict
     from clash.cli.common import open_run, print_json, stdout
     from clash.report import gate as report
     from clash.report.terminal import print_table
@@ -91,7 +90,7 @@ def gate(
     now = figures(findings_of(data))
     if show_list:
         if as_json:
-            listed = {name: plain(asdict(figure)) for name, figure in now.items()}
+            listed = {name: to_dict(figure) for name, figure in now.items()}
             print_json({"run": str(folder.path), "figures": listed})
         else:
             print_table(stdout(), report.listing(now))
@@ -110,7 +109,7 @@ def gate(
     if github if github is not None else os.environ.get("GITHUB_ACTIONS") == "true":
         _annotate(name, checked, to_stderr=as_json)
     if as_json:
-        lines = [plain(asdict(line)) for line in checked]
+        lines = [to_dict(line) for line in checked]
         print_json({"run": str(folder.path), "passed": passed, "on": on.value, "rules": lines})
     else:
         print_table(stdout(), report.table(name, checked))

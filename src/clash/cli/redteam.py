@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -173,7 +172,7 @@ def _report(
     quiet: bool,
 ) -> int:
     """Print the result; the exit code is the run's, or 1 where the panel's rate may be too high."""
-    from clash.analysis.plain import plain
+    from clash.analysis.serialize import to_dict
     from clash.cli.common import print_json, say, stdout
     from clash.escape import for_terminal
     from clash.report import redteam as report
@@ -184,7 +183,7 @@ def _report(
     code = code or (0 if passed else 1)
     if as_json:
         print_json(
-            {"run": str(folder.path), "passed": passed, "exit_code": code, **plain(asdict(result))}
+            {"run": str(folder.path), "passed": passed, "exit_code": code, **to_dict(result)}
         )
         return code
     stdout().print(for_terminal(report.headline(result)), style="bold", markup=False)

@@ -270,6 +270,7 @@ def _told(outcome: _Outcome, session: Session) -> list[dict[str, Any]]:
 
 def _conclude(outcome: _Outcome, written: int, *, as_json: bool) -> None:
     """Rebuild the report on the new labels, and tell what they changed."""
+    from clash.analysis.serialize import to_dict
     from clash.cli.common import print_json, stdout
     from clash.cli.report import rewrite
     from clash.report.relabelled import tables
@@ -278,7 +279,7 @@ def _conclude(outcome: _Outcome, written: int, *, as_json: bool) -> None:
     folder, change = outcome.folder, outcome.after(written)
     rewrite(folder, change.data, change.findings)
     if as_json:
-        print_json({"run": str(folder.path), **change.changed.as_json()})
+        print_json({"run": str(folder.path), **to_dict(change.changed)})
         return
     print_tables(stdout(), tables(change.changed, str(folder.path)))
     stdout().print(f"\nrun: {folder.path}", style="bold", soft_wrap=True)

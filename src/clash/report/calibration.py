@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from clash.analysis.plain import plain
+from clash.analysis.serialize import to_plain
 from clash.report.formats import NONE, percent
 from clash.report.tables import Table
 
@@ -301,7 +301,7 @@ def prior_json(prior: Prior) -> dict[str, Any]:
         "family": prior.family,
         "panels": prior.panels,
         "labels": prior.labels,
-        "weights": {family: plain(weight) for family, weight in prior.weights},
+        "weights": {family: to_plain(weight) for family, weight in prior.weights},
     }
 
 

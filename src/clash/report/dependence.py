@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from clash.analysis.plain import record
+from clash.analysis.serialize import to_dict
 from clash.report.formats import NONE, estimate, number, p_at_least
 from clash.report.plots import heat_map, save
 from clash.report.tables import Table
@@ -21,7 +21,7 @@ STRONGEST = 10
 
 def as_json(found: Dependence) -> dict[str, Any]:
     """Everything there is, matrices included; what is undefined is null."""
-    return record(found)
+    return to_dict(found)
 
 
 def headline(found: Dependence) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from clash.analysis.plain import record
+from clash.analysis.serialize import to_dict
 from clash.report import psychometric
 from clash.report.formats import NONE, estimate, money, number, percent, points
 from clash.report.tables import Table
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def as_json(found: Diagnosis) -> dict[str, Any]:
     """Everything the tables show, and more digits."""
-    return record(found)
+    return to_dict(found)
 
 
 def tables(found: Diagnosis) -> list[Table]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from clash.analysis.plain import record
+from clash.analysis.serialize import to_dict
 from clash.report.formats import NONE, estimate, number, percent
 from clash.report.tables import Table
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def as_json(found: Scenario | Published | Pilot) -> dict[str, Any]:
     """Plain data; what is not a number becomes null."""
-    return record(found)
+    return to_dict(found)
 
 
 def scenario_table(found: Scenario) -> Table:

@@ -6,7 +6,7 @@ import math
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from clash.analysis.plain import plain
+from clash.analysis.serialize import to_plain
 from clash.report.plots import STYLE, save
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def regime_figure(maps: Sequence[RegimeMap], titles: Sequence[str]) -> Figure:
 
 def map_json(found: RegimeMap) -> list[dict[str, Any]]:
     """A map, cell by cell."""
-    return [plain({**asdict(cell), "clear": cell.clear}) for cell in found.cells()]
+    return [to_plain({**asdict(cell), "clear": cell.clear}) for cell in found.cells()]
 
 
 def _known(cell: RegimeCell) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal
 
-from clash.analysis.plain import plain
+from clash.analysis.serialize import to_dict, to_plain
 from clash.report.plots import Curve, curves, save
 from clash.report.regime import map_json, regime_figure
 from clash.report.tables import Table
@@ -23,9 +23,9 @@ SMALL = 0.01
 
 def as_json(simulation: Simulation) -> dict[str, Any]:
     """Everything the terminal shows, and the points of every curve."""
-    record: dict[str, Any] = plain(asdict(simulation))
+    record: dict[str, Any] = to_dict(simulation)
     record["rows"] = [
-        plain({**asdict(row), "distance_se": row.distance, "standing": row.standing})
+        to_plain({**asdict(row), "distance_se": row.distance, "standing": row.standing})
         for row in simulation.rows
     ]
     record["maps"] = [

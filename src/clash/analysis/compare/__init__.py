@@ -13,7 +13,7 @@ from clash.analysis.compare.pooled import Pooled, pooled
 from clash.analysis.concordance import concordance
 from clash.analysis.coverage import coverage, unanimity
 from clash.analysis.figures import Claim, Figure, claims, known
-from clash.analysis.plain import record
+from clash.analysis.serialize import to_dict
 from clash.errors import StatisticsError
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class Compared:
 
     def as_json(self) -> dict[str, Any]:
         """Plain data; what is not a number becomes null."""
-        return record(self)
+        return to_dict(self)
 
 
 def compare(runs: Sequence[RunData], *, every_record: bool = False) -> Compared:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from clash.analysis.figures import Claim, claims
-from clash.analysis.plain import record
 from clash.analysis.retest.align import Aligned, align
 from clash.analysis.retest.cycles import rankings, variance, with_none
 from clash.analysis.retest.judges import Flips, SelfConsistency, consistencies, flips_of
@@ -26,6 +25,7 @@ from clash.analysis.retest.lines import (
 )
 from clash.analysis.retest.numbers import figures
 from clash.analysis.retest.targeted import Targeted, classify, ranking, targeted, targets
+from clash.analysis.serialize import to_dict
 from clash.errors import StatisticsError
 from clash.stats.intervals import Interval, wilson_clustered
 from clash.stats.retest import (
@@ -86,7 +86,7 @@ class Retest:
 
     def as_json(self) -> dict[str, Any]:
         """Plain data; what is not a number becomes null."""
-        return record(self)
+        return to_dict(self)
 
 
 def retest(runs: Sequence[RunData]) -> Retest:
