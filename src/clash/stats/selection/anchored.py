@@ -92,9 +92,9 @@ def _design(shares: Floats, cells: Cells) -> Floats:
 def _penalty(shape: tuple[int, ...], ridge: float) -> Floats:
     """(D,), pseudo-rows on each parameter: the factor, the intercepts, the judges."""
     classes = shape[1] if len(shape) == _CUBE else 2
-    out = np.full(shape[-1], ridge)
-    out[0], out[1:classes] = 1.0, FREE
-    return out
+    penalty = np.full(shape[-1], ridge)
+    penalty[0], penalty[1:classes] = 1.0, FREE
+    return penalty
 
 
 _CUBE = 3

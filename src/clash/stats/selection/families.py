@@ -1,4 +1,4 @@
-"""The menu: every family of maps from the votes of a prefix to the target, by name."""
+"""Every family of maps from the votes of some judges to the target, by name (section 3.4)."""
 
 from __future__ import annotations
 
@@ -43,25 +43,25 @@ ANCHOR = "majority"
 FAMILY_MEAN = "averaged"
 MOST_PRODUCTS = 12
 MOST_ANCHORED = 40
-"""Judges beyond which the curvature of the likelihood takes seconds."""
+"""Judges beyond which the Hessian takes seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class MapFamily:
-    """A way to map votes to a target.
+    """A way to map votes to a target: by ``fit``, by ``latent`` and ``calibrate``, or by ``members``.
 
     Attributes:
         name: as on the command line.
-        shows: what it is, in a line.
-        fit: patterns and evidence to predictions (P, C); null where ``latent`` is not.
-        kind: ``scalar`` weighs judges, ``table`` looks patterns up, ``middle`` does both.
-        ordered: the order of the judges matters, not only which they are.
-        latent: a model of the votes alone, whose score ``calibrate`` maps to the labels; fits of
-            the same votes to other labels share it.
-        calibrate: that map.
-        most: judges beyond which it is not offered.
-        members: families that it is the mean of.
-        offered: it is on the menu by default.
+        shows: description in one line.
+        fit: patterns and evidence to predictions (P, C).
+        kind: ``scalar`` weights judges, ``table`` looks patterns up, ``middle`` does both.
+        uses_order: the order of the judges matters, not only which they are.
+        latent: a model of the votes alone; its scores are shared by fits of the same votes to other
+            labels.
+        calibrate: maps the scores of ``latent`` to the labels.
+        most: largest number of judges it can be fitted to; null for any.
+        members: families whose mean it is.
+        on_menu: whether it is on the menu by default.
     """
 
     name: str
@@ -190,7 +190,7 @@ _FAMILIES = (
 )
 FAMILIES = {family.name: family for family in _FAMILIES}
 MENU = tuple(family.name for family in _FAMILIES if family.on_menu)
-"""What is chosen from unless families are named."""
+"""The families to choose from unless others are named."""
 
 
 def fit_family(
@@ -199,13 +199,13 @@ def fit_family(
     evidence: Evidence,
     scores: MutableMapping[str, Floats | StatisticsError] | None = None,
 ) -> Floats:
-    """Predictions (P, C) of a family, kept off 0 and 1 by what so many rows can tell.
+    """Predictions (P, C) of a family, at least 1 / (2 (n + 2)) from 0 and 1 with n labelled rows.
 
     Args:
         family: one of ``FAMILIES``.
         cells: the patterns of a prefix.
         evidence: the labelled rows.
-        scores: scores of latent models on these cells and votes, kept from fit to fit.
+        scores: cache of the scores of latent models on these cells and votes, by family.
 
     Raises:
         StatisticsError: the family has no model for these judges or votes, or nothing is
@@ -262,10 +262,10 @@ def _mean_of(
 
 
 def mean_prediction(predictions: Sequence[Floats | None]) -> Floats | None:
-    """The mean of those predictions that there are; None without any.
+    """The mean of the predictions that are not None; None without any.
 
-    What the labels' luck does to one map it does not do to all, so the mean errs less than most
-    of them and is less overconfident.
+    Chance in the labels affects the maps differently, so the mean errs less than most of them and is
+    less overconfident.
     """
     fits = [p for p in predictions if p is not None]
     return np.asarray(np.mean(fits, axis=0)) if fits else None

@@ -1,4 +1,9 @@
-"""Maps that look a vote pattern up: the joint table, and what stands between it and a stacker."""
+"""Maps that look a vote pattern up, and how hard their table is to estimate (sections 3.5 and 3.6).
+
+The joint table estimates the target of each pattern by itself; hierarchical backoff and residual
+shrinkage stand between it and a stacker. Smoothing constants that are not given are chosen by the squared
+error of rows predicted from the counts without themselves.
+"""
 
 from __future__ import annotations
 
@@ -42,17 +47,17 @@ class PrefixTable:
     @classmethod
     def of(cls, codes: npt.NDArray[np.int16], evidence: Evidence) -> PrefixTable:
         """Group the cells by some columns of their codes."""
-        return cls._counted(_entries(codes), evidence)
+        return cls._count(_entries(codes), evidence)
 
     @classmethod
     def at(cls, cells: Cells, k: int, evidence: Evidence) -> PrefixTable:
-        """The table of the first k judges of some cells; which cell is where is worked out once."""
+        """The table of the first k judges of some cells; the grouping of cells is cached."""
         if k not in cells.prefix_entries:
             cells.prefix_entries[k] = _entries(cells.codes[:, :k])
-        return cls._counted(cells.prefix_entries[k], evidence)
+        return cls._count(cells.prefix_entries[k], evidence)
 
     @classmethod
-    def _counted(cls, of_cell: Index, evidence: Evidence) -> PrefixTable:
+    def _count(cls, of_cell: Index, evidence: Evidence) -> PrefixTable:
         size = int(of_cell.max()) + 1
         sums = [sum_by(of_cell, column, size) for column in evidence.s.T]
         return cls(of_cell, sum_by(of_cell, evidence.n, size), np.column_stack(sums))
@@ -92,8 +97,8 @@ def joint_table(
 ) -> Floats:
     """Equation (12): smoothed mean of each cell, the base rate or a shorter prefix where it is empty.
 
-    Assumes nothing of how votes combine; pays for it by the labels that each cell needs. Fails,
-    silently, where cells are many: see the pressure and the unseen mass.
+    Makes no assumption about how votes combine, at the cost of needing labels in every cell. With many
+    cells it fails without a sign of it: see :func:`cell_pressure`.
 
     Args:
         cells: the patterns of the prefix.
@@ -206,7 +211,7 @@ def _residual_left_out(
 
 @dataclass(frozen=True)
 class Support:
-    """What the selection block says of the table of some judges.
+    """The table of some judges on the selection block.
 
     Attributes:
         risk: mean squared error of its best table on the block itself: the empirical oracle risk.
@@ -220,7 +225,7 @@ class Support:
 
 
 def support(panel: PanelVotes, evidence: Evidence, judges: Sequence[int]) -> Support:
-    """The table of these judges on the selection block."""
+    """Risk and effective size of the table of these judges on the selection block."""
     level = PrefixTable.of(panel.codes[:, list(judges)], evidence)
     used = level.n > 0
     n, s = level.n[used], level.s[used]
@@ -239,11 +244,11 @@ def effective_support(n: Floats) -> float:
 
 @dataclass(frozen=True, slots=True)
 class CellPressure:
-    """What the labels can tell of the patterns of some judges.
+    """How well the labels cover the patterns of some judges.
 
     Attributes:
         h_k: effective number of patterns among the labelled rows, exp of their entropy.
-        occupied: patterns among them.
+        n_occupied: distinct patterns among them.
         cell_pressure: equation (7) by plug-in: sum over occupied cells of the share of new rows
             there over its labels, plus ``unseen``.
         unseen: share of new rows whose pattern no labelled row has.
@@ -268,7 +273,7 @@ def cell_pressure(
         panel: the panel.
         judges: the prefix.
         evidence: labelled rows that a map is fitted to.
-        new: (n,), patterns of rows it is to be used on; their labels are not looked at.
+        new: (n,), patterns of the rows to predict; their labels are not used.
     """
     level = PrefixTable.of(panel.codes[:, list(judges)], evidence)
     n = level.n

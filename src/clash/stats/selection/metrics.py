@@ -1,4 +1,8 @@
-"""How good predictions of a target with C columns are, row by row and on average."""
+"""Losses, verdicts and metrics of predictions of a target with C columns; calibration error and chance.
+
+Columns are as in :mod:`clash.stats.selection.panel`: P(side 1) or a score where C = 1, and side 0, tie
+and side 1 where C = 3.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +21,7 @@ if TYPE_CHECKING:
 Loss = Literal["mse", "nll"]
 
 CLIP = 1e-3
-"""Probabilities are kept this far from 0 and 1 in the log-loss: one sure error costs 6.9."""
+"""Probabilities are clipped this far from 0 and 1 in the log-loss: one certain error costs 6.9."""
 LEVEL = 1e-9
 
 
@@ -26,7 +30,8 @@ class Metrics:
     """Means over rows.
 
     Attributes:
-        mse: squared error; over three classes half the sum, so that two give the same either way.
+        mse: squared error; over three classes half the sum over classes, so that targets without ties
+            give the same in either coding.
         nll: -log of the probability of the label, in nats; cross-entropy where targets are shares.
         accuracy: rows on the side of the label; a prediction in the middle earns half.
         balanced_accuracy: mean over classes of the accuracy in each.
@@ -74,7 +79,7 @@ def verdicts(p: Floats) -> Floats:
 
 
 def classes(y: Floats) -> Floats:
-    """(n, C or 2), which class a target is in: scores by their side of the middle, shared there."""
+    """(n, C or 2), the class of each target: scores by their side of the middle, shared there."""
     if y.shape[1] > 1:
         return y
     upper = np.where(np.abs(y[:, 0] - 0.5) <= LEVEL, 0.5, y[:, 0] > 0.5)
@@ -82,7 +87,7 @@ def classes(y: Floats) -> Floats:
 
 
 def credits_of(p: Floats, y: Floats, verdict: Floats | None = None) -> Floats:
-    """(n,), what the verdict of each row earns."""
+    """(n,), credit of each row's verdict: 1 right, 0 wrong, shared where verdict or label is tied."""
     shares = verdicts(p) if verdict is None else verdict
     return np.asarray((shares * classes(y)).sum(axis=1))
 
@@ -149,16 +154,16 @@ DRAWS = 200
 
 @dataclass(frozen=True, slots=True)
 class Reliability:
-    """How far probabilities are from frequencies.
+    """Calibration error of probabilities, and the part of it that chance explains.
 
     Attributes:
         ece: plain expected calibration error, ten bins of equal mass: the mean of |gap| over
             rows, gap being the bin's mean prediction minus its share of labels. Few rows make it
             positive whatever the map.
         chance: its mean if the predictions were right: labels are drawn from them, one draw for
-            all copies of a source.
-        chance_high: 95th percentile of those draws; an ``ece`` above it is no chance.
-        debiased: root of the unbiased estimate of the mean squared gap, 0 where that is negative.
+            all rows of a source.
+        chance_high: 95th percentile of those draws; an ``ece`` above it is not chance.
+        root_mean_gap: root of the unbiased estimate of the mean squared gap, 0 where that is negative.
             At least as large as the mean |gap| would be without noise. The variance of each gap
             is that over sources; NaN where a bin has one source only.
     """
@@ -186,7 +191,7 @@ def reliability(
     """
     code = np.unique(groups, return_inverse=True)[1]
     is_shared = _alike(y, code)
-    # Sources whose rows have different labels are drawn row by row.
+    # Rows of a source share one draw where they share a label; else each row has its own.
     draw_of = np.where(is_shared[code], code, len(is_shared) + np.arange(len(y)))
     draw_of = np.unique(draw_of, return_inverse=True)[1]
     chance_errors = [_chance_error(p, draw_of, rng) for _ in range(draws)]

@@ -1,7 +1,7 @@
-"""Votes collapsed to patterns, and the labels that may and may not be seen.
+"""Votes collapsed to patterns, and labels that a fit may use or that only a test may.
 
-Everything a family of maps needs of labelled rows is, by pattern of votes, how many there are
-and the sum of their targets. Rows are collapsed once; a prefix of judges collapses the patterns.
+A family of maps needs, for each pattern of votes, the number of labelled rows and the sum of their
+targets. Rows are collapsed to patterns once; a prefix of judges collapses the patterns further.
 
 A target has C columns: one for two sides (P(side 1)) and for scores (scaled to [0, 1]), three
 for sides and ties (side 0, tie, side 1).
@@ -47,7 +47,7 @@ class Cells:
         codes: int16 (P, K), the outcome of each vote, ``NO_VOTE`` where there is none.
         target: what is predicted.
         of_pattern: (P_all,), the cell of each pattern of the whole panel.
-        kept: tables of shorter prefixes, by how many judges: fits to other labels share them.
+        prefix_entries: cache, by number of judges k, of the entries of the table of the first k.
     """
 
     values: Floats
@@ -63,7 +63,7 @@ class Cells:
 
     @property
     def for_class(self) -> Floats:
-        """(P, K, C), what each vote says for each class; NaN where there is none."""
+        """(P, K, C), each vote as an indicator of the classes (or the vote itself, C = 1); NaN where missing."""
         if self.target != "three":
             return self.values[:, :, None]
         votes: Floats = (self.values[:, :, None] == np.array([0.0, 0.5, 1.0])).astype(float)
@@ -80,12 +80,12 @@ class Cells:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What labelled rows say, by cell: all that a fit may know.
+    """Labelled rows by cell, sufficient for every fit.
 
     Attributes:
         n: (P,), labelled rows.
         s: (P, C), sum of their targets.
-        votes: (P,), rows whose votes may be looked at, labelled or not.
+        votes: (P,), rows whose votes may be used, labelled or not.
     """
 
     n: Floats
@@ -99,7 +99,7 @@ class Evidence:
 
     @property
     def base(self) -> Floats:
-        """(C,), mean target, pulled by one row towards the middle."""
+        """(C,), mean target, after one row more with the target in the middle."""
         c = self.s.shape[1]
         prior = 0.5 if c == 1 else 1 / c
         return np.asarray((self.s.sum(axis=0) + prior) / (self.size + 1))
@@ -123,7 +123,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class LabelledRows:
-    """Rows whose labels a fit or a choice may see.
+    """Rows whose labels a fit or a choice may use.
 
     Attributes:
         pattern: (n,), pattern of the whole panel.
@@ -150,15 +150,15 @@ class LabelledRows:
         return losses(p[self.pattern], self.y, loss)
 
     def credits(self, p: Floats) -> Floats:
-        """(n,), what the verdict of each row earns, under predictions by pattern (P, C)."""
+        """(n,), credit of the verdict on each row, under predictions by pattern (P, C)."""
         return credits_of(p[self.pattern], self.y)
 
 
 @dataclass(frozen=True, slots=True)
 class SealedRows:
-    """The test block. Its labels answer only how good given predictions are.
+    """The test block: its labels are used only to measure given predictions.
 
-    No fit takes a ``Sealed``, and it gives out no label.
+    No fit takes ``SealedRows``, and they never return a label.
     """
 
     _rows: LabelledRows = field(repr=False)
@@ -179,7 +179,7 @@ class SealedRows:
         return measure(p[self._rows.pattern], self._rows.y, shares)
 
     def gains(self, p: Floats, baseline: Floats) -> Floats:
-        """(n,), what the verdicts of p earn more than those of other, by row."""
+        """(n,), credit of the verdicts of p minus that of the verdicts of ``baseline``, by row."""
         return self._rows.credits(p) - self._rows.credits(baseline)
 
     @classmethod
@@ -201,7 +201,7 @@ class SealedRows:
         return 1 + max(int(block.patterns.max(initial=0)) for block in blocks)
 
     def reliability(self, p: Floats, rng: np.random.Generator) -> Reliability:
-        """Calibration error of predictions by pattern, and what chance makes of it."""
+        """Calibration error of predictions by pattern, and its value by chance."""
         rows = self._rows
         return reliability(p[rows.pattern], rows.y, rows.group, rng)
 
@@ -212,15 +212,15 @@ class SealedRows:
 
 @dataclass(frozen=True)
 class PanelVotes:
-    """Rows of votes with their targets, collapsed.
+    """Votes and targets of the rows of a panel, collapsed to patterns.
 
     Attributes:
         values: (P, J), votes of each pattern in [0, 1], NaN where there is none.
         codes: (P, J), their outcomes.
         pattern: (N,), the pattern of each row.
         target: what labels are.
-        labelled: (N,), whether the row has a label.
-        group: (N,), rows of one source are never parted.
+        has_label: (N,), whether the row has a label.
+        group: (N,), code of each row's source; rows of one source stay in one block.
     """
 
     values: Floats
@@ -282,7 +282,7 @@ class PanelVotes:
         return 3 if self.target == "three" else 1
 
     def cells(self, judges: Sequence[int]) -> Cells:
-        """The patterns as these judges see them; kept, for splits share it."""
+        """The distinct patterns of these judges' votes; cached, since all splits share them."""
         key = tuple(judges)
         if key not in self._cells:
             columns = list(key)
@@ -293,17 +293,17 @@ class PanelVotes:
         return self._cells[key]
 
     def rows(self, index: Index) -> LabelledRows:
-        """Labelled rows that may be learnt from.
+        """Labelled rows to fit to or choose by.
 
         Raises:
             StatisticsError: one of them has no label.
         """
         if not self.has_label[index].all():
-            raise StatisticsError("a row without a label cannot be learnt from")
+            raise StatisticsError("a row without a label cannot be learned from")
         return LabelledRows(self.pattern[index], self._y[index], self.group[index])
 
     def seal(self, index: Index) -> SealedRows:
-        """Labelled rows that may only be measured on."""
+        """Labelled rows to measure on only."""
         return SealedRows(self.rows(index))
 
     def votes(self, index: Index) -> Floats:
@@ -312,7 +312,7 @@ class PanelVotes:
 
 
 def sum_by(cell: Index, weights: Floats, size: int) -> Floats:
-    """(size,), the sum of the weights that fall into each place."""
+    """(size,), sum of the weights of each cell."""
     return np.asarray(np.bincount(cell, weights, size), np.float64)
 
 
@@ -326,7 +326,7 @@ def outcome_codes(table: Floats) -> npt.NDArray[np.int16]:
 
 
 def _fine(table: Floats) -> npt.NDArray[np.int16]:
-    """Votes to four decimals, which is where two scores stop being different."""
+    """Votes to four decimals, as codes: scores that differ by less are the same."""
     missing = np.isnan(table)
     return np.where(missing, NO_VOTE, np.round(np.where(missing, 0.0, table) * 10_000)).astype(
         np.int16

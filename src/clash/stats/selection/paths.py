@@ -1,4 +1,4 @@
-"""Orders in which judges join the panel, from selection evidence alone (section 3.2)."""
+"""Paths: the order in which judges join the panel, from selection evidence alone (section 3.2)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PATH_RULES = ("information-first", "random", "complexity-penalised", "calibratio
 
 @dataclass(frozen=True, slots=True)
 class JudgePath:
-    """The panels that a rule puts forward.
+    """The panels that a path rule proposes, one of each size.
 
     Attributes:
         name: the rule.
@@ -76,7 +76,7 @@ def _information_first(panel: PanelVotes, evidence: Evidence) -> list[int]:
 def _complexity_penalised(
     panel: PanelVotes, evidence: Evidence, budget: int, most: int
 ) -> list[int]:
-    """Equation (4), lambda = 1, up to ``most`` judges; then the rest by information."""
+    """Equation (4) with lambda = 1 for up to ``most`` judges; the others follow by information."""
     order: list[int] = []
     remaining = _information_first(panel, evidence)
     current = support(panel, evidence, order)
@@ -93,9 +93,9 @@ def _complexity_penalised(
 
 
 _MOST_GREEDY = 10
-"""Beyond so many judges a selection block has one row a cell, and says nothing of the next."""
+"""Judges beyond which a selection block has one row a cell, and cannot rank the next judge."""
 _MOST_COMBINED = 8
-"""Judges, the best by themselves, that subsets are made of."""
+"""Number of judges, the best on their own, that subsets are made of."""
 
 
 def _frontier(
@@ -103,8 +103,8 @@ def _frontier(
 ) -> dict[int, tuple[int, ...]]:
     """Appendix C.1: subsets on the frontier of oracle risk and expected cell pressure.
 
-    Grown one judge at a time from the frontier of the size before; at each size the subset with
-    the least sum of both is put forward. The panels of two sizes need not be nested.
+    Subsets grow by one judge at a time from the frontier of the size before; at each size the subset
+    with the least sum of both is proposed. The panels of two sizes need not be nested.
     """
     order = _information_first(panel, evidence)
     pool = order[:_MOST_COMBINED]
@@ -128,14 +128,14 @@ def _risk_and_pressure(
 ) -> tuple[float, float]:
     table = support(panel, evidence, judges)
     pressure = _pressure(round(evidence.size), budget)[table.n.astype(int)].sum()
-    # Pressure is in units of the label's variance, as risk is.
+    # Scaled by the risk, pressure is an estimation error in the units of the loss.
     return table.risk, float(pressure * table.risk)
 
 
 def _pareto(
     ratings: list[tuple[float, float, tuple[int, ...]]],
 ) -> list[tuple[float, float, tuple[int, ...]]]:
-    """Those that no other beats in both, by risk."""
+    """The subsets that no other beats in both risk and pressure, by risk."""
     best, frontier = np.inf, []
     for risk, pressure, judges in sorted(ratings):
         if pressure < best:

@@ -42,7 +42,7 @@ class PoweredMean:
 def powered_mean(
     labels: ArrayLike,
     judgments: ArrayLike,
-    unlabelled: ArrayLike,
+    other_judgments: ArrayLike,
     groups: ArrayLike | None = None,
     other_groups: ArrayLike | None = None,
     level: float = 0.95,
@@ -64,7 +64,7 @@ def powered_mean(
     Args:
         labels: (n,), any range.
         judgments: (n,), what the judges say of the labelled rows, on the labels' scale.
-        unlabelled: (N,), what they say of the other rows; none gives labels alone.
+        other_judgments: (N,), what they say of the other rows; none gives labels alone.
         groups: (n,), codes of sources; None where rows are independent.
         other_groups: (N,), likewise, in the same code: a source may be on both sides.
         level: confidence level.
@@ -76,7 +76,7 @@ def powered_mean(
     """
     y, _, g = encode_clusters(labels, groups)
     f = encode_clusters(judgments, groups)[0]
-    h = encode_clusters(unlabelled, other_groups)[0]
+    h = encode_clusters(other_judgments, other_groups)[0]
     if y.shape != f.shape:
         raise StatisticsError(f"{len(y)} labels but {len(f)} judged rows")
     if g < 2:
@@ -138,16 +138,16 @@ def _parts(y: Floats, f: Floats, h: Floats, source: Codes, stratum: Codes) -> _P
     label, judge = np.zeros(n_sources), np.zeros(n_sources)
     label_means, judge_means = np.zeros(n_strata), np.zeros(n_strata)
     for s in range(n_strata):
-        rows, unlabelled = np.flatnonzero(stratum[:n] == s), np.flatnonzero(stratum[n:] == s)
+        rows, other_rows = np.flatnonzero(stratum[:n] == s), np.flatnonzero(stratum[n:] == s)
         if len(np.unique(source[rows])) < 2:
             raise StatisticsError("a stratum has labels of fewer than two sources")
         mean = _mean(y[rows], source[rows], n_sources)
         label_means[s] = mean.value
         label += share[s] * mean.errors
         # One unlabelled source does not show how much sources differ, so it corrects nothing.
-        if len(np.unique(source[n + unlabelled])) > 1:
+        if len(np.unique(source[n + other_rows])) > 1:
             before = _mean(f[rows], source[rows], n_sources)
-            after = _mean(h[unlabelled], source[n + unlabelled], n_sources)
+            after = _mean(h[other_rows], source[n + other_rows], n_sources)
             judge_means[s] = after.value - before.value
             judge += share[s] * (after.errors - before.errors)
     return _Parts(label, judge, label_means, judge_means, share)

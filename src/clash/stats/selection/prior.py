@@ -144,12 +144,12 @@ def pool_experience(experiences: Sequence[Experience], rng: np.random.Generator)
     if not experiences:
         raise StatisticsError("no earlier panel to learn a prior from")
     families = experiences[0].families
-    ratio = np.stack([each.ratio for each in experiences])
+    ratio = np.stack([panel_experience.ratio for panel_experience in experiences])
     mixes = rng.dirichlet(np.ones(len(experiences)), BOOTSTRAPS)
     best = np.argmin(mixes @ ratio, axis=1)
     share = np.bincount(best, minlength=len(families)) / BOOTSTRAPS
     weights = (len(experiences) * share + 1 / len(families)) / (len(experiences) + 1)
     # Families of equal weight are ordered by their mean error.
     order = sorted(range(len(families)), key=lambda i: (-weights[i], ratio[:, i].mean()))
-    labels = min(each.labels for each in experiences)
+    labels = min(panel_experience.labels for panel_experience in experiences)
     return Prior(tuple((families[i], float(weights[i])) for i in order), len(experiences), labels)

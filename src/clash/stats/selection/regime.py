@@ -1,6 +1,6 @@
-"""Which family wins at which prefix and how many labels, and whether the next judge is worth it.
+"""Which family wins at which prefix and number of labels, and whether the next judge helps.
 
-Both are read off test blocks after the fact: they explain a choice, and make none.
+Both are measured on test blocks after the fact: they explain choices and are not used to make any.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 BUDGETS = (25, 50, 100, 200, 400, 800, 1600)
 MOST_TRAIN = 0.75
-"""Share of the labelled sources that the largest budget may take: the rest is the test's."""
+"""Share of the labelled sources that the largest budget may take: the rest is the test block."""
 RULE = "information-first"
 
 
@@ -37,8 +37,8 @@ class RegimeCell:
         labels: labelled sources that maps are fitted to.
         winner: family with the least mean test error; null where all were refused.
         risk: that error.
-        gap: of the best scalar family, minus that of the joint table: positive where the table is
-            worth its labels. NaN without either.
+        gap: test error of the best scalar family minus that of the best table: positive where the
+            table pays off. NaN without either.
         se: its standard error over splits.
     """
 
@@ -72,7 +72,7 @@ class RegimeMap:
     risk: Floats = field(repr=False)
 
     def cell(self, labels: int, k: int) -> RegimeCell:
-        """What won there, and by how much table and scalar families differ."""
+        """The winning family there, and by how much table and scalar families differ."""
         risks = self.risk[:, self.budgets.index(labels), self.sizes.index(k)]
         mean = risks.mean(axis=0)
         best = None if np.isnan(mean).all() else int(np.nanargmin(mean))
@@ -101,7 +101,7 @@ class RegimeMap:
 
 
 def budgets_for(n_sources: int) -> tuple[int, ...]:
-    """Those of ``BUDGETS`` that leave a test block; the most that does if none is so small."""
+    """Those of ``BUDGETS`` that leave a test block; else the largest number of labels that does."""
     most = int(MOST_TRAIN * n_sources)
     return tuple(n for n in BUDGETS if n <= most) or (most,)
 
@@ -126,7 +126,7 @@ def survey(
         splits: random splits at each budget.
         seed: of the splits.
         budgets: labelled sources; by default those that leave a test block.
-        on_progress: told how many splits of how many are done.
+        on_progress: called with the number of splits done and of all.
 
     Raises:
         StatisticsError: too few labelled sources.
@@ -181,7 +181,7 @@ class StepBand:
 
 @dataclass(frozen=True)
 class JudgeSteps:
-    """Adding the next judge of a path, over splits and paths.
+    """Steps from a prefix to the next longer one, over splits and paths.
 
     Attributes:
         cost: (n,), rise in H / n, the effective patterns per label.
@@ -194,7 +194,7 @@ class JudgeSteps:
     k: Floats = field(repr=False)
 
     def bands(self, n: int = 6) -> list[StepBand]:
-        """In groups of equal size by cost; none of no steps."""
+        """Groups of equal size by cost, cheapest first; none without steps."""
         order = np.argsort(self.cost, kind="stable")
         return [self._band(part) for part in np.array_split(order, n) if len(part)]
 
@@ -204,11 +204,11 @@ class JudgeSteps:
 
 
 def judge_steps(outcomes: Sequence[SplitOutcome], family: str = "joint-table") -> JudgeSteps:
-    """Steps from each prefix to the next of the same path (appendix D.2).
+    """Steps from each prefix to the next longer one of the same path (appendix D.2).
 
     Args:
-        outcomes: of the splits.
-        family: whose error; the cost is that of the joint table whatever the family.
+        outcomes: one for each split.
+        family: whose test error changes; the cost is that of the joint table for every family.
     """
     changes: list[tuple[float, float, float]] = []
     for outcome in outcomes:

@@ -183,8 +183,8 @@ def ridge_score(cells: Cells, evidence: Evidence, *, products: bool = False) -> 
     n, mean = evidence.n, evidence.mean
     centre_x, centre_y = n @ x / n.sum(), n @ mean / n.sum()
     a, b = x - centre_x, mean - centre_y
-    scaled = a * n[:, None]
-    slopes = np.linalg.solve(scaled.T @ a + np.eye(x.shape[1]), scaled.T @ b)
+    rows = a * n[:, None]
+    slopes = np.linalg.solve(rows.T @ a + np.eye(x.shape[1]), rows.T @ b)
     return np.asarray(centre_y + a @ slopes)
 
 

@@ -1,4 +1,4 @@
-"""Posteriors of models that see no label, calibrated by the labels there are."""
+"""Posteriors of models of the votes alone, calibrated by the available labels."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from clash.stats.typing import Floats
 
 TOLERANCE = 1e-2
-"""Gradient per row at which the fit stops: a temperature is laid over it, which forgives more."""
+"""Gradient per row at which the fit stops: the temperature fitted afterwards makes up for more."""
 FEWEST_COMPLETE = 0.5
-"""Share of the rows on which all judges of the prefix voted, for the couplings are fitted to these."""
+"""Smallest share of rows on which all judges of the prefix voted: couplings are fitted to these."""
 MOST_ISING = 7
 """Judges that an Ising model of a prefix may couple."""
 
@@ -72,8 +72,8 @@ def ising_score(cells: Cells, evidence: Evidence) -> Floats:
 def temper_odds(odds: Floats, evidence: Evidence) -> Floats:
     """(P, 1), log-odds scaled (the temperature; it may be negative) and shifted to the labels.
 
-    The shift is for panels whose model of the votes finds another split of the rows than the
-    labels do: without it such a posterior could only be flattened to 1/2.
+    The shift is for panels on which the model of the votes splits the rows differently than the labels
+    do: without it such a posterior could only be flattened to 1/2.
     """
     spread = np.sqrt(np.average(odds[:, 0] ** 2, weights=evidence.votes)) or 1.0
     return sigmoid(binomial(odds / spread, evidence.n, evidence.s[:, 0]))[:, None]

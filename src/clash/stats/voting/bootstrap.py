@@ -1,11 +1,10 @@
-"""How sure a ranking is: a bootstrap over clusters that knows how few it has seen.
+"""Uncertainty of a ranking: a bootstrap over clusters that allows for how few there are.
 
 Whole clusters (items, prompts) are drawn, so judges that err together on an item are drawn
-together. A plain bootstrap is blind where nothing varies: from five items that one candidate won
-it concludes that it always wins, and a candidate that never won never wins in any replicate. So a
-replicate of G clusters holds, on average, ``doubt * G / (G + doubt)`` of their *twins*, in which
-the names of the candidates are shuffled: as if ``doubt`` more items had been seen whose outcome is
-a toss. That is the bootstrap of a Dirichlet process with that prior (Ferguson 1973; Muliere,
+together. A plain bootstrap fails where nothing varies: if one candidate won all five items, it wins
+every replicate, and a candidate that never won never wins one. So a replicate of G clusters
+holds, on average, ``doubt * G / (G + doubt)`` of their *twins*, in which the names of the candidates
+are shuffled: as if there were ``doubt`` more items whose outcome is random. That is the bootstrap of a Dirichlet process with that prior (Ferguson 1973; Muliere,
 Secchi 1996); for a share of two candidates, doubt = 2 is about a uniform prior on it, whose
 interval covers at 0 of n and at n of n too. Its pull to the middle is of the order 1 / G.
 """
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 
 DOUBT = 2.0
 TWINS = 400
-"""Twins that replicates draw from; each holds two or so."""
+"""Number of twins that replicates draw from; a replicate holds about two."""
 _CELLS = 1 << 21
 
 
@@ -41,7 +40,7 @@ def draw(
 ) -> Counts:
     """How often n replicates hold each cluster and, after them, each twin, (n, G + twins).
 
-    Small whole numbers, for a thousand replicates of a hundred thousand items.
+    Counts are 16-bit, to hold a thousand replicates of a hundred thousand items.
 
     Raises:
         StatisticsError: fewer than two clusters, which show no variation.
@@ -84,7 +83,7 @@ class RuleReplicates:
     Attributes:
         scores: (B, K); NaN where a candidate was not drawn.
         places: (B, K), 1 is best; 0 where it was not drawn.
-        failed: replicates in which the rule's fit did not converge, left out of the rest.
+        n_failed: replicates in which the rule's fit did not converge; they are left out.
     """
 
     scores: Floats
@@ -114,9 +113,9 @@ class RuleReplicates:
         k = self.places.shape[1]
         share = np.full((k, k), np.nan)
         for i in range(k):
-            place = self.places[:, i : i + 1]
-            common = (place > 0) & (self.places > 0)
-            points = ((place < self.places) + 0.5 * (place == self.places)) * common
+            own_place = self.places[:, i : i + 1]
+            common = (own_place > 0) & (self.places > 0)
+            points = ((own_place < self.places) + 0.5 * (own_place == self.places)) * common
             n = common.sum(axis=0)
             share[i] = np.divide(points.sum(axis=0), n, out=share[i], where=n > 0)
         return share

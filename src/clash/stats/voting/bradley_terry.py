@@ -219,8 +219,8 @@ class _Problem:
         self.prior, self.davidson = prior, davidson
         self.k = wins.shape[-1]
         self.games = wins + wins.swapaxes(1, 2) + ties
-        self.played = self.games.sum(axis=2)
-        self.observed = (wins + ties / 2).sum(axis=2)
+        self.n_games = self.games.sum(axis=2)
+        self.points = (wins + ties / 2).sum(axis=2)
         self.tied = ties.sum(axis=(1, 2)) / 2
         # The likelihood does not change when all strengths are raised alike, so that its Hessian is
         # singular along (1, …, 1). pin (sum theta)^2 / (2 K) gives it the curvature pin there and
@@ -234,7 +234,7 @@ class _Problem:
         # log D less the mean of the two strengths: finite however far apart they are.
         log_d = half + np.logaddexp(np.log1p(np.exp(-2 * half)), lam[:, None, None] - half)
         fit = np.sum(self.games * log_d, axis=(1, 2)) / 2
-        fit -= np.sum((self.observed - self.played / 2) * theta, axis=1)
+        fit -= np.sum((self.points - self.n_games / 2) * theta, axis=1)
         fit += self.prior * np.sum(np.logaddexp(0, theta) - theta / 2, axis=1)
         fit += self.pin * theta.sum(axis=1) ** 2 / 2 / self.k
         if self.davidson:  # between two equals P(tie) = nu / (2 + nu), a third at nu = 1
@@ -249,15 +249,15 @@ class _Problem:
         d = 1 + e**2 + nu[:, None, None] * e
         win = np.where(gap >= 0, 1.0, e**2) / d
         tie = nu[:, None, None] * e / d
-        expected = win + tie / 2
+        expectation = win + tie / 2
         phantom = sigmoid(theta)
         gradient = np.zeros(x.shape)
-        gradient[:, :k] = np.sum(self.games * expected, axis=2) - self.observed
+        gradient[:, :k] = np.sum(self.games * expectation, axis=2) - self.points
         gradient[:, :k] += self.prior * (phantom - 0.5)
         gradient[:, :k] += (self.pin * theta.sum(axis=1) / k)[:, None]
         hessian = np.zeros((*x.shape, x.shape[1]))
         # Variance of the points (1, 0.5, 0) of one comparison.
-        spread = self.games * (win + tie / 4 - expected**2)
+        spread = self.games * (win + tie / 4 - expectation**2)
         hessian[:, :k, :k] = self.pin[:, None, None] / k - spread
         pull = self.prior * phantom * (1 - phantom) + self.pin[:, None] / k
         hessian[:, np.arange(k), np.arange(k)] = spread.sum(axis=2) + pull
@@ -265,7 +265,7 @@ class _Problem:
             share = nu / (2 + nu)
             gradient[:, k] = np.sum(self.games * tie, axis=(1, 2)) / 2 - self.tied
             gradient[:, k] += self.prior * (share - 1 / 3)
-            cross = np.sum(self.games * tie * (0.5 - expected), axis=2)
+            cross = np.sum(self.games * tie * (0.5 - expectation), axis=2)
             hessian[:, k, :k] = hessian[:, :k, k] = cross
             hessian[:, k, k] = np.sum(self.games * tie * (1 - tie), axis=(1, 2)) / 2
             hessian[:, k, k] += self.prior * share * (1 - share)
@@ -308,7 +308,7 @@ def refit_strengths(
 
 def _scale(problem: _Problem) -> Floats:
     """The games of the candidate with most, (B,): the residual is measured by them."""
-    most: Floats = np.maximum(1.0, problem.played.max(axis=1))
+    most: Floats = np.maximum(1.0, problem.n_games.max(axis=1))
     return most
 
 

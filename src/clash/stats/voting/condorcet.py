@@ -102,15 +102,15 @@ def majority_cycle(matrix: ArrayLike) -> Codes:
 def _round_trip(beats: NDArray[np.bool_], start: int) -> list[int]:
     """The shortest way from a candidate back to it; empty where there is none."""
     paths = [[start]]
-    visited = {start}
+    on_paths = {start}
     while paths:
         longer = []
         for path in paths:
             for step in np.flatnonzero(beats[path[-1]]).tolist():
                 if step == start:
                     return path
-                if step not in visited:
-                    visited.add(step)
+                if step not in on_paths:
+                    on_paths.add(step)
                     longer.append([*path, step])
         paths = longer
     return []

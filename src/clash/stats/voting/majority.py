@@ -24,7 +24,7 @@ class Majority:
             nobody voted.
         verdict: (N,), 1 or 0, 0.5 where the vote is tied, NaN where nobody voted.
         weight: (N,), summed weight of the judges that voted.
-        unanimous: (N,), every judge that voted said the same side.
+        unanimous: (N,), whether all judges that voted chose the same side.
         split: (N, 2), unweighted numbers of votes for side 1 and side 0.
     """
 
@@ -41,7 +41,7 @@ class Majority:
 
 
 def majority(votes: ArrayLike, weights: ArrayLike | None = None) -> Majority:
-    """The side that most weight is for.
+    """The side with the most weight.
 
     Args:
         votes: (N, J); 1, 0, 0.5 for a tie, NaN for missing.
@@ -81,7 +81,7 @@ def weights_of_judges(weights: ArrayLike | None, n_judges: int) -> Floats:
 
 
 def credit(verdict: ArrayLike, label: ArrayLike) -> Floats:
-    """What each verdict earns, shape (N,): 1 right, 0 wrong, 0.5 for a tie that had to guess.
+    """Credit of each verdict, shape (N,): 1 right, 0 wrong, 0.5 for a tie where the label has a side.
 
     Args:
         verdict: (N,); 1, 0, 0.5 tied, NaN for none, which earns 0: it is a miss.
@@ -116,7 +116,7 @@ class Plurality:
 
 
 def plurality(codes: ArrayLike, n_classes: int, weights: ArrayLike | None = None) -> Plurality:
-    """The class that most weight is for.
+    """The class with the most weight.
 
     Args:
         codes: (N, J) integers in 0..C-1, -1 for missing.

@@ -1,4 +1,8 @@
-"""Newton's method with step halving, for many convex problems of one shape at once."""
+"""Newton's method with step halving, for many convex problems of one shape at once.
+
+A bootstrap refits a thousand small models, so that values, gradients and Hessians of all of them are
+arrays with a leading axis B and each step is one call of LAPACK.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,7 @@ if TYPE_CHECKING:
 
 _SMALLEST_STEP = 1e-10
 _LONGEST_STEP = 8.0
-"""Of a log strength: where the function is nearly flat, Newton's own step means nothing."""
+"""Of a log strength. Where the function is nearly flat, the Newton step can be arbitrarily long."""
 
 
 class Problem(Protocol):
@@ -64,10 +68,10 @@ def newton(problem: Problem, start: Floats, tol: Floats, max_iter: int) -> Minim
     n_iter = np.zeros(len(x), dtype=np.intp)
     going = np.abs(gradient).max(axis=1) > tol
     while going.any() and n_iter.max() < max_iter:
-        stepped, x, value = _step(problem, x, value, gradient, hessian, going)
-        n_iter += stepped
+        progress, x, value = _step(problem, x, value, gradient, hessian, going)
+        n_iter += progress
         gradient, hessian = problem.derivatives(x)
-        going = stepped & (np.abs(gradient).max(axis=1) > tol)
+        going = progress & (np.abs(gradient).max(axis=1) > tol)
     residual = np.abs(gradient).max(axis=1)
     return Minimum(x, hessian, residual, residual <= tol, n_iter)
 
@@ -80,28 +84,36 @@ def _step(
     hessian: Floats,
     going: NDArray[np.bool_],
 ) -> tuple[NDArray[np.bool_], Floats, Floats]:
-    """A step, halved until the function falls: which have moved, where to, and the values."""
+    """One step of each problem, halved until the function falls by Armijo's condition.
+
+    Returns:
+        Which problems moved, the points, and the values there.
+    """
     direction = _direction(gradient, hessian) * going[:, None]
     slope = np.sum(gradient * direction, axis=1)
-    # Near the minimum the fall drowns in rounding, which is no reason to stop short of it.
+    # Near the minimum the decrease is smaller than the rounding error of the value.
     slack = 1e-12 * np.maximum(1.0, np.abs(value))
-    done, size = ~going, 1.0
-    reached, values = x.copy(), value.copy()
-    while not done.all() and size > _SMALLEST_STEP:
+    is_done, size = ~going, 1.0
+    points, values = x.copy(), value.copy()
+    while not is_done.all() and size > _SMALLEST_STEP:
         trial = x + size * direction
         trial_values = problem.value(trial)
-        accept = ~done & (trial_values <= value + 1e-4 * size * slope + slack)
-        reached[accept], values[accept] = trial[accept], trial_values[accept]
-        done, size = done | accept, size / 2
-    return done & going, reached, values
+        accept = ~is_done & (trial_values <= value + 1e-4 * size * slope + slack)
+        points[accept], values[accept] = trial[accept], trial_values[accept]
+        is_done, size = is_done | accept, size / 2
+    return is_done & going, points, values
 
 
 def _direction(gradient: Floats, hessian: Floats) -> Floats:
-    """Newton's step, (B, n), cut to a length that can be believed."""
+    """The Newton step, (B, n), with no entry beyond ``_LONGEST_STEP``.
+
+    The diagonal is raised by 1e-12 of its largest entry, so that a Hessian that is singular to working
+    precision (a candidate without games, far out) can still be solved.
+    """
     size = hessian.shape[-1]
     largest = hessian[:, np.arange(size), np.arange(size)].max(axis=1)
-    damped = hessian + (1e-12 * np.maximum(1.0, largest))[:, None, None] * np.eye(size)
-    step: Floats = -np.linalg.solve(damped, gradient[..., None])[..., 0].astype(float)
+    regular = hessian + (1e-12 * np.maximum(1.0, largest))[:, None, None] * np.eye(size)
+    step: Floats = -np.linalg.solve(regular, gradient[..., None])[..., 0].astype(float)
     length = np.abs(step).max(axis=1, keepdims=True)
-    bounded: Floats = step * (_LONGEST_STEP / np.maximum(length, _LONGEST_STEP))
-    return bounded
+    direction: Floats = step * (_LONGEST_STEP / np.maximum(length, _LONGEST_STEP))
+    return direction

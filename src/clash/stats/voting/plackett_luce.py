@@ -60,8 +60,8 @@ class ChoiceCounts:
     """Sufficient statistics: choices from sets of candidates.
 
     Attributes:
-        left: (S, K), which candidates each distinct set holds.
-        chosen: (S, K), weight of the choices of each candidate from it.
+        choice_sets: (S, K), which candidates each distinct set holds.
+        counts: (S, K), weight of the choices of each candidate from it.
     """
 
     choice_sets: NDArray[np.bool_]
@@ -70,13 +70,13 @@ class ChoiceCounts:
 
 @dataclass(frozen=True, slots=True)
 class RankingChoices:
-    """The choices that rankings are made of, n in all.
+    """The choices that rankings consist of, n in all.
 
     Attributes:
-        left: (S, K), which candidates each distinct set holds.
-        at: (n,), the set that was chosen from.
-        chosen: (n,), who was.
-        ranking: (n,), by which ranking.
+        choice_sets: (S, K), which candidates each distinct set holds.
+        set_index: (n,), the set that was chosen from.
+        candidate: (n,), which of its candidates was chosen.
+        ranking: (n,), row of the ranking that made the choice.
         share: (n,), of the ranking's weight: below 1 where ties stand for several orders.
     """
 
@@ -135,7 +135,10 @@ def _orders(row: Floats) -> Iterator[list[int]]:
 
 
 def _choices_of(row: Floats, sets: dict[int, int]) -> Iterator[tuple[int, int, float]]:
-    """From which set each place was filled, by whom, and in what share; new sets are numbered."""
+    """For each place but the last: the set chosen from, the candidate chosen, the order's share.
+
+    A set that is not in ``sets`` (bits to number) yet is numbered there.
+    """
     orders = list(_orders(row))
     for order in orders:
         remaining = sum(1 << i for i in order)
@@ -150,7 +153,7 @@ def plackett_luce(
     """Fit strengths by Newton's method on the distinct choices.
 
     Args:
-        choices: see :func:`count_choices`.
+        choices: weights of the choices from each set; :func:`ranking_choices` lists them.
         prior: games of each candidate against the phantom, 0 for maximum likelihood.
         tol: stop where the residual is below ``tol`` times the choices.
         max_iter: Newton steps; the result says whether they were enough.

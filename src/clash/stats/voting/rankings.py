@@ -52,11 +52,11 @@ class RankingArray:
 
     @property
     def present(self) -> NDArray[np.bool_]:
-        """(R, K), who stands on which ranking."""
+        """(R, K), which candidates each ranking holds."""
         return ~np.isnan(self.ranks)
 
     def with_judge_weights(self, judge_weights: Floats) -> RankingArray:
-        """The rankings, each times the weight (J,) of its judge; on average they weigh the same."""
+        """The rankings, each weighted by its judge's weight (J,); the total weight stays the same."""
         weights = self.weights * judge_weights[self.judges]
         total = weights.sum()
         return replace(self, weights=weights * (self.weights.sum() / total if total else 1.0))
@@ -69,7 +69,7 @@ def ranking_array(
     items: ArrayLike | None = None,
     clusters: ArrayLike | None = None,
 ) -> RankingArray:
-    """Check rankings and leave out those that order nobody: fewer than two candidates, or weight 0.
+    """Check rankings and drop those that order nothing: fewer than two candidates, or weight 0.
 
     Args:
         ranks: (R, K), smaller is better, equal is tied, NaN is not there.
@@ -110,7 +110,7 @@ def _dense(codes: NDArray[Any]) -> Codes:
 
 @dataclass(frozen=True, slots=True)
 class PairwiseOutcomes:
-    """Every pair of candidates that stand on one ranking, n in all.
+    """The outcome of every pair of candidates in every ranking (a ballot each), n in all.
 
     Attributes:
         first: (n,), who is not behind; ``second`` the other.
@@ -125,7 +125,7 @@ class PairwiseOutcomes:
 
 
 def pairwise_outcomes(rankings: RankingArray) -> PairwiseOutcomes:
-    """The pairs of all rankings; work grows with the pairs, not with K squared."""
+    """The outcomes of all rankings; work grows with the pairs ranked, not with K squared."""
     parts = [
         part
         for rows, members in _group_by_size(rankings.present)
@@ -135,7 +135,7 @@ def pairwise_outcomes(rankings: RankingArray) -> PairwiseOutcomes:
 
 
 def _group_by_size(present: NDArray[np.bool_]) -> Iterator[tuple[Codes, Codes]]:
-    """Rankings with equally many candidates: their rows (n,), and who stands there (n, m)."""
+    """Rankings of equally many candidates m: their rows (n,), and their candidates (n, m)."""
     size = present.sum(axis=1)
     for m in np.unique(size).tolist():
         rows = np.flatnonzero(size == m)
@@ -189,10 +189,10 @@ def cluster_sums(
 
 
 def with_twins(rankings: RankingArray, n: int, rng: np.random.Generator) -> RankingArray:
-    """The rankings, and after them ``n`` further clusters: drawn ones with the names shuffled.
+    """The rankings, followed by ``n`` twins: random clusters with the candidates' names shuffled.
 
-    A twin is a cluster in which the candidates that stand on its rankings have changed names at
-    random: as many judges, as much agreement and as many ties, and no one better than another.
+    A twin has as many judges, as much agreement and as many ties as its cluster, but no candidate is
+    better than another.
 
     Returns:
         Clusters 0..G-1 are the given ones, G..G+n-1 the twins.
@@ -218,6 +218,6 @@ def with_twins(rankings: RankingArray, n: int, rng: np.random.Generator) -> Rank
 
 def _permute_candidates(ranks: Floats, rng: np.random.Generator) -> Floats:
     members = np.flatnonzero(~np.isnan(ranks).all(axis=0))
-    permuted = ranks.copy()
-    permuted[:, members] = ranks[:, rng.permutation(members)]
-    return permuted
+    twin = ranks.copy()
+    twin[:, members] = ranks[:, rng.permutation(members)]
+    return twin

@@ -1,7 +1,6 @@
 """Every ranking rule as a score of the candidates that is a function of the clusters' weights.
 
-A larger score is better. A score is NaN where the candidate stands on no ranking of any weight: of
-a candidate that was not there, nothing is known.
+A larger score is better. A score is NaN where no ranking of positive weight holds the candidate.
 """
 
 from __future__ import annotations
@@ -46,13 +45,13 @@ ScoreFunction = Callable[["Floats"], "Floats"]
 """Weights of the clusters (B, G) to scores of the candidates (B, K)."""
 
 FIT_SLACK = 1e-6
-"""Strengths that differ by less are equal: a fit stops somewhere."""
+"""Strengths that differ by less are equal: a fit stops at a finite tolerance."""
 _CELLS = 1 << 21
 
 
 @dataclass(frozen=True)
 class RuleFit:
-    """How an iterative rule ended on the rankings themselves.
+    """How the fit of an iterative rule to the rankings ended.
 
     Attributes:
         residual: largest difference of observed and expected wins.
@@ -69,7 +68,7 @@ class RuleFit:
 
 @dataclass(frozen=True)
 class RankingRule:
-    """A rule on given rankings.
+    """A ranking rule, applied to some rankings.
 
     Attributes:
         scores: of the candidates, by the weights of the clusters.
@@ -87,10 +86,10 @@ class PairwiseTable:
     """Wins and ties of every pair.
 
     Attributes:
-        given: the rankings.
-        duels: their pairs.
+        rankings: what is counted.
+        outcomes: the outcome of each of their pairs.
         sums: of shape (2, K, K): wins of the row, and ties, each in both directions.
-        own: clusters of the rankings themselves, before any twins.
+        n_own: number of leading clusters that are not twins.
     """
 
     rankings: RankingArray
@@ -104,7 +103,7 @@ class PairwiseTable:
 
         Args:
             rankings: the rankings.
-            n_own: leading clusters that are no twins; all where not given.
+            n_own: leading clusters that are not twins; all where not given.
         """
         k, outcomes = rankings.n_candidates, pairwise_outcomes(rankings)
         tied = outcomes.tied
@@ -136,21 +135,21 @@ class PairwiseTable:
         return is_separated(self.counts())
 
 
-def borda_rule(tally: PairwiseTable) -> RankingRule:
+def borda_rule(pairs: PairwiseTable) -> RankingRule:
     """Mean share of the Borda points a ranking could give, 0 to 1 (Borda 1781).
 
     A ranking of m candidates gives its best one m - 1 of m - 1 points, and its last none; ties
-    share. Rankings count by their weight, whoever else stands on them.
+    share. Rankings count by their weight, however many candidates they hold.
     """
-    rankings = tally.rankings
+    rankings = pairs.rankings
     present, size = rankings.present, rankings.present.sum(axis=1)
-    share = _points(tally) / (size - 1)[:, None]
+    share = _points(pairs) / (size - 1)[:, None]
     return RankingRule(_ratio(rankings, share, present, rankings.clusters, rankings.weights))
 
 
-def _points(tally: PairwiseTable) -> Floats:
+def _points(pairs: PairwiseTable) -> Floats:
     """Candidates of the ranking that are beaten, and half of those tied, (R, K)."""
-    outcomes, shape = tally.outcomes, tally.rankings.ranks.shape
+    outcomes, shape = pairs.outcomes, pairs.rankings.ranks.shape
     half = np.where(outcomes.tied, 0.5, 0.0)
     cell = outcomes.ranking * shape[1]
     cells = shape[0] * shape[1]
@@ -159,12 +158,12 @@ def _points(tally: PairwiseTable) -> Floats:
     return np.asarray(first + second, dtype=np.float64).reshape(shape)
 
 
-def majority_rule(tally: PairwiseTable) -> RankingRule:
+def majority_rule(pairs: PairwiseTable) -> RankingRule:
     """Share of the items in which a candidate has most first places; level ones share the item.
 
     With two candidates, the majority of the judges decides each item.
     """
-    rankings = tally.rankings
+    rankings = pairs.rankings
     first = np.where(rankings.present, rankings.ranks, np.inf)
     top = first == first.min(axis=1, keepdims=True)
     n_items = int(rankings.items.max()) + 1
@@ -206,66 +205,66 @@ def _ratio(
     return scores
 
 
-def copeland_rule(tally: PairwiseTable) -> RankingRule:
+def copeland_rule(pairs: PairwiseTable) -> RankingRule:
     """Pairwise victories, a level pair (or one that never met) half for both (Copeland 1951)."""
-    return RankingRule(_rule_on_preferences(tally, copeland_scores))
+    return RankingRule(_rule_on_preferences(pairs, copeland_scores))
 
 
-def schulze_rule(tally: PairwiseTable) -> RankingRule:
+def schulze_rule(pairs: PairwiseTable) -> RankingRule:
     """Candidates beaten by the strongest path of majorities (Schulze 2011)."""
-    return RankingRule(_rule_on_preferences(tally, schulze_scores))
+    return RankingRule(_rule_on_preferences(pairs, schulze_scores))
 
 
-def kemeny_rule(tally: PairwiseTable) -> RankingRule:
+def kemeny_rule(pairs: PairwiseTable) -> RankingRule:
     """Candidates that stand below in the order that contradicts least (Kemeny 1959), exactly.
 
     Raises:
         StatisticsError: more than 16 candidates.
     """
-    if tally.rankings.n_candidates > MOST_CANDIDATES:
+    if pairs.rankings.n_candidates > MOST_CANDIDATES:
         raise StatisticsError(
-            f"exact to {MOST_CANDIDATES} candidates, and there are {tally.rankings.n_candidates};"
+            f"exact to {MOST_CANDIDATES} candidates, and there are {pairs.rankings.n_candidates};"
             " schulze needs no search and keeps the Condorcet winner first as well"
         )
-    return RankingRule(_rule_on_preferences(tally, kemeny_scores))
+    return RankingRule(_rule_on_preferences(pairs, kemeny_scores))
 
 
-def _rule_on_preferences(tally: PairwiseTable, rule: ScoreFunction) -> ScoreFunction:
-    """A rule on who prefers whom, (B, K, K), a tie being half a preference either way."""
+def _rule_on_preferences(pairs: PairwiseTable, rule: ScoreFunction) -> ScoreFunction:
+    """A rule on the tables of preferences (B, K, K), a tie being half a preference either way."""
 
     def scores(weights: Floats) -> Floats:
-        table = tally.sums.of(weights)
+        table = pairs.sums.of(weights)
         return np.where(_has_games(table), rule(table[:, 0] + table[:, 1] / 2), np.nan)
 
     return scores
 
 
 def _has_games(table: Floats) -> NDArray[np.bool_]:
-    """Who stands on a ranking of any weight, (B, K)."""
+    """Which candidates have a game of positive weight, (B, K)."""
     games = table[:, 0] + table[:, 0].swapaxes(1, 2) + table[:, 1]
     return np.asarray(games.sum(axis=2) > 0)
 
 
-def bradley_terry_rule(tally: PairwiseTable) -> RankingRule:
+def bradley_terry_rule(pairs: PairwiseTable) -> RankingRule:
     """Log strength against the candidates' mean, ties by Davidson, half a game of prior each."""
-    return _fit_to_pairs(tally, davidson=bool(tally.counts().ties.any()))
+    return _fit_to_pairs(pairs, davidson=bool(pairs.counts().ties.any()))
 
 
-def _fit_to_pairs(tally: PairwiseTable, *, davidson: bool) -> RankingRule:
-    fit = bradley_terry(tally.counts(), ties="davidson" if davidson else "half")
+def _fit_to_pairs(pairs: PairwiseTable, *, davidson: bool) -> RankingRule:
+    fit = bradley_terry(pairs.counts(), ties="davidson" if davidson else "half")
     start = np.append(fit.theta, np.log(fit.nu) if davidson else 0.0)
 
     def scores(weights: Floats) -> Floats:
-        table = tally.sums.of(weights)
+        table = pairs.sums.of(weights)
         theta = refit_strengths(table[:, 0], table[:, 1], start, davidson=davidson)
         return _centre(np.where(_has_games(table), theta, np.nan))
 
     tie = fit.nu if davidson else None
     summary = RuleFit(fit.converged, fit.n_iter, fit.residual, tie, fit.is_separated)
-    return RankingRule(_in_parts(scores, 4 * tally.rankings.n_candidates**2), FIT_SLACK, summary)
+    return RankingRule(_in_parts(scores, 4 * pairs.rankings.n_candidates**2), FIT_SLACK, summary)
 
 
-def plackett_luce_rule(tally: PairwiseTable) -> RankingRule:
+def plackett_luce_rule(pairs: PairwiseTable) -> RankingRule:
     """Log strength against the candidates' mean, from whole rankings, half a game of prior each.
 
     A tie counts as each of the orders it stands for. Where every ranking is a pair it is the
@@ -274,9 +273,9 @@ def plackett_luce_rule(tally: PairwiseTable) -> RankingRule:
     Raises:
         StatisticsError: a ranking whose ties stand for more than 720 orders.
     """
-    if tally.rankings.present.sum(axis=1).max() == 2:
-        return _fit_to_pairs(tally, davidson=False)
-    rankings = tally.rankings
+    if pairs.rankings.present.sum(axis=1).max() == 2:
+        return _fit_to_pairs(pairs, davidson=False)
+    rankings = pairs.rankings
     k, choices = rankings.n_candidates, ranking_choices(rankings.ranks)
     total = cluster_sums(
         choices.set_index * k + choices.candidate,
@@ -285,21 +284,21 @@ def plackett_luce_rule(tally: PairwiseTable) -> RankingRule:
         choices.choice_sets.shape,
         rankings.n_clusters,
     )
-    counts = total.of(tally.own_weights())[0]
+    counts = total.of(pairs.own_weights())[0]
     # Sets that only twins chose from take no part in the fit itself.
     used = counts.sum(axis=1) > 0
     fit = plackett_luce(ChoiceCounts(choices.choice_sets[used], counts[used]))
 
     def scores(weights: Floats) -> Floats:
         theta = refit_luce_strengths(choices.choice_sets, total.of(weights), fit.theta)
-        return _centre(np.where(_has_games(tally.sums.of(weights)), theta, np.nan))
+        return _centre(np.where(_has_games(pairs.sums.of(weights)), theta, np.nan))
 
-    summary = RuleFit(fit.converged, fit.n_iter, fit.residual, None, tally.is_separated)
+    summary = RuleFit(fit.converged, fit.n_iter, fit.residual, None, pairs.is_separated)
     return RankingRule(_in_parts(scores, choices.choice_sets.size * 2), FIT_SLACK, summary)
 
 
 def _centre(theta: Floats) -> Floats:
-    """Against the mean of those who were there, (B, K)."""
+    """Strengths minus the mean of the candidates present, (B, K)."""
     present = ~np.isnan(theta)
     mean = np.where(present, theta, 0.0).sum(axis=1) / np.maximum(1, present.sum(axis=1))
     differences: Floats = theta - mean[:, None]
@@ -307,7 +306,7 @@ def _centre(theta: Floats) -> Floats:
 
 
 def _in_parts(scores: ScoreFunction, size: int) -> ScoreFunction:
-    """The same with few replicates at a time, each of which needs ``size`` cells."""
+    """The same scores, computed for a few replicates at a time; each needs ``size`` cells of memory."""
     step = max(1, _CELLS // size)
 
     def parts(weights: Floats) -> Floats:
