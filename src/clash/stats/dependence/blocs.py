@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from clash.stats.dependence.residual_correlation import off_diagonal
+from clash.stats.latent.vote_correlations import (
+    LEAST_ERROR,
+    contrast_threshold,
+    largest_contrast,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,10 +21,11 @@ if TYPE_CHECKING:
     from clash.stats.typing import Bools, Floats
 
 LEVEL = 0.05
+"""Of the tests: one bloc in twenty panels without any, one set of copies in twenty refused."""
 NULL_TREES = 300
+"""Trees of equally correlated judges behind the threshold: its 95% quantile is good to a few percent."""
 LITTLE = 0.25
 """Independent judges that each further member of a set of near-copies adds, at most."""
-LEAST_SPREAD = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +129,11 @@ class _Data:
     ) -> _Data:
         replicates_complete = _fill_undefined(replicates[:NULL_TREES])
         errors = replicates_complete - replicates_complete.mean(axis=0)
-        noise = max(float(np.sqrt((off_diagonal(errors) ** 2).mean())), LEAST_SPREAD)
+        noise = max(float(np.sqrt((off_diagonal(errors) ** 2).mean())), LEAST_ERROR)
         best_attachments = [
             max(_attachment(tree, judges, noise) for judges in _branches(tree)) for tree in errors
         ]
-        threshold = max(float(np.quantile(best_attachments, 1 - LEVEL)), LEAST_SPREAD)
+        threshold = max(float(np.quantile(best_attachments, 1 - LEVEL)), LEAST_ERROR)
         complete = _fill_undefined(correlations)
         return cls(correlations, replicates, rates, rate_replicates, complete, noise, threshold)
 
@@ -143,21 +148,15 @@ class _Data:
             float(self.complete[np.ix_(members, outsiders)].mean()),
             _attachment(self.correlations, judges, self.noise) / self.threshold,
             m / max(1 + (m - 1) * within, 1.0),
-            distance < NormalDist().inv_cdf(1 - LEVEL / (2 * n_contrasts)),
+            distance < contrast_threshold(n_contrasts, LEVEL),
             distance,
         )
 
     def _distance(self, judges: tuple[int, ...]) -> tuple[float, int]:
         """The largest difference between members, in standard errors, and how many there were."""
         estimate = self._contrasts(self.correlations[None], self.rates[None], judges)[0]
-        drawn = self._contrasts(self.correlation_replicates, self.rate_replicates, judges)
-        known = np.isfinite(drawn).all(axis=0) & np.isfinite(estimate)
-        spread = drawn[:, known].std(axis=0, ddof=1)
-        varying = spread > LEAST_SPREAD
-        if not varying.any():
-            return 0.0, 1
-        apart = np.abs(estimate[known][varying] / spread[varying])
-        return float(apart.max()), len(apart)
+        replicates = self._contrasts(self.correlation_replicates, self.rate_replicates, judges)
+        return largest_contrast(estimate, replicates)
 
     @staticmethod
     def _contrasts(correlations: Floats, rates: Floats, judges: tuple[int, ...]) -> Floats:

@@ -100,23 +100,18 @@ def couplings(
     covariance = np.asarray(np.linalg.pinv(fit.hessian, rcond=1e-12, hermitian=True), np.float64)
     spot = np.arange(1 + 2 * K, len(fit.theta))
     estimate, variance = fit.theta[spot], np.diag(covariance)[spot]
-    error = np.sqrt(np.where(variance > 0, variance, np.nan))
     ratios = np.array([_ratio(fit, covariance, int(index)) for index in spot])
     bootstrap = PAPER * _replicates(fit, covariance, clusters, replicates, rng)[:, spot]
-    low, high = np.quantile(bootstrap, [0.025, 0.975], axis=0) if replicates else [np.nan] * 2
-    spread = bootstrap.std(axis=0, ddof=1) if replicates > 1 else np.nan
-    return Couplings(
-        matrix=_square(PAPER * estimate, K, 0.0),
-        error=_square(PAPER * error, K, 0.0),
-        p_wald=_square(_upper_tail((estimate / error) ** 2), K),
-        p_ratio=_square(_upper_tail(ratios), K),
-        low=_square(low, K),
-        high=_square(high, K),
-        bootstrap_error=_square(spread, K),
-        replicates=bootstrap,
+    return _summarise(
+        K,
+        estimate,
+        variance,
+        bootstrap,
+        p_ratio=_upper_tail(ratios),
         by_class=_by_class(patterns, p, fit),
         log_likelihood=fit.value,
         converged=fit.converged,
+        method="likelihood",
     )
 
 
@@ -149,29 +144,67 @@ def pseudo_couplings(
     spot = np.arange(1 + 2 * K, len(fit.theta))
     estimate = fit.theta[spot]
     variance = np.diag(fit.sandwich(patterns.inverse, clusters))[spot]
-    error = np.sqrt(np.where(variance > 0, variance, np.nan))
     groups = np.arange(patterns.n_items) if clusters is None else clusters
     counts = resampled_counts(patterns, groups, replicates, rng) - patterns.counts
     bootstrap = PAPER * (estimate + counts @ fit.scores() @ fit.inverse[:, spot])
-    low, high = np.quantile(bootstrap, [0.025, 0.975], axis=0) if replicates else [np.nan] * 2
-    spread = bootstrap.std(axis=0, ddof=1) if replicates > 1 else np.nan
-    by_class = [
+    class_fits = [
         fit_pseudo(patterns.with_counts(patterns.counts * share), np.full(len(p), y), every)
         for y, share in ((0.0, 1 - p), (1.0, p))
     ]
-    return Couplings(
-        matrix=_square(PAPER * estimate, K, 0.0),
-        error=_square(PAPER * error, K, 0.0),
-        p_wald=_square(_upper_tail((estimate / error) ** 2), K),
-        p_ratio=_square(np.nan, K),
-        low=_square(low, K),
-        high=_square(high, K),
-        bootstrap_error=_square(spread, K),
-        replicates=bootstrap,
-        by_class=np.stack([_square(PAPER * one.theta[spot], K, 0.0) for one in by_class]),
+    return _summarise(
+        K,
+        estimate,
+        variance,
+        bootstrap,
+        p_ratio=np.nan,
+        by_class=np.stack([_square(PAPER * end.theta[spot], K, 0.0) for end in class_fits]),
         log_likelihood=None,
         converged=fit.converged,
         method="pseudo-likelihood",
+    )
+
+
+def _summarise(
+    n_judges: int,
+    estimate: Floats,
+    variance: Floats,
+    bootstrap: Floats,
+    *,
+    p_ratio: Floats | float,
+    by_class: Floats,
+    log_likelihood: float | None,
+    converged: bool,
+    method: str,
+) -> Couplings:
+    """Couplings in the paper's units, with Wald and bootstrap errors.
+
+    Args:
+        n_judges: K.
+        estimate: couplings of spins, shape (pairs,).
+        variance: of the estimates, shape (pairs,); not positive where a coupling has none.
+        bootstrap: replicates in the paper's units, shape (B, pairs), B = 0 for none.
+        p_ratio: p values by likelihood ratio, shape (pairs,) or NaN.
+        by_class: shape (2, K, K), in the paper's units.
+        log_likelihood: see :class:`Couplings`.
+        converged: see :class:`Couplings`.
+        method: see :class:`Couplings`.
+    """
+    error = np.sqrt(np.where(variance > 0, variance, np.nan))
+    low, high = np.quantile(bootstrap, [0.025, 0.975], axis=0) if len(bootstrap) else [np.nan] * 2
+    spread = bootstrap.std(axis=0, ddof=1) if len(bootstrap) > 1 else np.nan
+    return Couplings(
+        matrix=_square(PAPER * estimate, n_judges, 0.0),
+        error=_square(PAPER * error, n_judges, 0.0),
+        p_wald=_square(_upper_tail((estimate / error) ** 2), n_judges),
+        p_ratio=_square(p_ratio, n_judges),
+        low=_square(low, n_judges),
+        high=_square(high, n_judges),
+        bootstrap_error=_square(spread, n_judges),
+        replicates=bootstrap,
+        by_class=by_class,
+        log_likelihood=log_likelihood,
+        converged=converged,
+        method=method,
     )
 
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from clash.errors import NotIdentifiedError, StatisticsError
 from clash.stats.latent.patterns import MISSING, distinct, row_codes
-from clash.stats.latent.temperature_scaling import COLDEST, HOTTEST
+from clash.stats.latent.temperature_scaling import best_temperature
 from clash.stats.logistic import softmax
 
 if TYPE_CHECKING:
@@ -238,8 +238,6 @@ def _assemble(patterns: ClassPatterns, flat: Floats, prior: Floats, confusion: F
 
 def _temperature(fit: ClassFit) -> float:
     """The temperature at which a left-out judge's vote, taken as the truth, is best predicted."""
-    from scipy.optimize import minimize_scalar
-
     odds, weights = [], []
     patterns, classes = fit.patterns, np.asarray(fit.patterns.classes)
     for judge in range(patterns.votes.shape[1]):
@@ -256,12 +254,9 @@ def _temperature(fit: ClassFit) -> float:
     against, weight = np.vstack(odds), np.concatenate(weights)
     if not weight.any():
         return 1.0
-    end = minimize_scalar(
-        lambda log_t: float(weight @ np.logaddexp.reduce(against / np.exp(log_t), axis=1)),
-        bounds=(np.log(COLDEST), np.log(HOTTEST)),
-        method="bounded",
+    return best_temperature(
+        lambda temperature: float(weight @ np.logaddexp.reduce(against / temperature, axis=1))
     )
-    return float(np.exp(end.x))
 
 
 def _observe(p: Floats, labels: VoteCodes) -> Floats:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from clash.stats.typing import Floats
 
 LEAST_VARIANCE = 1e-12
+LEAST_ERROR = 1e-9
+"""Bootstrap error below which a difference does not vary at all: the rest is rounding."""
 ROOM = 0.35
 """Share of the room above the median correlation by which the judges of a bloc exceed it."""
 GAP = 0.15
@@ -118,8 +120,8 @@ def are_near_copies(patterns: Patterns, judges: Sequence[int], rng: np.random.Ge
     """Whether these judges agree closely and cannot be told from copies of one another.
 
     Copies vote 1 equally often and correlate equally with every other judge; independent judges
-    of different skill do not. The largest difference among these, in bootstrap errors, is held
-    against what as many differences reach one time in twenty.
+    of different skill do not. The judges are copies if the largest of these differences, in
+    bootstrap errors, is below what as many differences reach one time in twenty.
 
     Args:
         patterns: the votes.
@@ -134,13 +136,35 @@ def are_near_copies(patterns: Patterns, judges: Sequence[int], rng: np.random.Ge
     replicates = np.stack(
         [_contrasts(patterns, c, judges) for c in patterns.resample(REPLICATES, rng)]
     )
-    known = np.isfinite(replicates).all(axis=0) & np.isfinite(estimate)
-    error = replicates[:, known].std(axis=0, ddof=1)
-    varying = error > 1e-9
+    largest, n_contrasts = largest_contrast(estimate, replicates)
+    return largest < contrast_threshold(n_contrasts, LEVEL)
+
+
+def largest_contrast(estimate: Floats, replicates: Floats) -> tuple[float, int]:
+    """The largest of some differences, in bootstrap standard errors, and how many there were.
+
+    Differences that are undefined anywhere or do not vary are left out; 0 and 1 where all are.
+
+    Args:
+        estimate: shape (c,).
+        replicates: shape (B, c), bootstrap values.
+    """
+    is_defined = np.isfinite(replicates).all(axis=0) & np.isfinite(estimate)
+    error = replicates[:, is_defined].std(axis=0, ddof=1)
+    varying = error > LEAST_ERROR
     if not varying.any():
-        return True
-    apart = np.abs(estimate[known][varying]) / error[varying]
-    return float(apart.max()) < NormalDist().inv_cdf(1 - LEVEL / (2 * len(apart)))
+        return 0.0, 1
+    size = np.abs(estimate[is_defined][varying]) / error[varying]
+    return float(size.max()), len(size)
+
+
+def contrast_threshold(n_contrasts: int, level: float) -> float:
+    """What the largest of as many normal differences exceeds with at most this probability.
+
+    Bonferroni: the differences are correlated, and a bound that allows for any correlation errs
+    towards taking judges for copies.
+    """
+    return NormalDist().inv_cdf(1 - level / (2 * n_contrasts))
 
 
 def _contrasts(patterns: Patterns, counts: Floats, judges: Sequence[int]) -> Floats:
