@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from clash.stats.typing import Bools, Floats
 
 LEVEL = 0.05
-"""Of the tests: one bloc in twenty panels without any, one set of copies in twenty refused."""
+"""Chance of finding a bloc where all judges correlate alike, and of calling copies different."""
 NULL_TREES = 300
-"""Trees of equally correlated judges behind the threshold: its 95% quantile is good to a few percent."""
+"""Trees of equally correlated judges that the threshold is a quantile of, at most."""
 LITTLE = 0.25
 """Independent judges that each further member of a set of near-copies adds, at most."""
 

@@ -3,8 +3,12 @@
 Each vote is predicted from the other votes on the item and the truth, by logistic regressions that
 share their couplings (one W[j, k] serves judge j and judge k). That needs no normaliser, so that any
 number of judges will do; but the regressions of one item are not independent of each other, so that
-errors are those of estimating equations: the sum over clusters of squared scores between two
-inverses of the Hessian.
+errors are those of estimating equations: with scores u_c summed over clusters and the Hessian H,
+the covariance is H^-1 (sum_c u_c u_c') H^-1.
+
+In spins, with l_j = h_yj + sum_k W_yjk s_k, the loss of a vote is log(e^l + e^-l) - s l, its slope in
+l is tanh(l) - s, and its curvature 1 - tanh(l)^2: convex, so that Newton's steps find the only
+minimum.
 """
 
 from __future__ import annotations
@@ -42,7 +46,7 @@ TYPICAL = 0.42
 DECREMENT_PER_ITEM = 1e-12
 """Newton decrement per item at which the fit is exact to rounding."""
 NEWTON_STEPS = 40
-"""Steps allowed; the concave pseudo-likelihood takes 5 to 8."""
+"""Steps allowed; some 4 to 8 are taken."""
 CONVERGED_DECREMENT = 1e-4
 """Newton decrement, in log-likelihood, below which parameters are within a hundredth of a standard
 error of the maximum: the decrement is the squared distance in standard errors."""

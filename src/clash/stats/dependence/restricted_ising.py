@@ -102,7 +102,12 @@ class RestrictedLikelihood:
         return np.asarray(np.linalg.pinv(self.restriction.free) @ self.model.start(self.patterns))
 
     def slope(self, theta: Floats) -> tuple[float, Floats]:
-        """Minus the penalised log-likelihood, and its gradient."""
+        """Minus the penalised log-likelihood, and its gradient.
+
+        The gradient is the expected complete-data gradient (Fisher's identity, see
+        :mod:`clash.stats.latent.marginal_likelihood`), taken from full to free parameters by the
+        chain rule: with ``full = F theta``, that of theta is F' times that of full.
+        """
         full = self.restriction.free @ theta
         likelihoods, state = self.model.evaluate(full)
         prior = np.array([-np.logaddexp(0, full[0]), -np.logaddexp(0, -full[0])])
@@ -129,6 +134,15 @@ class RestrictedLikelihood:
 
     def hessian(self, theta: Floats, *, complete: bool = False) -> Floats:
         """Of minus the penalised log-likelihood, exactly, shape (q, q): the observed information.
+
+        By Louis (1982) it is the information there would be with nothing missing, less the
+        variance of the complete-data score S_y given what was seen:
+
+            I = E[I_y | v] - Var[S_y | v].
+
+        Of a truth that is 1 with probability gamma the variance is
+        gamma (1 - gamma) (S_1 - S_0)(S_1 - S_0)'; of missing votes it is the covariance of the
+        statistics over their completions, which ``class_information`` takes off.
 
         Args:
             theta: free parameters.
@@ -233,7 +247,10 @@ def fit_restricted(likelihood: RestrictedLikelihood, start: Floats | None = None
 def _climb(likelihood: RestrictedLikelihood, start: Floats) -> Floats:
     """L-BFGS in coordinates in which the information at the start is the identity.
 
-    Couplings and fields are so correlated that it takes ten times the steps without.
+    With the information L L' per item, theta = start + L'^-1 u has the gradient L^-1 g in u and
+    unit curvature there. Couplings and fields are so correlated that it takes ten times the steps
+    without. The complete-data information is used: with a hidden truth the observed one need not
+    be positive definite away from the optimum.
     """
     from scipy.linalg import solve_triangular
     from scipy.optimize import minimize
@@ -259,7 +276,11 @@ def _climb(likelihood: RestrictedLikelihood, start: Floats) -> Floats:
 
 
 def _polish(likelihood: RestrictedLikelihood, theta: Floats) -> tuple[Floats, float, Floats]:
-    """Newton steps with one Hessian, as long as they go up."""
+    """Newton steps with one Hessian, as long as the likelihood rises.
+
+    So near the optimum the Hessian hardly changes, and a step costs a gradient instead of a Hessian.
+    Its pseudo-inverse leaves alone the directions on which the votes say nothing.
+    """
     value, gradient = likelihood.slope(theta)
     if np.abs(gradient).max() < GRADIENT_PER_ITEM * likelihood.patterns.weight:
         return theta, value, gradient

@@ -362,7 +362,11 @@ def _run(
 
 
 def _expect(votes: _Votes, state: _State) -> Floats:
-    """Posteriors of shape (n_replicates, n_patterns)."""
+    """E-step: posteriors by equation (11), shape (n_replicates, n_patterns).
+
+    Log-odds are added up rather than rates multiplied: a product over hundreds of judges would
+    underflow, and one matrix product serves all patterns and replicates.
+    """
     right_one, right_zero = state.right_one, state.right_zero
     for_one = np.log(right_one) - np.log1p(-right_zero)
     for_zero = np.log1p(-right_one) - np.log(right_zero)
@@ -372,7 +376,11 @@ def _expect(votes: _Votes, state: _State) -> Floats:
 
 
 def _maximise(votes: _Votes, counts: Floats, p: Floats, tying: Tying, priors: BetaPriors) -> _State:
-    """Rates from expected counts; shape (n_replicates, n_judges)."""
+    """M-step: rates from expected counts, shape (n_replicates, n_judges).
+
+    The objective (26) falls apart into one binomial per judge and class, whose maximum is the share
+    of right votes, each item counted by its posterior; the Beta prior adds its pseudo-counts.
+    """
     k = votes.n_judges
     weight = counts * p
     given_one = weight @ votes.indicators

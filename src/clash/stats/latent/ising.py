@@ -242,7 +242,11 @@ def fit_ising(
     tol: float = 1e-5,
     warm: LatentFit | None = None,
 ) -> LatentFit:
-    """Fit couplings within groups of judges from an equal-skill majority start."""
+    """Fit couplings within groups of judges from an equal-skill majority start.
+
+    One start: without couplings and with equal skills the posterior is a vote of equal weights, so that the climb
+    begins in the basin in which the classes are the truth and its opposite.
+    """
     model = IsingModel.of(patterns, groups, class_dependent, priors or IsingPriors())
     starts = {"equal skill": model.start(patterns)}
     return fit_from(name, model, patterns, starts, tol=tol, warm=warm)

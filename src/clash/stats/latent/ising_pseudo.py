@@ -1,10 +1,18 @@
-"""Ising models of more judges than can be enumerated: pseudo-likelihood with honest normalisers.
+"""Ising models of more judges than can be enumerated: generalised EM with Monte Carlo normalisers.
 
-The M-step maximises the pseudo-likelihood, one logistic regression per judge with symmetric
-couplings, which needs no normaliser. The E-step does need one: with the pseudo-likelihood score in
-its place the hidden class is lost. But only log Z_1 - log Z_0 matters for the posterior, one number
-per fit, and it is a free-energy difference along the straight path between the two laws, whose
-slope is a mean of the energy difference under Gibbs samples.
+Algorithm 1 of ising-aggregation. The M-step (26) maximises the pseudo-likelihood, one logistic
+regression per judge with symmetric couplings: in spins, given class y and the other votes,
+
+    P(s_j | s_-j, y) = sigmoid(2 s_j l_j),   l_j = h_yj + sum_k W_yjk s_k,
+    -log P(s_j | s_-j, y) = |l_j| + log(1 + exp(-2 |l_j|)) - s_j l_j,
+
+which needs no normaliser. The E-step (25) does need one: with the pseudo-likelihood score in its
+place the hidden class is lost. But only log Z_1 - log Z_0 enters the posterior, one number per fit.
+Along the straight path U_t = (1 - t) U_0 + t U_1 between the two energies
+
+    d log Z_t / dt = E_t[U_1(s) - U_0(s)],   log Z_1 - log Z_0 = int_0^1 E_t[U_1 - U_0] dt,
+
+and the expectations are means over Gibbs samples of the law at t (thermodynamic integration).
 """
 
 from __future__ import annotations
@@ -114,7 +122,8 @@ def ising_pseudo(
     while change > tol and n_iter < max_iter:
         theta = regression.maximise(theta, p)
         prior = float((patterns.counts @ p + 1) / (patterns.weight + 2))
-        # the same random numbers in every step, or EM would chase the noise of the chains
+        # The same random numbers in every step: the estimate is then a smooth function of the
+        # parameters, and EM settles instead of chasing the noise of the chains.
         again = np.random.default_rng(seed)
         log_ratio = log_normaliser_ratio(regression.law(theta, prior, 0.0), again)
         law = regression.law(theta, prior, log_ratio)
@@ -148,6 +157,8 @@ def _swap_classes(law: UnnormalisedIsing) -> UnnormalisedIsing:
 
 def log_normaliser_ratio(law: UnnormalisedIsing, rng: np.random.Generator) -> float:
     """Log Z_1 - log Z_0 by thermodynamic integration along the path from class 0 to class 1.
+
+    Every chain starts at random spins and spends the first third of its sweeps forgetting them.
 
     Args:
         law: the fields and couplings of either class.
@@ -241,7 +252,8 @@ class _NodeRegressions:
         for y, sign in enumerate((-1.0, 1.0)):
             local = law.fields[y] + self.vote_spins @ law.couplings[y]
             small = np.exp(-2 * np.abs(local))
-            # a tie, spin 0, is half a vote: the mean of the two logistic losses
+            # In terms of |l|, so that nothing overflows. A tie has spin 0, which makes its loss the
+            # mean of the losses of its two resolutions: half a vote either way.
             loss = np.abs(local) + np.log1p(small) - self.vote_spins * local
             weight = weights[:, y, None] * self.present
             value += float((weight * loss).sum())
@@ -249,6 +261,7 @@ class _NodeRegressions:
             residual = weight * (mean_spin - self.vote_spins)
             single = residual.sum(axis=0)
             double = residual.T @ self.vote_spins
+            # W_jk stands in the regression of judge j and in that of judge k.
             double = (double + double.T)[np.triu_indices(k, 1)]
             gradient[:k] += single
             gradient[k : 2 * k] += sign * single
@@ -261,7 +274,8 @@ class _NodeRegressions:
 
     def _penalty(self, theta: Floats) -> tuple[float, Floats]:
         k, n, priors = self.k, float(self.counts.sum()), self.priors
-        # the more judges, the more couplings add up in each local field (as in beta / K of (6))
+        # A local field adds up k - 1 couplings: for fields of one size couplings shrink as 1 / k, as
+        # in equation (6), and their precision grows as its square. Below ten judges as is.
         crowd = max(1.0, k / 10) ** 2
         precision = np.full(len(theta), priors.coupling * crowd * n + 0.5)
         precision[:k] = 0.001 * n + 0.1

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from clash.stats.typing import Floats, Index, VoteCodes
 
 DENSE = 7
-"""Judges up to which one matrix product beats two halves."""
+"""Judges up to which one matrix product is faster than two halves."""
 
 
 @lru_cache(maxsize=32)
@@ -56,7 +56,11 @@ def masks(m: int) -> Index:
 
 
 def walsh(vector: Floats) -> Floats:
-    """Walsh-Hadamard transform (unnormalised) of a vector of length 2^m, in m 2^m additions."""
+    """Walsh-Hadamard transform (unnormalised) of a vector of length 2^m, in m 2^m additions.
+
+    Entry b is the sum over the states of the vector times the product of the spins whose bits are
+    set in b: of probabilities, the expectation of that product. A matrix product would cost 4^m.
+    """
     out: Floats = np.array(vector, dtype=np.float64)
     half = 1
     while half < len(out):
@@ -117,7 +121,9 @@ def halves(m: int) -> tuple[Index, Index, Index]:
 def log_normaliser(natural: Floats, m: int) -> tuple[float, Floats]:
     """The log partition function and its gradient, the expected spins and pair products."""
     energy = energies(natural, m)
-    top = energy.max()
+    top = (
+        energy.max()
+    )  # exp(energy) overflows where couplings are strong; its excess over top cannot
     weight = np.exp(energy - top)
     total = weight.sum()
     return float(top + np.log(total)), moments(weight / total, m)

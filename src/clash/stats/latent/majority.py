@@ -23,6 +23,8 @@ class VoteShareLaw:
 
     Attributes:
         smoothing: votes added to either side.
+        prior: 1/2: the share says it all.
+        n_params: none is fitted.
     """
 
     smoothing: float = 1.0
@@ -42,6 +44,7 @@ class WeightedVoteLaw:
     Attributes:
         weights: shape (n_judges,).
         intercept: log-odds of class 1 where nobody votes.
+        prior: 1/2: the intercept holds what is known before the votes.
     """
 
     weights: Floats

@@ -1,7 +1,14 @@
 """Direct maximisation of the penalised marginal likelihood of two-class models.
 
-It replaces EM, which converges linearly and takes hundreds of iterations here; the gradient is
-EM's own (Fisher's identity): the expected complete-data gradient under the current posterior.
+What is maximised is equation (24) of ising-aggregation less a Gaussian penalty. The paper climbs it
+by EM (algorithm 1), which converges linearly and takes hundreds of iterations here. Its gradient is
+EM's own all the same. With gamma = P(truth = 1 | v), equation (25),
+
+    d log sum_y P(y) P(v | y) = sum_y P(y | v) d log (P(y) P(v | y))          (Fisher's identity)
+                              = (1 - gamma) d log P(0) P(v | 0) + gamma d log P(1) P(v | 1),
+
+the gradient of the Q function of (26) at the current posterior: a model only has to supply the
+gradient of a weighted sum of log P(v | y). For the log-odds of the prior pi it is gamma - pi.
 """
 
 from __future__ import annotations
@@ -95,7 +102,15 @@ class TwoClassModel(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Optimum:
-    """Where one start ended."""
+    """Where the climb from one start ended.
+
+    Attributes:
+        theta: shape (n,).
+        objective: penalised log-likelihood there, of all items.
+        n_iter: iterations of L-BFGS.
+        residual: largest entry of the gradient per unit of weight.
+        converged: whether the optimiser met its tolerance.
+    """
 
     theta: Floats
     objective: float
@@ -105,9 +120,13 @@ class Optimum:
 
 
 def objective(theta: Floats, model: TwoClassModel, patterns: Patterns) -> tuple[float, Floats]:
-    """Minus the penalised log-likelihood per unit of weight, and its gradient."""
+    """Minus the penalised log-likelihood per unit of weight, and its gradient.
+
+    Per unit of weight, so that one tolerance suits ten items and a million.
+    """
     likelihoods, state = model.evaluate(theta)
     prior = float(sigmoid(theta[0]))
+    # Logs of sigmoid(-theta) and sigmoid(theta) that keep their digits where the prior is extreme.
     log_prior = np.array([-np.logaddexp(0, theta[0]), -np.logaddexp(0, -theta[0])])
     log_joint = likelihoods + log_prior
     marginal = np.logaddexp(log_joint[:, 0], log_joint[:, 1])
@@ -148,7 +167,10 @@ def maximise(
             "maxiter": max_iter,
             "maxfun": 2 * max_iter,
             "gtol": tol,
+            # The gradient is the stopping rule; this one only ends climbs on a flat ridge.
             "ftol": 1e-10,
+            # Fields and couplings are strongly correlated: twice the usual memory is cheap beside a
+            # step, which costs a pass over all states.
             "maxcor": 20,
         },
     )

@@ -1,8 +1,8 @@
-"""Which model of the panel to use, chosen without labels where there are none, and why.
+"""Choose a model of the panel, with labels or without, and say why.
 
-Held-out likelihood tells how well a model describes the votes, not whether its classes are the
-truth: dependent judges form classes of their own. Questions are therefore asked before a model
-may overrule majority:
+Held-out likelihood measures how well a model describes the votes, not whether its classes are the
+truth: dependent judges form classes of their own. A model therefore has to pass three questions
+before it may overrule majority:
 
 1. Are there two classes at all? The model has to foresee new votes as well as rivals that explain
    by continuous traits, of the panel and of its blocs, that judges agree, and have no classes;
@@ -198,13 +198,13 @@ def _by_votes(
         return _majority_selection(
             patterns, reason, _considered_models(refusals, {}, {}), correlation
         )
-    trial = MajorityChallenge.of(patterns, families, models, fits, fold, correlation)
-    doubts = {name: trial.doubt(name, rng) for name in fits}
-    considered = _considered_models(trial.scores | refusals, trial.evidence, doubts)
-    name = _simplest({n: trial.scores[n] for n in fits if n == EQUAL or not doubts[n]})
+    challenge = MajorityChallenge.of(patterns, families, models, fits, fold, correlation)
+    doubts = {name: challenge.doubt(name, rng) for name in fits}
+    considered = _considered_models(challenge.scores | refusals, challenge.evidence, doubts)
+    name = _simplest({n: challenge.scores[n] for n in fits if n == EQUAL or not doubts[n]})
     if name is None or doubts[name]:
         eligible = [n for n in doubts if not models[n].rival_is_nested] or list(doubts)
-        best = max((trial.scores[n] for n in eligible), key=mean_score).name
+        best = max((challenge.scores[n] for n in eligible), key=mean_score).name
         reason = f"{best} describes the votes best, but {doubts[best] or doubts[EQUAL]}"
         return _majority_selection(patterns, reason, considered, correlation)
     if name == EQUAL:
@@ -214,7 +214,7 @@ def _by_votes(
     reason = (
         f"{name}: of the models that may overrule majority, the simplest within one standard "
         f"error of the best held-out likelihood; against any continuum its two classes stand at "
-        f"{trial.evidence[name]:+.1f} standard errors, the judges' mean correlation is "
+        f"{challenge.evidence[name]:+.1f} standard errors, the judges' mean correlation is "
         f"{correlation:.2f}, and it sides with majority on {fit.anchor_agreement:.0%} of the items"
     )
     warnings = (*_warnings(correlation), *fit.warnings)
@@ -327,12 +327,18 @@ def _warnings(correlation: float) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class MajorityChallenge:
-    """What the questions are asked of.
+    """Fits and held-out scores of the candidates and their rivals: what the questions are asked of.
 
     Attributes:
+        patterns: the votes.
+        families: the family of each judge, where known.
+        models: the candidates, by name.
+        fits: of the candidates, to all votes.
         scores: held-out votes under each contender.
         evidence: standard errors by which each beats its best rival without classes.
         margin: by how much, in nats an item.
+        fold: the fold of each item, shape (n_items,).
+        correlation: mean correlation between the judges' votes.
     """
 
     patterns: Patterns

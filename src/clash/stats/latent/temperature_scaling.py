@@ -77,7 +77,7 @@ def temperature(law: VoteLaw, patterns: Patterns) -> float:
 def best_temperature(loss: Callable[[float], float]) -> float:
     """The temperature between :data:`COLDEST` and :data:`HOTTEST` of the smallest loss.
 
-    Searched on a log scale: doubling 2 and doubling 20 change predictions about equally much.
+    Searched on a log scale, a temperature being a factor.
     """
     from scipy.optimize import minimize_scalar
 
