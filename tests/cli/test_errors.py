@@ -232,7 +232,7 @@ def test_an_item_that_a_run_does_not_have_is_answered_with_some_that_it_has(caps
 def test_a_folder_that_cannot_be_written_is_said_without_a_traceback(capsys):
     Path("runs").write_text("in the way", encoding="utf-8")
     assert run(("eval", "prompts.yaml", "--panel", "baseline")) == 2
-    assert "cannot be made" in capsys.readouterr().err
+    assert "cannot be created" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", ["aggregate", "dependence", "diagnose", "calibrate"])

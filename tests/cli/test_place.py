@@ -162,4 +162,4 @@ def test_init_where_nothing_may_be_written_names_the_file(capsys, monkeypatch):
     assert clash(["init", "new"]) == 2
     said = capsys.readouterr().err
     assert "new/clash.yaml: cannot be read or written (Read-only file system)" in said
-    assert "name a folder that you may write to" in said
+    assert "choose a folder that you may write to" in said

@@ -164,11 +164,11 @@ def with_hint(message: str, error: OSError) -> str:
     """The message with a fix for the error, where one is known."""
     if error.errno in _FULL:
         return (
-            f"{message}\n  fix: make room on the disk, then repeat the command; a run that had begun"
-            " goes on with `clash resume`, and pays for nothing twice"
+            f"{message}\n  fix: make room on the disk, then repeat the command; `clash resume` continues"
+            " a run that had started, and pays for nothing twice"
         )
     if error.errno in _FORBIDDEN:
-        return f"{message}\n  fix: name a folder that you may write to"
+        return f"{message}\n  fix: choose a folder that you may write to"
     return message
 
 
@@ -206,8 +206,8 @@ def _writable(path: Path, flags: int) -> int:
     if os.fstat(fd).st_nlink > 1:
         os.close(fd)
         raise RunFolderError(
-            f"{path}: has a second name (a hard link), which would be written too"
-            f"\n  fix: replace it by a copy of itself"
+            f"{path}: has a second name (a hard link), which would change too"
+            f"\n  fix: replace it with a copy of itself"
         )
     return fd
 
@@ -235,9 +235,9 @@ def _check_kind(path: Path, status: os.stat_result) -> None:
     if not stat.S_ISREG(status.st_mode):
         kind = _KINDS.get(stat.S_IFMT(status.st_mode), "no regular file")
         raise RunFolderError(
-            f"{path}: is {kind}, and every file of a run is a regular file"
-            "\n  fix: do not use this folder unless you know where it comes from;"
-            " otherwise put the file itself there"
+            f"{path}: is {kind}; every file of a run must be a regular file"
+            "\n  fix: use this folder only if you know where it comes from;"
+            " then replace the entry with the file itself"
         )
 
 

@@ -234,7 +234,7 @@ class RunWriter(RunFolder):
         try:
             staging.mkdir(parents=True)
         except OSError as error:
-            message = f"{path}: cannot be made ({error.strerror})"
+            message = f"{path}: cannot be created ({error.strerror})"
             raise RunFolderError(run_files.with_hint(message, error)) from None
         try:
             with cls(staging) as writer:
@@ -247,7 +247,7 @@ class RunWriter(RunFolder):
             staging.rename(path)
         except OSError as error:
             _check_free(path)  # another process may have created it meanwhile
-            raise run_files.file_error(path, "made", error) from None
+            raise run_files.file_error(path, "created", error) from None
         finally:
             shutil.rmtree(staging, ignore_errors=True)
         writer = cls(path)
@@ -374,11 +374,13 @@ def _check_free(path: Path) -> None:
     if run_files.is_file(path / layout.MANIFEST):
         RunFolder(path).manifest()  # one that is broken cannot be resumed
         raise RunFolderError(
-            f"{path}: is there already\n  fix: `clash resume {path}`, or another --run-id"
+            f"{path}: already exists\n  fix: `clash resume {path}`, or choose another --run-id"
         )
     _check_manifest(path)
     if path.exists() and not (path.is_dir() and next(path.iterdir(), None) is None):
-        raise RunFolderError(f"{path}: is there already, and is no run\n  fix: another --run-id")
+        raise RunFolderError(
+            f"{path}: already exists and is not a run\n  fix: choose another --run-id"
+        )
 
 
 def _check_manifest(path: Path) -> None:
@@ -389,7 +391,7 @@ def _check_manifest(path: Path) -> None:
     """
     if not run_files.is_file(path / layout.MANIFEST) and _journals_in(path):
         raise RunFolderError(
-            f"{path / layout.MANIFEST}: is missing, and nothing else says how the run is set up"
+            f"{path / layout.MANIFEST}: is missing, and no other file records the settings of the run"
             f"\n  fix: {_manifest_hint(path)}"
         )
 
@@ -404,7 +406,7 @@ def _manifest_hint(path: Path) -> str:
             f"restore it from a copy; {layout.CALLS} holds {calls} calls that were made,"
             " so do not remove the folder"
         )
-    return f"no call was made; remove {path} and start the run again"
+    return f"no call was made, so remove {path} and start the run again"
 
 
 def _journals_in(path: Path) -> list[str]:
