@@ -71,14 +71,14 @@ PARTS = {
 }
 
 
-def without(redact: Redactor, text: str, echo: str) -> str:
+def without(redactor: Redactor, text: str, echo: str) -> str:
     """``text`` after redaction, whichever way it is given."""
-    shown = redact.data({"a": ["b", {echo: text}]})
+    shown = redactor.data({"a": ["b", {echo: text}]})
     ((key, said),) = shown["a"][1].items()
     assert REPLACEMENT in key
-    assert redact.message(text).count(REPLACEMENT) >= 1
-    assert redact.suspects(json.dumps(text, ensure_ascii=False).encode("utf-8", "replace"))
-    assert redact.suspects(text.encode("utf-8", "replace"))
+    assert redactor.message(text).count(REPLACEMENT) >= 1
+    assert redactor.suspects(json.dumps(text, ensure_ascii=False).encode("utf-8", "replace"))
+    assert redactor.suspects(text.encode("utf-8", "replace"))
     return said
 
 
@@ -118,16 +118,16 @@ SHORT_FORMS = ("plain", "reversed", "hex", "url", "spaces", "zero_width", "base6
 @pytest.mark.parametrize("form", SHORT_FORMS)
 def test_a_short_secret_is_hidden_as_a_word_of_its_own(form):
     echo = WHOLE[form](SHORT)
-    redact = Redactor.of(SHORT)
-    assert redact.data(f"it is '{echo}', is it not?") == f"it is '{REPLACEMENT}', is it not?"
-    assert redact.data(f"shu7ters {SHORT}ing") == f"shu7ters {SHORT}ing"
+    redactor = Redactor.of(SHORT)
+    assert redactor.data(f"it is '{echo}', is it not?") == f"it is '{REPLACEMENT}', is it not?"
+    assert redactor.data(f"shu7ters {SHORT}ing") == f"shu7ters {SHORT}ing"
 
 
 def test_a_secret_that_is_a_plain_word_is_hidden_in_messages_only():
-    redact = Redactor.of("banana", "471100")
-    assert redact.data("a banana costs 471100") == "a banana costs 471100"
-    assert redact.message("banana is no key, 471100") == f"{REPLACEMENT} is no key, {REPLACEMENT}"
-    assert redact.message("bananas") == "bananas"
+    redactor = Redactor.of("banana", "471100")
+    assert redactor.data("a banana costs 471100") == "a banana costs 471100"
+    assert redactor.message("banana is no key, 471100") == f"{REPLACEMENT} is no key, {REPLACEMENT}"
+    assert redactor.message("bananas") == "bananas"
 
 
 @pytest.mark.parametrize(
@@ -135,27 +135,27 @@ def test_a_secret_that_is_a_plain_word_is_hidden_in_messages_only():
     ["none", "ollama", "1", "true", "EMPTY", "sk-no-key-required", "<your key>", "xxxx", "abc"],
 )
 def test_what_stands_in_for_a_key_is_none(value):
-    redact = Redactor.of(value)
-    assert redact.secrets == ()
-    assert redact.data(f"there is {value} of it") == f"there is {value} of it"
+    redactor = Redactor.of(value)
+    assert redactor.secrets == ()
+    assert redactor.data(f"there is {value} of it") == f"there is {value} of it"
 
 
 def test_ordinary_text_about_a_key_is_left_alone():
-    redact = Redactor.of(KEY, PASSWORD, SHORT, "Summer-Garden-2024!")
+    redactor = Redactor.of(KEY, PASSWORD, SHORT, "Summer-Garden-2024!")
     text = (
         "Use sk-proj-your-key-here. A0 > A1, scores 4/5; troubadour and 3 x; shutter;"
         " in the summer of 2024 the garden grew. 2026-11-22T10:00:00Z"
     )
-    assert redact.data(text) == text
+    assert redactor.data(text) == text
 
 
 def test_hashes_are_left_alone():
     """A run is full of them, and a hexadecimal secret shares eight digits with some by chance."""
     secret = "3f9a0c1d2e4b5a69788796a5b4c3d2e1"
-    redact = Redactor.of(secret, "deadbeef01")
+    redactor = Redactor.of(secret, "deadbeef01")
     digest = "0" * 20 + secret[:12] + "f" * 20 + "deadbeef01" + "00"
-    assert redact.data(digest) == digest
-    assert redact.data(f"x{secret[:20]}y") == f"x{REPLACEMENT}y"
+    assert redactor.data(digest) == digest
+    assert redactor.data(f"x{secret[:20]}y") == f"x{REPLACEMENT}y"
 
 
 @pytest.mark.parametrize(
@@ -205,12 +205,12 @@ def test_nothing_of_a_secret_is_shown_by_what_knows_it():
     "unit", [KEY[8:16], KEY[8:-1] + " ", "%2", "\\u00", "h\u200b", "hu7te", "s"]
 )
 def test_hostile_text_takes_linear_time(unit):
-    redact = Redactor.of(KEY, PASSWORD, SHORT, "hhhh1hhhh")
+    redactor = Redactor.of(KEY, PASSWORD, SHORT, "hhhh1hhhh")
 
     def seconds(size: int) -> float:
         text = unit * (size // len(unit))
         began = time.process_time()
-        redact.message(text)
+        redactor.message(text)
         return time.process_time() - began
 
     seconds(1_000)

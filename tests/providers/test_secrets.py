@@ -247,15 +247,15 @@ def test_what_looks_like_a_key_is_hidden_in_messages(text, shown):
 
 
 def test_placeholders_are_words_and_no_secrets():
-    redact = Redactor.of("none")
-    assert redact.data({"none": ["none of them"]}) == {"none": ["none of them"]}
+    redactor = Redactor.of("none")
+    assert redactor.data({"none": ["none of them"]}) == {"none": ["none of them"]}
 
 
 def test_only_the_own_key_is_taken_out_of_answers():
     """A model may well be asked to write about keys."""
-    redact = Redactor.of("sk-mine-0123456789")
+    redactor = Redactor.of("sk-mine-0123456789")
     text = "use sk-proj-your-key-here, not sk-mine-0123456789"
-    assert redact.data(text) == "use sk-proj-your-key-here, not [key]"
+    assert redactor.data(text) == "use sk-proj-your-key-here, not [key]"
 
 
 @pytest.mark.parametrize("provider", ["openai", "anthropic", "google", "openrouter"])

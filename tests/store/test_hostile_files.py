@@ -122,9 +122,9 @@ def test_the_search_for_secrets_reads_no_file_of_holes(capsys, run, name):
 def test_the_search_for_secrets_holds_no_endless_line_in_memory(tmp_path, monkeypatch):
     monkeypatch.setattr(run_files, "LONGEST", 1 << 20)
     (tmp_path / "published.jsonl").write_bytes(b"-" * (40 << 20) + b" Xk3-tail-9Qz7Lm2vR8")
-    redact = Redactor.of("Xk3-tail-9Qz7Lm2vR8")
+    redactor = Redactor.of("Xk3-tail-9Qz7Lm2vR8")
     tracemalloc.start()
-    searched = scan(tmp_path, redact)
+    searched = scan(tmp_path, redactor)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert searched["hits"] == {"published.jsonl": ["a key"]}

@@ -19,13 +19,13 @@ class Guarded:
     Reports, progress, warnings, logs and tracebacks all come through here, whoever wrote them.
     """
 
-    def __init__(self, stream: TextIO, redact: Redactor) -> None:
+    def __init__(self, stream: TextIO, redactor: Redactor) -> None:
         self._stream = stream
-        self.redact = redact
+        self.redactor = redactor
 
     def write(self, text: str) -> int:
         """Pass ``text`` on without the secrets in it."""
-        self._stream.write(self.redact.data(text))
+        self._stream.write(self.redactor.data(text))
         return len(text)
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the stream has
@@ -34,9 +34,9 @@ class Guarded:
 
 def guard() -> None:
     """Guard stdout and stderr against the secrets of the process's environment, for good."""
-    redact = Redactor.of_environ(os.environ)
+    redactor = Redactor.of_environ(os.environ)
     sys.stdout, sys.stderr = (
-        stream if isinstance(stream, Guarded) else cast("TextIO", Guarded(stream, redact))
+        stream if isinstance(stream, Guarded) else cast("TextIO", Guarded(stream, redactor))
         for stream in (sys.stdout, sys.stderr)
     )
 
@@ -52,8 +52,8 @@ def guarded() -> Iterator[None]:
         sys.stdout, sys.stderr = before
 
 
-def learn(redact: Redactor) -> None:
-    """Guard against what ``redact`` knows as well: ``.env`` is read by the command itself."""
+def learn(redactor: Redactor) -> None:
+    """Guard against what ``redactor`` knows as well: ``.env`` is read by the command itself."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, Guarded):
-            stream.redact = stream.redact.with_secrets(dict(redact.secrets))
+            stream.redactor = stream.redactor.with_secrets(dict(redactor.secrets))

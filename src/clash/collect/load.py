@@ -48,10 +48,10 @@ class Prompts:
         """Who has injected responses, in order of appearance."""
         return candidates_of(self.responses)
 
-    def without_secrets(self, redact: Redactor) -> Prompts:
+    def without_secrets(self, redactor: Redactor) -> Prompts:
         """The same with secrets hidden, so that what is sent is what is on record."""
-        items = tuple(without_secrets(item, redact) for item in self.items)
-        responses = tuple(without_secrets(response, redact) for response in self.responses)
+        items = tuple(without_secrets(item, redactor) for item in self.items)
+        responses = tuple(without_secrets(response, redactor) for response in self.responses)
         item_ids = {i.item_id for i, safe in zip(self.items, items, strict=True) if i is not safe}
         item_ids |= {
             r.item_id for r, safe in zip(self.responses, responses, strict=True) if r is not safe

@@ -55,7 +55,7 @@ class Plan:
         criteria_ref: the model that writes criteria; null where none does.
         criteria_why: why none does, where dynamic criteria were asked for.
         reused_criteria: criteria of an earlier run, by item.
-        redact: knows every secret that this run could write down.
+        redactor: knows every secret that this run could write down.
         secret: the codes of the pages follow from it; null for runs made before there was one.
     """
 
@@ -68,7 +68,7 @@ class Plan:
     criteria_ref: ModelRef | None = None
     criteria_why: str | None = None
     reused_criteria: Mapping[str, Criteria] = field(default_factory=dict)
-    redact: Redactor = field(default=NO_SECRETS, repr=False)
+    redactor: Redactor = field(default=NO_SECRETS, repr=False)
     secret: str | None = None
 
     @property
@@ -170,7 +170,7 @@ def make_plan(
     criteria_ref: ModelRef | None = None,
     criteria_why: str | None = None,
     reused_criteria: Mapping[str, Criteria] | None = None,
-    redact: Redactor = NO_SECRETS,
+    redactor: Redactor = NO_SECRETS,
     secret: str | None = None,
 ) -> Plan:
     """Plan a run.
@@ -199,7 +199,7 @@ def make_plan(
         criteria_ref,
         criteria_why,
         reused_criteria or {},
-        redact,
+        redactor,
         secret,
     )
     _check(plan, prompts)

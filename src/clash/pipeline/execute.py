@@ -138,7 +138,7 @@ def carry_on(
         new: as for :func:`clash.collect.run.collect`.
     """
     started = time.monotonic()
-    writer.redact = made.redact
+    writer.redactor = made.redactor
     manifest = writer.manifest().model_copy(update={"status": "running", "files": {}, "seal": None})
     writer.save(manifest)
     with watcher(quiet=quiet) as progress:

@@ -73,10 +73,10 @@ def conclude(writer: RunWriter, manifest: Manifest, collected: CollectOutcome) -
     found = findings_of(replace(data, manifest=manifest))
     manifest.cost_usd, manifest.cost_is_lower_bound = found.cost_usd, found.cost_is_lower_bound
     write_report(writer, found, replace(data, manifest=manifest))
-    searched = scan(writer.path, writer.redact)
+    searched = scan(writer.path, writer.redactor)
     if searched["hits"] and code != INTERRUPTED_CODE:
         code = AuditFailed.exit_code
-    sealed = writer.seal(without_secrets(manifest, writer.redact), secrets_scan=searched)
+    sealed = writer.seal(without_secrets(manifest, writer.redactor), secrets_scan=searched)
     over = float(collected.over_usd)
     folder, why = RunFolder(writer.path), collected.interrupted
     return Finished(folder, sealed, found, code, why, over, tuple(swaps))

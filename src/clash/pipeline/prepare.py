@@ -20,7 +20,7 @@ from clash.files.inputs import without_gz
 from clash.pipeline import keys
 from clash.pipeline import price as estimate
 from clash.pipeline.losses import check_calls, check_given
-from clash.providers import redactor
+from clash.providers import redactor_for
 from clash.providers.prices import OFFLINE, known
 from clash.store import layout
 from clash.store.folder import RunFolder, RunWriter, new_run_id
@@ -129,18 +129,18 @@ def assemble(
         loaded = loaded.first(limit)
     if config.blinding.controls and not any(item.control for item in loaded.items):
         loaded = _with_controls(loaded, config)
-    redact = _redactor(config, resolved, environ)
-    loaded = loaded.without_secrets(redact)
+    redactor = _redactor(config, resolved, environ)
+    loaded = loaded.without_secrets(redactor)
     templates = templates or Templates.load(config.templates)
     made = make_plan(
         config,
         resolved.panel,
         loaded,
-        Templates(redact.data(dict(templates.texts))),
+        Templates(redactor.data(dict(templates.texts))),
         criteria_ref=resolved.criteria_ref,
         criteria_why=resolved.criteria_why,
         reused_criteria=_reused(config),
-        redact=redact,
+        redactor=redactor,
         secret=secrets.token_hex(16) if replay is None else replay.manifest().secret,
     )
     notes = [*resolved.notes, *self_votes(made)]
@@ -153,7 +153,7 @@ def _redactor(config: Config, resolved: ResolvedConfig, environ: Mapping[str, st
     fallbacks = (ref for judge in judges for ref in judge.fallbacks)
     refs = [*judges, *fallbacks, *config.candidates]
     criteria = [] if resolved.criteria_ref is None else [resolved.criteria_ref]
-    known = redactor([*refs, *criteria], environ)
+    known = redactor_for([*refs, *criteria], environ)
     learn(known)
     return known
 
@@ -205,8 +205,8 @@ def begin(
     made, prompts, origin = prepared.plan, prepared.prompts, origin or Origin()
     config = _without_places(made.config).model_copy(update={"panel": made.panel})
     # Hashed as they are written, which is without secrets.
-    settings = made.redact.data(config.model_dump(mode="json"))
-    panel = made.redact.data(made.panel_record)
+    settings = made.redactor.data(config.model_dump(mode="json"))
+    panel = made.redactor.data(made.panel_record)
     name = run_id or new_run_id(without_gz(prompts.path).stem)
     templates = sha256_json(dict(made.templates.texts))
     calibrator, doubts = _calibrator(config, panel["judges"], templates)
@@ -243,10 +243,10 @@ def begin(
         started=now(),
         notes=[*prepared.resolved.notes, *prompts.warnings, *origin.notes, *doubts],
     )
-    manifest = keys.sign(without_secrets(manifest, made.redact), made.refs(), environ)
+    manifest = keys.sign(without_secrets(manifest, made.redactor), made.refs(), environ)
     criteria = _reused_criteria(made, origin)
     records = (*made.items, *made.responses, *origin.labels, *origin.pool, *criteria)
-    return RunWriter.create(out, name, manifest, records, redact=made.redact)
+    return RunWriter.create(out, name, manifest, records, redactor=made.redactor)
 
 
 def _reused_criteria(made: Plan, origin: Origin) -> Iterator[Criteria]:
@@ -336,7 +336,7 @@ def replan(
         criteria_ref=resolved.criteria_ref,
         criteria_why=resolved.criteria_why,
         reused_criteria=_still_reused(folder, config),
-        redact=_redactor(config, resolved, environ),
+        redactor=_redactor(config, resolved, environ),
         secret=manifest.secret,
     )
     if any(ref.provider not in OFFLINE for ref in made.refs()):

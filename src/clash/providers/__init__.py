@@ -36,7 +36,7 @@ __all__ = [
     "not_confirmed",
     "open_batches",
     "open_provider",
-    "redactor",
+    "redactor_for",
     "require",
 ]
 
@@ -76,7 +76,7 @@ def require(ref: ModelRef, environ: Mapping[str, str]) -> None:
             account(ref, environ)
 
 
-def redactor(refs: Iterable[ModelRef], environ: Mapping[str, str]) -> Redactor:
+def redactor_for(refs: Iterable[ModelRef], environ: Mapping[str, str]) -> Redactor:
     """Knows every secret of the environment, and what each of ``refs`` makes one."""
     known = Redactor.of_environ(environ)
     for ref in refs:

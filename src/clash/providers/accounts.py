@@ -68,7 +68,7 @@ class Account:
         key_variable: the variable it was read from.
         chosen: the address stands in the model's entry, so that what the environment holds for
             the vendor's own address (organisation, custom headers) is not meant for it.
-        redact: knows the key, and every other secret of the environment and the entry.
+        redactor: knows the key, and every other secret of the environment and the entry.
     """
 
     vendor: str
@@ -76,7 +76,7 @@ class Account:
     key: str = field(repr=False)
     key_variable: str | None
     chosen: bool
-    redact: Redactor = field(default=NO_SECRETS, repr=False)
+    redactor: Redactor = field(default=NO_SECRETS, repr=False)
 
     @property
     def name(self) -> str:
@@ -141,7 +141,7 @@ def account(ref: ModelRef, environ: Mapping[str, str]) -> Account:
         key=key,
         key_variable=key_variable(ref, environ),
         chosen=ref.base_url is not None,
-        redact=Redactor.of_environ(environ).with_secrets(secrets(ref, environ)),
+        redactor=Redactor.of_environ(environ).with_secrets(secrets(ref, environ)),
     )
 
 

@@ -110,7 +110,7 @@ class NetworkProvider(ABC):
         self._account = account
         self._limits = limits
         self._ladder = Ladder()
-        self._redact = account.redact
+        self._redactor = account.redactor
 
     @abstractmethod
     def _dialect(self, request: Request) -> Dialect:
@@ -182,12 +182,12 @@ class NetworkProvider(ABC):
             ttft = exchange.first_token - exchange.began
         # A server may repeat what it was sent beside its answer, too.
         about = [answer.finish_reason, answer.served_model, exchange.request_id]
-        finish_reason, served_model, request_id = self._redact.data(about)
+        finish_reason, served_model, request_id = self._redactor.data(about)
         return Reply(
-            text=self._redact.data(answer.text),
+            text=self._redactor.data(answer.text),
             outcome=answer.outcome,
             request=self._as_sent(exchange),
-            response=self._redact.data(data),
+            response=self._redactor.data(data),
             status=exchange.status,
             finish_reason=finish_reason,
             tokens=answer.tokens,
@@ -245,14 +245,14 @@ class NetworkProvider(ABC):
         data = exchange.data
         body = data if isinstance(data, dict) else loosely(data or b"")
         return ProviderError(
-            self._redact.message(f"{lead}{failure.message}")[:KEPT],
+            self._redactor.message(f"{lead}{failure.message}")[:KEPT],
             error_class=failure.error_class,
             action=failure.action,
             status=failure.status or exchange.status,
             retry_after=failure.retry_after,
             request=self._as_sent(exchange),
             response=self._evidence(body),
-            request_id=self._redact.data(exchange.request_id),
+            request_id=self._redactor.data(exchange.request_id),
             maybe_billed=failure.maybe_billed,
             latency_s=exchange.seconds,
         )
@@ -260,22 +260,22 @@ class NetworkProvider(ABC):
     # -- evidence -------------------------------------------------------------------------------
 
     def _as_sent(self, exchange: Exchange) -> dict[str, Any]:
-        sent: dict[str, Any] = {"url": _shown(self._redact, exchange.url)}
+        sent: dict[str, Any] = {"url": _shown(self._redactor, exchange.url)}
         if exchange.headers:
-            sent["headers"] = self._redact.headers(exchange.headers)
-        sent["body"] = self._redact.data(exchange.body)
+            sent["headers"] = self._redactor.headers(exchange.headers)
+        sent["body"] = self._redactor.data(exchange.body)
         return sent
 
     def _evidence(self, body: Any) -> Any:  # noqa: ANN401 - any JSON value
         if isinstance(body, str):
-            return self._redact.message(body)[:KEPT] or None
-        return self._redact.evidence(body)
+            return self._redactor.message(body)[:KEPT] or None
+        return self._redactor.evidence(body)
 
 
 @lru_cache(maxsize=256)
-def _shown(redact: Redactor, url: str) -> str:
+def _shown(redactor: Redactor, url: str) -> str:
     """An address without secrets; there are few of them, and each call has one."""
-    return redact.message(url)
+    return redactor.message(url)
 
 
 async def read_events(chunks: AsyncIterable[bytes], exchange: Exchange, dialect: Dialect) -> None:

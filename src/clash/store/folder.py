@@ -194,13 +194,13 @@ class RunWriter(RunFolder):
     """A run folder that only this process may write to.
 
     Attributes:
-        redact: removes secrets from what is written.
+        redactor: removes secrets from what is written.
         repairs: number of bytes cut from each journal whose last line was incomplete.
     """
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        self.redact = NO_SECRETS
+        self.redactor = NO_SECRETS
         self._journals: dict[str, Journal] = {}
         self._lock = _Lock(path / layout.LOCK)
         try:
@@ -218,7 +218,7 @@ class RunWriter(RunFolder):
         manifest: Manifest,
         records: Iterable[Record] = (),
         *,
-        redact: Redactor = NO_SECRETS,
+        redactor: Redactor = NO_SECRETS,
     ) -> RunWriter:
         """Create a run folder with everything that is known before the first call.
 
@@ -238,7 +238,7 @@ class RunWriter(RunFolder):
             raise RunFolderError(run_files.with_hint(message, error)) from None
         try:
             with cls(staging) as writer:
-                writer.redact = redact
+                writer.redactor = redactor
                 writer.save(manifest)
                 for name in layout.COLLECTED_FILES:
                     writer.journal(name)
@@ -251,7 +251,7 @@ class RunWriter(RunFolder):
         finally:
             shutil.rmtree(staging, ignore_errors=True)
         writer = cls(path)
-        writer.redact = redact
+        writer.redactor = redactor
         return writer
 
     def __enter__(self) -> Self:
@@ -271,7 +271,7 @@ class RunWriter(RunFolder):
         """Write a record to the journal of its kind."""
         # The provider has already removed secrets from a call: votes are read from the stored text.
         if not isinstance(record, Call):
-            record = without_secrets(record, self.redact)
+            record = without_secrets(record, self.redactor)
         self.journal(_FILE_OF[type(record)]).append(record)
 
     def replace(self, name: str, records: Iterable[Record]) -> None:
@@ -281,8 +281,8 @@ class RunWriter(RunFolder):
     def replace_text(self, name: str, text: str) -> None:
         """Replace a derived text file; a reader sees the old or the new content."""
         data = text.encode()
-        if self.redact.suspects(data):
-            data = str(self.redact.data(text)).encode()
+        if self.redactor.suspects(data):
+            data = str(self.redactor.data(text)).encode()
         run_files.replace(self.path / name, data)
 
     def save(self, manifest: Manifest) -> None:

@@ -23,16 +23,16 @@ R = TypeVar("R", bound="BaseModel")
 _BLOCK = 1 << 20
 
 
-def without_secrets(record: R, redact: Redactor) -> R:
+def without_secrets(record: R, redactor: Redactor) -> R:
     """``record`` without secrets; the same object where it holds none."""
-    if not redact.suspects(encode(record)):
+    if not redactor.suspects(encode(record)):
         return record
     data = record.model_dump()
-    clean = redact.data(data)
+    clean = redactor.data(data)
     return record if clean == data else type(record).model_validate(clean)
 
 
-def scan(folder: Path, redact: Redactor) -> dict[str, Any]:
+def scan(folder: Path, redactor: Redactor) -> dict[str, Any]:
     """Search a finished folder for secrets; the result is ``secrets_scan`` of the manifest.
 
     Returns:
@@ -47,20 +47,22 @@ def scan(folder: Path, redact: Redactor) -> dict[str, Any]:
     )
     for name in names:
         origins = {
-            secret for text in _suspicious(folder / name, redact) for secret in redact.origins(text)
+            secret
+            for text in _suspicious(folder / name, redactor)
+            for secret in redactor.origins(text)
         }
         if origins:
             hits[name] = sorted(origins)
-    return {"secrets": len(redact.secrets), "files": len(names), "hits": hits}
+    return {"secrets": len(redactor.secrets), "files": len(names), "hits": hits}
 
 
-def _suspicious(path: Path, redact: Redactor) -> Iterator[object]:
+def _suspicious(path: Path, redactor: Redactor) -> Iterator[object]:
     """The records (or lines that are no records) of a file that may hold a secret."""
     with run_files.open_to_read(path) as file:
         # Up to a line end, but no further than a bound: a stranger's file may have no line ends.
         while block := file.read(_BLOCK) + file.readline(run_files.LONGEST):
-            if redact.suspects(block):
-                yield from (_value(line) for line in block.split(b"\n") if redact.suspects(line))
+            if redactor.suspects(block):
+                yield from (_value(line) for line in block.split(b"\n") if redactor.suspects(line))
 
 
 def _value(line: bytes) -> object:
