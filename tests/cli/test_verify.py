@@ -10,12 +10,12 @@ import tracemalloc
 import zlib
 
 import pytest
-from clash.report.redraw import redraw
 
 import clash
 from clash.analysis.findings import findings_of
 from clash.analysis.rundata import RunData
 from clash.cli.app import run
+from clash.report.page_audit import audit_pages
 from clash.store import chain, layout
 from clash.store.folder import RunFolder
 from clash.store.manifest import Manifest, sha256_json, sha256_text
@@ -391,7 +391,7 @@ def test_a_page_that_unpacks_to_more_than_the_records_make_is_not_unpacked(forge
     data = RunData.load(forged)
     findings = findings_of(data)
     tracemalloc.start()
-    (problem,) = (check.problem for check in redraw(forged, data, findings) if check.problem)
+    (problem,) = (check.problem for check in audit_pages(forged, data, findings) if check.problem)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert problem.startswith("report.html:")

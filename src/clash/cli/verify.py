@@ -101,10 +101,10 @@ def all_checks(folder: RunFolder) -> list[AuditFinding]:
     """Everything that can be checked offline."""
     from clash.analysis.recheck import recheck
     from clash.collect.reread import reread
-    from clash.report.page_audit import redraw
+    from clash.report.page_audit import audit_pages
     from clash.store.audit import audit
 
-    return [*audit(folder), *reread(folder), *recheck(folder, redraw)]
+    return [*audit(folder), *reread(folder), *recheck(folder, audit_pages)]
 
 
 def refused(findings: list[AuditFinding], *, allow_unchecked: bool) -> str | None:

@@ -13,17 +13,17 @@ if TYPE_CHECKING:
 _FIGURES = ("accuracy", "balanced_accuracy", "log_loss", "brier", "ece")
 
 
-def as_json(found: Aggregation) -> dict[str, Any]:
+def as_json(aggregation: Aggregation) -> dict[str, Any]:
     """The contract of ``clash aggregate --json``."""
     return {
-        "n_items": found.n_items,
-        "n_judges": found.n_judges,
-        "n_labelled": found.n_labelled,
-        "selected": found.selected,
-        "reason": found.reason,
-        "warnings": list(found.warnings),
-        "notes": list(found.notes),
-        "methods": {result.method: _method(result) for result in found.methods},
+        "n_items": aggregation.n_items,
+        "n_judges": aggregation.n_judges,
+        "n_labelled": aggregation.n_labelled,
+        "selected": aggregation.selected,
+        "reason": aggregation.reason,
+        "warnings": list(aggregation.warnings),
+        "notes": list(aggregation.notes),
+        "methods": {result.method: _method(result) for result in aggregation.methods},
     }
 
 
@@ -52,11 +52,11 @@ def _gain(score: Score | None) -> dict[str, float | None] | None:
     if score is None or score.gain is None:
         return None
     gain = score.gain
-    found = {"estimate": gain.estimate, "low": gain.low, "high": gain.high, "p": score.p_gain}
-    return {name: rounded(value) for name, value in found.items()}
+    figures = {"estimate": gain.estimate, "low": gain.low, "high": gain.high, "p": score.p_gain}
+    return {name: rounded(value) for name, value in figures.items()}
 
 
-def table(found: Aggregation) -> Table:
+def table(aggregation: Aggregation) -> Table:
     """The methods, in the order they were asked for."""
     columns = [
         "method",
@@ -68,15 +68,15 @@ def table(found: Aggregation) -> Table:
         "differs",
         "T",
     ]
-    rows = [_row(result) for result in found.methods]
-    title = f"{found.n_items} items, {found.n_judges} judges, {found.n_labelled} rows with a label"
+    rows = [_row(result) for result in aggregation.methods]
+    title = f"{aggregation.n_items} items, {aggregation.n_judges} judges, {aggregation.n_labelled} rows with a label"
     notes = [
         "differs: rows whose verdict is not majority's; T: temperature its log-odds were divided by",
         "log-loss, Brier and ECE over labels that are a side; a tied verdict earns half",
-        *found.notes,
+        *aggregation.notes,
         *(
             f"{r.method} refused: {n}" if r.status == "refused" else f"{r.method}: {n}"
-            for r in found.methods
+            for r in aggregation.methods
             if r.method != "auto"  # what it warns of is said below the table
             for n in r.notes
         ),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from clash.analysis.serialize import to_plain
 from clash.report.formats import NONE, percent
-from clash.report.tables import Table
+from clash.report.tables import Table, with_rows
 
 if TYPE_CHECKING:
     from clash.analysis.calibration.planning import LabelPlan
@@ -17,49 +17,49 @@ if TYPE_CHECKING:
     from clash.stats.selection.ppi import PoweredMean
     from clash.stats.selection.prior import Prior
 
-SHOWN = ("accuracy", "balanced_accuracy", "mse", "nll", "ece", "pearson", "spearman")
+FIGURES = ("accuracy", "balanced_accuracy", "mse", "nll", "ece", "pearson", "spearman")
 
 
-def as_json(found: Study) -> dict[str, Any]:
+def as_json(study: Study) -> dict[str, Any]:
     """The contract of ``clash calibrate --json``."""
     return {
-        "n": found.n_labelled,
-        "n_rows": found.n_rows,
-        "n_sources": found.n_groups,
-        "n_train": found.n_train,
-        "target": found.frame.target,
-        "splits": found.n_splits,
-        "candidates": found.n_candidates,
+        "n": study.n_labelled,
+        "n_rows": study.n_rows,
+        "n_sources": study.n_groups,
+        "n_train": study.n_train,
+        "target": study.frame.target,
+        "splits": study.n_splits,
+        "candidates": study.n_candidates,
         "selected": {
-            "path": found.selected.path,
-            "k": found.selected.k,
-            "family": found.selected.family,
-            "judges": list(found.judges),
+            "path": study.selected.path,
+            "k": study.selected.k,
+            "family": study.selected.family,
+            "judges": list(study.judges),
         },
-        "combine": found.settings.combine,
-        "asked": list(found.asked),
+        "combine": study.settings.combine,
+        "asked": list(study.asked),
         "members": [
             {"family": m.family, "judges": list(m.judges), "weight": _number(m.weight)}
-            for m in found.members
+            for m in study.members
         ],
         "test": {
-            **_figures(found.test),
-            "ece_by_split": _number(found.test["ece_by_split"].mean),
-            "ece_chance": _number(found.reliability.chance),
-            "ece_chance_high": _number(found.reliability.chance_high),
-            "ece_debiased": _number(found.reliability.root_mean_gap),
+            **_figures(study.test),
+            "ece_by_split": _number(study.test["ece_by_split"].mean),
+            "ece_chance": _number(study.reliability.chance),
+            "ece_chance_high": _number(study.reliability.chance_high),
+            "ece_debiased": _number(study.reliability.root_mean_gap),
         },
-        "majority": _figures(found.majority),
+        "majority": _figures(study.majority),
         "gain": {
-            "accuracy": _number(found.gain.estimate),
-            "low": _number(found.gain.low),
-            "high": _number(found.gain.high),
+            "accuracy": _number(study.gain.estimate),
+            "low": _number(study.gain.low),
+            "high": _number(study.gain.high),
         },
-        "diagnostics": {name: _number(f.mean) for name, f in found.diagnostics.items()},
-        "oracle": {"mse": _number(found.oracle.mean), "deployable": False},
-        "theorem_1_penalty": _number(found.penalty),
-        "guarded_splits": found.guarded,
-        "chosen": dict(found.chosen),
+        "diagnostics": {name: _number(f.mean) for name, f in study.diagnostics.items()},
+        "oracle": {"mse": _number(study.oracle.mean), "deployable": False},
+        "theorem_1_penalty": _number(study.penalty),
+        "guarded_splits": study.guarded,
+        "chosen": dict(study.chosen),
         "families": {
             line.family: {
                 "kind": line.kind,
@@ -67,17 +67,17 @@ def as_json(found: Study) -> dict[str, Any]:
                 "share": _number(line.share),
                 **_figures(line.figures),
             }
-            for line in found.families
+            for line in study.families
         },
-        "win_rate": _rate_json(found.win_rate),
-        "notes": list(found.notes),
+        "win_rate": _rate_json(study.win_rate),
+        "notes": list(study.notes),
     }
 
 
 def _figures(figures: Figures) -> dict[str, Any]:
     return {
-        **{name: _number(figures[name].mean) for name in SHOWN},
-        "se": {name: _number(figures[name].se) for name in SHOWN},
+        **{name: _number(figures[name].mean) for name in FIGURES},
+        "se": {name: _number(figures[name].se) for name in FIGURES},
     }
 
 
@@ -85,9 +85,9 @@ def _number(value: float) -> float | None:
     return round(float(value), 6) if math.isfinite(value) else None
 
 
-def applied_json(found: OnVotes) -> dict[str, Any]:
+def applied_json(applied: OnVotes) -> dict[str, Any]:
     """A calibrator among the methods of ``clash aggregate --json``."""
-    test, shift = found.test, found.applied.shift
+    test, shift = applied.test, applied.applied.shift
     names = {"log_loss": "nll", "brier": "mse"}
     figures = ("accuracy", "balanced_accuracy", "log_loss", "brier", "ece")
     return {
@@ -97,41 +97,41 @@ def applied_json(found: OnVotes) -> dict[str, Any]:
             name: None if test is None else _number(getattr(test, names.get(name, name)))
             for name in figures
         },
-        "answered": int(found.applied.answered.sum()),
-        "rows": len(found.applied.answered),
-        "wrong_among_answered": None if found.wrong is None else _number(found.wrong),
-        "fallback": found.applied.fallback,
+        "answered": int(applied.applied.answered.sum()),
+        "rows": len(applied.applied.answered),
+        "wrong_among_answered": None if applied.wrong is None else _number(applied.wrong),
+        "fallback": applied.applied.fallback,
         "shift": {
-            "found": shift.is_shift,
+            "applied": shift.is_shift,
             "distance": _number(shift.distance),
             "p": _number(shift.p),
             "unseen": _number(shift.unseen),
             "flips": _number(shift.flips),
             "expected_flips": _number(shift.expected_flips),
         },
-        "notes": list(found.warnings),
+        "notes": list(applied.warnings),
     }
 
 
-def applied_line(found: OnVotes) -> str:
+def applied_line(applied: OnVotes) -> str:
     """A calibrator in a line."""
-    answered, test = found.applied.answered, found.test
-    text = f"calibrated: {int(answered.sum())} of {len(answered)} rows answered"
-    if found.wrong is not None:
-        text += f", {found.wrong:.1%} of the labelled ones among them wrong"
+    answers, test = applied.applied.answered, applied.test
+    text = f"calibrated: {int(answers.sum())} of {len(answers)} rows answered"
+    if applied.wrong is not None:
+        text += f", {applied.wrong:.1%} of the labelled ones among them wrong"
     if test is not None:
         text += f"; all rows: accuracy {test.accuracy:.1%}, NLL {test.nll:.3f}, ECE {test.ece:.3f}"
     return text
 
 
-def plan_json(found: LabelPlan) -> dict[str, Any]:
+def plan_json(plan: LabelPlan) -> dict[str, Any]:
     """What ``clash calibrate --plan --json`` says."""
     return {
-        "items": list(found.items),
-        "way": found.way,
-        "why": found.why,
-        "imagined": found.imagined,
-        "labelled": found.labelled,
+        "items": list(plan.items),
+        "way": plan.way,
+        "why": plan.why,
+        "imagined": plan.imagined,
+        "labelled": plan.labelled,
         "curve": [
             {
                 "labels": step.labels,
@@ -141,9 +141,9 @@ def plan_json(found: LabelPlan) -> dict[str, Any]:
                 "saved_low": _number(step.saved.low),
                 "saved_high": _number(step.saved.high),
             }
-            for step in found.curve
+            for step in plan.curve
         ],
-        "win_rate": _rate_json(found.win_rate),
+        "win_rate": _rate_json(plan.win_rate),
     }
 
 
@@ -160,25 +160,25 @@ def _rate_json(rate: PoweredMean | None) -> dict[str, Any] | None:
     }
 
 
-def plan_tables(found: LabelPlan) -> list[Table]:
+def plan_tables(plan: LabelPlan) -> list[Table]:
     """The items to label next, what labels bought so far, and the win rate that they give."""
-    chosen = found.way == "active"
+    active = plan.way == "active"
     items = Table(
-        f"Label these {len(found.items)} next",
+        f"Label these {len(plan.items)} next",
         ["", "item"],
-        [[str(place), item] for place, item in enumerate(found.items, start=1)],
+        [[str(rank), item] for rank, item in enumerate(plan.items, start=1)],
         frozenset({0}),
         [
-            f"{'chosen, the most useful first' if chosen else 'drawn at random'}: {found.why}",
+            f"{'chosen, the most useful first' if active else 'drawn at random'}: {plan.why}",
             "labels chosen so are no random sample: they fit a map, but promise no risk and no"
             " win rate"
-            if chosen
+            if active
             else "a random sample fits a map, promises a risk and gives a win rate",
         ],
     )
     curve = Table(
         "What labels buy (test squared error, "
-        + ("labels drawn from the vote shares)" if found.imagined else "replayed on the labels)"),
+        + ("labels drawn from the vote shares)" if plan.imagined else "replayed on the labels)"),
         ["labels", "active", "random", "saved by active"],
         [
             [
@@ -187,11 +187,11 @@ def plan_tables(found: LabelPlan) -> list[Table]:
                 f"{step.random:.4f}",
                 f"{step.saved.estimate:+.4f} [{step.saved.low:+.4f}, {step.saved.high:+.4f}]",
             ]
-            for step in found.curve
+            for step in plan.curve
         ],
         frozenset(range(4)),
     )
-    return [table for table in (items, curve, *_win_rate(found.win_rate)) if table.rows]
+    return with_rows([items, curve, *_win_rate(plan.win_rate)])
 
 
 def _win_rate(rate: PoweredMean | None) -> list[Table]:
@@ -206,24 +206,24 @@ def _win_rate(rate: PoweredMean | None) -> list[Table]:
     return [Table("Win rate of side A", ["from", "rate"], rows, frozenset({1}), notes)]
 
 
-def tables(found: Study) -> list[Table]:
+def tables(study: Study) -> list[Table]:
     """The choice against majority, then family by family."""
-    return [_headline(found), *_win_rate(found.win_rate), _families(found)]
+    return [_headline(study), *_win_rate(study.win_rate), _families(study)]
 
 
-def in_words(found: Study) -> str:
+def in_words(study: Study) -> str:
     """What to use, in a line."""
-    one, asked = found.selected, found.asked
-    judges = f"{len(asked)} judges: {', '.join(asked)}"
-    if len(found.members) == 1:
-        return f"use {one.family} ({one.path}) on {judges}"
+    selection, judges_to_ask = study.selected, study.asked
+    judges = f"{len(judges_to_ask)} judges: {', '.join(judges_to_ask)}"
+    if len(study.members) == 1:
+        return f"use {selection.family} ({selection.path}) on {judges}"
     by_family: dict[str, float] = {}
-    for m in found.members:
+    for m in study.members:
         by_family[m.family] = by_family.get(m.family, 0.0) + m.weight
     most = sorted(by_family.items(), key=lambda pair: -pair[1])
     shares = ", ".join(f"{name} {weight:.0%}" for name, weight in most[:_MOST_SHARES])
     return (
-        f"use the weighted mean of {len(found.members)} maps ({shares}{', …' * (len(most) > _MOST_SHARES)})"
+        f"use the weighted mean of {len(study.members)} maps ({shares}{', …' * (len(most) > _MOST_SHARES)})"
         f" on {judges}"
     )
 
@@ -231,25 +231,25 @@ def in_words(found: Study) -> str:
 _MOST_SHARES = 4
 
 
-def _headline(found: Study) -> Table:
+def _headline(study: Study) -> Table:
     rows = [
-        ["selected", *(_shown(found.test[name]) for name in SHOWN[:5])],
-        ["majority", *(_shown(found.majority[name]) for name in SHOWN[:5])],
+        ["selected", *(_mean_and_error(study.test[name]) for name in FIGURES[:5])],
+        ["majority", *(_mean_and_error(study.majority[name]) for name in FIGURES[:5])],
     ]
-    gain = [100 * x for x in (found.gain.estimate, found.gain.low, found.gain.high)]
-    d = found.diagnostics
+    gain = [100 * x for x in (study.gain.estimate, study.gain.low, study.gain.high)]
+    d = study.diagnostics
     notes = [
-        f"mean ± standard error over {found.n_splits} splits, {found.n_train} labelled rows to"
-        " learn from; ECE of all test blocks together, " + _by_chance(found.reliability),
+        f"mean ± standard error over {study.n_splits} splits, {study.n_train} labelled rows to"
+        " learn from; ECE of all test blocks together, " + _by_chance(study.reliability),
         f"accuracy against majority: {gain[0]:+.1f} points [{gain[1]:+.1f}, {gain[2]:+.1f}]",
         f"patterns: effective {d['h_k'].mean:.1f}, cell pressure {d['cell_pressure'].mean:.3f},"
         f" unseen {d['unseen'].mean:.1%}, V {d['v'].mean:.3f}",
-        f"menu of {found.n_candidates}; its best in hindsight has MSE {_shown(found.oracle)}"
-        f" (not deployable); theorem 1 allows {found.penalty:.2f} more than the best",
+        f"menu of {study.n_candidates}; its best in hindsight has MSE {_mean_and_error(study.oracle)}"
+        f" (not deployable); theorem 1 allows {study.penalty:.2f} more than the best",
     ]
     return Table(
-        f"{found.n_labelled} labelled rows of {found.n_groups} sources,"
-        f" {len(found.frame.judges)} judges, {found.frame.target} target",
+        f"{study.n_labelled} labelled rows of {study.n_groups} sources,"
+        f" {len(study.frame.judges)} judges, {study.frame.target} target",
         ["", "accuracy", "balanced", "MSE", "NLL", "ECE"],
         rows,
         frozenset(range(1, 6)),
@@ -258,25 +258,25 @@ def _headline(found: Study) -> Table:
     )
 
 
-def _by_chance(found: Reliability) -> str:
-    text = f"where a perfect map would show {found.chance:.3f} (95% below {found.chance_high:.3f})"
+def _by_chance(reliability: Reliability) -> str:
+    text = f"where a perfect map would show {reliability.chance:.3f} (95% below {reliability.chance_high:.3f})"
     # Bins of one source have no variance to take away.
     return (
         text
-        if math.isnan(found.root_mean_gap)
-        else f"{text}; without bias {found.root_mean_gap:.3f}"
+        if math.isnan(reliability.root_mean_gap)
+        else f"{text}; without bias {reliability.root_mean_gap:.3f}"
     )
 
 
-def _families(found: Study) -> Table:
+def _families(study: Study) -> Table:
     rows = [
         [
             line.family,
             f"{line.k:.1f}",
-            *(_shown(line.figures[name]) for name in ("accuracy", "mse", "nll")),
+            *(_mean_and_error(line.figures[name]) for name in ("accuracy", "mse", "nll")),
             f"{line.share:.0%}",
         ]
-        for line in sorted(found.families, key=lambda line: line.figures["mse"].mean)
+        for line in sorted(study.families, key=lambda line: line.figures["mse"].mean)
     ]
     return Table(
         "Families, each with its own best path and prefix by validation",
@@ -287,7 +287,7 @@ def _families(found: Study) -> Table:
     )
 
 
-def _shown(figure: Figure) -> str:
+def _mean_and_error(figure: Figure) -> str:
     if math.isnan(figure.mean):
         return NONE
     return (

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from clash.analysis.figures import Claim
 
 
-def claims_table(found: Sequence[Claim]) -> Table:
+def claims_table(claims: Sequence[Claim]) -> Table:
     """A row for each figure: where it stands, what it says, what follows from the records."""
     rows = [
         [
@@ -23,11 +23,11 @@ def claims_table(found: Sequence[Claim]) -> Table:
             "same" if claim.same else "differs",
             claim.why,
         ]
-        for claim in found
+        for claim in claims
     ]
-    same = sum(claim.same for claim in found)
+    n_same = sum(claim.same for claim in claims)
     return Table(
-        f"Published figures ({same} of {len(found)} the same)",
+        f"Published figures ({n_same} of {len(claims)} the same)",
         ["where", "what", "published", "ours", "", "why"],
         rows,
         frozenset({2, 3}),

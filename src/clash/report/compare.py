@@ -19,7 +19,7 @@ from clash.report.formats import (
     seconds,
     share,
 )
-from clash.report.tables import Table
+from clash.report.tables import Table, with_rows
 
 if TYPE_CHECKING:
     from clash.analysis.compare import Compared
@@ -28,20 +28,25 @@ if TYPE_CHECKING:
     from clash.analysis.concordance import Rate
 
 
-def tables(found: Compared) -> list[Table]:
+def tables(comparison: Compared) -> list[Table]:
     """Everything worth a table, in the order of interest; empty ones are left out."""
-    made = [_runs(found), _experiments(found), _shared(found), _candidates(found)]
-    if found.pooled is not None:
-        made += [
-            _ablation(found, found.pooled),
-            _unanimity(found.pooled),
-            selves(found.pooled.self_rates, "Self-evaluation, blind, pooled"),
+    tables = [
+        _runs(comparison),
+        _experiments(comparison),
+        _shared_items(comparison),
+        _candidates(comparison),
+    ]
+    if comparison.pooled is not None:
+        tables += [
+            _ablation(comparison, comparison.pooled),
+            _unanimity(comparison.pooled),
+            selves(comparison.pooled.self_rates, "Self-evaluation, blind, pooled"),
         ]
-    made.append(claims_table(found.published))
-    return [table for table in made if table.rows]
+    tables.append(claims_table(comparison.published))
+    return with_rows(tables)
 
 
-def _runs(found: Compared) -> Table:
+def _runs(comparison: Compared) -> Table:
     rows = [
         [
             line.run,
@@ -58,7 +63,7 @@ def _runs(found: Compared) -> Table:
             NONE if line.cost_usd is None or not line.items else money(line.cost_usd / line.items),
             seconds(line.seconds / line.items) if line.items and line.seconds else NONE,
         ]
-        for line in found.runs
+        for line in comparison.runs
     ]
     return Table(
         "Runs",
@@ -84,9 +89,9 @@ def _runs(found: Compared) -> Table:
     )
 
 
-def _experiments(found: Compared) -> Table:
+def _experiments(comparison: Compared) -> Table:
     rows = []
-    for pair in found.pairs:
+    for pair in comparison.pairs:
         line = pair.experiments
         if line is None:
             continue
@@ -101,7 +106,7 @@ def _experiments(found: Compared) -> Table:
             ]
         )
     notes = ["as independent experiments: the pooled two-proportion z test"]
-    if any(pair.shared is not None and pair.shared.labelled for pair in found.pairs):
+    if any(pair.shared is not None and pair.shared.labelled for pair in comparison.pairs):
         notes.append("runs that share items are not independent: read the paired test below")
     return Table(
         "Concordance, experiment against experiment",
@@ -113,8 +118,8 @@ def _experiments(found: Compared) -> Table:
     )
 
 
-def _shared(found: Compared) -> Table:
-    rows = [_shared_row(pair) for pair in found.pairs if pair.shared is not None]
+def _shared_items(comparison: Compared) -> Table:
+    rows = [_shared_row(pair) for pair in comparison.pairs if pair.shared is not None]
     return Table(
         "On the items that both hold",
         [
@@ -143,7 +148,7 @@ def _shared_row(pair: RunAgainstRun) -> list[str]:
     line = pair.shared
     if line is None:
         return []
-    paired = None if line.paired is None else line.paired
+    paired_test = line.paired
     return [
         f"{pair.first} : {pair.second}",
         str(line.n),
@@ -152,17 +157,17 @@ def _shared_row(pair: RunAgainstRun) -> list[str]:
         str(line.only_first) if line.labelled else NONE,
         str(line.only_second) if line.labelled else NONE,
         p_value(line.mcnemar),
-        NONE if paired is None else points(paired.difference),
-        NONE if paired is None else p_value(paired.test),
+        NONE if paired_test is None else points(paired_test.difference),
+        NONE if paired_test is None else p_value(paired_test.test),
         NONE if line.bootstrap is None else points(line.bootstrap.difference),
     ]
 
 
-def _candidates(found: Compared) -> Table:
-    if len(found.runs) != 2 or not found.pairs[0].candidates:
+def _candidates(comparison: Compared) -> Table:
+    if len(comparison.runs) != 2 or not comparison.pairs[0].candidates:
         taus = [
             [f"{pair.first} : {pair.second}", str(len(pair.candidates)), f"{pair.tau:.2f}"]
-            for pair in found.pairs
+            for pair in comparison.pairs
             if pair.tau is not None and not math.isnan(pair.tau)
         ]
         return Table(
@@ -171,7 +176,7 @@ def _candidates(found: Compared) -> Table:
             taus,
             frozenset({1, 2}),
         )
-    pair = found.pairs[0]
+    pair = comparison.pairs[0]
     rows = [
         [line.candidate, f"{line.first:.0%}", f"{line.second:.0%}",
          f"{100 * (line.second - line.first):+.1f}"]
@@ -187,9 +192,9 @@ def _candidates(found: Compared) -> Table:
     )
 
 
-def _ablation(found: Compared, pooled: Pooled) -> Table:
-    names = [line.run for line in found.runs]
-    rows = [_ablated(line) for line in (*pooled.judges, pooled.panel)]
+def _ablation(comparison: Compared, pooled: Pooled) -> Table:
+    names = [line.run for line in comparison.runs]
+    rows = [_ablation_row(line) for line in (*pooled.judges, pooled.panel)]
     notes = ["of items judged; the panel ahead: on all pooled items, paired and clustered"]
     if pooled.over_mean is not None and pooled.over_worst is not None:
         notes.append(
@@ -197,8 +202,8 @@ def _ablation(found: Compared, pooled: Pooled) -> Table:
             f" {100 * pooled.over_worst:+.1f} over the worst"
         )
     if pooled.repeated:
-        counted = "counted again" if pooled.every_record else "counted once, in the first run"
-        notes.append(f"{pooled.repeated} records are of items that another run holds: {counted}")
+        counting = "counted again" if pooled.every_record else "counted once, in the first run"
+        notes.append(f"{pooled.repeated} records are of items that another run holds: {counting}")
     return Table(
         "Judges and panel, pooled",
         ["judge", *names, "pooled", "95%, clustered", "panel ahead by", "p"],
@@ -209,7 +214,7 @@ def _ablation(found: Compared, pooled: Pooled) -> Table:
     )
 
 
-def _ablated(line: Ablated) -> list[str]:
+def _ablation_row(line: Ablated) -> list[str]:
     return [
         line.name,
         *map(_of_judged, line.runs),

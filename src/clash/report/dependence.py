@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from clash.analysis.serialize import to_dict
 from clash.report.formats import NONE, estimate, number, p_at_least
 from clash.report.plots import heat_map, save
-from clash.report.tables import Table
+from clash.report.tables import Table, with_rows
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 STRONGEST = 10
 
 
-def as_json(found: Dependence) -> dict[str, Any]:
+def as_json(dependence: Dependence) -> dict[str, Any]:
     """Everything there is, matrices included; what is undefined is null."""
-    return to_dict(found)
+    return to_dict(dependence)
 
 
-def headline(found: Dependence) -> str:
+def headline(dependence: Dependence) -> str:
     """What was read, in a line."""
-    panel, truth = found.panel, found.truth
+    panel, truth = dependence.panel, dependence.truth
     rows = f"{panel.rows} rows" + (
         f" in {panel.clusters} groups" if panel.clusters < panel.rows else ""
     )
@@ -37,79 +37,80 @@ def headline(found: Dependence) -> str:
     )
 
 
-def tables(found: Dependence, *, whole: bool = False) -> list[Table]:
+def tables(dependence: Dependence, *, whole: bool = False) -> list[Table]:
     """The tables, in the order of interest; ``whole`` for every pair, else the strongest."""
-    made = [
-        _worth(found),
-        _blocs(found),
-        _judges(found),
-        _families(found),
-        _tests(found),
-        _pairs(found, whole=whole),
-        _models(found),
-    ]
-    return [table for table in made if table.rows]
+    return with_rows(
+        [
+            _worth(dependence),
+            _blocs(dependence),
+            _judges(dependence),
+            _families(dependence),
+            _tests(dependence),
+            _pairs(dependence, whole=whole),
+            _models(dependence),
+        ]
+    )
 
 
-def write_plots(found: Dependence, folder: Path) -> list[Path]:
+def write_plots(dependence: Dependence, folder: Path) -> list[Path]:
     """Heat maps of residual correlations and couplings, as SVG and PNG; the paths written.
 
     Judges that err together stand together; near-copies are framed.
     """
     import numpy as np
 
-    order, frames = _arranged(found)
-    names = [found.panel.judges[k] for k in order]
+    order, frames = _arrange(dependence)
+    names = [dependence.panel.judges[k] for k in order]
     grid = np.ix_(order, order)
     diagonal = np.eye(len(names), dtype=bool)
-    given = "the label" if found.truth.known else f"{found.truth.method}'s estimate"
-    correlations = np.where(diagonal, np.nan, found.correlations[grid])
-    written = save(
+    condition = "the label" if dependence.truth.known else f"{dependence.truth.method}'s estimate"
+    correlations = np.where(diagonal, np.nan, dependence.correlations[grid])
+    paths = save(
         heat_map(
             correlations,
             names,
-            title=f"Errors in common, given {given}",
+            title=f"Errors in common, given {condition}",
             unit="residual correlation",
             frames=frames,
         ),
         folder,
         "residual-correlations",
     )
-    if found.couplings is not None:
-        couplings = np.where(diagonal, np.nan, found.couplings[grid])
+    if dependence.couplings is not None:
+        couplings = np.where(diagonal, np.nan, dependence.couplings[grid])
         figure = heat_map(
             couplings,
             names,
-            title=f"Couplings, given {given}",
+            title=f"Couplings, given {condition}",
             unit="W (log odds ratio)",
             frames=frames,
         )
-        written += save(figure, folder, "couplings")
-    return written
+        paths += save(figure, folder, "couplings")
+    return paths
 
 
-def _arranged(found: Dependence) -> tuple[list[int], list[tuple[int, int]]]:
+def _arrange(dependence: Dependence) -> tuple[list[int], list[tuple[int, int]]]:
     """Judges with those of a bloc side by side, and where sets of near-copies begin and end."""
-    blocs = sorted(found.blocs, key=lambda bloc: -len(bloc.judges))
-    place = {judge: k for k, judge in enumerate(found.panel.judges)}
+    blocs = sorted(dependence.blocs, key=lambda bloc: -len(bloc.judges))
+    position = {judge: k for k, judge in enumerate(dependence.panel.judges)}
 
-    def key(judge: str) -> tuple[int, ...]:
+    def sort_key(judge: str) -> tuple[int, ...]:
         # Beside the first judge of each bloc it is in, the widest bloc first.
-        firsts = [min(map(place.__getitem__, b.judges)) for b in blocs if judge in b.judges]
-        return (*firsts, place[judge])
+        firsts = [min(map(position.__getitem__, b.judges)) for b in blocs if judge in b.judges]
+        return (*firsts, position[judge])
 
-    judges = sorted(place, key=key)
-    order = [place[judge] for judge in judges]
+    judges = sorted(position, key=sort_key)
+    order = [position[judge] for judge in judges]
     spans = []
-    for bloc in found.blocs:
+    for bloc in dependence.blocs:
         at = sorted(judges.index(judge) for judge in bloc.judges)
         if bloc.near_copies and at[-1] - at[0] == len(at) - 1:
             spans.append((at[0], at[-1] + 1))
     return order, spans
 
 
-def _worth(found: Dependence) -> Table:
-    effective = found.effective
+def _worth(dependence: Dependence) -> Table:
+    effective = dependence.effective
     rows = [
         ["by how votes average out, K / (1 + (K - 1) r)", estimate(effective.by_mean, 2)],
         ["by directions they vary in, K² / Σ r²", estimate(effective.by_spectrum, 2)],
@@ -122,14 +123,14 @@ def _worth(found: Dependence) -> Table:
         "by accuracy: the jury of independent judges, each as good as these are on average, whose"
         " majority is right as often"
     ]
-    if not found.truth.known:
+    if not dependence.truth.known:
         notes.append("accuracies are against the estimated truth, which flatters them")
     return Table(
         f"{effective.judges} judges are worth", ["", ""], rows, frozenset({1}), notes, brief=True
     )
 
 
-def _blocs(found: Dependence) -> Table:
+def _blocs(dependence: Dependence) -> Table:
     rows = [
         [
             ", ".join(bloc.judges),
@@ -139,7 +140,7 @@ def _blocs(found: Dependence) -> Table:
             f"{bloc.worth:.1f}",
             "near-copies" if bloc.near_copies else "",
         ]
-        for bloc in found.blocs
+        for bloc in dependence.blocs
     ]
     notes = [
         "judges whose errors correlate more with each other than with the rest, by more than a search"
@@ -151,15 +152,15 @@ def _blocs(found: Dependence) -> Table:
     return Table("Blocs", columns, rows, frozenset({1, 2, 3, 4}), notes)
 
 
-def _judges(found: Dependence) -> Table:
-    rows = [_judge(judge, labelled=found.truth.known) for judge in found.judges]
+def _judges(dependence: Dependence) -> Table:
+    rows = [_judge(judge, labelled=dependence.truth.known) for judge in dependence.judges]
     columns = ["judge", "family", "accuracy", "foreseen", "bits", "flips"]
     notes = [
         "foreseen: share of its votes' uncertainty that the others' votes remove, on held-out rows;"
         " bits: what its vote tells of the truth beyond theirs; flips: verdicts that change without"
         " it",
     ]
-    if found.truth.known:
+    if dependence.truth.known:
         columns += ["log-loss without", "AUC lost"]
         notes.append(
             "log-loss without: rise of the held-out log-loss of votes stacked on labels when it is"
@@ -183,16 +184,16 @@ def _judge(judge: JudgeFinding, *, labelled: bool) -> list[str]:
     return [*cells, "" if judge.adds else "adds nothing that shows"]
 
 
-def _families(found: Dependence) -> Table:
+def _families(dependence: Dependence) -> Table:
     rows = [
         [row.name, str(row.pairs), estimate(row.correlation, 2), estimate(row.coupling, 2)]
-        for row in found.families
+        for row in dependence.families
     ]
     columns = ["pairs", "n", "residual correlation", "coupling W"]
     return Table("By family", columns, rows, frozenset({1, 2, 3}))
 
 
-def _tests(found: Dependence) -> Table:
+def _tests(dependence: Dependence) -> Table:
     rows = [
         [
             test.says,
@@ -201,7 +202,7 @@ def _tests(found: Dependence) -> Table:
             p_at_least(test.p),
             test.refusal,
         ]
-        for test in found.tests
+        for test in dependence.tests
     ]
     notes = ["score tests of the restricted fit; a small p speaks against the hypothesis"]
     return Table(
@@ -213,18 +214,18 @@ def _tests(found: Dependence) -> Table:
     )
 
 
-def _pairs(found: Dependence, *, whole: bool) -> Table:
-    known = [pair for pair in found.pairs if pair.correlation is not None]
-    order = sorted(known, key=_strength)
-    shown = order if whole else order[:STRONGEST]
+def _pairs(dependence: Dependence, *, whole: bool) -> Table:
+    correlated = [pair for pair in dependence.pairs if pair.correlation is not None]
+    order = sorted(correlated, key=_strength)
+    strongest = order if whole else order[:STRONGEST]
     columns = ["", "", "together", "residual correlation", "p (Holm)"]
-    if found.couplings is not None:
+    if dependence.couplings is not None:
         columns += ["coupling W", "s.e.", "p W=0 (Holm)"]
     notes = ["p: score test of independence given the truth"]
-    if found.couplings is not None:
+    if dependence.couplings is not None:
         how = (
             "sandwich s.e. of the pseudo-likelihood, p by Wald"
-            if found.coupling_method == "pseudo-likelihood"
+            if dependence.coupling_method == "pseudo-likelihood"
             else "s.e. by Wald, p by likelihood ratio"
         )
         notes.append(
@@ -232,9 +233,11 @@ def _pairs(found: Dependence, *, whole: bool) -> Table:
             f" {how}"
         )
     title = (
-        "Pairs" if len(shown) == len(order) else f"The {len(shown)} closest of {len(order)} pairs"
+        "Pairs"
+        if len(strongest) == len(order)
+        else f"The {len(strongest)} closest of {len(order)} pairs"
     )
-    rows = [_pair(pair, coupled=found.couplings is not None) for pair in shown]
+    rows = [_pair(pair, coupled=dependence.couplings is not None) for pair in strongest]
     return Table(title, columns, rows, frozenset(range(2, len(columns))), notes)
 
 
@@ -259,10 +262,10 @@ def _pair(pair: PairFinding, *, coupled: bool) -> list[str]:
     return cells
 
 
-def _models(found: Dependence) -> Table:
-    fitted = [model.bic for model in found.models if model.bic is not None]
-    best = min(fitted, default=0.0)
-    rows = [_model(model, best) for model in found.models]
+def _models(dependence: Dependence) -> Table:
+    scores = [model.bic for model in dependence.models if model.bic is not None]
+    best = min(scores, default=0.0)
+    rows = [_model(model, best) for model in dependence.models]
     notes = [
         "held-out gain: log-likelihood of a held-out row's votes (and label) over that of"
         " independent judges, in nats",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from clash.analysis.serialize import to_dict
 from clash.report import psychometric
 from clash.report.formats import NONE, estimate, money, number, percent, points
-from clash.report.tables import Table
+from clash.report.tables import Table, with_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,44 +20,45 @@ if TYPE_CHECKING:
     from clash.stats.effectiveness import Removal
 
 
-def as_json(found: Diagnosis) -> dict[str, Any]:
+def as_json(diagnosis: Diagnosis) -> dict[str, Any]:
     """Everything the tables show, and more digits."""
-    return to_dict(found)
+    return to_dict(diagnosis)
 
 
-def tables(found: Diagnosis) -> list[Table]:
+def tables(diagnosis: Diagnosis) -> list[Table]:
     """What to do first, then why."""
-    made = [
-        psychometric.curves_table(found),
-        psychometric.hits_table(found),
-        _recommendations(found),
-        _judges(found),
-        _agreements(found),
-        _orders(found),
-        _lengths(found),
-        _panel(found),
-        _thresholds(found),
-        _diversity(found),
-        _run_judges(found),
-        _effects(found),
-    ]
-    return [table for table in made if table is not None and table.rows]
+    return with_rows(
+        [
+            psychometric.curves_table(diagnosis),
+            psychometric.hits_table(diagnosis),
+            _recommendations(diagnosis),
+            _judges(diagnosis),
+            _agreements(diagnosis),
+            _orders(diagnosis),
+            _lengths(diagnosis),
+            _panel(diagnosis),
+            _thresholds(diagnosis),
+            _diversity(diagnosis),
+            _run_judges(diagnosis),
+            _effects(diagnosis),
+        ]
+    )
 
 
-def _recommendations(found: Diagnosis) -> Table:
+def _recommendations(diagnosis: Diagnosis) -> Table:
     # Where nobody has enough ballots, that is what there is to say.
-    sure = [r for r in found.recommendations if r.sure] or list(found.recommendations)
+    sure = [r for r in diagnosis.recommendations if r.sure] or list(diagnosis.recommendations)
     order = {"replace": 0, "down-weight": 1, "keep": 2}
     rows = [
         [r.judge, r.action, _weight(r), _saving(r), _why(r)]
         for r in sorted(sure, key=lambda r: (order[r.action], r.judge))
     ]
-    few = len(found.recommendations) - len(sure)
+    few = len(diagnosis.recommendations) - len(sure)
     notes = [
         "weight: of its decisive ballots against the best judge's; saves: runs in each of two"
         " conditions for a 10-point difference (80% power), if a judge that decides 40% or more"
         " and errs as the median judge sat in its place",
-        *found.notes,
+        *diagnosis.notes,
     ]
     if few:
         notes.append(f"{few} judge(s) have too few ballots to say; --json has them all")
@@ -65,28 +66,30 @@ def _recommendations(found: Diagnosis) -> Table:
     return Table("What to do", columns, rows, frozenset({2}), notes, brief=True)
 
 
-def _weight(made: Recommendation) -> str:
-    best = made.action == "down-weight" and made.weight >= 0.995
-    return f"{made.weight:.2f}{' (best here)' if best else ''}"
+def _weight(recommendation: Recommendation) -> str:
+    best = recommendation.action == "down-weight" and recommendation.weight >= 0.995
+    return f"{recommendation.weight:.2f}{' (best here)' if best else ''}"
 
 
-def _saving(made: Recommendation) -> str:
-    if made.saving is None or made.saving.after is None:
+def _saving(recommendation: Recommendation) -> str:
+    if recommendation.saving is None or recommendation.saving.after is None:
         return NONE
-    if made.saving.now is None or made.saving.saves is None:
-        return f"{made.saving.after} instead of no end"
-    return f"{made.saving.saves} of {made.saving.now}"
+    if recommendation.saving.now is None or recommendation.saving.saves is None:
+        return f"{recommendation.saving.after} instead of no end"
+    return f"{recommendation.saving.saves} of {recommendation.saving.now}"
 
 
-def _why(made: Recommendation) -> str:
+def _why(recommendation: Recommendation) -> str:
     """What speaks for the action; for keeping, everything."""
-    speaking = [reason.text for reason in made.reasons if reason.action == made.action]
-    aside = [reason.text for reason in made.reasons if reason.code == "side"]
-    shown = speaking or [reason.text for reason in made.reasons]
-    return "; ".join(dict.fromkeys([*shown, *aside]))
+    speaking = [
+        reason.text for reason in recommendation.reasons if reason.action == recommendation.action
+    ]
+    aside = [reason.text for reason in recommendation.reasons if reason.code == "side"]
+    texts = speaking or [reason.text for reason in recommendation.reasons]
+    return "; ".join(dict.fromkeys([*texts, *aside]))
 
 
-def _judges(found: Diagnosis) -> Table:
+def _judges(diagnosis: Diagnosis) -> Table:
     rows = [
         [
             judge.judge,
@@ -96,7 +99,7 @@ def _judges(found: Diagnosis) -> Table:
             percent(judge.discrimination, digits=1),
             f"{judge.informative:.2f}",
         ]
-        for judge in _shown(found)
+        for judge in _judges_with_enough_ballots(diagnosis)
     ]
     columns = ["judge", "ballots", "failed", "ties", "decides", "informative a prompt"]
     notes = [
@@ -106,14 +109,14 @@ def _judges(found: Diagnosis) -> Table:
     return Table("Judges", columns, rows, frozenset(range(1, 6)), notes, brief=True)
 
 
-def _agreements(found: Diagnosis) -> Table:
+def _agreements(diagnosis: Diagnosis) -> Table:
     rows = [
         [
             judge.judge,
             *(_agreement(judge.rest) if judge.rest else [NONE] * 2),
             *(_agreement(judge.label) if judge.label else [NONE] * 2),
         ]
-        for judge in _shown(found)
+        for judge in _judges_with_enough_ballots(diagnosis)
         if judge.rest is not None or judge.label is not None
     ]
     columns = ["judge", "with the rest", "kappa", "with labels", "kappa"]
@@ -125,12 +128,12 @@ def _agreements(found: Diagnosis) -> Table:
     return Table("Judges: agreement on decisive ballots", columns, rows, right, notes, brief=True)
 
 
-def _agreement(found: Agreement) -> list[str]:
-    return [f"{percent(found.share)} of {found.n}", estimate(found.kappa, 2)]
+def _agreement(agreement: Agreement) -> list[str]:
+    return [f"{percent(agreement.share)} of {agreement.n}", estimate(agreement.kappa, 2)]
 
 
-def _orders(found: Diagnosis) -> Table:
-    facts = _shown(found)
+def _orders(diagnosis: Diagnosis) -> Table:
+    facts = _judges_with_enough_ballots(diagnosis)
     consistent = any(judge.consistency for judge in facts)
     flips = any(judge.slots.flips for judge in facts)
     rows = [
@@ -148,19 +151,19 @@ def _orders(found: Diagnosis) -> Table:
     return Table("Judges: order and repetition", columns, rows, right, notes, brief=True)
 
 
-def _shown(found: Diagnosis) -> list[JudgeFacts]:
+def _judges_with_enough_ballots(diagnosis: Diagnosis) -> list[JudgeFacts]:
     """Judges with enough ballots; all of them where none has."""
-    sure = {r.judge for r in found.recommendations if r.sure}
-    return [judge for judge in found.judges if judge.judge in sure or not sure]
+    sure = {r.judge for r in diagnosis.recommendations if r.sure}
+    return [judge for judge in diagnosis.judges if judge.judge in sure or not sure]
 
 
-def _lengths(found: Diagnosis) -> Table:
-    shown = {judge.judge for judge in _shown(found)}
+def _lengths(diagnosis: Diagnosis) -> Table:
+    judges = {judge.judge for judge in _judges_with_enough_ballots(diagnosis)}
     rows = [
         [line.judge, f"{percent(line.longer.interval)} of {line.longer.interval.n:g}",
          points(line.pull, digits=0), line.pull_by]
-        for line in found.lengths
-        if line.judge in shown
+        for line in diagnosis.lengths
+        if line.judge in judges
     ]  # fmt: skip
     notes = [
         "of decisive ballots on responses of unlike length, in words; pull: longer wins beyond those"
@@ -184,8 +187,8 @@ def _order_row(judge: JudgeFacts, *, consistent: bool, flips: bool) -> list[str]
     return row
 
 
-def _panel(found: Diagnosis) -> Table:
-    panel = found.panel
+def _panel(diagnosis: Diagnosis) -> Table:
+    panel = diagnosis.panel
     heavy = "no end" if math.isinf(panel.attenuation) else f"{panel.attenuation:.2f} times"
     rows = [
         ["items, judges, ballots", f"{panel.items}, {panel.judges}, {panel.ballots}"],
@@ -200,15 +203,15 @@ def _panel(found: Diagnosis) -> Table:
             f"effective number of judges, of {panel.effective_of}",
             f"{estimate(panel.effective, 2)} ({panel.effective_by})",
         ],
-        ["ICC of decisive ballots of an item", estimate(found.icc, 2)],
+        ["ICC of decisive ballots of an item", estimate(diagnosis.icc, 2)],
     ]
     return Table("Panel", ["", ""], rows, brief=True)
 
 
-def _thresholds(found: Diagnosis) -> Table:
-    limits = found.thresholds
-    sure = {judge.judge for judge in _shown(found)}
-    simulated = any(judge.removals for judge in limits.judges)
+def _thresholds(diagnosis: Diagnosis) -> Table:
+    limits = diagnosis.thresholds
+    sure = {judge.judge for judge in _judges_with_enough_ballots(diagnosis)}
+    simulation = any(judge.removals for judge in limits.judges)
     rows = [
         [
             judge.judge,
@@ -219,7 +222,7 @@ def _thresholds(found: Diagnosis) -> Table:
             f"{judge.weight:.2f}",
             *(
                 [_removal(judge.removals, "half"), _removal(judge.removals, "davidson")]
-                if simulated
+                if simulation
                 else []
             ),
         ]
@@ -234,7 +237,7 @@ def _thresholds(found: Diagnosis) -> Table:
         f"derived 1/(K+1) = {limits.derived:.3f}",
         "break-even",
         "weight",
-        *(["without it, ties half", "without it, ties modelled"] if simulated else []),
+        *(["without it, ties half", "without it, ties modelled"] if simulation else []),
     ]
     notes = [
         f"K = {k} candidates; the published condition d/(K-1) > (1-d)/(K(K-1)) solves to"
@@ -243,14 +246,14 @@ def _thresholds(found: Diagnosis) -> Table:
         " (sqrt(J/(J-1)) - 1) on, S the sum of the others' rates; K does not enter. Where ties are"
         " modelled or left out, a tie costs nothing and every judge with an edge adds",
     ]
-    if simulated:
+    if simulation:
         notes.append("without it: change of power by simulation when the judge leaves, in points")
     return Table("Positive contribution", columns, rows, frozenset({1, 5}), notes)
 
 
 def _removal(removals: Sequence[Removal], analysis: str) -> str:
-    found = next((r for r in removals if r.analysis == analysis), None)
-    return NONE if found is None else points(found.change, digits=0)
+    removal = next((r for r in removals if r.analysis == analysis), None)
+    return NONE if removal is None else points(removal.change, digits=0)
 
 
 _READING = {
@@ -260,34 +263,37 @@ _READING = {
 }
 
 
-def _diversity(found: Diagnosis) -> Table | None:
-    made = found.equivalence
-    if made is None:
+def _diversity(diagnosis: Diagnosis) -> Table | None:
+    equivalence = diagnosis.equivalence
+    if equivalence is None:
         return None
-    explained = number(made.explained, ".2f")
+    explained_share = number(equivalence.explained, ".2f")
     rows = [
-        ["items with texts", str(made.items)],
-        ["R² of discrimination on diversity (adjusted)", estimate(made.r2, 2)],
-        ["the most it could be, with so few ballots an item", number(made.ceiling, ".2f")],
-        ["of what can be explained", f"{explained}: {_READING[made.reading]}"],
-        ["by the published bands on R² (0.2, 0.4)", made.published],
+        ["items with texts", str(equivalence.items)],
+        ["R² of discrimination on diversity (adjusted)", estimate(equivalence.r2, 2)],
+        ["the most it could be, with so few ballots an item", number(equivalence.ceiling, ".2f")],
+        ["of what can be explained", f"{explained_share}: {_READING[equivalence.reading]}"],
+        ["by the published bands on R² (0.2, 0.4)", equivalence.published],
     ]
     rows += [
         [f"odds of deciding, {slope.feature} one sd up (mean {mean:.2f})", estimate(slope.odds, 2)]
-        for slope, mean in zip(made.slopes, made.means, strict=True)
+        for slope, mean in zip(equivalence.slopes, equivalence.means, strict=True)
     ]
-    if made.shares is not None:
+    if equivalence.shares is not None:
         rows += [
-            ["ties: equivalence", percent(made.shares.equivalence)],
-            ["ties: conservatism", percent(made.shares.conservatism)],
-            ["ties: unguided", percent(made.shares.unguided)],
+            ["ties: equivalence", percent(equivalence.shares.equivalence)],
+            ["ties: conservatism", percent(equivalence.shares.conservatism)],
+            ["ties: unguided", percent(equivalence.shares.unguided)],
         ]
-    notes = [f"semantic similarity: {made.semantic} ({made.semantic_version})", *made.notes]
+    notes = [
+        f"semantic similarity: {equivalence.semantic} ({equivalence.semantic_version})",
+        *equivalence.notes,
+    ]
     return Table("Judge failure or genuine equivalence", ["", ""], rows, notes=notes)
 
 
-def _run_judges(found: Diagnosis) -> Table | None:
-    if found.run is None:
+def _run_judges(diagnosis: Diagnosis) -> Table | None:
+    if diagnosis.run is None:
         return None
     rows = [
         [
@@ -297,7 +303,7 @@ def _run_judges(found: Diagnosis) -> Table | None:
             NONE if judge.longer is None else percent(judge.longer.interval),
             *_scale(judge.scale),
         ]
-        for judge in found.run.judges
+        for judge in diagnosis.run.judges
     ]
     columns = ["judge", "cost", "a decided pair", "longer wins", "scores 1-5", "mean", "sd"]
     columns += ["two neighbours", "against the others"]
@@ -313,12 +319,12 @@ def _scale(scale: Scale | None) -> list[str]:
     return [counts, f"{scale.mean:.2f}", f"{scale.sd:.2f}", spread, estimate(scale.anchor, 2)]
 
 
-def _effects(found: Diagnosis) -> Table | None:
-    if found.run is None:
+def _effects(diagnosis: Diagnosis) -> Table | None:
+    if diagnosis.run is None:
         return None
     rows = [
         [e.candidate, estimate(e.half, 2), estimate(e.corrected, 2), estimate(e.weighted, 2)]
-        for e in sorted(found.run.effects, key=lambda e: -e.corrected.estimate)
+        for e in sorted(diagnosis.run.effects, key=lambda e: -e.corrected.estimate)
     ]
     columns = ["candidate", "ties half", "ties modelled", "ties half, weighted"]
     notes = ["log strengths against the mean (Bradley-Terry, Davidson); weights: discrimination"]

@@ -95,8 +95,8 @@ def seconds(value: float | None) -> str:
 
 def counts(causes: Mapping[str, int]) -> str:
     """``3 timeout, 1 refusal``, the commonest cause first."""
-    ordered = sorted(causes.items(), key=lambda pair: (-pair[1], pair[0]))
-    return ", ".join(f"{n} {cause}" for cause, n in ordered)
+    ranking = sorted(causes.items(), key=lambda pair: (-pair[1], pair[0]))
+    return ", ".join(f"{n} {cause}" for cause, n in ranking)
 
 
 def first_names(names: Sequence[str], most: int) -> str:

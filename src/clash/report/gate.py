@@ -22,8 +22,8 @@ _DIGITS = ".4g"
 
 def table(run: str, checks: Sequence[Checked]) -> Table:
     """A row for each rule."""
-    failed = sum(not check.passed for check in checks)
-    outcome = "passed" if not failed else f"failed: {failed} of {len(checks)} rules"
+    n_failed = sum(not check.passed for check in checks)
+    outcome = "passed" if not n_failed else f"failed: {n_failed} of {len(checks)} rules"
     return Table(
         f"Gate on {run}: {outcome}",
         ["", "figure", "rule", "value", "95% interval", "tested", ""],
@@ -73,8 +73,8 @@ def junit(run: str, checks: Sequence[Checked], *, time: str, properties: Mapping
         time: when the run ended, ISO 8601.
         properties: what else identifies the tested run.
     """
-    failed = str(sum(not check.passed for check in checks))
-    totals = {"tests": str(len(checks)), "failures": failed, "errors": "0", "time": "0"}
+    n_failed = str(sum(not check.passed for check in checks))
+    totals = {"tests": str(len(checks)), "failures": n_failed, "errors": "0", "time": "0"}
     suites = ET.Element("testsuites", {"name": "clash gate", **totals})
     head = {"name": for_xml(run), "hostname": "localhost", "timestamp": time[:19], "skipped": "0"}
     suite = ET.SubElement(suites, "testsuite", {**head, **totals})

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from clash.analysis.walk import Said, Walk
 
-_SHOWN = 1200
+_MOST_CHARACTERS = 1200
 
 
 def show(console: Console, walk: Walk) -> None:
@@ -35,8 +35,8 @@ def show(console: Console, walk: Walk) -> None:
     _step(console, 3, f"Criteria ({walk.criteria.source if walk.criteria else 'none'})")
     _criteria(console, walk)
     _step(console, 4, "Judgments")
-    for said in walk.said:
-        _judgment(console, said)
+    for judgment in walk.said:
+        _judgment(console, judgment)
     _step(console, 5, f"Verdict ({walk.verdict.method})")
     _verdict(console, walk)
 
@@ -48,8 +48,11 @@ def _step(console: Console, number: int, title: str) -> None:
 
 def _text(console: Console, text: str, *, style: str = "", indent: int = 3) -> None:
     body = for_terminal(text)
-    if len(body) > _SHOWN:
-        body = body[:_SHOWN] + f" … ({len(body) - _SHOWN} more characters in responses.jsonl)"
+    if len(body) > _MOST_CHARACTERS:
+        body = (
+            body[:_MOST_CHARACTERS]
+            + f" … ({len(body) - _MOST_CHARACTERS} more characters in responses.jsonl)"
+        )
     console.print(Padding(Text(body, style=style), (0, 0, 0, indent)))
 
 
@@ -57,28 +60,28 @@ def _criteria(console: Console, walk: Walk) -> None:
     if walk.criteria is None:
         return
     for number, criterion in enumerate(walk.criteria.criteria, start=1):
-        about = f": {criterion.description}" if criterion.description else ""
-        _text(console, f"C{number}. {criterion.name} ({criterion.weight:.0%}){about}")
+        description = f": {criterion.description}" if criterion.description else ""
+        _text(console, f"C{number}. {criterion.name} ({criterion.weight:.0%}){description}")
     if walk.criteria.error:
         _text(console, f"fallback because: {walk.criteria.error}", style="yellow")
 
 
-def _judgment(console: Console, said: Said) -> None:
-    where = f", presentation {said.presentation}" if said.presentation else ""
-    head = f"{said.judge} ({said.role}, weight {said.weight:g}{where})"
-    if said.ranking is None or said.unblinded is None:
-        _text(console, f"{head}: failed, no vote. {said.error}", style="red")
+def _judgment(console: Console, judgment: Said) -> None:
+    where = f", presentation {judgment.presentation}" if judgment.presentation else ""
+    head = f"{judgment.judge} ({judgment.role}, weight {judgment.weight:g}{where})"
+    if judgment.ranking is None or judgment.unblinded is None:
+        _text(console, f"{head}: failed, no vote. {judgment.error}", style="red")
         return
-    blind = " > ".join(" = ".join(group) for group in said.ranking)
-    named = " > ".join(" = ".join(group) for group in said.unblinded)
-    points = ", ".join(f"B({label})={value:g}" for label, value in said.points.items())
-    _text(console, f"{head}: {blind}, that is {named}  →  {points}", style="bold")
-    for label, row in said.scores.items():
+    blind = " > ".join(" = ".join(group) for group in judgment.ranking)
+    ranking = " > ".join(" = ".join(group) for group in judgment.unblinded)
+    points = ", ".join(f"B({label})={value:g}" for label, value in judgment.points.items())
+    _text(console, f"{head}: {blind}, that is {ranking}  →  {points}", style="bold")
+    for label, row in judgment.scores.items():
         for criterion, score in row.items():
-            reason = said.reasons.get(label, {}).get(criterion)
+            reason = judgment.reasons.get(label, {}).get(criterion)
             why = f'  → "{reason}"' if reason else ""
             _text(console, f"{label} {criterion}: {score}/5{why}", indent=6)
-    for note in (*said.repairs, *said.flags):
+    for note in (*judgment.repairs, *judgment.flags):
         _text(console, f"note: {note}", style="yellow", indent=6)
 
 
@@ -97,9 +100,9 @@ def _verdict(console: Console, walk: Walk) -> None:
             style="bold green" if verdict.winner else "bold yellow",
         )
     if walk.label is not None:
-        said = (
+        agreement = (
             "says the same"
             if walk.label == (verdict.winner or "tie") and verdict.ranking
             else "disagrees"
         )
-        _text(console, f"label: {walk.label} ({said})")
+        _text(console, f"label: {walk.label} ({agreement})")

@@ -35,7 +35,7 @@ _TIMES = 4
 other version of clash or zlib makes so long a one; a stranger's may be as long as the disk has room,
 and unpack to a thousand times that."""
 _ROOM = 1 << 20
-_UNBOUNDED = 1 << 50
+_NO_LIMIT = 1 << 50
 _BLOCK = re.compile(r'(<script type="text/plain" id="[\w-]+">)([A-Za-z0-9+/=]+)(</script>)')
 _DIRECTIONS = re.compile(r'(<script type="text/plain" id="beside">|data-key=")[^<"]*')
 _SECTION = f'section id="{anchor(RETEST)}"'
@@ -47,55 +47,63 @@ _RETEST = re.compile(
 )
 
 
-def redraw(folder: RunFolder, data: RunData, findings: Findings) -> Iterator[AuditFinding]:
+def audit_pages(folder: RunFolder, data: RunData, findings: Findings) -> Iterator[AuditFinding]:
     """Compare ``report.md`` and ``report.html`` with what follows from the records.
 
     Another version of clash, or of what fits its models, may draw them otherwise: a difference is
     then named as one that could not be checked.
     """
     unless = other_versions(data.manifest)
-    yield finding("report.md shows the report", _text(folder, data, findings), unless=unless)
-    yield finding("report.html shows the report", _pages(folder, data, findings), unless=unless)
+    yield finding(
+        "report.md shows the report", _markdown_problems(folder, data, findings), unless=unless
+    )
+    yield finding(
+        "report.html shows the report", _html_problems(folder, data, findings), unless=unless
+    )
     if any(
         run_files.is_file(folder.path / name) for name in (layout.RETEST_JSON, layout.RETEST_MD)
     ):
-        yield finding("the retest report follows from its runs", _retest(folder, data))
+        yield finding("the retest report follows from its runs", _retest_gaps(folder, data))
 
 
-def _text(folder: RunFolder, data: RunData, findings: Findings) -> Iterator[str | AuditGap]:
-    drawn = markdown.render_report(findings, list(data.verdicts))
-    yield from _differing(folder, data, layout.REPORT_MD, drawn)
+def _markdown_problems(
+    folder: RunFolder, data: RunData, findings: Findings
+) -> Iterator[str | AuditGap]:
+    expected_text = markdown.render_report(findings, list(data.verdicts))
+    yield from _compare_file(folder, data, layout.REPORT_MD, expected_text)
 
 
-def _pages(folder: RunFolder, data: RunData, findings: Findings) -> Iterator[str | AuditGap]:
+def _html_problems(
+    folder: RunFolder, data: RunData, findings: Findings
+) -> Iterator[str | AuditGap]:
     """Blocks are compared unpacked, for another build of zlib packs otherwise."""
-    drawn = render_report(findings, data, folder.path)
-    yield from _differing(folder, data, layout.REPORT_HTML, drawn.html)
-    beside = folder.path / layout.REPORT_DATA
-    if drawn.data_html is not None:
-        yield from _differing(folder, data, layout.REPORT_DATA, drawn.data_html)
-    elif run_files.is_file(beside):
-        yield f"{beside.name} is of another report: this one has all items in its page"
+    page = render_report(findings, data, folder.path)
+    yield from _compare_file(folder, data, layout.REPORT_HTML, page.html)
+    data_page = folder.path / layout.REPORT_DATA
+    if page.data_html is not None:
+        yield from _compare_file(folder, data, layout.REPORT_DATA, page.data_html)
+    elif run_files.is_file(data_page):
+        yield f"{data_page.name} is of another report: this one has all items in its page"
 
 
-def _retest(folder: RunFolder, data: RunData) -> Iterator[AuditGap]:
+def _retest_gaps(folder: RunFolder, data: RunData) -> Iterator[AuditGap]:
     """Everything about it is a gap: it follows from other folders, which may have grown since."""
     try:
         record = json.loads(run_files.read(folder.path / layout.RETEST_JSON))
         runs = [str(line["run"]) for line in record["runs"]]
-        follows = retest([_beside(folder, data, run) for run in runs])
+        result = retest([_load_sibling(folder, data, run) for run in runs])
         text = run_files.read(folder.path / layout.RETEST_MD).decode()
     except (*BROKEN, OSError) as error:
         yield AuditGap(f"cannot be computed anew: {str(error).partition(chr(10))[0]}")
         return
-    whole = {"clash": __version__, **follows.as_json()}
-    if record != json.loads(json.dumps(whole)):
+    expected_record = {"clash": __version__, **result.as_json()}
+    if record != json.loads(json.dumps(expected_record)):
         yield AuditGap(f"{layout.RETEST_JSON} is not what its runs give now")
-    if text != markdown.render_comparison(title_of(runs), tables(follows), runs):
+    if text != markdown.render_comparison(title_of(runs), tables(result), runs):
         yield AuditGap(f"{layout.RETEST_MD} is not what its runs give now")
 
 
-def _beside(folder: RunFolder, data: RunData, name: str) -> RunData:
+def _load_sibling(folder: RunFolder, data: RunData, name: str) -> RunData:
     if name == folder.path.name:
         return data
     if name in ("", "..") or name != PurePath(name).name:
@@ -103,47 +111,52 @@ def _beside(folder: RunFolder, data: RunData, name: str) -> RunData:
     return RunData.load(RunFolder(folder.path.parent / name))
 
 
-def _differing(folder: RunFolder, data: RunData, name: str, drawn: str) -> Iterator[str | AuditGap]:
+def _compare_file(
+    folder: RunFolder, data: RunData, name: str, expected_text: str
+) -> Iterator[str | AuditGap]:
     path = folder.path / name
     if not run_files.is_file(path):
         yield from no_report(data, name)
         return
-    most = _TIMES * len(drawn.encode()) + _ROOM
+    most = _TIMES * len(expected_text.encode()) + _ROOM
     if path.lstat().st_size > most:
         yield f"{name} is much longer than what the records make of it"
         return
     text = run_files.read(path, most=most).decode(errors="replace")
-    if text == drawn:
+    if text == expected_text:
         return
-    problem = _difference(name, text, drawn)
+    problem = _first_difference(name, text, expected_text)
     if problem is None:
         return
     if data.manifest.parent is not None:
         # What a rerun says of its parent follows from another folder, whose labels may have grown.
-        problem = _difference(name, _RETEST.sub("", text), _RETEST.sub("", drawn))
+        problem = _first_difference(name, _RETEST.sub("", text), _RETEST.sub("", expected_text))
     parent = data.manifest.parent
     yield problem or AuditGap(
         f"the comparison with {parent} in {name} is not what that run gives now"
     )
 
 
-def _difference(name: str, written: str, drawn: str) -> str | None:
+def _first_difference(name: str, actual_page: str, expected_page: str) -> str | None:
     """The first place where two pages differ, once what is packed in them is unpacked."""
-    follows = _unpacked(drawn)
-    lines = _unpacked(written, _TIMES * len(follows) + _ROOM).splitlines(), follows.splitlines()
-    for number, (line, other) in enumerate(zip(*lines, strict=False), start=1):
-        if line != other:
+    expected_unpacked = _unpack_blocks(expected_page)
+    lines = (
+        _unpack_blocks(actual_page, _TIMES * len(expected_unpacked) + _ROOM).splitlines(),
+        expected_unpacked.splitlines(),
+    )
+    for number, (line, expected_line) in enumerate(zip(*lines, strict=False), start=1):
+        if line != expected_line:
             return f"{name}:{number} is not what the records make of it"
     return None if len(lines[0]) == len(lines[1]) else f"{name} has lines of its own"
 
 
-def _unpacked(page: str, most: int = _UNBOUNDED) -> str:
+def _unpack_blocks(page: str, most: int = _NO_LIMIT) -> str:
     """The page with its blocks unpacked, as far as they come to ``most`` characters together."""
     room = most
 
     def unpack(block: re.Match[str]) -> str:
         nonlocal room
-        text = _inflated(block[2], room)
+        text = _inflate(block[2], room)
         if text is None:
             return block[0]  # nothing that we packed: it differs as it is
         room -= len(text)
@@ -152,13 +165,13 @@ def _unpacked(page: str, most: int = _UNBOUNDED) -> str:
     return _BLOCK.sub(unpack, _DIRECTIONS.sub(r"\1", page))
 
 
-def _inflated(packed: str, room: int) -> str | None:
+def _inflate(block: str, room: int) -> str | None:
     """The text of a block; null where it is none, or has more than ``room`` bytes."""
     unpacker = zlib.decompressobj()
     try:
         # One byte more than there is room for: to zlib, 0 means without bound.
-        data = unpacker.decompress(base64.b64decode(packed), max(room, 0) + 1)
+        data = unpacker.decompress(base64.b64decode(block), max(room, 0) + 1)
     except (ValueError, zlib.error):
         return None
-    whole = unpacker.eof and len(data) <= room
-    return data.decode(errors="replace") if whole else None
+    complete = unpacker.eof and len(data) <= room
+    return data.decode(errors="replace") if complete else None

@@ -17,38 +17,40 @@ if TYPE_CHECKING:
     from clash.stats.intervals import Interval
 
 
-def as_json(found: Scenario | Published | Pilot) -> dict[str, Any]:
+def as_json(result: Scenario | Published | Pilot) -> dict[str, Any]:
     """Plain data; what is not a number becomes null."""
-    return to_dict(found)
+    return to_dict(result)
 
 
-def scenario_table(found: Scenario) -> Table:
+def scenario_table(scenario: Scenario) -> Table:
     """A row for each correlation, the panels side by side; one below the other where that is wide."""
-    if len(found.panels) > 1 and len(_columns(found.cells[0])) > 3:
-        return _long_table(found)
-    indices: list[int | None] = [*range(len(found.panels))] if found.panels else [None]
+    if len(scenario.panels) > 1 and len(_columns(scenario.cells[0])) > 3:
+        return _long_table(scenario)
+    indices: list[int | None] = [*range(len(scenario.panels))] if scenario.panels else [None]
     rows = [
-        [f"{icc:g}", *(text for index in indices for text in _cell(found.cell(index, icc)))]
-        for icc in dict.fromkeys(cell.icc for cell in found.cells)
+        [f"{icc:g}", *(text for index in indices for text in _cell(scenario.cell(index, icc)))]
+        for icc in dict.fromkeys(cell.icc for cell in scenario.cells)
     ]
     columns = ["ICC"]
     for index in indices:
         suffix = "" if index is None or len(indices) == 1 else f" ({_letter(index)})"
-        columns += [f"{name}{suffix}" for name in _columns(found.cells[0])]
+        columns += [f"{name}{suffix}" for name in _columns(scenario.cells[0])]
     if len(indices) > 1:
         columns.append("saved")
-        rows = [[*row, _saved(found, float(row[0]))] for row in rows]
-    notes = [*(_panel(found, index) for index in range(len(found.panels))), *found.notes]
-    return Table(_title(found.ask, found.unit), columns, rows, _right(columns), notes, brief=True)
+        rows = [[*row, _savings(scenario, float(row[0]))] for row in rows]
+    notes = [*(_panel(scenario, index) for index in range(len(scenario.panels))), *scenario.notes]
+    return Table(
+        _title(scenario.ask, scenario.unit), columns, rows, _right(columns), notes, brief=True
+    )
 
 
-def _long_table(found: Scenario) -> Table:
+def _long_table(scenario: Scenario) -> Table:
     """A row for each panel and correlation."""
-    columns = ["panel", "ICC", *_columns(found.cells[0])]
-    rows = [[_letter(cell.panel), f"{cell.icc:g}", *_cell(cell)] for cell in found.cells]
-    notes = [*(_panel(found, index) for index in range(len(found.panels))), *found.notes]
+    columns = ["panel", "ICC", *_columns(scenario.cells[0])]
+    rows = [[_letter(cell.panel), f"{cell.icc:g}", *_cell(cell)] for cell in scenario.cells]
+    notes = [*(_panel(scenario, index) for index in range(len(scenario.panels))), *scenario.notes]
     right = _right(columns) - {0}
-    return Table(_title(found.ask, found.unit), columns, rows, right, notes, brief=True)
+    return Table(_title(scenario.ask, scenario.unit), columns, rows, right, notes, brief=True)
 
 
 def _letter(panel: int | None) -> str:
@@ -72,25 +74,25 @@ def _cell(cell: Cell) -> list[str]:
         detectable = None if cell.detectable is None else 100 * cell.detectable
         texts += [f"{cell.power_at_n:.0%}", number(detectable, ".1f")]
     if cell.checked is not None:
-        done = cell.checked
-        width = "" if done.half_width is None else f", ±{done.half_width:.3f}"
+        simulation = cell.checked
+        width = "" if simulation.half_width is None else f", ±{simulation.half_width:.3f}"
         texts.append(
-            f"{done.simulated:.1%} [{100 * done.low:.0f}, {100 * done.high:.0f}]"
-            f" (claimed {done.claimed:.1%}){width}"
+            f"{simulation.simulated:.1%} [{100 * simulation.low:.0f}, {100 * simulation.high:.0f}]"
+            f" (claimed {simulation.claimed:.1%}){width}"
         )
     return texts
 
 
-def _saved(found: Scenario, icc: float) -> str:
-    first, last = found.cell(0, icc), found.cell(len(found.panels) - 1, icc)
+def _savings(scenario: Scenario, icc: float) -> str:
+    first, last = scenario.cell(0, icc), scenario.cell(len(scenario.panels) - 1, icc)
     return f"{1 - last.exact / first.exact:.0%}"
 
 
-def _panel(found: Scenario, index: int) -> str:
-    panel = found.panels[index]
+def _panel(scenario: Scenario, index: int) -> str:
+    panel = scenario.panels[index]
     rates = ", ".join(f"{rate:.1%}" for rate in panel.discrimination)
     many = f"judges that decide {rates}, " if len(panel.discrimination) > 1 else ""
-    name = f"{_letter(index)}: " if len(found.panels) > 1 else ""
+    name = f"{_letter(index)}: " if len(scenario.panels) > 1 else ""
     return (
         f"{name}{many}mean discrimination {panel.mean:.1%}, {panel.ballots:g} ballots,"
         f" {panel.informative:.2f} of them informative"
@@ -104,18 +106,18 @@ def _title(ask: Ask, unit: str) -> str:
             f"{unit[0].upper()}{unit[1:]} for {level.power:.0%} power at a"
             f" {100 * ask.effect:g}-point difference, alpha {level.alpha:g}"
         )
-    about = {
+    quantity = {
         "concordance": f"concordance of {ask.expected:.0%}",
         "kappa": f"kappa of {ask.expected:g}",
         "retest": f"agreement of {ask.expected:.0%} over {ask.runs} runs",
     }[ask.question]
     return (
         f"{unit[0].upper()}{unit[1:]} for a {1 - level.alpha:.0%} interval of ±{ask.half_width:g}"
-        f" around a {about}"
+        f" around a {quantity}"
     )
 
 
-def published_tables(found: Published) -> list[Table]:
+def published_tables(published: Published) -> list[Table]:
     """The paper's tables and claims beside ours."""
     rows = [
         [
@@ -127,7 +129,7 @@ def published_tables(found: Published) -> list[Table]:
             f"{cell.exact:.2f}",
             str(cell.needed),
         ]
-        for cell in found.cells
+        for cell in published.cells
     ]
     columns = ["table", "ICC", "published", "its own steps", "", "exact", "needed"]
     notes = [
@@ -136,7 +138,7 @@ def published_tables(found: Published) -> list[Table]:
     ]
     claims = [
         [claim.where, claim.published, claim.ours, "" if claim.agrees else "differs", claim.why]
-        for claim in found.claims
+        for claim in published.claims
     ]
     return [
         Table(
@@ -150,25 +152,25 @@ def published_tables(found: Published) -> list[Table]:
     ]
 
 
-def pilot_tables(found: Pilot) -> list[Table]:
+def pilot_tables(pilot: Pilot) -> list[Table]:
     """What the pilot says, and what follows."""
-    unit = "informative ballots" if found.question == "compare" else "ballots"
-    need = f"{found.needed} ({found.needed_low} to {found.needed_high} over the ICC's interval)"
+    unit = "informative ballots" if pilot.question == "compare" else "ballots"
+    need = f"{pilot.needed} ({pilot.needed_low} to {pilot.needed_high} over the ICC's interval)"
     detectable = (
-        NONE if found.detectable_now is None else f"{100 * found.detectable_now:.1f} points"
+        NONE if pilot.detectable_now is None else f"{100 * pilot.detectable_now:.1f} points"
     )
     rows = [
-        ["prompts (clusters)", str(found.clusters)],
-        ["ballots", str(found.ballots)],
-        ["discrimination", percent(found.discrimination, digits=1)],
-        [_base(found), percent(found.base, digits=1)],
-        [f"{unit} a prompt", f"{found.size:.2f} (variation {found.cv:.2f})"],
-        ["ICC, latent (random intercept)", _ratio(found.model.latent)],
-        ["ICC, observed (random intercept)", _ratio(found.model.observed)],
-        ["ICC, observed (analysis of variance)", _ratio(found.anova)],
-        ["ICC in the design effect", f"{_ratio(found.icc)}: {found.icc.method}"],
-        ["design effect", f"{found.design_effect:.2f}"],
-        ["power now", f"{found.power_now:.0%}"],
+        ["prompts (clusters)", str(pilot.clusters)],
+        ["ballots", str(pilot.ballots)],
+        ["discrimination", percent(pilot.discrimination, digits=1)],
+        [_base(pilot), percent(pilot.base, digits=1)],
+        [f"{unit} a prompt", f"{pilot.size:.2f} (variation {pilot.cv:.2f})"],
+        ["ICC, latent (random intercept)", _ratio(pilot.model.latent)],
+        ["ICC, observed (random intercept)", _ratio(pilot.model.observed)],
+        ["ICC, observed (analysis of variance)", _ratio(pilot.anova)],
+        ["ICC in the design effect", f"{_ratio(pilot.icc)}: {pilot.icc.method}"],
+        ["design effect", f"{pilot.design_effect:.2f}"],
+        ["power now", f"{pilot.power_now:.0%}"],
         ["detectable now", detectable],
         ["prompts needed", need],
     ]
@@ -180,13 +182,13 @@ def pilot_tables(found: Pilot) -> list[Table]:
             str(extra.needed),
             str(extra.saves),
         ]
-        for rate, extra in zip(found.judges, found.additions, strict=True)
+        for rate, extra in zip(pilot.judges, pilot.additions, strict=True)
     ]
-    asked = "two conditions" if found.question == "compare" else "two candidates, same prompts"
-    of = "" if found.pair is None else f" of {found.pair.name}"
+    question = "two conditions" if pilot.question == "compare" else "two candidates, same prompts"
+    of = "" if pilot.pair is None else f" of {pilot.pair.name}"
     return [
         Table(
-            f"Pilot: {asked}, {found.outcome}{of}", ["", ""], rows, notes=found.notes, brief=True
+            f"Pilot: {question}, {pilot.outcome}{of}", ["", ""], rows, notes=pilot.notes, brief=True
         ),
         Table(
             "A further judge like …",
@@ -197,32 +199,32 @@ def pilot_tables(found: Pilot) -> list[Table]:
     ]
 
 
-def pair_line(found: Pilot) -> dict[str, Any]:
+def pair_line(pilot: Pilot) -> dict[str, Any]:
     """A pair as plain data, for a list of them."""
-    kept = ("pair", "clusters", "discrimination", "base", "icc", "needed", "more", "power_now")
-    made = as_json(found)
-    return {name: made[name] for name in kept}
+    keys = ("pair", "clusters", "discrimination", "base", "icc", "needed", "more", "power_now")
+    record = as_json(pilot)
+    return {name: record[name] for name in keys}
 
 
-def pairs_tables(found: Pilot, beside: Sequence[Pilot], pairs: int) -> list[Table]:
+def pairs_tables(pilot: Pilot, beside: Sequence[Pilot], pairs: int) -> list[Table]:
     """Every pair that was worked out; none where there is one only."""
-    if found.pair is None or not beside:
+    if pilot.pair is None or not beside:
         return []
     rows = [
         [
-            one.pair.name if one.pair else NONE,
-            str(one.clusters),
-            percent(one.discrimination),
-            percent(one.base),
-            f"{one.icc.estimate:.2f}",
-            f"{one.power_now:.0%}",
-            str(one.needed),
-            str(one.more),
+            other.pair.name if other.pair else NONE,
+            str(other.clusters),
+            percent(other.discrimination),
+            percent(other.base),
+            f"{other.icc.estimate:.2f}",
+            f"{other.power_now:.0%}",
+            str(other.needed),
+            str(other.more),
         ]
-        for one in (found, *beside)
+        for other in (pilot, *beside)
     ]
     notes = [
-        f"above: {found.pair.name}, the two with most points; --pair a,b asks about two others",
+        f"above: {pilot.pair.name}, the two with most points; --pair a,b asks about two others",
         "pairs share prompts: prompts enough for the most demanding pair are enough for all",
     ]
     if pairs > len(rows):
@@ -231,10 +233,10 @@ def pairs_tables(found: Pilot, beside: Sequence[Pilot], pairs: int) -> list[Tabl
     return [Table("Each pair", [*columns, "more"], rows, frozenset(range(1, 8)), notes)]
 
 
-def _base(found: Pilot) -> str:
-    if found.outcome == "wins" and found.pair is not None:
-        return f"{found.pair.first} wins, of decisive ballots"
-    if found.outcome == "wins":
+def _base(pilot: Pilot) -> str:
+    if pilot.outcome == "wins" and pilot.pair is not None:
+        return f"{pilot.pair.first} wins, of decisive ballots"
+    if pilot.outcome == "wins":
         return "first side wins, of decisive ballots"
     return "agrees with the label, of decisive ballots"
 

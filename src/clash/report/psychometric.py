@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from clash.stats.intervals import Interval
 
 
-def curves_table(found: Diagnosis) -> Table:
+def curves_table(diagnosis: Diagnosis) -> Table:
     """Threshold, tie band, slope and lapses of each judge."""
-    rows = [[judge.judge, str(judge.trials), *_curve(judge)] for judge in found.calibration]
+    rows = [[judge.judge, str(judge.trials), *_curve(judge)] for judge in diagnosis.calibration]
     columns = ["judge", "trials", "threshold", "tie band", "slope", "lapse", "75% at"]
     notes = [
         "gap: share of a response's sentences that were damaged (truncated: of its words);"
         " threshold: the gap at which a judge decides half the time; slope: rise of the share"
         " there, for a gap of 1",
-        *(doubt for judge in found.calibration for doubt in _doubts(judge)),
+        *(doubt for judge in diagnosis.calibration for doubt in _doubts(judge)),
     ]
     return Table("Known gaps: psychometric curves", columns, rows, frozenset(range(1, 7)), notes)
 
@@ -42,8 +42,8 @@ def _curve(judge: JudgeCurve) -> list[str]:
 
 def _doubts(judge: JudgeCurve) -> list[str]:
     """What speaks against a curve, or why there is none."""
-    told = list(judge.fit.warnings) if judge.fit is not None else [judge.why or "no fit"]
-    return [f"{judge.judge}: {'; '.join(told)}"] if told else []
+    doubts = list(judge.fit.warnings) if judge.fit is not None else [judge.why or "no fit"]
+    return [f"{judge.judge}: {'; '.join(doubts)}"] if doubts else []
 
 
 def _gap(interval: Interval) -> str:
@@ -55,12 +55,14 @@ def _gap(interval: Interval) -> str:
     return f"{middle} [{', '.join(ends)}]"
 
 
-def hits_table(found: Diagnosis) -> Table:
+def hits_table(diagnosis: Diagnosis) -> Table:
     """What each judge picked, by kind of damage and gap."""
-    keys = sorted({(hit.kind, hit.gap) for judge in found.calibration for hit in judge.hits})
-    names = [judge.judge for judge in found.calibration]
+    keys = sorted({(hit.kind, hit.gap) for judge in diagnosis.calibration for hit in judge.hits})
+    names = [judge.judge for judge in diagnosis.calibration]
     table = {
-        (judge.judge, hit.kind, hit.gap): hit for judge in found.calibration for hit in judge.hits
+        (judge.judge, hit.kind, hit.gap): hit
+        for judge in diagnosis.calibration
+        for hit in judge.hits
     }
     rows = [
         [kind, f"{gap:.1f}", *(_hit(table.get((name, kind, gap))) for name in names)]
@@ -77,26 +79,26 @@ def _hit(hit: Hit | None) -> str:
     return f"{hit.better.estimate:.0%} / {hit.tie.estimate:.0%} of {hit.better.n:g}"
 
 
-def psychometric_plot(found: Diagnosis) -> Figure:
+def psychometric_plot(diagnosis: Diagnosis) -> Figure:
     """A panel a judge: the shares that it picked and tied at each gap, and its curves."""
     from clash.report.plots import curves
 
     return curves(
-        [_drawn(judge) for judge in found.calibration],
-        titles=[judge.judge for judge in found.calibration],
+        [_plot_curves(judge) for judge in diagnosis.calibration],
+        titles=[judge.judge for judge in diagnosis.calibration],
         x_label="gap (share of the response damaged)",
         y_label="share of trials",
         y_range=(-0.03, 1.03),
     )
 
 
-def _drawn(judge: JudgeCurve) -> list[PlotCurve]:
+def _plot_curves(judge: JudgeCurve) -> list[PlotCurve]:
     from clash.report.plots import Curve
 
-    gaps = [seen.gap for seen in judge.seen]
-    better = [seen.better for seen in judge.seen]
-    tied = [seen.tie for seen in judge.seen]
-    drawn = [
+    gaps = [share.gap for share in judge.seen]
+    better = [share.better for share in judge.seen]
+    tied = [share.tie for share in judge.seen]
+    curves = [
         Curve("picked the better", gaps, *_bars(better), style="points", colour=0),
         # Beside the other points, not on them.
         Curve("tied", [gap + 0.012 for gap in gaps], *_bars(tied), style="points", colour=1),
@@ -104,10 +106,10 @@ def _drawn(judge: JudgeCurve) -> list[PlotCurve]:
     if judge.fit is not None:
         top = max(1.0, *gaps)
         fine = [top * at / 100 for at in range(101)]
-        fitted = judge.fit.curve
-        drawn.append(Curve("picks, fitted", fine, fitted.better(fine).tolist(), colour=0))
-        drawn.append(Curve("ties, fitted", fine, fitted.tie(fine).tolist(), colour=1))
-    return drawn
+        fit = judge.fit.curve
+        curves.append(Curve("picks, fitted", fine, fit.better(fine).tolist(), colour=0))
+        curves.append(Curve("ties, fitted", fine, fit.tie(fine).tolist(), colour=1))
+    return curves
 
 
 def _bars(shares: Sequence[Interval]) -> tuple[list[float], tuple[list[float], list[float]]]:

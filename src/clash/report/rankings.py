@@ -30,38 +30,38 @@ _MOST_NAMES = 3
 _WIDEST = 8
 
 
-def as_json(found: Rankings) -> dict[str, Any]:
+def as_json(rankings: Rankings) -> dict[str, Any]:
     """What the methods share: the ballots, the pairs, and why the methods differ."""
     return {
-        "candidates": list(found.candidates),
-        "absent": list(found.absent),
-        "n_items": found.n_items,
-        "n_judged": found.n_judged,
-        "n_clusters": found.n_clusters,
-        "n_ballots": found.n_ballots,
-        "n_failed": found.failed,
-        "seed": found.seed,
-        "replicates": found.replicates,
-        "level": found.level,
-        "weights": {name: rounded(weight) for name, weight in found.weights.items()},
-        "weights_by": found.weights_by,
-        "pairwise": {"wins": _matrix(found.wins), "ties": _matrix(found.ties)},
-        "condorcet_winner": found.condorcet,
-        "smith_set": list(found.smith),
-        "cycle": list(found.cycle),
-        "connected": [list(group) for group in found.groups],
-        "differences": list(found.differences),
-        "warnings": list(found.warnings),
-        "notes": list(found.notes),
+        "candidates": list(rankings.candidates),
+        "absent": list(rankings.absent),
+        "n_items": rankings.n_items,
+        "n_judged": rankings.n_judged,
+        "n_clusters": rankings.n_clusters,
+        "n_ballots": rankings.n_ballots,
+        "n_failed": rankings.failed,
+        "seed": rankings.seed,
+        "replicates": rankings.replicates,
+        "level": rankings.level,
+        "weights": {name: rounded(weight) for name, weight in rankings.weights.items()},
+        "weights_by": rankings.weights_by,
+        "pairwise": {"wins": _matrix(rankings.wins), "ties": _matrix(rankings.ties)},
+        "condorcet_winner": rankings.condorcet,
+        "smith_set": list(rankings.smith),
+        "cycle": list(rankings.cycle),
+        "connected": [list(group) for group in rankings.groups],
+        "differences": list(rankings.differences),
+        "warnings": list(rankings.warnings),
+        "notes": list(rankings.notes),
     }
 
 
-def methods_json(found: Rankings) -> dict[str, dict[str, Any]]:
+def methods_json(rankings: Rankings) -> dict[str, dict[str, Any]]:
     """By method: how the fit ended, and every candidate, best first."""
-    return {method.method: _method(method) for method in found.methods}
+    return {method.method: _method_json(method) for method in rankings.methods}
 
 
-def _method(method: Ranked) -> dict[str, Any]:
+def _method_json(method: Ranked) -> dict[str, Any]:
     fit = method.fit
     return {
         "status": method.status,
@@ -71,12 +71,12 @@ def _method(method: Ranked) -> dict[str, Any]:
         "tie_parameter": rounded(fit.tie) if fit else None,
         "separated": fit.is_separated if fit else None,
         "replicates": method.replicates,
-        "ranking": [_place(place) for place in method.places],
+        "ranking": [_place_json(place) for place in method.places],
         "notes": list(method.notes),
     }
 
 
-def _place(place: Place) -> dict[str, Any]:
+def _place_json(place: Place) -> dict[str, Any]:
     return {
         "candidate": place.candidate,
         "rank": place.rank,
@@ -91,11 +91,11 @@ def _place(place: Place) -> dict[str, Any]:
     }
 
 
-def lines(found: Rankings) -> Iterator[dict[str, Any]]:
+def lines(rankings: Rankings) -> Iterator[dict[str, Any]]:
     """A line for each method and candidate, for a file."""
-    for method in found.methods:
+    for method in rankings.methods:
         for place in method.places:
-            yield {"method": method.method, **_place(place)}
+            yield {"method": method.method, **_place_json(place)}
 
 
 def _matrix(table: NDArray[Any]) -> list[list[float]]:
@@ -103,41 +103,41 @@ def _matrix(table: NDArray[Any]) -> list[list[float]]:
     return rows
 
 
-def tables(found: Rankings) -> list[Table]:
+def tables(rankings: Rankings) -> list[Table]:
     """The places side by side, who beat whom, and each method's scores."""
-    made = [_side_by_side(found), *_head_to_head(found)]
-    return [*made, *(_scores(m, found) for m in found.methods if m.places)]
+    head = [_side_by_side(rankings), *_head_to_head(rankings)]
+    return [*head, *(_scores(m, rankings) for m in rankings.methods if m.places)]
 
 
-def _side_by_side(found: Rankings) -> Table:
-    ranked = [m for m in found.methods if m.places]
-    by_name = [{place.candidate: place for place in m.places} for m in ranked]
-    order = _order(found) if ranked else []
+def _side_by_side(rankings: Rankings) -> Table:
+    methods = [m for m in rankings.methods if m.places]
+    by_name = [{place.candidate: place for place in m.places} for m in methods]
+    order = _order(rankings) if methods else []
     rows = [[name, *(_rank(column.get(name)) for column in by_name)] for name in order]
     title = (
-        f"{len(found.candidates)} candidates, {found.n_judged} of {found.n_items} items with a"
-        f" ballot, {len(found.weights)} judges, {found.n_ballots} ballots"
+        f"{len(rankings.candidates)} candidates, {rankings.n_judged} of {rankings.n_items} items with a"
+        f" ballot, {len(rankings.weights)} judges, {rankings.n_ballots} ballots"
     )
     notes = []
-    if found.replicates and ranked:
-        notes.append(f"place, best first, and in brackets its {found.level:.0%} interval")
+    if rankings.replicates and methods:
+        notes.append(f"place, best first, and in brackets its {rankings.level:.0%} interval")
         notes.append(
-            f"bootstrap over {found.n_clusters} items or prompts, {found.replicates} replicates,"
-            f" seed {found.seed}"
+            f"bootstrap over {rankings.n_clusters} items or prompts, {rankings.replicates} replicates,"
+            f" seed {rankings.seed}"
         )
-    if len(set(found.weights.values())) > 1:
-        each = [f"{name} {weight:.3g}" for name, weight in found.weights.items()]
-        more = [f"{len(each) - _MOST_ROWS} more"] if len(each) > _MOST_ROWS else []
+    if len(set(rankings.weights.values())) > 1:
+        weights = [f"{name} {weight:.3g}" for name, weight in rankings.weights.items()]
+        more = [f"{len(weights) - _MOST_ROWS} more"] if len(weights) > _MOST_ROWS else []
         notes.append(
-            f"judges weighted by {found.weights_by}: {', '.join(each[:_MOST_ROWS] + more)}"
+            f"judges weighted by {rankings.weights_by}: {', '.join(weights[:_MOST_ROWS] + more)}"
         )
-    notes += [f"{m.method} refused: {n}" for m in found.methods if not m.places for n in m.notes]
+    notes += [f"{m.method} refused: {n}" for m in rankings.methods if not m.places for n in m.notes]
     return Table(
         title,
-        ["candidate", *(m.method.replace("-", "-\n") for m in ranked)],
+        ["candidate", *(m.method.replace("-", "-\n") for m in methods)],
         rows[:_MOST_ROWS],
-        frozenset(range(1, len(ranked) + 1)),
-        [*notes, *_cut(rows), *found.notes],
+        frozenset(range(1, len(methods) + 1)),
+        [*notes, *_cut(rows), *rankings.notes],
         brief=True,
     )
 
@@ -145,19 +145,19 @@ def _side_by_side(found: Rankings) -> Table:
 def _rank(place: Place | None) -> str:
     if place is None:
         return NONE
-    shared = "=" if place.tied else ""
+    tie_mark = "=" if place.tied else ""
     if place.rank_low is None:
-        return f"{place.rank}{shared}"
-    return f"{place.rank}{shared} [{place.rank_low}, {place.rank_high}]"
+        return f"{place.rank}{tie_mark}"
+    return f"{place.rank}{tie_mark} [{place.rank_low}, {place.rank_high}]"
 
 
-def _head_to_head(found: Rankings) -> Iterator[Table]:
+def _head_to_head(rankings: Rankings) -> Iterator[Table]:
     """Who was put before whom, where that is a table that can be read."""
-    names = found.candidates
+    names = rankings.candidates
     if not 2 < len(names) <= _WIDEST:
         return
-    prefers = found.wins + found.ties / 2
-    order = [names.index(name) for name in _order(found)]
+    prefers = rankings.wins + rankings.ties / 2
+    order = [names.index(name) for name in _order(rankings)]
     rows = [
         [f"{at} {names[i]}", *(NONE if i == j else f"{prefers[i, j]:.4g}" for j in order)]
         for at, i in enumerate(order, start=1)
@@ -168,13 +168,15 @@ def _head_to_head(found: Rankings) -> Iterator[Table]:
     yield Table("Head to head", columns, rows, frozenset(range(1, len(columns))), notes)
 
 
-def _order(found: Rankings) -> list[str]:
+def _order(rankings: Rankings) -> list[str]:
     """The candidates by the first method that ranks them; by name where none does."""
-    ranked = [m for m in found.methods if m.places]
-    return [place.candidate for place in ranked[0].places] if ranked else list(found.candidates)
+    methods = [m for m in rankings.methods if m.places]
+    return (
+        [place.candidate for place in methods[0].places] if methods else list(rankings.candidates)
+    )
 
 
-def _scores(method: Ranked, found: Rankings) -> Table:
+def _scores(method: Ranked, rankings: Rankings) -> Table:
     rows = [
         [
             place.candidate,
@@ -186,7 +188,7 @@ def _scores(method: Ranked, found: Rankings) -> Table:
         ]
         for place in method.places
     ]
-    columns = ["candidate", "place", "score", f"{found.level:.0%}", "first", "not apart from"]
+    columns = ["candidate", "place", "score", f"{rankings.level:.0%}", "first", "not apart from"]
     return Table(
         f"{method.method}: {SCORES[method.method]}",
         columns,
@@ -198,14 +200,14 @@ def _scores(method: Ranked, found: Rankings) -> Table:
 
 def _fit(method: Ranked) -> Iterator[str]:
     if method.fit is not None:
-        ended = "converged" if method.fit.converged else "not converged"
+        outcome = "converged" if method.fit.converged else "not converged"
         tie = "" if method.fit.tie is None else f", tie parameter {method.fit.tie:.3g}"
         yield (
-            f"{ended} in {method.fit.n_iter} steps, largest difference of observed and expected"
+            f"{outcome} in {method.fit.n_iter} steps, largest difference of observed and expected"
             f" wins {method.fit.residual:.1e}{tie}"
         )
 
 
 def _cut(rows: Sequence[object]) -> list[str]:
-    rest = len(rows) - _MOST_ROWS
-    return [f"and {rest} more: --json or --out has them all"] if rest > 0 else []
+    n_more = len(rows) - _MOST_ROWS
+    return [f"and {n_more} more: --json or --out has them all"] if n_more > 0 else []

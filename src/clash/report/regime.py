@@ -46,12 +46,12 @@ KEY = (
 )
 
 
-def write_plots(found: Regimes, folder: Path) -> list[Path]:
+def write_plots(regimes: Regimes, folder: Path) -> list[Path]:
     """The map and the stopping diagnostic as SVG and PNG; the paths written."""
-    written = save(regime_figure([found.map], [found.title]), folder, "regime-map")
-    if found.steps:
-        written += save(stopping_figure(found.steps), folder, "stopping")
-    return written
+    paths = save(regime_figure([regimes.map], [regimes.title]), folder, "regime-map")
+    if regimes.steps:
+        paths += save(stopping_figure(regimes.steps), folder, "stopping")
+    return paths
 
 
 def regime_figure(maps: Sequence[RegimeMap], titles: Sequence[str]) -> Figure:
@@ -64,7 +64,7 @@ def regime_figure(maps: Sequence[RegimeMap], titles: Sequence[str]) -> Figure:
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    gaps = [abs(cell.gap) for found in maps for cell in found.cells() if _known(cell)]
+    gaps = [abs(cell.gap) for regime_map in maps for cell in regime_map.cells() if _has_gap(cell)]
     scale = max([LEAST_SCALE, *gaps])
     wide = WIDTH * max(len(m.budgets) for m in maps) + 1.7
     heights = [max(len(m.sizes), 3) for m in maps]
@@ -73,8 +73,8 @@ def regime_figure(maps: Sequence[RegimeMap], titles: Sequence[str]) -> Figure:
         figure = Figure(figsize=(max(wide, 5.6), tall), layout="constrained")
         axes = figure.subplots(len(maps), 1, squeeze=False, height_ratios=heights)[:, 0]
         images = [
-            _map(one, found, title, scale)
-            for one, found, title in zip(axes, maps, titles, strict=True)
+            _map(axis, regime_map, title, scale)
+            for axis, regime_map, title in zip(axes, maps, titles, strict=True)
         ]
         figure.colorbar(
             images[-1],
@@ -86,48 +86,50 @@ def regime_figure(maps: Sequence[RegimeMap], titles: Sequence[str]) -> Figure:
     return figure
 
 
-def map_json(found: RegimeMap) -> list[dict[str, Any]]:
+def map_json(regime_map: RegimeMap) -> list[dict[str, Any]]:
     """A map, cell by cell."""
-    return [to_plain({**asdict(cell), "clear": cell.clear}) for cell in found.cells()]
+    return [to_plain({**asdict(cell), "clear": cell.clear}) for cell in regime_map.cells()]
 
 
-def _known(cell: RegimeCell) -> bool:
+def _has_gap(cell: RegimeCell) -> bool:
     return not math.isnan(cell.gap)
 
 
-def _map(axes: Axes, found: RegimeMap, title: str, scale: float) -> AxesImage:
+def _map(axes: Axes, regime_map: RegimeMap, title: str, scale: float) -> AxesImage:
     import numpy as np
 
-    gap = np.array([[found.cell(n, k).gap for n in found.budgets] for k in found.sizes])
+    gap = np.array(
+        [[regime_map.cell(n, k).gap for n in regime_map.budgets] for k in regime_map.sizes]
+    )
     image = axes.imshow(gap, cmap="RdBu_r", vmin=-scale, vmax=scale, aspect="auto", origin="lower")
     axes.set_facecolor("0.9")
-    axes.set_xticks(range(len(found.budgets)), [str(n) for n in found.budgets])
-    axes.set_yticks(range(len(found.sizes)), [str(k) for k in found.sizes])
+    axes.set_xticks(range(len(regime_map.budgets)), [str(n) for n in regime_map.budgets])
+    axes.set_yticks(range(len(regime_map.sizes)), [str(k) for k in regime_map.sizes])
     axes.tick_params(length=0)
     axes.set_xlabel("labels n")
     axes.set_ylabel("judges K")
     axes.set_title(title, loc="left")
     for spine in axes.spines.values():
         spine.set_visible(False)
-    for x, n in enumerate(found.budgets):
-        for y, k in enumerate(found.sizes):
-            _write(axes, x, y, found.cell(n, k), scale)
+    for x, n in enumerate(regime_map.budgets):
+        for y, k in enumerate(regime_map.sizes):
+            _write(axes, x, y, regime_map.cell(n, k), scale)
     return image
 
 
 def _write(axes: Axes, x: int, y: int, cell: RegimeCell, scale: float) -> None:
     if cell.winner is None:
         return
-    dark = _known(cell) and abs(cell.gap) > 0.6 * scale
+    dark = _has_gap(cell) and abs(cell.gap) > 0.6 * scale
     style: dict[str, Any] = {"ha": "center", "va": "center", "color": "white" if dark else "black"}
     axes.text(x, y + 0.17, SHORT.get(cell.winner, cell.winner), size=6.5, **style)
-    if _known(cell):
+    if _has_gap(cell):
         number = f"{cell.gap:+.3f}"
-        said = number if cell.clear else f"({number})"
-        axes.text(x, y - 0.2, said, size=6, **style)
+        text = number if cell.clear else f"({number})"
+        axes.text(x, y - 0.2, text, size=6, **style)
 
 
-def stopping_figure(found: Sequence[tuple[str, JudgeSteps]]) -> Figure:
+def stopping_figure(families: Sequence[tuple[str, JudgeSteps]]) -> Figure:
     """What a judge more changes, against what it costs in patterns per label; a panel a family.
 
     The band holds the middle 80% of the steps, the line their median; below zero a judge helps.
@@ -136,10 +138,10 @@ def stopping_figure(found: Sequence[tuple[str, JudgeSteps]]) -> Figure:
     from matplotlib.figure import Figure
 
     with rc_context(STYLE):
-        figure = Figure(figsize=(4.4 * len(found) + 0.4, 3.5), layout="constrained")
-        axes = figure.subplots(1, len(found), squeeze=False, sharey=True)[0]
-        for one, (name, steps) in zip(axes, found, strict=True):
-            _steps(one, name, steps)
+        figure = Figure(figsize=(4.4 * len(families) + 0.4, 3.5), layout="constrained")
+        axes = figure.subplots(1, len(families), squeeze=False, sharey=True)[0]
+        for axis, (name, steps) in zip(axes, families, strict=True):
+            _steps(axis, name, steps)
         axes[0].set_ylabel("change in test MSE from K to the next")
         figure.legend(
             *axes[0].get_legend_handles_labels(),
@@ -152,7 +154,7 @@ def stopping_figure(found: Sequence[tuple[str, JudgeSteps]]) -> Figure:
 
 
 def _steps(axes: Axes, name: str, steps: JudgeSteps) -> None:
-    helped = float((steps.change < 0).mean()) if len(steps.change) else math.nan
+    helpful = float((steps.change < 0).mean()) if len(steps.change) else math.nan
     axes.scatter(
         steps.cost,
         steps.change,
@@ -171,5 +173,5 @@ def _steps(axes: Axes, name: str, steps: JudgeSteps) -> None:
         middle = [band.middle for band in bands]
         axes.plot(cost, middle, "-o", color="black", linewidth=1.4, markersize=3, label="median")
     axes.axhline(0, linestyle="--", linewidth=0.9, color="0.4")
-    axes.set_title(f"{name}: {helped:.0%} of the steps help", loc="left")
+    axes.set_title(f"{name}: {helpful:.0%} of the steps help", loc="left")
     axes.set_xlabel("rise in H / n, effective patterns per label")

@@ -12,19 +12,19 @@ if TYPE_CHECKING:
     from clash.analysis.registered import Primary
 
 
-def table(found: Conformity | None) -> Table | None:
+def table(conformity: Conformity | None) -> Table | None:
     """Every deviation; one row that says so where there is none."""
-    if found is None:
+    if conformity is None:
         return None
-    rows = [[d.what, d.planned, d.done] for d in found.deviations]
-    plan = found.plan
+    rows = [[d.what, d.planned, d.done] for d in conformity.deviations]
+    plan = conformity.plan
     notes = [
-        f"registered {found.frozen}: {plan['outcome']}"
+        f"registered {conformity.frozen}: {plan['outcome']}"
         f"{' of ' + plan['primary'] if plan['primary'] else ''}, {100 * plan['effect']:g} points,"
         f" alpha {plan['alpha']:g}, power {plan['power']:.0%}, {plan['items']} prompts, clustered by"
-        f" {plan['clustering']}, stopping: {found.stopping}",
-        f"sha256 of the plan: {found.sha256}",
-        *([_primary(found.primary)] if found.primary is not None else []),
+        f" {plan['clustering']}, stopping: {conformity.stopping}",
+        f"sha256 of the plan: {conformity.sha256}",
+        *([_primary(conformity.primary)] if conformity.primary is not None else []),
     ]
     n = len(rows)
     title = f"Registration: {n} deviation{'s' if n != 1 else ''}" if n else "Registration: kept"
@@ -37,14 +37,14 @@ def table(found: Conformity | None) -> Table | None:
     )
 
 
-def _primary(found: Primary) -> str:
-    interval = found.interval
-    of = f" of {found.candidate}" if found.candidate else ""
-    said = (
-        f"primary outcome, {found.outcome}{of}: {percent(interval, digits=1)} at"
+def _primary(primary: Primary) -> str:
+    interval = primary.interval
+    of = f" of {primary.candidate}" if primary.candidate else ""
+    text = (
+        f"primary outcome, {primary.outcome}{of}: {percent(interval, digits=1)} at"
         f" {interval.level:.0%} ({interval.method})"
     )
-    if found.even is None:
-        return said
-    ruled = "ruled out" if interval.excludes(found.even) else "not ruled out"
-    return f"{said}; no difference ({found.even:.0%}) is {ruled}"
+    if primary.even is None:
+        return text
+    outcome = "ruled out" if interval.excludes(primary.even) else "not ruled out"
+    return f"{text}; no difference ({primary.even:.0%}) is {outcome}"

@@ -17,69 +17,69 @@ if TYPE_CHECKING:
     from clash.stats.intervals import Interval
 
 _COLUMNS = ("", "before", "now")
-_NAMED = 6
+_MOST_NAMES = 6
 
 
-def tables(found: Changed, run: str) -> list[Table]:
+def tables(change: Changed, run: str) -> list[Table]:
     """What the labels changed in the concordance and in the calibrated result."""
-    made = [_concordance(found)]
-    if found.calibrated is not None:
-        made.append(_calibrated(found.calibrated, run))
-    return made
+    change_tables = [_concordance_table(change)]
+    if change.calibrated is not None:
+        change_tables.append(_calibration_table(change.calibrated, run))
+    return change_tables
 
 
-def _concordance(found: Changed) -> Table:
-    def cell(known: Labelled | None, part: Callable[[Labelled], Interval | None]) -> str:
-        return NONE if known is None else percent(part(known))
+def _concordance_table(change: Changed) -> Table:
+    def cell(labelled: Labelled | None, part: Callable[[Labelled], Interval | None]) -> str:
+        return NONE if labelled is None else percent(part(labelled))
 
     parts: list[tuple[str, Callable[[Labelled], Interval | None]]] = [
-        ("concordance with the labels", lambda known: known.concordance),
-        ("  where unanimous", lambda known: known.unanimous),
-        ("  where not", lambda known: known.split),
+        ("concordance with the labels", lambda labelled: labelled.concordance),
+        ("  where unanimous", lambda labelled: labelled.unanimous),
+        ("  where not", lambda labelled: labelled.split),
     ]
-    rows = [["labelled items", *(str(k.n) if k else "0" for k in (found.before, found.after))]]
-    rows += [[name, cell(found.before, part), cell(found.after, part)] for name, part in parts]
-    if found.people is not None:
-        rows.append(["two people say the same", "", percent(found.people)])
+    rows = [["labelled items", *(str(k.n) if k else "0" for k in (change.before, change.after))]]
+    rows += [[name, cell(change.before, part), cell(change.after, part)] for name, part in parts]
+    if change.people is not None:
+        rows.append(["two people say the same", "", percent(change.people)])
     return Table(
-        f"Review: {found.written} decisions written", _COLUMNS, rows, frozenset({1, 2}),
-        list(_more(found)),
+        f"Review: {change.written} decisions written", _COLUMNS, rows, frozenset({1, 2}),
+        list(_concordance_notes(change)),
     )  # fmt: skip
 
 
-def _more(found: Changed) -> Iterator[str]:
-    if found.more:
-        yield f"about {found.more} more labels would bring the interval to 5 points each side"
+def _concordance_notes(change: Changed) -> Iterator[str]:
+    if change.more:
+        yield f"about {change.more} more labels would bring the interval to 5 points each side"
     yield "items that need a person are harder than the rest: --sample N measures all"
 
 
-def _calibrated(found: Recalibrated, run: str) -> Table:
-    either = (found.before, found.after)
-    leader = next((one.candidate for one in either if isinstance(one, Calibrated)), "")
+def _calibration_table(recalibration: Recalibrated, run: str) -> Table:
+    either = (recalibration.before, recalibration.after)
+    leader = next((result.candidate for result in either if isinstance(result, Calibrated)), "")
     parts: list[tuple[str, Callable[[Calibrated], str]]] = [
-        ("map", lambda one: one.family),
-        ("judges it asks", lambda one: ", ".join(one.judges)),
-        ("accuracy, held out", lambda one: _spread(one.accuracy.mean, one.accuracy.se)),
-        ("  less that of majority", lambda one: points(one.gain)),
+        ("map", lambda result: result.family),
+        ("judges it asks", lambda result: ", ".join(result.judges)),
+        ("accuracy, held out", lambda result: _spread(result.accuracy.mean, result.accuracy.se)),
+        ("  less that of majority", lambda result: points(result.gain)),
         ("calibration error (ECE), held out", _error),
-        (f"{leader} wins, calibrated", lambda one: percent(one.win_rate, digits=1)),
-        (f"{leader} wins, panel as it is", lambda one: number(one.panel_rate, ".1%")),
-        ("verdicts unlike the panel's", lambda one: f"{len(one.against_panel)} of {len(one.winners)}"),
+        (f"{leader} wins, calibrated", lambda result: percent(result.win_rate, digits=1)),
+        (f"{leader} wins, panel as it is", lambda result: number(result.panel_rate, ".1%")),
+        ("verdicts unlike the panel's", lambda result: f"{len(result.against_panel)} of {len(result.winners)}"),
     ]  # fmt: skip
-    rows = [["labelled rows", *(str(one.labels) for one in either)]]
-    rows += [[name, *(_cell(one, part) for one in either)] for name, part in parts]
+    rows = [["labelled rows", *(str(result.labels) for result in either)]]
+    rows += [[name, *(_cell(result, part) for result in either)] for name, part in parts]
     return Table(
-        "Calibrated result", _COLUMNS, rows, frozenset({1, 2}), list(_said(found, run))
+        "Calibrated result", _COLUMNS, rows, frozenset({1, 2}), list(_calibration_notes(recalibration, run))
     )  # fmt: skip
 
 
-def _cell(one: Calibrated | Refused, part: Callable[[Calibrated], str]) -> str:
-    return part(one) if isinstance(one, Calibrated) else NONE
+def _cell(result: Calibrated | Refused, part: Callable[[Calibrated], str]) -> str:
+    return part(result) if isinstance(result, Calibrated) else NONE
 
 
-def _said(found: Recalibrated, run: str) -> Iterator[str]:
+def _calibration_notes(recalibration: Recalibrated, run: str) -> Iterator[str]:
     """What changed, in sentences; plainly, where there are too few labels."""
-    before, after = found.before, found.after
+    before, after = recalibration.before, recalibration.after
     if not isinstance(after, Calibrated):
         yield f"not calibrated: {after.why}"
         if after.missing:
@@ -87,12 +87,12 @@ def _said(found: Recalibrated, run: str) -> Iterator[str]:
         return
     if not isinstance(before, Calibrated):
         yield f"before, not calibrated: {before.why}"
-    elif found.changed:
-        yield f"{len(found.changed)} calibrated verdicts changed: {first_names(found.changed, _NAMED)}"
+    elif recalibration.changed:
+        yield f"{len(recalibration.changed)} calibrated verdicts changed: {first_names(recalibration.changed, _MOST_NAMES)}"
     else:
         yield "no calibrated verdict changed"
     if after.against_panel:
-        yield f"unlike the panel's now: {first_names(after.against_panel, _NAMED)}"
+        yield f"unlike the panel's now: {first_names(after.against_panel, _MOST_NAMES)}"
     if after.family == "majority":
         yield "no map was better than the plain majority by more than noise: that is what is used"
     yield (
@@ -106,5 +106,5 @@ def _spread(mean: float, error: float) -> str:
     return f"{mean:.1%} ± {error:.1%}"
 
 
-def _error(one: Calibrated) -> str:
-    return f"{one.ece:.3f} ({one.chance_ece:.3f})"
+def _error(result: Calibrated) -> str:
+    return f"{result.ece:.3f} ({result.chance_ece:.3f})"

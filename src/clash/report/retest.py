@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from clash.report.claims import claims_table
 from clash.report.formats import NONE, bounds, estimate, money, number, p_value, percent, share
-from clash.report.tables import CLUSTERED, Table, cut_note
+from clash.report.tables import CLUSTERED, Table, cut_note, with_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from clash.analysis.retest import Retest
     from clash.analysis.retest.targeted import Targeted
 
-_SHOWN = 20
+_MOST_ITEMS = 20
 
 
 def title_of(runs: Sequence[str]) -> str:
@@ -23,26 +23,27 @@ def title_of(runs: Sequence[str]) -> str:
     return f"Test and retest: {runs[0]}"
 
 
-def tables(found: Retest) -> list[Table]:
+def tables(retest: Retest) -> list[Table]:
     """Everything worth a table, in the order of interest; empty ones are left out."""
-    made = [
-        _runs(found),
-        _agreement(found),
-        _matches(found),
-        _stability(found),
-        *map(_targeted, found.targeted),
-        _judges(found),
-        _flips(found),
-        _rankings(found),
-        _variance(found),
-        _changed(found),
-        _unsure(found),
-        claims_table(found.published),
-    ]
-    return [table for table in made if table.rows]
+    return with_rows(
+        [
+            _runs(retest),
+            _agreement(retest),
+            _matches(retest),
+            _stability(retest),
+            *map(_targeted_run, retest.targeted),
+            _judges(retest),
+            _flips(retest),
+            _rankings(retest),
+            _variance(retest),
+            _changed_items(retest),
+            _least_confident(retest),
+            claims_table(retest.published),
+        ]
+    )
 
 
-def _runs(found: Retest) -> Table:
+def _runs(retest: Retest) -> Table:
     rows = [
         [
             line.run,
@@ -50,29 +51,29 @@ def _runs(found: Retest) -> Table:
             "fresh" if line.fresh_responses else "same",
             str(line.no_verdict),
             share(line.concordance),
-            _clustered(line.concordance),
+            _clustered_percent(line.concordance),
             _wilson(line.concordance),
             _kappa(line.concordance),
             f"{line.unanimous}/{line.n}",
             money(line.cost_usd),
         ]
-        for line in found.runs
+        for line in retest.runs
     ]
-    for name, rate in (("all whole runs", found.combined), ("majority of runs", found.majority)):
+    for name, rate in (("all whole runs", retest.combined), ("majority of runs", retest.majority)):
         if rate is not None:
-            plain = [str(rate.n), "", "", share(rate), _clustered(rate), _wilson(rate)]
+            plain = [str(rate.n), "", "", share(rate), _clustered_percent(rate), _wilson(rate)]
             rows.append([name, *plain, _kappa(rate), "", ""])
     notes = []
-    if found.combined is not None:
+    if retest.combined is not None:
         notes.append(
             "all whole runs: verdicts of one item in several runs are one cluster; Wilson's interval"
             " takes them for independent and is too narrow"
         )
         notes.append("kappa: over sides, shuffled, which is 2p - 1")
-    if found.majority_tied:
-        notes.append(f"{found.majority_tied} items have no majority: the runs tie")
+    if retest.majority_tied:
+        notes.append(f"{retest.majority_tied} items have no majority: the runs tie")
     return Table(
-        f"Runs of the same {found.n} items",
+        f"Runs of the same {retest.n} items",
         [
             "run",
             "n",
@@ -92,7 +93,7 @@ def _runs(found: Retest) -> Table:
     )
 
 
-def _clustered(rate: Rate | None) -> str:
+def _clustered_percent(rate: Rate | None) -> str:
     return NONE if rate is None else percent(rate.clustered, digits=1)
 
 
@@ -104,7 +105,7 @@ def _kappa(rate: Rate | None) -> str:
     return NONE if rate is None else f"{2 * rate.estimate - 1:.3f}"
 
 
-def _agreement(found: Retest) -> Table:
+def _agreement(retest: Retest) -> Table:
     rows = [
         [
             f"{pair.first} : {pair.second}",
@@ -113,11 +114,11 @@ def _agreement(found: Retest) -> Table:
             estimate(pair.verdicts.kappa.interval),
             NONE if pair.matches is None else estimate(pair.matches.kappa.interval),
         ]
-        for pair in found.pairs
+        for pair in retest.pairs
     ]
-    if len(found.pairs) > 1:
-        rows.append(["mean of two runs", "", percent(found.pair_agreement, digits=1), "", ""])
-        rows.append(["all runs alike", "", percent(found.all_same, digits=1), "", ""])
+    if len(retest.pairs) > 1:
+        rows.append(["mean of two runs", "", percent(retest.pair_agreement, digits=1), "", ""])
+        rows.append(["all runs alike", "", percent(retest.all_same, digits=1), "", ""])
     return Table(
         "Agreement between runs",
         ["runs", "responses", "same verdict", "kappa over verdicts", "kappa over match and miss"],
@@ -131,7 +132,7 @@ def _agreement(found: Retest) -> Table:
     )
 
 
-def _matches(found: Retest) -> Table:
+def _matches(retest: Retest) -> Table:
     rows = [
         [
             f"{pair.first} : {pair.second}",
@@ -139,7 +140,7 @@ def _matches(found: Retest) -> Table:
             p_value(t.change),
             f"{t.corrected.statistic:.2f}",
         ]
-        for pair in found.pairs
+        for pair in retest.pairs
         if (t := pair.matches) is not None
     ]
     return Table(
@@ -152,13 +153,13 @@ def _matches(found: Retest) -> Table:
     )
 
 
-def _stability(found: Retest) -> Table:
+def _stability(retest: Retest) -> Table:
     rows = [
         [category.name, str(category.n), percent(category.share, digits=1)]
-        for category in found.categories
+        for category in retest.categories
     ]
-    if found.systematic is not None:
-        errors = found.systematic
+    if retest.systematic is not None:
+        errors = retest.systematic
         wrong = round(errors.estimate * errors.n)
         rows.append(
             ["errors that are systematic", f"{wrong}/{errors.n:g}", percent(errors, digits=1)]
@@ -181,7 +182,7 @@ def _stability(found: Retest) -> Table:
     )
 
 
-def _targeted(part: Targeted) -> Table:
+def _targeted_run(part: Targeted) -> Table:
     rows = [
         [
             group.name,
@@ -195,12 +196,12 @@ def _targeted(part: Targeted) -> Table:
     notes = []
     if part.confirmed is not None:
         again = part.confirmed
-        expected = number(again.expected, ".0%")
+        by_chance = number(again.expected, ".0%")
         notes = [
             f"stably incorrect items wrong again: {round(again.rate.estimate * again.rate.n)} of"
             f" {again.rate.n:g}; were each verdict a coin flip, p = {again.coin.p:.3e}"
             f" ({again.coin.method})",
-            f"{part.caveat}: {expected} of them",
+            f"{part.caveat}: {by_chance} of them",
         ]
     return Table(
         f"Targeted run {part.run}",
@@ -212,10 +213,10 @@ def _targeted(part: Targeted) -> Table:
     )
 
 
-def _judges(found: Retest) -> Table:
+def _judges(retest: Retest) -> Table:
     rows = [
         [line.judge, line.role, percent(line.consistency, digits=1), str(line.items)]
-        for line in found.judges
+        for line in retest.judges
     ]
     return Table(
         "Each judge against itself",
@@ -226,7 +227,7 @@ def _judges(found: Retest) -> Table:
     )
 
 
-def _flips(found: Retest) -> Table:
+def _flips(retest: Retest) -> Table:
     rows = [
         [
             line.judge,
@@ -237,7 +238,7 @@ def _flips(found: Retest) -> Table:
             str(line.flips.softened),
             p_value(line.flips.lean),
         ]
-        for line in found.flips
+        for line in retest.flips
     ]
     return Table(
         "Both orders, over all runs",
@@ -248,26 +249,26 @@ def _flips(found: Retest) -> Table:
     )
 
 
-def _rankings(found: Retest) -> Table:
-    ranked = found.rankings
-    if ranked is None:
+def _rankings(retest: Retest) -> Table:
+    agreement = retest.rankings
+    if agreement is None:
         return Table("Rankings", [], [])
     rows = [
-        ["Kendall's tau-b, mean over pairs of runs", estimate(ranked.mean)],
-        ["the same leader", f"{ranked.same_winner:.0%} of the pairs"],
+        ["Kendall's tau-b, mean over pairs of runs", estimate(agreement.mean)],
+        ["the same leader", f"{agreement.same_winner:.0%} of the pairs"],
     ]
-    notes = [f"over {len(found.ranked)} candidates in {len(ranked.tau)} runs of all items"]
-    if ranked.mean.method.startswith("no"):
+    notes = [f"over {len(retest.ranked)} candidates in {len(agreement.tau)} runs of all items"]
+    if agreement.mean.method.startswith("no"):
         notes.append("two rankings tell nothing of their spread: the interval takes three runs")
     return Table("Rankings, cycle against cycle", ["", ""], rows, frozenset({1}), notes)
 
 
-def _variance(found: Retest) -> Table:
-    split = found.variance
+def _variance(retest: Retest) -> Table:
+    split = retest.variance
     if split is None:
-        notes = [found.variance_why] if found.variance_why else []
-        fresh = any(line.fresh_responses for line in found.runs)
-        rows = [["all runs alike", percent(found.all_same, digits=1)]] if fresh else []
+        notes = [retest.variance_why] if retest.variance_why else []
+        fresh = any(line.fresh_responses for line in retest.runs)
+        rows = [["all runs alike", percent(retest.all_same, digits=1)]] if fresh else []
         return Table("Generation and judgment", ["", ""], rows, frozenset({1}), notes)
     rows = [
         ["two judgments of the same responses agree", number(split.same_responses, ".0%")],
@@ -288,18 +289,18 @@ def _variance(found: Retest) -> Table:
     )  # fmt: skip
 
 
-def _changed(found: Retest) -> Table:
-    return _items("Items whose verdict changes", found, [line.item_id for line in found.changed])
+def _changed_items(retest: Retest) -> Table:
+    return _items("Items whose verdict changes", retest, [line.item_id for line in retest.changed])
 
 
-def _unsure(found: Retest) -> Table:
+def _least_confident(retest: Retest) -> Table:
     return _items(
-        "Least confident items", found, [line.item_id for line in found.least_sure[:_SHOWN]]
+        "Least confident items", retest, [line.item_id for line in retest.least_sure[:_MOST_ITEMS]]
     )
 
 
-def _items(title: str, found: Retest, ids: Sequence[str]) -> Table:
-    lines = {line.item_id: line for line in (*found.least_sure, *found.changed)}
+def _items(title: str, retest: Retest, ids: Sequence[str]) -> Table:
+    lines = {line.item_id: line for line in (*retest.least_sure, *retest.changed)}
     rows = [
         [
             name,
@@ -307,12 +308,12 @@ def _items(title: str, found: Retest, ids: Sequence[str]) -> Table:
             lines[name].category,
             ", ".join(lines[name].said),
         ]
-        for name in ids[:_SHOWN]
+        for name in ids[:_MOST_ITEMS]
     ]
     return Table(
         title,
         ["item", "confidence", "", "said, run by run"],
         rows,
         frozenset({1}),
-        cut_note(len(ids), _SHOWN, "retest.json"),
+        cut_note(len(ids), _MOST_ITEMS, "retest.json"),
     )

@@ -18,7 +18,7 @@ def leaderboard(findings: Findings) -> Table:
     people = any(row.corrected is not None for row in findings.leaderboard)
     rows = [
         [
-            str(place),
+            str(rank),
             row.candidate,
             percent(row.points),
             str(row.wins),
@@ -29,7 +29,7 @@ def leaderboard(findings: Findings) -> Table:
             *([percent(row.corrected)] if people else []),
             NONE if row.best is None else f"{row.best:.0%}",
         ]
-        for place, row in enumerate(findings.leaderboard, start=1)
+        for rank, row in enumerate(findings.leaderboard, start=1)
     ]
     notes = [
         "points: mean share of the Borda points that a response can get; 95% intervals by a"
@@ -91,40 +91,41 @@ def duels(findings: Findings) -> Table:
 
 def coverage(findings: Findings) -> Table:
     """What became of the items and judgments, and how far the judges agree."""
-    covered, agreed = findings.coverage, findings.unanimity
+    items, unanimity = findings.coverage, findings.unanimity
     rows = [
-        ["items", str(covered.items)],
-        ["decided, tied", f"{covered.decided}, {covered.tied}"],
-        ["no verdict", counts(covered.abstained) or "0"],
-        ["unanimous", f"{agreed.unanimous}/{covered.items}: {percent(agreed.rate)}"],
+        ["items", str(items.items)],
+        ["decided, tied", f"{items.decided}, {items.tied}"],
+        ["no verdict", counts(items.abstained) or "0"],
+        ["unanimous", f"{unanimity.unanimous}/{items.items}: {percent(unanimity.rate)}"],
         [
             "splits",
             ", ".join(
-                f"{n} x {split}" for split, n in sorted(agreed.splits.items(), key=lambda p: -p[1])
+                f"{n} x {split}"
+                for split, n in sorted(unanimity.splits.items(), key=lambda p: -p[1])
             ),
         ],
         [
             "voting judgments",
-            f"{covered.expected} expected: {covered.clean} clean,"
-            f" {covered.repaired} repaired, {sum(covered.failed.values())} failed,"
-            f" {covered.not_run} not run",
+            f"{items.expected} expected: {items.clean} clean,"
+            f" {items.repaired} repaired, {sum(items.failed.values())} failed,"
+            f" {items.not_run} not run",
         ],
     ]
     optional = [
-        ("failed judgments", counts(covered.failed)),
-        ("responses not had", counts(covered.responses_failed)),
+        ("failed judgments", counts(items.failed)),
+        ("responses not had", counts(items.responses_failed)),
         (
             "not asked: own response",
-            f"{covered.excluded} voting judgments" if covered.excluded else "",
+            f"{items.excluded} voting judgments" if items.excluded else "",
         ),
-        ("criteria", counts(covered.criteria)),
-        ("self-identification masked", str(covered.scrubbed) if covered.scrubbed else ""),
-        ("texts that speak to the judge", str(covered.flagged) if covered.flagged else ""),
-        ("scores against the ranking", _judgments(covered.contradicted)),
-        ("low scores without a reason", _judgments(covered.unreasoned)),
+        ("criteria", counts(items.criteria)),
+        ("self-identification masked", str(items.scrubbed) if items.scrubbed else ""),
+        ("texts that speak to the judge", str(items.flagged) if items.flagged else ""),
+        ("scores against the ranking", _judgments(items.contradicted)),
+        ("low scores without a reason", _judgments(items.unreasoned)),
         (
             "confidence, mean",
-            "" if agreed.mean_confidence is None else f"{agreed.mean_confidence:.2f}",
+            "" if unanimity.mean_confidence is None else f"{unanimity.mean_confidence:.2f}",
         ),
     ]
     rows += [[name, value] for name, value in optional if value]
@@ -171,7 +172,7 @@ def judges(findings: Findings) -> Table:
     """Failures, ties, agreement and order effects of each judge."""
     rows = []
     for judge in findings.judges:
-        expected = "" if judge.first_expected is None else f" (even: {judge.first_expected:.0%})"
+        even = "" if judge.first_expected is None else f" (even: {judge.first_expected:.0%})"
         rows.append(
             [
                 judge.judge,
@@ -180,7 +181,7 @@ def judges(findings: Findings) -> Table:
                 counts(judge.failed) or "0",
                 percent(judge.ties),
                 percent(judge.agreement),
-                percent(judge.first_shown) + expected,
+                percent(judge.first_shown) + even,
                 *([percent(judge.flips)] if _has_flips(findings) else []),
             ]
         )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from clash.report import concordance, costs, redteam, registration, run_tables
 from clash.report.claims import claims_table
+from clash.report.tables import with_rows
 
 if TYPE_CHECKING:
     from clash.analysis.findings import Findings
@@ -16,22 +17,23 @@ def report_tables(findings: Findings) -> list[Table]:
     """The tables that have a row: what the kind of the run asks first, then the rest."""
     concordance_tables = concordance.tables(findings.concordance)
     redteam_tables = [] if findings.redteam is None else redteam.tables(findings.redteam)
-    tables = [
-        *(redteam_tables if findings.kind == "redteam" else []),
-        *(concordance_tables if findings.kind == "validate" else []),
-        registration.table(findings.preregistration),
-        run_tables.leaderboard(findings),
-        run_tables.duels(findings),
-        run_tables.coverage(findings),
-        run_tables.baselines(findings),
-        run_tables.judges(findings),
-        run_tables.judge_pairs(findings),
-        run_tables.self_evaluation(findings),
-        costs.trade_offs(findings),
-        costs.calls(findings),
-        costs.forecast(findings),
-        *([] if findings.kind == "validate" else concordance_tables),
-        *([] if findings.kind == "redteam" else redteam_tables),
-        claims_table(findings.published),
-    ]
-    return [table for table in tables if table is not None and table.rows]
+    return with_rows(
+        [
+            *(redteam_tables if findings.kind == "redteam" else []),
+            *(concordance_tables if findings.kind == "validate" else []),
+            registration.table(findings.preregistration),
+            run_tables.leaderboard(findings),
+            run_tables.duels(findings),
+            run_tables.coverage(findings),
+            run_tables.baselines(findings),
+            run_tables.judges(findings),
+            run_tables.judge_pairs(findings),
+            run_tables.self_evaluation(findings),
+            costs.trade_offs(findings),
+            costs.calls(findings),
+            costs.forecast(findings),
+            *([] if findings.kind == "validate" else concordance_tables),
+            *([] if findings.kind == "redteam" else redteam_tables),
+            claims_table(findings.published),
+        ]
+    )

@@ -30,10 +30,10 @@ def as_json(simulation: Simulation) -> dict[str, Any]:
     ]
     record["maps"] = [
         {
-            "name": one.name,
-            "maps": {t: map_json(m) for t, m in zip(one.titles, one.maps, strict=True)},
+            "name": map_plot.name,
+            "maps": {t: map_json(m) for t, m in zip(map_plot.titles, map_plot.maps, strict=True)},
         }
-        for one in simulation.maps
+        for map_plot in simulation.maps
     ]
     return record
 
@@ -52,8 +52,8 @@ def setting(simulation: Simulation) -> str:
         "seed": str(simulation.seed),
         "replications": str(simulation.replications),
     }
-    said = "; ".join(f"{name}: {value}" for name, value in parts.items())
-    return f"{simulation.name}, after {simulation.source}; {said}"
+    listing_of_parts = "; ".join(f"{name}: {value}" for name, value in parts.items())
+    return f"{simulation.name}, after {simulation.source}; {listing_of_parts}"
 
 
 def _cells(row: Row) -> list[str]:
@@ -84,12 +84,12 @@ def listing(experiments: Mapping[str, Experiment | OnVotes]) -> Table:
 
 def write_plots(simulation: Simulation, folder: Path) -> list[Path]:
     """Every plot and map as SVG and PNG; the paths written."""
-    written: list[Path] = []
+    paths: list[Path] = []
     for plot in simulation.plots:
-        written += save(figure(plot), folder, plot.name)
-    for one in simulation.maps:
-        written += save(regime_figure(one.maps, one.titles), folder, one.name)
-    return written
+        paths += save(figure(plot), folder, plot.name)
+    for map_plot in simulation.maps:
+        paths += save(regime_figure(map_plot.maps, map_plot.titles), folder, map_plot.name)
+    return paths
 
 
 def figure(plot: Plot) -> Figure:

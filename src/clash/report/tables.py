@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 CLUSTERED = "95%, clustered"
 """Heading of a column of intervals that are clustered by question."""
@@ -32,6 +32,11 @@ class Table:
     numeric: frozenset[int] = frozenset()
     notes: Sequence[str] = field(default_factory=tuple)
     brief: bool = False
+
+
+def with_rows(tables: Iterable[Table | None]) -> list[Table]:
+    """The tables that have a row, in their order."""
+    return [table for table in tables if table is not None and table.rows]
 
 
 def cut_note(n_rows: int, most: int = MOST_ROWS, file: str = "report.json") -> list[str]:

@@ -15,35 +15,37 @@ from clash.report.concordance.agreement import (
 from clash.report.concordance.biases import equal_length, families, lengths, positions, selves
 from clash.report.concordance.errors import chronic, directions, disagreements, gaps
 from clash.report.concordance.panels import sizes, subpanels
+from clash.report.tables import with_rows
 
 if TYPE_CHECKING:
     from clash.analysis.concordance import Concordance
     from clash.report.tables import Table
 
 
-def tables(found: Concordance | None) -> list[Table]:
+def tables(concordance: Concordance | None) -> list[Table]:
     """Everything worth a table, in the order of interest; empty ones are left out."""
-    if found is None:
+    if concordance is None:
         return []
-    made = [
-        headline(found),
-        methods(found.methods),
-        rows("Concordance by tier of the winner", "tier", found.by_tier, brief=True),
-        contrasts("Tiers against each other", found.contrasts),
-        rows("Concordance by what people chose", "people's winner", found.by_winner),
-        rows("Concordance by tag", "tag", found.by_tag),
-        unanimity(found),
-        sizes(found.subpanels),
-        subpanels(found.subpanels),
-        disagreements(found),
-        directions(found),
-        gaps(found),
-        chronic(found),
-        families(found),
-        selves(found.self_rates),
-        lengths(found),
-        equal_length(found),
-        positions(found),
-        costs(found),
-    ]
-    return [table for table in made if table.rows]
+    return with_rows(
+        [
+            headline(concordance),
+            methods(concordance.methods),
+            rows("Concordance by tier of the winner", "tier", concordance.by_tier, brief=True),
+            contrasts("Tiers against each other", concordance.contrasts),
+            rows("Concordance by what people chose", "people's winner", concordance.by_winner),
+            rows("Concordance by tag", "tag", concordance.by_tag),
+            unanimity(concordance),
+            sizes(concordance.subpanels),
+            subpanels(concordance.subpanels),
+            disagreements(concordance),
+            directions(concordance),
+            gaps(concordance),
+            chronic(concordance),
+            families(concordance),
+            selves(concordance.self_rates),
+            lengths(concordance),
+            equal_length(concordance),
+            positions(concordance),
+            costs(concordance),
+        ]
+    )

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 _WILSON = "95%, Wilson"
 
 
-def headline(found: Concordance) -> Table:
+def headline(concordance: Concordance) -> Table:
     """Concordance, its intervals, kappas, and people among themselves."""
-    head = found.headline
+    head = concordance.headline
     rate = head.rate
     rows = [
         ["concordance", f"{share(rate)} = {rate.estimate:.1%}"],
@@ -44,10 +44,10 @@ def headline(found: Concordance) -> Table:
         ]
     if head.tied:
         rows.append(["  verdicts that are a tie", str(head.tied)])
-    rows += [[k.name, f"{estimate(k.interval)} {k.words}".rstrip()] for k in found.kappas]
-    notes = [f"{k.name}: {k.over}" for k in found.kappas]
-    if found.people is not None:
-        crowd = found.people
+    rows += [[k.name, f"{estimate(k.interval)} {k.words}".rstrip()] for k in concordance.kappas]
+    notes = [f"{k.name}: {k.over}" for k in concordance.kappas]
+    if concordance.people is not None:
+        crowd = concordance.people
         rows += [
             [
                 f"people among themselves ({crowd.annotators} on {crowd.items} items)",
@@ -69,7 +69,7 @@ def _some(names: Sequence[str], most: int = 8) -> str:
     return f"{len(names)}: {', '.join(names[:most])}{more}"
 
 
-def methods(found: Sequence[Method]) -> Table:
+def methods(methods: Sequence[Method]) -> Table:
     """Everything that could have decided, in one table."""
     rows = [
         [
@@ -84,17 +84,17 @@ def methods(found: Sequence[Method]) -> Table:
             points(line.against),
             p_value(line.test),
         ]
-        for line in found
+        for line in methods
     ]
     notes = [
         "panel ahead by: percentage points on the same items, with the paired, clustered test",
-        *(f"{line.name}: {line.source}" for line in found if line.source),
+        *(f"{line.name}: {line.source}" for line in methods if line.source),
     ]
-    if any(line.kind == "baseline" for line in found):
+    if any(line.kind == "baseline" for line in methods):
         notes.append(
             "a tie of a baseline earns its chance; a tied verdict is a miss, as is a judge's"
         )
-    if any(line.kind == "published" for line in found):
+    if any(line.kind == "published" for line in methods):
         notes.append("published figures are of other items of this set: no paired test")
     return Table(
         "Who would say what people say",
@@ -106,7 +106,7 @@ def methods(found: Sequence[Method]) -> Table:
     )
 
 
-def rows(title: str, name: str, found: Sequence[Row], *, brief: bool = False) -> Table:
+def rows(title: str, name: str, groups: Sequence[Row], *, brief: bool = False) -> Table:
     """Concordance by some property of the items."""
     rows = [
         [
@@ -120,9 +120,9 @@ def rows(title: str, name: str, found: Sequence[Row], *, brief: bool = False) ->
             if row.rate.judged
             else NONE,
         ]
-        for row in found[:MOST_ROWS]
+        for row in groups[:MOST_ROWS]
     ]
-    notes = [f"{len(found) - MOST_ROWS} more in report.json"] if len(found) > MOST_ROWS else []
+    notes = [f"{len(groups) - MOST_ROWS} more in report.json"] if len(groups) > MOST_ROWS else []
     return Table(
         title,
         [name, "n", "no verdict", "right", "of all", CLUSTERED, "of judged, Wilson"],
@@ -148,9 +148,9 @@ def contrast_row(line: Contrast) -> list[str]:
     ]
 
 
-def contrasts(title: str, found: Sequence[Contrast]) -> Table:
+def contrasts(title: str, contrasts: Sequence[Contrast]) -> Table:
     """Two groups of items against each other."""
-    small = any(line.smallest_expected < 5 for line in found)
+    small = any(line.smallest_expected < 5 for line in contrasts)
     return Table(
         title,
         [
@@ -163,15 +163,15 @@ def contrasts(title: str, found: Sequence[Contrast]) -> Table:
             "Fisher p",
             "odds ratio",
         ],
-        [contrast_row(line) for line in found],
+        [contrast_row(line) for line in contrasts],
         frozenset({2, 3, 4, 5, 6, 7}),
         ["an expected count is below 5: read Fisher's exact test, not chi-square"] if small else [],
     )
 
 
-def unanimity(found: Concordance) -> Table:
+def unanimity(concordance: Concordance) -> Table:
     """Verdicts by how the panel split."""
-    split = found.split
+    split = concordance.split
     rows = [
         [name, share(rate), percent(rate.clustered, digits=1)]
         for name, rate in (("unanimous", split.unanimous), ("not unanimous", split.split))
@@ -205,14 +205,14 @@ def unanimity(found: Concordance) -> Table:
     )
 
 
-def costs(found: Concordance) -> Table:
+def costs(concordance: Concordance) -> Table:
     """What an evaluation and a correct verdict cost."""
-    spent = found.costs
-    least = "" if spent.exact else "≥ "
+    spending = concordance.costs
+    least = "" if spending.exact else "≥ "
     rows = [
-        ["whole run", least + money(spent.cost_usd), seconds(spent.wall_s)],
-        ["an evaluation", least + money(spent.per_item), seconds(spent.wall_per_item)],
-        ["a correct verdict", least + money(spent.per_correct), NONE],
-        ["calls of an evaluation, added up", NONE, seconds(spent.called_s)],
+        ["whole run", least + money(spending.cost_usd), seconds(spending.wall_s)],
+        ["an evaluation", least + money(spending.per_item), seconds(spending.wall_per_item)],
+        ["a correct verdict", least + money(spending.per_correct), NONE],
+        ["calls of an evaluation, added up", NONE, seconds(spending.called_s)],
     ]
     return Table("Cost and time", ["", "cost", "time"], rows, frozenset({1, 2}), brief=True)

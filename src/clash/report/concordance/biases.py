@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from clash.analysis.concordance.biases import SelfRate
 
 
-def families(found: Concordance) -> Table:
+def families(concordance: Concordance) -> Table:
     """Picks of a family beside people's."""
     rows = [
         [
@@ -26,7 +26,7 @@ def families(found: Concordance) -> Table:
             points(line.test.difference),
             p_value(line.test.test),
         ]
-        for line in found.families
+        for line in concordance.families
     ]
     return Table(
         "Family favouritism",
@@ -63,7 +63,7 @@ def selves(
     )
 
 
-def lengths(found: Concordance) -> Table:
+def lengths(concordance: Concordance) -> Table:
     """How often the longer response wins."""
     rows = [
         [
@@ -73,7 +73,7 @@ def lengths(found: Concordance) -> Table:
             str(line.rate.left_out),
             p_value(line.rate.test),
         ]
-        for line in found.lengths
+        for line in concordance.lengths
     ]
     return Table(
         "The longer response wins",
@@ -84,7 +84,7 @@ def lengths(found: Concordance) -> Table:
     )
 
 
-def equal_length(found: Concordance) -> Table:
+def equal_length(concordance: Concordance) -> Table:
     """Win rates as they are, and with both responses equally long."""
     rows = [
         [
@@ -94,7 +94,7 @@ def equal_length(found: Concordance) -> Table:
             percent(line.people),
             p_value(line.fit.slope_test) + ("" if line.fit.converged else " (not converged)"),
         ]
-        for line in found.equal_length
+        for line in concordance.equal_length
     ]
     return Table(
         "Win rates at equal length",
@@ -105,7 +105,7 @@ def equal_length(found: Concordance) -> Table:
     )
 
 
-def positions(found: Concordance) -> Table:
+def positions(concordance: Concordance) -> Table:
     """How often the response shown first wins."""
     rows = [
         [
@@ -115,7 +115,7 @@ def positions(found: Concordance) -> Table:
             str(int(line.rate.interval.n)),
             p_value(line.rate.test),
         ]
-        for line in found.positions
+        for line in concordance.positions
     ]
     return Table(
         "The response shown first wins",

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from clash.analysis.concordance import Concordance
 
 
-def disagreements(found: Concordance) -> Table:
+def disagreements(concordance: Concordance) -> Table:
     """Every miss with a verdict."""
-    lines = found.disagreements
+    lines = concordance.disagreements
     rows = [
         [
             line.item_id,
@@ -37,7 +37,7 @@ def disagreements(found: Concordance) -> Table:
     )
 
 
-def directions(found: Concordance) -> Table:
+def directions(concordance: Concordance) -> Table:
     """Whether misses favour the stronger candidate, by several scales."""
     rows = [
         [
@@ -50,7 +50,7 @@ def directions(found: Concordance) -> Table:
             NONE if math.isnan(line.mean_gap) else f"{line.mean_gap:+.3g}",
             p_value(line.test),
         ]
-        for line in found.directions
+        for line in concordance.directions
     ]
     return Table(
         "Direction of the disagreements",
@@ -63,7 +63,7 @@ def directions(found: Concordance) -> Table:
     )
 
 
-def gaps(found: Concordance) -> Table:
+def gaps(concordance: Concordance) -> Table:
     """Concordance by how far apart two candidates are rated."""
     rows = [
         [
@@ -73,7 +73,7 @@ def gaps(found: Concordance) -> Table:
             str(line.stronger),
             str(line.weaker),
         ]
-        for line in found.gaps
+        for line in concordance.gaps
     ]
     return Table(
         "Concordance by rating gap",
@@ -83,11 +83,11 @@ def gaps(found: Concordance) -> Table:
     )
 
 
-def chronic(found: Concordance) -> Table:
+def chronic(concordance: Concordance) -> Table:
     """Pairs of candidates that are missed more than once."""
     rows = [
         [line.pair, str(line.misses), str(line.n), percent(line.share), ", ".join(line.items)]
-        for line in found.chronic[:MOST_ROWS]
+        for line in concordance.chronic[:MOST_ROWS]
     ]
     return Table(
         "Pairs missed more than once",

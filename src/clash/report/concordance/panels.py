@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from clash.analysis.subpanels import SubPanels
 
 
-def sizes(found: SubPanels | None) -> Table:
+def sizes(subpanels: SubPanels | None) -> Table:
     """What each further judge adds."""
     rows = [
         [
@@ -23,7 +23,7 @@ def sizes(found: SubPanels | None) -> Table:
             points(size.gain),
             p_value(size.test),
         ]
-        for size in (found.sizes if found else [])
+        for size in (subpanels.sizes if subpanels else [])
     ]
     return Table(
         "Does adding a judge pay?",
@@ -37,10 +37,10 @@ def sizes(found: SubPanels | None) -> Table:
     )
 
 
-def subpanels(found: SubPanels | None) -> Table:
+def subpanels(subpanels: SubPanels | None) -> Table:
     """Every sub-panel, the best first."""
-    panels = list(found.panels) if found else []
-    ordered = sorted(panels, key=lambda p: (-p.concordance.estimate, len(p.judges), p.judges))
+    panels = list(subpanels.panels) if subpanels else []
+    ranking = sorted(panels, key=lambda p: (-p.concordance.estimate, len(p.judges), p.judges))
     rows = [
         [
             ", ".join(panel.judges),
@@ -50,7 +50,7 @@ def subpanels(found: SubPanels | None) -> Table:
             str(panel.tied),
             str(panel.undecided),
         ]
-        for panel in ordered[:MOST_ROWS]
+        for panel in ranking[:MOST_ROWS]
     ]
     more = len(panels) - MOST_ROWS
     return Table(

@@ -32,10 +32,10 @@ def forest(
     mark_name: str = "",
 ) -> Picture | None:
     """Shares between 0 and 1 as dots with intervals, a row each."""
-    rows = [(who, i) for who, i in rows if not math.isnan(i.estimate)][:MOST_ROWS]
+    rows = [(label, i) for label, i in rows if not math.isnan(i.estimate)][:MOST_ROWS]
     if not rows:
         return None
-    left, right = _room([who for who, _ in rows]), WIDTH - 120
+    left, right = _room([label for label, _ in rows]), WIDTH - 120
     bottom = 8 + _ROW * len(rows)
 
     def x(share: float) -> float:
@@ -50,17 +50,17 @@ def forest(
     if mark is not None:
         shapes.append(StraightLine(x(mark), 4, x(mark), bottom, "muted", 1.5, dashed=True))
         shapes.append(Word(x(mark), bottom + 32, f"- - {mark_name}", "middle", "muted", 11))
-    for place, (who, interval) in enumerate(rows):
-        y = 8 + _ROW * (place + 0.5)
+    for index, (label, interval) in enumerate(rows):
+        y = 8 + _ROW * (index + 0.5)
         shapes += [
-            Word(left - 16, y + 4, clip(who, 26), "end"),
+            Word(left - 16, y + 4, clip(label, 26), "end"),
             StraightLine(x(interval.low), y, x(interval.high), y, "accent", 2),
             Dot(x(interval.estimate), y, 4.5),
             Word(right + 14, y + 4, percent(interval), size=11.5, tone="muted"),
         ]
-    told = "; ".join(f"{who} {percent(i)}" for who, i in rows)
+    description = "; ".join(f"{label} {percent(i)}" for label, i in rows)
     height = bottom + (40 if mark is not None else 24)
-    return Picture(name, title, told, WIDTH, height, tuple(shapes))
+    return Picture(name, title, description, WIDTH, height, tuple(shapes))
 
 
 def _room(names: Sequence[str]) -> float:
@@ -79,30 +79,32 @@ def matrix(
     shade: Callable[[float], str],
 ) -> Picture:
     """Cells with a shade and a number; the columns are numbered, their names stand above."""
-    same = rows == columns
+    square = rows == columns
     keys = [f"{i}" for i in range(1, len(columns) + 1)]
-    legend = [] if same else [f"{k}  {clip(c, 60)}" for k, c in zip(keys, columns, strict=True)]
+    legend = [] if square else [f"{k}  {clip(c, 60)}" for k, c in zip(keys, columns, strict=True)]
     top = 24.0 + 17 * len(legend) + (8 if legend else 0)
-    left = _room(rows) + (18 if same else 0)
+    left = _room(rows) + (18 if square else 0)
     shapes: list[Shape] = [
         Word(0, 14 + 17 * i, text, tone="muted", size=11.5) for i, text in enumerate(legend)
     ]
-    told = []
+    descriptions = []
     for j, key in enumerate(keys):
         shapes.append(Word(left + _CELL * (j + 0.5), top - 7, key, "middle", "muted"))
     for i, row in enumerate(rows):
         y = top + _ROW * i
-        label = f"{clip(row, 26)}  {keys[i]}" if same else clip(row, 26)
+        label = f"{clip(row, 26)}  {keys[i]}" if square else clip(row, 26)
         shapes.append(Word(left - 10, y + 17, label, "end"))
         for j, column in enumerate(columns):
             value = cell(row, column)
-            known = value is not None and not math.isnan(value)
-            tone = shade(value) if known and value is not None else "none"
+            defined = value is not None and not math.isnan(value)
+            tone = shade(value) if defined and value is not None else "none"
             shapes.append(Rect(left + _CELL * j, y, _CELL - 2, _ROW - 2, tone))
-            if known:
+            if defined:
                 text = write.format(value)
                 middle = left + _CELL * (j + 0.5) - 1
                 shapes.append(Word(middle, y + 16, text, "middle", f"{tone}-text", 11.5))
-                told.append(f"{row}, {column}: {text}")
+                descriptions.append(f"{row}, {column}: {text}")
     width = max(left + _CELL * len(columns), 460 if legend else 0)
-    return Picture(name, title, "; ".join(told), width, top + _ROW * len(rows) + 4, tuple(shapes))
+    return Picture(
+        name, title, "; ".join(descriptions), width, top + _ROW * len(rows) + 4, tuple(shapes)
+    )

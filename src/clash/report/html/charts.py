@@ -25,28 +25,28 @@ if TYPE_CHECKING:
     from clash.stats.typing import Floats
 
 
-def pictures(found: Findings, more: Further) -> list[Picture]:
+def pictures(findings: Findings, more: Further) -> list[Picture]:
     """Every picture of a run that has something to show."""
-    made = [
-        leaderboard(found),
-        win_matrix(found),
-        pareto(found, "cost"),
-        pareto(found, "latency"),
-        outcomes(found),
-        unanimity(found),
-        judge_agreement(found),
+    drawings = [
+        leaderboard(findings),
+        win_matrix(findings),
+        pareto(findings, "cost"),
+        pareto(findings, "latency"),
+        outcomes(findings),
+        unanimity(findings),
+        judge_agreement(findings),
         *shared(more),
-        position(found),
+        position(findings),
         lengths(more),
         criteria(more.scores),
         retest(more),
     ]
-    return [picture for picture in made if picture is not None]
+    return [picture for picture in drawings if picture is not None]
 
 
-def leaderboard(found: Findings) -> Picture | None:
+def leaderboard(findings: Findings) -> Picture | None:
     """Mean share of the points, with intervals."""
-    rows = [(row.candidate, row.points) for row in found.leaderboard if row.points is not None]
+    rows = [(row.candidate, row.points) for row in findings.leaderboard if row.points is not None]
     return forest(
         "leaderboard",
         "Points, with 95% intervals",
@@ -56,53 +56,53 @@ def leaderboard(found: Findings) -> Picture | None:
     )
 
 
-def outcomes(found: Findings) -> Picture | None:
+def outcomes(findings: Findings) -> Picture | None:
     """What became of the items, as one bar."""
-    covered, agreed = found.coverage, found.unanimity
-    divided = covered.items - agreed.unanimous - sum(covered.abstained.values())
+    coverage, agreement = findings.coverage, findings.unanimity
+    split = coverage.items - agreement.unanimous - sum(coverage.abstained.values())
     parts = [
-        ("unanimous", agreed.unanimous, "accent"),
-        ("not unanimous", divided, "soft"),
-        ("no verdict", sum(covered.abstained.values()), "bad"),
+        ("unanimous", agreement.unanimous, "accent"),
+        ("not unanimous", split, "soft"),
+        ("no verdict", sum(coverage.abstained.values()), "bad"),
     ]
-    if not covered.items:
+    if not coverage.items:
         return None
     shapes: list[Shape] = []
     left = 0.0
     for _, count, tone in parts:
-        width = (WIDTH - 2) * count / covered.items
+        width = (WIDTH - 2) * count / coverage.items
         if count:
             shapes.append(Rect(left, 6, width - (1 if width > 3 else 0), 26, tone))
         left += width
-    for place, (name, count, tone) in enumerate(parts):
-        x = place * 200.0
+    for index, (name, count, tone) in enumerate(parts):
+        x = index * 200.0
         shapes += [Dot(x + 6, 52, 5, tone), Word(x + 18, 56, f"{name}: {count}")]
-    told = ", ".join(f"{count} {name}" for name, count, _ in parts)
-    about = f"Of {covered.items} items: {told}."
-    return Picture("outcomes", "Items by outcome", about, WIDTH, 64, tuple(shapes))
+    counts = ", ".join(f"{count} {name}" for name, count, _ in parts)
+    description = f"Of {coverage.items} items: {counts}."
+    return Picture("outcomes", "Items by outcome", description, WIDTH, 64, tuple(shapes))
 
 
-def unanimity(found: Findings) -> Picture | None:
+def unanimity(findings: Findings) -> Picture | None:
     """Concordance where the panel was unanimous and where it split."""
-    known = found.labelled
-    if known is None:
+    labels = findings.labelled
+    if labels is None:
         return None
-    rows = [("all labelled items", known.concordance)]
+    rows = [("all labelled items", labels.concordance)]
     rows += [
         (name, interval)
-        for name, interval in (("unanimous", known.unanimous), ("not unanimous", known.split))
+        for name, interval in (("unanimous", labels.unanimous), ("not unanimous", labels.split))
         if interval is not None
     ]
     return forest("unanimity", "Concordance with the labels", rows)
 
 
-def position(found: Findings) -> Picture | None:
+def position(findings: Findings) -> Picture | None:
     """How often each judge's first place is the response shown first."""
-    rows = [(j.judge, j.first_shown) for j in found.judges if j.first_shown is not None]
-    expected = [j.first_expected for j in found.judges if j.first_expected is not None]
-    if found.position.first_shown is not None:
-        rows.insert(0, ("the panel", found.position.first_shown))
-    mark = found.position.expected or (expected[0] if expected else None)
+    rows = [(j.judge, j.first_shown) for j in findings.judges if j.first_shown is not None]
+    chances = [j.first_expected for j in findings.judges if j.first_expected is not None]
+    if findings.position.first_shown is not None:
+        rows.insert(0, ("the panel", findings.position.first_shown))
+    mark = findings.position.expected or (chances[0] if chances else None)
     return forest(
         "position",
         "How often the response shown first is put first",
@@ -136,32 +136,32 @@ def retest(more: Further) -> Picture | None:
 
 def shared(more: Further) -> list[Picture]:
     """What judges' errors have in common, pair by pair."""
-    known = more.shared
-    if not isinstance(known, Shared):
+    errors = more.shared
+    if not isinstance(errors, Shared):
         return []
-    given = (
-        "the labels" if known.truth.known else f"an estimate of the truth ({known.truth.method})"
+    condition = (
+        "the labels" if errors.truth.known else f"an estimate of the truth ({errors.truth.method})"
     )
-    made = [
+    drawings = [
         _square(
             "residual-correlations",
-            f"Correlation of the judges' errors, given {given}",
-            known.judges,
-            known.correlations,
+            f"Correlation of the judges' errors, given {condition}",
+            errors.judges,
+            errors.correlations,
             1.0,
         )
     ]
-    if known.couplings is not None:
-        made.append(
+    if errors.couplings is not None:
+        drawings.append(
             _square(
                 "couplings",
-                f"Coupling of two judges (log odds ratio), given {given} and all other judges",
-                known.judges,
-                known.couplings,
-                max(1.0, float(np.nanmax(np.abs(known.couplings)))),
+                f"Coupling of two judges (log odds ratio), given {condition} and all other judges",
+                errors.judges,
+                errors.couplings,
+                max(1.0, float(np.nanmax(np.abs(errors.couplings)))),
             )
         )
-    return made
+    return drawings
 
 
 def _square(
@@ -169,10 +169,10 @@ def _square(
 ) -> Picture:
     """A symmetric matrix around zero, its diagonal left out."""
     names = judges[:MOST_CELLS]
-    place = {judge: index for index, judge in enumerate(names)}
+    index_of = {judge: index for index, judge in enumerate(names)}
 
     def cell(row: str, column: str) -> float | None:
-        return None if row == column else float(values[place[row], place[column]])
+        return None if row == column else float(values[index_of[row], index_of[column]])
 
     return matrix(
         name,
@@ -185,10 +185,10 @@ def _square(
     )
 
 
-def win_matrix(found: Findings) -> Picture | None:
+def win_matrix(findings: Findings) -> Picture | None:
     """Share of the points of the row against the column, ties counting half."""
-    names = [row.candidate for row in found.leaderboard if row.points is not None][:MOST_CELLS]
-    share = {(d.first, d.second): d.share.estimate for d in found.duels}
+    names = [row.candidate for row in findings.leaderboard if row.points is not None][:MOST_CELLS]
+    share = {(d.first, d.second): d.share.estimate for d in findings.duels}
     share |= {(second, first): 1 - value for (first, second), value in share.items()}
     if len(names) < 2:
         return None
@@ -203,11 +203,11 @@ def win_matrix(found: Findings) -> Picture | None:
     )
 
 
-def judge_agreement(found: Findings) -> Picture | None:
+def judge_agreement(findings: Findings) -> Picture | None:
     """How often two judges put the same response first."""
-    names = [judge.judge for judge in found.judges if judge.judged][:MOST_CELLS]
-    same = {(p.first, p.second): p.agreement.estimate for p in found.pairs}
-    same |= {(second, first): value for (first, second), value in same.items()}
+    names = [judge.judge for judge in findings.judges if judge.judged][:MOST_CELLS]
+    shares = {(p.first, p.second): p.agreement.estimate for p in findings.pairs}
+    shares |= {(second, first): value for (first, second), value in shares.items()}
     if len(names) < 2:
         return None
     return matrix(
@@ -215,7 +215,7 @@ def judge_agreement(found: Findings) -> Picture | None:
         "Two judges with the same first place",
         names,
         names,
-        lambda row, column: same.get((row, column)),
+        lambda row, column: shares.get((row, column)),
         write="{:.0%}",
         shade=lambda value: heat("seq", value),
     )
@@ -245,34 +245,34 @@ _PRICE: Mapping[str, tuple[str, Callable[[float], str], Callable[[Trade], float 
 }
 
 
-def pareto(found: Findings, price: str) -> Picture | None:
+def pareto(findings: Findings, price: str) -> Picture | None:
     """Points over what a response costs or how long it takes; the front is marked."""
     title, write, of = _PRICE[price]
-    known = [(t, t.quality, of(t)) for t in found.trades]
-    rows = [(t, q, p) for t, q, p in known if q is not None and p is not None]
+    prices = [(t, t.quality, of(t)) for t in findings.trades]
+    rows = [(t, q, p) for t, q, p in prices if q is not None and p is not None]
     if len(rows) < 2:
         return None
     left, right, top, bottom = 52.0, WIDTH - 170.0, 14.0, 250.0
     most = max(p for _, _, p in rows) or 1.0
     low, high = _range([q for _, q, _ in rows])
 
-    def at(quality: float, paid: float) -> tuple[float, float]:
+    def at(quality: float, amount: float) -> tuple[float, float]:
         return (
-            left + (right - left) * paid / (most * 1.05),
+            left + (right - left) * amount / (most * 1.05),
             bottom - (bottom - top) * (quality - low) / (high - low),
         )
 
     shapes: list[Shape] = []
     for step in range(5):
-        quality, paid = low + (high - low) * step / 4, most * step / 4
-        (x, _), (_, y) = at(low, paid), at(quality, 0)
+        quality, amount = low + (high - low) * step / 4, most * step / 4
+        (x, _), (_, y) = at(low, amount), at(quality, 0)
         shapes += [
             StraightLine(left, y, right, y),
             Word(left - 8, y + 4, f"{quality:.0%}", "end", "muted", 11),
-            Word(x, bottom + 18, write(paid), "middle", "muted", 11),
+            Word(x, bottom + 18, write(amount), "middle", "muted", 11),
         ]
-    for trade, quality, paid in rows:
-        x, y = at(quality, paid)
+    for trade, quality, amount in rows:
+        x, y = at(quality, amount)
         front = not trade.dominated_by
         shapes += [
             Dot(x, y, 6 if front else 4.5, "accent" if front else "muted"),
@@ -283,12 +283,12 @@ def pareto(found: Findings, price: str) -> Picture | None:
         Dot(left + 126, bottom + 42, 4.5, "muted"),
         Word(left + 138, bottom + 46, "dominated", size=11.5),
     ]  # fmt: skip
-    told = "; ".join(
+    description = "; ".join(
         f"{t.candidate}: {q:.0%} of the points, {write(p)}"
         + (f", dominated by {', '.join(t.dominated_by)}" if t.dominated_by else ", on the front")
         for t, q, p in rows
     )
-    return Picture(f"pareto-{price}", title, told, WIDTH, bottom + 56, tuple(shapes))
+    return Picture(f"pareto-{price}", title, description, WIDTH, bottom + 56, tuple(shapes))
 
 
 def _range(values: Sequence[float]) -> tuple[float, float]:

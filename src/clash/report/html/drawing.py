@@ -122,11 +122,11 @@ def palette(theme: Literal["light", "dark"]) -> dict[str, str]:
 
 
 def _between(ends: tuple[str, ...], share: float) -> str:
-    place = share * (len(ends) - 1)
-    left = min(int(place), len(ends) - 2)
+    position = share * (len(ends) - 1)
+    left = min(int(position), len(ends) - 2)
     low, high = (_channels(ends[left + i]) for i in (0, 1))
-    mixed = (a + (b - a) * (place - left) for a, b in zip(low, high, strict=True))
-    return "#" + "".join(f"{round(channel):02x}" for channel in mixed)
+    channels = (a + (b - a) * (position - left) for a, b in zip(low, high, strict=True))
+    return "#" + "".join(f"{round(channel):02x}" for channel in channels)
 
 
 def _channels(colour: str) -> list[int]:
@@ -150,24 +150,24 @@ def style(theme: Literal["light", "dark"], within: str = ".plot") -> str:
 
 def svg(picture: Picture, *, alone: bool = False) -> str:
     """The picture as SVG, for a page or, ``alone``, as a file with its title in it."""
-    about = f"<title>{_safe(picture.title)}</title><desc>{_safe(picture.about)}</desc>"
+    description = f"<title>{_safe(picture.title)}</title><desc>{_safe(picture.about)}</desc>"
     if not alone:
         body = "".join(map(_markup, picture.shapes))
-        return f"{_opened(0, 0, picture.width, picture.height)}>{about}{body}</svg>"
-    x, y, width, height = _framed(picture)
+        return f"{_opening_tag(0, 0, picture.width, picture.height)}>{description}{body}</svg>"
+    x, y, width, height = _frame(picture)
     shapes = (Rect(x, y, width, height, "paper"), _heading(picture), *picture.shapes)
     rules = style("light") + ".plot .paper{fill:#fff}.plot text{font-family:sans-serif}"
-    head = f'{_opened(x, y, width, height)} xmlns="http://www.w3.org/2000/svg"'
+    head = f'{_opening_tag(x, y, width, height)} xmlns="http://www.w3.org/2000/svg"'
     body = "".join(map(_markup, shapes))
-    return f"{head}>{about}<style>{rules}</style>{body}</svg>\n"
+    return f"{head}>{description}<style>{rules}</style>{body}</svg>\n"
 
 
-def _opened(x: float, y: float, width: float, height: float) -> str:
+def _opening_tag(x: float, y: float, width: float, height: float) -> str:
     box = f'viewBox="{x:g} {y:g} {width:g} {height:g}" width="{width:g}" height="{height:g}"'
     return f'<svg class="plot" role="img" {box}'
 
 
-def _framed(picture: Picture) -> tuple[float, float, float, float]:
+def _frame(picture: Picture) -> tuple[float, float, float, float]:
     """Corner and size with a margin, and room for the title."""
     width = max(picture.width, 8.5 * len(picture.title))
     return -16, -40, width + 32, picture.height + 56
@@ -215,16 +215,16 @@ def png(picture: Picture) -> bytes:
     from matplotlib.figure import Figure
 
     with rc_context({"font.family": "DejaVu Sans", "text.parse_math": False}):
-        x, y, width, height = _framed(picture)
+        x, y, width, height = _frame(picture)
         figure = Figure(figsize=(width / 100, height / 100), dpi=200)
         axes = figure.add_axes((0, 0, 1, 1))
         axes.set_xlim(x, x + width)
         axes.set_ylim(y + height, y)
         axes.set_axis_off()
         colours = palette("light")
-        for place, shape in enumerate((_heading(picture), *picture.shapes)):
+        for order, shape in enumerate((_heading(picture), *picture.shapes)):
             # In the order given, as in SVG: left to itself, lines lie over dots.
-            axes.add_artist(_artist(shape, colours[shape.tone])).set_zorder(place)
+            axes.add_artist(_artist(shape, colours[shape.tone])).set_zorder(order)
         buffer = BytesIO()
         figure.savefig(buffer, format="png", metadata={"Software": None})
     return buffer.getvalue()
@@ -253,10 +253,10 @@ def _artist(shape: Shape, colour: str) -> Artist:
 def save(pictures: list[Picture], folder: Path) -> list[Path]:
     """Write each picture as ``NAME.svg`` and ``NAME.png`` into ``folder``, making it."""
     folder.mkdir(parents=True, exist_ok=True)
-    written = []
+    paths = []
     for picture in pictures:
         vector, raster = (folder / f"{picture.name}.{kind}" for kind in ("svg", "png"))
         vector.write_text(svg(picture, alone=True), encoding="utf-8", newline="\n")
         raster.write_bytes(png(picture))
-        written += [vector, raster]
-    return written
+        paths += [vector, raster]
+    return paths

@@ -85,9 +85,11 @@ def pack_items(run: RunData, folder: Path) -> PackedItems:
     for chunk in _chunks(_items(run)):
         index += [{**line, "k": len(texts)} for line, _ in chunk]
         texts.append(pack(b"[" + b",".join(body for _, body in chunk) + b"]"))
-        packed = pack(b"".join(raw.lines([line["id"] for line, _ in chunk]))) if room > 0 else ""
-        room -= len(packed)
-        calls.append(packed if room > 0 else "")
+        calls_block = (
+            pack(b"".join(raw.lines([line["id"] for line, _ in chunk]))) if room > 0 else ""
+        )
+        room -= len(calls_block)
+        calls.append(calls_block if room > 0 else "")
     blocks = {f"text-{i}": block for i, block in enumerate(texts)}
     blocks |= {f"calls-{i}": block for i, block in enumerate(calls)}
     return PackedItems(pack(_JSON.encode(index)), blocks)
@@ -117,10 +119,10 @@ def _items(run: RunData) -> Iterator[tuple[dict[str, Any], bytes]]:
         people.setdefault(label.item_id, []).append(label)
     for walk in walks(run):
         name = walk.item.item_id
-        yield _line(walk), _JSON.encode(_whole(walk, responses[name], people[name]))
+        yield _index_line(walk), _JSON.encode(_item_body(walk, responses[name], people[name]))
 
 
-def _line(walk: Walk) -> dict[str, Any]:
+def _index_line(walk: Walk) -> dict[str, Any]:
     verdict = walk.verdict
     return {
         "id": walk.item.item_id,
@@ -133,11 +135,11 @@ def _line(walk: Walk) -> dict[str, Any]:
         "l": walk.label,
         "m": None if walk.label is None else matches(verdict, walk.label),
         "t": walk.item.tags,
-        "f": sum(said.ranking is None for said in walk.said) + len(walk.missing),
+        "f": sum(judgment.ranking is None for judgment in walk.said) + len(walk.missing),
     }
 
 
-def _whole(walk: Walk, responses: list[Response], people: list[Label]) -> dict[str, Any]:
+def _item_body(walk: Walk, responses: list[Response], people: list[Label]) -> dict[str, Any]:
     return {
         "item": walk.item,
         "turns": walk.item.turns,

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from clash.analysis.rundata import RunData
     from clash.report.html.drawing import Picture
 
-_HERE = Path(__file__).parent
+_FOLDER = Path(__file__).parent
 _VERSIONS = ("clash", "python", "numpy", "scipy", "openai", "anthropic", "google-genai")
 """Packages whose version the page names."""
 
@@ -61,7 +61,7 @@ def render_report(findings: Findings, run: RunData, folder: Path) -> ReportPage:
 def _render_page(
     findings: Findings, run: RunData, folder: Path, items: PackedItems, *, inside: bool
 ) -> str:
-    css, script = stylesheet(), inline_source(_HERE / "report.js")
+    css, script = stylesheet(), inline_source(_FOLDER / "report.js")
     versions = run.manifest.versions
     return _templates().get_template("report.html.j2").render(
         findings=findings,
@@ -88,7 +88,7 @@ def _data_page_address(items: PackedItems) -> str:
 
 
 def _render_data_page(findings: Findings, items: PackedItems) -> str:
-    script = inline_source(_HERE / "data.js")
+    script = inline_source(_FOLDER / "data.js")
     return _templates().get_template("data.html.j2").render(
         run=findings.run,
         report=layout.REPORT_HTML,
@@ -122,7 +122,7 @@ def stylesheet() -> str:
     """Rules of the page, and the tones of its pictures in light, dark and print."""
     dark = style("dark")
     return (
-        inline_source(_HERE / "report.css")
+        inline_source(_FOLDER / "report.css")
         + style("light")
         + f"@media screen and (prefers-color-scheme:dark){{{dark}}}"
     )
@@ -130,6 +130,6 @@ def stylesheet() -> str:
 
 @cache
 def _templates() -> Environment:
-    templates = template_environment(_HERE)
+    templates = template_environment(_FOLDER)
     templates.filters["svg"] = svg
     return templates

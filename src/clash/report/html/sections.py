@@ -81,23 +81,23 @@ def page_sections(findings: Findings, more: Further) -> list[PageSection]:
     """The tables, each under the heading it belongs to, with its pictures."""
     drawings = {picture.name: picture for picture in charts.pictures(findings, more)}
     people = {table.title: table for table in concordance.tables(findings.concordance)}
-    others = [table for table in report_tables(findings) if table.title not in people]
-    others += _judge_tables(more)
+    run_and_judge_tables = [table for table in report_tables(findings) if table.title not in people]
+    run_and_judge_tables += _judge_tables(more)
     claims = claims_table(findings.published).title
     groups: dict[str, list[Table]] = {title: [] for title in _GROUPS}
-    ungrouped: list[Table] = []
-    for table in others:
+    remainder: list[Table] = []
+    for table in run_and_judge_tables:
         group = next((g for g, names in _GROUPS.items() if _has_name(table, names)), None)
-        (groups[group] if group else ungrouped).append(table)
+        (groups[group] if group else remainder).append(table)
     sections = [_section(title, tables, drawings) for title, tables in groups.items()]
     with_people = _section("People and panel", list(people.values()), drawings, brief=True)
     sections.insert(1 if findings.kind == "validate" else 3, with_people)
-    costs = [table for table in ungrouped if table.title != claims]
-    published = [table for table in ungrouped if table.title == claims]
+    costs = [table for table in remainder if table.title != claims]
+    claims_tables = [table for table in remainder if table.title == claims]
     sections += [
         _section(RETEST, _retest_tables(more), drawings, brief=True),
         _section("Calls and cost", costs, drawings),
-        _section("Published figures", published, drawings),
+        _section("Published figures", claims_tables, drawings),
     ]
     return [section for section in sections if section.blocks]
 
@@ -176,36 +176,42 @@ def _lengths(more: Further) -> Table:
     )
 
 
-def _shared_errors(shared: Shared | Unknown) -> Table:
-    if isinstance(shared, Unknown):
-        return Table(SHARED, [""], [[f"not told: {shared.why}"]])
+def _shared_errors(errors: Shared | Unknown) -> Table:
+    if isinstance(errors, Unknown):
+        return Table(SHARED, [""], [[f"not told: {errors.why}"]])
     rows = [
         [
             f"{pair.first} : {pair.second}",
             "same" if pair.same_family else "",
             str(pair.together),
             estimate(pair.correlation, 2, sign="+"),
-            *([] if shared.couplings is None else [estimate(pair.coupling, 2, sign="+")]),
+            *([] if errors.couplings is None else [estimate(pair.coupling, 2, sign="+")]),
         ]
-        for pair in shared.pairs
+        for pair in errors.pairs
     ]
-    fitted = shared.couplings is not None
+    has_couplings = errors.couplings is not None
     return Table(
         SHARED,
-        ["pair", "family", "items", "residual correlation", *(["coupling"] if fitted else [])],
+        [
+            "pair",
+            "family",
+            "items",
+            "residual correlation",
+            *(["coupling"] if has_couplings else []),
+        ],
         rows,
-        frozenset({2, 3, 4} if fitted else {2, 3}),
-        list(_shared_notes(shared)),
+        frozenset({2, 3, 4} if has_couplings else {2, 3}),
+        list(_shared_notes(errors)),
     )
 
 
-def _shared_notes(shared: Shared) -> Iterator[str]:
-    yield _worth(shared.effective)
-    if shared.truth.known:
-        yield f"given people's labels on {shared.truth.labelled} items"
+def _shared_notes(errors: Shared) -> Iterator[str]:
+    yield _worth(errors.effective)
+    if errors.truth.known:
+        yield f"given people's labels on {errors.truth.labelled} items"
     else:
         yield (
-            f"given an estimate of the truth ({shared.truth.method}): what all judges get wrong together"
+            f"given an estimate of the truth ({errors.truth.method}): what all judges get wrong together"
             " it takes for the truth, so these are too small; from 100 labels on these are the truth"
         )
     yield f"from {FEWEST} items on; `clash dependence RUN` tests and explains all of this"
