@@ -48,9 +48,9 @@ DUPLICATE_CLASSES: frozenset[str] = frozenset(
 
 CYCLES: frozenset[tuple[str, ...]] = frozenset(
     [
-        ("clash.analysis.calibration.verdicts", "clash.analysis.verdicts"),
+        ("clash.analysis.calibration.calibrated_verdicts", "clash.analysis.verdicts"),
         ("clash.analysis.figures", "clash.analysis.findings"),
-        ("clash.analysis.power.pairs", "clash.analysis.power.pilot"),
+        ("clash.analysis.power.candidate_pairs", "clash.analysis.power.pilot"),
         ("clash.analysis.rankings", "clash.analysis.rankings.reasons"),
         ("clash.analysis.retest", "clash.analysis.retest.numbers"),
         (

@@ -16,7 +16,7 @@ from clash.cli.foreign import write
 from clash.datasets.convert import convert
 from clash.report import markdown
 from clash.report.claims import claims_table
-from clash.reproduction.agent_clash.published import blocks
+from clash.reproduction.agent_clash.paper_figures import blocks
 from clash.stats.hypothesis_tests import binomial_tail
 from clash.store.folder import RunFolder
 

@@ -12,7 +12,7 @@ from clash.analysis.further import further
 from clash.analysis.lengths import longer
 from clash.analysis.retest import Retest
 from clash.analysis.rundata import RunData
-from clash.analysis.shared import Shared, Unknown, shared
+from clash.analysis.shared_errors import Shared, Unknown, shared
 from clash.cli.app import run
 from clash.records import Label
 from clash.report.html import sections

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from clash.analysis.power import Ask, Panel, pilot, scenario
-from clash.analysis.power.pairs import Field, Sides, asked_for
+from clash.analysis.power.candidate_pairs import Field, Sides, asked_for
 from clash.errors import ConfigError, StatisticsError
 from clash.stats.power import ErrorRates, power_paired
 from clash.stats.power.design import Clustering

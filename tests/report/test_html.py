@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 
 import clash
+from clash.analysis.criterion_scores import scores
 from clash.analysis.findings import findings_of
 from clash.analysis.further import further
 from clash.analysis.pareto import Trade
 from clash.analysis.rundata import RunData
-from clash.analysis.scores import scores
 from clash.cli.app import run
 from clash.escape import INVISIBLE, clip, digest, visible
 from clash.records import Label

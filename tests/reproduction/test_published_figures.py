@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from clash.reproduction.agent_clash.published import blocks
+from clash.reproduction.agent_clash.paper_figures import blocks
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "../shared/data/agent-clash"

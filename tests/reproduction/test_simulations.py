@@ -11,7 +11,7 @@ import pytest
 
 from clash.errors import InputError
 from clash.reproduction.simulations import EXPERIMENTS, Row, Simulation
-from clash.reproduction.simulations.findings import Mean
+from clash.reproduction.simulations.experiment import Mean
 from clash.reproduction.simulations.finite_calibration import BEYOND
 from clash.reproduction.simulations.independent import SETUPS, Setup
 from clash.reproduction.simulations.semi_real import semi_real

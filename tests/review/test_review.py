@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 from clash.analysis.findings import findings_of
+from clash.analysis.label_change import changed, more_labels
 from clash.analysis.labelled import Labelled
-from clash.analysis.relabelled import changed, more_labels
 from clash.analysis.rundata import RunData
 from clash.cli.app import run
 from clash.cli.review import _secret

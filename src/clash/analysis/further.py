@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from clash.analysis.criterion_scores import Scores, scores
 from clash.analysis.lengths import Longer, longer
-from clash.analysis.scores import Scores, scores
-from clash.analysis.shared import Shared, Unknown, shared
+from clash.analysis.shared_errors import Shared, Unknown, shared
 from clash.errors import ClashError
 
 if TYPE_CHECKING:

@@ -242,7 +242,7 @@ def decided(
     ]
     if rules.calibrator is None:
         return made
-    from clash.analysis.calibration.verdicts import calibrated
+    from clash.analysis.calibration.calibrated_verdicts import calibrated
 
     return calibrated(made, said, rules.calibrator, rules.max_risk)
 

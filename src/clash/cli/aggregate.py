@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from clash.analysis.aggregation import Aggregation
-    from clash.analysis.calibration.votes import OnVotes
+    from clash.analysis.calibration.calibrated_votes import OnVotes
     from clash.cli.rankings import Asked
     from clash.votes import Votes
 
@@ -162,7 +162,7 @@ def _ridge(text: str | None, methods: Sequence[str]) -> Any:  # noqa: ANN401 - a
     Raises:
         ConfigError: neither a positive number nor ``held-out``, or no method that reads it.
     """
-    from clash.analysis.aggregation.coupled import DEFAULT_RIDGE, FORMS
+    from clash.analysis.aggregation.ising_methods import DEFAULT_RIDGE, FORMS
     from clash.errors import ConfigError
 
     if text is None:
@@ -229,8 +229,8 @@ def _calibrated(file: Path | None, votes: Votes, max_risk: float | None) -> OnVo
         if max_risk is not None:
             raise ConfigError("needs --calibrator", field="--max-risk")
         return None
+    from clash.analysis.calibration.calibrated_votes import on_votes
     from clash.analysis.calibration.calibrator import read_calibrator
-    from clash.analysis.calibration.votes import on_votes
 
     return on_votes(read_calibrator(file), votes, max_risk, str(file))
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from clash.analysis.aggregation import Aggregation
-    from clash.analysis.calibration.votes import OnVotes
+    from clash.analysis.calibration.calibrated_votes import OnVotes
     from clash.analysis.rankings import Rankings
     from clash.cli.rankings import Asked
     from clash.report.tables import Table

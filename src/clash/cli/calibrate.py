@@ -229,7 +229,7 @@ def _write(out: Path, votes: Votes, found: Study, source: str, runs: Path, seed:
 
 def _origin(source: str, runs: Path) -> tuple[dict[str, str] | None, str | None]:
     """The models behind the judges and the hash of their prompts, where a run says so."""
-    from clash.analysis.calibration.verdicts import of_run
+    from clash.analysis.calibration.calibrated_verdicts import of_run
     from clash.cli.voting import run_of
 
     folder = run_of(source, runs)

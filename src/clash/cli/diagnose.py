@@ -117,8 +117,8 @@ def _diagnosis(
     seed: int,
 ) -> Diagnosis:
     from clash.analysis.diagnosis import diagnose as run
-    from clash.analysis.diagnosis.calibration import calibration_curves, is_calibration
-    from clash.analysis.diagnosis.run import run_facts
+    from clash.analysis.diagnosis.known_gaps import calibration_curves, is_calibration
+    from clash.analysis.diagnosis.run_judges import run_facts
     from clash.analysis.semantic import encoder_of
     from clash.analysis.texts import read_pairs, run_texts
     from clash.cli.voting import read

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from clash.analysis.power import Ask, Panel, Pilot
-    from clash.analysis.power.pairs import Field, Sides
+    from clash.analysis.power.candidate_pairs import Field, Sides
     from clash.report.tables import Table
     from clash.votes import Votes
 
@@ -183,7 +183,7 @@ def _from_pilot(
     *,
     as_json: bool,
 ) -> None:
-    from clash.analysis.power.pairs import asked_for
+    from clash.analysis.power.candidate_pairs import asked_for
     from clash.cli.common import print_json, stdout
     from clash.cli.voting import read
     from clash.errors import ConfigError
@@ -218,7 +218,7 @@ def _from_pilot(
 
 def _field(source: str, runs: Path, votes: Votes) -> Field:
     """The votes, and who is which side in them."""
-    from clash.analysis.power.pairs import Field, names_of_file, names_of_run
+    from clash.analysis.power.candidate_pairs import Field, names_of_file, names_of_run
     from clash.cli.voting import run_of
 
     folder = run_of(source, runs)
@@ -248,7 +248,7 @@ def _pilot(
 
 def _beside(field: Field, pair: Sides, made: Callable[[Sides], Pilot]) -> list[Pilot]:
     """The other pairs; one that never decides tells nothing, and is left out."""
-    from clash.analysis.power.pairs import others
+    from clash.analysis.power.candidate_pairs import others
     from clash.errors import StatisticsError
 
     found = []

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from clash.analysis.findings import Findings
-    from clash.analysis.relabelled import Changed
+    from clash.analysis.label_change import Changed
     from clash.analysis.rundata import RunData
     from clash.review.page import Page
     from clash.review.server import ReviewServer
@@ -226,9 +226,9 @@ class _Outcome:
         return self._last
 
     def _computed(self, written: int) -> _Change:
+        from clash.analysis.calibration_change import recalibrated
         from clash.analysis.findings import findings_of
-        from clash.analysis.recalibrated import recalibrated
-        from clash.analysis.relabelled import changed
+        from clash.analysis.label_change import changed
 
         data = self.data.relabelled(self.folder.labels())
         found = findings_of(data)

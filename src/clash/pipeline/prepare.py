@@ -286,8 +286,8 @@ def _calibrator(
     """
     if config.aggregate.calibrator is None:
         return None, ()
+    from clash.analysis.calibration.calibrated_verdicts import for_run
     from clash.analysis.calibration.calibrator import read_calibrator
-    from clash.analysis.calibration.verdicts import for_run
 
     path = Path(config.aggregate.calibrator)
     found = read_calibrator(path)

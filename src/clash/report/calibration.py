@@ -10,9 +10,9 @@ from clash.report.formats import NONE, percent
 from clash.report.tables import Table, with_rows
 
 if TYPE_CHECKING:
+    from clash.analysis.calibration.calibrated_votes import OnVotes
     from clash.analysis.calibration.planning import LabelPlan
     from clash.analysis.calibration.study import Figure, Figures, Study
-    from clash.analysis.calibration.votes import OnVotes
     from clash.stats.selection.metrics import Reliability
     from clash.stats.selection.ppi import PoweredMean
     from clash.stats.selection.prior import Prior

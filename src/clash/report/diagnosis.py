@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from clash.analysis.diagnosis import Diagnosis
-    from clash.analysis.diagnosis.judges import Agreement, JudgeFacts
-    from clash.analysis.diagnosis.recommend import Recommendation
-    from clash.analysis.diagnosis.run import Scale
+    from clash.analysis.diagnosis.judge_quality import Agreement, JudgeFacts
+    from clash.analysis.diagnosis.recommendations import Recommendation
+    from clash.analysis.diagnosis.run_judges import Scale
     from clash.stats.effectiveness import Removal
 
 

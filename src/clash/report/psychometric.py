@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from clash.analysis.diagnosis import Diagnosis
-    from clash.analysis.diagnosis.calibration import Hit, JudgeCurve
+    from clash.analysis.diagnosis.known_gaps import Hit, JudgeCurve
     from clash.report.plots import Curve as PlotCurve
     from clash.stats.intervals import Interval
 

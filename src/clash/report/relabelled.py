@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clash.analysis.recalibrated import Calibrated
+from clash.analysis.calibration_change import Calibrated
 from clash.report.formats import NONE, first_names, number, percent, points
 from clash.report.tables import Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from clash.analysis.calibration_change import Recalibrated, Refused
+    from clash.analysis.label_change import Changed
     from clash.analysis.labelled import Labelled
-    from clash.analysis.recalibrated import Recalibrated, Refused
-    from clash.analysis.relabelled import Changed
     from clash.stats.intervals import Interval
 
 _COLUMNS = ("", "before", "now")

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from clash.analysis.calibration.calibrated_votes import on_votes
 from clash.analysis.calibration.calibrator import apply, check_panel, parse, read_calibrator
 from clash.analysis.calibration.fitting import fit
 from clash.analysis.calibration.frame import Frame
 from clash.analysis.calibration.study import sizes_for, study
-from clash.analysis.calibration.votes import on_votes
 from clash.errors import InputError
 from clash.stats.selection import blocks
 from clash.stats.selection.candidate_methods import SelectionSettings

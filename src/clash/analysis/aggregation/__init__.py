@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from clash.analysis.aggregation import outcomes
-from clash.analysis.aggregation.coupled import DEFAULT_RIDGE, Ridging
+from clash.analysis.aggregation import three_outcomes as outcomes
+from clash.analysis.aggregation.ising_methods import DEFAULT_RIDGE, Ridging
 from clash.analysis.aggregation.methods import Fitted, Rule, attempt, known_methods, rule
 from clash.errors import ConfigError, StatisticsError
 from clash.stats import scoring

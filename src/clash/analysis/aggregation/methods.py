@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clash.analysis.aggregation.coupled import DEFAULT_RIDGE, FORMS, Ridging, coupled
+from clash.analysis.aggregation.ising_methods import DEFAULT_RIDGE, FORMS, Ridging, coupled
 from clash.errors import StatisticsError
 from clash.stats.latent.dawid_skene import DawidSkene, dawid_skene, one_coin, position_bias
 from clash.stats.latent.factor import factor, factor_family

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clash.analysis.dependence.findings import (
+from clash.analysis.dependence.results import (
     Alternative,
     BlocFinding,
     EffectiveNumber,

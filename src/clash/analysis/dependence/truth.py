@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from clash.analysis.dependence.findings import Truth
+from clash.analysis.dependence.results import Truth
 from clash.errors import ConfigError, NotIdentifiedError, StatisticsError
 from clash.stats.latent.dawid_skene import dawid_skene, one_coin
 from clash.stats.latent.factor import factor, factor_family

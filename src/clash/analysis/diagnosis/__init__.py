@@ -1,9 +1,9 @@
 """Is this judge worth its ballots: facts, biases, thresholds, and what to do about it."""
 
-from clash.analysis.diagnosis.findings import Diagnosis, diagnose
-from clash.analysis.diagnosis.judges import Agreement, JudgeFacts, judge_facts
-from clash.analysis.diagnosis.panel import PanelFacts, Thresholds, panel_facts, thresholds
-from clash.analysis.diagnosis.recommend import Reason, Recommendation, Saving, recommend
+from clash.analysis.diagnosis.judge_quality import Agreement, JudgeFacts, judge_facts
+from clash.analysis.diagnosis.panel_diagnosis import Diagnosis, diagnose
+from clash.analysis.diagnosis.panel_quality import PanelFacts, Thresholds, panel_facts, thresholds
+from clash.analysis.diagnosis.recommendations import Reason, Recommendation, Saving, recommend
 
 __all__ = [
     "Agreement",

@@ -24,7 +24,7 @@ from clash.stats.power import (
 )
 
 if TYPE_CHECKING:
-    from clash.analysis.power.pairs import Sides
+    from clash.analysis.power.candidate_pairs import Sides
     from clash.stats.typing import Codes, Floats
     from clash.votes import Votes
 

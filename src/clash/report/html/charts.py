@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.analysis.retest import Retest
-from clash.analysis.shared import Shared
+from clash.analysis.shared_errors import Shared
 from clash.escape import clip
 from clash.report.formats import money, seconds
 from clash.report.html.chart_kinds import MOST_CELLS, MOST_ROWS, WIDTH, forest, matrix
@@ -17,10 +17,10 @@ from clash.report.html.drawing import Dot, Picture, Rect, StraightLine, Word, he
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from clash.analysis.criterion_scores import Scores
     from clash.analysis.findings import Findings
     from clash.analysis.further import Further
     from clash.analysis.pareto import Trade
-    from clash.analysis.scores import Scores
     from clash.report.html.drawing import Shape
     from clash.stats.typing import Floats
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from clash.analysis.shared import FEWEST, Unknown
+from clash.analysis.shared_errors import FEWEST, Unknown
 from clash.report import concordance, retest
 from clash.report.claims import claims_table
 from clash.report.formats import estimate, p_value, percent
@@ -19,10 +19,10 @@ from clash.report.tables import Table
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from clash.analysis.dependence.findings import EffectiveNumber
+    from clash.analysis.dependence.results import EffectiveNumber
     from clash.analysis.findings import Findings
     from clash.analysis.further import Further
-    from clash.analysis.shared import Shared
+    from clash.analysis.shared_errors import Shared
     from clash.report.html.drawing import Picture
 
 CRITERIA = "Criteria"

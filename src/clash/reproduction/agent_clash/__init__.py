@@ -20,7 +20,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from clash.errors import InputError
-from clash.reproduction.agent_clash import end_to_end, experiments, files, published
+from clash.reproduction.agent_clash import end_to_end, experiments, files
+from clash.reproduction.agent_clash import paper_figures as published
 
 if TYPE_CHECKING:
     from pathlib import Path

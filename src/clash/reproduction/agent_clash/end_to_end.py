@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from clash.datasets.foreign_run import ForeignRun, PublishedVerdict
 from clash.records import Item, Response
-from clash.reproduction.agent_clash.ballots import Ballots, ballots, panel
 from clash.reproduction.agent_clash.experiments import Material
+from clash.reproduction.agent_clash.logged_judgments import Ballots, ballots, panel
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

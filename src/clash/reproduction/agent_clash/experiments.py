@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from clash.datasets.foreign_run import ForeignRun, PublishedVerdict, no_criteria
 from clash.datasets.loaders.mt_bench import category
 from clash.records import Item, Kind, Label, Response
-from clash.reproduction.agent_clash.ballots import Ballots, ballots, missing, panel
+from clash.reproduction.agent_clash.logged_judgments import Ballots, ballots, missing, panel
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from clash.reproduction.simulations.curie_weiss import curie_weiss
-from clash.reproduction.simulations.findings import Line, Map, Plot, Row, Simulation
+from clash.reproduction.simulations.experiment import Line, Map, Plot, Row, Simulation
 from clash.reproduction.simulations.finite_calibration import (
     aggregator_regimes,
     calibration_growth,

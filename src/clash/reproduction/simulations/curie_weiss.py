@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from clash.reproduction.simulations.findings import Line, Mean, Plot, Row, Simulation, sampled
-from clash.reproduction.simulations.fitted import fitted_rows
+from clash.reproduction.simulations.experiment import Line, Mean, Plot, Row, Simulation, sampled
+from clash.reproduction.simulations.fit_rows import fitted_rows
 from clash.stats.simulate import CurieWeiss
 
 N_ITEMS = 1000

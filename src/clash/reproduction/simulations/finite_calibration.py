@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clash.reproduction.simulations.findings import Line, Mean, Plot, Row, Simulation
+from clash.reproduction.simulations.experiment import Line, Mean, Plot, Row, Simulation
 from clash.reproduction.simulations.growth import (
     ADDITIVE,
     HALF_DIGIT,

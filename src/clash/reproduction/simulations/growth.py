@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clash.reproduction.simulations.findings import Line, Mean, Plot, Row
+from clash.reproduction.simulations.experiment import Line, Mean, Plot, Row
 from clash.stats.selection.families import FAMILIES, fit_family
 from clash.stats.selection.joint_table import ALPHA, joint_table
 from clash.stats.selection.panel import PanelVotes

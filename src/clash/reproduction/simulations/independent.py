@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clash.reproduction.simulations.findings import Mean, Row, Simulation
+from clash.reproduction.simulations.experiment import Mean, Row, Simulation
 from clash.stats.latent.dawid_skene import FLAT, WEAK, BetaPriors, dawid_skene
 from clash.stats.latent.patterns import MISSING, Patterns, collapse
 from clash.stats.simulate import IndependentPanel, SimulatedSample

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clash.reproduction.simulations.findings import Line, Plot, Row, Simulation, sampled
-from clash.reproduction.simulations.fitted import fitted_rows
+from clash.reproduction.simulations.experiment import Line, Plot, Row, Simulation, sampled
+from clash.reproduction.simulations.fit_rows import fitted_rows
 from clash.stats.simulate import LatentFactor, pairwise_interactions
 
 if TYPE_CHECKING:

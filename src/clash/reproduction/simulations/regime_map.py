@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from clash.reproduction.simulations.findings import Map, Row, Simulation
+from clash.reproduction.simulations.experiment import Map, Row, Simulation
 from clash.reproduction.simulations.growth import NAMES, SCALARS, repeated
 from clash.stats.selection.regime import RegimeMap
 from clash.stats.simulate.interactions import JUDGES, Regime, regime

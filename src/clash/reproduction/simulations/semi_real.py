@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.errors import InputError
-from clash.reproduction.simulations.findings import Mean, Row, Simulation
+from clash.reproduction.simulations.experiment import Mean, Row, Simulation
 from clash.reproduction.simulations.growth import (
     HALF_DIGIT,
     SCALARS,

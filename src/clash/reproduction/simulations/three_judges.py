@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from clash.reproduction.simulations.findings import Row, Simulation
+from clash.reproduction.simulations.experiment import Row, Simulation
 from clash.stats.simulate import IsingPanel
 
 HALF_DIGIT = 5e-5

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clash.analysis.diagnosis.judges import weighted_rest
+from clash.analysis.diagnosis.judge_quality import weighted_rest
 from clash.stats.bias import BiasRate, favouritism, longer_wins_rate
 
 if TYPE_CHECKING:

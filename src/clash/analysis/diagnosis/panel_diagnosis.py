@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clash.analysis.diagnosis.judges import JudgeFacts, judge_facts
-from clash.analysis.diagnosis.length import LengthBias, length_biases
-from clash.analysis.diagnosis.panel import PanelFacts, Thresholds, panel_facts, thresholds
-from clash.analysis.diagnosis.recommend import Recommendation, recommend
+from clash.analysis.diagnosis.judge_quality import JudgeFacts, judge_facts
+from clash.analysis.diagnosis.length_bias import LengthBias, length_biases
+from clash.analysis.diagnosis.panel_quality import PanelFacts, Thresholds, panel_facts, thresholds
+from clash.analysis.diagnosis.recommendations import Recommendation, recommend
 from clash.analysis.diversity import Equivalence, equivalence
 from clash.analysis.power.pilot import ASSUMED_ICC
 from clash.errors import StatisticsError
@@ -20,8 +20,8 @@ from clash.stats.icc import random_intercept
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from clash.analysis.diagnosis.calibration import JudgeCurve
-    from clash.analysis.diagnosis.run import RunFacts
+    from clash.analysis.diagnosis.known_gaps import JudgeCurve
+    from clash.analysis.diagnosis.run_judges import RunFacts
     from clash.analysis.semantic import Encoder
     from clash.analysis.texts import Texts
     from clash.stats.intervals import Interval

@@ -26,7 +26,7 @@ from clash.stats.resample import cluster_bootstrap
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from clash.analysis.diagnosis.judges import JudgeFacts
+    from clash.analysis.diagnosis.judge_quality import JudgeFacts
     from clash.stats.typing import Floats
     from clash.votes import Votes
 

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Literal
 
-from clash.analysis.diagnosis.judges import NOISE, SIGNAL
+from clash.analysis.diagnosis.judge_quality import NOISE, SIGNAL
 from clash.stats.effectiveness import TARGET
 from clash.stats.power import Clustering, required_two_proportions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from clash.analysis.diagnosis.judges import JudgeFacts
+    from clash.analysis.diagnosis.judge_quality import JudgeFacts
     from clash.stats.intervals import Interval
 
 Action = Literal["keep", "down-weight", "replace"]

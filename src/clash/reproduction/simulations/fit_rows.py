@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clash.reproduction.simulations.findings import Mean, Row
+from clash.reproduction.simulations.experiment import Mean, Row
 from clash.stats.latent.dawid_skene import dawid_skene
 from clash.stats.latent.ising import ising_class, ising_shared
 from clash.stats.latent.majority import majority

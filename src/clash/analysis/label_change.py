@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from clash.stats.intervals import normal_quantile
 
 if TYPE_CHECKING:
+    from clash.analysis.calibration_change import Recalibrated
     from clash.analysis.findings import Findings
     from clash.analysis.labelled import Labelled
-    from clash.analysis.recalibrated import Recalibrated
     from clash.stats.intervals import Interval
 
 WANTED = 0.05

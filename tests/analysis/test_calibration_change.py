@@ -6,8 +6,14 @@ import numpy as np
 import pytest
 
 from analysis.made import run_data
-from clash.analysis.recalibrated import Calibrated, Refused, _winners, calibrated, recalibrated
-from clash.analysis.relabelled import Changed
+from clash.analysis.calibration_change import (
+    Calibrated,
+    Refused,
+    _winners,
+    calibrated,
+    recalibrated,
+)
+from clash.analysis.label_change import Changed
 from clash.analysis.rundata import RunData
 from clash.analysis.serialize import to_dict
 from clash.report.relabelled import tables

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.analysis.dependence import measure
-from clash.analysis.dependence.findings import Dependence, JudgeFinding, Panel, TestFinding
+from clash.analysis.dependence.conclusions import caveats, conclusions
+from clash.analysis.dependence.results import Dependence, JudgeFinding, Panel, TestFinding
 from clash.analysis.dependence.truth import Estimated, Rows, estimate, matched
-from clash.analysis.dependence.words import caveats, conclusions
 from clash.errors import StatisticsError
 from clash.stats.dependence import (
     MOST_JOINTLY,

@@ -14,7 +14,7 @@ from clash.stats.latent.patterns import MISSING, TIE
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from clash.analysis.dependence.findings import EffectiveNumber, PairFinding, Truth
+    from clash.analysis.dependence.results import EffectiveNumber, PairFinding, Truth
     from clash.analysis.dependence.truth import Estimated, Rows
     from clash.analysis.rundata import RunData
     from clash.stats.dependence import Couplings
