@@ -36,12 +36,12 @@ def test_the_cap_suffices_for_the_longest_answer(responses, criteria):
 def test_what_is_expected_is_near_a_typical_answer(responses, criteria):
     """Half of the cells with a reason of nine words is every cell with half of one."""
     typical = len(written(responses, criteria, "Misses the empty list today")) / CHARS_PER_TOKEN
-    assert typical / 2 < answer_length.expected(responses, criteria) < 2 * typical + 20
+    assert typical / 2 < answer_length.typical(responses, criteria) < 2 * typical + 20
 
 
 @given(st.integers(1, 500), st.integers(0, 12))
 def test_more_to_judge_takes_more_and_the_cap_stays_within_what_models_allow(responses, criteria):
-    here, more = (answer_length.expected(n, criteria) for n in (responses, responses + 1))
+    here, more = (answer_length.typical(n, criteria) for n in (responses, responses + 1))
     assert here < more
     assert here <= answer_length.longest(responses, criteria)
     cap = answer_length.cap(responses, criteria)

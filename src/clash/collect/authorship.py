@@ -83,9 +83,9 @@ def claims(text: str, candidates: Iterable[str] = ()) -> list[Span]:
     if next(names.find(looks), None) is None:
         return []
     sentences = list(_sentences(text, names))
-    spans = {span for sentence in sentences for span in _names_claimed(sentence)}
+    spans = {span for sentence in sentences for span in _author_names(sentence)}
     spans.update(_label(sentences, looks), _signature(sentences, text))
-    hints = {span for sentence in sentences for span in _names_hinted(sentence)}
+    hints = {span for sentence in sentences for span in _author_names(sentence, hints=True)}
     if hints and (spans or any(rules.self_description.search(looks) for rules in LANGUAGES)):
         spans |= hints
     quotations = _quotations(text)
@@ -121,18 +121,12 @@ def _sentence(piece: str, start: int, mentions: Sequence[Mention]) -> _Sentence:
     return _Sentence(words, names)
 
 
-def _names_claimed(sentence: _Sentence) -> Iterator[Span]:
-    for rules in LANGUAGES:
-        if rules.cue.search(sentence.words):
-            for claim in rules.rules:
-                yield from sentence.names_in(claim)
-
-
-def _names_hinted(sentence: _Sentence) -> Iterator[Span]:
-    for rules in LANGUAGES:
-        if rules.cue.search(sentence.words):
-            for hint in rules.hints:
-                yield from sentence.names_in(hint)
+def _author_names(sentence: _Sentence, *, hints: bool = False) -> Iterator[Span]:
+    """The names that a rule says wrote the response; with ``hints`` by the weaker rules."""
+    for language in LANGUAGES:
+        if language.cue.search(sentence.words):
+            for rule in language.hints if hints else language.rules:
+                yield from sentence.names_in(rule)
 
 
 def _label(sentences: Sequence[_Sentence], looks: str) -> Iterator[Span]:

@@ -114,7 +114,7 @@ class _ModelTotal:
     """
 
     purpose: Purpose
-    who: str
+    actor: str
     ref: ModelRef
     batches: bool
     fallbacks: tuple[ModelRef, ...] = ()
@@ -122,8 +122,8 @@ class _ModelTotal:
     calls: int = 0
     tokens_in: int = 0
     tokens_out: int = 0
-    expected: Decimal | None = Decimal(0)
-    worst: Decimal | None = Decimal(0)
+    expected_usd: Decimal | None = Decimal(0)
+    worst_usd: Decimal | None = Decimal(0)
     cut: int = 0
     needs: int = 0
 
@@ -136,7 +136,7 @@ class _ModelTotal:
         """Count a judgment; where its cap is sure to be too low, the second call too."""
         request = request_of(prompt, judge)
         size = len(prompt.labels), len(prompt.criteria)
-        answer = answer_length.expected(*size)
+        answer = answer_length.typical(*size)
         self.add(request, answer + answer_length.REASONING_TOKENS)
         if answer > request.max_tokens and self.ref.provider not in prices.OFFLINE:
             self._attempt(longer(request), answer)
@@ -151,10 +151,10 @@ class _ModelTotal:
         self.tokens_out += output
         batch = self.batches and batched(self.ref, request)
         self.by_batch |= batch
-        self.expected = _plus(
-            self.expected, prices.expected(self.ref, request, output, batch=batch)
+        self.expected_usd = _plus(
+            self.expected_usd, prices.expected(self.ref, request, output, batch=batch)
         )
-        self.worst = _plus(self.worst, self._worst_case(request, batch=batch))
+        self.worst_usd = _plus(self.worst_usd, self._worst_case(request, batch=batch))
 
     def _worst_case(self, request: Request, *, batch: bool) -> prices.Cost | None:
         """The worst case of the model and of its fallbacks; null where one has no price."""
@@ -168,13 +168,13 @@ class _ModelTotal:
     def line(self) -> ForecastLine:
         return ForecastLine(
             purpose=self.purpose,
-            who=self.who,
+            who=self.actor,
             model=self.ref.model,
             calls=self.calls,
             tokens_in=self.tokens_in,
             tokens_out=self.tokens_out,
-            expected_usd=None if self.expected is None else float(self.expected),
-            worst_usd=None if self.worst is None else float(self.worst),
+            expected_usd=None if self.expected_usd is None else float(self.expected_usd),
+            worst_usd=None if self.worst_usd is None else float(self.worst_usd),
             batch=self.by_batch,
             cut=self.cut,
             needs=self.needs,
@@ -243,8 +243,8 @@ def _readers(plan: Plan, names: Iterable[str]) -> dict[tuple[str, ...], list[Jud
     """The judges of an item, by the candidates that each is shown."""
     views: dict[tuple[str, ...], list[Judge]] = {}
     for judge in plan.judges:
-        excluded = plan.excluded_candidates.get(judge.id, frozenset())
-        visible = tuple(name for name in names if name not in excluded)
+        hidden_names = plan.excluded_candidates.get(judge.id, frozenset())
+        visible = tuple(name for name in names if name not in hidden_names)
         if len(visible) > 1:
             views.setdefault(visible, []).append(judge)
     return views

@@ -111,8 +111,8 @@ class _Repetition:
         config = Config.model_validate({**self.manifest.config, "repeat": 1})
         if not isinstance(config.panel, Panel):
             raise RunFolderError(f"{self.folder.path / layout.MANIFEST}: names no panel")
-        injected = tuple(r for r in self.folder.responses() if r.source == "injected")
-        prompts = Prompts(Path(layout.ITEMS), tuple(self.folder.items()), injected, "")
+        responses = tuple(r for r in self.folder.responses() if r.source == "injected")
+        prompts = Prompts(Path(layout.ITEMS), tuple(self.folder.items()), responses, "")
         dynamic = config.criteria.mode == "dynamic"
         return make_plan(
             config,
@@ -167,8 +167,8 @@ class _Repetition:
                 yield f"{title} is of nobody who was asked"
                 continue
             candidate = candidates[response.candidate]
-            repeated = respond(items[response.item_id], candidate, self.plan.config, self.record)
-            yield from _compare(title, response, repeated, empty=response.text is None)
+            repetition = respond(items[response.item_id], candidate, self.plan.config, self.record)
+            yield from _compare(title, response, repetition, empty=response.text is None)
 
     def criteria(self) -> Iterator[str]:
         """Criteria that a model wrote, and those that needed none; not those of an earlier run."""
@@ -182,8 +182,8 @@ class _Repetition:
                 if (record.source, record.criteria) != (ready.source, ready.criteria):
                     yield f"{title} are not those of the configuration"
             elif self.plan.criteria_ref is not None:
-                repeated = derive(item, self.plan, self.plan.criteria_ref, self.record)
-                yield from _compare(title, record, repeated, empty=_is_fallback(record))
+                repetition = derive(item, self.plan, self.plan.criteria_ref, self.record)
+                yield from _compare(title, record, repetition, empty=_is_fallback(record))
 
     def judgments(self) -> Iterator[str]:
         """Every judgment; of a complete run there is one for each slot."""
@@ -199,8 +199,8 @@ class _Repetition:
                 yield f"{title}: {judgment.judge} is no judge of the panel"
             else:
                 # A fallback may have taken the judge's place.
-                repeated = self._judge(replace(slot, judge=judges[judgment.judge]), prompt)
-                yield from _compare(title, judgment, repeated, empty=judgment.ranking is None)
+                repetition = self._judge(replace(slot, judge=judges[judgment.judge]), prompt)
+                yield from _compare(title, judgment, repetition, empty=judgment.ranking is None)
         for judgment in records.values():
             yield f"{judgment.judge} on {judgment.item_id!r} judged a page that there was not"
 
@@ -220,7 +220,7 @@ class _Repetition:
                     judge,
                     presentations=[presentation],
                     items=items,
-                    judged=set(),
+                    finished_keys=set(),
                     excluded_candidates=self.plan.excluded_candidates,
                 )
                 for slot in slots:
@@ -232,18 +232,18 @@ def _is_fallback(record: Criteria) -> bool:
 
 
 def _compare(
-    title: str, record: Record, repeated: Coroutine[Any, Any, Record], *, empty: bool
+    title: str, record: Record, repetition: Coroutine[Any, Any, Record], *, empty: bool
 ) -> Iterator[str]:
     """How ``record`` differs from what the calls give.
 
     Args:
         title: what it is, for the message.
         record: the one in the folder.
-        repeated: asks the calls on record again.
+        repetition: asks the calls on record again.
         empty: ``record`` says that there is nothing, which needs no call: the model had stopped.
     """
     try:
-        expectation = _run_at_once(repeated)
+        expectation = _run_at_once(repetition)
     except _MissingCallError as error:
         if not empty:
             yield f"{title}: there is no call {error}"

@@ -91,10 +91,10 @@ def read_config(
 
 def _with_overrides(value: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
     values: dict[str, Any] = {k: dict(v) if isinstance(v, dict) else v for k, v in value.items()}
-    for dotted, override in overrides.items():
+    for path, override in overrides.items():
         if override is None:
             continue
-        section, _, name = dotted.rpartition(".")
+        section, _, name = path.rpartition(".")
         if section:
             values.setdefault(section, {})[name] = override
         else:

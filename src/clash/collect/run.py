@@ -143,8 +143,8 @@ async def collect(
 def _replaced_models(plan: Plan, fallbacks: Fallbacks, caller: Caller) -> frozenset[str]:
     """Models whose work a fallback took over, all of it."""
     judges = fallbacks.replaced_judges
-    needed = {caller.label(ref) for ref in plan.refs() if ref not in judges}
-    return frozenset(caller.label(judge) for judge in judges) - needed
+    models_in_use = {caller.label(ref) for ref in plan.refs() if ref not in judges}
+    return frozenset(caller.label(judge) for judge in judges) - models_in_use
 
 
 def _caller(
@@ -159,29 +159,17 @@ def _caller(
     """Who makes the calls; one that knows of batches only where there are some or may be."""
     limits = plan.config.limits
     new = new or ("batch" if limits.batch else "live")
-    calls, attempt_numbers = history.calls.values(), history.attempt_numbers
+    arguments = (history.budget, limits, environ, progress, stop)
+    calls, numbers = history.calls.values(), history.attempt_numbers
     if new == "live" and not history.batches:
-        return Caller(
-            folder.append,
-            history.budget,
-            limits,
-            environ,
-            progress,
-            stop,
-            calls=calls,
-            attempt_numbers=attempt_numbers,
-        )
+        return Caller(folder.append, *arguments, calls=calls, attempt_numbers=numbers)
     from clash.collect.batch_caller import BatchCaller
 
     return BatchCaller(
         folder,
-        history.budget,
-        limits,
-        environ,
-        progress,
-        stop,
+        *arguments,
         calls=calls,
-        attempt_numbers=attempt_numbers,
+        attempt_numbers=numbers,
         batches=history.batches,
         new=new,
     )
@@ -377,7 +365,7 @@ class _Stages:
         plan = self.plan
         presentations = _seal_presentations(plan, self.folder)
         rubrics = rubrics_of(self.folder)
-        judged = {
+        finished_keys = {
             (j.item_id, j.presentation, j.seat)
             for j in self.folder.judgments()
             if self.history.confirms(j)
@@ -387,7 +375,7 @@ class _Stages:
             open_slots,
             presentations=presentations,
             items=items,
-            judged=judged,
+            finished_keys=finished_keys,
             excluded_candidates=plan.excluded_candidates,
         )
 
@@ -479,7 +467,7 @@ def open_slots(
     *,
     presentations: Iterable[Presentation],
     items: Mapping[str, Item],
-    judged: set[tuple[str, int, str]],
+    finished_keys: set[tuple[str, int, str]],
     excluded_candidates: Mapping[str, frozenset[str]],
 ) -> Iterator[JudgmentSlot]:
     """The judgments that ``judge`` still owes.
@@ -488,16 +476,16 @@ def open_slots(
         judge: the judge.
         presentations: the pages of the run.
         items: by id.
-        judged: keys of the judgments that stand.
+        finished_keys: keys of the judgments that stand.
         excluded_candidates: whose responses a judge is not shown, by judge.
     """
-    excluded = excluded_candidates.get(judge.id, frozenset())
+    hidden_candidates = excluded_candidates.get(judge.id, frozenset())
     for presentation in presentations:
         blinding = presentation.blinding
         if blinding.judge not in (None, judge.id):
             continue
-        if (blinding.item_id, blinding.presentation, judge.id) in judged:
+        if (blinding.item_id, blinding.presentation, judge.id) in finished_keys:
             continue
-        if not excluded.isdisjoint(blinding.labels.values()):
+        if not hidden_candidates.isdisjoint(blinding.labels.values()):
             continue
         yield JudgmentSlot(judge, items[blinding.item_id], presentation)

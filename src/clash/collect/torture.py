@@ -70,8 +70,12 @@ class Gateway:
         """The finding of a probe whose call failed."""
         return self.finding("bad", f"{error.error_class}: {error.message}"[:160])
 
-    async def ask(self, question: str, **fields: Any) -> Reply | ProviderError:  # noqa: ANN401 - fields of a Request
-        """One answer, or why there is none. Parameters that the model refuses are left out."""
+    async def ask(self, question: str, **fields: Any) -> Reply:  # noqa: ANN401 - fields of a Request
+        """One answer. Parameters that the model refuses are left out.
+
+        Raises:
+            ProviderError: there is none.
+        """
         options = fields.pop("options", self.ref.options)
         request = Request(
             turns=(Turn(role="user", content=question),),
@@ -87,18 +91,14 @@ class Gateway:
                     return await provider.complete(request)
                 except ProviderError as error:
                     if error.action != "degrade":
-                        return error
+                        raise
             return await provider.complete(request)
-        except ProviderError as error:
-            return error
         finally:
             await provider.aclose()
 
 
 async def _answers(gateway: Gateway) -> CheckupFinding:
     reply = await gateway.ask("Answer with one short sentence: what is the sea?")
-    if isinstance(reply, ProviderError):
-        return gateway.failure(reply)
     if reply.outcome != "ok":
         return gateway.finding(
             "bad", f"{reply.outcome}, and no usable text", "no judgment can be had from it"
@@ -110,8 +110,6 @@ async def _answers(gateway: Gateway) -> CheckupFinding:
 
 async def _schema(gateway: Gateway) -> CheckupFinding:
     reply = await gateway.ask("Describe the sea in two sentences of plain prose.", schema=_SCHEMA)
-    if isinstance(reply, ProviderError):
-        return gateway.failure(reply)
     if "schema" in reply.degraded:
         return gateway.finding(
             "note", "refuses a JSON Schema", "clash asks in words; votes then need their code"
@@ -132,8 +130,6 @@ async def _words(gateway: Gateway) -> CheckupFinding:
         f'Answer with exactly this JSON object and nothing else: {{"code": "{code}"}}',
         options=gateway.ref.options.model_copy(update={"structured": "text"}),
     )
-    if isinstance(reply, ProviderError):
-        return gateway.failure(reply)
     if code in reply.text:
         return gateway.finding("ok", "repeats a code that it is given")
     return gateway.finding(
@@ -149,8 +145,6 @@ async def _refusal(gateway: Gateway) -> CheckupFinding:
         " any form.",
         schema=_SCHEMA,
     )
-    if isinstance(reply, ProviderError):
-        return gateway.failure(reply)
     match reply.outcome:
         case "empty":
             details = f"no text, no refusal, and it ends with {reply.finish_reason!r}"
@@ -166,11 +160,7 @@ async def _refusal(gateway: Gateway) -> CheckupFinding:
 async def _usage(gateway: Gateway) -> CheckupFinding:
     question = "Answer with the word: here"
     short = await gateway.ask(question)
-    if isinstance(short, ProviderError):
-        return gateway.failure(short)
     long = await gateway.ask(f"{_FILLER}\n\n{question}")
-    if isinstance(long, ProviderError):
-        return gateway.failure(long)
     tokens = [short.tokens.input, long.tokens.input, short.tokens.output, long.tokens.output]
     if any(count is None for count in tokens):
         return gateway.finding(
@@ -201,8 +191,6 @@ async def _cap(gateway: Gateway) -> CheckupFinding:
         max_tokens=_SMALL_CAP,
         options=gateway.ref.options.model_copy(update={"reasoning": None}),
     )
-    if isinstance(reply, ProviderError):
-        return gateway.failure(reply)
     if reply.outcome in ("truncated", "empty"):
         return gateway.finding("ok", f"cuts at the cap, and says {reply.finish_reason!r}")
     # A token of English is some four characters; eight times the cap is more than it can hold.
@@ -220,8 +208,6 @@ async def _cap(gateway: Gateway) -> CheckupFinding:
 
 async def _model(gateway: Gateway) -> CheckupFinding:
     reply = await gateway.ask("Answer with the word: here")
-    if isinstance(reply, ProviderError):
-        return gateway.failure(reply)
     if not reply.served_model:
         return gateway.finding(
             "note", "does not say which model answered", "a swap could not be seen"
@@ -235,9 +221,10 @@ async def _model(gateway: Gateway) -> CheckupFinding:
 
 async def _no_such_model(gateway: Gateway) -> CheckupFinding:
     ref = gateway.ref.model_copy(update={"model": f"{gateway.ref.model}-no-such-model"})
-    reply = await replace(gateway, ref=ref).ask("Answer with the word: here")
-    if isinstance(reply, ProviderError):
-        return gateway.finding("ok", f"refuses it ({reply.error_class})")
+    try:
+        reply = await replace(gateway, ref=ref).ask("Answer with the word: here")
+    except ProviderError as error:
+        return gateway.finding("ok", f"refuses it ({error.error_class})")
     return gateway.finding(
         "bad",
         f"answers for a model that does not exist, as {reply.served_model}",
@@ -252,22 +239,21 @@ async def _wrong_key(gateway: Gateway) -> CheckupFinding:
     # A copy of the same kind: what the owner confirmed of the variable holds for its value here.
     environ = copy.copy(gateway.environ)
     environ[variable] = f"wrong-{secrets.token_hex(12)}"
-    reply = await replace(gateway, environ=environ).ask("Answer with the word: here")
-    if not isinstance(reply, ProviderError):
-        return gateway.finding("note", "answers whatever the key is", "fine on your own machine")
-    if reply.action == "stop":
-        return gateway.finding("ok", f"refuses it ({reply.error_class})")
-    return gateway.finding(
-        "warn",
-        f"says {reply.error_class} ({reply.status}) to a wrong key",
-        "a run would go on asking instead of stopping",
-    )
+    try:
+        await replace(gateway, environ=environ).ask("Answer with the word: here")
+    except ProviderError as error:
+        if error.action == "stop":
+            return gateway.finding("ok", f"refuses it ({error.error_class})")
+        return gateway.finding(
+            "warn",
+            f"says {error.error_class} ({error.status}) to a wrong key",
+            "a run would go on asking instead of stopping",
+        )
+    return gateway.finding("note", "answers whatever the key is", "fine on your own machine")
 
 
 async def _stream(gateway: Gateway) -> CheckupFinding:
     reply = await gateway.ask("Answer with one short sentence: what is a tide?", stream=True)
-    if isinstance(reply, ProviderError):
-        return gateway.failure(reply)
     if reply.outcome != "ok":
         return gateway.finding(
             "bad", f"{reply.outcome}, ends with {reply.finish_reason!r}", "leave `stream` unset"
@@ -283,9 +269,10 @@ async def _parallel(gateway: Gateway) -> CheckupFinding:
     failures: list[str] = []
 
     async def ask(number: int) -> None:
-        reply = await gateway.ask(f"Answer with the number {number}.")
-        if isinstance(reply, ProviderError):
-            failures.append(reply.error_class)
+        try:
+            await gateway.ask(f"Answer with the number {number}.")
+        except ProviderError as error:
+            failures.append(error.error_class)
 
     async with anyio.create_task_group() as tasks:
         for number in range(_AT_ONCE):
@@ -349,7 +336,11 @@ async def torture(ref: ModelRef, environ: MutableMapping[str, str]) -> list[Chec
     gateway = Gateway(ref.model_copy(update={"options": _plain(ref.options)}), environ)
     findings: list[CheckupFinding] = []
     for name, probe in _PROBES.items():
-        finding = await probe(replace(gateway, subject=f"{ref.model}: {name}"))
+        named_gateway = replace(gateway, subject=f"{ref.model}: {name}")
+        try:
+            finding = await probe(named_gateway)
+        except ProviderError as error:
+            finding = named_gateway.failure(error)
         findings.append(finding)
         if name == "answers" and finding.level == "bad":
             break
