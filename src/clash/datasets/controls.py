@@ -85,9 +85,9 @@ def read_controls(path: Path | None = None) -> ControlSet:
     Raises:
         InputError: the file is no control set, or holds neither controls nor injections.
     """
-    shipped = validate(ControlSet, read_yaml(assets.path("datasets", "redteam.yaml")))
+    defaults = validate(ControlSet, read_yaml(assets.path("datasets", "redteam.yaml")))
     if path is None:
-        return shipped
+        return defaults
     controls = validate(ControlSet, read_yaml(path), error=InputError)
     if not (controls.controls or controls.injections):
         raise InputError(
@@ -96,8 +96,8 @@ def read_controls(path: Path | None = None) -> ControlSet:
             hint="see datasets/redteam.yaml for the form of both",
         )
     return ControlSet(
-        controls=controls.controls or shipped.controls,
-        injections=controls.injections or shipped.injections,
+        controls=controls.controls or defaults.controls,
+        injections=controls.injections or defaults.injections,
     )
 
 

@@ -165,11 +165,11 @@ class _Fetch:
         part = target.with_name(f"{target.name}.part")
         target.parent.mkdir(parents=True, exist_ok=True)
         self._complete(remote, part)
-        verified = _verify(remote, part)
+        verification = _verify(remote, part)
         part.replace(target)
         _tag(part).unlink(missing_ok=True)
         size = target.stat().st_size
-        return PulledFile(remote.path, remote.url, size, sha256(target), verified)
+        return PulledFile(remote.path, remote.url, size, sha256(target), verification)
 
     def _complete(self, remote: RemoteFile, part: Path) -> None:
         """Append to ``part`` until it is whole, taking up what breaks off."""

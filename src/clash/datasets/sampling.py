@@ -260,7 +260,7 @@ def _shares(sizes: Mapping[str, int], n: int) -> dict[str, int]:
     return shares
 
 
-def to_exclusions(excluded: Iterable[Exclusion]) -> Iterable[str]:
+def to_exclusions(exclusions: Iterable[Exclusion]) -> Iterable[str]:
     """What was left out and why, as JSON Lines."""
-    for exclusion in excluded:
+    for exclusion in exclusions:
         yield json.dumps(asdict(exclusion), ensure_ascii=False)

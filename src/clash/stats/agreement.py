@@ -82,8 +82,8 @@ def confusion(first: ArrayLike, second: ArrayLike, n_classes: int) -> Floats:
         raise StatisticsError(f"two raters with codes of shapes {a.shape} and {b.shape}")
     if a.size and (min(a.min(), b.min()) < -1 or max(a.max(), b.max()) >= n_classes):
         raise StatisticsError(f"codes lie in 0..{n_classes - 1}, or are -1 for missing")
-    rated = (a >= 0) & (b >= 0)
-    counts = np.bincount(a[rated] * n_classes + b[rated], minlength=n_classes**2)
+    present = (a >= 0) & (b >= 0)
+    counts = np.bincount(a[present] * n_classes + b[present], minlength=n_classes**2)
     return counts.reshape(n_classes, n_classes).astype(float)
 
 

@@ -49,36 +49,38 @@ class BiasRate:
     left_out: int
 
 
-def first_slot_rate(won: ArrayLike, clusters: ArrayLike, fair: float | ArrayLike = 0.5) -> BiasRate:
+def first_slot_rate(
+    wins: ArrayLike, clusters: ArrayLike, fair: float | ArrayLike = 0.5
+) -> BiasRate:
     """How often the response shown first (A0) is ranked first.
 
     Orders are random, so whatever the quality of the responses the fair rate is 1/K.
 
     Args:
-        won: (n,), 1 where A0 won, 0 where another did, 1/m where it tied with m - 1 others for
+        wins: (n,), 1 where A0 won, 0 where another did, 1/m where it tied with m - 1 others for
             first place, NaN missing.
         clusters: (n,).
         fair: 1/K, or one for each row where K differs.
     """
-    x, groups, chance = _drop_missing(won, clusters, fair)
+    x, groups, chance = _drop_missing(wins, clusters, fair)
     interval = wilson_clustered(x, groups)
-    return BiasRate(interval, _mean(chance), _against(x - chance, groups), _n_left_out(won, x))
+    return BiasRate(interval, _mean(chance), _against(x - chance, groups), _n_left_out(wins, x))
 
 
 def longer_wins_rate(
-    won: ArrayLike, first_length: ArrayLike, second_length: ArrayLike, clusters: ArrayLike
+    wins: ArrayLike, first_length: ArrayLike, second_length: ArrayLike, clusters: ArrayLike
 ) -> BiasRate:
     """How often the longer of two responses wins, ties and equal lengths left out.
 
     Longer may well be better: read it beside the same rate for people.
 
     Args:
-        won: (n,), 1 the first, 0 the second, 0.5 tied, NaN missing.
+        wins: (n,), 1 the first, 0 the second, 0.5 tied, NaN missing.
         first_length: (n,), characters or tokens.
         second_length: (n,), likewise.
         clusters: (n,).
     """
-    outcome = np.asarray(won, dtype=float)
+    outcome = np.asarray(wins, dtype=float)
     gap = np.asarray(first_length, dtype=float) - np.asarray(second_length, dtype=float)
     longer = np.where(gap > 0, outcome, 1 - outcome)
     usable = np.isin(outcome, [0, 1]) & (gap != 0) & ~np.isnan(gap)
@@ -113,7 +115,7 @@ def _against(gap: Floats, groups: NDArray[np.generic]) -> Significance:
 
 
 def favouritism(
-    picked: ArrayLike, reference: ArrayLike, clusters: ArrayLike, level: float = 0.95
+    picks: ArrayLike, reference: ArrayLike, clusters: ArrayLike, level: float = 0.95
 ) -> PairedDifference:
     """How much oftener a judge picks its own than the reference does on the same items.
 
@@ -122,7 +124,7 @@ def favouritism(
     fixed 50% a judge that made the better model would look partial.
 
     Args:
-        picked: (n,), 1 where the judge put its own first, 0.5 tied, 0 not, NaN missing.
+        picks: (n,), 1 where the judge put its own first, 0.5 tied, 0 not, NaN missing.
         reference: (n,), the same by the reference, or a probability.
         clusters: (n,).
         level: confidence level.
@@ -133,7 +135,7 @@ def favouritism(
     Raises:
         StatisticsError: shapes that differ.
     """
-    x, y, groups = np.asarray(picked, float), np.asarray(reference, float), np.asarray(clusters)
+    x, y, groups = np.asarray(picks, float), np.asarray(reference, float), np.asarray(clusters)
     if not x.shape == y.shape == groups.shape:
         raise StatisticsError(f"{x.shape} picks, {y.shape} references, {groups.shape} clusters")
     present = ~np.isnan(x) & ~np.isnan(y)
@@ -164,7 +166,7 @@ class LengthControlled:
 
 
 def length_controlled_win_rate(
-    won: ArrayLike,
+    wins: ArrayLike,
     length_difference: ArrayLike,
     clusters: ArrayLike,
     *,
@@ -177,7 +179,7 @@ def length_controlled_win_rate(
     prompts. A weak normal prior keeps a and b finite where one side wins all.
 
     Args:
-        won: (n,), 1, 0, 0.5 tied, NaN missing (left out).
+        wins: (n,), 1, 0, 0.5 tied, NaN missing (left out).
         length_difference: (n,), length of the response in question minus the other's.
         clusters: (n,).
         ridge: weight of a^2 / 2 and b^2 / 2 in the penalty (a prior variance of 1 / ridge).
@@ -186,8 +188,8 @@ def length_controlled_win_rate(
     Raises:
         StatisticsError: shapes that differ, no usable row, or a ridge that is not positive.
     """
-    x, groups, _ = _drop_missing(won, clusters, 0.5)
-    gap = np.asarray(length_difference, dtype=float)[~np.isnan(np.asarray(won, dtype=float))]
+    x, groups, _ = _drop_missing(wins, clusters, 0.5)
+    gap = np.asarray(length_difference, dtype=float)[~np.isnan(np.asarray(wins, dtype=float))]
     if not len(x) or np.isnan(gap).any() or len(gap) != len(x):
         raise StatisticsError("length control needs outcomes, and the length of every response")
     if not ridge > 0:

@@ -127,11 +127,11 @@ def _gram_counts(texts: Sequence[str]) -> csr_array:
     for text in texts:
         for word, count in Counter(text.lower().split()).items():
             if word not in word_columns:
-                padded = f" {word} "
+                with_blanks = f" {word} "
                 word_columns[word] = [
-                    columns[padded[at : at + n]]
+                    columns[with_blanks[at : at + n]]
                     for n in _GRAM_SIZES
-                    for at in range(len(padded) - n + 1)
+                    for at in range(len(with_blanks) - n + 1)
                 ]
             indices.extend(word_columns[word])
             counts.extend([count] * len(word_columns[word]))

@@ -55,7 +55,7 @@ def _check_candidates(candidates: int) -> None:
         raise StatisticsError(f"{candidates} candidate(s) cannot be compared")
 
 
-def break_even(others: Sequence[float], edges: Sequence[float] | None = None) -> float:
+def break_even(other_rates: Sequence[float], edges: Sequence[float] | None = None) -> float:
     """The delta e from which a further judge raises the power where ties are half wins.
 
     Such an analysis has z proportional to sum_j delta_j e_j / sqrt(J), J judges with equally many
@@ -66,14 +66,14 @@ def break_even(others: Sequence[float], edges: Sequence[float] | None = None) ->
     is 0.
 
     Args:
-        others: discrimination rates of the other judges; without any, 0.
+        other_rates: discrimination rates of the other judges; without any, 0.
         edges: their edges; all 1 where not given, so that the result is a threshold for delta
             for judges of one edge.
 
     Returns:
         In units of delta e.
     """
-    rates = np.asarray(others, dtype=float)
+    rates = np.asarray(other_rates, dtype=float)
     if not len(rates):
         return 0.0
     signal = float(rates @ (np.ones(len(rates)) if edges is None else np.asarray(edges)))

@@ -158,18 +158,18 @@ def _add(
     outputs: dict[str, _Cell] = {}
     for cell in cells:
         name = names[cell.candidate]
-        failed = cell.text is None or cell.result.get("failureReason") == 2
+        is_failure = cell.text is None or cell.result.get("failureReason") == 2
         latency = cell.result.get("latencyMs")
         collector.response(
             item_id,
             name,
-            None if failed else cell.text,
+            None if is_failure else cell.text,
             source="generated",
             cost_usd=cell.result.get("cost"),
             latency_s=None if latency is None else latency / 1000,
-            error=(cell.result.get("error") or "no output") if failed else None,
+            error=(cell.result.get("error") or "no output") if is_failure else None,
         )
-        if not failed:
+        if not is_failure:
             outputs[name] = cell
     if len(outputs) >= 2:
         _judge(collector, item_id, outputs)

@@ -61,11 +61,11 @@ def kappa_variance(kappa: float, first: float = 0.5, second: float | None = None
     """
     table = kappa_table(kappa, first, first if second is None else second)
     rows, columns = table.sum(axis=1), table.sum(axis=0)
-    expected = float(rows @ columns)
+    chance = float(rows @ columns)
     credit = np.eye(2)
     reach = columns[:, None] + rows[None, :]
-    observed = float(np.trace(table))
-    pull = (credit - observed - (1 - kappa) * (reach - 2 * expected)) / (1 - expected)
+    agreement = float(np.trace(table))
+    pull = (credit - agreement - (1 - kappa) * (reach - 2 * chance)) / (1 - chance)
     return float(np.sum(table * pull**2))
 
 

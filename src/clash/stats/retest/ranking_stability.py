@@ -77,13 +77,13 @@ def ranking_stability(scores: ArrayLike, level: float = 0.95) -> RankingStabilit
 
 def _mean_of_pairs(tau: Floats, level: float) -> Interval:
     n = len(tau)
-    defined = ~np.isnan(tau) & ~np.eye(n, dtype=bool)
-    value = np.where(defined, tau, 0.0)
-    total, count = value.sum() / 2, defined.sum() / 2
+    finite = ~np.isnan(tau) & ~np.eye(n, dtype=bool)
+    value = np.where(finite, tau, 0.0)
+    total, count = value.sum() / 2, finite.sum() / 2
     if count == 0:
         return Interval(math.nan, -1.0, 1.0, level, n, n, "undefined")
     mean = total / count
-    pairs_without = count - defined.sum(axis=1)
+    pairs_without = count - finite.sum(axis=1)
     if n < 3 or np.any(pairs_without == 0):
         return Interval(mean, -1.0, 1.0, level, n, n, "no interval")
     means_without = (total - value.sum(axis=1)) / pairs_without

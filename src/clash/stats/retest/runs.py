@@ -152,16 +152,16 @@ def stability(verdicts: ArrayLike, labels: ArrayLike | None = None) -> Stability
         StatisticsError: fewer than two runs, or labels of another length or missing.
     """
     table = table_of_runs(verdicts)
-    unchanged = np.all(table == table[:, :1], axis=1)
+    is_stable = np.all(table == table[:, :1], axis=1)
     incomplete = int(np.sum(np.any(table < 0, axis=1)))
     if labels is None:
-        categories = np.where(unchanged, "stable", "unstable")
+        categories = np.where(is_stable, "stable", "unstable")
         return Stability(categories, incomplete, wilson(0, 0))
     truth = np.asarray(labels)
     if truth.shape != (len(table),) or np.any(truth < 0):
         raise StatisticsError("one label for each item: leave unlabelled items out")
-    right = unchanged & (table[:, 0] == truth)
-    wrong = unchanged & ~right
+    right = is_stable & (table[:, 0] == truth)
+    wrong = is_stable & ~right
     categories = np.where(right, "stably correct", np.where(wrong, "stably incorrect", "unstable"))
     return Stability(categories, incomplete, wilson(int(wrong.sum()), int(np.sum(~right))))
 

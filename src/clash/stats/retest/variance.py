@@ -148,10 +148,10 @@ def _components(weights: Floats, same_responses: Floats, fresh_responses: Floats
 
 
 def _weighted_mean(weights: Floats, values: Floats) -> Floats:
-    defined = ~np.isnan(values)
-    total = weights[:, defined].sum(axis=1)
+    finite = ~np.isnan(values)
+    total = weights[:, finite].sum(axis=1)
     out = np.full(len(weights), np.nan)
-    mean: Floats = np.divide(weights[:, defined] @ values[defined], total, out=out, where=total > 0)
+    mean: Floats = np.divide(weights[:, finite] @ values[finite], total, out=out, where=total > 0)
     return mean
 
 
