@@ -53,7 +53,7 @@ def test_what_cannot_be_used_is_excluded_with_its_reason():
     )
     assert [item.item_id for item in dataset.items] == ["1"]
     assert dataset.texts() == {"1": {"x": "because", "y": ""}}
-    assert [(e.item_id, e.reason) for e in dataset.excluded] == [
+    assert [(e.item_id, e.reason) for e in dataset.exclusions] == [
         ("2", "a response is missing"),
         ("3", "the prompt is empty"),
         ("1", "the id stands twice"),

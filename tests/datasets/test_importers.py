@@ -221,7 +221,7 @@ def test_alpaca_eval_preferences_and_the_ones_that_failed(tmp_path):
     assert run.judgments[3].error == "no preference is recorded"
     assert run.cost_usd == pytest.approx(0.04)
     assert run.wall_s == pytest.approx(0.8)
-    assert [p.winner for p in run.published] == ["mine", "gpt4_1106_preview", None, None]
+    assert [p.winner for p in run.verdicts] == ["mine", "gpt4_1106_preview", None, None]
     assert run.responses[1].text == ""
     assert any("order that the judge saw is not recorded" in note for note in run.notes)
 

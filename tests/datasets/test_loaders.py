@@ -145,7 +145,7 @@ def test_arena_100k_keeps_what_the_rules_ask_about(tmp_path):
     assert (facts.anonymous, facts.language, facts.turns) == (False, "Polish", 1)
     assert dataset.facts["q4"].turns == 2
     assert said(dataset)["q4"][1]["gpt-4o-2024-05-13"] == "[Turn 1]\nHi.\n\n[Turn 2]\nBye."
-    assert {e.item_id: e.reason for e in dataset.excluded} == {
+    assert {e.item_id: e.reason for e in dataset.exclusions} == {
         "q3": "the two conversations ask different things",
         "q5": "unreadable conversation: expected 1 questions with an answer each",
     }

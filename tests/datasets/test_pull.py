@@ -51,7 +51,7 @@ def test_a_pull_is_checked_recorded_and_loaded_by_name(hub, tmp_path, monkeypatc
     assert file.verified == f"sha256 {digest}"
     assert pulled.commit == hub.commit
     assert pulled.paths[0].read_bytes() == CONTENT
-    assert seen[-1].done == seen[-1].total == len(CONTENT)
+    assert seen[-1].n_bytes == seen[-1].total == len(CONTENT)
     record = json.loads((tmp_path / "mine" / "pulled.json").read_text())
     assert record["files"][0]["sha256"] == digest
     assert record["licence"] == "CC0"

@@ -64,7 +64,7 @@ def test_each_rule_of_the_paper_excludes_what_it_should_and_says_so():
         PAPER_ARENA,
         rng(),
     )
-    assert {e.item_id: e.reason for e in drawn.dataset.excluded} == {
+    assert {e.item_id: e.reason for e in drawn.dataset.exclusions} == {
         "i1": "a model is not in the frontier set",
         "i2": "no clear winner",
         "i3": "not anonymous",

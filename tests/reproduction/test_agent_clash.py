@@ -121,9 +121,9 @@ def test_the_newest_record_of_an_item_counts_and_the_earlier_one_is_kept(folder)
     assert found["mtbench-001", GPT] == "x"
     assert found["mtbench-001", GEMINI] == "y"
     assert set(votes(retries).values()) == {"y"}
-    assert run.published[0].winner == "x"
-    assert retries.published[0].winner == "y"
-    assert retries.published[0].match is False
+    assert run.verdicts[0].winner == "x"
+    assert retries.verdicts[0].winner == "y"
+    assert retries.verdicts[0].match is False
 
 
 def test_a_missing_voting_judge_failed_and_a_judging_candidate_observes(folder):
@@ -141,8 +141,8 @@ def test_an_item_without_any_record_stays_with_its_label_and_failed_judges(folde
     assert [item.item_id for item in run.items][2] == "mtbench-003"
     assert [votes(run)["mtbench-003", judge] for judge in (GPT, CLAUDE, GEMINI)] == [None] * 3
     assert {label.item_id for label in run.labels} == {f"mtbench-00{n}" for n in (1, 2, 3)}
-    assert run.published[2].winner is None
-    assert run.published[2].confidence is None
+    assert run.verdicts[2].winner is None
+    assert run.verdicts[2].confidence is None
     assert any("mtbench-003: published without a judge" in note for note in run.notes)
 
 
@@ -263,7 +263,7 @@ def test_the_runs_match_people_as_often_as_published(runs):
 def test_the_panel_gives_every_published_winner_but_that_one(runs):
     for run in runs.values():
         found = decided(run)
-        other = {p.item_id for p in run.published if p.winner != found[p.item_id]}
+        other = {p.item_id for p in run.verdicts if p.winner != found[p.item_id]}
         assert other == ({"arena-100"} if run.name == "arena-3" else set())
 
 
@@ -323,13 +323,13 @@ def test_every_candidate_that_judged_judged_itself_252_times(runs):
         (run.name, j.item_id, j.judge, p.time)
         for run in runs.values()
         if run.name not in ("arena-1", "e2e-1", "e2e-2", "e2e-3")
-        for p in run.published
+        for p in run.verdicts
         for j in run.judgments
         if j.role == "observer" and j.item_id == p.item_id
     }
     later = {
         (j.item_id, j.judge)
-        for p in runs["arena-1"].published
+        for p in runs["arena-1"].verdicts
         if p.time > "2026-02-14T14"
         for j in runs["arena-1"].judgments
         if j.role == "observer" and j.item_id == p.item_id

@@ -121,7 +121,11 @@ def test_the_third_run_was_aimed_at_the_classes_of_the_first_two(arena):
         axis=1,
     ).astype(float)
     targets = select_targets(found, confidence, 31)
-    assert (len(targets.stably_incorrect), len(targets.unstable), len(targets.all)) == (20, 9, 60)
+    assert (len(targets.stably_incorrect), len(targets.unstable), len(targets.indices)) == (
+        20,
+        9,
+        60,
+    )
     category = by_id("arena_validation_results_run3", "category")
     hard = {ids[i] for i in (*targets.stably_incorrect, *targets.unstable)}
     assert hard == {i for i, name in category.items() if name != "LOW_CONF_OK"}

@@ -112,7 +112,7 @@ def test_targets_are_all_errors_all_unstable_and_the_least_confident():
         31,
     ]
     assert found.low_confidence.tolist() == list(range(40, 71))
-    assert len(set(found.all.tolist())) == 60
+    assert len(set(found.indices.tolist())) == 60
 
 
 def test_targets_without_labels_and_with_too_few_items():

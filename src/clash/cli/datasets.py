@@ -282,7 +282,7 @@ def _write_sample(drawn: DatasetSample, path: Path) -> dict[str, str]:
     parts = {
         "prompts": (path, to_prompts(drawn.dataset)),
         "labels": (labels_path(path), labels),
-        "excluded": (_beside(path, "excluded.jsonl"), to_exclusions(drawn.dataset.excluded)),
+        "excluded": (_beside(path, "excluded.jsonl"), to_exclusions(drawn.dataset.exclusions)),
         "account": (_beside(path, "sample.json"), iter([drawn.summary()])),
     }
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -370,6 +370,6 @@ def _progress(*, quiet: bool) -> Iterator[Callable[[DownloadProgress], None] | N
         def told(progress: DownloadProgress) -> None:
             if progress.path not in tasks:
                 tasks[progress.path] = bars.add_task(progress.path, total=progress.total)
-            bars.update(tasks[progress.path], completed=progress.done)
+            bars.update(tasks[progress.path], completed=progress.n_bytes)
 
         yield told

@@ -37,7 +37,7 @@ def write(run: ForeignRun, source: Path, out: Path) -> Path:
             writer.append(record)
         found = verdicts(writer)
         writer.replace(layout.VERDICTS, found)
-        published = "".join(f"{p.model_dump_json()}\n" for p in run.published)
+        published = "".join(f"{p.model_dump_json()}\n" for p in run.verdicts)
         writer.replace_text(layout.PUBLISHED_VERDICTS, published)
         counts = {**run.counts(), "verdicts": sum(v.abstained is None for v in found)}
         writer.seal(writer.manifest(), status="complete", counts=counts)
@@ -58,7 +58,7 @@ def _manifest(run: ForeignRun, source: Path) -> Manifest:
         hashes={f"source {name}": digest for name, digest in _hashes(source).items()},
         versions=versions(),
         cost_usd=run.cost_usd,
-        cost_is_lower_bound=any(p.cost_usd is None for p in run.published),
+        cost_is_lower_bound=any(p.cost_usd is None for p in run.verdicts),
         started=times[0],
         ended=times[-1],
         wall_s=round(run.wall_s, 3),

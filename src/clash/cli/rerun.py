@@ -139,10 +139,10 @@ def _targets(parent: RunFolder, stable: int) -> dict[str, Any]:
     }
     told = ", ".join(f"{len(rows)} {name}" for name, rows in parts.items())
     names = ", ".join(found.names[run] for run in found.whole)
-    if not len(chosen.all):
+    if not len(chosen.indices):
         raise InputError("no item is worth judging again", path=parent.path, field="--targeted")
     return {
-        "only": {found.items[row] for row in chosen.all},
+        "only": {found.items[row] for row in chosen.indices},
         "notes": (f"targeted: {told}, by the runs {names}",),
     }
 

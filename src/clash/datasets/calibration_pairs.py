@@ -31,7 +31,7 @@ KINDS: tuple[Kind, ...] = (
     "paraphrased",
 )
 DOSES = (0.25, 0.5, 1.0)
-KEPT = (0.75, 0.5, 0.25)
+KEPT_SHARES = (0.75, 0.5, 0.25)
 ORIGINAL, ALTERED, TAG = "original", "altered", "calibration"
 _FEWEST_WORDS = 25
 _SENTENCE = re.compile(r"(?<=[.!?])(\s+)(?=\S)|(\n+)")
@@ -159,7 +159,11 @@ def _pairs_of(item: Item, text: str, kinds: Sequence[Kind], rng: Random) -> list
     texts: set[str] = set()
     for kind in kinds:
         doses = (
-            KEPT if kind == "truncated" else DOSES if kind in _DAMAGE or kind == "padded" else (0,)
+            KEPT_SHARES
+            if kind == "truncated"
+            else DOSES
+            if kind in _DAMAGE or kind == "padded"
+            else (0,)
         )
         for dose in doses:
             copy, gap = alter(text, kind, dose, rng)

@@ -54,7 +54,7 @@ class Dataset:
 
     Attributes:
         labels: every annotator's decision, where the source names several people or one.
-        excluded: what the loader or a sampler left out.
+        exclusions: what the loader or a sampler left out.
         facts: by item id.
         notes: what was mended on the way, for people to read.
     """
@@ -65,7 +65,7 @@ class Dataset:
     items: tuple[Item, ...]
     responses: tuple[Response, ...]
     labels: tuple[Label, ...] = ()
-    excluded: tuple[Exclusion, ...] = ()
+    exclusions: tuple[Exclusion, ...] = ()
     facts: Mapping[str, ItemFacts] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
@@ -81,7 +81,7 @@ class Dataset:
             texts[response.item_id][response.candidate] = response.text
         return texts
 
-    def only(self, keep: Collection[str], excluded: Sequence[Exclusion] = ()) -> Dataset:
+    def only(self, keep: Collection[str], exclusions: Sequence[Exclusion] = ()) -> Dataset:
         """The items in ``keep``, with what belongs to them, in their order here."""
         return replace(
             self,
@@ -89,7 +89,7 @@ class Dataset:
             responses=tuple(r for r in self.responses if r.item_id in keep),
             labels=tuple(label for label in self.labels if label.item_id in keep),
             facts={key: fact for key, fact in self.facts.items() if key in keep},
-            excluded=(*self.excluded, *excluded),
+            exclusions=(*self.exclusions, *exclusions),
         )
 
     def with_labels(self, labels: tuple[Label, ...]) -> Dataset:
@@ -98,7 +98,7 @@ class Dataset:
 
     def excluded_by_reason(self) -> dict[str, int]:
         """How many items each reason left out, most first."""
-        return dict(Counter(exclusion.reason for exclusion in self.excluded).most_common())
+        return dict(Counter(exclusion.reason for exclusion in self.exclusions).most_common())
 
 
 def majority(winners: Sequence[str]) -> str | None:
@@ -219,7 +219,7 @@ class DatasetBuilder:
             items=tuple(_with_groups(self._items.values())),
             responses=tuple(self._responses),
             labels=tuple(self._labels),
-            excluded=tuple(self._exclusions),
+            exclusions=tuple(self._exclusions),
             facts=self._facts,
             notes=notes,
         )

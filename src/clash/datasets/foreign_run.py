@@ -65,7 +65,7 @@ class ForeignRun:
     Attributes:
         name: unique among the runs of one import.
         parent: the run that it repeats, by name.
-        published: the tool's own verdicts, with costs and times.
+        verdicts: the tool's own, with costs and times.
         claims: figures that its makers published of it, by the names that clash has for them.
         notes: what the source lacks or does otherwise, for people to read.
     """
@@ -79,7 +79,7 @@ class ForeignRun:
     judgments: tuple[Judgment, ...]
     criteria: tuple[Criteria, ...] = ()
     labels: tuple[Label, ...] = ()
-    published: tuple[PublishedVerdict, ...] = ()
+    verdicts: tuple[PublishedVerdict, ...] = ()
     parent: str | None = None
     licence: str = "as its source says"
     claims: tuple[Mapping[str, Any], ...] = ()
@@ -102,18 +102,18 @@ class ForeignRun:
     @property
     def cost_usd(self) -> float | None:
         """What the items cost together, as far as it is published."""
-        costs = [p.cost_usd for p in self.published if p.cost_usd is not None]
+        costs = [p.cost_usd for p in self.verdicts if p.cost_usd is not None]
         return round(sum(costs), 9) if costs else None
 
     @property
     def wall_s(self) -> float:
         """Seconds of all evaluations, as far as they are published."""
-        return sum(p.elapsed_s or 0.0 for p in self.published)
+        return sum(p.elapsed_s or 0.0 for p in self.verdicts)
 
     @property
     def times(self) -> list[str]:
         """When items were judged, earliest first."""
-        return sorted(p.time for p in self.published if p.time)
+        return sorted(p.time for p in self.verdicts if p.time)
 
     def records(self) -> Iterable[Record]:
         """Every record of the run folder."""
@@ -164,7 +164,7 @@ class ForeignRunBuilder:
         self._blinding: dict[tuple[str, int], Blinding] = {}
         self._judgments: dict[tuple[str, int, str], Judgment] = {}
         self._criteria: dict[str, Criteria] = {}
-        self._published: dict[str, PublishedVerdict] = {}
+        self._verdicts: dict[str, PublishedVerdict] = {}
         self._again = 0
 
     def item(self, item_id: str, prompt: str | None, **fields: Any) -> None:  # noqa: ANN401 - of Item
@@ -188,9 +188,9 @@ class ForeignRunBuilder:
         """What an item was judged by."""
         self._criteria[criteria.item_id] = criteria
 
-    def published(self, verdict: PublishedVerdict) -> None:
+    def add_verdict(self, verdict: PublishedVerdict) -> None:
         """The tool's own account of an item."""
-        self._published[verdict.item_id] = verdict
+        self._verdicts[verdict.item_id] = verdict
 
     def judgment(
         self,
@@ -250,7 +250,7 @@ class ForeignRunBuilder:
                 self._criteria.get(record.item_id, record) for record in no_criteria(items)
             ),
             judgments=tuple(self._judgments.values()),
-            published=tuple(self._published.values()),
+            verdicts=tuple(self._verdicts.values()),
             notes=notes,
         )
 

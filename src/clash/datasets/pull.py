@@ -32,7 +32,7 @@ class DownloadProgress:
     """How far a file has come; ``total`` is null where the publisher does not say."""
 
     path: str
-    done: int
+    n_bytes: int
     total: int | None
 
 

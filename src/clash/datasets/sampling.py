@@ -103,13 +103,13 @@ class DatasetSample:
 def sample(dataset: Dataset, rules: SamplingRules, rng: np.random.Generator) -> DatasetSample:
     """Draw ``rules.n`` items of those that the rules admit.
 
-    The items keep the order of the source. Each excluded one is in ``dataset.excluded`` with the
+    The items keep the order of the source. Each excluded one is in ``dataset.exclusions`` with the
     first rule that it fails.
 
     Raises:
         InputError: more are asked for than the rules admit.
     """
-    before = len(dataset.items) + len(dataset.excluded)
+    before = len(dataset.items) + len(dataset.exclusions)
     source = with_paper_names(dataset) if rules.frontier else dataset
     duplicates = repeats(source)
     texts = source.texts()

@@ -143,7 +143,7 @@ def favouritism(
 
 
 @dataclass(frozen=True, slots=True)
-class LengthControlled:
+class LengthControl:
     """Win rate at equal length, by a logistic regression of the win on the length difference.
 
     Attributes:
@@ -172,7 +172,7 @@ def length_controlled_win_rate(
     *,
     ridge: float = 0.5,
     level: float = 0.95,
-) -> LengthControlled:
+) -> LengthControl:
     """P(win) = sigma(a + b tanh(difference / scale)), and sigma(a) as the controlled rate.
 
     As Dubois et al. 2024 (length-controlled AlpacaEval), without their terms for models and
@@ -204,7 +204,7 @@ def length_controlled_win_rate(
     middle, low, high = (1 / (1 + math.exp(-float(end))) for end in ends)
     raw, n = wilson_clustered(x, groups, level), len(x)
     z = b / float(errors[1])
-    return LengthControlled(
+    return LengthControl(
         raw,
         Interval(middle, low, high, level, n, d, "logistic, clustered"),
         Interval(b, b - reach * errors[1], b + reach * errors[1], level, n, d, "wald, clustered"),

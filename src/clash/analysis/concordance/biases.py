@@ -72,7 +72,7 @@ class EqualLength:
     """A candidate's win rate by the panel as it is, and with both responses equally long."""
 
     candidate: str
-    fit: bias.LengthControlled
+    fit: bias.LengthControl
     people: Interval
 
 

@@ -58,7 +58,7 @@ def _add(collector: ForeignRunBuilder, row: SourceRow, questions: dict[str, str]
         error="no preference is recorded",
         flags=[] if preference in (None, 1, 2) else [f"preference {preference:g}"],
     )
-    collector.published(_published_verdict(row, item_id, models, preference))
+    collector.add_verdict(_published_verdict(row, item_id, models, preference))
 
 
 def _preference(row: SourceRow) -> float | None:

@@ -70,7 +70,7 @@ class Material:
             judgments=tuple(
                 j for i in ids for j in (judged[i].judgments if i in judged else lost[i])
             ),
-            published=tuple(self._published(i, judged) for i in ids),
+            verdicts=tuple(self._published(i, judged) for i in ids),
             labels=tuple(
                 Label(item_id=item.item_id, annotator="human", winner=item.label)
                 for item in items

@@ -43,7 +43,7 @@ class Targets:
     low_confidence: Codes
 
     @property
-    def all(self) -> Codes:
+    def indices(self) -> Codes:
         """All of them, sorted."""
         return np.sort(np.concatenate([self.stably_incorrect, self.unstable, self.low_confidence]))
 
