@@ -184,10 +184,12 @@ class Criteria(Record):
 
 
 class Call(Record):
-    """One attempt of one API call, whole. ``call_id`` names the call, ``attempt`` the attempt.
+    """One attempt of one API call, complete with request and raw response.
 
     Attributes:
-        status: the HTTP status, null where no answer came.
+        call_id: the id of the call, shared by its attempts.
+        attempt: the number of the attempt, from 1.
+        status: the HTTP status; null where no answer arrived.
         outcome: how the attempt ended.
         cost_usd: the cost; null means unknown, never free.
         cost_bound_usd: the highest possible cost, where ``cost_usd`` is unknown.
@@ -237,9 +239,9 @@ class TokenCounts(msgspec.Struct, frozen=True):
 
 
 class CallSummary(msgspec.Struct, frozen=True):
-    """The part of a :class:`Call` that is counted, without what was asked and answered.
+    """The fields of a :class:`Call` that are counted, without request and response.
 
-    ``calls.jsonl`` may be too large to parse whole; a struct takes these fields only.
+    ``calls.jsonl`` may be too large to parse completely; decoding a struct skips all other fields.
     """
 
     call_id: str

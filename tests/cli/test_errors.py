@@ -75,7 +75,7 @@ EVAL = ("eval", "prompts.yaml", "--panel", "panel.yaml", "--criteria", "none")
             "heavy",
         ),
         ("  - id: b\n", "  - id: b\n    role: juror\n", "panel.yaml:7: judges[1].role", "juror"),
-        ("name: mine\n", "name: mine\nname: yours\n", "panel.yaml:2", "stands twice"),
+        ("name: mine\n", "name: mine\nname: yours\n", "panel.yaml:2", "appears twice"),
         ("judges:\n", "judges: [\n", "panel.yaml:", "not valid YAML"),
         ("127.0.0.1:9/v1", "user:word@x/v1", "base_url", "password"),
     ],

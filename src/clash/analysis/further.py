@@ -50,6 +50,6 @@ def _retest(data: RunData, folder: Path) -> Retest | Unknown | None:
     from clash.store.folder import RunFolder
 
     try:
-        return retest([RunData.load(RunFolder(folder).beside(name)), data])
+        return retest([RunData.load(RunFolder(folder).sibling(name)), data])
     except ClashError as error:
         return Unknown(str(error).partition("\n")[0])

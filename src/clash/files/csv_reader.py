@@ -48,7 +48,7 @@ def read_csv(path: Path, delimiter: str = ",") -> CsvFile:
     twice = [name for name, count in Counter(filter(None, header)).items() if count > 1]
     if twice:
         raise InputError(
-            f"the column {twice[0]!r} stands twice", path=path, line=1, hint="keep one of them"
+            f"the column {twice[0]!r} appears twice", path=path, line=1, hint="keep one of them"
         )
     return CsvFile(tuple(header), _records(path, header, lines))
 

@@ -123,7 +123,7 @@ class _Tree:
     def _alias(self, event: Any) -> Any:  # noqa: ANN401 - any value
         name = event.anchor
         if name not in self._anchors:
-            self._refuse(event, f"the alias *{name} stands before its anchor", "define it first")
+            self._refuse(event, f"the alias *{name} is used before its anchor", "define it first")
         target = self._anchors[name]
         if target is None:
             self._refuse(event, f"&{name} contains itself", "write the value out")
@@ -155,7 +155,7 @@ class _Tree:
                 merged_fields = {**self._sources(event, value), **merged_fields}
             elif key in fields:
                 self._loc.append(key)
-                self._refuse(event, f"the key {event.value!r} stands twice", "keep one of them")
+                self._refuse(event, f"the key {event.value!r} appears twice", "keep one of them")
             else:
                 fields[key], parts[key] = value, lines
         return {**merged_fields, **fields}, parts

@@ -84,7 +84,7 @@ class RunFolder:
             return cls(_latest(Path(out), on_skip))
         return cls(_find(Path(path), Path(out)))
 
-    def beside(self, run_id: str) -> RunFolder:
+    def sibling(self, run_id: str) -> RunFolder:
         """The run with this id in the same parent folder; a manifest names its parent this way.
 
         Raises:

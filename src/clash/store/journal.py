@@ -145,7 +145,7 @@ def read_part(path: Path, part: type[S], model: type[Record]) -> Iterator[S]:
 
     Args:
         path: the journal.
-        part: a struct with some of the fields of ``whole``.
+        part: a struct with some of the fields of ``model``.
         model: what a line must be; it names the error where ``part`` cannot be read.
 
     Raises:
