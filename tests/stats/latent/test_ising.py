@@ -56,7 +56,8 @@ def in_spins(h, upper):
 def test_the_counterexamples_of_appendix_c(h, upper, votes, bayes, naive):
     fields, couplings = in_spins(h, upper)
     law = IsingLaw(0.5, fields, couplings, ((0, 1, 2),), 0)
-    np.testing.assert_allclose(law.paper_fields, h, atol=1e-12)
+    paper_fields = 2 * law.fields - 2 * law.couplings.sum(axis=2)
+    np.testing.assert_allclose(paper_fields, h, atol=1e-12)
     rows = np.array(list(product((0, 1), repeat=3)), np.int8)
     chance = np.exp(law.log_likelihoods(rows))
     np.testing.assert_allclose(chance.sum(axis=0), 1, atol=1e-12)

@@ -92,11 +92,13 @@ def redundancy(patterns: Patterns, fold: Index) -> Floats:
         has_vote = (patterns.votes[:, judge] != MISSING) & (patterns.votes[:, judge] != TIE)
         other_spins = np.delete(spins, judge, axis=1)
         target = (patterns.votes[:, judge] == 1).astype(np.float64)
-        held = held_out_logits(other_spins, target, patterns, fold, has_vote)
+        model_logits = held_out_logits(other_spins, target, patterns, fold, has_vote)
         rate_logits = held_out_logits(other_spins[:, :0], target, patterns, fold, has_vote)
         items = has_vote[patterns.inverse]
         truth = target[patterns.inverse]
-        loss, least = (_losses(logits, truth)[items].sum() for logits in (held, rate_logits))
+        loss, least = (
+            _losses(logits, truth)[items].sum() for logits in (model_logits, rate_logits)
+        )
         shares.append(1 - loss / least if least > 0 and np.ptp(truth[items]) > 0 else np.nan)
     return np.array(shares)
 
@@ -159,10 +161,11 @@ def contributions(
     groups = None if clusters is None else clusters[items]
     out = []
     for judge in range(patterns.n_judges):
-        reduced = stack(patterns, fold, np.delete(np.arange(patterns.n_judges), judge))
+        stack_without = stack(patterns, fold, np.delete(np.arange(patterns.n_judges), judge))
         out.append(
             Contribution(
-                mean_clustered(reduced.losses - full.losses, groups), full.auc - reduced.auc
+                mean_clustered(stack_without.losses - full.losses, groups),
+                full.auc - stack_without.auc,
             )
         )
     return full, tuple(out)

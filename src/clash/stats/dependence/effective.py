@@ -49,13 +49,13 @@ def effective_number(
     if K == 1:
         return EffectiveNumbers(1.0, 1.0, jury_size(mean_accuracy, panel_accuracy), np.nan)
     pairs = off_diagonal(correlations)
-    defined = pairs[~np.isnan(pairs)]
-    if not len(defined):
+    values = pairs[~np.isnan(pairs)]
+    if not len(values):
         return EffectiveNumbers(np.nan, np.nan, jury_size(mean_accuracy, panel_accuracy), np.nan)
-    r = float(defined.mean())
+    r = float(values.mean())
     inflation = 1 + (K - 1) * r
     by_mean = K / inflation if inflation > 0 else np.nan
-    by_spectrum = K / (1 + (K - 1) * float((defined**2).mean()))
+    by_spectrum = K / (1 + (K - 1) * float((values**2).mean()))
     return EffectiveNumbers(by_mean, by_spectrum, jury_size(mean_accuracy, panel_accuracy), r)
 
 

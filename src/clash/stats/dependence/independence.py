@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from clash.errors import StatisticsError
 from clash.stats.dependence.score_tests import RestrictedScores, ScoreTest, joint_test, single_tests
 from clash.stats.latent.dawid_skene import BetaPriors, DawidSkene, dawid_skene
 from clash.stats.latent.fit import observe, posterior
 from clash.stats.latent.patterns import MISSING, Patterns, collapse
+from clash.stats.simulate import IndependentPanel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,26 +68,28 @@ def independence_tests(
     Source: Balasubramanian et al. (2026), appendix B; score tests of local dependence in latent
     class models: Oberski, van Kollenburg and Vermunt (2013).
     """
-    untied = without_ties(patterns)
-    law = _law(dawid_skene(untied, priors=NEARLY_FLAT).parameters)
-    pairs = np.triu_indices(untied.n_judges, 1)
-    rows = _scores(law, untied.votes, untied.labels, pairs)
-    n_simulated = N_SIMULATED if untied.n_judges <= MANY_JUDGES else N_SIMULATED_OF_MANY
+    decisive = without_ties(patterns)
+    law = _law(dawid_skene(decisive, priors=NEARLY_FLAT).parameters)
+    pairs = np.triu_indices(decisive.n_judges, 1)
+    rows = _scores(law, decisive.votes, decisive.labels, pairs)
+    n_simulated = N_SIMULATED if decisive.n_judges <= MANY_JUDGES else N_SIMULATED_OF_MANY
     information = simulated_information(
-        untied,
+        decisive,
         lambda n, generator: _draw(law, n, generator),
         rng,
         n_simulated,
         lambda votes, labels: _scores(law, votes, labels, pairs),
     )
     tested_columns = np.arange(rows.shape[1] - len(pairs[0]), rows.shape[1])
-    scores = RestrictedScores(rows, untied.counts, information, tested_columns)
-    singles = single_tests(scores, untied.inverse, clusters)
+    scores = RestrictedScores(rows, decisive.counts, information, tested_columns)
+    singles = single_tests(scores, decisive.inverse, clusters)
     testable = np.array([test is not None for test in singles], dtype=bool)
     return PairwiseIndependence(
         tuple(zip(*(index.tolist() for index in pairs), strict=True)),
         singles,
-        _joint(replace(scores, tested_columns=tested_columns[testable]), untied.inverse, clusters),
+        _joint(
+            replace(scores, tested_columns=tested_columns[testable]), decisive.inverse, clusters
+        ),
         observe(posterior(law, patterns.votes), patterns.labels),
     )
 
@@ -118,9 +122,9 @@ def simulated_information(
     votes, truths = draw(len(rows_of_items), rng)
     votes = np.where(patterns.votes[rows_of_items] == MISSING, np.int8(MISSING), votes)
     labels = np.where(patterns.labels[rows_of_items] == MISSING, np.int8(MISSING), truths)
-    collapsed = collapse(votes, labels=labels)
-    rows = scores(collapsed.votes, collapsed.labels)
-    return np.asarray((collapsed.counts[:, None] * rows).T @ rows / times)
+    patterns_drawn = collapse(votes, labels=labels)
+    rows = scores(patterns_drawn.votes, patterns_drawn.labels)
+    return np.asarray((patterns_drawn.counts[:, None] * rows).T @ rows / times)
 
 
 def _law(parameters: object) -> DawidSkene:
@@ -130,9 +134,9 @@ def _law(parameters: object) -> DawidSkene:
 
 
 def _draw(law: DawidSkene, n: int, rng: np.random.Generator) -> tuple[VoteCodes, VoteCodes]:
-    truths = (rng.random(n) < law.prior).astype(np.int8)
-    rates = np.where(truths[:, None] == 1, law.sensitivity, 1 - law.specificity)
-    return (rng.random(rates.shape) < rates).astype(np.int8), truths
+    """Votes (n, K) and truths (n,) of independent judges."""
+    sample = IndependentPanel(law.sensitivity, law.specificity, law.prior).sample(n, rng)
+    return sample.votes, sample.labels
 
 
 def _scores(
@@ -164,8 +168,6 @@ def _scores(
 
 
 def _joint(scores: RestrictedScores, inverse: Index, clusters: Index | None) -> ScoreTest | None:
-    from clash.errors import StatisticsError
-
     if not 0 < len(scores.tested_columns) <= MOST_JOINTLY:
         return None
     try:

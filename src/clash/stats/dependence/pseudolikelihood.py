@@ -94,7 +94,7 @@ class PseudoLikelihood:
                 f"{k} judges have {k * (k - 1) // 2} pairs: couplings are fitted for up to "
                 f"{MOST_JUDGES}; choose with --judges"
             )
-        missing = 1 - float(patterns.counts @ patterns.present.mean(axis=1)) / patterns.weight
+        missing = patterns.missing_share
         if missing > MOST_MISSING:
             raise StatisticsError(
                 f"{missing:.0%} of the votes are missing: a vote cannot be predicted from others "

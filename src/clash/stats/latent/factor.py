@@ -234,8 +234,7 @@ class FactorModel:
         """Every judge equally skilled and equally loaded, its lean taken from its vote rate."""
         k = self.n_judges
         theta = self.penalty.centre.copy()
-        votes = patterns.counts @ patterns.for_one + 1
-        theta[1 : 1 + k] = logit(votes / (patterns.counts @ patterns.present + 2))
+        theta[1 : 1 + k] = logit(patterns.vote_rates)
         loadings = theta[1 + 2 * k :]
         loadings[: k * min(self.rank, 1)] = 0.5
         if self.rank == 2:  # a second factor that splits the judges, or it would stay at 0

@@ -72,18 +72,18 @@ class VoteWeights:
     """Votes as weights.
 
     Attributes:
-        ones: shape (n, n_judges), votes for 1; a tie is half of either.
+        votes_one: shape (n, n_judges), votes for 1; a tie is half of either.
         present: shape (n, n_judges), whether there is a vote.
     """
 
-    ones: Floats
+    votes_one: Floats
     present: Floats
 
     @classmethod
     def of(cls, votes: VoteCodes) -> VoteWeights:
         """VoteCodes as weights."""
-        one = np.where(votes == TIE, 0.5, votes == 1)
-        return cls(one, np.where(votes >= 0, 1.0, 0.0))
+        weights_one = np.where(votes == TIE, 0.5, votes == 1)
+        return cls(weights_one, np.where(votes >= 0, 1.0, 0.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +123,8 @@ def _logits(law: LaplaceLaw, z: Floats) -> Floats:
 
 def _height(votes: VoteWeights, logits: Floats, z: Floats) -> Floats:
     """h(z), shape (n, 2)."""
-    zero = votes.present - votes.ones
-    losses = votes.ones[:, None] * np.logaddexp(0, -logits) + zero[:, None] * np.logaddexp(
+    zero = votes.present - votes.votes_one
+    losses = votes.votes_one[:, None] * np.logaddexp(0, -logits) + zero[:, None] * np.logaddexp(
         0, logits
     )
     height: Floats = -losses.sum(axis=2) - (z * z).sum(axis=2) / 2
@@ -147,12 +147,12 @@ def _mode(law: LaplaceLaw, votes: VoteWeights) -> Floats:
     never singular. The slope has to vanish to :data:`_CLOSE`: the gradient of the expansion takes the
     slope at the mode for 0.
     """
-    z = np.zeros((len(votes.ones), 2, law.loadings.shape[1]))
+    z = np.zeros((len(votes.votes_one), 2, law.loadings.shape[1]))
     logits = _logits(law, z)
     height = _height(votes, logits, z)
     for _ in range(_STEPS):
         right = sigmoid(logits)
-        slope = (votes.ones[:, None] - votes.present[:, None] * right) @ law.loadings - z
+        slope = (votes.votes_one[:, None] - votes.present[:, None] * right) @ law.loadings - z
         if np.abs(slope).max(initial=0.0) < _CLOSE:
             break
         solution = np.linalg.solve(_hessian(law, votes, right), slope[..., None])
@@ -237,8 +237,7 @@ class LaplaceModel:
         """Equal skill, one common factor, and factors that part the judges, each in its own way."""
         k = self.n_judges
         theta = self.penalty.centre.copy()
-        votes = patterns.counts @ patterns.for_one + 1
-        theta[1 : 1 + k] = logit(votes / (patterns.counts @ patterns.present + 2))
+        theta[1 : 1 + k] = logit(patterns.vote_rates)
         loadings = np.full((self.rank, k), 0.5)
         for r in range(1, self.rank):  # equal ones would stay equal
             loadings[r] = 0.5 * np.cos(np.pi * r * (np.arange(k) + 0.5) / k)
@@ -269,8 +268,8 @@ class LaplaceModel:
     def _split(self, weights: Floats) -> Iterator[Floats]:
         at = 0
         for part in self.parts:
-            yield weights[at : at + len(part.ones)]
-            at += len(part.ones)
+            yield weights[at : at + len(part.votes_one)]
+            at += len(part.votes_one)
 
     def law(self, theta: Floats) -> LaplaceLaw:
         """The vector as leans, skills and loadings."""
@@ -307,7 +306,7 @@ def _slopes(
         d / dl_j = (d / db_j) z - v_j H^-1 l_j - r_j pull / 2
     """
     right, present = expansion.right, votes.present[:, None]
-    residual = votes.ones[:, None] - present * right
+    residual = votes.votes_one[:, None] - present * right
     spread = present * right * (1 - right)
     bend = spread * (1 - 2 * right)
     solved_loadings = law.loadings @ expansion.inverse

@@ -92,11 +92,6 @@ class IsingLaw:
     n_params: int
 
     @property
-    def paper_fields(self) -> Floats:
-        """H of equation (1), where votes are 0 and 1; shape (2, n_judges)."""
-        return np.asarray(2 * self.fields - 2 * self.couplings.sum(axis=2))
-
-    @property
     def paper_couplings(self) -> Floats:
         """W of equation (1), where votes are 0 and 1; shape (2, n_judges, n_judges)."""
         return np.asarray(4 * self.couplings)
@@ -289,16 +284,16 @@ class IsingModel:
                 _CoupledGroup(judges, VoteBlock.of(patterns.votes[:, judges]), slice(at, at + size))
             )
             at += size
-        penalty = _penalty(patterns, at, class_dependent, priors)
+        penalty = ising_penalty(
+            patterns.weight, patterns.n_judges, at, priors, class_dependent=class_dependent
+        )
         return cls(patterns.n_judges, tuple(parts), at, class_dependent, penalty)
 
     def start(self, patterns: Patterns) -> Floats:
         """Every judge equally skilled, its lean taken from its vote rate, no couplings."""
         theta = self.penalty.centre.copy()
-        votes = patterns.counts @ patterns.for_one + 1
-        share = votes / (patterns.counts @ patterns.present + 2)
         # Without couplings P(s = 1) = e^h / (e^h + e^-h) = sigmoid(2 h).
-        theta[1 : 1 + self.n_judges] = logit(share) / 2
+        theta[1 : 1 + self.n_judges] = logit(patterns.vote_rates) / 2
         return theta
 
     def evaluate(
@@ -381,22 +376,45 @@ class IsingModel:
         return np.concatenate([field, coupling])
 
 
-def _penalty(
-    patterns: Patterns, n_couplings: int, class_dependent: bool, priors: IsingPriors
+def ising_penalty(
+    weight: float,
+    n_judges: int,
+    n_couplings: int,
+    priors: IsingPriors,
+    *,
+    class_dependent: bool,
+    n_before: int = 1,
+    stiffness: float = 1.0,
 ) -> GaussianPenalty:
-    n, k = patterns.weight, patterns.n_judges
-    blocks = [
-        np.full(1, 2.0),
-        np.full(k, 0.001 * n + 0.1),
-        np.full(k, priors.chance * n + 0.5),
-        np.full(n_couplings, priors.coupling * n + 0.5),
-        np.full(n_couplings if class_dependent else 0, priors.contrast * n + 0.5),
-    ]
-    precision = np.concatenate(blocks)
+    """The prior on (log-odds of the prior, h, a, W, D).
+
+    The constants beside the shares of n are worth a tenth of an item to two: they keep a parameter
+    on which the votes say nothing finite.
+
+    Args:
+        weight: n, of the items.
+        n_judges: of the fields h and class effects a.
+        n_couplings: of W, and of D where there is one.
+        priors: the shares of n.
+        class_dependent: whether the vector has the class differences D.
+        n_before: 1 where the vector begins with the log-odds of the prior, else 0.
+        stiffness: factor on the precision of couplings.
+    """
+    skills = slice(n_before + n_judges, n_before + 2 * n_judges)
+    precision = np.concatenate(
+        [
+            np.full(n_before, 2.0),
+            np.full(n_judges, 0.001 * weight + 0.1),
+            np.full(n_judges, priors.chance * weight + 0.5),
+            np.full(n_couplings, priors.coupling * stiffness * weight + 0.5),
+            np.full(
+                n_couplings if class_dependent else 0, priors.contrast * stiffness * weight + 0.5
+            ),
+        ]
+    )
     centre = np.zeros(len(precision))
-    skills = slice(1 + k, 1 + 2 * k)
     centre[skills] = priors.typical
-    return GaussianPenalty(centre, precision, ((skills, priors.skill * n),))
+    return GaussianPenalty(centre, precision, ((skills, priors.skill * weight),))
 
 
 def _matrix(couplings: Floats, m: int) -> Floats:

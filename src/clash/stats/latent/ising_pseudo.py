@@ -32,11 +32,12 @@ from clash.stats.latent.fit import (
     warn_if_ambiguous,
 )
 from clash.stats.latent.identifiability import has_labels, require_identified
-from clash.stats.latent.ising import IsingPriors
-from clash.stats.latent.patterns import MISSING, Patterns, spins
+from clash.stats.latent.ising import IsingPriors, ising_penalty
+from clash.stats.latent.patterns import Patterns, spins
 from clash.stats.logistic import logit, sigmoid
 
 if TYPE_CHECKING:
+    from clash.stats.latent.marginal_likelihood import GaussianPenalty
     from clash.stats.typing import Bools, Floats, VoteCodes
 
 STEPS, CHAINS, SWEEPS = 11, 100, 30
@@ -136,10 +137,10 @@ def ising_pseudo(
 
 
 def _require_complete(patterns: Patterns, name: str) -> None:
-    cast = float(patterns.counts @ patterns.present.mean(axis=1)) / patterns.weight
-    if 1 - cast > MOST_MISSING:
+    missing = patterns.missing_share
+    if missing > MOST_MISSING:
         raise StatisticsError(
-            f"{name}: {1 - cast:.0%} of the votes are missing, and the pseudo-likelihood drops them "
+            f"{name}: {missing:.0%} of the votes are missing, and the pseudo-likelihood drops them "
             "instead of summing them out; the factor model has no such limit"
         )
 
@@ -197,29 +198,32 @@ class _NodeRegressions:
     present: Bools
     counts: Floats
     class_dependent: bool
-    priors: IsingPriors
+    penalty: GaussianPenalty
 
     @classmethod
     def of(cls, patterns: Patterns, class_dependent: bool, priors: IsingPriors) -> _NodeRegressions:
-        return cls(
-            patterns.spins,
-            patterns.votes != MISSING,
-            patterns.counts,
-            class_dependent,
+        k = patterns.n_judges
+        # A local field adds up k - 1 couplings: for fields of one size couplings shrink as 1 / k, as
+        # in equation (6), and their precision grows as its square. Below ten judges as is.
+        penalty = ising_penalty(
+            patterns.weight,
+            k,
+            k * (k - 1) // 2,
             priors,
+            class_dependent=class_dependent,
+            n_before=0,
+            stiffness=max(1.0, k / 10) ** 2,
         )
+        return cls(patterns.spins, patterns.present, patterns.counts, class_dependent, penalty)
 
     @property
     def k(self) -> int:
         return int(self.vote_spins.shape[1])
 
     def start(self, patterns: Patterns) -> Floats:
-        k = self.k
-        n_couplings = k * (k - 1) // 2
-        theta = np.zeros(2 * k + n_couplings * (2 if self.class_dependent else 1))
-        votes = patterns.counts @ patterns.for_one + 1
-        theta[:k] = logit(votes / (patterns.counts @ patterns.present + 2)) / 2
-        theta[k : 2 * k] = self.priors.typical
+        """Every judge equally skilled, its lean taken from its vote rate, no couplings."""
+        theta = self.penalty.centre.copy()
+        theta[: self.k] = logit(patterns.vote_rates) / 2
         return theta
 
     def law(self, theta: Floats, prior: float, log_ratio: float) -> UnnormalisedIsing:
@@ -248,7 +252,7 @@ class _NodeRegressions:
         """Minus the penalised pseudo-likelihood per unit of weight, and its gradient."""
         k = self.k
         law = self.law(theta, 0.5, 0.0)
-        value, gradient = self._penalty(theta)
+        value, gradient = self.penalty.of(theta)
         for y, sign in enumerate((-1.0, 1.0)):
             local = law.fields[y] + self.vote_spins @ law.couplings[y]
             small = np.exp(-2 * np.abs(local))
@@ -271,23 +275,6 @@ class _NodeRegressions:
                 gradient[2 * k + n :] += sign * double
         scale = self.counts.sum()
         return value / scale, gradient / scale
-
-    def _penalty(self, theta: Floats) -> tuple[float, Floats]:
-        k, n, priors = self.k, float(self.counts.sum()), self.priors
-        # A local field adds up k - 1 couplings: for fields of one size couplings shrink as 1 / k, as
-        # in equation (6), and their precision grows as its square. Below ten judges as is.
-        crowd = max(1.0, k / 10) ** 2
-        precision = np.full(len(theta), priors.coupling * crowd * n + 0.5)
-        precision[:k] = 0.001 * n + 0.1
-        precision[k : 2 * k] = priors.chance * n + 0.5
-        precision[2 * k + k * (k - 1) // 2 :] = priors.contrast * crowd * n + 0.5
-        away = theta.copy()
-        away[k : 2 * k] -= priors.typical
-        spread = theta[k : 2 * k] - theta[k : 2 * k].mean()
-        gradient = precision * away
-        value = 0.5 * float(away @ gradient) + 0.5 * priors.skill * n * float(spread @ spread)
-        gradient[k : 2 * k] += priors.skill * n * spread
-        return value, gradient
 
     def _matrices(self, theta: Floats) -> tuple[Floats, Floats]:
         k = self.k

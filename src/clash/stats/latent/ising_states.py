@@ -195,9 +195,9 @@ def block_energies(block: VoteBlock, field: Floats, coupling: Floats) -> BlockEn
     """Energies under a field of shape (m,) and a symmetric coupling matrix with zero diagonal."""
     local = block.spins @ coupling
     energy = block.spins @ field + 0.5 * np.einsum("nm,nm->n", local, block.spins)
-    filled, extra = block.spins, []
+    expected_spins, pair_covariances = block.spins, []
     if block.gaps:
-        filled = filled.copy()
+        expected_spins = expected_spins.copy()
     for gaps in block.gaps:
         _, q = gaps.judges.shape
         first, second = pairs(q)
@@ -211,12 +211,12 @@ def block_energies(block: VoteBlock, field: Floats, coupling: Floats) -> BlockEn
         top = levels.max(axis=1)
         weight = np.exp(levels - top[:, None])
         total = weight.sum(axis=1)
-        expected = (weight @ features(q)) / total[:, None]
+        moments = (weight @ features(q)) / total[:, None]
         energy[gaps.rows] += top + np.log(total)
-        mean = expected[:, :q]
-        filled[gaps.rows[:, None], gaps.judges] = mean
-        extra.append(expected[:, q:] - mean[:, first] * mean[:, second])
-    return BlockEnergies(energy, filled, tuple(extra))
+        mean = moments[:, :q]
+        expected_spins[gaps.rows[:, None], gaps.judges] = mean
+        pair_covariances.append(moments[:, q:] - mean[:, first] * mean[:, second])
+    return BlockEnergies(energy, expected_spins, tuple(pair_covariances))
 
 
 def second_moments(

@@ -200,16 +200,16 @@ def _by_votes(
         )
     challenge = MajorityChallenge.of(patterns, families, models, fits, fold, correlation)
     doubts = {name: challenge.doubt(name, rng) for name in fits}
-    considered = _considered_models(challenge.scores | refusals, challenge.evidence, doubts)
+    models_considered = _considered_models(challenge.scores | refusals, challenge.evidence, doubts)
     name = _simplest({n: challenge.scores[n] for n in fits if n == EQUAL or not doubts[n]})
     if name is None or doubts[name]:
         eligible = [n for n in doubts if not models[n].rival_is_nested] or list(doubts)
         best = max((challenge.scores[n] for n in eligible), key=mean_score).name
         reason = f"{best} describes the votes best, but {doubts[best] or doubts[EQUAL]}"
-        return _majority_selection(patterns, reason, considered, correlation)
+        return _majority_selection(patterns, reason, models_considered, correlation)
     if name == EQUAL:
         few = f"; {patterns.n_items} items are too few to tell" if len(models) == 1 else ""
-        return _equal_skill_selection(fits[name], considered, correlation, few)
+        return _equal_skill_selection(fits[name], models_considered, correlation, few)
     fit = temper(fits[name])
     reason = (
         f"{name}: of the models that may overrule majority, the simplest within one standard "
@@ -218,7 +218,7 @@ def _by_votes(
         f"{correlation:.2f}, and it sides with majority on {fit.anchor_agreement:.0%} of the items"
     )
     warnings = (*_warnings(correlation), *fit.warnings)
-    return ModelSelection(name, reason, fit, blend(fit), considered, correlation, warnings)
+    return ModelSelection(name, reason, fit, blend(fit), models_considered, correlation, warnings)
 
 
 def _by_labels(
@@ -236,7 +236,7 @@ def _by_labels(
         for name, fit in fits.items()
     }
     scores = {name: scores[name] for name in models}  # simplest first
-    considered = _considered_models(scores, {}, {})
+    models_considered = _considered_models(scores, {}, {})
     name = _simplest(scores) or "majority"
     n_labels = int((patterns.labels[patterns.inverse] >= 0).sum())
     reason = (
@@ -244,9 +244,11 @@ def _by_labels(
         f"{n_labels} held-out labels"
     )
     if name == "majority":
-        return _majority_selection(patterns, reason, considered, correlation, by_labels=True)
+        return _majority_selection(patterns, reason, models_considered, correlation, by_labels=True)
     fit = temper(fits[name])
-    return ModelSelection(name, reason, fit, blend(fit), considered, correlation, fit.warnings)
+    return ModelSelection(
+        name, reason, fit, blend(fit), models_considered, correlation, fit.warnings
+    )
 
 
 def _warm_refitter(
@@ -283,7 +285,7 @@ def _considered_models(
 def _majority_selection(
     patterns: Patterns,
     reason: str,
-    considered: tuple[ConsideredModel, ...],
+    models_considered: tuple[ConsideredModel, ...],
     correlation: float,
     *,
     by_labels: bool = False,
@@ -291,12 +293,12 @@ def _majority_selection(
     fit = majority(patterns)
     warnings = () if by_labels else _warnings(correlation)
     return ModelSelection(
-        "majority", reason, fit, fit.pattern_posterior, considered, correlation, warnings
+        "majority", reason, fit, fit.pattern_posterior, models_considered, correlation, warnings
     )
 
 
 def _equal_skill_selection(
-    fit: LatentFit, considered: tuple[ConsideredModel, ...], correlation: float, few: str
+    fit: LatentFit, models_considered: tuple[ConsideredModel, ...], correlation: float, few: str
 ) -> ModelSelection:
     """Majority's verdicts, with the probabilities of judges that are equally good.
 
@@ -305,12 +307,14 @@ def _equal_skill_selection(
     reason = f"no weighting of the judges foresees votes better than equal weights{few}"
     law = fit.parameters
     if correlation < NEAR_CHANCE or not isinstance(law, DawidSkene):
-        return _majority_selection(fit.patterns, reason, considered, correlation)
+        return _majority_selection(fit.patterns, reason, models_considered, correlation)
     level = replace(law, prior=0.5)  # a prior of its own would decide narrow votes
     p = observe(posterior(level, fit.patterns.votes), fit.patterns.labels)
     fair = temper(replace(fit, parameters=level, pattern_posterior=p))
     warnings = _warnings(correlation)
-    return ModelSelection("majority", reason, fair, blend(fair), considered, correlation, warnings)
+    return ModelSelection(
+        "majority", reason, fair, blend(fair), models_considered, correlation, warnings
+    )
 
 
 def _warnings(correlation: float) -> tuple[str, ...]:
@@ -381,17 +385,17 @@ class MajorityChallenge:
 
     def doubt(self, name: str, rng: np.random.Generator) -> str:
         """Why a model may not overrule majority, or nothing."""
-        fit, required = self.fits[name], self._required_errors(name)
+        fit, least_evidence = self.fits[name], self._required_errors(name)
         if fit.anchor_agreement < SIDES:
             return (
                 f"sides with majority on only {fit.anchor_agreement:.0%} of the items, so that "
                 "its classes may be swapped"
             )
-        if self.evidence[name] < required:
+        if self.evidence[name] < least_evidence:
             return (
                 f"against the same votes without classes its two classes stand at "
                 f"{self.evidence[name]:+.1f} standard errors; at the judges' mean correlation of "
-                f"{self.correlation:.2f} it takes {required:.0f}"
+                f"{self.correlation:.2f} it takes {least_evidence:.0f}"
             )
         if self.models[name].rival_is_nested and self.margin[name] < CLEARLY:
             return (

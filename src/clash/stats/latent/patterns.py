@@ -74,6 +74,20 @@ class Patterns:
         """Votes as +1 and -1, of shape (n_patterns, n_judges); 0 for a tie or no vote."""
         return spins(self.votes)
 
+    @property
+    def vote_rates(self) -> Floats:
+        """Share of each judge's votes for class 1, shape (n_judges,); a tie is half a vote.
+
+        One vote is added to either side: the log-odds of a judge that never varies stay finite.
+        """
+        n_votes = self.counts @ self.present
+        return np.asarray((self.counts @ self.for_one + 1) / (n_votes + 2))
+
+    @property
+    def missing_share(self) -> float:
+        """Share of all votes that are missing, each item by its weight."""
+        return 1 - float(self.counts @ self.present.mean(axis=1)) / self.weight
+
     def expand(self, per_pattern: Floats) -> Floats:
         """Values per pattern (first axis) as values per item."""
         return np.asarray(per_pattern[self.inverse], dtype=np.float64)

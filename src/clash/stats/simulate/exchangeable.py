@@ -78,8 +78,6 @@ class CountLaw:
 
     def sample(self, n: int, rng: np.random.Generator) -> SimulatedSample:
         """``n`` items: a count by its law, then which judges cast those votes, at random."""
-        simulated = self.draw(n, rng)
+        draws = self.draw(n, rng)
         ranks = rng.random((n, self.n_judges)).argsort(axis=1)
-        return SimulatedSample(
-            (ranks < simulated.counts[:, None]).astype(np.int8), simulated.labels
-        )
+        return SimulatedSample((ranks < draws.counts[:, None]).astype(np.int8), draws.labels)
