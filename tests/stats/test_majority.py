@@ -28,11 +28,6 @@ def test_equal_weights_in_binary_fractions_tie():
     assert majority([[1, 0, 0]], [0.3, 0.1, 0.2]).verdict[0] == 0.5
 
 
-def test_the_smoothed_share_adds_one_vote_a_side():
-    found = majority([[1, 1, 1], [NAN, NAN, NAN], [1, 0, NAN]])
-    assert found.smoothed_share() == pytest.approx([4 / 5, 1 / 2, 1 / 2])
-
-
 def test_credit_of_ties_misses_and_tied_labels():
     verdict = [1, 0, 0.5, NAN, 0.5, 1, 1]
     label = [1, 1, 1, 1, 0.5, 0.5, NAN]
@@ -45,7 +40,6 @@ def test_plurality_of_three_classes():
     assert found.winner.tolist() == [1, -1, -1, 2]
     assert found.credit[1] == pytest.approx([1 / 3] * 3)
     assert found.credit[2].tolist() == [0, 0, 0]
-    assert found.smoothed_shares()[3] == pytest.approx([1 / 5, 1 / 5, 3 / 5])
 
 
 def test_two_classes_are_the_majority():

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import numpy.typing as npt
 
+from clash.stats.intervals import encode_clusters, ratio_variance
 from clash.stats.scoring import ece
 
 if TYPE_CHECKING:
@@ -227,11 +228,9 @@ def _mean_square(p: Floats, y: Floats, code: Index) -> float:
     for b in np.unique(bins):
         inside = bins == b
         gap = p[inside] - y[inside]
-        sources = np.unique(code[inside], return_inverse=True)[1]
-        n = int(sources.max()) + 1
-        if n < 2:
+        _, sources, n_sources = encode_clusters(gap, code[inside])
+        if n_sources < 2:
             return math.nan
-        spread = np.bincount(sources, gap - gap.mean(), n)
-        variance = n / (n - 1) * float(spread @ spread) / len(gap) ** 2
+        variance = ratio_variance(gap - gap.mean(), sources, n_sources) / len(gap) ** 2
         total += len(gap) * (float(gap.mean()) ** 2 - variance)
     return total / len(p)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.errors import StatisticsError
+from clash.stats.intervals import ratio_variance
 from clash.stats.selection.candidate_methods import MethodFitter, on_most_judges
 from clash.stats.selection.model_averaging import posterior_weights, prior_weights
 
@@ -237,17 +238,13 @@ def _rotation(
 def clustered_mean(values: Floats, groups: Index) -> tuple[float, float]:
     """Mean of the values of rows, (n,), and its standard error, clustered by source.
 
-    With S_g the sum of a source's deviations from the mean, the variance of a sum of n rows is
-    G / (G - 1) sum S_g^2: sources are independent, rows of one source are not. Of a single source
-    the error is infinite.
+    The error is infinite where all rows are of one source; both are NaN where a value is.
     """
+    names, codes = np.unique(groups, return_inverse=True)
     mean = float(values.mean())
-    code = np.unique(groups, return_inverse=True)[1]
-    totals = np.bincount(code, values - mean)
-    if len(totals) < 2:
-        return mean, float("inf")
-    scale = len(totals) / (len(totals) - 1)
-    return mean, float(np.sqrt(scale * (totals**2).sum()) / len(values))
+    if len(names) < 2:
+        return mean, math.inf
+    return mean, math.sqrt(ratio_variance(values - mean, codes, len(names))) / len(values)
 
 
 def published_guard(losses: Floats, groups: Index, home: int, best: int) -> int:

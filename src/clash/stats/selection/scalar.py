@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clash.stats.logistic import logit, sigmoid
+from clash.stats.logistic import logit, sigmoid, softmax
 from clash.stats.selection.penalised_regression import binomial, multinomial
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from clash.stats.selection.panel import Cells, Evidence
     from clash.stats.typing import Bools, Floats
 
@@ -99,43 +101,33 @@ def majority(cells: Cells, evidence: Evidence) -> Floats:
 
     The anchor: every other family has to beat it.
     """
-    share = smoothed_shares(cells)
+    share, used = smoothed_shares(cells), evidence.n > 0
+    n, s = evidence.n[used], evidence.s[used]
     if cells.n_classes == 1:
         odds = logit(share)
-        return sigmoid(scale(odds, evidence) * odds)
-    return _temper_shares(np.log(share), evidence)
+        x = odds[used, 0]
+        return sigmoid(
+            _best_factor(lambda a: float(n @ np.logaddexp(0, a * x) - s[:, 0] @ (a * x))) * odds
+        )
+    logs = np.log(share)
+    y = logs[used]
+    return softmax(
+        _best_factor(lambda a: float(n @ np.logaddexp.reduce(a * y, axis=1) - (s * a * y).sum()))
+        * logs
+    )
 
 
-def scale(odds: Floats, evidence: Evidence) -> float:
-    """The positive factor on log-odds (P, 1) that fits the labels best, shrunk to 1 by one row."""
+def _best_factor(loss: Callable[[float], float]) -> float:
+    """The positive factor on log-odds with the least log-loss, shrunk to 1 by one pseudo-row."""
     from scipy.optimize import minimize_scalar
 
-    used = evidence.n > 0
-    x, n, s = odds[used, 0], evidence.n[used], evidence.s[used, 0]
-
-    def loss(a: float) -> float:
-        return float(n @ np.logaddexp(0, a * x) - s @ (a * x)) + 0.5 * (a - 1) ** 2
-
-    return float(minimize_scalar(loss, bounds=(0.02, _STEEPEST), method="bounded").x)
+    minimum = minimize_scalar(
+        lambda a: loss(a) + 0.5 * (a - 1) ** 2, bounds=_FACTORS, method="bounded"
+    )
+    return float(minimum.x)
 
 
-_STEEPEST = 8.0
-
-
-def _temper_shares(logs: Floats, evidence: Evidence) -> Floats:
-    """Class probabilities raised to the power that predicts the labelled rows best."""
-    from scipy.optimize import minimize_scalar
-
-    used = evidence.n > 0
-    x, n, s = logs[used], evidence.n[used], evidence.s[used]
-
-    def loss(a: float) -> float:
-        total = np.logaddexp.reduce(a * x, axis=1)
-        return float(n @ total - (s * a * x).sum()) + 0.5 * (a - 1) ** 2
-
-    a = float(minimize_scalar(loss, bounds=(0.02, _STEEPEST), method="bounded").x)
-    p = np.exp(a * logs - np.logaddexp.reduce(a * logs, axis=1)[:, None])
-    return np.asarray(p)
+_FACTORS = (0.02, 8.0)
 
 
 def one_coin_score(cells: Cells, evidence: Evidence) -> Floats:
@@ -145,27 +137,21 @@ def one_coin_score(cells: Cells, evidence: Evidence) -> Floats:
     log(r (C - 1) / (1 - r)) to the class it names. Two pseudo-votes, one right and one wrong, keep a
     judge without an observed error from deciding alone.
     """
-    votes = cells.for_class
-    is_vote = ~np.isnan(votes)
-    values = np.where(is_vote, votes, 0.0)
+    votes, two_sided = cells.for_class, cells.n_classes == 1
+    is_vote = ~np.isnan(votes[:, :, 0])
+    values = np.nan_to_num(votes)
     rows = evidence.n[:, None]
-    if cells.n_classes == 1:
+    if two_sided:
         v, m = values[:, :, 0], evidence.mean
         # Expected credit of a vote v against a share m of labels for side 1.
-        hit = np.where(is_vote[:, :, 0], v * m + (1 - v) * (1 - m), 0.0)
-        count = (rows * is_vote[:, :, 0]).sum(axis=0)
+        hit = np.where(is_vote, v * m + (1 - v) * (1 - m), 0.0)
     else:
         hit = np.einsum("pkc,pc->pk", values, evidence.mean)
-        count = (rows * is_vote[:, :, 0]).sum(axis=0)
-    right = ((rows * hit).sum(axis=0) + 1) / (count + 2)
-    wrong_classes = 1 if cells.n_classes == 1 else 2
-    weight = np.log(right * wrong_classes) - np.log1p(-right)
-    if cells.n_classes == 1:
-        return np.asarray(np.where(is_vote[:, :, 0], 2 * values[:, :, 0] - 1, 0.0) @ weight)[
-            :, None
-        ]
-    total = np.einsum("pkc,k->pc", values, weight)
-    return np.asarray(np.exp(total - np.logaddexp.reduce(total, axis=1)[:, None]))
+    right = ((rows * hit).sum(axis=0) + 1) / ((rows * is_vote).sum(axis=0) + 2)
+    weight = np.log(right * (1 if two_sided else 2)) - np.log1p(-right)
+    if two_sided:
+        return np.asarray(np.where(is_vote, 2 * values[:, :, 0] - 1, 0.0) @ weight)[:, None]
+    return softmax(np.einsum("pkc,k->pc", values, weight))
 
 
 def with_products(design: Floats) -> Floats:

@@ -34,11 +34,6 @@ class Majority:
     unanimous: NDArray[np.bool_]
     split: NDArray[np.intp]
 
-    def smoothed_share(self, prior: float = 1.0) -> Floats:
-        """P(side 1) as the vote share after ``prior`` votes for each side; 0.5 without votes."""
-        for_one = np.where(self.weight > 0, np.nan_to_num(self.share) * self.weight, 0.0)
-        return (for_one + prior) / (self.weight + 2 * prior)
-
 
 def majority(votes: ArrayLike, weights: ArrayLike | None = None) -> Majority:
     """The side with the most weight.
@@ -107,12 +102,6 @@ class Plurality:
     counts: Floats
     winner: NDArray[np.intp]
     credit: Floats
-
-    def smoothed_shares(self, prior: float = 1.0) -> Floats:
-        """Class probabilities, shape (N, C): the vote shares after ``prior`` votes each."""
-        counts = self.counts + prior
-        p: Floats = counts / counts.sum(axis=1, keepdims=True)
-        return p
 
 
 def plurality(codes: ArrayLike, n_classes: int, weights: ArrayLike | None = None) -> Plurality:
