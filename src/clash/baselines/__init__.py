@@ -1,8 +1,8 @@
-"""Judges that are no language model: deterministic, offline, and blind to quality.
+"""Non-LLM baselines: judges that are deterministic, offline, and blind to quality.
 
-They are the control group of every report. A panel that agrees with the longest response in 71%
-of the items has to show what else it saw. They judge in the same form as a language model does,
-so that they can stand in a panel too (``baseline/longest``).
+They are the control group of every report: where a panel agrees with the longest response on 71%
+of the items, the report says so. They judge in the same form as a language model, so that they
+can be members of a panel too (``baseline/longest``).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _EQUAL = "equal: ordered by text hash"
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A :class:`JudgeTask` for whoever has no judge's task at hand."""
+    """A plain :class:`JudgeTask`, for callers outside a run."""
 
     turns: Sequence[Turn]
     responses: Mapping[str, str]
@@ -38,7 +38,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class BaselineJudgment:
-    """What a baseline said of a blinded item.
+    """A baseline's judgment of a blinded item.
 
     Attributes:
         ranking: labels in groups, best first.
@@ -73,8 +73,8 @@ def judge(name: str, task: JudgeTask) -> BaselineJudgment:
 
     Labels play no part: the same texts under other labels get the same ranks. Responses of equal
     measure share a rank; where ties are not allowed they are ordered by a hash of their text, and
-    the reason says so. Identical texts share a rank even then, for nothing but the label could
-    order them. An empty response measures 0.
+    the reason says so. Identical texts share a rank even then: only the label could order them.
+    An empty response measures 0.
 
     Raises:
         ConfigError: there is no baseline of this name.

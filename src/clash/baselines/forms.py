@@ -1,4 +1,4 @@
-"""What form a prompt asks for, and how far a response keeps to it."""
+"""The form that a prompt asks for, and how closely a response follows it."""
 
 from __future__ import annotations
 
@@ -59,14 +59,14 @@ _FENCE = re.compile(r"^\s*```\w*\n|\n?```\s*$")
 
 @dataclass(frozen=True, slots=True)
 class FormCheck:
-    """One thing looked at: 1 is as it should be, 0 is not at all; ``fault`` says what is wrong."""
+    """The result of one check: 1 met, 0 not met at all; ``fault`` says what is wrong."""
 
     value: float
     fault: str
 
 
 def wishes(prompt: str) -> list[Wish]:
-    """What ``asked`` says of the form of a response: code, list, JSON, table, limits."""
+    """The checks that a prompt implies for a response: code, list, JSON, table, limits."""
     prompt = prompt.lower()
     forms: list[Wish] = [wish for pattern, wish in _FORMS if pattern.search(prompt)]
     return [*forms, *(_limit(match) for match in _LIMIT.finditer(prompt))]

@@ -43,7 +43,7 @@ class JudgeTask(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What was measured of one response: 0 to 1, and in at most ten words why not more."""
+    """The measure of one response: 0 to 1, and the reason in at most ten words."""
 
     value: float
     reason: str
@@ -58,7 +58,7 @@ Marks = dict[str, list[Mark]]
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """A scorer and what it says of itself."""
+    """A scorer and its one-line description for reports."""
 
     name: str
     statement: str

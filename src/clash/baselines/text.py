@@ -1,4 +1,4 @@
-"""What the baselines see of a text: words, terms, sentences, paragraphs.
+"""The parts of a text that baselines measure: words, terms, sentences, paragraphs.
 
 No language model, and no word list beyond the function words of English.
 """

@@ -1,4 +1,4 @@
-"""Pairs with a known gap, made offline from a user's own responses: what a judge ought to see.
+"""Pairs with a known gap in quality, made offline from a user's own responses.
 
 Each pair holds a response as it is (``original``) and the same response ``altered``. The gap is
 the share of its sentences that were touched, 0 for the two controls (``identical`` and
@@ -84,7 +84,7 @@ class CalibrationPair:
 
     @property
     def label(self) -> str:
-        """What is right: the original, or a tie."""
+        """The right verdict: the original, or a tie."""
         return ORIGINAL if self.gap > 0 else "tie"
 
     @property

@@ -15,7 +15,7 @@ _FILE = Path(__file__).with_name("catalogue.yaml")
 
 
 class Reference(BaseModel):
-    """What other work found on a data set: a share of pairs on which it says what people say."""
+    """A published agreement with human labels: the share of pairs on which a system agrees."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -29,10 +29,10 @@ class CatalogueEntry(BaseModel):
 
     Attributes:
         hub: repository on the data hub; or
-        web: an address that the files lie under.
+        web: the address of the folder that holds the files.
         revision: commit of the repository; ``main`` is resolved when it is pulled.
         files: patterns of paths in the repository, or paths under ``web``.
-        published: figures of other work on it, to stand beside one's own.
+        published: figures of other work on it, shown beside those of a run.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

@@ -1,4 +1,4 @@
-"""What other tools wrote, recognised by its form and read as runs or as labelled pairs."""
+"""Results of other tools, recognised by their form and read as runs or as labelled pairs."""
 
 from __future__ import annotations
 

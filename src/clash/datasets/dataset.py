@@ -1,4 +1,4 @@
-"""A data set: prompts, the responses that people compared, and what the people said.
+"""A data set: prompts, the responses that people compared, and their labels.
 
 A labelled pair (or group of K responses) is an :class:`~clash.records.Item` with its injected
 :class:`~clash.records.Response` records; where several people judged it, each is a
@@ -36,7 +36,7 @@ class Exclusion:
 
 @dataclass(frozen=True, slots=True)
 class ItemFacts:
-    """What a source says of an item and clash itself has no use for; null is not said.
+    """Facts of the source about an item, by which samplers choose; null where it states none.
 
     Attributes:
         turns: user turns of the conversation.
@@ -56,7 +56,7 @@ class Dataset:
         labels: every annotator's decision, where the source names several people or one.
         exclusions: what the loader or a sampler left out.
         facts: by item id.
-        notes: what was mended on the way, for people to read.
+        notes: repairs made while reading, for people to read.
     """
 
     name: str
@@ -144,7 +144,7 @@ def transcript(turns: Sequence[str]) -> str:
 
 
 class DatasetBuilder:
-    """Collects a data set item by item; what cannot be used is excluded with its reason."""
+    """Collects a data set item by item; unusable items are excluded with a reason."""
 
     def __init__(self, name: str, source: str, licence: str) -> None:
         self._source = (name, source, licence)

@@ -1,4 +1,4 @@
-"""A run that another tool made, as plain records: everything that a run folder is written from."""
+"""A run of another tool, as the records that a run folder is written from."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class PublishedVerdict(Record):
-    """What the other tool says of an item, in its own measures.
+    """The other tool's verdict on an item, in its own measures.
 
     Attributes:
         confidence: as published; not normalised, so not comparable across tools.
@@ -67,7 +67,7 @@ class ForeignRun:
         parent: the run that it repeats, by name.
         verdicts: the tool's own, with costs and times.
         claims: figures that its makers published of it, by the names that clash has for them.
-        notes: what the source lacks or does otherwise, for people to read.
+        notes: what the source lacks or does differently, for people to read.
     """
 
     name: str
@@ -127,7 +127,7 @@ class ForeignRun:
         )
 
     def counts(self) -> dict[str, int]:
-        """How much there is of what."""
+        """Number of records of each kind."""
         return {
             "items": len(self.items),
             "responses": len(self.responses),
@@ -139,7 +139,7 @@ class ForeignRun:
 
 
 def family_of(judge: str) -> str:
-    """Who made a judge, as far as its name tells."""
+    """The maker of a judge, as far as its name tells; else the name itself."""
     vendor, slash, _ = judge.partition("/")
     if slash:
         return vendor
@@ -156,7 +156,7 @@ ABSENT = "not among the imported files"
 
 
 class ForeignRunBuilder:
-    """Takes in items and judgments one by one; of what stands twice the last counts."""
+    """Collects items and judgments one by one; of duplicates the last counts."""
 
     def __init__(self) -> None:
         self._items: dict[str, Item] = {}

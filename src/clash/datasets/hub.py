@@ -1,4 +1,4 @@
-"""What a data hub answers: which files a repository has, at which commit, with which checksums."""
+"""The API of a data hub: the files of a repository at a commit, with their checksums."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Snapshot:
 
 
 class Transient(DownloadError):
-    """A failure that may pass: no connection, too many requests, the server's own trouble."""
+    """A failure that may pass: no connection, too many requests, an error of the server."""
 
 
 class Http:

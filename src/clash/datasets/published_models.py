@@ -1,4 +1,4 @@
-"""What is known of the models in the published experiments: names, families, tiers, ratings."""
+"""The models of the published experiments: names, families, tiers, ratings."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def find(name: str) -> PublishedModel | None:
 
 
 def describe(candidate: str) -> dict[str, str | int]:
-    """What is known of a candidate, for a manifest: ``id`` and, where known, the rest."""
+    """A candidate for a manifest: ``id`` and, where known, family, tier and rating."""
     facts: dict[str, str | int] = {"id": candidate}
     model = find(candidate)
     if model is not None:

@@ -1,7 +1,7 @@
-"""Downloads a public data set once, whole and checked, into a cache on this machine.
+"""Download a public data set once, complete and verified, into a cache on this machine.
 
-A file arrives beside its place as ``….part``; an interrupted pull goes on where it stopped. What
-was fetched, from where, at which commit and with which SHA-256 stands in ``pulled.json``.
+A file is written as ``….part`` and renamed when it is complete; an interrupted pull continues where
+it stopped. ``pulled.json`` records each file with its address, the commit and its SHA-256.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _TIMEOUT_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class DownloadProgress:
-    """How far a file has come; ``total`` is null where the publisher does not say."""
+    """Bytes of a file so far; ``total`` is null where the publisher does not state it."""
 
     path: str
     n_bytes: int
@@ -41,7 +41,7 @@ class PulledFile:
     """A file as it was fetched.
 
     Attributes:
-        verified: the publisher's checksum that it was held against, or ``none stated``.
+        verified: the publisher's checksum that it matches, or ``none stated``.
     """
 
     path: str

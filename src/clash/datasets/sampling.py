@@ -1,4 +1,4 @@
-"""Which labelled items to judge: inclusion rules, then a draw by seed, with nothing lost in silence.
+"""Which labelled items to judge: inclusion rules, then a seeded draw; each exclusion has a reason.
 
 The preset ``paper`` holds the rules of the second experiment of "Multi-Agent Judging for LLM
 Evaluation": both models in its set of frontier models, a clear winner, an anonymous battle,
@@ -73,7 +73,7 @@ def paper_rules(dataset: str) -> SamplingRules:
 
 @dataclass(frozen=True)
 class DatasetSample:
-    """What was drawn, and an account of the rest.
+    """The drawn items, and the reason for each one left out.
 
     Attributes:
         counts: items of the source, admitted, drawn, and left out by each reason.
@@ -185,7 +185,7 @@ def _short(candidates: Iterable[str]) -> dict[str, str]:
 def _fails(
     item: Item, texts: Mapping[str, str | None], facts: ItemFacts, rules: SamplingRules
 ) -> str | None:
-    """The first rule that an item fails. What the source does not say fails no rule."""
+    """The first rule that an item fails. A fact that the source does not state fails no rule."""
     if rules.frontier and not all(_is_frontier(name) for name in texts):
         return "a model is not in the frontier set"
     if rules.clear_winner and item.label in (None, TIE):

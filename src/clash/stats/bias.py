@@ -1,4 +1,4 @@
-"""Biases of a judge or a panel that the votes alone can show: position, length, family, self.
+"""Biases of a judge or a panel that votes alone can show: position, length, family, self.
 
 Each function takes one observation a row and ``clusters`` (n,), codes of what may depend on
 each other, so that its interval does not take copies for evidence.
@@ -117,7 +117,7 @@ def _against(gap: Floats, groups: NDArray[np.generic]) -> Significance:
 def favouritism(
     picks: ArrayLike, reference: ArrayLike, clusters: ArrayLike, level: float = 0.95
 ) -> PairedDifference:
-    """How much oftener a judge picks its own than the reference does on the same items.
+    """How much more often a judge picks its own than the reference does on the same items.
 
     Own is the judge's family (family favouritism) or the judge itself (self-preference); the
     reference is people, the base rate, or the mean vote of judges of other families. Against a

@@ -1,4 +1,4 @@
-"""One module a family of sources, each from its own schema to the common noun."""
+"""Loaders of labelled data: one module per family of sources, all to one type, ``Dataset``."""
 
 from __future__ import annotations
 

@@ -1,10 +1,15 @@
-"""Sets with a right answer by construction: RewardBench 1 and 2, LLMBar, JudgeBench.
+"""Benchmarks of judges: with a right answer by construction, or with several annotators.
 
 Schemas: ``allenai/reward-bench`` (``prompt``, ``chosen``, ``rejected``, ``chosen_model``,
 ``rejected_model``, ``subset``, ``id``); ``allenai/reward-bench-2`` (``id``, ``prompt``, lists
 ``chosen`` and ``rejected``, ``num_correct``, ``subset``); ``princeton-nlp/LLMBar`` (``input``,
 ``output_1``, ``output_2``, ``label`` 1 or 2); ``ScalerLab/JudgeBench`` (``pair_id``, ``source``,
 ``question``, ``response_model``, ``response_A``, ``response_B``, ``label`` as ``A>B``).
+
+With annotators: PandaLM's ``testset-v1.json`` (``idx``, ``motivation_app``, ``cmp_key`` as
+``model1_model2``, ``instruction``, ``input``, ``response1``, ``response2``, ``annotator1`` to
+``annotator3``: 0 tie, 1, 2); ``mteb/summeval`` (``id``, ``text``, ``machine_summaries`` and, one
+for each, ``relevance``, ``coherence``, ``fluency``, ``consistency``: experts' means, 1 to 5).
 """
 
 from __future__ import annotations

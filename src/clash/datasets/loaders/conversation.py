@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Dialogue:
-    """Who said what, turn by turn."""
+    """The texts of both sides, turn by turn."""
 
     questions: list[str]
     answers: list[str]

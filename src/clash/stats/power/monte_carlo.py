@@ -28,7 +28,7 @@ REPLICATIONS = 1000
 
 @dataclass(frozen=True, slots=True)
 class SimulationCheck:
-    """A claim of a formula beside what happened.
+    """The claim of a formula beside the simulated rate.
 
     Attributes:
         claimed: power, or coverage.

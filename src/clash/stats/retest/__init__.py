@@ -1,4 +1,4 @@
-"""Concordance with oneself: runs against runs, orders against orders, cycles against cycles."""
+"""Test-retest agreement: of runs, of both orders of a pair, of ranking cycles."""
 
 from clash.stats.retest.orders import FlipRate, flip_rate, self_consistency
 from clash.stats.retest.ranking_stability import RankingStability, kendall_tau, ranking_stability

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FlipRate:
-    """What a judge does when the order of the responses is swapped.
+    """A judge's verdicts in both orders of the responses.
 
     Attributes:
         rate: share of items with the other winner, among those decided in both orders.

@@ -28,7 +28,7 @@ Category = Literal["stable", "unstable", "stably correct", "stably incorrect"]
 
 @dataclass(frozen=True, slots=True)
 class InterRun:
-    """How often two runs said the same.
+    """Agreement of two runs.
 
     Attributes:
         agreement: share of items with the same verdict, among those where either run has one;
@@ -116,7 +116,7 @@ def match_table(first: ArrayLike, second: ArrayLike) -> MatchTable:
 
 @dataclass(frozen=True, slots=True)
 class Stability:
-    """What each item did over R runs.
+    """Stability of each item over R runs.
 
     Attributes:
         categories: (n,), ``stable`` or ``unstable``; with labels, stable items are ``stably

@@ -1,4 +1,4 @@
-"""Instability that comes from judging, and from generating anew."""
+"""Variance of an outcome between judgments and between fresh responses."""
 
 from __future__ import annotations
 
