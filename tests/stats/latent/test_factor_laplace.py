@@ -136,7 +136,7 @@ def test_the_mode_is_found_where_a_whole_step_would_pass_it():
     law = law_of(rng, 30, 2, 12.0)
     cast = VoteWeights.of(rng.integers(0, 2, (50, 30)).astype(np.int8))
     at = expand(law, cast)
-    slope = (cast.ones[:, None] - at.right) @ law.loadings - at.mode
+    slope = (cast.votes_one[:, None] - at.right) @ law.loadings - at.mode
     assert np.abs(slope).max() < 1e-6
     assert np.all(np.isfinite(at.value))
 
