@@ -75,7 +75,7 @@ def entropy(p: Floats) -> Floats:
 
 
 def redundancy(patterns: Patterns, fold: Index) -> Floats:
-    """How much of each judge's vote the others foresee, shape (K,), on held-out items.
+    """How much of each judge's vote the others predict, shape (K,), on held-out items.
 
     1 - (held-out log-loss of a logistic regression of the judge's votes on the others') /
     (log-loss of its vote rate): 0 for a judge that the others say nothing of, 1 for a copy.

@@ -33,7 +33,7 @@ class PairwiseIndependence:
 
     Attributes:
         pairs: (j, k) with j < k, in the order of ``tests``.
-        tests: one per pair; None where the pair's dependence cannot be told from the judges'
+        tests: one per pair; None where the pair's dependence is not identified beside the judges'
             rates (three judges without labels, or two that never voted together).
         joint: all couplings 0 at once; None where that cannot be tested, or where there are
             more than :data:`MOST_JOINTLY`.

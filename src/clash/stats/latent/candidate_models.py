@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     Rereading = Callable[[Patterns, LatentFit], LatentFit]
 
 EQUAL = "equal-skill"
-"""The contender whose verdicts are majority's: what a weighting of judges has to beat."""
+"""The candidate whose verdicts are those of majority: what a weighting of judges has to beat."""
 EVEN = FactorPriors(skill=0.3)
 """A prior that judges are about equally good, to look for another reading of the votes."""
 MOST_COUPLED = 10
-"""Judges up to which the exact Ising model is among the contenders."""
+"""Judges up to which the exact Ising model is among the candidates."""
 MOST_FACTORED = 64
 """Judges up to which factor models are: beyond, a crowd, where few judges share an item."""
 

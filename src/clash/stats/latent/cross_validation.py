@@ -1,4 +1,4 @@
-"""Cross-validation over items: how well a model foresees votes, or labels, it has not seen."""
+"""Cross-validation over items: how well a model predicts held-out votes or labels."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def require_identified(patterns: Patterns, name: str, *, at_least: int, n_params
         patterns: the votes.
         name: the model, for the message.
         at_least: informative judges it needs.
-        n_params: its free parameters, to be told from ``2^judges - 1`` pattern frequencies.
+        n_params: its free parameters, to be identified from ``2^judges - 1`` pattern frequencies.
 
     Raises:
         NotIdentifiedError: too few informative judges or more parameters than free counts.

@@ -4,13 +4,13 @@ Held-out likelihood measures how well a model describes the votes, not whether i
 truth: dependent judges form classes of their own. A model therefore has to pass three questions
 before it may overrule majority:
 
-1. Are there two classes at all? The model has to foresee new votes as well as rivals that explain
+1. Are there two classes at all? The model has to predict new votes as well as rivals that explain
    by continuous traits, of the panel and of its blocs, that judges agree, and have no classes;
    better than they where it has factors of its own, or where the judges agree little.
 2. Is it plain which class is which? The model has to side with majority on most items, the judges
    it hangs on must not be copies of each other, and no other reading of the votes by the same
-   model may foresee them nearly as well.
-3. Is it worth it? Judges are weighted only where that foresees votes better than equal weights.
+   model may predict them nearly as well.
+3. Is it worth it? Judges are weighted only where that predicts votes better than equal weights.
 
 The thresholds are conventions; docs/statistics-latent.md says on what grounds.
 """
@@ -54,9 +54,9 @@ if TYPE_CHECKING:
 
 LEAST_CROSSED_SHARE = 0.5
 """Share of the items with three votes or more below which a model is known from a minority of the
-items, and what it says of the others rests on who happened to judge those."""
+items, and its posteriors of the others depend on which judges happened to see those."""
 FEWEST = 50
-"""Items below which judges are not weighted: the errors of held-out scores mean little there."""
+"""Items below which judges are not weighted: the standard errors of held-out scores are unreliable."""
 NEAR_CHANCE = 0.15
 """Mean correlation between judges below which a panel says little of anything."""
 
@@ -146,9 +146,9 @@ def select(
 
     Without labels, every model is asked the questions above; of those that pass, the simplest
     within one standard error of the best held-out likelihood of votes is used, and majority
-    where none passes, or where equal weights foresee votes as well. With at least five labelled items of each class, models and
-    majority are compared by the log-loss of held-out labels instead, again with one standard
-    error towards majority. The posterior reported is the model's, tempered, averaged with the
+    where none passes, or where equal weights predict votes as well. With at least five labelled
+    items of each class, models and majority are compared by the log-loss of held-out labels
+    instead, again with one standard error towards majority. The posterior reported is the model's, tempered, averaged with the
     smoothed vote share.
     Fails where the majority is wrong together: no unlabelled method can see that.
 

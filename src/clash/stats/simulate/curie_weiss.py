@@ -87,7 +87,7 @@ class CurieWeiss:
     ) -> SimulatedSample:
         """``n`` items from single-spin Glauber dynamics after ``sweeps`` passes over the judges.
 
-        Started from fair coins. It is here to show what it does, not to be relied on: in the
+        Started from fair coins. It demonstrates a failure and is no way to sample: in the
         cold class a chain falls into the phase that its start leans to and does not leave it in
         any affordable time, so that the phases come out near 1/2 instead of ``right_phase``.
         """
