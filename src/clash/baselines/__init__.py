@@ -12,7 +12,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from clash.baselines.scorers import BASELINES, Baseline, JudgeTask, Mark, Marks
+from clash.baselines.scorers import BASELINES, Baseline, BaselineTask, Mark, Marks
 from clash.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -20,7 +20,16 @@ if TYPE_CHECKING:
 
     from clash.records import Criterion, Groups, Turn
 
-__all__ = ["BASELINES", "Baseline", "BaselineJudgment", "Case", "JudgeTask", "find", "judge", "top"]
+__all__ = [
+    "BASELINES",
+    "Baseline",
+    "BaselineJudgment",
+    "BaselineTask",
+    "Case",
+    "find",
+    "judge",
+    "top",
+]
 
 _EMPTY = Mark(0.0, "empty response")
 _EQUAL = "equal: ordered by text hash"
@@ -28,7 +37,7 @@ _EQUAL = "equal: ordered by text hash"
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A plain :class:`JudgeTask`, for callers outside a run."""
+    """A plain :class:`BaselineTask`, for callers outside a run."""
 
     turns: Sequence[Turn]
     responses: Mapping[str, str]
@@ -68,7 +77,7 @@ def _baseline_names() -> str:
     return ", ".join(f"baseline/{name}" for name in BASELINES)
 
 
-def judge(name: str, task: JudgeTask) -> BaselineJudgment:
+def judge(name: str, task: BaselineTask) -> BaselineJudgment:
     """Judge a blinded item: rank by the measure, averaged over the criteria by weight.
 
     Labels play no part: the same texts under other labels get the same ranks. Responses of equal
@@ -99,7 +108,7 @@ def judge(name: str, task: JudgeTask) -> BaselineJudgment:
     )
 
 
-def top(name: str, task: JudgeTask) -> list[str]:
+def top(name: str, task: BaselineTask) -> list[str]:
     """The first group of what :func:`judge` ranks, without its scores and reasons.
 
     Raises:
@@ -108,7 +117,7 @@ def top(name: str, task: JudgeTask) -> list[str]:
     return _rank(_means(_measure(name, task), task), task)[0]
 
 
-def _measure(name: str, task: JudgeTask) -> Marks:
+def _measure(name: str, task: BaselineTask) -> Marks:
     marks = find(name).measure(task)
     for label, text in task.responses.items():
         if not text.strip():
@@ -116,7 +125,7 @@ def _measure(name: str, task: JudgeTask) -> Marks:
     return marks
 
 
-def _means(marks: Marks, task: JudgeTask) -> dict[str, float]:
+def _means(marks: Marks, task: BaselineTask) -> dict[str, float]:
     return {label: _mean(row, task.criteria) for label, row in marks.items()}
 
 
@@ -126,7 +135,7 @@ def _mean(row: Sequence[Mark], criteria: Sequence[Criterion]) -> float:
     return round(total / sum(weights), 9)  # equal measures must not differ by a rounding
 
 
-def _rank(means: Mapping[str, float], task: JudgeTask) -> Groups:
+def _rank(means: Mapping[str, float], task: BaselineTask) -> Groups:
     keys = {
         label: (-mean, "" if task.ties else _hash(task.responses[label]))
         for label, mean in means.items()

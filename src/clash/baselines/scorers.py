@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from clash.records import Criterion, Turn
 
 
-class JudgeTask(Protocol):
+class BaselineTask(Protocol):
     """A blinded item: what any judge may see."""
 
     @property
@@ -62,26 +62,26 @@ class Baseline:
 
     name: str
     statement: str
-    measure: Callable[[JudgeTask], Marks]
+    measure: Callable[[BaselineTask], Marks]
 
 
-def _for_each_criterion(task: JudgeTask, marks: Mapping[str, Mark]) -> Marks:
+def _for_each_criterion(task: BaselineTask, marks: Mapping[str, Mark]) -> Marks:
     """The same marks whatever the criterion, from a scorer that reads no criteria."""
     return {label: [mark] * max(1, len(task.criteria)) for label, mark in marks.items()}
 
 
-def _turns_text(task: JudgeTask, *roles: str) -> str:
+def _turns_text(task: BaselineTask, *roles: str) -> str:
     return "\n".join(turn.content for turn in task.turns if turn.role in roles)
 
 
-def longest(task: JudgeTask) -> Marks:
+def longest(task: BaselineTask) -> Marks:
     """Words, as a share of those of the item's longest response."""
     counts = {label: count_words(text) for label, text in task.responses.items()}
     most = max(counts.values(), default=0)
     return _relative(task, counts, lambda label: f"{counts[label]} words; the longest has {most}")
 
 
-def dense(task: JudgeTask) -> Marks:
+def dense(task: BaselineTask) -> Marks:
     """Distinct content words per word, as a share of the item's densest response.
 
     Repetition and filler lower it. Each response is taken to have :data:`_ALLOWANCE` words more
@@ -97,7 +97,7 @@ def dense(task: JudgeTask) -> Marks:
 
 
 def _relative(
-    task: JudgeTask, measures: Mapping[str, float], reason: Callable[[str], str]
+    task: BaselineTask, measures: Mapping[str, float], reason: Callable[[str], str]
 ) -> Marks:
     best = max(measures.values(), default=0) or 1
     return _for_each_criterion(
@@ -105,7 +105,7 @@ def _relative(
     )
 
 
-def coverage(task: JudgeTask) -> Marks:
+def coverage(task: BaselineTask) -> Marks:
     """Share of the prompt's terms that recur in a response, and of the criterion's at a third."""
     prompt_terms = terms(_turns_text(task, "user"))
     rubrics = [
@@ -143,7 +143,7 @@ class _Demand:
         return Mark(value, f"{lacking + beside} of {len(self.words)} terms missing: {words}")
 
 
-def structure(task: JudgeTask) -> Marks:
+def structure(task: BaselineTask) -> Marks:
     """Product of the checks of form: what was asked for, limits, sentences, paragraphs, an end."""
     demands = wishes(_turns_text(task, "system", "user"))
     return _for_each_criterion(
