@@ -130,7 +130,7 @@ def _author_names(sentence: _Sentence, *, hints: bool = False) -> Iterator[Span]
 
 
 def _label(sentences: Sequence[_Sentence], looks: str) -> Iterator[Span]:
-    """``GPT-4: the answer is 42``, where nobody else is given a line: that is a dialogue."""
+    """``GPT-4: the answer is 42``, unless other speakers have lines too: that is a dialogue."""
     if len(_LABEL.findall(looks)) == 1 and _LABEL.match(looks.lstrip()):
         first = sentences[0]
         if re.match(r"[\x01\x02] ?:", first.words) and not looks[: first.names[0][0]].strip():

@@ -53,7 +53,7 @@ class ModelStopError(ClashError):
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A call to be made. ``call_id`` is a function of what it is for, so a resume finds it."""
+    """A call to be made. Its ``call_id`` follows from its purpose, so a resumed run finds it."""
 
     call_id: str
     purpose: Purpose

@@ -74,17 +74,17 @@ class Forecast:
 
     @property
     def unknown(self) -> list[str]:
-        """Models whose price nobody knows."""
+        """Models whose price is unknown."""
         return sorted({model for line in self.lines for model in line.unpriced})
 
     @property
     def expected_usd(self) -> float:
-        """Sum of what is known."""
+        """Sum of the known costs."""
         return sum(line.expected_usd or 0.0 for line in self.lines)
 
     @property
     def worst_usd(self) -> float:
-        """Sum of what is known."""
+        """Sum of the known costs."""
         return sum(line.worst_usd or 0.0 for line in self.lines)
 
     def summary(self) -> dict[str, Any]:

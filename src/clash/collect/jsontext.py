@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 MAX_CHARS = 200_000
 """Answers beyond this are refused unread: nothing we ask for is that long."""
 MAX_DEPTH = 40
-"""How deep brackets may nest in what is not quite JSON; a judgment takes four."""
+"""How deep brackets may nest in text that is not quite JSON; a judgment takes four levels."""
 
 _MOST_FAILURES = 5
 """How often the decoder is tried on what is no JSON. It is faster than our own pass, but a failure

@@ -109,7 +109,7 @@ def render_prompt(
 
 
 def _hidden_text_flags(presentation: Presentation) -> Iterator[str]:
-    """Responses in which somebody hid text: no honest writing holds tag characters."""
+    """Flags of responses with hidden text: no honest writing holds tag characters."""
     blinding = presentation.blinding
     for label, candidate in blinding.labels.items():
         if "tag" in blinding.normalised.get(candidate, {}):
@@ -128,7 +128,7 @@ def _turns(item: Item) -> tuple[Turn, ...]:
 
 
 def page_code(secret: str, purpose: Literal["delimiter", "ballot"], blinding: Blinding) -> str:
-    """Twelve hex digits that nobody can know without the run's secret, the same on every resume.
+    """Twelve hex digits that cannot be known without the run's secret, the same on every resume.
 
     The delimiters and the answer of a page have different codes: a judge that quotes a delimiter
     must not thereby write the code of an answer.

@@ -41,7 +41,7 @@ class FallbackJudge(Judge):
 
     @property
     def seat(self) -> str:
-        """The judge whose place this one has on the panel."""
+        """Id of the judge whose place on the panel this one takes."""
         return self.stands_in_for
 
 
@@ -73,7 +73,7 @@ class Plan:
 
     @property
     def candidates(self) -> list[Candidate]:
-        """The candidates that are models and generate what is missing."""
+        """The candidates that are models and generate the missing responses."""
         return self.config.candidates
 
     def missing(self) -> Iterator[tuple[Item, Candidate]]:
@@ -316,10 +316,12 @@ def _check_options(ref: ModelRef) -> None:
 
 def _check_fallbacks(plan: Plan) -> None:
     ids = [judge.id for judge in plan.all_judges]
-    twice = sorted({judge for judge in ids if ids.count(judge) > 1})
-    if twice:
+    repeated_ids = sorted({judge for judge in ids if ids.count(judge) > 1})
+    if repeated_ids:
         raise ConfigError(
-            f"the fallback {twice[0]!r} is there twice", field="fallbacks", hint="name each once"
+            f"the fallback {repeated_ids[0]!r} is named twice",
+            field="fallbacks",
+            hint="name each once",
         )
     for judges in plan.fallback_judges.values():
         for judge in judges:

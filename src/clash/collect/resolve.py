@@ -106,14 +106,14 @@ def _with_overrides(value: Mapping[str, Any], overrides: Mapping[str, Any]) -> d
 
 
 def _relative(config: Config, file: Path) -> Config:
-    """Paths in a file are relative to the file."""
+    """The configuration with its paths, which are relative to ``file``, made usable from here."""
     update: dict[str, Any] = {}
     for name in ("prompts", "panel", "templates"):
         value = getattr(config, name)
         if isinstance(value, str) and not Path(value).exists():
-            beside = file.parent / value
-            if beside.exists():
-                update[name] = str(beside)
+            path = file.parent / value
+            if path.exists():
+                update[name] = str(path)
     return config.model_copy(update=update)
 
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from clash.store.folder import RunFolder, RunWriter
 
 New = Literal["batch", "live", "none"]
-"""How questions are asked that nobody has asked yet."""
+"""How new questions are asked: in batches, live, or not at all."""
 SYNC_S = 0.2
 """Seconds between two syncs to disk: a machine that crashes loses no more than these."""
 
@@ -56,7 +56,7 @@ class Progress(Listener, Protocol):
         ...
 
     def stage_began(self, name: str, totals: Mapping[str, int]) -> None:
-        """A stage begins, with so many calls for each model."""
+        """A stage begins; ``totals`` is the number of its calls by candidate or judge."""
         ...
 
     def count_done(self, actor: str, *, failed: bool) -> None:
