@@ -10,8 +10,8 @@ import pytest
 
 from clash.config import Limits, ModelRef, Options
 from clash.errors import ProviderError
-from clash.providers import batched, open_batches
-from clash.providers.batch import Lot, Progress, Result, never_came
+from clash.providers import can_batch, open_batches
+from clash.providers.batch import BatchResult, BatchStatus, Lot, never_came
 from clash.providers.failures import Failure
 from wire.asking import SCHEMA, Asker, run
 from wire.batches import LOST
@@ -62,8 +62,8 @@ class Desk:
                 for i in range(n)
             }
             batch = await api.submit(self.lot(n), list(rows.values()))
-            assert (await api.poll(batch)).ended
-            found: dict[str, Result] = {}
+            assert (await api.poll(batch)).is_final
+            found: dict[str, BatchResult] = {}
             await api.fetch(batch, lambda result: found.update({result.key: result}))
             replies: dict[str, Any] = {}
             for key, result in found.items():
@@ -144,7 +144,7 @@ def test_a_row_that_was_never_asked_says_so_and_costs_nothing(desk, vendor, fate
 
 def test_what_a_batch_has_nothing_of_is_known_by_how_it_ended():
     def kind(outcome: str, failure: Failure | None = None) -> tuple[str, bool]:
-        found = never_came(Progress(True, outcome, failure=failure))
+        found = never_came(BatchStatus(True, outcome, failure=failure))
         return found.error_class, found.maybe_billed
 
     assert kind("expired") == kind("EXPIRED") == kind("ended, some expired") == ("timeout", False)
@@ -196,8 +196,8 @@ def test_a_batch_is_looked_after_until_it_ends(desk, vendor):
     one.asker.server.batches.polls = 2
     batch = one.handed_in(4)
     first, second = (one.do(lambda api: api.poll(batch)) for _ in range(2))
-    assert (first.ended, first.done) == (False, 0)
-    assert (second.ended, second.done, second.failure) == (True, 4, None)
+    assert (first.is_final, first.n_done) == (False, 0)
+    assert (second.is_final, second.n_done, second.failure) == (True, 4, None)
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
@@ -208,7 +208,7 @@ def test_a_cancelled_batch_has_ended_and_can_be_cancelled_again(desk, vendor):
     for _ in range(2):
         one.do(lambda api: api.cancel(batch))
     progress = one.do(lambda api: api.poll(batch))
-    assert progress.ended
+    assert progress.is_final
     assert never_came(progress).error_class == "interrupted"
 
 
@@ -303,11 +303,11 @@ def test_headers_of_ones_own_part_batches_too(desk):
 def test_which_questions_can_go_into_a_batch(desk):
     request = desk("google").asker.request()
     extra = replace(request, options=Options(extra={"safetySettings": []}))
-    can = {v: batched(ModelRef(model=f"{v}/m"), request) for v in ("openrouter", *VENDORS)}
+    can = {v: can_batch(ModelRef(model=f"{v}/m"), request) for v in ("openrouter", *VENDORS)}
     assert can == {"openrouter": False, "openai": True, "anthropic": True, "google": True}
-    assert not batched(ModelRef(model="google/m"), extra)
-    assert batched(ModelRef(model="openai/m"), extra)
-    assert not batched(ModelRef(model="replay/openai/m"), request)
+    assert not can_batch(ModelRef(model="google/m"), extra)
+    assert can_batch(ModelRef(model="openai/m"), extra)
+    assert not can_batch(ModelRef(model="replay/openai/m"), request)
 
 
 def test_a_row_that_no_file_can_hold_is_refused(desk):

@@ -8,8 +8,8 @@ import pytest
 
 from clash.errors import ProviderError
 from clash.providers.base import Request
-from clash.providers.failures import from_answer, report
-from clash.providers.ladder import Ladder, Sent, in_words
+from clash.providers.failures import from_answer, read_report
+from clash.providers.ladder import Ladder, WireRequest, in_words
 from clash.records import Turn
 from wire import faults
 from wire.asking import PROVIDERS, SCHEMA
@@ -226,7 +226,7 @@ def test_refusals_are_understood_as_they_are_written(feature, status, text):
     body = {"detail": text} if isinstance(text, list) else {"error": {"message": text}}
     ladder = Ladder()
     failure = from_answer(status, {}, body)
-    assert ladder.learn(failure, report(body), Sent({}, _FEATURES)) == feature
+    assert ladder.learn(failure, read_report(body), WireRequest({}, _FEATURES)) == feature
     assert not ladder.takes(feature)
 
 
@@ -244,7 +244,10 @@ NOT_REFUSALS = (
 def test_other_failures_are_no_refusals(status, text):
     body = {"error": {"message": text}}
     ladder = Ladder()
-    assert ladder.learn(from_answer(status, {}, body), report(body), Sent({}, _FEATURES)) is None
+    assert (
+        ladder.learn(from_answer(status, {}, body), read_report(body), WireRequest({}, _FEATURES))
+        is None
+    )
     assert all(ladder.takes(feature) for feature in _FEATURES)
 
 

@@ -101,8 +101,8 @@ def test_an_unknown_price_is_not_zero(model):
     tokens = Tokens(input=5, output=5)
     assert prices.cost(ref(model), reply(tokens)) is None
     assert prices.worst_case(ref(model), request()) is None
-    assert prices.expected(ref(model), request()) is None
-    assert not prices.known(ref(model))
+    assert prices.expected_cost(ref(model), request()) is None
+    assert not prices.has_price(ref(model))
 
 
 def test_a_local_server_is_free_only_where_the_user_says_so():
@@ -115,14 +115,14 @@ def test_a_local_server_is_free_only_where_the_user_says_so():
 
 def test_a_compatible_server_that_the_table_knows_has_its_price():
     groq = ref("compatible/llama-3.1-8b-instant", base_url="https://api.groq.com/openai/v1")
-    assert prices.known(groq)
+    assert prices.has_price(groq)
 
 
 @pytest.mark.parametrize("model", ["baseline/longest", "replay/openai/gpt-4o-mini"])
 def test_what_makes_no_call_costs_nothing(model):
     assert prices.cost(ref(model), reply()) == prices.Cost(USD(0), "offline")
     assert prices.worst_case(ref(model), request()).usd == 0
-    assert prices.expected(ref(model), request()).usd == 0
+    assert prices.expected_cost(ref(model), request()).usd == 0
 
 
 def test_a_model_by_another_name_is_priced_by_the_name_that_answered():
@@ -215,8 +215,10 @@ def test_no_reply_costs_more_than_the_worst_case(
 @pytest.mark.parametrize("model", MODELS)
 def test_the_expected_cost_lies_below_the_worst(model):
     asked = request("word " * 2000, 1000)
-    assert 0 < prices.expected(ref(model), asked).usd < prices.worst_case(ref(model), asked).usd
-    few, many = (prices.expected(ref(model), asked, output=n).usd for n in (10, 1000))
+    assert (
+        0 < prices.expected_cost(ref(model), asked).usd < prices.worst_case(ref(model), asked).usd
+    )
+    few, many = (prices.expected_cost(ref(model), asked, output=n).usd for n in (10, 1000))
     assert few < many
 
 
@@ -240,7 +242,7 @@ def test_a_batch_costs_half_of_the_table_and_half_of_what_the_user_says(model):
     )
     own = {"price": {"input": 3, "output": 7}}
     for ref in (ModelRef(model=model), ModelRef(model=model, **own)):
-        for priced in (prices.worst_case, prices.expected):
+        for priced in (prices.worst_case, prices.expected_cost):
             live, batch = priced(ref, request), priced(ref, request, batch=True)
             assert batch.usd * 2 == live.usd > 0
         live, batch = prices.cost(ref, reply), prices.cost(ref, reply, batch=True)

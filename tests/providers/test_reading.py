@@ -15,10 +15,10 @@ from clash.providers.dialects.common import Answer
 from clash.providers.dialects.gemini import Gemini
 from clash.providers.dialects.messages import Messages
 from clash.providers.dialects.responses import Responses
-from clash.providers.failures import Failure, from_answer, report
+from clash.providers.failures import Failure, from_answer, read_report
 from clash.providers.payload import (
     MAX_BYTES,
-    Events,
+    EventSplitter,
     NotPayload,
     TooMuch,
     clean,
@@ -101,7 +101,7 @@ def test_any_error_body_is_a_failure_with_words(status, body):
     ],
 )
 def test_every_shape_of_error_has_its_message_found(body, message):
-    assert report(body).message == message
+    assert read_report(body).message == message
 
 
 # -- bytes ----------------------------------------------------------------------------------------
@@ -173,7 +173,7 @@ STREAM = (
 @given(st.lists(st.integers(1, len(STREAM) - 1), max_size=8))
 def test_events_do_not_depend_on_how_the_bytes_are_cut(cuts):
     places = [0, *sorted(set(cuts)), len(STREAM)]
-    events = Events()
+    events = EventSplitter()
     found = [
         event
         for start, end in itertools.pairwise(places)
@@ -185,11 +185,11 @@ def test_events_do_not_depend_on_how_the_bytes_are_cut(cuts):
 @pytest.mark.parametrize("line", [b"data: {broken\n\n", b"data: [1]\n\n"])
 def test_an_event_that_is_no_object_is_said_to_be_none(line):
     with pytest.raises(NotPayload):
-        list(Events().feed(line))
+        list(EventSplitter().feed(line))
 
 
 def test_a_stream_without_end_is_cut_off():
-    events = Events()
+    events = EventSplitter()
     for _ in range(MAX_BYTES // 1_000_000):
         assert not list(events.feed(b"x" * 1_000_000))
     with pytest.raises(TooMuch):
@@ -198,7 +198,7 @@ def test_a_stream_without_end_is_cut_off():
 
 @pytest.mark.parametrize("size", [1, 10, 100])
 def test_a_line_in_many_pieces_takes_no_longer_than_in_one(size):
-    events, line = Events(), b'data: {"n": "' + b"x" * 200_000 + b'"}\n\n'
+    events, line = EventSplitter(), b'data: {"n": "' + b"x" * 200_000 + b'"}\n\n'
     began = time.process_time()
     found = [
         event
@@ -219,14 +219,14 @@ def test_any_events_are_an_answer_or_none(dialect, events):
     stream = DIALECTS[dialect].stream()
     for event in events:
         stream.feed(event)
-    whole = stream.whole()
+    whole = stream.result()
     if whole is not None:
         assert isinstance(DIALECTS[dialect].read(whole), Answer | Failure)
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_a_stream_of_nothing_is_no_answer(dialect):
-    assert DIALECTS[dialect].stream().whole() is None
+    assert DIALECTS[dialect].stream().result() is None
 
 
 @pytest.mark.parametrize(
@@ -277,7 +277,7 @@ def test_streamed_pieces_of_several_answers_are_not_mixed():
     for index, piece in ((0, "A"), (1, "x"), (0, "0"), (1, "y")):
         stream.feed({"choices": [{"index": index, "delta": {"content": piece}}]})
     stream.feed({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
-    assert Chat("openai").read(stream.whole()).text == "A0"
+    assert Chat("openai").read(stream.result()).text == "A0"
 
 
 def test_streamed_parts_are_read_like_whole_ones():
@@ -286,7 +286,7 @@ def test_streamed_parts_are_read_like_whole_ones():
     for content in ([thought], [{"type": "text", "text": "answer"}]):
         stream.feed({"choices": [{"index": 0, "delta": {"content": content}}]})
     stream.feed({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
-    assert Chat("openai").read(stream.whole()).text == "answer"
+    assert Chat("openai").read(stream.result()).text == "answer"
 
 
 def test_a_streamed_tool_call_that_names_a_key_twice_is_left_as_it_is():
@@ -300,4 +300,4 @@ def test_a_streamed_tool_call_that_names_a_key_twice_is_left_as_it_is():
         {"type": "message_stop"},
     ):
         stream.feed(event)
-    assert Messages().read(stream.whole()).text == twice
+    assert Messages().read(stream.result()).text == twice

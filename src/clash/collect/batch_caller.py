@@ -10,7 +10,7 @@ from clash.collect.batch_queue import BatchEntry, BatchQueue, BatchWatcher, Fetc
 from clash.collect.calling import Caller, Listener
 from clash.collect.schedule import Interrupted, announce_start
 from clash.errors import ProviderError
-from clash.providers import batched, open_batches, prices, usage
+from clash.providers import can_batch, open_batches, prices, usage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -129,7 +129,7 @@ class BatchCaller(Caller):
             if self._new == "none":
                 self.refusal = "batches were cancelled, and nothing new was asked"
                 raise Interrupted(self.refusal)
-            if self._new == "live" or not batched(ask.ref, ask.request):
+            if self._new == "live" or not can_batch(ask.ref, ask.request):
                 return await super()._attempt(ask, connection)
         request = replace(ask.request, stream=False, item_id=ask.item_id, judge=ask.judge)
         provider = self._provider(ask.ref, connection)

@@ -19,7 +19,7 @@ import anyio
 import anyio.to_thread
 
 from clash.errors import ProviderError
-from clash.providers.batch import Lot, Result, never_came
+from clash.providers.batch import BatchResult, Lot, never_came
 from clash.providers.retry import attempts
 from clash.records import Batch, BatchRow, Reservation
 from clash.store.manifest import now
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from clash.collect.schedule import Stop
     from clash.config import Limits
-    from clash.providers.batch import BatchProvider, Progress, Row
+    from clash.providers.batch import BatchProvider, BatchRequest, BatchStatus
     from clash.providers.ladder import Feature
     from clash.store.folder import RunFolder, RunWriter
 
@@ -77,15 +77,15 @@ class BatchEntry:
     attempt: int
     request_hash: str
     key: str = ""
-    row: Row | None = None
+    row: BatchRequest | None = None
     reservation: Decimal = Decimal(0)
     withdrawn: bool = False
     submission: anyio.Event = field(default_factory=anyio.Event)
     arrival: anyio.Event = field(default_factory=anyio.Event)
-    result: Result | ProviderError | FetchFailure | None = None
+    result: BatchResult | ProviderError | FetchFailure | None = None
     batch: RunBatch | None = None
 
-    def settle(self, result: Result | ProviderError | FetchFailure) -> None:
+    def settle(self, result: BatchResult | ProviderError | FetchFailure) -> None:
         """Give the result to whoever waits for it; the first one stays."""
         if self.result is None:
             self.result = result
@@ -286,7 +286,7 @@ class BatchQueue:
             mark=secrets.token_hex(6),
             model=provider.model,
             entries={},
-            refused_features=list(provider.ladder.refused),
+            refused_features=list(provider.ladder.refusals),
             start_time=now(),
             provider=provider,
             n_open=len(entries),
@@ -385,10 +385,10 @@ class BatchQueue:
             run=self._run,
             rows=self._sizes[batch.mark],
             began=datetime.fromisoformat(batch.start_time),
-            known=frozenset(self._ids),
+            other_ids=frozenset(self._ids),
         )
 
-    async def _until_ended(self, batch: RunBatch) -> Progress:
+    async def _until_ended(self, batch: RunBatch) -> BatchStatus:
         is_due = batch.from_earlier_process or self._cancels
         wait = 0.0 if is_due else self._limits.batch_poll_s
         slowest = SLOWEST * self._limits.batch_poll_s
@@ -403,8 +403,8 @@ class BatchQueue:
                     raise
                 wait = max(wait, error.retry_after or 0.0)
                 continue
-            self._report(batch, progress.done)
-            if progress.ended:
+            self._report(batch, progress.n_done)
+            if progress.is_final:
                 return progress
             wait = max(wait, min(progress.wait_s or 0.0, slowest))
 
@@ -415,8 +415,8 @@ class BatchQueue:
         n_rows = sum(self._sizes[mark] for mark in counts)
         self._watcher.batch_polled(batch.model, sum(counts.values()), n_rows)
 
-    async def _fetch(self, batch: RunBatch, progress: Progress) -> None:
-        def take(result: Result) -> None:
+    async def _fetch(self, batch: RunBatch, progress: BatchStatus) -> None:
+        def take(result: BatchResult) -> None:
             entry = batch.entries.get(result.key)
             if entry is not None:
                 entry.settle(result)
@@ -425,7 +425,7 @@ class BatchQueue:
         if progress.failure is None:
             await self._with_retries(lambda: self._provider_of(batch).fetch(_id(batch), take))
         for key, entry in batch.entries.items():
-            entry.settle(Result(key, failure=never_came(progress)))
+            entry.settle(BatchResult(key, failure=never_came(progress)))
 
     def _settle_unsubmitted(self, batch: RunBatch) -> None:
         """An earlier process was killed before it had submitted: the entries are asked again."""

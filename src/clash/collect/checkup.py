@@ -194,7 +194,7 @@ def _model(
 ) -> Iterator[CheckupFinding]:
     if is_needed:
         yield _destination(name, ref, environ)
-    if not prices.known(ref):
+    if not prices.has_price(ref):
         hint = "price: {input: …, output: …} in dollars per million tokens"
         yield CheckupFinding("warn" if is_needed else "note", name, "price unknown", hint)
     retirement = retirements.get(canonical(ref))

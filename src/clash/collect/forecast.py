@@ -11,7 +11,7 @@ from clash.collect import criteria as criteria_stage
 from clash.collect.blind import Presentation
 from clash.collect.judge import prompt_of, request_of
 from clash.collect.judge_prompt import longer
-from clash.providers import batched, prices
+from clash.providers import can_batch, prices
 from clash.records import Blinding, Response
 
 if TYPE_CHECKING:
@@ -149,10 +149,10 @@ class _ModelTotal:
         output = min(answer, request.max_tokens)
         self.tokens_in += prices.input_estimate(request)
         self.tokens_out += output
-        batch = self.batches and batched(self.ref, request)
+        batch = self.batches and can_batch(self.ref, request)
         self.by_batch |= batch
         self.expected_usd = _plus(
-            self.expected_usd, prices.expected(self.ref, request, output, batch=batch)
+            self.expected_usd, prices.expected_cost(self.ref, request, output, batch=batch)
         )
         self.worst_usd = _plus(self.worst_usd, self._worst_case(request, batch=batch))
 
@@ -179,7 +179,7 @@ class _ModelTotal:
             cut=self.cut,
             needs=self.needs,
             unpriced=tuple(
-                ref.model for ref in (self.ref, *self.fallbacks) if not prices.known(ref)
+                ref.model for ref in (self.ref, *self.fallbacks) if not prices.has_price(ref)
             ),
         )
 

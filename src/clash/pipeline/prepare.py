@@ -21,7 +21,7 @@ from clash.pipeline import keys
 from clash.pipeline import price as estimate
 from clash.pipeline.losses import check_calls, check_given
 from clash.providers import redactor_for
-from clash.providers.prices import OFFLINE, known
+from clash.providers.prices import OFFLINE, has_price
 from clash.store import layout
 from clash.store.folder import RunFolder, RunWriter, new_run_id
 from clash.store.git import git_state
@@ -341,7 +341,7 @@ def replan(
     )
     if any(ref.provider not in OFFLINE for ref in made.refs()):
         check_calls(folder)
-    estimate.check_cap(sorted({r.model for r in made.refs() if not known(r)}), config.limits)
+    estimate.check_cap(sorted({r.model for r in made.refs() if not has_price(r)}), config.limits)
     keys.recall(manifest, environ)
     keys.check(made.refs(), environ, quiet=quiet)
     return made

@@ -1,4 +1,4 @@
-"""The network edge: models behind one Protocol, the only place with vendors' SDKs."""
+"""Models behind one protocol, and the only place that imports the vendors' SDKs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = [
     "BATCHING",
     "STEERING",
     "base_url",
-    "batched",
+    "can_batch",
     "destination",
     "has_key",
     "key_variable",
@@ -47,7 +47,7 @@ TRANSFER_S = 600.0
 """Seconds that submitting or fetching a batch may stand still: a file is larger than a question."""
 
 
-def batched(ref: ModelRef, request: Request) -> bool:
+def can_batch(ref: ModelRef, request: Request) -> bool:
     """Whether this question can go into a batch.
 
     Google's SDK has no place for fields of one's own in a row, so such questions are asked live.
@@ -77,11 +77,11 @@ def require(ref: ModelRef, environ: Mapping[str, str]) -> None:
 
 
 def redactor_for(refs: Iterable[ModelRef], environ: Mapping[str, str]) -> Redactor:
-    """Knows every secret of the environment, and what each of ``refs`` makes one."""
-    known = Redactor.of_environ(environ)
+    """A redactor for every secret of the environment and of each entry in ``refs``."""
+    values: dict[str, str] = {}
     for ref in refs:
-        known = known.with_secrets(secrets(ref, environ))
-    return known
+        values = secrets(ref, environ) | values
+    return Redactor.of_environ(environ).with_secrets(values)
 
 
 def open_provider(ref: ModelRef, *, environ: Mapping[str, str], limits: Limits) -> Provider:

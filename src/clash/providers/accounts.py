@@ -66,7 +66,7 @@ class Account:
     Attributes:
         key: never shown; empty where the server needs none.
         key_variable: the variable it was read from.
-        chosen: the address stands in the model's entry, so that what the environment holds for
+        has_own_url: the address stands in the model's entry, so that what the environment holds for
             the vendor's own address (organisation, custom headers) is not meant for it.
         redactor: knows the key, and every other secret of the environment and the entry.
     """
@@ -75,7 +75,7 @@ class Account:
     base_url: str
     key: str = field(repr=False)
     key_variable: str | None
-    chosen: bool
+    has_own_url: bool
     redactor: Redactor = field(default=NO_SECRETS, repr=False)
 
     @property
@@ -140,7 +140,7 @@ def account(ref: ModelRef, environ: Mapping[str, str]) -> Account:
         base_url=url,
         key=key,
         key_variable=key_variable(ref, environ),
-        chosen=ref.base_url is not None,
+        has_own_url=ref.base_url is not None,
         redactor=Redactor.of_environ(environ).with_secrets(secrets(ref, environ)),
     )
 
@@ -150,9 +150,11 @@ def secrets(ref: ModelRef, environ: Mapping[str, str]) -> dict[str, str]:
     variable = key_variable(ref, environ)
     key = environ.get(variable, "").strip() if variable else ""
     options = ref.options
-    found = {value: f"extra.{name}" for name, value in secret_fields(options.extra)}
-    found |= {value: name for name, value in options.headers.items() if SECRET_HEADER.search(name)}
-    return {**found, key: str(variable)} if key else found
+    sources = {value: f"extra.{name}" for name, value in secret_fields(options.extra)}
+    sources |= {
+        value: name for name, value in options.headers.items() if SECRET_HEADER.search(name)
+    }
+    return {**sources, key: str(variable)} if key else sources
 
 
 def destination(ref: ModelRef, environ: Mapping[str, str]) -> Destination | None:
@@ -185,9 +187,9 @@ def needs_confirmation(ref: ModelRef, environ: Mapping[str, str]) -> bool:
 
 
 def _address_source(ref: ModelRef, server: str) -> Source:
-    own = _VENDORS[ref.provider].base_url
-    chosen = ref.base_url is not None and (own is None or server != server_of(own))
-    return ref.source if chosen else "owner"
+    vendor_url = _VENDORS[ref.provider].base_url
+    is_custom = ref.base_url is not None and (vendor_url is None or server != server_of(vendor_url))
+    return ref.source if is_custom else "owner"
 
 
 def _variable_source(ref: ModelRef) -> Source:
@@ -238,10 +240,10 @@ def _key(ref: ModelRef, environ: Mapping[str, str]) -> str:
         return ""
     key = environ.get(variable, "").strip()
     if not key:
-        others = (
+        alternatives = (
             [] if ref.api_key_env else [n for n in _VENDORS[ref.provider].keys if n != variable]
         )
-        also = f" (or {', '.join(others)})" if others else ""
+        also = f" (or {', '.join(alternatives)})" if alternatives else ""
         raise ConfigError(
             f"{ref.model} needs a key, and {variable}{also} is not set",
             field="api_key_env",

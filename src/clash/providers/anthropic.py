@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from clash.providers.accounts import Account
     from clash.providers.base import Request
     from clash.providers.dialects.common import Dialect
-    from clash.providers.ladder import Sent
+    from clash.providers.ladder import WireRequest
     from clash.providers.network import Exchange
     from clash.providers.sdk import Kind
 
@@ -52,12 +52,12 @@ ERRORS: Mapping[str, Kind] = {
     "GatewayTimeoutError": "answer",
     "OverloadedError": "answer",
 }
-"""What each of the SDK's exceptions speaks of; those for single error codes mean what their bases
+"""What each of the SDK's exceptions is about; those for single error codes mean what their bases
 do, and the code itself is read from the body."""
 
 _SAMPLING = ("temperature", "top_p")
-_REQUIRED = ("model", "max_tokens", "messages")
-_PARAMETERS = (*_REQUIRED, "system", "thinking", "output_config", "tools", "tool_choice", "stream")
+_MANDATORY = ("model", "max_tokens", "messages")
+_PARAMETERS = (*_MANDATORY, "system", "thinking", "output_config", "tools", "tool_choice", "stream")
 """What the dialect writes and ``messages.create`` has a parameter for."""
 
 
@@ -94,10 +94,10 @@ class Anthropic(SdkProvider):
         return self._sdk
 
     async def _ask(
-        self, exchange: Exchange, sent: Sent, request: Request, dialect: Dialect
+        self, exchange: Exchange, wire_request: WireRequest, request: Request, dialect: Dialect
     ) -> None:
         messages = self._client().messages
-        arguments = _arguments(sent, request)
+        arguments = _arguments(wire_request, request)
         if not request.stream:
             answer = await messages.with_raw_response.create(**arguments)
             exchange.data = await answer.read()
@@ -111,47 +111,49 @@ class Anthropic(SdkProvider):
         await super().aclose()
 
 
-def headers_of(sent: Sent, request: Request) -> dict[str, str] | None:
+def headers_of(wire_request: WireRequest, request: Request) -> dict[str, str] | None:
     """The request's own headers.
 
-    The SDK has no temperature any more. Models that still take one want the API version that
-    knew it; the others answer with a 400, and it is dropped.
+    The SDK has no temperature any more. Models that still take one need the API version that
+    had it; the others answer with a 400, and it is left out.
     """
     headers = dict(request.options.headers)
-    if any(name in sent.body for name in _SAMPLING):
+    if any(name in wire_request.body for name in _SAMPLING):
         headers.setdefault("anthropic-version", LAST_WITH_SAMPLING)
     return headers or None
 
 
-def _arguments(sent: Sent, request: Request) -> dict[str, Any]:
+def _arguments(wire_request: WireRequest, request: Request) -> dict[str, Any]:
     """The arguments of ``messages.create``.
 
     The SDK checks some of its parameters, so the user's own fields are no parameters but
     ``extra_body``, and so are temperature and top_p, which it no longer has.
     """
-    own = request.options.extra
-    typed = {
-        name: sent.body[name]
+    user_fields = request.options.extra
+    parameters = {
+        name: wire_request.body[name]
         for name in _PARAMETERS
-        if name in sent.body and (name in _REQUIRED or name not in own)
+        if name in wire_request.body and (name in _MANDATORY or name not in user_fields)
     }
     return {
         "stream": False,
-        **typed,
-        "extra_body": {key: value for key, value in sent.body.items() if key not in typed},
-        "extra_headers": headers_of(sent, request),
+        **parameters,
+        "extra_body": {
+            key: value for key, value in wire_request.body.items() if key not in parameters
+        },
+        "extra_headers": headers_of(wire_request, request),
     }
 
 
 def default_headers(account: Account, environ: Mapping[str, str]) -> dict[str, Any]:
-    """What the SDK shall and shall not send beside the key.
+    """Headers that the SDK adds to the key's, or is told to omit.
 
-    Custom headers of the environment go to the vendor's own address only. Gateways of older make
-    read the key from ``x-api-key``, so at another address it is sent in both places.
+    Custom headers of the environment go to the vendor's own address only. Older gateways read the
+    key from ``x-api-key``, so at another address it is sent in both headers.
     """
     ambient = custom_headers(os.environ.get("ANTHROPIC_CUSTOM_HEADERS", ""))
     headers: dict[str, Any] = dict.fromkeys(ambient, anthropic.omit)
-    if account.chosen:
+    if account.has_own_url:
         headers["x-api-key"] = account.key
     else:
         headers |= custom_headers(environ.get("ANTHROPIC_CUSTOM_HEADERS", ""))

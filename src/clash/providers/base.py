@@ -1,4 +1,4 @@
-"""What a provider is asked and what it answers, in words of no vendor."""
+"""Requests to a provider and its replies, independent of any vendor."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class JudgeTask:
-    """The blinded item behind a judge's prompt, for judges that are no LLM and read no prompt.
+    """The blinded item behind a judge's prompt, for baselines, which read no prompt.
 
     Attributes:
-        responses: text by label; what a judge may see and nothing else.
+        responses: text by label, as a judge may see it.
     """
 
     turns: Sequence[Turn]
@@ -101,7 +101,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a model answered, whatever it is worth.
+    """The answer of a model, usable or not.
 
     Attributes:
         outcome: ``ok``, or why the text may not be used: ``truncated``, ``refusal``, ``blocked``,

@@ -1,4 +1,4 @@
-"""Judges that are no language model, behind the same protocol as those that are."""
+"""Baselines: judges without a language model, behind the protocol of all providers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class BaselineProvider:
     """``baseline/NAME``: judges offline, at once, for nothing, and always the same.
 
     It reads :attr:`Request.task`, not the prompt, and answers with the JSON that a language model
-    is asked for, so that everything after it (parsing, audit, replay) is the same road.
+    is asked for, so that parsing, audit and replay work the same way.
     """
 
     account = "baseline"
@@ -42,9 +42,9 @@ class BaselineProvider:
                 error_class="unsupported",
                 action="stop",
             )
-        started = time.perf_counter()
-        judged = baselines.judge(self.baseline.name, request.task)
-        answer = _answer(judged, request.task)
+        start = time.perf_counter()
+        judgment = baselines.judge(self.baseline.name, request.task)
+        answer = _answer(judgment, request.task)
         return Reply(
             text=json.dumps(answer, ensure_ascii=False),
             outcome="ok",
@@ -56,7 +56,7 @@ class BaselineProvider:
             cost_usd=0.0,
             served_model=f"baseline/{self.baseline.name}",
             structured="schema",
-            latency_s=time.perf_counter() - started,
+            latency_s=time.perf_counter() - start,
         )
 
     def _as_sent(self, task: JudgeTask) -> dict[str, Any]:
@@ -72,18 +72,18 @@ class BaselineProvider:
         """Nothing was opened."""
 
 
-def _answer(judged: BaselineJudgment, task: JudgeTask) -> dict[str, Any]:
+def _answer(judgment: BaselineJudgment, task: JudgeTask) -> dict[str, Any]:
     """``judged`` in the form that ``prompts/answer.*.md`` asks for: criteria by number."""
-    ties = task.ties or any(len(group) > 1 for group in judged.ranking)
-    ranking = judged.ranking if ties else [group[0] for group in judged.ranking]
+    ties = task.ties or any(len(group) > 1 for group in judgment.ranking)
+    ranking = judgment.ranking if ties else [group[0] for group in judgment.ranking]
     if not task.criteria:
         return {"ranking": ranking}
     return {
         "scores": {
             label: {
                 f"C{number}": {
-                    "score": judged.scores[label][criterion.name],
-                    "reason": judged.reasons.get(label, {}).get(criterion.name, ""),
+                    "score": judgment.scores[label][criterion.name],
+                    "reason": judgment.reasons.get(label, {}).get(criterion.name, ""),
                 }
                 for number, criterion in enumerate(task.criteria, start=1)
             }

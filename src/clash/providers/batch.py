@@ -1,8 +1,8 @@
-"""Batch APIs: questions handed in together, answered within a day, at half the price.
+"""Batch APIs: questions submitted together, answered within a day, at half the price.
 
-What a vendor's own module adds to its live provider: how a batch is handed in, looked after, found
-again and read. A row is written by the same dialect as a live request and read by the same one, so
-that an answer is worth the same whichever way it came.
+A vendor's batch module adds to its live provider how a batch is submitted, polled, found again and
+fetched. Each row is written and read by the dialect of live requests, so an answer means the same
+either way.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
     from clash.providers.base import Reply, Request
     from clash.providers.dialects.common import Dialect
-    from clash.providers.ladder import Ladder, Sent
+    from clash.providers.ladder import Ladder, WireRequest
 
 T = TypeVar("T")
 
 LONGEST = 2 * 1024**3
-"""Bytes of results that are read of one batch."""
+"""Bytes of results that are read from one batch."""
 _ROW_OVERHEAD = 300
 """Bytes of a row around its question."""
 FEW_MINUTES_S = 600.0
@@ -38,18 +38,18 @@ FEW_MINUTES_S = 600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class BatchRequest:
     """One question as a row of a batch.
 
     Attributes:
-        key: what the vendor knows it by (``custom_id``); holds nothing of the question.
+        key: its id at the vendor (``custom_id``); holds nothing of the question.
         target: where a live request would go; the rows of one batch share it.
         size: bytes that it takes in the batch, about.
     """
 
     key: str
     request: Request
-    sent: Sent
+    wire_request: WireRequest
     dialect: Dialect
     target: str
     size: int
@@ -57,44 +57,44 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Lot:
-    """Rows that are handed in as one batch, as far as the vendor is told.
+    """The rows of one batch, as far as the vendor needs to know.
 
     Attributes:
-        mark: our own name of it, part of every key.
+        mark: our own name of the batch, part of every key.
         rows: how many.
-        began: when handing in began.
-        known: the vendor's ids of our other batches.
+        began: when the submission began.
+        other_ids: the vendor's ids of our other batches.
     """
 
     mark: str
     run: str
     rows: int
     began: datetime
-    known: frozenset[str] = frozenset()
+    other_ids: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a batch is.
+class BatchStatus:
+    """The state of a batch.
 
     Attributes:
-        ended: nothing more will come of it.
-        outcome: the vendor's word for how it is or how it ended.
-        done: rows that are through, as far as the vendor tells.
-        failure: why the batch as a whole came to nothing.
-        wait_s: how long the vendor asks us to wait.
+        is_final: the batch has ended, and nothing in it changes any more.
+        outcome: the vendor's word for its state.
+        n_done: rows that have ended, where the vendor reports them.
+        failure: why the batch as a whole failed.
+        wait_s: seconds that the vendor asks us to wait before the next poll.
     """
 
-    ended: bool
+    is_final: bool
     outcome: str
-    done: int = 0
+    n_done: int = 0
     failure: Failure | None = None
     wait_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
-    """What became of a row: an answer with a status, or the reason why it was never asked."""
+class BatchResult:
+    """The outcome of a row: an answer with a status, or why it was never asked."""
 
     key: str
     status: int = 200
@@ -115,37 +115,37 @@ class BatchProvider(SdkProvider):
     most_rows: int
     most_bytes: int
 
-    # -- what a vendor adds ---------------------------------------------------------------------
+    # -- for each vendor ---------------------------------------------------------------------
 
     @abstractmethod
-    def _target(self, request: Request, sent: Sent, dialect: Dialect) -> str:
+    def _target(self, request: Request, wire_request: WireRequest, dialect: Dialect) -> str:
         """Where a live request would go, below the account's address."""
 
     @abstractmethod
-    async def _submit(self, lot: Lot, rows: Sequence[Row]) -> str:
-        """Hand in; returns the vendor's id."""
+    async def _submit(self, lot: Lot, rows: Sequence[BatchRequest]) -> str:
+        """Submit the rows; returns the vendor's id of the batch."""
 
     @abstractmethod
     async def _find(self, lot: Lot) -> str | None:
-        """The vendor's id of a batch whose handing in may or may not have come to its end."""
+        """The vendor's id of a batch whose submission was cut short; null where it never arrived."""
 
     @abstractmethod
-    async def _poll(self, batch_id: str) -> Progress:
-        """How far it is."""
+    async def _poll(self, batch_id: str) -> BatchStatus:
+        """The state of the batch."""
 
     @abstractmethod
-    def _results(self, batch_id: str) -> AsyncIterator[Result]:
-        """Every row that there is, in any order."""
+    def _results(self, batch_id: str) -> AsyncIterator[BatchResult]:
+        """Every row that has a result, in any order."""
 
     @abstractmethod
     async def _cancel(self, batch_id: str) -> None:
-        """Ask no more of its rows; those that are through can still be fetched."""
+        """Ask no more rows; the results of those that have ended can still be fetched."""
 
-    # -- what the rest of clash calls -----------------------------------------------------------
+    # -- the interface -----------------------------------------------------------
 
     @property
     def ladder(self) -> Ladder:
-        """What the model has been found to refuse."""
+        """What the model refuses."""
         return self._ladder
 
     @property
@@ -153,53 +153,53 @@ class BatchProvider(SdkProvider):
         """The model, as the configuration names it."""
         return self._ref.model
 
-    def row(self, request: Request, key: str = "") -> Row:
+    def row(self, request: Request, key: str = "") -> BatchRequest:
         """``request`` as a row.
 
         Raises:
             ProviderError: it holds what no text may hold.
         """
         dialect = self._dialect(request)
-        sent = dialect.write(self._ref.name, request, self._ladder)
-        target = self._target(request, sent, dialect)
+        wire_request = dialect.write(self._ref.name, request, self._ladder)
+        target = self._target(request, wire_request, dialect)
         if request.options.headers:
             target += f" {json.dumps(request.options.headers, sort_keys=True)}"
         try:
-            size = len(msgspec.json.encode(sent.body, enc_hook=str)) + _ROW_OVERHEAD
+            size = len(msgspec.json.encode(wire_request.body, enc_hook=str)) + _ROW_OVERHEAD
         except UnicodeEncodeError as error:
             text = f"the request holds characters that no text may hold ({error.reason})"
             raise self._error(Exchange(), Failure("bad_request", "fail", text)) from None
-        return Row(key, request, sent, dialect, target, size)
+        return BatchRequest(key, request, wire_request, dialect, target, size)
 
-    async def submit(self, lot: Lot, rows: Sequence[Row]) -> str:
-        """Hand in a batch.
+    async def submit(self, lot: Lot, rows: Sequence[BatchRequest]) -> str:
+        """Submit a batch.
 
         Returns:
             The vendor's id of it.
 
         Raises:
-            ProviderError: it was not handed in; ``maybe_billed`` where it may have been.
+            ProviderError: it was not submitted; ``maybe_billed`` where it may have been.
         """
         return await self._through(lambda: self._submit(lot, rows))
 
     async def find(self, lot: Lot) -> str | None:
-        """The vendor's id of a batch that was perhaps handed in; null where it was not.
+        """The vendor's id of a batch that may have been submitted; null where it was not.
 
         Raises:
             ProviderError: the vendor could not be asked.
         """
         return await self._through(lambda: self._find(lot))
 
-    async def poll(self, batch_id: str) -> Progress:
-        """How far a batch is.
+    async def poll(self, batch_id: str) -> BatchStatus:
+        """The state of a batch.
 
         Raises:
             ProviderError: the vendor could not be asked.
         """
         return await self._through(lambda: self._poll(batch_id))
 
-    async def fetch(self, batch_id: str, take: Callable[[Result], None]) -> None:
-        """Hand every row of a batch that has ended to ``take``.
+    async def fetch(self, batch_id: str, take: Callable[[BatchResult], None]) -> None:
+        """Pass every row of a batch that has ended to ``take``.
 
         Raises:
             ProviderError: they could not be fetched, or not all.
@@ -212,14 +212,14 @@ class BatchProvider(SdkProvider):
         await self._through(every)
 
     async def cancel(self, batch_id: str) -> None:
-        """Have the vendor ask no more of a batch's rows.
+        """Have the vendor ask no more rows of a batch.
 
         Raises:
             ProviderError: the vendor could not be told.
         """
         await self._through(lambda: self._cancel(batch_id))
 
-    def read(self, row: Row, result: Result) -> Reply:
+    def read(self, row: BatchRequest, result: BatchResult) -> Reply:
         """The reply in a row, as it would have been read live.
 
         Raises:
@@ -229,31 +229,31 @@ class BatchProvider(SdkProvider):
         exchange = Exchange(
             url=self._account.base_url.rstrip("/") + row.target.partition(" ")[0],
             headers=options.headers,
-            body=row.sent.body,
+            body=row.wire_request.body,
             status=result.status,
             answer_headers={"x-request-id": result.request_id} if result.request_id else {},
             data=dict(result.data),
         )
         if result.failure is not None:
-            failure = self._degraded(result.failure, exchange, row.sent, row.request)
+            failure = self._degrade(result.failure, exchange, row.wire_request, row.request)
             raise self._error(exchange, failure)
         if result.status >= 400:
             failure = from_answer(result.status, {}, result.data)
-            failure = self._degraded(failure, exchange, row.sent, row.request)
+            failure = self._degrade(failure, exchange, row.wire_request, row.request)
             raise self._error(exchange, failure)
         try:
             answer, data = self._read(exchange, row.dialect)
         except Broken as broken:
             raise self._error(exchange, broken.failure) from None
         if isinstance(answer, Failure):
-            failure = self._degraded(answer, exchange, row.sent, row.request)
+            failure = self._degrade(answer, exchange, row.wire_request, row.request)
             raise self._error(exchange, failure)
-        return self._reply(exchange, row.sent, answer, data)
+        return self._reply(exchange, row.wire_request, answer, data)
 
-    # -- the line -------------------------------------------------------------------------------
+    # -- failures -------------------------------------------------------------------------------
 
     async def _through(self, call: Callable[[], Awaitable[T]]) -> T:
-        """One call of the batch API, and what went wrong with it in our words."""
+        """Make one call of the batch API; its errors become a ProviderError."""
         exchange = Exchange(url=self._account.base_url)
         try:
             with anyio.fail_after(3 * self._limits.timeout_s):
@@ -261,57 +261,57 @@ class BatchProvider(SdkProvider):
         except TimeoutError:
             raise self._error(exchange, self._late()) from None
         except self.raises as error:
-            raise self._error(exchange, self._meant(error)) from None
+            raise self._error(exchange, self._classify(error)) from None
         except HTTPX_ERRORS as error:
-            raise self._error(exchange, self._lost(error)) from None
+            raise self._error(exchange, self._line_failure(error)) from None
         except ValueError as error:
             text = f"the answer of the batch API cannot be read: {error}"
             failure = Failure("bad_payload", "retry", text, maybe_billed=True)
             raise self._error(exchange, failure) from None
 
-    def _meant(self, error: Exception) -> Failure:
+    def _classify(self, error: Exception) -> Failure:
         answer = getattr(error, "response", None)
         status = getattr(answer, "status_code", None)
         if not isinstance(status, int):
-            return self._lost(error)
+            return self._line_failure(error)
         body = getattr(error, "body", None) or getattr(error, "details", None) or str(error)
         headers = {str(k).lower(): str(v) for k, v in dict(answer.headers).items()}  # type: ignore[union-attr] # it has a status
         return as_a_whole(from_answer(status, headers, body))
 
-    def _lost(self, error: Exception) -> Failure:
-        found = self._broken(error, Exchange())
-        if isinstance(found, Broken):
-            return found.failure
-        return Failure("bad_payload", "retry", str(found), maybe_billed=True)
+    def _line_failure(self, error: Exception) -> Failure:
+        cause = self._broken(error, Exchange())
+        if isinstance(cause, Broken):
+            return cause.failure
+        return Failure("bad_payload", "retry", str(cause), maybe_billed=True)
 
 
 def as_a_whole(failure: Failure) -> Failure:
-    """Why no row of a batch was asked, which says of none that it cannot be."""
+    """The failure of a whole batch: it does not mean that each of its rows is too long or blocked."""
     if failure.error_class in ("too_long", "blocked"):
         return replace(failure, error_class="bad_request")
     return failure
 
 
 def status_in(body: Mapping[str, Any], *path: str) -> int:
-    """The status that an error body would have come under."""
+    """The HTTP status that goes with the code at ``path`` in an error body."""
     inner: Any = body
     for step in path:
         inner = inner.get(step) if isinstance(inner, dict) else None
     return STATUS_OF_CODE.get(str(inner).lower(), 500)
 
 
-EXPIRED = Failure("timeout", "fail", "the batch expired before this row was asked")
-CANCELLED = Failure("interrupted", "fail", "the batch was cancelled before this row was asked")
+EXPIRY = Failure("timeout", "fail", "the batch expired before this row was asked")
+CANCELLATION = Failure("interrupted", "fail", "the batch was cancelled before this row was asked")
 
 
-def never_came(progress: Progress) -> Failure:
-    """Why a batch that has ended has nothing of a row."""
+def never_came(progress: BatchStatus) -> Failure:
+    """Why a batch that has ended has no result for a row."""
     word = progress.outcome.lower()
     if progress.failure is not None:
         return progress.failure
     if "expired" in word:
-        return EXPIRED
+        return EXPIRY
     if "cancel" in word:
-        return CANCELLED
+        return CANCELLATION
     text = f"the batch ended ({progress.outcome}) without this row"
     return Failure("bad_payload", "fail", text, maybe_billed=True)

@@ -9,12 +9,12 @@ import httpx2
 
 from clash.providers.anthropic import Anthropic, headers_of
 from clash.providers.batch import (
-    CANCELLED,
-    EXPIRED,
+    CANCELLATION,
+    EXPIRY,
     FEW_MINUTES_S,
     BatchProvider,
-    Progress,
-    Result,
+    BatchResult,
+    BatchStatus,
     status_in,
 )
 from clash.providers.failures import hint
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
 
     from clash.providers.base import Request
-    from clash.providers.batch import Lot, Row
+    from clash.providers.batch import BatchRequest, Lot
     from clash.providers.dialects.common import Dialect
-    from clash.providers.ladder import Sent
+    from clash.providers.ladder import WireRequest
 
 
 class AnthropicBatches(BatchProvider, Anthropic):
@@ -35,18 +35,18 @@ class AnthropicBatches(BatchProvider, Anthropic):
     most_rows = 100_000
     most_bytes = 240_000_000
 
-    def _target(self, request: Request, sent: Sent, dialect: Dialect) -> str:  # noqa: ARG002 - there is one dialect
+    def _target(self, request: Request, wire_request: WireRequest, dialect: Dialect) -> str:  # noqa: ARG002 - there is one dialect
         # The version is a header of the whole batch, so rows that want another are another batch.
-        version = (headers_of(sent, request) or {}).get("anthropic-version")
+        version = (headers_of(wire_request, request) or {}).get("anthropic-version")
         return "/v1/messages" + (f" {version}" if version else "")
 
-    async def _submit(self, lot: Lot, rows: Sequence[Row]) -> str:  # noqa: ARG002 - there is no place for our own name
+    async def _submit(self, lot: Lot, rows: Sequence[BatchRequest]) -> str:  # noqa: ARG002 - there is no place for our own name
         batches: Any = self._client().messages.batches
-        made = await batches.create(
-            requests=[{"custom_id": row.key, "params": row.sent.body} for row in rows],
-            extra_headers=headers_of(rows[0].sent, rows[0].request),
+        batch = await batches.create(
+            requests=[{"custom_id": row.key, "params": row.wire_request.body} for row in rows],
+            extra_headers=headers_of(rows[0].wire_request, rows[0].request),
         )
-        return str(made.id)
+        return str(batch.id)
 
     async def _find(self, lot: Lot) -> str | None:
         """A batch of that size and of after that moment which no other of ours is.
@@ -64,25 +64,25 @@ class AnthropicBatches(BatchProvider, Anthropic):
                 getattr(counts, name)
                 for name in ("processing", "succeeded", "errored", "canceled", "expired")
             )
-            if size == lot.rows and batch.id not in lot.known:
+            if size == lot.rows and batch.id not in lot.other_ids:
                 oldest = str(batch.id)
         return oldest
 
-    async def _poll(self, batch_id: str) -> Progress:
+    async def _poll(self, batch_id: str) -> BatchStatus:
         batches: Any = self._client().messages.batches
         answer = await batches.with_raw_response.retrieve(batch_id)
-        batch = await _parsed(answer)
+        batch = await _parse(answer)
         counts = batch.request_counts
-        done = counts.succeeded + counts.errored + counts.canceled + counts.expired
-        ended = batch.processing_status == "ended"
+        n_done = counts.succeeded + counts.errored + counts.canceled + counts.expired
+        is_final = batch.processing_status == "ended"
         outcome = batch.processing_status
-        if ended and counts.expired:
+        if is_final and counts.expired:
             outcome = "ended, some expired"
-        elif ended and batch.cancel_initiated_at is not None:
+        elif is_final and batch.cancel_initiated_at is not None:
             outcome = "ended, cancelled"
-        return Progress(ended, outcome, done, wait_s=hint(dict(answer.headers)))
+        return BatchStatus(is_final, outcome, n_done, wait_s=hint(dict(answer.headers)))
 
-    async def _results(self, batch_id: str) -> AsyncIterator[Result]:
+    async def _results(self, batch_id: str) -> AsyncIterator[BatchResult]:
         batches: Any = self._client().messages.batches
         where = (await batches.retrieve(batch_id)).results_url
         if _host(where) == _host(self._account.base_url):
@@ -106,20 +106,22 @@ def _host(url: str | None) -> str:
     return urlsplit(url or "").netloc
 
 
-async def _parsed(answer: Any) -> Any:  # noqa: ANN401 - the SDK's raw answer
-    found = answer.parse()
-    return await found if hasattr(found, "__await__") else found
+async def _parse(answer: Any) -> Any:  # noqa: ANN401 - the SDK's raw answer
+    batch = answer.parse()
+    return await batch if hasattr(batch, "__await__") else batch
 
 
-def _result(line: Mapping[str, Any]) -> Result:
-    key, found = str(line.get("custom_id")), line.get("result") or {}
-    match found.get("type"):
+def _result(line: Mapping[str, Any]) -> BatchResult:
+    key, outcome = str(line.get("custom_id")), line.get("result") or {}
+    match outcome.get("type"):
         case "succeeded":
-            return Result(key, 200, clean(found.get("message") or {}))
+            return BatchResult(key, 200, clean(outcome.get("message") or {}))
         case "expired":
-            return Result(key, failure=EXPIRED)
+            return BatchResult(key, failure=EXPIRY)
         case "canceled":
-            return Result(key, failure=CANCELLED)
+            return BatchResult(key, failure=CANCELLATION)
         case _:
-            body = clean(found.get("error") or {})
-            return Result(key, status_in(body, "error", "type"), body, word(body.get("request_id")))
+            body = clean(outcome.get("error") or {})
+            return BatchResult(
+                key, status_in(body, "error", "type"), body, word(body.get("request_id"))
+            )

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from clash.providers.batch import (
-    CANCELLED,
-    EXPIRED,
+    CANCELLATION,
+    EXPIRY,
     FEW_MINUTES_S,
     BatchProvider,
-    Progress,
-    Result,
+    BatchResult,
+    BatchStatus,
     as_a_whole,
 )
 from clash.providers.dialects.responses import Responses
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
 
     from clash.providers.base import Request
-    from clash.providers.batch import Lot, Row
+    from clash.providers.batch import BatchRequest, Lot
     from clash.providers.dialects.common import Dialect
-    from clash.providers.ladder import Sent
+    from clash.providers.ladder import WireRequest
 
-_ENDED = frozenset({"completed", "failed", "expired", "cancelled"})
+_FINAL_STATES = frozenset({"completed", "failed", "expired", "cancelled"})
 _GOING_ON = frozenset({"validating", "in_progress"})
 """What can be cancelled: what is being cancelled, or its files written, ends by itself."""
-_KEPT = {"anchor": "created_at", "seconds": 30 * 24 * 3600}
+_RETENTION = {"anchor": "created_at", "seconds": 30 * 24 * 3600}
 """Prompts and answers do not stay with the vendor for ever."""
-_NEVER_ASKED = {"batch_expired": EXPIRED, "batch_cancelled": CANCELLED}
+_NEVER_ASKED = {"batch_expired": EXPIRY, "batch_cancelled": CANCELLATION}
 
 
 class OpenAIBatches(BatchProvider, OpenAI):
@@ -42,28 +42,28 @@ class OpenAIBatches(BatchProvider, OpenAI):
     most_rows = 50_000
     most_bytes = 190_000_000
 
-    def _target(self, request: Request, sent: Sent, dialect: Dialect) -> str:  # noqa: ARG002 - by the dialect alone
+    def _target(self, request: Request, wire_request: WireRequest, dialect: Dialect) -> str:  # noqa: ARG002 - by the dialect alone
         return "/responses" if isinstance(dialect, Responses) else "/chat/completions"
 
-    async def _submit(self, lot: Lot, rows: Sequence[Row]) -> str:
+    async def _submit(self, lot: Lot, rows: Sequence[BatchRequest]) -> str:
         client: Any = self._client()
         path = "/v1" + rows[0].target.partition(" ")[0]
         headers = rows[0].request.options.headers or None
         file = await client.files.create(
             file=(f"clash-{lot.mark}.jsonl", _lines(rows, path)),
             purpose="batch",
-            expires_after=_KEPT,
+            expires_after=_RETENTION,
             extra_headers=headers,
         )
-        made = await client.batches.create(
+        batch = await client.batches.create(
             input_file_id=file.id,
             endpoint=path,
             completion_window="24h",
             metadata={"clash_run": lot.run[:512], "clash_batch": lot.mark},
-            output_expires_after=_KEPT,
+            output_expires_after=_RETENTION,
             extra_headers=headers,
         )
-        return str(made.id)
+        return str(batch.id)
 
     async def _find(self, lot: Lot) -> str | None:
         client: Any = self._client()
@@ -74,20 +74,20 @@ class OpenAIBatches(BatchProvider, OpenAI):
                 return None  # newest first: the rest is older than ours can be
         return None
 
-    async def _poll(self, batch_id: str) -> Progress:
+    async def _poll(self, batch_id: str) -> BatchStatus:
         client: Any = self._client()
         answer = await client.batches.with_raw_response.retrieve(batch_id)
         batch = answer.parse()
         counts = batch.request_counts
-        return Progress(
-            ended=batch.status in _ENDED,
+        return BatchStatus(
+            is_final=batch.status in _FINAL_STATES,
             outcome=batch.status,
-            done=0 if counts is None else counts.completed + counts.failed,
-            failure=_refused(batch) if batch.status == "failed" else None,
+            n_done=0 if counts is None else counts.completed + counts.failed,
+            failure=_rejection(batch) if batch.status == "failed" else None,
             wait_s=hint(dict(answer.headers)),
         )
 
-    async def _results(self, batch_id: str) -> AsyncIterator[Result]:
+    async def _results(self, batch_id: str) -> AsyncIterator[BatchResult]:
         client: Any = self._client()
         batch = await client.batches.retrieve(batch_id)
         # What expired or was cancelled has both files too: the rows that were through, and why
@@ -104,29 +104,31 @@ class OpenAIBatches(BatchProvider, OpenAI):
             await client.batches.cancel(batch_id)
 
 
-def _lines(rows: Sequence[Row], path: str) -> bytes:
+def _lines(rows: Sequence[BatchRequest], path: str) -> bytes:
     return b"\n".join(
         msgspec.json.encode(
-            {"custom_id": row.key, "method": "POST", "url": path, "body": row.sent.body},
+            {"custom_id": row.key, "method": "POST", "url": path, "body": row.wire_request.body},
             enc_hook=str,
         )
         for row in rows
     )
 
 
-def _result(line: Mapping[str, Any]) -> Result:
+def _result(line: Mapping[str, Any]) -> BatchResult:
     key = str(line.get("custom_id"))
     answer = line.get("response")
     if isinstance(answer, dict) and isinstance(answer.get("body"), dict):
         status = answer.get("status_code")
         request_id = word(answer.get("request_id"))
-        return Result(key, status if isinstance(status, int) else 200, answer["body"], request_id)
+        return BatchResult(
+            key, status if isinstance(status, int) else 200, answer["body"], request_id
+        )
     code = str(part(line, "error", "code"))
     text = str(part(line, "error", "message") or "the batch has no answer for this row")
-    return Result(key, failure=_NEVER_ASKED.get(code, Failure("server", "fail", text)))
+    return BatchResult(key, failure=_NEVER_ASKED.get(code, Failure("server", "fail", text)))
 
 
-def _refused(batch: Any) -> Failure:  # noqa: ANN401 - the SDK's Batch
+def _rejection(batch: Any) -> Failure:  # noqa: ANN401 - the SDK's Batch
     """Why a batch was not even begun: OpenAI checks a file as a whole."""
     errors = getattr(batch.errors, "data", None) or []
     first = errors[0] if errors else None

@@ -67,22 +67,22 @@ class Lease(Generic[T]):
         self, name: str, make: Callable[[], T], close: Callable[[T], Awaitable[None]]
     ) -> None:
         self._name, self._make, self._close = name, make, close
-        self._held: _Entry[T] | None = None
+        self._entry: _Entry[T] | None = None
 
     def get(self) -> T:
         """The resource, made by the first who asks."""
-        if self._held is None:
+        if self._entry is None:
             entries = _OPEN.setdefault(asyncio.get_running_loop(), {})
             entry = entries.get(self._name)
             if entry is None:
                 entry = entries[self._name] = _Entry(self._make())
             entry.holders += 1
-            self._held = entry  # type: ignore[assignment] # equal names hold equal types
-        return self._held.resource  # type: ignore[union-attr]
+            self._entry = entry  # type: ignore[assignment] # equal names hold equal types
+        return self._entry.resource  # type: ignore[union-attr]
 
     async def aclose(self) -> None:
         """Give the part back. Safe to call twice."""
-        entry, self._held = self._held, None
+        entry, self._entry = self._entry, None
         if entry is None:
             return
         entry.holders -= 1

@@ -1,8 +1,7 @@
-"""What went wrong, in one word, and what to do about it, from what a provider answered.
+"""The class of a failure and what to do about it, from a provider's answer. Pure functions.
 
-Pure. Vendors tell the same failure by status, by code, by a word in the text, and some of them
-under status 200; so every answer that is no answer comes through :func:`from_answer`, whichever
-exception or body it arrived in.
+Vendors report the same failure by status, by code, or by a word in the text, and some under status
+200. So every error answer goes through :func:`from_answer`, whichever exception or body it came in.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ STATUS_OF_CODE: Mapping[str, int] = {
     "slow_down": 503,
     "server_error": 500,
 }
-"""What a code under status 200, or in a stream, would have been as a status."""
+"""The HTTP status that a code under status 200, or in a stream, stands for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +82,7 @@ class Report:
     reasons: tuple[str, ...] = ()
 
 
-def report(body: Any) -> Report:  # noqa: ANN401 - whatever the wire said
+def read_report(body: Any) -> Report:  # noqa: ANN401 - whatever the wire said
     """Read an error body: OpenAI's, Anthropic's, Google's, OpenRouter's, FastAPI's, or a text."""
     if isinstance(body, list) and len(body) == 1:
         body = body[0]
@@ -123,12 +122,12 @@ def _message(body: Mapping[str, Any], inner: Mapping[str, Any], metadata: object
 
 
 def _codes(inner: Mapping[str, Any], details: object, rows: list[dict[str, Any]]) -> Iterator[str]:
-    found = [inner.get(key) for key in ("code", "type", "status")]
-    found.append(part(details, "error_code"))
-    found += [row.get("reason") for row in rows]
+    codes = [inner.get(key) for key in ("code", "type", "status")]
+    codes.append(part(details, "error_code"))
+    codes += [row.get("reason") for row in rows]
     for row in rows:
-        found += [part(violation, "quotaId") for violation in row.get("violations") or ()]
-    for code in found:
+        codes += [part(violation, "quotaId") for violation in row.get("violations") or ()]
+    for code in codes:
         if isinstance(code, str | int) and not isinstance(code, bool):
             yield str(code).lower()
 
@@ -146,11 +145,11 @@ def _retry_info(rows: list[dict[str, Any]]) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """A failure, and what it is told by: a status, a code, or words; the first rule that fits.
+    """A failure and how to recognize it: a status, a code, or words. The first rule that fits wins.
 
     Attributes:
-        within: the statuses that codes and words are looked at under; a 429 speaks of tokens
-            without meaning that the prompt is too long.
+        within: the statuses under which codes and words count: a 429 mentions tokens without
+            meaning that the prompt is too long.
     """
 
     error_class: ErrorClass
@@ -159,16 +158,16 @@ class _Rule:
     codes: re.Pattern[str] | None = None
     words: re.Pattern[str] | None = None
     within: frozenset[int] = frozenset({200, 400, 401, 403, 404, 413, 422, 500})
-    billed: bool = False
+    maybe_billed: bool = False
 
-    def fits(self, status: int, said: Report) -> bool:
+    def fits(self, status: int, report: Report) -> bool:
         if status in self.statuses:
             return True
         if status not in self.within:
             return False
-        if self.codes is not None and any(self.codes.search(code) for code in said.codes):
+        if self.codes is not None and any(self.codes.search(code) for code in report.codes):
             return True
-        return self.words is not None and bool(self.words.search(said.message))
+        return self.words is not None and bool(self.words.search(report.message))
 
 
 def _words(pattern: str) -> re.Pattern[str]:
@@ -242,7 +241,7 @@ _RULES = (
     _Rule("not_found", "stop", statuses=frozenset({301, 302, 303, 307, 308, 404, 405, 410})),
     _Rule("proxy", "stop", statuses=frozenset({407})),
     _Rule("rate_limit", "retry", statuses=frozenset({429})),
-    _Rule("timeout", "retry", statuses=frozenset({408, 504, 524}), billed=True),
+    _Rule("timeout", "retry", statuses=frozenset({408, 504, 524}), maybe_billed=True),
     _Rule("overloaded", "retry", statuses=frozenset({503, 529})),
     _Rule("server", "retry", statuses=frozenset({409, 425, 499, *range(500, 600)})),
 )
@@ -255,7 +254,7 @@ def from_answer(
     *,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> Failure:
-    """Why an answer with an error in it is none.
+    """Classify an answer with an error in it.
 
     Args:
         status: the HTTP status; under 200 the code in the body decides.
@@ -263,46 +262,46 @@ def from_answer(
         body: the body, parsed where it is JSON.
         now: the clock that a Retry-After date is measured against.
     """
-    said = report(body)
-    meant = _meant(status, said)
-    billed = status == 200  # an answer had been begun
-    if said.reasons:
-        text = f"{said.message} ({', '.join(said.reasons)})"
-        return Failure("blocked", "fail", text, status, maybe_billed=billed)
+    report = read_report(body)
+    effective = _effective_status(status, report)
+    maybe_billed = status == 200  # an answer had been begun
+    if report.reasons:
+        text = f"{report.message} ({', '.join(report.reasons)})"
+        return Failure("blocked", "fail", text, status, maybe_billed=maybe_billed)
     wait = hint(headers, now=now)
-    wait = said.hint_s if wait is None else wait
-    rule = next((rule for rule in _RULES if rule.fits(meant, said)), None)
+    wait = report.hint_s if wait is None else wait
+    rule = next((rule for rule in _RULES if rule.fits(effective, report)), None)
     if rule is None:
-        found = Failure("bad_request", "fail", said.message, status)
-        if meant < 400:
+        failure = Failure("bad_request", "fail", report.message, status)
+        if effective < 400:
             # An error without a code, under 200: as good as a 500.
-            found = replace(found, error_class="server", action="retry")
+            failure = replace(failure, error_class="server", action="retry")
     else:
-        found = Failure(rule.error_class, rule.action, said.message, status)
-    if meant == 402 and wait is not None:
+        failure = Failure(rule.error_class, rule.action, report.message, status)
+    if effective == 402 and wait is not None:
         # OpenRouter: the credits are only reserved by calls in flight.
-        found = replace(found, error_class="rate_limit", action="retry")
-    if found.action == "retry":
-        found = _with_hint(found, wait)
-    found = _obey(found, headers.get("x-should-retry", ""))
+        failure = replace(failure, error_class="rate_limit", action="retry")
+    if failure.action == "retry":
+        failure = _with_hint(failure, wait)
+    failure = _obey(failure, headers.get("x-should-retry", ""))
     location = headers.get("location")
-    text = f"redirected to {location}, which is not followed" if location else found.message
+    text = f"redirected to {location}, which is not followed" if location else failure.message
     return replace(
-        found,
+        failure,
         message=text or f"HTTP status {status} and no message",
-        maybe_billed=billed or (rule is not None and rule.billed),
+        maybe_billed=maybe_billed or (rule is not None and rule.maybe_billed),
     )
 
 
-def _meant(status: int, said: Report) -> int:
-    """The status that is meant: the body's own, where the wire says 200."""
+def _effective_status(status: int, report: Report) -> int:
+    """The status that counts: the body's own, where HTTP says 200."""
     if status != 200:
         return status
-    for code in said.codes:
+    for code in report.codes:
         if code.isdigit() and 300 <= int(code) < 600:
             return int(code)
     return next(
-        (STATUS_OF_CODE[code] for code in sorted(said.codes) if code in STATUS_OF_CODE), 200
+        (STATUS_OF_CODE[code] for code in sorted(report.codes) if code in STATUS_OF_CODE), 200
     )
 
 
@@ -316,7 +315,7 @@ def _with_hint(failure: Failure, wait: float | None) -> Failure:
 
 
 def _obey(failure: Failure, should_retry: str) -> Failure:
-    """``x-should-retry`` is the server's own word on whether to ask again."""
+    """Follow ``x-should-retry``, where the server sends it."""
     if should_retry == "false" and failure.action == "retry":
         return replace(failure, action="fail", retry_after=None)
     if should_retry == "true" and failure.error_class == "bad_request":
@@ -327,7 +326,7 @@ def _obey(failure: Failure, should_retry: str) -> Failure:
 def hint(
     headers: Mapping[str, str], *, now: Callable[[], datetime] = lambda: datetime.now(UTC)
 ) -> float | None:
-    """Seconds that the headers ask us to wait; null where they say nothing that can be read.
+    """Seconds that the headers ask us to wait; null where there is no readable value.
 
     Seen in the wild: ``retry-after-ms``, seconds, fractions, HTTP dates, negatives and junk.
     """
@@ -355,15 +354,15 @@ def _number(text: str | None) -> float | None:
     return value if 0 <= value < float("inf") else None
 
 
-# -- the line -----------------------------------------------------------------------------------
+# -- the connection -----------------------------------------------------------------------------------
 
 
 def causes(error: BaseException) -> Iterator[BaseException]:
     """``error`` and what it was raised from, outermost first."""
-    seen: set[int] = set()
+    ids: set[int] = set()
     current: BaseException | None = error
-    while current is not None and id(current) not in seen:
-        seen.add(id(current))
+    while current is not None and id(current) not in ids:
+        ids.add(id(current))
         yield current
         current = current.__cause__ or current.__context__
 
@@ -371,7 +370,7 @@ def causes(error: BaseException) -> Iterator[BaseException]:
 def meaning(
     error: BaseException, meanings: Mapping[str, tuple[ErrorClass, bool]]
 ) -> tuple[ErrorClass, bool]:
-    """What an exception of an HTTP client means, by the nearest of its classes in a table."""
+    """The class of an HTTP client's exception and whether it may be billed, by its nearest base."""
     names = (cls.__name__ for cls in type(error).__mro__)
     return next((meanings[name] for name in names if name in meanings), ("connection", True))
 
@@ -380,16 +379,16 @@ def from_line(
     error: BaseException,
     error_class: ErrorClass,
     *,
-    billed: bool,
+    maybe_billed: bool,
     local: bool = False,
     address: str = "",
 ) -> Failure:
-    """Why there was no answer at all.
+    """Classify an exchange without any answer.
 
     Args:
         error: what the HTTP client raised.
         error_class: what kind of client's error it is.
-        billed: the request may have arrived, so the vendor may have charged for it.
+        maybe_billed: the request may have arrived, so the vendor may have charged for it.
         local: the server is this machine.
         address: host and port, for the message.
     """
@@ -404,4 +403,4 @@ def from_line(
             return Failure("connection", "stop", f"nothing listens at {address}: is it running?")
         return Failure("connection", "retry", f"{address} refuses connections")
     action: Action = "stop" if error_class == "proxy" else "retry"
-    return Failure(error_class, action, f"{words} ({address})", maybe_billed=billed)
+    return Failure(error_class, action, f"{words} ({address})", maybe_billed=maybe_billed)

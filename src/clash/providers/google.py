@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from clash.providers.accounts import Account
     from clash.providers.base import Request
     from clash.providers.dialects.common import Dialect
-    from clash.providers.ladder import Sent
+    from clash.providers.ladder import WireRequest
     from clash.providers.network import Exchange
     from clash.providers.sdk import Kind
 
@@ -34,7 +34,7 @@ ERRORS: Mapping[str, Kind] = {
     "UnsupportedFunctionError": "misuse",
     "FunctionInvocationError": "misuse",
 }
-"""What each of the SDK's exceptions speaks of."""
+"""What each of the SDK's exceptions is about."""
 
 
 class Google(SdkProvider):
@@ -71,11 +71,11 @@ class Google(SdkProvider):
         return self._sdk
 
     async def _ask(
-        self, exchange: Exchange, sent: Sent, request: Request, dialect: Dialect
+        self, exchange: Exchange, wire_request: WireRequest, request: Request, dialect: Dialect
     ) -> None:
         models = self._client().aio.models
-        model, contents = sent.body["model"], sent.body["contents"]
-        config = _config(sent, request)
+        model, contents = wire_request.body["model"], wire_request.body["contents"]
+        config = _config(wire_request, request)
         if not request.stream:
             config["should_return_http_response"] = True
             answer = await models.generate_content(model=model, contents=contents, config=config)
@@ -90,7 +90,7 @@ class Google(SdkProvider):
             chunk = event.model_dump(mode="json", by_alias=True, exclude_none=True)
             chunk.pop("sdkHttpResponse", None)
             exchange.feed(stream, chunk)
-        exchange.data = stream.whole()
+        exchange.data = stream.result()
         if exchange.data is None:
             raise CutOff
 
@@ -103,13 +103,13 @@ class Google(SdkProvider):
         await super().aclose()
 
 
-def _config(sent: Sent, request: Request) -> types.GenerateContentConfigDict:
+def _config(wire_request: WireRequest, request: Request) -> types.GenerateContentConfigDict:
     """The configuration of the call, as a dict: the SDK would copy a model of it deeply first."""
     options = request.options
     config = {
-        **sent.body["config"],
+        **wire_request.body["config"],
         "http_options": types.HttpOptions(
-            api_version=sent.body["api_version"],
+            api_version=wire_request.body["api_version"],
             headers=dict(options.headers) or None,
             extra_body=dict(options.extra) or None,
         ),

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from clash.providers.accounts import Account
     from clash.providers.base import Request
     from clash.providers.dialects.common import Answer, Dialect
-    from clash.providers.ladder import Sent
+    from clash.providers.ladder import WireRequest
 
 ERRORS: Mapping[str, tuple[ErrorClass, bool]] = {
     "ClientError": ("connection", True),
@@ -90,12 +90,12 @@ class HttpProvider(NetworkProvider):
         return self.dialect
 
     async def _send(
-        self, exchange: Exchange, sent: Sent, request: Request, dialect: Dialect
+        self, exchange: Exchange, wire_request: WireRequest, request: Request, dialect: Dialect
     ) -> None:
         exchange.url = self._url
         session = self._sessions.get()
         headers = {**self._authorization(), **request.options.headers}
-        payload = msgspec.json.encode(sent.body)
+        payload = msgspec.json.encode(wire_request.body)
         exchange.began = time.perf_counter()
         try:
             async with session.post(
@@ -115,11 +115,11 @@ class HttpProvider(NetworkProvider):
         return {"authorization": f"Bearer {key}"} if key else {}
 
     def _line_failure(self, error: Exception) -> Failure:
-        kind, billed = meaning(error, ERRORS)
+        kind, maybe_billed = meaning(error, ERRORS)
         # With a proxy, what refuses connections is the proxy, wherever the server is.
         address = urlsplit(self._proxy or self._url).netloc.rpartition("@")[2]
         local = self._account.local and self._proxy is None
-        return from_line(error, kind, billed=billed, local=local, address=address)
+        return from_line(error, kind, maybe_billed=maybe_billed, local=local, address=address)
 
     async def aclose(self) -> None:
         """Close the connections, where no other model uses them."""
@@ -140,7 +140,7 @@ class Compatible(HttpProvider):
 
     dialect = Chat("compatible")
 
-    def _reported(self, exchange: Exchange, answer: Answer) -> float | None:
+    def _reported_cost(self, exchange: Exchange, answer: Answer) -> float | None:
         # A LiteLLM gateway reports the cost in a header.
         if answer.cost_usd is not None:
             return answer.cost_usd

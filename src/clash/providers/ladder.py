@@ -1,9 +1,9 @@
-"""The degrade ladder: what a model refuses is left out, once and for all, and written down.
+"""The degrade ladder: what a model refuses is left out from then on, and recorded.
 
 Models and servers differ in what they take: a schema or only JSON or neither, the new or the old
-name of the cap on tokens, a temperature. Nothing of that can be asked beforehand. So the first
-request carries everything; where the answer refuses a part of it by name, the part goes and the
-request is made again.
+name of the cap on tokens, a temperature. None of this can be asked beforehand. So the first request
+carries everything; where the answer refuses a part of it by name, the request is made again without
+that part.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from clash.config import Options
     from clash.providers.base import Request
     from clash.providers.failures import Failure, Report
     from clash.records import JsonMode
@@ -41,43 +42,57 @@ _CANDIDATES = frozenset({"bad_request", "not_found", "server"})
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
-    """One request in a vendor's words.
+class WireRequest:
+    """One request as a vendor's API takes it.
 
     Attributes:
-        body: what is sent.
-        features: what in it a model may refuse, with the names by which an error would blame it.
-        dropped: what was asked for and left out.
+        body: the JSON body.
+        features: parts that a model may refuse, with the names that an error would use for each.
+        omissions: what was asked for and left out.
         structured: how JSON is asked for; null where the request wants text.
     """
 
     body: dict[str, Any]
     features: Mapping[Feature, tuple[str, ...]] = field(default_factory=dict)
-    dropped: tuple[str, ...] = ()
+    omissions: tuple[str, ...] = ()
     structured: JsonMode | None = None
 
 
 class Ladder:
-    """What one model has been found to refuse."""
+    """The parts of a request that one model refuses."""
 
     def __init__(self) -> None:
-        self._refused: set[Feature] = set()
+        self._refusals: set[Feature] = set()
 
     def takes(self, feature: Feature) -> bool:
         """Whether ``feature`` has not been refused."""
-        return feature not in self._refused
+        return feature not in self._refusals
 
     @property
-    def refused(self) -> list[Feature]:
+    def refusals(self) -> list[Feature]:
         """What has been refused, sorted."""
-        return sorted(self._refused)
+        return sorted(self._refusals)
 
     def level(self, request: Request) -> JsonMode | None:
         """How JSON is to be asked for; null where the request wants text."""
         if request.schema is None:
             return None
-        wanted = _LEVELS[_LEVELS.index(request.options.structured) :]
-        return next(level for level in wanted if level == "text" or self.takes(level))
+        levels = _LEVELS[_LEVELS.index(request.options.structured) :]
+        return next(level for level in levels if level == "text" or self.takes(level))
+
+    def add_sampling(
+        self,
+        fields: dict[str, Any],
+        features: dict[Feature, tuple[str, ...]],
+        options: Options,
+        *names: Feature,
+    ) -> None:
+        """Put those of the options ``names`` that are set and not refused into ``fields``."""
+        for name in names:
+            value = getattr(options, name)
+            if value is not None and self.takes(name):
+                fields[name] = value
+                features[name] = (name,)
 
     def cap(self, first: Feature, second: Feature) -> Feature:
         """The name of the cap on tokens, which is always sent: ``first`` unless refused."""
@@ -85,10 +100,10 @@ class Ladder:
 
     def refuse(self, feature: Feature) -> None:
         """Never send ``feature`` again."""
-        self._refused.add(feature)
+        self._refusals.add(feature)
 
-    def learn(self, failure: Failure, said: Report, sent: Sent) -> Feature | None:
-        """Which part of ``sent`` the answer refuses; it is then remembered.
+    def learn(self, failure: Failure, report: Report, wire_request: WireRequest) -> Feature | None:
+        """Which part of ``wire_request`` the answer refuses; it is remembered.
 
         Returns:
             The feature, or null where the answer blames nothing that could be left out.
@@ -97,26 +112,30 @@ class Ladder:
             return None
         if (
             failure.status == 404
-            and "stable_api" in sent.features
-            and not _MODEL.search(said.message)
+            and "stable_api" in wire_request.features
+            and not _MODEL.search(report.message)
         ):
-            # What does not speak of the model does not know the path.
+            # A 404 that does not mention the model means that the path is unknown.
             self.refuse("stable_api")
             return "stable_api"
         # The longest name first: output_config.effort is not output_config.
-        names = [(name, feature) for feature, all_ in sent.features.items() for name in all_]
+        names = [
+            (name, feature)
+            for feature, parameters in wire_request.features.items()
+            for name in parameters
+        ]
         for name, feature in sorted(names, key=lambda pair: -len(pair[0])):
-            if _blames(said, name):
+            if _blames(report, name):
                 self.refuse(feature)
                 return feature
         return None
 
 
-def _blames(said: Report, name: str) -> bool:
-    """Whether an error speaks of the parameter ``name``, as a word of its own."""
-    if said.param and (said.param == name or said.param.startswith((f"{name}.", f"{name}["))):
+def _blames(report: Report, name: str) -> bool:
+    """Whether an error names the parameter ``name``, as a word of its own."""
+    if report.param and (report.param == name or report.param.startswith((f"{name}.", f"{name}["))):
         return True
-    return bool(re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", said.message))
+    return bool(re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", report.message))
 
 
 def in_words(schema: Mapping[str, Any]) -> str:
@@ -137,26 +156,27 @@ def system_of(request: Request, level: JsonMode | None) -> str | None:
     return f"{request.system}\n\n{words}" if request.system else words
 
 
-def extended(body: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
+def merge_fields(body: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
     """``body`` with the user's own fields; where both hold an object, the two become one."""
-    made = dict(body)
+    fields = dict(body)
     for key, value in extra.items():
-        ours = made.get(key)
-        both = isinstance(ours, dict) and isinstance(value, dict)
-        made[key] = {**ours, **value} if both else value  # type: ignore[dict-item] # it is a dict
-    return made
+        present = fields.get(key)
+        if isinstance(present, dict) and isinstance(value, dict):
+            value = {**present, **value}
+        fields[key] = value
+    return fields
 
 
-def left_out(ladder: Ladder, request: Request, *never: Feature) -> tuple[str, ...]:
+def omissions_of(ladder: Ladder, request: Request, *never: Feature) -> tuple[str, ...]:
     """What ``request`` asks for and does not get.
 
     Args:
         ladder: what the model refuses.
         request: what is asked.
-        never: what the vendor's API has no word for.
+        never: parameters that the vendor's API does not have.
     """
     options = request.options
-    asked: dict[Feature, bool] = {
+    wishes: dict[Feature, bool] = {
         "temperature": options.temperature is not None,
         "top_p": options.top_p is not None,
         "seed": options.seed is not None,
@@ -164,7 +184,9 @@ def left_out(ladder: Ladder, request: Request, *never: Feature) -> tuple[str, ..
         "schema": request.schema is not None and options.structured == "schema",
         "json": request.schema is not None and options.structured != "text",
     }
-    gone = [name for name, on in asked.items() if on and (name in never or not ladder.takes(name))]
-    if "schema" not in gone and "json" in gone and options.structured == "schema":
-        gone.remove("json")  # the schema went through; JSON was never tried
-    return tuple(gone)
+    omissions = [
+        name for name, on in wishes.items() if on and (name in never or not ladder.takes(name))
+    ]
+    if "schema" not in omissions and "json" in omissions and options.structured == "schema":
+        omissions.remove("json")  # the schema went through; JSON was never tried
+    return tuple(omissions)

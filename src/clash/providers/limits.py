@@ -1,10 +1,10 @@
 """How many calls are in flight: adaptive for each account, with one cap over all.
 
 Slow start: the limit of an account begins at 64 and grows eightfold in a round of successes, up to
-its ceiling. Where more than a tenth of a round is answered 429, the limit is cut, once for the
-whole burst, and grows by a sixteenth of the ceiling a round from then on. A tenth of failures of
-any passing kind pauses growth. Fewer are what retries are for: an account that turns down one call
-in twenty is used as it should be.
+its ceiling. Where more than a tenth of a round is answered 429, the limit is cut once for the whole
+burst to 70%, and grows by a sixteenth of the ceiling a round from then on. More than a tenth of
+transient failures of any kind pauses growth. Below that, retries are enough: an account that turns
+down one call in twenty is well used.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ class _Round:
     Attributes:
         used: the most in flight since it began.
         ends: calls that have ended.
-        limited: of these, answered 429.
-        troubled: of these, failed in any way that passes.
+        rate_limits: of these, answered 429.
+        troubles: of these, failed in any way that passes (429 included).
     """
 
     used: int = 1
     ends: int = 0
-    limited: int = 0
-    troubled: int = 0
+    rate_limits: int = 0
+    troubles: int = 0
 
     def over(self, count: int) -> bool:
         """Whether ``count`` is more than a tenth of the calls in flight."""
@@ -124,32 +124,32 @@ class Limiter:
             self._total.release_on_behalf_of(borrower)
         self._tokens.release_on_behalf_of(borrower)
 
-    def succeeded(self) -> None:
+    def on_success(self) -> None:
         """Grow, unless growth is paused or nobody waits for more room."""
-        grows = not self._round.over(self._round.troubled)
+        grows = not self._round.over(self._round.troubles)
         if self._waiting and self._limit < self.ceiling and grows:
             step = _GROWTH if self._slow_start else max(1.0, self.ceiling / _STEPS) / self._limit
             self._set(self._limit + step)
-        self._ended()
+        self._end_call()
 
-    def failed(self, error: ProviderError, epoch: int) -> None:
+    def on_failure(self, error: ProviderError, epoch: int) -> None:
         """Learn from a failure of an attempt that began in ``epoch``."""
-        # What was in flight at the last cut belongs to the burst that was cut for.
-        limited = error.error_class == "rate_limit" and epoch == self.epoch
-        self._round.limited += limited
-        self._round.troubled += limited or error.error_class in _TRANSIENT
-        if self._round.over(self._round.limited):
+        # Calls in flight at the last cut belong to the burst that caused it: one cut a burst.
+        is_rate_limit = error.error_class == "rate_limit" and epoch == self.epoch
+        self._round.rate_limits += is_rate_limit
+        self._round.troubles += is_rate_limit or error.error_class in _TRANSIENT
+        if self._round.over(self._round.rate_limits):
             self._cut(error.retry_after or 0.0)
         else:
-            self._ended()
+            self._end_call()
 
-    def _ended(self) -> None:
+    def _end_call(self) -> None:
         self._round.ends += 1
         if self._round.ends >= self._round.used:
             self._round = _Round(max(1, self.in_flight - 1))
 
     def _cut(self, seconds: float) -> None:
-        """Fewer from now on, and for ``seconds`` none: what one was told is meant for all."""
+        """Lower the limit, and start no call for ``seconds``: a hint to one call holds for all."""
         self._held_until = max(self._held_until, self._clock() + seconds)
         self._slow_start = False
         self.epoch += 1
@@ -182,9 +182,9 @@ class Slot:
         traceback: TracebackType | None,
     ) -> None:
         if error is None:
-            self._limiter.succeeded()
+            self._limiter.on_success()
         elif isinstance(error, ProviderError):
-            self._limiter.failed(error, self._epoch)
+            self._limiter.on_failure(error, self._epoch)
         self._limiter.release(self)
 
 

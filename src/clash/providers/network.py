@@ -1,4 +1,4 @@
-"""One attempt, the same for every vendor: translate, send, read, and say what went wrong."""
+"""One attempt, the same for every vendor: translate, send, read, and classify failures."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import anyio
 
 from clash.errors import ProviderError
 from clash.providers.base import Reply
-from clash.providers.failures import Failure, Report, from_answer, report
+from clash.providers.failures import Failure, Report, from_answer, read_report
 from clash.providers.ladder import Ladder
-from clash.providers.payload import Events, NotPayload, TooMuch, clean, decode, preview
+from clash.providers.payload import EventSplitter, NotPayload, TooMuch, clean, decode, preview
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, Mapping
@@ -24,22 +24,22 @@ if TYPE_CHECKING:
     from clash.providers.accounts import Account
     from clash.providers.base import Request
     from clash.providers.dialects.common import Answer, Dialect, Stream
-    from clash.providers.ladder import Sent
+    from clash.providers.ladder import WireRequest
     from clash.secrets.redaction import Redactor
 
-KEPT = 20_000
+MAX_TEXT = 20_000
 """Characters kept of an answer that cannot be read, as evidence."""
 MAX_EVIDENCE = 1_000_000
 
 
 @dataclass
 class Exchange:
-    """What went over the wire in one attempt; filled in as it happens.
+    """The bytes of one attempt, filled in as it proceeds.
 
     Attributes:
         url: where the request went.
         headers: the request's own headers, without those that every request has.
-        body: the request's body as it was sent, where the sender tells.
+        body: the request's body: as the dialect wrote it, then as it was sent.
         status: of the answer, null while there is none.
         answer_headers: names in lower case.
         data: the answer's body, as bytes, or put together from a stream.
@@ -84,7 +84,7 @@ class Exchange:
 
 
 class Broken(Exception):
-    """There is no answer, and this is why. Raised by senders, never out of a provider."""
+    """There is no answer, and ``failure`` says why. Raised by senders, never out of a provider."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.message)
@@ -92,11 +92,11 @@ class Broken(Exception):
 
 
 class CutOff(Exception):
-    """A stream has ended in good order, but before its end."""
+    """A stream was closed in good order before the answer was complete."""
 
 
 class NetworkProvider(ABC):
-    """A model at an account. What a vendor's own module adds is how to send.
+    """A model at an account. Each vendor's module adds how to send.
 
     Attributes:
         account: what rate limits are shared by.
@@ -114,11 +114,11 @@ class NetworkProvider(ABC):
 
     @abstractmethod
     def _dialect(self, request: Request) -> Dialect:
-        """The words to use."""
+        """The dialect for this request."""
 
     @abstractmethod
     async def _send(
-        self, exchange: Exchange, sent: Sent, request: Request, dialect: Dialect
+        self, exchange: Exchange, wire_request: WireRequest, request: Request, dialect: Dialect
     ) -> None:
         """Make one attempt, and put status, headers and data into ``exchange``.
 
@@ -129,11 +129,11 @@ class NetworkProvider(ABC):
     async def complete(self, request: Request) -> Reply:
         """Make exactly one attempt. See :meth:`clash.providers.base.Provider.complete`."""
         dialect = self._dialect(request)
-        sent = dialect.write(self._ref.name, request, self._ladder)
-        exchange = Exchange(body=sent.body, headers=request.options.headers)
+        wire_request = dialect.write(self._ref.name, request, self._ladder)
+        exchange = Exchange(body=wire_request.body, headers=request.options.headers)
         try:
             with anyio.fail_after(self._limits.timeout_s):
-                await self._send(exchange, sent, request, dialect)
+                await self._send(exchange, wire_request, request, dialect)
             answer, data = self._read(exchange, dialect)
         except TimeoutError:
             raise self._error(exchange, self._late()) from None
@@ -148,11 +148,11 @@ class NetworkProvider(ABC):
             text = f"the request holds characters that no text may hold ({error.reason})"
             raise self._error(exchange, Failure("bad_request", "fail", text)) from None
         except Broken as broken:
-            failure = self._degraded(broken.failure, exchange, sent, request)
+            failure = self._degrade(broken.failure, exchange, wire_request, request)
             raise self._error(exchange, failure) from None
         if isinstance(answer, Failure):
-            raise self._error(exchange, self._degraded(answer, exchange, sent, request))
-        return self._reply(exchange, sent, answer, data)
+            raise self._error(exchange, self._degrade(answer, exchange, wire_request, request))
+        return self._reply(exchange, wire_request, answer, data)
 
     @abstractmethod
     async def aclose(self) -> None:
@@ -163,7 +163,7 @@ class NetworkProvider(ABC):
     def _read(
         self, exchange: Exchange, dialect: Dialect
     ) -> tuple[Answer | Failure, dict[str, Any]]:
-        """The answer, and the body it stood in."""
+        """The answer, and the body that it was read from."""
         status = exchange.status or 200
         data = exchange.data
         if not isinstance(data, dict):
@@ -175,14 +175,16 @@ class NetworkProvider(ABC):
             data = clean(data)
         return dialect.read(data), data
 
-    def _reply(self, exchange: Exchange, sent: Sent, answer: Answer, data: dict[str, Any]) -> Reply:
+    def _reply(
+        self, exchange: Exchange, wire_request: WireRequest, answer: Answer, data: dict[str, Any]
+    ) -> Reply:
         latency = exchange.seconds
         ttft = None
         if exchange.first_token is not None:
             ttft = exchange.first_token - exchange.began
-        # A server may repeat what it was sent beside its answer, too.
-        about = [answer.finish_reason, answer.served_model, exchange.request_id]
-        finish_reason, served_model, request_id = self._redactor.data(about)
+        # A server may echo the key anywhere, not only in its text.
+        texts = [answer.finish_reason, answer.served_model, exchange.request_id]
+        finish_reason, served_model, request_id = self._redactor.data(texts)
         return Reply(
             text=self._redactor.data(answer.text),
             outcome=answer.outcome,
@@ -191,17 +193,17 @@ class NetworkProvider(ABC):
             status=exchange.status,
             finish_reason=finish_reason,
             tokens=answer.tokens,
-            cost_usd=self._reported(exchange, answer),
+            cost_usd=self._reported_cost(exchange, answer),
             served_model=served_model,
             request_id=request_id,
-            structured=sent.structured,
-            degraded=sent.dropped,
+            structured=wire_request.structured,
+            degraded=wire_request.omissions,
             latency_s=latency,
             ttft_s=ttft,
         )
 
-    def _reported(self, exchange: Exchange, answer: Answer) -> float | None:  # noqa: ARG002
-        """The cost that the provider itself tells; some tell it in a header."""
+    def _reported_cost(self, exchange: Exchange, answer: Answer) -> float | None:  # noqa: ARG002
+        """The cost that the provider itself reports; some do so in a header."""
         return answer.cost_usd
 
     # -- failing --------------------------------------------------------------------------------
@@ -218,25 +220,25 @@ class NetworkProvider(ABC):
             return Failure("proxy", "retry", text, exchange.status)
         return Failure("bad_payload", "retry", text, exchange.status, maybe_billed=True)
 
-    def _degraded(
-        self, failure: Failure, exchange: Exchange, sent: Sent, request: Request
+    def _degrade(
+        self, failure: Failure, exchange: Exchange, wire_request: WireRequest, request: Request
     ) -> Failure:
-        """``failure``, or the order to ask again without what the model refuses."""
-        refused = self._ladder.learn(failure, self._report(failure, exchange), sent)
-        if refused is None:
+        """``failure``, or the instruction to ask again without what the model refuses."""
+        feature = self._ladder.learn(failure, self._report(failure, exchange), wire_request)
+        if feature is None:
             return failure
         again = self._dialect(request).write(self._ref.name, request, self._ladder)
-        if again.body == sent.body:
-            text = f"the model refuses {refused}, which cannot be left out: {failure.message}"
+        if again.body == wire_request.body:
+            text = f"the model refuses {feature}, which cannot be left out: {failure.message}"
             return replace(failure, error_class="unsupported", action="stop", message=text)
-        text = f"the model refuses {refused}, which is left out from now on: {failure.message}"
+        text = f"the model refuses {feature}, which is left out from now on: {failure.message}"
         return replace(failure, error_class="unsupported", action="degrade", message=text)
 
     def _report(self, failure: Failure, exchange: Exchange) -> Report:
         data = exchange.data
         body = data if isinstance(data, dict) else loosely(data or b"")
-        found = report(body)
-        return found if found.message else replace(found, message=failure.message)
+        report = read_report(body)
+        return report if report.message else replace(report, message=failure.message)
 
     def _error(self, exchange: Exchange, failure: Failure) -> ProviderError:
         lead = _LEADS.get(failure.error_class, "").format(
@@ -245,7 +247,7 @@ class NetworkProvider(ABC):
         data = exchange.data
         body = data if isinstance(data, dict) else loosely(data or b"")
         return ProviderError(
-            self._redactor.message(f"{lead}{failure.message}")[:KEPT],
+            self._redactor.message(f"{lead}{failure.message}")[:MAX_TEXT],
             error_class=failure.error_class,
             action=failure.action,
             status=failure.status or exchange.status,
@@ -260,36 +262,36 @@ class NetworkProvider(ABC):
     # -- evidence -------------------------------------------------------------------------------
 
     def _as_sent(self, exchange: Exchange) -> dict[str, Any]:
-        sent: dict[str, Any] = {"url": _shown(self._redactor, exchange.url)}
+        record: dict[str, Any] = {"url": _without_secrets(self._redactor, exchange.url)}
         if exchange.headers:
-            sent["headers"] = self._redactor.headers(exchange.headers)
-        sent["body"] = self._redactor.data(exchange.body)
-        return sent
+            record["headers"] = self._redactor.headers(exchange.headers)
+        record["body"] = self._redactor.data(exchange.body)
+        return record
 
     def _evidence(self, body: Any) -> Any:  # noqa: ANN401 - any JSON value
         if isinstance(body, str):
-            return self._redactor.message(body)[:KEPT] or None
+            return self._redactor.message(body)[:MAX_TEXT] or None
         return self._redactor.evidence(body)
 
 
 @lru_cache(maxsize=256)
-def _shown(redactor: Redactor, url: str) -> str:
-    """An address without secrets; there are few of them, and each call has one."""
-    return redactor.message(url)
+def _without_secrets(redact: Redactor, url: str) -> str:
+    """An address without secrets; cached, since each call has one and there are few."""
+    return redact.message(url)
 
 
 async def read_events(chunks: AsyncIterable[bytes], exchange: Exchange, dialect: Dialect) -> None:
-    """Put a stream of server-sent events together, into ``exchange``.
+    """Assemble a stream of server-sent events into ``exchange``.
 
     Raises:
         CutOff: it ended before the answer did.
         NotPayload: it holds something else.
     """
-    stream, events = dialect.stream(), Events()
+    stream, events = dialect.stream(), EventSplitter()
     async for chunk in chunks:
         for event in events.feed(chunk):
             exchange.feed(stream, event)
-    exchange.data = stream.whole()
+    exchange.data = stream.result()
     if exchange.data is None:
         raise CutOff
 
@@ -309,6 +311,6 @@ _LEADS = {
 def loosely(data: bytes) -> Any:  # noqa: ANN401 - any JSON value, or text
     """An error body: JSON where it is and of a reasonable size, else the beginning of the text."""
     try:
-        return clean(json.loads(data)) if len(data) < MAX_EVIDENCE else preview(data, KEPT)
+        return clean(json.loads(data)) if len(data) < MAX_EVIDENCE else preview(data, MAX_TEXT)
     except (ValueError, RecursionError):
-        return preview(data, KEPT)
+        return preview(data, MAX_TEXT)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from clash.providers.accounts import Account
     from clash.providers.base import Request
     from clash.providers.dialects.common import Dialect
-    from clash.providers.ladder import Sent
+    from clash.providers.ladder import WireRequest
     from clash.providers.network import Exchange
     from clash.providers.sdk import Kind
 
@@ -50,7 +50,7 @@ ERRORS: Mapping[str, Kind] = {
     "WebSocketConnectionClosedError": "misuse",
     "WebSocketQueueFullError": "misuse",
 }
-"""What each of the SDK's exceptions speaks of."""
+"""What each of the SDK's exceptions is about."""
 
 
 class OpenAI(SdkProvider):
@@ -85,13 +85,13 @@ class OpenAI(SdkProvider):
         return self._sdk
 
     async def _ask(
-        self, exchange: Exchange, sent: Sent, request: Request, dialect: Dialect
+        self, exchange: Exchange, wire_request: WireRequest, request: Request, dialect: Dialect
     ) -> None:
         # `post` sends the body as the dialect wrote it. The typed `create` of the same endpoint
         # walks each message through every variant of its type, which takes as long as the rest of
         # the call (docs/decisions/sdks.md).
         path = "/responses" if dialect is _RESPONSES else "/chat/completions"
-        body = {"stream": request.stream, **sent.body}
+        body = {"stream": request.stream, **wire_request.body}
         options: RequestOptions = {"headers": request.options.headers}
         post = self._client().post
         if not request.stream:
@@ -115,20 +115,20 @@ class OpenAI(SdkProvider):
 
 
 def default_headers(account: Account, environ: Mapping[str, str]) -> dict[str, Any]:
-    """What the SDK shall and shall not send beside the key.
+    """Headers that the SDK adds to the key's, or is told to omit.
 
     The SDK puts the organisation, the project and custom headers of the process's environment
-    into every client, whatever its address. They are meant for the vendor's own address, so at
-    any other they are left out.
+    into every client, whatever its address. They are meant for the vendor's own address, so they
+    are omitted at any other.
     """
-    own = {} if account.chosen else dict(environ)
+    vendor_environ = {} if account.has_own_url else dict(environ)
     headers: dict[str, Any] = {
-        "OpenAI-Organization": own.get("OPENAI_ORG_ID") or openai.omit,
-        "OpenAI-Project": own.get("OPENAI_PROJECT_ID") or openai.omit,
+        "OpenAI-Organization": vendor_environ.get("OPENAI_ORG_ID") or openai.omit,
+        "OpenAI-Project": vendor_environ.get("OPENAI_PROJECT_ID") or openai.omit,
     }
     ambient = custom_headers(os.environ.get("OPENAI_CUSTOM_HEADERS", ""))
     headers |= dict.fromkeys(ambient, openai.omit)
-    headers |= custom_headers(own.get("OPENAI_CUSTOM_HEADERS", ""))
+    headers |= custom_headers(vendor_environ.get("OPENAI_CUSTOM_HEADERS", ""))
     for name in headers:
         if name.lower() == "authorization":
             headers[name] = f"Bearer {account.key}"

@@ -1,4 +1,7 @@
-"""Bytes of an answer into plain data that can be stored: no NaN, no lone surrogates, no flood."""
+"""Bytes of an answer, or of a stream of events, to plain data that can be stored.
+
+No NaN, no lone surrogates, no more than :data:`MAX_BYTES`.
+"""
 
 from __future__ import annotations
 
@@ -76,10 +79,10 @@ def count(value: object) -> int | None:
     return int(value)
 
 
-def added(*values: int | None) -> int | None:
+def total_of(*values: int | None) -> int | None:
     """The sum of what is known; null where nothing is."""
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None
+    numbers = [value for value in values if value is not None]
+    return sum(numbers) if numbers else None
 
 
 def money(value: object) -> float | None:
@@ -129,11 +132,11 @@ def _finite(text: str) -> float | None:
     return value if math.isfinite(value) else None
 
 
-class Events:
-    """Splits a stream into events. Comments and ``[DONE]`` are passed over."""
+class EventSplitter:
+    """Splits a stream of bytes into events. Comments and ``[DONE]`` are skipped."""
 
     def __init__(self) -> None:
-        self._rest: list[bytes] = []
+        self._line_pieces: list[bytes] = []
         self._data: list[bytes] = []
         self._size = 0
 
@@ -147,11 +150,11 @@ class Events:
         self._size += len(chunk)
         if self._size > MAX_BYTES:
             raise TooMuch
-        first, *others = chunk.split(b"\n")
-        # Joined once, at its end: a line may come in a million pieces.
-        self._rest.append(first)
-        for following in others:
-            line, self._rest = b"".join(self._rest), [following]
+        first, *lines = chunk.split(b"\n")
+        # Each line is joined once, when it ends: it may come in a million pieces.
+        self._line_pieces.append(first)
+        for following in lines:
+            line, self._line_pieces = b"".join(self._line_pieces), [following]
             event = self._line(line.rstrip(b"\r"))
             if event is not None:
                 yield event
@@ -161,11 +164,11 @@ class Events:
             self._data.append(line[5:].removeprefix(b" "))
         elif not line and self._data:
             data, self._data = b"\n".join(self._data), []
-            return None if data.strip() == b"[DONE]" else _parsed(data)
+            return None if data.strip() == b"[DONE]" else _parse_event(data)
         return None
 
 
-def _parsed(data: bytes) -> dict[str, Any]:
+def _parse_event(data: bytes) -> dict[str, Any]:
     try:
         event = json.loads(data)
     except (ValueError, RecursionError):

@@ -62,10 +62,12 @@ def cost(ref: ModelRef, reply: Reply, *, batch: bool = False) -> Cost | None:
     if tokens.input is None or tokens.output is None:
         return None
     if ref.price is not None:
-        return Cost(_flat(ref.price, tokens.input, tokens.output, batch), _given(batch))
-    written = _cache_writes(reply.response)
+        return Cost(_flat(ref.price, tokens.input, tokens.output, batch), _config_source(batch))
+    cache_writes = _cache_writes(reply.response)
     for name in (ref.name, reply.served_model):
-        usd = _from_table(ref, name, tokens.input, tokens.output, tokens.cached, written, batch)
+        usd = _from_table(
+            ref, name, tokens.input, tokens.output, tokens.cached, cache_writes, batch
+        )
         if usd is not None:
             return Cost(usd, _source(batch))
     return None
@@ -81,7 +83,7 @@ def worst_case(ref: ModelRef, request: Request, *, batch: bool = False) -> Cost 
     return _at_most(ref, input_bound(request), output_bound(ref, request), batch)
 
 
-def expected(
+def expected_cost(
     ref: ModelRef, request: Request, output: int | None = None, *, batch: bool = False
 ) -> Cost | None:
     """What one attempt of ``request`` will about cost, for a plan; null is unknown.
@@ -98,12 +100,12 @@ def expected(
     if ref.provider in OFFLINE:
         return Cost(Decimal(0), "offline")
     if ref.price is not None:
-        return Cost(_flat(ref.price, tokens, output, batch), _given(batch))
+        return Cost(_flat(ref.price, tokens, output, batch), _config_source(batch))
     price = next(_prices(ref, batch), None)
     return None if price is None else Cost(_plain(price, tokens, output), _source(batch))
 
 
-def known(ref: ModelRef) -> bool:
+def has_price(ref: ModelRef) -> bool:
     """Whether calls of this model can be priced beforehand."""
     return _at_most(ref, 0, 0, batch=False) is not None
 
@@ -136,7 +138,7 @@ def _at_most(ref: ModelRef, tokens_in: int, tokens_out: int, batch: bool) -> Cos
     if ref.provider in OFFLINE:
         return Cost(Decimal(0), "offline")
     if ref.price is not None:
-        return Cost(_flat(ref.price, tokens_in, tokens_out, batch), _given(batch))
+        return Cost(_flat(ref.price, tokens_in, tokens_out, batch), _config_source(batch))
     bounds = [_bound(price, tokens_in, tokens_out) for price in _prices(ref, batch)]
     return Cost(max(bounds), _source(batch)) if bounds else None
 
@@ -176,8 +178,8 @@ def _dearest(price: Decimal | TieredPrices | None, tokens: int) -> Decimal:
     """The highest rate among those that an input of up to ``tokens`` can be billed at."""
     if price is None or isinstance(price, Decimal):
         return price or Decimal(0)
-    reached = (tier.price for tier in price.tiers if tier.start < tokens)
-    return max((price.base, *reached))
+    tier_prices = (tier.price for tier in price.tiers if tier.start < tokens)
+    return max((price.base, *tier_prices))
 
 
 def _prices(ref: ModelRef, batch: bool) -> Iterator[ModelPrice]:
@@ -208,8 +210,8 @@ def _from_table(
     name: str | None,
     tokens_in: int,
     tokens_out: int,
-    cached: int | None,
-    written: int | None,
+    cache_reads: int | None,
+    cache_writes: int | None,
     batch: bool,
 ) -> Decimal | None:
     from genai_prices import Usage
@@ -221,8 +223,8 @@ def _from_table(
     usage = Usage(
         input_tokens=tokens_in,
         output_tokens=tokens_out,
-        cache_read_tokens=cached,
-        cache_write_tokens=written,
+        cache_read_tokens=cache_reads,
+        cache_write_tokens=cache_writes,
     )
     try:
         return model.calc_price(usage, provider, price_context=_context(batch)).total_price
@@ -241,9 +243,9 @@ def _where(ref: ModelRef) -> tuple[str | None, str | None]:
 def _cache_writes(response: Any) -> int | None:  # noqa: ANN401 - whatever the wire said
     usage = part(response, "usage")
     for details in ("prompt_tokens_details", "input_tokens_details"):
-        written = count(part(usage, details, "cache_write_tokens"))
-        if written is not None:
-            return written
+        tokens = count(part(usage, details, "cache_write_tokens"))
+        if tokens is not None:
+            return tokens
     return count(part(usage, "cache_creation_input_tokens"))
 
 
@@ -252,7 +254,7 @@ def _context(batch: bool) -> dict[str, str] | None:
     return {"processing": "batch"} if batch else None
 
 
-def _given(batch: bool) -> str:
+def _config_source(batch: bool) -> str:
     return "config, half for a batch" if batch else "config"
 
 

@@ -1,4 +1,4 @@
-"""Answers from an earlier run, so that a run can be gone through again offline.
+"""Answers from an earlier run, so that the run can be repeated offline.
 
 ``replay/PROVIDER/MODEL`` answers what ``PROVIDER/MODEL`` answered to the very same question: same
 text, options and cap, by the hash in ``calls.jsonl``. Failures are replayed too, since a verdict
@@ -84,11 +84,11 @@ class Replay:
             ProviderError: the run has no such question (``replay_miss``), or it failed there.
         """
         answers = await self._read()
-        wanted = request.hash(self._model)
-        call = _pick(answers, wanted, request)
+        request_hash = request.hash(self._model)
+        call = _pick(answers, request_hash, request)
         if call is None:
             raise ProviderError(
-                f"{self._path} has no answer of {self._model} to this question ({wanted[:12]}):"
+                f"{self._path} has no answer of {self._model} to this question ({request_hash[:12]}):"
                 " the prompt, an option or a template differs",
                 error_class="replay_miss",
                 action="fail",
@@ -136,8 +136,8 @@ def _index(path: Path) -> dict[_Key, deque[_Call]]:
     """The last attempt of every call, by question, item and judge; and by question alone."""
     last: dict[str, _Call] = {}
     for call in _lines(path):
-        known = last.get(call.call_id)
-        if known is None or known.attempt <= call.attempt:
+        latest = last.get(call.call_id)
+        if latest is None or latest.attempt <= call.attempt:
             last[call.call_id] = call
     answers: dict[_Key, deque[_Call]] = {}
     for call in last.values():
@@ -157,19 +157,21 @@ def _lines(path: Path) -> Iterator[_Call]:
             raise ConfigError(f"is no record of a call: {error}", path=path, line=number) from None
 
 
-def _keys(wanted: str, item: str | None, judge: str | None) -> tuple[_Key, ...]:
-    return (wanted, item, judge), (wanted, item, None), (wanted, None, None)
+def _keys(request_hash: str, item: str | None, judge: str | None) -> tuple[_Key, ...]:
+    return (request_hash, item, judge), (request_hash, item, None), (request_hash, None, None)
 
 
-def _pick(answers: Mapping[_Key, deque[_Call]], wanted: str, request: Request) -> _Call | None:
+def _pick(
+    answers: Mapping[_Key, deque[_Call]], request_hash: str, request: Request
+) -> _Call | None:
     """The answer of the same item and judge, else of the same item, else any; in their order.
 
     The same question put several times gets its several answers in turn, and the last for good.
     """
-    for key in _keys(wanted, request.item_id, request.judge):
-        found = answers.get(key)
-        if found:
-            return found.popleft() if len(found) > 1 else found[0]
+    for key in _keys(request_hash, request.item_id, request.judge):
+        calls = answers.get(key)
+        if calls:
+            return calls.popleft() if len(calls) > 1 else calls[0]
     return None
 
 

@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from clash.providers.accounts import Account
     from clash.providers.base import Request
     from clash.providers.dialects.common import Dialect
-    from clash.providers.ladder import Sent
+    from clash.providers.ladder import WireRequest
 
 SHARDS = 16
-"""httpx2's bookkeeping grows with its pool: sixteen small pools cost half of one large one."""
+"""httpx2's bookkeeping grows with its pool: sixteen small pools take half the CPU of a large one."""
 ERRORS: Mapping[str, tuple[ErrorClass, bool]] = {
     "HTTPError": ("connection", True),
     "RequestError": ("connection", True),
@@ -74,7 +74,7 @@ _current: ContextVar[Exchange | None] = ContextVar("clash_exchange", default=Non
 
 
 class Shards(httpx2.AsyncBaseTransport):
-    """Several small pools in place of a large one, taken in turn."""
+    """Several small connection pools instead of a large one, used in turn."""
 
     def __init__(self, url: str, shards: int = SHARDS, longest: int = MAX_BYTES) -> None:
         verify: Any = False
@@ -91,7 +91,7 @@ class Shards(httpx2.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Pass ``request`` to the next pool."""
         answer = await next(self._turn).handle_async_request(request)
-        answer.stream = _Capped(answer.stream, self._longest)  # type: ignore[arg-type] # async ones are
+        answer.stream = _LimitedBody(answer.stream, self._longest)  # type: ignore[arg-type] # async ones are
         return answer
 
     async def aclose(self) -> None:
@@ -100,8 +100,8 @@ class Shards(httpx2.AsyncBaseTransport):
             await pool.aclose()
 
 
-class _Capped(httpx2.AsyncByteStream):
-    """A body that ends in :class:`TooMuch` where it is longer than any answer should be."""
+class _LimitedBody(httpx2.AsyncByteStream):
+    """A body that raises :class:`TooMuch` where it is longer than any answer should be."""
 
     def __init__(self, stream: httpx2.AsyncByteStream, longest: int) -> None:
         self._stream, self._longest = stream, longest
@@ -163,8 +163,8 @@ async def read_streamed(answer: httpx2.Response, exchange: Exchange, dialect: Di
 
 
 Kind = Literal["answer", "event", "line", "payload", "misuse"]
-"""What an SDK's exception speaks of: an answer with an error status, an error event in a stream,
-the line itself, an answer that it could not read, or a call that we should not have made."""
+"""What an SDK's exception is about: an answer with an error status, an error event in a stream, the
+connection, an answer that the SDK could not read, or a call that we should not have made."""
 
 
 class SdkProvider(NetworkProvider):
@@ -172,7 +172,7 @@ class SdkProvider(NetworkProvider):
 
     Attributes:
         raises: the exceptions of the SDK.
-        meanings: what each of them speaks of, by name; a subclass that is not named means what
+        meanings: what each of them is about, by name; a subclass that is not named means what
             its nearest base does.
         pool: models at one account whose pools have the same name share their connections.
         longest: bytes of the longest body that is read.
@@ -196,16 +196,16 @@ class SdkProvider(NetworkProvider):
 
     @abstractmethod
     async def _ask(
-        self, exchange: Exchange, sent: Sent, request: Request, dialect: Dialect
+        self, exchange: Exchange, wire_request: WireRequest, request: Request, dialect: Dialect
     ) -> None:
         """Make one attempt through the SDK, and put the body of the answer into ``exchange``."""
 
     async def _send(
-        self, exchange: Exchange, sent: Sent, request: Request, dialect: Dialect
+        self, exchange: Exchange, wire_request: WireRequest, request: Request, dialect: Dialect
     ) -> None:
         token = _current.set(exchange)
         try:
-            await self._ask(exchange, sent, request, dialect)
+            await self._ask(exchange, wire_request, request, dialect)
         except (NotPayload, UnicodeEncodeError):
             raise
         except self.raises as error:
@@ -243,18 +243,18 @@ class SdkProvider(NetworkProvider):
                 raise Broken(Failure("bad_request", "fail", str(error))) from None
 
     def _broken(self, error: Exception, exchange: Exchange) -> Exception:
-        """An exception of the line, whether or not the SDK has wrapped it."""
+        """What an exception of the connection means, whether or not the SDK has wrapped it."""
         chain = list(causes(error))
-        ours = next((e for e in chain if isinstance(e, NotPayload)), None)
-        if ours is not None:
-            return ours
+        own_error = next((e for e in chain if isinstance(e, NotPayload)), None)
+        if own_error is not None:
+            return own_error
         cause = next((e for e in chain if isinstance(e, HTTPX_ERRORS)), error)
-        kind, billed = meaning(cause, ERRORS)
+        kind, maybe_billed = meaning(cause, ERRORS)
         return Broken(
             from_line(
                 error,
                 kind,
-                billed=billed or exchange.status is not None,
+                maybe_billed=maybe_billed or exchange.status is not None,
                 local=self._local,
                 address=self._address.netloc.rpartition("@")[2],
             )
@@ -275,7 +275,7 @@ def custom_headers(text: str) -> dict[str, str]:
 
 
 def quiet() -> None:
-    """Keep the SDKs' logs at warnings: at debug, one of them logs whole prompts and headers."""
+    """Keep the SDKs' logs at warnings: at debug, anthropic logs whole prompts and headers."""
     for name in _LOGGERS:
         logger = logging.getLogger(name)
         if logger.level < logging.WARNING:

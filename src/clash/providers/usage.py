@@ -1,7 +1,7 @@
-"""What an answered attempt cost, as far as the usage that its server reports is possible.
+"""The cost of an answered attempt, where the usage that its server reports is plausible.
 
-A count or a cost that cannot be true is unknown: neither booked nor added up. The reservation, the
-most that the attempt can cost at list prices, counts against the budget in its place.
+An impossible count or cost is unknown: it is neither booked nor added up. The reservation, the most
+that the attempt can cost at list prices, counts against the budget instead.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Charge:
     Attributes:
         cost: null is unknown.
         tokens: the counts that are possible; the others are null.
-        doubt: why the reported usage is not believed; null where it is.
+        doubt: why the reported usage is implausible; null where it is plausible.
     """
 
     cost: prices.Cost | None
@@ -63,15 +63,15 @@ def _doubts(ref: ModelRef, request: Request, reply: Reply, *, batch: bool) -> It
     if (tokens.output or 0) > most_out:
         yield f"{_figure(tokens.output)} output tokens, where the cap is {_figure(most_out)}"
     if _costs(ref, request, batch=batch):
-        yield from _unbilled(reply)
+        yield from _zero_counts(reply)
     if reply.cost_usd is not None:
         limit = _reported_limit(ref, request, batch=batch)
         if not 0 <= reply.cost_usd <= limit:
             yield f"a cost of ${reply.cost_usd:.4g}, where at most ${limit:.4g} is plausible"
 
 
-def _unbilled(reply: Reply) -> Iterator[str]:
-    """Counts of nothing for what was something: with them no budget would ever be spent."""
+def _zero_counts(reply: Reply) -> Iterator[str]:
+    """Counts of 0 for real texts: with them no budget would ever be spent."""
     if reply.tokens.input == 0:
         yield "0 input tokens for a request that was answered"
     if reply.tokens.output == 0 and reply.text:

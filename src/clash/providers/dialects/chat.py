@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from clash.providers.dialects.common import Answer, nothing, outcome_of, unfinished
+from clash.providers.dialects.common import Answer, bad_answer, outcome_of, unfinished_answer
 from clash.providers.failures import Failure, from_answer
-from clash.providers.ladder import Feature, Sent, extended, left_out, system_of
+from clash.providers.ladder import Feature, WireRequest, merge_fields, omissions_of, system_of
 from clash.providers.payload import count, money, part, parts, word
 from clash.records import Tokens
 
@@ -21,12 +21,16 @@ if TYPE_CHECKING:
 Flavour = Literal["openai", "openrouter", "compatible"]
 _SCHEMA_NAMES = ("response_format", "json_schema", "structured_outputs", "guided_json", "grammar")
 _JSON_NAMES = ("response_format", "json_object")
-_FINISHED = frozenset({"stop", "eos", "eos_token", "end_turn", "stop_sequence", "complete"})
+_END_REASONS = frozenset({"stop", "eos", "eos_token", "end_turn", "stop_sequence", "complete"})
 """Reasons that say that the answer is whole: OpenAI's, and those that gateways pass on unchanged
 (Text Generation Inference, Anthropic, Cohere; Google's STOP). Small local servers send none with
 an answer that is not streamed, so ``compatible`` needs none there."""
-_CUT = frozenset({"length", "max_tokens", "model_length", "model_context_window_exceeded"})
-_BLOCKED = frozenset({"content_filter", "safety", "recitation", "prohibited_content", "blocklist"})
+_LENGTH_REASONS = frozenset(
+    {"length", "max_tokens", "model_length", "model_context_window_exceeded"}
+)
+_BLOCK_REASONS = frozenset(
+    {"content_filter", "safety", "recitation", "prohibited_content", "blocklist"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +43,7 @@ class Chat:
 
     flavour: Flavour
 
-    def write(self, model: str, request: Request, ladder: Ladder) -> Sent:
+    def write(self, model: str, request: Request, ladder: Ladder) -> WireRequest:
         """The body of ``POST /chat/completions``."""
         level = ladder.level(request)
         features: dict[Feature, tuple[str, ...]] = {}
@@ -51,20 +55,20 @@ class Chat:
         body[cap] = request.max_tokens
         features[cap] = (cap,)
         self._options(body, features, request, ladder)
-        dropped = left_out(ladder, request)
+        omissions = omissions_of(ladder, request)
         if cap != self._caps[0]:
-            dropped += (self._caps[0],)
+            omissions += (self._caps[0],)
         if self.flavour == "openrouter" and level == "schema":
             # Else an upstream may drop the schema in silence.
             if ladder.takes("require_parameters"):
                 body["provider"] = {"require_parameters": True}
                 features["require_parameters"] = ("requested parameters", "require_parameters")
             else:
-                dropped += ("require_parameters",)
+                omissions += ("require_parameters",)
         if self.flavour == "openai" and request.options.api == "auto":
             features["chat"] = ("v1/responses", "v1/chat/completions")
-        body = extended(body, request.options.extra)
-        return Sent(body, features, dropped, level)
+        body = merge_fields(body, request.options.extra)
+        return WireRequest(body, features, omissions, level)
 
     @property
     def _caps(self) -> tuple[Feature, Feature]:
@@ -77,8 +81,8 @@ class Chat:
 
     def _format(self, request: Request, level: JsonMode) -> dict[str, Any]:
         if level == "schema":
-            wanted = {"name": "answer", "strict": True, "schema": request.schema}
-            return {"type": "json_schema", "json_schema": wanted}
+            format_ = {"name": "answer", "strict": True, "schema": request.schema}
+            return {"type": "json_schema", "json_schema": format_}
         if self.flavour == "compatible":
             # llama.cpp makes a grammar of it; the others pass it over.
             return {"type": "json_object", "schema": request.schema_with_code}
@@ -92,15 +96,7 @@ class Chat:
         ladder: Ladder,
     ) -> None:
         options = request.options
-        plain: tuple[tuple[Feature, object], ...] = (
-            ("temperature", options.temperature),
-            ("top_p", options.top_p),
-            ("seed", options.seed),
-        )
-        for name, value in plain:
-            if value is not None and ladder.takes(name):
-                body[name] = value
-                features[name] = (name,)
+        ladder.add_sampling(body, features, options, "temperature", "top_p", "seed")
         if options.reasoning is not None and ladder.takes("reasoning"):
             body |= self._reasoning(options.reasoning)
             features["reasoning"] = ("reasoning_effort", "reasoning", "reasoning.effort")
@@ -122,7 +118,7 @@ class Chat:
         if not isinstance(choice, dict):
             if data.get("error"):
                 return from_answer(200, {}, data)
-            return nothing("no choices")
+            return bad_answer("no choices")
         if choice.get("finish_reason") == "error" or choice.get("error"):
             return from_answer(200, {}, {"error": choice.get("error") or data.get("error")})
         message = choice.get("message")
@@ -131,14 +127,16 @@ class Chat:
         text = _text(content)
         finish = word(choice.get("finish_reason"))
         reason = (finish or "").lower()
-        blocked, cut = reason in _BLOCKED, reason in _CUT
+        is_blocked, is_cut = reason in _BLOCK_REASONS, reason in _LENGTH_REASONS
         unsaid = choice.get("finish_reason") in (None, "")
-        whole = reason in _FINISHED or (unsaid and self.flavour == "compatible")
-        if not (refusal or blocked or cut or whole):
-            return unfinished(finish)
+        complete = reason in _END_REASONS or (unsaid and self.flavour == "compatible")
+        if not (refusal or is_blocked or is_cut or complete):
+            return unfinished_answer(finish)
         return Answer(
             text=text or (refusal if isinstance(refusal, str) else ""),
-            outcome=outcome_of(text, refused=bool(refusal), blocked=blocked, cut=cut),
+            outcome=outcome_of(
+                text, is_refusal=bool(refusal), is_blocked=is_blocked, is_cut=is_cut
+            ),
             finish_reason=finish,
             tokens=_tokens(data.get("usage")),
             served_model=word(data.get("model")),
@@ -189,7 +187,7 @@ def _cost(usage: object) -> float | None:
 class ChatStream:
     """Chunks of a chat completion, put together; complete once a finish reason was seen."""
 
-    _whole: dict[str, Any] = field(default_factory=dict)
+    _body: dict[str, Any] = field(default_factory=dict)
     _texts: dict[str, list[str]] = field(default_factory=lambda: {"content": [], "refusal": []})
     _finish: str | None = None
     _error: Any = None
@@ -198,7 +196,7 @@ class ChatStream:
         """Take in one chunk."""
         if event.get("error"):
             self._error = event["error"]
-        self._whole |= {
+        self._body |= {
             key: value
             for key, value in event.items()
             if key not in ("choices", "object") and value is not None
@@ -222,13 +220,13 @@ class ChatStream:
             self._texts[name].append(piece)
         return any(pieces.values())
 
-    def whole(self) -> dict[str, Any] | None:
+    def result(self) -> dict[str, Any] | None:
         """The chat completion."""
         if self._error is not None:
-            return {**self._whole, "error": self._error}
+            return {**self._body, "error": self._error}
         if self._finish is None:
             return None
         content, refusal = ("".join(self._texts[name]) for name in ("content", "refusal"))
         message = {"role": "assistant", "content": content, "refusal": refusal or None}
         choice = {"index": 0, "message": message, "finish_reason": self._finish}
-        return {**self._whole, "object": "chat.completion", "choices": [choice]}
+        return {**self._body, "object": "chat.completion", "choices": [choice]}

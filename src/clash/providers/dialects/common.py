@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from clash.providers.base import Request
-    from clash.providers.ladder import Ladder, Sent
+    from clash.providers.ladder import Ladder, WireRequest
     from clash.records import Outcome
 
 
@@ -35,7 +35,7 @@ class Stream(Protocol):
         """Take in one event; true where it carries text of the answer."""
         ...
 
-    def whole(self) -> dict[str, Any] | None:
+    def result(self) -> dict[str, Any] | None:
         """The answer as if it had not been streamed; null while its end has not come."""
         ...
 
@@ -43,7 +43,7 @@ class Stream(Protocol):
 class Dialect(Protocol):
     """One vendor's way to ask and to answer."""
 
-    def write(self, model: str, request: Request, ladder: Ladder) -> Sent:
+    def write(self, model: str, request: Request, ladder: Ladder) -> WireRequest:
         """``request`` in the vendor's words, without what the model refuses."""
         ...
 
@@ -56,22 +56,22 @@ class Dialect(Protocol):
         ...
 
 
-def outcome_of(text: str, *, refused: bool, blocked: bool, cut: bool) -> Outcome:
+def outcome_of(text: str, *, is_refusal: bool, is_blocked: bool, is_cut: bool) -> Outcome:
     """What a text is worth; what it looks like comes last.
 
     A model whose thoughts used up the cap leaves no text: that is ``truncated``, and mended by a
     higher cap, where ``empty`` is not.
     """
-    if refused:
+    if is_refusal:
         return "refusal"
-    if blocked:
+    if is_blocked:
         return "blocked"
-    if cut:
+    if is_cut:
         return "truncated"
     return "ok" if text.strip() else "empty"
 
 
-def unfinished(reason: str | None) -> Failure:
+def unfinished_answer(reason: str | None) -> Failure:
     """The model ended for a reason that does not say that its answer is whole.
 
     Each dialect names the reasons that do say so. Any other, the vendors' future ones included,
@@ -82,6 +82,6 @@ def unfinished(reason: str | None) -> Failure:
     return Failure("unfinished", "retry", text, 200, maybe_billed=True)
 
 
-def nothing(what: str) -> Failure:
+def bad_answer(problem: str) -> Failure:
     """200, but not an answer of this API."""
-    return Failure("bad_payload", "retry", f"the answer has {what}", 200, maybe_billed=True)
+    return Failure("bad_payload", "retry", f"the answer has {problem}", 200, maybe_billed=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from clash.providers.dialects.common import Answer, nothing, outcome_of, unfinished
+from clash.providers.dialects.common import Answer, bad_answer, outcome_of, unfinished_answer
 from clash.providers.failures import Failure, from_answer
-from clash.providers.ladder import Feature, Sent, left_out, system_of
-from clash.providers.payload import added, count, part, parts, word
+from clash.providers.ladder import Feature, WireRequest, omissions_of, system_of
+from clash.providers.payload import count, part, parts, total_of, word
 from clash.records import Tokens
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from clash.providers.base import Request
     from clash.providers.ladder import Ladder
 
-_BLOCKED = frozenset(
+_BLOCK_REASONS = frozenset(
     {
         "SAFETY",
         "RECITATION",
@@ -40,14 +40,14 @@ _SCHEMA_NAMES = (
     "responseSchema",
     "response_schema",
 )
-_CUT = frozenset({"MAX_TOKENS", "CONTINUATION"})
+_LENGTH_REASONS = frozenset({"MAX_TOKENS", "CONTINUATION"})
 
 
 @dataclass(frozen=True, slots=True)
 class Gemini:
     """The dialect of ``models/M:generateContent``; names as the SDK's configuration has them."""
 
-    def write(self, model: str, request: Request, ladder: Ladder) -> Sent:
+    def write(self, model: str, request: Request, ladder: Ladder) -> WireRequest:
         """``contents`` and ``config`` of a call."""
         level = ladder.level(request)
         features: dict[Feature, tuple[str, ...]] = {}
@@ -74,7 +74,7 @@ class Gemini:
             "config": config,
             "api_version": version,
         }
-        return Sent(body, features, left_out(ladder, request), level)
+        return WireRequest(body, features, omissions_of(ladder, request), level)
 
     def _options(
         self,
@@ -84,15 +84,9 @@ class Gemini:
         ladder: Ladder,
     ) -> None:
         options = request.options
-        plain: tuple[tuple[Feature, str, object], ...] = (
-            ("temperature", "temperature", options.temperature),
-            ("top_p", "topP", options.top_p),
-            ("seed", "seed", options.seed),
-        )
-        for name, wire, value in plain:
-            if value is not None and ladder.takes(name):
-                config[name] = value
-                features[name] = (name, wire)
+        ladder.add_sampling(config, features, options, "temperature", "top_p", "seed")
+        if "top_p" in features:
+            features["top_p"] = ("top_p", "topP")
         if options.reasoning is not None and ladder.takes("reasoning"):
             config["thinking_config"] = _thinking(options.reasoning)
             features["reasoning"] = (
@@ -113,19 +107,22 @@ class Gemini:
         if data.get("error"):
             return from_answer(200, {}, data)
         if candidate is None and block is None:
-            return nothing("no candidates")
+            return bad_answer("no candidates")
         finish = word(part(candidate, "finishReason"))
         text = "".join(
             piece["text"]
             for piece in parts(candidate, "content", "parts")
             if isinstance(piece.get("text"), str) and not piece.get("thought")
         )
-        blocked, cut = block is not None or finish in _BLOCKED, finish in _CUT
-        if not (blocked or cut or finish == "STOP"):
-            return unfinished(finish)
+        is_blocked, is_cut = (
+            block is not None or finish in _BLOCK_REASONS,
+            finish in _LENGTH_REASONS,
+        )
+        if not (is_blocked or is_cut or finish == "STOP"):
+            return unfinished_answer(finish)
         return Answer(
             text=text,
-            outcome=outcome_of(text, refused=False, blocked=blocked, cut=cut),
+            outcome=outcome_of(text, is_refusal=False, is_blocked=is_blocked, is_cut=is_cut),
             finish_reason=f"prompt blocked: {block}" if block else finish,
             tokens=_tokens(data.get("usageMetadata")),
             served_model=word(data.get("modelVersion")),
@@ -154,7 +151,7 @@ def _tokens(usage: object) -> Tokens:
     candidates = count(part(usage, "candidatesTokenCount"))
     return Tokens(
         input=count(part(usage, "promptTokenCount")),
-        output=added(candidates, thoughts),
+        output=total_of(candidates, thoughts),
         cached=count(part(usage, "cachedContentTokenCount")),
         reasoning=thoughts,
     )
@@ -164,26 +161,26 @@ def _tokens(usage: object) -> Tokens:
 class GeminiStream:
     """Chunks of an answer, put together; complete once a finish reason was seen."""
 
-    _whole: dict[str, Any] = field(default_factory=dict)
+    _body: dict[str, Any] = field(default_factory=dict)
     _parts: list[dict[str, Any]] = field(default_factory=list)
     _finish: str | None = None
 
     def feed(self, event: Mapping[str, Any]) -> bool:
         """Take in one chunk."""
-        self._whole |= {key: value for key, value in event.items() if key != "candidates"}
+        self._body |= {key: value for key, value in event.items() if key != "candidates"}
         candidate = part(event, "candidates", 0)
         self._finish = word(part(candidate, "finishReason")) or self._finish
         pieces = parts(candidate, "content", "parts")
         self._parts += pieces
         return any(p.get("text") and not p.get("thought") for p in pieces)
 
-    def whole(self) -> dict[str, Any] | None:
+    def result(self) -> dict[str, Any] | None:
         """The answer."""
-        blocked = part(self._whole, "promptFeedback", "blockReason")
-        if self._whole.get("error") or (blocked and self._finish is None):
-            return self._whole
+        block = part(self._body, "promptFeedback", "blockReason")
+        if self._body.get("error") or (block and self._finish is None):
+            return self._body
         if self._finish is None:
             return None
         content = {"role": "model", "parts": self._parts}
         candidate = {"content": content, "finishReason": self._finish, "index": 0}
-        return {**self._whole, "candidates": [candidate]}
+        return {**self._body, "candidates": [candidate]}

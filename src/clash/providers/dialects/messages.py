@@ -6,10 +6,10 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from clash.providers.dialects.common import Answer, nothing, outcome_of, unfinished
+from clash.providers.dialects.common import Answer, bad_answer, outcome_of, unfinished_answer
 from clash.providers.failures import Failure, from_answer
-from clash.providers.ladder import Feature, Sent, extended, left_out, system_of
-from clash.providers.payload import added, count, part, word
+from clash.providers.ladder import Feature, WireRequest, merge_fields, omissions_of, system_of
+from clash.providers.payload import count, part, total_of, word
 from clash.records import Tokens
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 LAST_WITH_SAMPLING = "2023-06-01"
 """The API version that still knows temperature and top_p, for models that still take them."""
 TOOL = "answer"
-_FINISHED = frozenset({"end_turn", "stop_sequence", "tool_use"})
-_CUT = frozenset({"max_tokens", "model_context_window_exceeded"})
+_END_REASONS = frozenset({"end_turn", "stop_sequence", "tool_use"})
+_LENGTH_REASONS = frozenset({"max_tokens", "model_context_window_exceeded"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Messages:
     call with its answer, words.
     """
 
-    def write(self, model: str, request: Request, ladder: Ladder) -> Sent:
+    def write(self, model: str, request: Request, ladder: Ladder) -> WireRequest:
         """The body of ``POST /v1/messages``."""
         level = ladder.level(request)
         features: dict[Feature, tuple[str, ...]] = {}
@@ -59,10 +59,10 @@ class Messages:
             body["stream"] = True
         if "output_config" in body:
             # An old gateway blames the field as a whole.
-            blamed: Feature = "schema" if "schema" in features else "reasoning"
-            features[blamed] = (*features[blamed], "output_config")
-        body = extended(body, request.options.extra)
-        return Sent(body, features, left_out(ladder, request, "seed"), level)
+            feature: Feature = "schema" if "schema" in features else "reasoning"
+            features[feature] = (*features[feature], "output_config")
+        body = merge_fields(body, request.options.extra)
+        return WireRequest(body, features, omissions_of(ladder, request, "seed"), level)
 
     def _options(
         self,
@@ -72,14 +72,7 @@ class Messages:
         ladder: Ladder,
     ) -> None:
         options = request.options
-        plain: tuple[tuple[Feature, object], ...] = (
-            ("temperature", options.temperature),
-            ("top_p", options.top_p),
-        )
-        for name, value in plain:
-            if value is not None and ladder.takes(name):
-                body[name] = value
-                features[name] = (name,)
+        ladder.add_sampling(body, features, options, "temperature", "top_p")
         if options.reasoning is not None and ladder.takes("reasoning"):
             _think(body, options.reasoning)
             features["reasoning"] = (
@@ -95,15 +88,15 @@ class Messages:
             return from_answer(200, {}, data)
         blocks = data.get("content")
         if not isinstance(blocks, list):
-            return nothing("no content")
-        text = "".join(_said(block) for block in blocks)
+            return bad_answer("no content")
+        text = "".join(_text_of(block) for block in blocks)
         stop = word(data.get("stop_reason"))
-        refused, cut = stop == "refusal", stop in _CUT
-        if not (refused or cut or stop in _FINISHED):
-            return unfinished(stop)
+        is_refusal, is_cut = stop == "refusal", stop in _LENGTH_REASONS
+        if not (is_refusal or is_cut or stop in _END_REASONS):
+            return unfinished_answer(stop)
         return Answer(
             text=text,
-            outcome=outcome_of(text, refused=refused, blocked=False, cut=cut),
+            outcome=outcome_of(text, is_refusal=is_refusal, is_blocked=False, is_cut=is_cut),
             finish_reason=stop,
             tokens=_tokens(data.get("usage")),
             served_model=word(data.get("model")),
@@ -116,8 +109,8 @@ class Messages:
 
 def _system(request: Request, system: str | None) -> str:
     """One system text: the API takes none among the turns."""
-    said = [turn.content for turn in request.turns if turn.role == "system"]
-    return "\n\n".join([system, *said] if system else said)
+    texts = [turn.content for turn in request.turns if turn.role == "system"]
+    return "\n\n".join([system, *texts] if system else texts)
 
 
 def _forced_tool(schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -136,7 +129,7 @@ def _think(body: dict[str, Any], effort: str) -> None:
         body["output_config"] = {**body.get("output_config", {}), "effort": effort}
 
 
-def _said(block: object) -> str:
+def _text_of(block: object) -> str:
     """The text of a block; the input of the forced tool is the answer as JSON."""
     if part(block, "type") == "tool_use":
         return json.dumps(part(block, "input"), ensure_ascii=False)
@@ -146,13 +139,13 @@ def _said(block: object) -> str:
 
 def _tokens(usage: object) -> Tokens:
     """Anthropic counts cached tokens beside the input, we count them within."""
-    read = count(part(usage, "cache_read_input_tokens"))
-    written = count(part(usage, "cache_creation_input_tokens"))
+    reads = count(part(usage, "cache_read_input_tokens"))
+    writes = count(part(usage, "cache_creation_input_tokens"))
     plain = count(part(usage, "input_tokens"))
     return Tokens(
-        input=None if plain is None else added(plain, read, written),
+        input=None if plain is None else total_of(plain, reads, writes),
         output=count(part(usage, "output_tokens")),
-        cached=read,
+        cached=reads,
         reasoning=count(part(usage, "output_tokens_details", "thinking_tokens")),
     )
 
@@ -176,7 +169,7 @@ class MessagesStream:
     _message: dict[str, Any] = field(default_factory=dict)
     _blocks: dict[int, dict[str, Any]] = field(default_factory=dict)
     _pieces: dict[int, list[str]] = field(default_factory=dict)
-    _stopped: bool = False
+    _complete: bool = False
 
     def feed(self, event: Mapping[str, Any]) -> bool:
         """Take in one event."""
@@ -192,9 +185,9 @@ class MessagesStream:
             self._message |= _mapping(event.get("delta"))
             self._message["usage"] = usage
         elif kind == "message_stop":
-            self._stopped = True
+            self._complete = True
         elif kind == "error":
-            self._message, self._stopped = dict(event), True
+            self._message, self._complete = dict(event), True
         return False
 
     def _piece(self, index: int, delta: Mapping[str, Any]) -> bool:
@@ -205,9 +198,9 @@ class MessagesStream:
                 return name != "thinking" and bool(piece)
         return False
 
-    def whole(self) -> dict[str, Any] | None:
+    def result(self) -> dict[str, Any] | None:
         """The message."""
-        if not self._stopped:
+        if not self._complete:
             return None
         if self._message.get("type") == "error":
             return self._message

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from clash.providers.dialects.common import Answer, nothing, outcome_of, unfinished
+from clash.providers.dialects.common import Answer, bad_answer, outcome_of, unfinished_answer
 from clash.providers.failures import Failure, from_answer
-from clash.providers.ladder import Feature, Sent, extended, left_out, system_of
+from clash.providers.ladder import Feature, WireRequest, merge_fields, omissions_of, system_of
 from clash.providers.payload import count, part, parts, word
 from clash.records import Tokens
 
@@ -26,7 +26,7 @@ _ENDS = ("response.completed", "response.incomplete", "response.failed")
 class Responses:
     """The dialect of ``POST /responses``. Nothing is stored at OpenAI."""
 
-    def write(self, model: str, request: Request, ladder: Ladder) -> Sent:
+    def write(self, model: str, request: Request, ladder: Ladder) -> WireRequest:
         """The body of ``POST /responses``."""
         level = ladder.level(request)
         options = request.options
@@ -41,28 +41,21 @@ class Responses:
         if system := system_of(request, level):
             body["instructions"] = system
         if level == "schema":
-            wanted = {"type": "json_schema", "name": "answer", "strict": True}
-            body["text"] = {"format": {**wanted, "schema": request.schema}}
+            format_ = {"type": "json_schema", "name": "answer", "strict": True}
+            body["text"] = {"format": {**format_, "schema": request.schema}}
             features["schema"] = ("text.format", "json_schema")
         elif level == "json":
             body["text"] = {"format": {"type": "json_object"}}
             features["json"] = ("text.format", "json_object")
-        plain: tuple[tuple[Feature, object], ...] = (
-            ("temperature", options.temperature),
-            ("top_p", options.top_p),
-        )
-        for name, value in plain:
-            if value is not None and ladder.takes(name):
-                body[name] = value
-                features[name] = (name,)
+        ladder.add_sampling(body, features, options, "temperature", "top_p")
         if options.reasoning is not None and ladder.takes("reasoning"):
             body["reasoning"] = {"effort": options.reasoning}
             features["reasoning"] = ("reasoning.effort", "reasoning")
-        body = extended(body, options.extra)
-        dropped = left_out(ladder, request, "seed")
+        body = merge_fields(body, options.extra)
+        omissions = omissions_of(ladder, request, "seed")
         if options.api == "auto":
-            dropped += ("chat",)
-        return Sent(body, features, dropped, level)
+            omissions += ("chat",)
+        return WireRequest(body, features, omissions, level)
 
     def read(self, data: Mapping[str, Any]) -> Answer | Failure:
         """A whole response."""
@@ -70,20 +63,22 @@ class Responses:
         if status == "failed" or (data.get("error") and not data.get("output")):
             return from_answer(200, {}, {"error": data.get("error") or {}})
         if not isinstance(data.get("output"), list):
-            return nothing("no output")
+            return bad_answer("no output")
         messages = [item for item in parts(data, "output") if item.get("type") == "message"]
         pieces = [piece for message in messages for piece in parts(message, "content")]
         text = "".join(_texts(pieces, "output_text", "text"))
         refusals = _texts(pieces, "refusal", "refusal")
         reason = word(part(data, "incomplete_details", "reason"))
-        blocked, cut = reason == "content_filter", reason == "max_output_tokens"
-        ended = all(message.get("status") in ("completed", None) for message in messages)
-        whole = status == "completed" and reason is None and ended
-        if not (refusals or blocked or cut or whole):
-            return unfinished(reason or word(status))
+        is_blocked, is_cut = reason == "content_filter", reason == "max_output_tokens"
+        all_complete = all(message.get("status") in ("completed", None) for message in messages)
+        complete = status == "completed" and reason is None and all_complete
+        if not (refusals or is_blocked or is_cut or complete):
+            return unfinished_answer(reason or word(status))
         return Answer(
             text=text or "".join(refusals),
-            outcome=outcome_of(text, refused=bool(refusals), blocked=blocked, cut=cut),
+            outcome=outcome_of(
+                text, is_refusal=bool(refusals), is_blocked=is_blocked, is_cut=is_cut
+            ),
             finish_reason=reason or word(status),
             tokens=_tokens(data.get("usage")),
             served_model=word(data.get("model")),
@@ -113,19 +108,19 @@ def _tokens(usage: object) -> Tokens:
 class ResponsesStream:
     """Events of a response; the last one carries the whole."""
 
-    _whole: dict[str, Any] | None = None
+    _body: dict[str, Any] | None = None
 
     def feed(self, event: Mapping[str, Any]) -> bool:
         """Take in one event."""
         kind = event.get("type")
         if kind in _ENDS and isinstance(event.get("response"), dict):
-            self._whole = dict(event["response"])
+            self._body = dict(event["response"])
         elif kind == "error":
             inner = event.get("error")
             error = inner if isinstance(inner, dict) else event
-            self._whole = {"status": "failed", "error": dict(error)}
+            self._body = {"status": "failed", "error": dict(error)}
         return kind in ("response.output_text.delta", "response.refusal.delta")
 
-    def whole(self) -> dict[str, Any] | None:
+    def result(self) -> dict[str, Any] | None:
         """The response."""
-        return self._whole
+        return self._body
