@@ -73,8 +73,8 @@ def test_the_address_comes_from_the_file_then_the_environment_then_the_vendor():
     environ = Environ(environ, hosts=["file.example"])
     chosen = account(ModelRef(model="openai/m", base_url="https://file.example/v1/"), environ)
     given = account(ModelRef(model="openai/m"), environ)
-    assert (chosen.base_url, chosen.chosen) == ("https://file.example/v1", True)
-    assert (given.base_url, given.chosen) == ("https://env.example/v1", False)
+    assert (chosen.base_url, chosen.has_own_url) == ("https://file.example/v1", True)
+    assert (given.base_url, given.has_own_url) == ("https://env.example/v1", False)
 
 
 @pytest.mark.parametrize(

@@ -185,7 +185,7 @@ def test_anthropic_knows_no_name_so_a_batch_is_found_by_size_and_moment(desk):
 
     assert found(one.lot(3)) == made
     assert found(one.lot(4)) is None
-    assert found(one.lot(2, known=frozenset({known}))) is None
+    assert found(one.lot(2, other_ids=frozenset({known}))) is None
     late = replace(one.lot(3), began=datetime.now(UTC) + timedelta(hours=1))
     assert found(late) is None
 
