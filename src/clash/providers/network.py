@@ -275,9 +275,9 @@ class NetworkProvider(ABC):
 
 
 @lru_cache(maxsize=256)
-def _without_secrets(redact: Redactor, url: str) -> str:
+def _without_secrets(redactor: Redactor, url: str) -> str:
     """An address without secrets; cached, since each call has one and there are few."""
-    return redact.message(url)
+    return redactor.message(url)
 
 
 async def read_events(chunks: AsyncIterable[bytes], exchange: Exchange, dialect: Dialect) -> None:
