@@ -13,7 +13,6 @@ DUPLICATE_CLASSES: frozenset[str] = frozenset(
         "Case",
         "Checked",
         "Figure",
-        "JudgeTask",
         "Map",
         "Named",
         "OnVotes",
