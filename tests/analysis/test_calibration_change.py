@@ -16,7 +16,7 @@ from clash.analysis.calibration_change import (
 from clash.analysis.label_change import Changed
 from clash.analysis.rundata import RunData
 from clash.analysis.serialize import to_dict
-from clash.report.relabelled import tables
+from clash.report.review_effect import tables
 from clash.votes import VoteRow, encode, run_votes
 from review.runs import judged
 

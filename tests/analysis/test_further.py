@@ -15,7 +15,7 @@ from clash.analysis.rundata import RunData
 from clash.analysis.shared_errors import Shared, Unknown, shared
 from clash.cli.app import run
 from clash.records import Label
-from clash.report.html import sections
+from clash.report.html import page_sections as sections
 from clash.store.folder import RunFolder
 from review.runs import judged, plain_prompts
 

@@ -25,7 +25,7 @@ from clash.escape import INVISIBLE, clip, digest, visible
 from clash.records import Label
 from clash.report.html import charts, render_report
 from clash.report.html.drawing import Dot, Picture, Rect, StraightLine, Word, palette, png, svg
-from clash.report.html.page import stylesheet
+from clash.report.html.report_page import stylesheet
 from clash.store import layout
 from clash.store.folder import RunFolder
 from clash.store.journal import Journal
@@ -213,7 +213,7 @@ def test_a_hundred_items_stay_below_a_megabyte(tmp_path):
 @pytest.fixture
 def large(folder, tmp_path, monkeypatch):
     """The same run, its report as that of thousands of items."""
-    monkeypatch.setattr("clash.report.html.page.ROOM", 0)
+    monkeypatch.setattr("clash.report.html.report_page.ROOM", 0)
     shutil.copytree(folder.path, tmp_path / "large")
     assert run(["report", str(tmp_path / "large")]) == 0
     return RunFolder(tmp_path / "large")
@@ -246,7 +246,7 @@ def test_both_pages_of_a_large_report_are_sealed_and_an_edit_of_either_is_found(
 
 
 def test_a_report_that_fits_again_leaves_no_page_beside_it(large, monkeypatch):
-    monkeypatch.setattr("clash.report.html.page.ROOM", 10**9)
+    monkeypatch.setattr("clash.report.html.report_page.ROOM", 10**9)
     assert run(["report", str(large.path)]) == 0
     assert not (large.path / layout.REPORT_DATA).exists()
     assert run(["verify", str(large.path)]) == 0

@@ -275,7 +275,7 @@ def test_it_prints_what_is_open_without_the_controls(browser, folder):
 
 @pytest.fixture
 def large(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr("clash.report.html.page.ROOM", 0)
+    monkeypatch.setattr("clash.report.html.report_page.ROOM", 0)
     shutil.copytree(folder.path, tmp_path / "large")
     assert run(["report", str(tmp_path / "large")]) == 0
     return RunFolder(tmp_path / "large")

@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 import numpy as np
 import pytest
 
-from clash.report.plots import Curve, curves, heat_map, png, save, svg
+from clash.report.plots import PlotCurve, curves, heat_map, png, save, svg
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,9 +50,9 @@ def test_many_judges_are_colours_only() -> None:
 
 def test_curves_have_a_legend_entry_each() -> None:
     lines = [
-        Curve("exact", [1, 2], [0.3, 0.2]),
-        Curve("sampled", [1, 2], [0.31, 0.2], error=[0.02, 0.02]),
-        Curve("limit", [], [0.1], style="level"),
+        PlotCurve("exact", [1, 2], [0.3, 0.2]),
+        PlotCurve("sampled", [1, 2], [0.31, 0.2], error=[0.02, 0.02]),
+        PlotCurve("limit", [], [0.1], style="level"),
     ]
     text = svg(curves([lines], titles=["panel"], x_label="judges", y_label="risk"))
     for word in ("exact", "sampled", "limit", "panel", "judges", "risk"):

@@ -42,7 +42,7 @@ def report(
     from clash.analysis.rundata import RunData
     from clash.analysis.walk import walk
     from clash.cli.common import open_run, print_json, stdout
-    from clash.report import items
+    from clash.report.item_walk import print_walk
     from clash.report.terminal import print_report
 
     folder = open_run(run, out)
@@ -52,7 +52,7 @@ def report(
         if as_json:
             print_json({"run": str(folder.path), "item": steps.as_json()})
         else:
-            items.show(stdout(), steps)
+            print_walk(stdout(), steps)
         return
     found = findings_of(data)
     if _writes(folder, data.manifest, write):
@@ -72,9 +72,10 @@ def report(
 
 
 def _draw(found: Findings, data: RunData, run: Path, to: Path) -> list[Path]:
-    from clash.report.html import drawing, page
+    from clash.report.html import drawing
+    from clash.report.html.report_page import pictures
 
-    return drawing.save(page.pictures(found, data, run), to)
+    return drawing.save(pictures(found, data, run), to)
 
 
 def _browse(folder: RunFolder) -> Path:

@@ -259,7 +259,7 @@ def _votes(folder: RunFolder) -> Votes | None:
 
 def _told(outcome: _Outcome, session: Session) -> list[dict[str, Any]]:
     """What the page tells at the end, as tables of words."""
-    from clash.report.relabelled import tables
+    from clash.report.review_effect import tables
 
     change = outcome.after(session.n_written).changed
     return [
@@ -273,7 +273,7 @@ def _conclude(outcome: _Outcome, written: int, *, as_json: bool) -> None:
     from clash.analysis.serialize import to_dict
     from clash.cli.common import print_json, stdout
     from clash.cli.report import rewrite
-    from clash.report.relabelled import tables
+    from clash.report.review_effect import tables
     from clash.report.terminal import print_tables
 
     folder, change = outcome.folder, outcome.after(written)

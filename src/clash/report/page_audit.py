@@ -15,8 +15,8 @@ from clash.analysis.rundata import RunData
 from clash.errors import RunFolderError
 from clash.files import run_files
 from clash.report import markdown
-from clash.report.html.page import render_report
-from clash.report.html.sections import RETEST, anchor
+from clash.report.html.page_sections import RETEST, anchor
+from clash.report.html.report_page import render_report
 from clash.report.retest import tables, title_of
 from clash.store import layout
 from clash.store.audit import BROKEN, AuditGap, finding

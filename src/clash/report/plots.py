@@ -32,7 +32,7 @@ STYLE: dict[Any, Any] = {
 
 
 @dataclass(frozen=True)
-class Curve:
+class PlotCurve:
     """A line of a plot.
 
     Attributes:
@@ -137,7 +137,7 @@ def _write_numbers(axes: Axes, matrix: npt.NDArray[np.float64], scale: float) ->
 
 
 def curves(
-    panels: Sequence[Sequence[Curve]],
+    panels: Sequence[Sequence[PlotCurve]],
     *,
     titles: Sequence[str],
     x_label: str,
@@ -174,7 +174,7 @@ def _legend(axes: Axes, curves: int) -> None:
         axes.legend(frameon=False, fontsize=7)
 
 
-def _draw(axes: Axes, curve: Curve) -> None:
+def _draw(axes: Axes, curve: PlotCurve) -> None:
     colour = None if curve.colour is None else f"C{curve.colour}"
     if curve.style == "level":
         axes.axhline(curve.y[0], label=curve.name, linestyle="--", linewidth=0.9, color="0.4")

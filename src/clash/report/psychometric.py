@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from clash.analysis.diagnosis import Diagnosis
     from clash.analysis.diagnosis.known_gaps import Hit, JudgeCurve
-    from clash.report.plots import Curve as PlotCurve
+    from clash.report.plots import PlotCurve
     from clash.stats.intervals import Interval
 
 
@@ -93,22 +93,22 @@ def psychometric_plot(diagnosis: Diagnosis) -> Figure:
 
 
 def _plot_curves(judge: JudgeCurve) -> list[PlotCurve]:
-    from clash.report.plots import Curve
+    from clash.report.plots import PlotCurve
 
     gaps = [share.gap for share in judge.seen]
     better = [share.better for share in judge.seen]
     tied = [share.tie for share in judge.seen]
     curves = [
-        Curve("picked the better", gaps, *_bars(better), style="points", colour=0),
+        PlotCurve("picked the better", gaps, *_bars(better), style="points", colour=0),
         # Beside the other points, not on them.
-        Curve("tied", [gap + 0.012 for gap in gaps], *_bars(tied), style="points", colour=1),
+        PlotCurve("tied", [gap + 0.012 for gap in gaps], *_bars(tied), style="points", colour=1),
     ]
     if judge.fit is not None:
         top = max(1.0, *gaps)
         fine = [top * at / 100 for at in range(101)]
         fit = judge.fit.curve
-        curves.append(Curve("picks, fitted", fine, fit.better(fine).tolist(), colour=0))
-        curves.append(Curve("ties, fitted", fine, fit.tie(fine).tolist(), colour=1))
+        curves.append(PlotCurve("picks, fitted", fine, fit.better(fine).tolist(), colour=0))
+        curves.append(PlotCurve("ties, fitted", fine, fit.tie(fine).tolist(), colour=1))
     return curves
 
 

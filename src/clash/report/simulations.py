@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal
 
 from clash.analysis.serialize import to_dict, to_plain
-from clash.report.plots import Curve, curves, save
+from clash.report.plots import PlotCurve, curves, save
 from clash.report.regime import map_json, regime_figure
 from clash.report.tables import Table
 
@@ -103,6 +103,6 @@ def figure(plot: Plot) -> Figure:
     )
 
 
-def _curve(line: Line) -> Curve:
+def _curve(line: Line) -> PlotCurve:
     style: Literal["level", "line"] = "level" if line.level else "line"
-    return Curve(line.name, line.x, line.y, line.errors, style, line.colour)
+    return PlotCurve(line.name, line.x, line.y, line.errors, style, line.colour)

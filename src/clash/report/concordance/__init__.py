@@ -10,11 +10,12 @@ from clash.report.concordance.agreement import (
     headline,
     methods,
     rows,
+    sizes,
+    subpanels,
     unanimity,
 )
 from clash.report.concordance.biases import equal_length, families, lengths, positions, selves
-from clash.report.concordance.errors import chronic, directions, disagreements, gaps
-from clash.report.concordance.panels import sizes, subpanels
+from clash.report.concordance.disagreements import chronic, directions, disagreements, gaps
 from clash.report.tables import with_rows
 
 if TYPE_CHECKING:

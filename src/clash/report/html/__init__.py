@@ -1,5 +1,5 @@
 """The report as a page that needs no network and trusts no text in it."""
 
-from clash.report.html.page import ReportPage, render_report
+from clash.report.html.report_page import ReportPage, render_report
 
 __all__ = ["ReportPage", "render_report"]

@@ -14,7 +14,7 @@ from clash.report.formats import percent
 from clash.report.html import charts
 from clash.report.html.drawing import style, svg
 from clash.report.html.packed_items import ROOM, PackedItems, pack_items
-from clash.report.html.sections import page_sections
+from clash.report.html.page_sections import page_sections
 from clash.store import layout
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _MOST_CHARACTERS = 1200
 
 
-def show(console: Console, walk: Walk) -> None:
+def print_walk(console: Console, walk: Walk) -> None:
     """Print the walk from prompt to verdict."""
     _step(console, 1, f"Item {walk.item.item_id}")
     for turn in walk.item.turns:
