@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from clash.cli.app import run
-from clash.pipeline import execute as pipeline
-from clash.pipeline.stopping import Look, rule_of
+from clash.pipeline import sequential as pipeline
+from clash.pipeline.stopping import Look, parse_rule
 
 QUICKSTART = str(Path(__file__).resolve().parents[2] / "datasets" / "quickstart.yaml")
 RULE = ["--until", "ci<0.4", "--looks", "4", "--sequential", "pocock"]
@@ -122,4 +122,4 @@ def test_a_look_is_read_as_it_was_written() -> None:
 def test_a_rule_is_read_before_anything_is_planned(tmp_path: Path, capsys) -> None:
     assert run(["eval", QUICKSTART, "--out", str(tmp_path), "--until", "soon", "--dry-run"]) == 2
     assert "--until" in capsys.readouterr().err
-    assert rule_of("ci < .25", "pocock").width == 0.25
+    assert parse_rule("ci < .25", "pocock").width == 0.25

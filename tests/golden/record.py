@@ -107,7 +107,7 @@ _VOLATILE = {
 }
 _HASH = re.compile(r"\b[0-9a-f]{64}\b")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?")
-_SECONDS = re.compile(r"\b\d+(?:\.\d+)? ?(?:ms|s)\b")
+_SECONDS = re.compile(r"\b\d+(?:\.\d+)? ?(?:ms|s|GB free)\b")
 
 
 def write_inputs(folder: Path) -> None:

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from clash.cli.common import AsJson, Seed
-from clash.cli.voting import Decisive, Judges, Presentation, Subset, VotesArgument
+from clash.cli.options import AsJson, Decisive, Judges, Presentation, Seed, Subset, VotesArgument
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -95,7 +94,7 @@ def aggregate(
     Methods of verdicts decide every item; methods of rankings order the candidates.
     """
     from clash.cli import aggregated, rankings
-    from clash.cli.voting import read
+    from clash.cli.common import read_votes
 
     asked = rankings.Asked.of(method)
     _choice(copies, "--copies", "merge", "separate")
@@ -123,7 +122,7 @@ def aggregate(
     start = 42 if seed is None else seed
     shown = aggregated.Shown()
     if asked.items:
-        votes = read(source, runs, judges, subset, presentation, decisive=decisive)
+        votes = read_votes(source, runs, judges, subset, presentation, decisive=decisive)
         shown.applied = _calibrated(calibrator, votes, max_risk)
         worth = None
         if weights not in (None, "one-coin") and "weighted-majority" in asked.items:

@@ -57,12 +57,11 @@ def _item_lines(found: Aggregation) -> Iterator[Mapping[str, Any]]:
 
 def print_object(source: str, runs: Path, asked: Asked, shown: Shown, written: str | None) -> None:
     """The one object of ``--json``."""
-    from clash.cli.common import print_json
+    from clash.cli.common import find_run, print_json
     from clash.cli.rankings import NAMELESS
-    from clash.cli.voting import run_of
     from clash.report import aggregation, calibration, rankings
 
-    folder = run_of(source, runs)
+    folder = find_run(source, runs)
     told: dict[str, Any] = {"source": source, "run": None if folder is None else str(folder.path)}
     told |= aggregation.as_json(shown.verdicts) if shown.verdicts else _only_rankings(shown)
     if shown.applied is not None:

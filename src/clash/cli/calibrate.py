@@ -6,8 +6,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from clash.cli.common import AsJson, Quiet, Seed
-from clash.cli.voting import Decisive, Judges, Presentation, Subset, VotesArgument
+from clash.cli.options import (
+    AsJson,
+    Decisive,
+    Judges,
+    Presentation,
+    Quiet,
+    Seed,
+    Subset,
+    VotesArgument,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -113,8 +121,7 @@ def calibrate(
     from dataclasses import replace
 
     from clash.analysis.calibration.study import SIZES, study
-    from clash.cli.common import print_json, stdout
-    from clash.cli.voting import read
+    from clash.cli.common import print_json, read_votes, stdout
     from clash.report import calibration as report
     from clash.report.terminal import print_tables
     from clash.stats.selection.blocks import SplitPlan
@@ -122,7 +129,7 @@ def calibrate(
     settings = _settings(paths, families, loss, select, guard, protocol)
     settings = replace(settings, sizes=_numbers(sizes) if sizes else SIZES)
     plan = SplitPlan(labels=labels, rotations=1 if protocol == "blocks" else 5)
-    votes = read(source, runs, judges, subset, presentation, decisive=decisive)
+    votes = read_votes(source, runs, judges, subset, presentation, decisive=decisive)
     seed = 42 if seed is None else seed
     if plan_labels is not None:
         _plan(source, votes, plan_labels, seed, as_json=as_json)
@@ -230,9 +237,9 @@ def _write(out: Path, votes: Votes, found: Study, source: str, runs: Path, seed:
 def _origin(source: str, runs: Path) -> tuple[dict[str, str] | None, str | None]:
     """The models behind the judges and the hash of their prompts, where a run says so."""
     from clash.analysis.calibration.calibrated_verdicts import of_run
-    from clash.cli.voting import run_of
+    from clash.cli.common import find_run
 
-    folder = run_of(source, runs)
+    folder = find_run(source, runs)
     if folder is None:
         return None, None
     manifest = folder.manifest()

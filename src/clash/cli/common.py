@@ -1,4 +1,4 @@
-"""Options and small printing that commands share."""
+"""How commands print, and how they open what they were given."""
 
 from __future__ import annotations
 
@@ -6,79 +6,23 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
+import clash
 from clash.escape import for_json, for_terminal
-from clash.version import __version__
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from rich.console import Console
 
     from clash.errors import RunFolderError
+    from clash.report.tables import Table
+    from clash.secrets.trust import Environ
     from clash.store.folder import RunFolder
+    from clash.votes import Votes
 
 _FILE_WIDTH = 110
-
-ConfigFile = Annotated[
-    Path | None,
-    typer.Option("--config", "-c", help="Configuration file; clash.yaml is read by itself."),
-]
-Seed = Annotated[
-    int | None, typer.Option("--seed", envvar="CLASH_SEED", help="Seed of every random choice.")
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout, no more.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only the result.")]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="The whole report on the terminal.")]
-Out = Annotated[
-    Path, typer.Option("--out", "-o", envvar="CLASH_OUT", help="Folder that runs land in.")
-]
-EnvFile = Annotated[
-    Path | None, typer.Option("--env-file", help="File of NAME=value lines; .env by itself.")
-]
-TrustHost = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--trust-host",
-        metavar="HOST",
-        help="Let keys go to this server in this command; `clash trust` confirms one for good."
-        " Repeat for several, or list them in CLASH_TRUST_HOSTS.",
-    ),
-]
-Batch = Annotated[
-    bool | None,
-    typer.Option(
-        "--batch/--live",
-        envvar="CLASH_BATCH",
-        help="Ask through the providers' batch APIs: half the price, answers within a day.",
-    ),
-]
-
-
-def _check_run_id(run_id: str | None) -> str | None:
-    from clash.store.folder import check_run_id
-
-    return None if run_id is None else check_run_id(run_id)
-
-
-RunId = Annotated[
-    str | None, typer.Option("--run-id", callback=_check_run_id, help="Name of the run folder.")
-]
-ExcludeSelf = Annotated[
-    bool | None,
-    typer.Option(
-        "--exclude-self/--include-self",
-        help="A voting judge that is a candidate too does not judge its own responses.",
-    ),
-]
-Prereg = Annotated[
-    Path | None,
-    typer.Option("--prereg", help="A plan of `clash prereg`: the report lists every deviation."),
-]
-RunArgument = Annotated[
-    str, typer.Argument(help="A run folder, a run id under --out, or `latest`.", metavar="RUN")
-]
 
 
 def stdout() -> Console:
@@ -115,19 +59,81 @@ def left_out(error: RunFolderError) -> None:
 
 
 def open_run(run: str | Path, out: Path) -> RunFolder:
-    """The run that a command was given.
+    """Open the run that a command was given; runs that ``latest`` passes over are named on stderr.
 
     Raises:
-        RunFolderError: there is none.
+        RunFolderError: there is no such run.
     """
-    from clash.store.folder import RunFolder
+    from clash.cli.observer import TerminalObserver
+    from clash.pipeline import sources
 
-    return RunFolder.open(run, out=out, on_skip=left_out)
+    return sources.open_run(run, out, TerminalObserver(quiet=False))
+
+
+def find_run(source: str | Path, runs: Path) -> RunFolder | None:
+    """The run that a source names; null where it is a file of votes or of prompts.
+
+    Raises:
+        RunFolderError: it is neither a file nor a run.
+    """
+    from clash.cli.observer import TerminalObserver
+    from clash.pipeline import sources
+
+    return sources.find_run(source, runs, TerminalObserver(quiet=False))
+
+
+def read_votes(
+    source: str | Path,
+    runs: Path,
+    judges: str | None = None,
+    subset: str | None = None,
+    presentation: str | None = None,
+    *,
+    decisive: bool = False,
+) -> Votes:
+    """The votes of a file or of a run, filtered.
+
+    Raises:
+        InputError: a file is wrong, or nothing is left after the filter.
+        RunFolderError: the source is neither a file nor a run.
+    """
+    from clash.cli.observer import TerminalObserver
+    from clash.pipeline import sources
+
+    return sources.read_votes(
+        source,
+        runs,
+        TerminalObserver(quiet=False),
+        judges=judges,
+        subset=subset,
+        presentation=presentation,
+        decisive=decisive,
+    )
 
 
 def print_json(value: dict[str, Any]) -> None:
     """The one object of ``--json``; escaped where the encoding of stdout lacks a letter."""
-    whole = {"clash": __version__, **value}
+    whole = {"clash": clash.__version__, **value}
     unicode = (sys.stdout.encoding or "utf-8").lower().replace("-", "") == "utf8"
     text = json.dumps(whole, ensure_ascii=not unicode, allow_nan=False)
     sys.stdout.write(f"{for_json(text)}\n")
+
+
+def environment(env_file: Path | None, trust_hosts: Iterable[str] | None) -> Environ:
+    """The process's environment with the keys of ``.env``, and where keys may go."""
+    from clash.collect.resolve import load_environ
+
+    return load_environ(os.environ, env_file, trust_hosts or ())
+
+
+def print_tables(tables: Iterable[Table]) -> None:
+    """Print tables on stdout."""
+    from clash.report import terminal
+
+    terminal.print_tables(stdout(), tables)
+
+
+def print_written(paths: Iterable[Path | str]) -> None:
+    """Print which files were written."""
+    for path in paths:
+        stdout().print(f"wrote {path}", soft_wrap=True, markup=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -9,13 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from clash.cli.common import AsJson, Quiet, Seed
+from clash.cli.options import AsJson, Quiet, Seed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from rich.progress import TaskID
 
+    from clash.datasets.calibration_pairs import CalibrationPair
     from clash.datasets.convert import Conversion
     from clash.datasets.pull import DownloadProgress, PulledDataset
     from clash.datasets.sampling import DatasetSample, SamplingRules
@@ -159,13 +161,13 @@ def sample_(
     """
     import numpy as np
 
-    from clash.pipeline.calibration_pairs import NAME, sample_known_gaps
+    from clash.pipeline.calibration_pairs import NAME
 
     if data == NAME or source is not None:
         chosen = {"--rules": rules, "--stratify": stratify, "--min-chars": min_chars}
         own = _own_responses(data, source, {**chosen, "--language": language, "--cache": cache})
         number = _SEED if seed is None else seed
-        sample_known_gaps(own, runs, to, sources=n, seed=number, as_json=as_json)
+        _sample_pairs(own, runs, to, sources=n, seed=number, as_json=as_json)
         return
     from clash.cli.common import print_json
     from clash.datasets import loaders
@@ -187,6 +189,36 @@ def sample_(
         print_json({"dataset": dataset.name, "counts": dict(drawn.counts), "written": written})
     else:
         _tell_sample(drawn, written)
+
+
+def _sample_pairs(
+    source: str, runs: Path, to: Path | None, *, sources: int | None, seed: int, as_json: bool
+) -> None:
+    """Write calibration pairs made from the responses of ``source``, and print their gaps."""
+    from clash.cli.common import print_json, print_tables, print_written, stdout
+    from clash.pipeline.calibration_pairs import NAME, sample_pairs
+    from clash.report.tables import Table
+
+    pairs, path = sample_pairs(source, runs, to, sources, seed)
+    counts = Counter(pair.kind for pair in pairs)
+    used = len({pair.source for pair in pairs})
+    if as_json:
+        record = {"dataset": NAME, "from": source, "seed": seed, "sources": used}
+        print_json({**record, "counts": dict(counts), "written": {"prompts": str(path)}})
+        return
+    rows = [[kind, str(count), _gaps(pairs, kind)] for kind, count in counts.items()]
+    title = f"{len(pairs)} pairs with known gaps, from {used} responses (seed {seed})"
+    note = "gap: share of a response's sentences that were altered; 0 is a control, where a tie is right"
+    print_tables([Table(title, ["altered", "pairs", "gaps"], rows, frozenset({1}), [note])])
+    print_written([path])
+    next_step = f"clash eval {path} --panel …, then clash diagnose on the run"
+    stdout().print(f"judge them: {next_step}", soft_wrap=True, markup=False)
+
+
+def _gaps(pairs: Sequence[CalibrationPair], kind: str) -> str:
+    gaps = [pair.gap for pair in pairs if pair.kind == kind]
+    low, high = f"{min(gaps):.2f}", f"{max(gaps):.2f}"
+    return low if low == high else f"{low} to {high}"
 
 
 def _own_responses(data: str, source: str | None, of_labels: dict[str, object]) -> str:

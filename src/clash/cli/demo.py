@@ -5,7 +5,7 @@ from pathlib import Path
 
 import typer
 
-from clash.cli.common import AsJson, Out, Quiet, RunId, Verbose
+from clash.cli.options import AsJson, Out, Quiet, RunId, Verbose
 
 
 def demo(
@@ -17,22 +17,20 @@ def demo(
 ) -> None:
     """The quickstart: 32 prompts with ready responses, judged offline, no key, in seconds."""
     from clash import assets
-    from clash.collect.resolve import KEYLESS_PANEL
-    from clash.pipeline import execute as pipeline
-    from clash.pipeline import prepare as beginning
+    from clash.cli.observer import TerminalObserver
+    from clash.cli.outcome import print_result
+    from clash.collect.resolve import KEYLESS_PANEL, read_config
+    from clash.pipeline.execute import execute
+    from clash.pipeline.options import RunOptions
+    from clash.pipeline.prepare import prepare
 
-    overrides = {"panel": KEYLESS_PANEL, "prompts": str(assets.path("datasets", "quickstart.yaml"))}
     # A clash.yaml that happens to lie here is not part of the demonstration.
-    made = beginning.prepare(None, overrides, {}, ignore_config=True)
-    raise typer.Exit(
-        pipeline.launch(
-            made,
-            os.environ,
-            kind="eval",
-            out=out,
-            run_id=run_id,
-            as_json=as_json,
-            quiet=quiet,
-            whole=verbose,
-        )
+    config = read_config(None, {"panel": KEYLESS_PANEL}, ignore_file=True)
+    options = RunOptions(
+        os.environ, TerminalObserver(quiet=quiet or as_json), out=out, run_id=run_id
     )
+    prompts = assets.path("datasets", "quickstart.yaml")
+    prepared = prepare(config, {}, options.observer, prompts=prompts)
+    result = execute(prepared, options)
+    print_result(result, as_json=as_json, whole=verbose, quiet=quiet)
+    raise typer.Exit(result.exit_code)

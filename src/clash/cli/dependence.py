@@ -5,8 +5,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from clash.cli.common import AsJson, Seed, Verbose
-from clash.cli.voting import Decisive, Judges, Presentation, Subset, VotesArgument
+from clash.cli.options import (
+    AsJson,
+    Decisive,
+    Judges,
+    Presentation,
+    Seed,
+    Subset,
+    Verbose,
+    VotesArgument,
+)
 
 if TYPE_CHECKING:
     from clash.analysis.dependence import Dependence
@@ -47,11 +55,10 @@ def dependence(
 ) -> None:
     """Do the judges err together, and how many independent ones is the panel worth?"""
     from clash.analysis.dependence import Options, diagnose
-    from clash.cli.common import print_json
-    from clash.cli.voting import read
+    from clash.cli.common import print_json, read_votes
     from clash.report import dependence as report
 
-    votes = read(source, runs, judges, subset, presentation, decisive=decisive)
+    votes = read_votes(source, runs, judges, subset, presentation, decisive=decisive)
     options = Options(method, use_labels, bootstrap, 0 if seed is None else seed, threshold)
     found = diagnose(votes, options)
     written = [] if plots is None else [str(path) for path in report.write_plots(found, plots)]

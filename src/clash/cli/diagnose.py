@@ -1,13 +1,21 @@
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from clash.cli.common import AsJson, EnvFile, Quiet, Seed, TrustHost
-from clash.cli.voting import Judges, Presentation, Subset, VotesArgument
+from clash.cli.options import (
+    AsJson,
+    EnvFile,
+    Judges,
+    Presentation,
+    Quiet,
+    Seed,
+    Subset,
+    TrustHost,
+    VotesArgument,
+)
 
 if TYPE_CHECKING:
     from clash.analysis.diagnosis import Diagnosis
@@ -86,17 +94,22 @@ def diagnose(
     quiet: Quiet = False,
 ) -> None:
     """Is each judge worth its ballots: ties, agreement, biases; keep, down-weight or replace."""
-    from clash.collect.resolve import load_environ
-    from clash.pipeline.calibration_pairs import Wanted, judge_known_gaps
+    from clash.cli.common import environment
+    from clash.cli.observer import TerminalObserver
+    from clash.cli.outcome import print_dry_run
+    from clash.pipeline.calibration_pairs import PairsOptions, judge_pairs, prepare_pairs
+    from clash.pipeline.options import RunOptions
 
     number = _SEED if seed is None else seed
     if calibrate:
-        wanted = Wanted(panel, sources, max_cost, number, dry_run, yes, quiet or as_json)
-        environ = load_environ(os.environ, env_file, trust_host or ())
-        judged = judge_known_gaps(source, runs, wanted, environ, as_json=as_json)
-        if judged is None:
+        environ = environment(env_file, trust_host)
+        options = RunOptions(environ, TerminalObserver(quiet=quiet or as_json), yes=yes)
+        pairs_options = PairsOptions(panel, sources, max_cost, number)
+        prepared = prepare_pairs(source, runs, pairs_options, options)
+        if dry_run:
+            print_dry_run(prepared.plan, environ, as_json=as_json)
             return
-        source = judged
+        source = str(judge_pairs(prepared, runs, options).folder.path)
     data = _run(source, runs)
     found = _diagnosis(
         source, runs, data, (judges, subset, presentation), candidates, pairs, similarity,
@@ -121,13 +134,13 @@ def _diagnosis(
     from clash.analysis.diagnosis.run_judges import run_facts
     from clash.analysis.semantic import encoder_of
     from clash.analysis.texts import read_pairs, run_texts
-    from clash.cli.voting import read
+    from clash.cli.common import read_votes
 
     facts = None if data is None else run_facts(data)
     known_gaps = data is not None and is_calibration(data)
     texts = read_pairs(pairs) if pairs else None if data is None else run_texts(data)
     return run(
-        read(source, runs, *filters),
+        read_votes(source, runs, *filters),
         candidates=candidates or (2 if facts is None else facts.candidates),
         simulate=replications > 0,
         replications=replications or 1,
@@ -170,7 +183,7 @@ def _tell(found: Diagnosis, source: str, plot: Path | None, *, as_json: bool) ->
 def _run(source: str, runs: Path) -> RunData | None:
     """The run; null for a votes file."""
     from clash.analysis.rundata import RunData
-    from clash.cli.voting import run_of
+    from clash.cli.common import find_run
 
-    folder = run_of(source, runs)
+    folder = find_run(source, runs)
     return None if folder is None else RunData.load(folder)

@@ -1,11 +1,10 @@
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from clash.cli.common import AsJson, ConfigFile, EnvFile, TrustHost
+from clash.cli.options import AsJson, ConfigFile, EnvFile, TrustHost
 
 if TYPE_CHECKING:
     from clash.collect.checkup import CheckupFinding
@@ -38,15 +37,14 @@ def doctor(
     as_json: AsJson = False,
 ) -> None:
     """Check keys, addresses, models, prices and disk; never prints a key."""
-    from clash.cli.common import print_json, stdout
+    from clash.cli.common import environment, print_json, stdout
     from clash.cli.guard import learn
     from clash.collect import checkup
-    from clash.collect.resolve import load_environ
     from clash.report.tables import Table
     from clash.report.terminal import print_table
     from clash.secrets.redaction import Redactor
 
-    environ = load_environ(os.environ, env_file, trust_host or ())
+    environ = environment(env_file, trust_host)
     learn(Redactor.of_environ(environ))
     if torture is not None:
         title = "clash doctor --torture"
@@ -70,15 +68,15 @@ def _tortured(
     """Every probe of every model, one model after the other: they may share a rate limit."""
     import anyio
 
-    from clash.cli.common import say
+    from clash.cli.observer import TerminalObserver
     from clash.collect import torture
     from clash.pipeline import keys
 
     refs = anyio.run(torture.targets, url_or_panel, models, environ)
-    keys.check(refs, environ, quiet=quiet)
+    observer = TerminalObserver(quiet=quiet)
+    keys.check(refs, environ, observer)
     findings: list[CheckupFinding] = []
     for ref in refs:
-        if not quiet:
-            say(f"asking {ref.model}")
+        observer.note(f"asking {ref.model}", "detail")
         findings += anyio.run(torture.torture, ref, environ)
     return findings

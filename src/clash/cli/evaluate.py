@@ -1,23 +1,35 @@
 from __future__ import annotations
 
-import os
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from clash.cli.common import (
+from clash.cli.options import (
     AsJson,
     Batch,
+    BothOrders,
+    Concurrency,
     ConfigFile,
+    CriteriaFrom,
+    CriteriaMode,
+    DryRun,
     EnvFile,
     ExcludeSelf,
+    MaxCost,
+    Method,
+    Models,
+    OutOrConfig,
+    PanelName,
+    PerJudge,
     Prereg,
     Quiet,
     RunId,
     Seed,
     TrustHost,
+    UnknownPrice,
     Verbose,
+    Yes,
 )
 
 
@@ -28,22 +40,11 @@ def evaluate(
             help="Prompts: YAML, JSONL, CSV, text, or a folder.", envvar="CLASH_PROMPTS"
         ),
     ] = None,
-    models: Annotated[
-        str | None,
-        typer.Option("--models", "-m", envvar="CLASH_MODELS", help="Candidates: provider/model,…"),
-    ] = None,
-    panel: Annotated[
-        str | None,
-        typer.Option("--panel", "-p", envvar="CLASH_PANEL", help="Name or file of the panel."),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", envvar="CLASH_OUT", help="Folder that runs land in."),
-    ] = None,
+    models: Models = None,
+    panel: PanelName = None,
+    out: OutOrConfig = None,
     run_id: RunId = None,
-    method: Annotated[
-        str | None, typer.Option("--method", help="How judgments become verdicts.")
-    ] = None,
+    method: Method = None,
     calibrator: Annotated[
         Path | None,
         typer.Option("--calibrator", help="A file of `clash calibrate`: verdicts by it."),
@@ -54,32 +55,14 @@ def evaluate(
             "--max-risk", help="Share of wrong verdicts to allow; the rest is left for review."
         ),
     ] = None,
-    max_cost: Annotated[
-        float | None,
-        typer.Option("--max-cost", envvar="CLASH_MAX_COST", min=0, help="US dollars, a hard cap."),
-    ] = None,
-    allow_unknown_price: Annotated[
-        bool, typer.Option("--allow-unknown-price", help="Call models whose price is unknown.")
-    ] = False,
-    concurrency: Annotated[
-        int | None,
-        typer.Option(
-            "--concurrency", "-j", envvar="CLASH_CONCURRENCY", min=1, help="Most calls in flight."
-        ),
-    ] = None,
+    max_cost: MaxCost = None,
+    allow_unknown_price: UnknownPrice = False,
+    concurrency: Concurrency = None,
     batch: Batch = None,
-    criteria: Annotated[
-        str | None, typer.Option("--criteria", help="dynamic, fixed or none.")
-    ] = None,
-    criteria_from: Annotated[
-        str | None, typer.Option("--criteria-from", help="A run whose criteria are used again.")
-    ] = None,
-    both_orders: Annotated[
-        bool | None, typer.Option("--both-orders", help="Each judge sees both orders.")
-    ] = None,
-    per_judge: Annotated[
-        bool | None, typer.Option("--per-judge", help="A shuffle of its own for each judge.")
-    ] = None,
+    criteria: CriteriaMode = None,
+    criteria_from: CriteriaFrom = None,
+    both_orders: BothOrders = None,
+    per_judge: PerJudge = None,
     observers: Annotated[
         str | None, typer.Option("--observers", help="candidates (the default) or none.")
     ] = None,
@@ -98,10 +81,8 @@ def evaluate(
         ),
     ] = None,
     exclude_self: ExcludeSelf = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Plan and price; make no call.")
-    ] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before spending.")] = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
     prereg: Prereg = None,
     until: Annotated[
         str | None,
@@ -128,17 +109,19 @@ def evaluate(
 
     `clash eval prompts.yaml --models openai/a,anthropic/b --panel supreme-court`
     """
-    from clash.cli.common import open_run
-    from clash.cli.prereg import registered
-    from clash.collect.resolve import load_environ
-    from clash.errors import ConfigError
-    from clash.pipeline import execute as pipeline
-    from clash.pipeline import prepare as beginning
-    from clash.pipeline.sequential import judge_until
-    from clash.pipeline.stopping import rule_of
+    from clash.cli.common import environment
+    from clash.cli.observer import TerminalObserver
+    from clash.cli.outcome import print_dry_run, print_result
+    from clash.cli.prereg import registration_of
+    from clash.collect.resolve import read_config
+    from clash.pipeline.execute import execute
+    from clash.pipeline.options import Origin, RunOptions
+    from clash.pipeline.prepare import prepare
+    from clash.pipeline.sequential import execute_until
+    from clash.pipeline.sources import open_run
+    from clash.pipeline.stopping import check_controls, parse_rule
 
-    environ = load_environ(os.environ, env_file, trust_host or ())
-    overrides: dict[str, Any] = {
+    settings = {
         "candidates": [m.strip() for m in models.split(",") if m.strip()] if models else None,
         "panel": panel,
         "aggregate.method": method,
@@ -156,49 +139,28 @@ def evaluate(
         "observers": {"none": []}.get(observers or "", observers),
         "repeat": repeat,
         "seed": seed,
-        "out": str(out) if out is not None else None,
+        "out": None if out is None else str(out),
     }
-    earlier = open_run(replay, out or Path("runs")) if replay else None
-    made = beginning.prepare(
-        config, overrides, environ, prompts=prompts, limit=limit, replay=earlier
+    environ = environment(env_file, trust_host)
+    observer = TerminalObserver(quiet=quiet or as_json)
+    earlier = open_run(replay, out or Path("runs"), observer) if replay else None
+    prepared = prepare(
+        read_config(config, settings),
+        environ,
+        observer,
+        prompts=prompts,
+        limit=limit,
+        replay=earlier,
     )
     labels = earlier.labels() if earlier is not None and prompts is None else ()
-    origin = beginning.Origin(labels=tuple(labels), registration=registered(prereg))
-    rule = None if until is None else rule_of(until, sequential, looks)
-    if rule is not None and made.plan.config.blinding.controls:
-        raise ConfigError(
-            "control items cannot be added to a run that stops by --until",
-            field="blinding.controls",
-            hint="leave one of the two out; `clash redteam PANEL` tests the judges by itself",
-        )
-    if rule is not None and not dry_run:
-        raise typer.Exit(
-            judge_until(
-                made,
-                rule,
-                environ,
-                kind="eval",
-                out=Path(made.plan.config.out),
-                run_id=run_id,
-                origin=origin,
-                yes=yes,
-                as_json=as_json,
-                quiet=quiet,
-                whole=verbose,
-            )
-        )
-    raise typer.Exit(
-        pipeline.launch(
-            made,
-            environ,
-            origin=origin,
-            kind="eval",
-            out=Path(made.plan.config.out),
-            run_id=run_id,
-            dry_run=dry_run,
-            yes=yes,
-            as_json=as_json,
-            quiet=quiet,
-            whole=verbose,
-        )
-    )
+    origin = Origin(labels=tuple(labels), registration=registration_of(prereg))
+    options = RunOptions(environ, observer, run_id=run_id, origin=origin, yes=yes)
+    rule = None if until is None else parse_rule(until, sequential, looks)
+    if rule is not None:
+        check_controls(prepared.plan.config)
+    if dry_run:
+        print_dry_run(prepared.plan, environ, as_json=as_json)
+        return
+    result = execute_until(prepared, rule, options) if rule else execute(prepared, options)
+    print_result(result, as_json=as_json, whole=verbose, quiet=quiet)
+    raise typer.Exit(result.exit_code)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from clash.cli.common import AsJson, Out, RunArgument
+from clash.cli.options import AsJson, Out, RunArgument
 
 
 def export(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from clash.cli.common import AsJson, Out, RunArgument
+from clash.cli.options import AsJson, Out, RunArgument
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

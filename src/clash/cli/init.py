@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from clash.cli.common import AsJson
+from clash.cli.options import AsJson
 
 _FILES = {
     "clash.yaml": "clash.yaml",

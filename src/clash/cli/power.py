@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
-from clash.cli.common import AsJson, Seed
-from clash.cli.voting import Judges, Presentation, Subset
+from clash.cli.options import AsJson, Judges, Presentation, Seed, Subset
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -184,8 +183,7 @@ def _from_pilot(
     as_json: bool,
 ) -> None:
     from clash.analysis.power.candidate_pairs import asked_for
-    from clash.cli.common import print_json, stdout
-    from clash.cli.voting import read
+    from clash.cli.common import print_json, read_votes, stdout
     from clash.errors import ConfigError
     from clash.report import power as report
 
@@ -197,7 +195,7 @@ def _from_pilot(
         )
     if outcome not in ("wins", "agreement"):
         raise ConfigError(f"no outcome {outcome!r}", field="--outcome", hint="wins or agreement")
-    field = _field(source, runs, read(source, runs, *filters))
+    field = _field(source, runs, read_votes(source, runs, *filters))
     # Whether judges agree with labels is asked of all candidates, unless two are named.
     pair = asked_for(field, wanted) if outcome == "wins" or wanted is not None else None
     made = partial(
@@ -219,9 +217,9 @@ def _from_pilot(
 def _field(source: str, runs: Path, votes: Votes) -> Field:
     """The votes, and who is which side in them."""
     from clash.analysis.power.candidate_pairs import Field, names_of_file, names_of_run
-    from clash.cli.voting import run_of
+    from clash.cli.common import find_run
 
-    folder = run_of(source, runs)
+    folder = find_run(source, runs)
     return Field(votes, names_of_file(Path(source)) if folder is None else names_of_run(folder))
 
 

@@ -1,13 +1,12 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from clash.cli.common import AsJson, ConfigFile, EnvFile, Seed
+from clash.cli.options import AsJson, ConfigFile, EnvFile, Seed
 
 if TYPE_CHECKING:
     from clash.analysis.prereg import Frozen, Registration
@@ -105,7 +104,7 @@ def prereg(
     _tell(frozen, out, as_json=as_json)
 
 
-def registered(path: Path | None) -> Frozen | None:
+def registration_of(path: Path | None) -> Frozen | None:
     """The plan that a run is to be held to.
 
     Raises:
@@ -125,20 +124,23 @@ def _registration(
     n: int | None,
 ) -> Registration:
     from clash.analysis.prereg import OUTCOMES, Registration, Seat
-    from clash.collect.resolve import load_environ
+    from clash.cli.common import environment
+    from clash.cli.observer import TerminalObserver
+    from clash.collect.resolve import read_config
     from clash.errors import ConfigError
-    from clash.pipeline import prepare as beginning
-    from clash.pipeline.stopping import rule_of
+    from clash.pipeline.prepare import prepare
+    from clash.pipeline.stopping import parse_rule
 
     if about["outcome"] not in OUTCOMES:
         raise ConfigError(
             f"no outcome {about['outcome']!r}", field="--outcome", hint=", ".join(OUTCOMES)
         )
     if about["stopping"] != "fixed":
-        rule_of(about["stopping"], cast("str", about["sequential"]))
-    made = beginning.prepare(config, overrides, load_environ(os.environ, env_file), prompts=prompts)
-    plan, blinding = made.plan, made.plan.config.blinding
-    candidates = {*(c.id for c in plan.candidates), *made.prompts.candidates}
+        parse_rule(about["stopping"], cast("str", about["sequential"]))
+    environ, observer = environment(env_file, None), TerminalObserver(quiet=True)
+    prepared = prepare(read_config(config, overrides), environ, observer, prompts=prompts)
+    plan, blinding = prepared.plan, prepared.plan.config.blinding
+    candidates = {*(c.id for c in plan.candidates), *prepared.prompts.candidates}
     if about["primary"] is not None and about["primary"] not in candidates:
         raise ConfigError(
             f"no candidate {about['primary']!r}",
@@ -153,7 +155,7 @@ def _registration(
         tie_break=plan.config.aggregate.tie_break,
         candidates=sorted(candidates),
         items=n or len(plan.items),
-        prompts=made.prompts.sha256,
+        prompts=prepared.prompts.sha256,
         criteria=plan.config.criteria.mode,
         both_orders=blinding.both_orders,
         per_judge=blinding.per_judge,

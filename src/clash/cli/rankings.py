@@ -101,11 +101,11 @@ def read(
         InputError: a file is wrong, or nothing is left after the filter.
         RunFolderError: it is neither a file nor a run.
     """
-    from clash.cli.voting import run_of
+    from clash.cli.common import find_run
     from clash.votes.rankings import file_rankings, run_rankings
 
     judging, subsets = _globs(judges), _globs(subset)
-    folder = run_of(source, runs)
+    folder = find_run(source, runs)
     if folder is None:
         return file_rankings(
             source,

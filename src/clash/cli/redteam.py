@@ -1,16 +1,13 @@
 from __future__ import annotations
 
-import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from clash.cli.common import AsJson, ConfigFile, EnvFile, Out, Quiet, Seed, TrustHost, Verbose
+from clash.cli.options import AsJson, ConfigFile, EnvFile, Out, Quiet, Seed, TrustHost, Verbose
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from clash.analysis.redteam import Redteam, Resistance
     from clash.collect.load import Prompts
     from clash.store.folder import RunFolder
@@ -77,37 +74,38 @@ def redteam(
     Control items have a right and a plainly worse response. Each is judged clean, and with an
     injection in the worse one: `clash redteam supreme-court --dry-run`
     """
-    from clash.cli.common import open_run
-    from clash.collect.resolve import load_environ
+    from clash.cli.common import environment, open_run
+    from clash.cli.observer import TerminalObserver
+    from clash.cli.outcome import print_dry_run
+    from clash.collect.resolve import read_config
     from clash.errors import RunFolderError
+    from clash.pipeline.execute import execute
+    from clash.pipeline.options import RunOptions
+    from clash.pipeline.prepare import assemble, injected_only
 
     try:
-        folder = open_run(target, out)
+        folder, exit_code = open_run(target, out), 0
     except RunFolderError:
-        folder = None
-    code = 0
-    if folder is None:
-        environ = load_environ(os.environ, env_file, trust_host or ())
-        overrides: dict[str, Any] = {
-            "panel": target,
-            "limits.max_cost": max_cost,
-            "seed": seed,
-            "out": str(out),
-        }
-        folder, code = _judge(
-            overrides,
-            config,
+        settings = {"panel": target, "limits.max_cost": max_cost, "seed": seed, "out": str(out)}
+        environ = environment(env_file, trust_host)
+        options = RunOptions(
             environ,
-            _control_prompts(attacks, n, repeats, seed),
+            TerminalObserver(quiet=quiet or as_json),
+            kind="redteam",
             run_id=run_id,
-            dry_run=dry_run,
             yes=yes,
-            as_json=as_json,
-            quiet=quiet,
         )
-    if folder is not None:
-        code = _report(folder, max_turned, code, as_json=as_json, whole=verbose, quiet=quiet)
-    raise typer.Exit(code)
+        prompts = _control_prompts(attacks, n, repeats, seed)
+        only_judging = injected_only(read_config(config, settings))
+        prepared = assemble(only_judging, prompts, environ, options.observer)
+        if dry_run:
+            print_dry_run(prepared.plan, environ, as_json=as_json)
+            return
+        result = execute(prepared, options)
+        folder, exit_code = result.folder, result.exit_code
+    raise typer.Exit(
+        _report(folder, max_turned, exit_code, as_json=as_json, whole=verbose, quiet=quiet)
+    )
 
 
 def _control_prompts(attacks: Path | None, n: int, repeats: int, seed: int | None) -> Prompts:
@@ -127,39 +125,6 @@ def _control_prompts(attacks: Path | None, n: int, repeats: int, seed: int | Non
     )
     digest = sha256_json(controls.model_dump())
     return Prompts(attacks or Path("redteam"), items, responses, digest, warnings)
-
-
-def _judge(
-    overrides: dict[str, Any],
-    config: Path | None,
-    environ: Mapping[str, str],
-    prompts: Prompts,
-    *,
-    run_id: str | None,
-    dry_run: bool,
-    yes: bool,
-    as_json: bool,
-    quiet: bool,
-) -> tuple[RunFolder | None, int]:
-    """Judge the control items; no folder for a dry run."""
-    from clash.collect.resolve import read_config
-    from clash.pipeline import execute as pipeline
-    from clash.pipeline import prepare as beginning
-
-    resolved = pipeline.injected_only(read_config(config, overrides))
-    prepared = beginning.assemble(resolved, prompts, environ)
-    finished = pipeline.judge(
-        prepared,
-        environ,
-        kind="redteam",
-        out=Path(resolved.out),
-        run_id=run_id,
-        dry_run=dry_run,
-        yes=yes,
-        as_json=as_json,
-        quiet=quiet,
-    )
-    return (None, 0) if finished is None else (finished.folder, finished.exit_code)
 
 
 def _report(

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from clash.cli.common import AsJson, Out, RunArgument
+from clash.cli.options import AsJson, Out, RunArgument
 
 if TYPE_CHECKING:
     from clash.analysis.findings import Findings
@@ -111,24 +111,12 @@ def _writes(folder: RunFolder, manifest: Manifest, write: bool | None) -> bool:
     return write is not False and manifest.seal is not None
 
 
-def rewrite(folder: RunFolder, data: RunData, found: Findings) -> None:
-    """The derived files anew, sealed; the collected ones are not touched, nor their seals."""
+def rewrite(folder: RunFolder, run: RunData, findings: Findings) -> None:
+    """Write the report files anew, and say where a signature no longer holds."""
     from clash.cli.common import say
-    from clash.files import run_files
-    from clash.pipeline.finish import write_report
-    from clash.store import layout
-    from clash.store.manifest import seals_of
+    from clash.pipeline.finish import rewrite_report
 
-    with folder.write() as writer:
-        write_report(writer, found, data)
-        manifest = writer.manifest()
-        # The report counts the labels, so both are sealed together.
-        anew = (*layout.DERIVED_FILES, layout.LABELS)
-        kept = {n: s for n, s in manifest.files.items() if n not in anew}
-        seals = {**kept, **seals_of(writer.path, anew)}
-        sealed = manifest.model_copy(update={"files": seals}).with_seal()
-        writer.save(sealed)
-    if sealed.seal != manifest.seal and run_files.is_file(folder.path / layout.SIGNATURE):
+    if rewrite_report(folder, findings, run):
         say(
             f"the signature of {folder.path} is of the run before this change:"
             f" `clash seal {folder.path} --sign KEY` signs it as it is now",

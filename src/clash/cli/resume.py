@@ -1,12 +1,11 @@
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from clash.cli.common import AsJson, Batch, EnvFile, Out, Quiet, RunArgument, TrustHost, Verbose
+from clash.cli.options import AsJson, Batch, EnvFile, Out, Quiet, RunArgument, TrustHost, Verbose
 
 
 def resume(
@@ -37,29 +36,25 @@ def resume(
 
     Batches that are with a provider are waited for and fetched. A run with a stopping rule (`eval --until`) goes on with it.
     """
-    from clash.cli.common import open_run, say
-    from clash.collect.resolve import load_environ
-    from clash.pipeline import execute as pipeline
-    from clash.pipeline import finish as ending
-    from clash.pipeline import prepare as beginning
-    from clash.pipeline.sequential import goes_on, resume_until
+    from clash.cli.common import environment, say
+    from clash.cli.observer import TerminalObserver
+    from clash.cli.outcome import print_result
+    from clash.pipeline.sequential import resume_run
+    from clash.pipeline.sources import open_run
 
-    environ = load_environ(os.environ, env_file, trust_host or ())
-    folder = open_run(run, out)
-    given = {"max_cost": max_cost, "concurrency": concurrency, "batch": batch}
-    limits = {name: value for name, value in given.items() if value is not None}
+    environ = environment(env_file, trust_host)
+    observer = TerminalObserver(quiet=quiet or as_json)
+    folder = open_run(run, out, observer)
     if cancel_batches and all(batch.state == "ended" for batch in folder.batches()):
         say("no batch of this run is with a provider", style="")
         raise typer.Exit
-    silent = quiet or as_json
-    with folder.write() as writer:
-        if cancel_batches:
-            made = beginning.replan(writer, environ, limits, quiet=silent)
-            finished = pipeline.carry_on(writer, made, environ, quiet=silent, new="none")
-        elif goes_on(writer.manifest()):
-            finished = resume_until(writer, environ, limits, quiet=silent)
-        else:
-            made = beginning.replan(writer, environ, limits, quiet=silent)
-            finished = pipeline.carry_on(writer, made, environ, quiet=silent)
-    ending.tell(finished, as_json=as_json, whole=verbose, quiet=quiet)
-    raise typer.Exit(finished.exit_code)
+    limits = {"max_cost": max_cost, "concurrency": concurrency, "batch": batch}
+    result = resume_run(
+        folder,
+        environ,
+        observer,
+        {name: value for name, value in limits.items() if value is not None},
+        cancel_batches=cancel_batches,
+    )
+    print_result(result, as_json=as_json, whole=verbose, quiet=quiet)
+    raise typer.Exit(result.exit_code)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from clash.cli.common import AsJson, Out, Quiet, RunArgument, Seed
+from clash.cli.options import AsJson, Out, Quiet, RunArgument, Seed
 
 if TYPE_CHECKING:
     from collections.abc import Callable

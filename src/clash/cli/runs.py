@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clash.cli.common import AsJson, Out
+from clash.cli.options import AsJson, Out
 
 if TYPE_CHECKING:
     from clash.store.manifest import Manifest

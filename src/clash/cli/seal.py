@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from clash.cli.common import AsJson, Out, RunArgument
+from clash.cli.options import AsJson, Out, RunArgument
 
 if TYPE_CHECKING:
     from clash.store.audit import AuditFinding

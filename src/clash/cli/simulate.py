@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from clash.cli.common import AsJson, Seed
-from clash.cli.voting import Judges
+from clash.cli.options import AsJson, Judges, Seed
 
 if TYPE_CHECKING:
     from clash.reproduction.simulations import Experiment, OnVotes, Simulation

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from clash.cli.common import AsJson
+from clash.cli.options import AsJson
 
 
 def trust(

@@ -1,37 +1,38 @@
 from __future__ import annotations
 
-import hashlib
-import os
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
-from clash.cli.common import (
+from clash.cli.datasets import Cache, RuleSet, Stratify
+from clash.cli.options import (
     AsJson,
     Batch,
+    BothOrders,
+    Concurrency,
     ConfigFile,
+    CriteriaFrom,
+    CriteriaMode,
+    DryRun,
     EnvFile,
     ExcludeSelf,
+    MaxCost,
+    Method,
+    OutOrConfig,
+    PanelName,
+    PerJudge,
     Prereg,
     Quiet,
     RunId,
     Seed,
     TrustHost,
+    UnknownPrice,
     Verbose,
+    Yes,
 )
-from clash.cli.datasets import Cache, RuleSet, Stratify
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from clash.collect.load import Prompts
-    from clash.datasets.dataset import Dataset
-    from clash.datasets.sampling import DatasetSample, SamplingRules
-    from clash.pipeline.prepare import Origin
-
-_YAML = (".yaml", ".yml")
 _SAMPLE_SEED = 42
 
 
@@ -64,52 +65,24 @@ def validate(
         Path | None,
         typer.Option("--tiers", help="YAML: tier (or tier, elo, family) by candidate."),
     ] = None,
-    panel: Annotated[
-        str | None,
-        typer.Option("--panel", "-p", envvar="CLASH_PANEL", help="Name or file of the panel."),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", envvar="CLASH_OUT", help="Folder that runs land in."),
-    ] = None,
+    panel: PanelName = None,
+    out: OutOrConfig = None,
     run_id: RunId = None,
-    method: Annotated[
-        str | None, typer.Option("--method", help="How judgments become verdicts.")
-    ] = None,
-    max_cost: Annotated[
-        float | None,
-        typer.Option("--max-cost", envvar="CLASH_MAX_COST", min=0, help="US dollars, a hard cap."),
-    ] = None,
-    allow_unknown_price: Annotated[
-        bool, typer.Option("--allow-unknown-price", help="Call models whose price is unknown.")
-    ] = False,
-    concurrency: Annotated[
-        int | None,
-        typer.Option(
-            "--concurrency", "-j", envvar="CLASH_CONCURRENCY", min=1, help="Most calls in flight."
-        ),
-    ] = None,
+    method: Method = None,
+    max_cost: MaxCost = None,
+    allow_unknown_price: UnknownPrice = False,
+    concurrency: Concurrency = None,
     batch: Batch = None,
-    criteria: Annotated[
-        str | None, typer.Option("--criteria", help="dynamic, fixed or none.")
-    ] = None,
-    criteria_from: Annotated[
-        str | None, typer.Option("--criteria-from", help="A run whose criteria are used again.")
-    ] = None,
-    both_orders: Annotated[
-        bool | None, typer.Option("--both-orders", help="Each judge sees both orders.")
-    ] = None,
-    per_judge: Annotated[
-        bool | None, typer.Option("--per-judge", help="A shuffle of its own for each judge.")
-    ] = None,
+    criteria: CriteriaMode = None,
+    criteria_from: CriteriaFrom = None,
+    both_orders: BothOrders = None,
+    per_judge: PerJudge = None,
     replay: Annotated[
         str | None, typer.Option("--replay", help="Answer from this run's calls: no network, free.")
     ] = None,
     exclude_self: ExcludeSelf = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Plan and price; make no call.")
-    ] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before spending.")] = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
     prereg: Prereg = None,
     cache: Cache = None,
     config: ConfigFile = None,
@@ -124,14 +97,18 @@ def validate(
 
     `clash validate mt-bench --n 100 --panel supreme-court`
     """
-    from clash.cli.common import open_run
-    from clash.cli.prereg import registered
-    from clash.collect.resolve import load_environ, read_config
-    from clash.pipeline import execute as pipeline
-    from clash.pipeline import prepare as beginning
+    from clash.cli.common import environment
+    from clash.cli.observer import TerminalObserver
+    from clash.cli.outcome import print_dry_run, print_result
+    from clash.cli.prereg import registration_of
+    from clash.collect.resolve import read_config
+    from clash.pipeline.execute import execute
+    from clash.pipeline.options import RunOptions
+    from clash.pipeline.prepare import assemble, injected_only
+    from clash.pipeline.sources import open_run
+    from clash.pipeline.validation import Draw, draw_labelled, sample_origin, sample_prompts
 
-    environ = load_environ(os.environ, env_file, trust_host or ())
-    overrides: dict[str, Any] = {
+    settings = {
         "panel": panel,
         "aggregate.method": method,
         "limits.max_cost": max_cost,
@@ -144,162 +121,31 @@ def validate(
         "exclude_self": exclude_self,
         "blinding.per_judge": per_judge,
         "seed": seed,
-        "out": str(out) if out is not None else None,
+        "out": None if out is None else str(out),
     }
-    drawn = _drawn(dataset, cache, rules, n=n, seed=sample_seed, stratify=stratify)
-    earlier = open_run(replay, out or Path("runs")) if replay else None
-    made = beginning.assemble(
-        pipeline.injected_only(read_config(config, overrides)),
-        _prompts(drawn),
+    environ = environment(env_file, trust_host)
+    observer = TerminalObserver(quiet=quiet or as_json)
+    draw = Draw(
+        n,
+        sample_seed,
+        None if rules is None else rules.value,
+        None if stratify is None else stratify.value,
+        cache,
+    )
+    drawn = draw_labelled(dataset, draw)
+    earlier = open_run(replay, out or Path("runs"), observer) if replay else None
+    prepared = assemble(
+        injected_only(read_config(config, settings)),
+        sample_prompts(drawn),
         environ,
+        observer,
         replay=earlier,
     )
-    raise typer.Exit(
-        pipeline.launch(
-            made,
-            environ,
-            kind="validate",
-            out=Path(made.plan.config.out),
-            run_id=run_id,
-            origin=replace(_origin(drawn, tiers), registration=registered(prereg)),
-            dry_run=dry_run,
-            yes=yes,
-            as_json=as_json,
-            quiet=quiet,
-            whole=verbose,
-        )
-    )
-
-
-def _drawn(
-    name: str,
-    cache: Path | None,
-    chosen: RuleSet | None,
-    *,
-    n: int | None,
-    seed: int,
-    stratify: Stratify | None,
-) -> DatasetSample:
-    """The labelled items to judge.
-
-    Raises:
-        InputError: there is no such data set, it holds no label, or too few items.
-    """
-    import numpy as np
-
-    from clash.datasets.dataset import Exclusion
-    from clash.datasets.sampling import sample
-    from clash.errors import InputError
-
-    loaded = _loaded(name, cache)
-    if not any(item.label for item in loaded.items):
-        raise InputError(
-            "holds no label, so there is nobody to agree with",
-            path=name,
-            hint="give each item a label (a candidate, or tie), or use `clash eval`",
-        )
-    wanted = replace(
-        _rules(loaded, chosen, is_file=Path(name).exists()),
-        n=n,
-        seed=seed,
-        stratify=stratify.value if stratify else None,
-    )
-    labelled = loaded.only(
-        {item.item_id for item in loaded.items if item.label},
-        [Exclusion(item.item_id, "no label") for item in loaded.items if not item.label],
-    )
-    return sample(labelled, wanted, np.random.default_rng(seed))
-
-
-def _loaded(name: str, cache: Path | None) -> Dataset:
-    from clash.collect.load import load
-    from clash.datasets import loaders
-    from clash.datasets.dataset import Dataset, labels_path, read_labels
-    from clash.files.inputs import without_gz
-
-    path = Path(name)
-    if without_gz(path).suffix.lower() not in _YAML:
-        return loaders.load(name, cache=cache)
-    prompts = load(path)
-    beside = labels_path(path)
-    return Dataset(
-        name=without_gz(path).stem,
-        source=path.name,
-        licence="as its file says",
-        items=prompts.items,
-        responses=prompts.responses,
-        labels=read_labels(beside) if beside.is_file() else (),
-        notes=prompts.warnings,
-    )
-
-
-def _rules(loaded: Dataset, chosen: RuleSet | None, *, is_file: bool) -> SamplingRules:
-    from clash.datasets.sampling import SamplingRules, paper_rules
-
-    match chosen or (RuleSet.all if is_file else RuleSet.paper):
-        case RuleSet.paper:
-            return paper_rules(loaded.name)
-        case RuleSet.clear:
-            return SamplingRules(clear_winner=True)
-        case RuleSet.all:
-            return SamplingRules()
-
-
-def _prompts(drawn: DatasetSample) -> Prompts:
-    from clash.collect.load import Prompts
-    from clash.datasets.dataset import to_prompts
-
-    dataset = drawn.dataset
-    digest = hashlib.sha256()
-    for line in to_prompts(dataset):
-        digest.update(f"{line}\n".encode())
-    left_out = {k: v for k, v in drawn.counts.items() if k not in ("items", "admitted", "drawn")}
-    told = [f"left out: {count} ({reason})" for reason, count in left_out.items()]
-    told += [f"the source does not say, so not applied: {name}" for name in drawn.unanswered]
-    return Prompts(
-        Path(dataset.name), dataset.items, dataset.responses, digest.hexdigest(),
-        (*dataset.notes, *told),
-    )  # fmt: skip
-
-
-def _origin(drawn: DatasetSample, tiers: Path | None) -> Origin:
-    from clash.datasets import catalogue
-    from clash.pipeline.prepare import Origin
-
-    dataset = drawn.dataset
-    entry = catalogue.find_in_text(dataset.name)
-    return Origin(
-        labels=dataset.labels,
-        dataset={
-            "name": dataset.name,
-            "source": dataset.source,
-            "licence": dataset.licence,
-            "rules": asdict(drawn.rules),
-            "counts": dict(drawn.counts),
-            "published": [ref.model_dump() for ref in entry.published] if entry else [],
-        },
-        candidates=tuple(_known(dataset.candidates, tiers)),
-    )
-
-
-def _known(candidates: Iterable[str], tiers: Path | None) -> list[dict[str, Any]]:
-    """Family, tier and rating of each candidate: as clash knows them, then as the file says."""
-    from clash.datasets import published_models
-    from clash.documents import read_yaml
-
-    told: dict[str, Any] = {}
-    if tiers is not None:
-        document = read_yaml(tiers)
-        if not isinstance(document.value, dict):
-            raise document.error("expected candidate: tier", hint="gpt-4: strong")
-        for name, about in document.value.items():
-            told[str(name)] = _about(about, document, str(name))
-    return [{**published_models.describe(name), **told.get(name, {})} for name in candidates]
-
-
-def _about(about: object, document: Any, name: str) -> dict[str, Any]:  # noqa: ANN401 - a Document
-    if isinstance(about, str):
-        return {"tier": about}
-    if isinstance(about, dict) and set(about) <= {"tier", "elo", "family"}:
-        return about
-    raise document.error("expected a tier, or tier, elo and family", name)
+    if dry_run:
+        print_dry_run(prepared.plan, environ, as_json=as_json)
+        return
+    origin = replace(sample_origin(drawn, tiers), registration=registration_of(prereg))
+    options = RunOptions(environ, observer, kind="validate", run_id=run_id, origin=origin, yes=yes)
+    result = execute(prepared, options)
+    print_result(result, as_json=as_json, whole=verbose, quiet=quiet)
+    raise typer.Exit(result.exit_code)

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+from clash.collect.load import Prompts, load
+from clash.collect.resolve import read_config, read_panel
+from clash.config import Config, Observers
+from clash.datasets.calibration_pairs import calibration_pairs, to_jsonl
+from clash.errors import IncompleteRun
+from clash.files import run_files
+from clash.pipeline import keys
+from clash.pipeline.execute import execute
+from clash.pipeline.options import Observer
+from clash.pipeline.prepare import Prepared, assemble
+from clash.pipeline.sources import find_run
 
-    from clash.collect.load import Prompts
-    from clash.config import Config
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from clash.datasets.calibration_pairs import CalibrationPair
+    from clash.pipeline.finish import RunResult
+    from clash.pipeline.options import RunOptions
 
 NAME = "calibration-pairs"
 SOURCES = 30
@@ -20,106 +31,68 @@ SOURCES = 30
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """How calibration pairs are to be made and judged."""
+class PairsOptions:
+    """How calibration pairs are made and judged.
+
+    Attributes:
+        panel: who judges them; null is the panel of the run, or of ``clash.yaml``.
+        sources: responses that pairs are made from.
+    """
 
     panel: str | None
     sources: int
     max_cost: float | None
     seed: int
-    dry_run: bool
-    yes: bool
-    quiet: bool
 
 
-def judge_known_gaps(
-    source: str, runs: Path, wanted: Wanted, environ: Mapping[str, str], *, as_json: bool
-) -> str | None:
-    """Make pairs from the responses of ``source``, judge them, and give the run's folder.
-
-    Nothing is judged on a dry run, and the result is null.
+def prepare_pairs(
+    source: str | Path, runs: Path, pairs: PairsOptions, options: RunOptions
+) -> Prepared:
+    """Make pairs from the responses of a run or a prompts file, and plan to judge them.
 
     Raises:
-        InputError: there are no responses long enough.
-        IncompleteRun: the run was interrupted or lost too many judgments.
+        InputError: no response is long enough.
     """
-    from clash.cli.common import say
-    from clash.collect.forecast import price
-    from clash.collect.load import load
-    from clash.errors import IncompleteRun
-    from clash.pipeline import execute as pipeline
-    from clash.pipeline import keys
-    from clash.pipeline import prepare as beginning
-    from clash.pipeline import price as estimate
+    prompts = _prompts(source, runs, options.observer)
+    calibration = make_pairs(prompts, pairs.sources, pairs.seed)
+    path = runs / f"known-gaps-{Path(source).stem}-{pairs.seed}.jsonl"
+    write_pairs(calibration, path)
+    config = _only_judging(_config(source, runs, pairs, options), pairs)
+    options.observer.note(f"pairs with known gaps: {path}", "progress")
+    return assemble(config, load(path), options.environ, options.observer)
 
-    file, config = _written(source, runs, wanted, environ)
-    say(f"pairs with known gaps: {file}")
-    made = beginning.assemble(config, load(file), environ)
-    forecast = price(made.plan)
-    if wanted.dry_run:
-        estimate.tell(forecast, made.plan, environ, as_json=as_json)
-        return None
-    keys.check(made.plan.refs(), environ, quiet=wanted.quiet)
-    estimate.check(forecast, made.plan, yes=wanted.yes, quiet=wanted.quiet)
-    with beginning.begin(made, environ, kind="eval", out=runs, forecast=forecast) as writer:
-        finished = pipeline.carry_on(writer, made.plan, environ, quiet=wanted.quiet)
-    if finished.exit_code not in (0, 3):
+
+def judge_pairs(prepared: Prepared, runs: Path, options: RunOptions) -> RunResult:
+    """Judge calibration pairs.
+
+    Raises:
+        IncompleteRun: the run was interrupted, or a provider refused for good.
+    """
+    result = execute(prepared, replace(options, kind="eval", out=runs))
+    if result.exit_code not in (0, 3):
         raise IncompleteRun(
-            f"the judging of the pairs stopped; `clash resume {finished.folder.path}`, then"
-            f" `clash diagnose {finished.folder.path}`"
+            f"the judging of the pairs stopped; `clash resume {result.folder.path}`, then"
+            f" `clash diagnose {result.folder.path}`"
         )
-    return str(finished.folder.path)
+    return result
 
 
-def sample_known_gaps(
-    source: str, runs: Path, out: Path | None, *, sources: int | None, seed: int, as_json: bool
-) -> None:
-    """Write the pairs made from the responses of ``source`` to a prompts file, and tell.
+def sample_pairs(
+    source: str | Path, runs: Path, path: Path | None, sources: int | None, seed: int
+) -> tuple[list[CalibrationPair], Path]:
+    """Write the pairs made from the responses of ``source`` to a prompts file.
 
     Raises:
-        InputError: there are no responses long enough.
+        InputError: no response is long enough.
     """
-    from clash.cli.common import print_json, stdout
-    from clash.report.tables import Table
-    from clash.report.terminal import print_table
-
-    pairs = _pairs(_prompts(source, runs), sources or SOURCES, seed)
-    place = out or Path(f"calibration-pairs-{Path(source).stem}-seed{seed}.jsonl")
-    _write(pairs, place)
-    counts = Counter(pair.kind for pair in pairs)
-    used = len({pair.source for pair in pairs})
-    if as_json:
-        about = {"dataset": NAME, "from": source, "seed": seed, "sources": used}
-        print_json({**about, "counts": dict(counts), "written": {"prompts": str(place)}})
-        return
-    rows = [[kind, str(count), _gaps(pairs, kind)] for kind, count in counts.items()]
-    title = f"{len(pairs)} pairs with known gaps, from {used} responses (seed {seed})"
-    note = "gap: share of a response's sentences that were altered; 0 is a control, where a tie is right"
-    print_table(stdout(), Table(title, ["altered", "pairs", "gaps"], rows, frozenset({1}), [note]))
-    stdout().print(f"wrote {place}", soft_wrap=True, markup=False)
-    judged = f"clash eval {place} --panel …, then clash diagnose on the run"
-    stdout().print(f"judge them: {judged}", soft_wrap=True, markup=False)
+    pairs = make_pairs(_prompts(source, runs, Observer()), sources or SOURCES, seed)
+    path = path or Path(f"calibration-pairs-{Path(source).stem}-seed{seed}.jsonl")
+    write_pairs(pairs, path)
+    return pairs, path
 
 
-def _gaps(pairs: Sequence[CalibrationPair], kind: str) -> str:
-    gaps = [pair.gap for pair in pairs if pair.kind == kind]
-    low, high = f"{min(gaps):.2f}", f"{max(gaps):.2f}"
-    return low if low == high else f"{low} to {high}"
-
-
-def _written(
-    source: str, runs: Path, wanted: Wanted, environ: Mapping[str, str]
-) -> tuple[Path, Config]:
-    """The prompts file of the pairs, and how to judge it."""
-    pairs = _pairs(_prompts(source, runs), wanted.sources, wanted.seed)
-    file = runs / f"known-gaps-{Path(source).stem}-{wanted.seed}.jsonl"
-    _write(pairs, file)
-    return file, _only_judging(_config(source, runs, wanted, environ), wanted)
-
-
-def _pairs(prompts: Prompts, sources: int, seed: int) -> list[CalibrationPair]:
-    from clash.datasets.calibration_pairs import calibration_pairs
-
+def make_pairs(prompts: Prompts, sources: int, seed: int) -> list[CalibrationPair]:
+    """Calibration pairs from the responses of ``prompts``."""
     texts: dict[str, dict[str, str]] = {}
     for response in prompts.responses:
         if response.text is not None:
@@ -127,55 +100,43 @@ def _pairs(prompts: Prompts, sources: int, seed: int) -> list[CalibrationPair]:
     return calibration_pairs(prompts.items, texts, seed=seed, most=sources)
 
 
-def _write(pairs: Sequence[CalibrationPair], file: Path) -> None:
-    from clash.datasets.calibration_pairs import to_jsonl
-    from clash.files import run_files
-
-    file.parent.mkdir(parents=True, exist_ok=True)
-    run_files.replace(file, to_jsonl(pairs).encode("utf-8"))
+def write_pairs(pairs: Sequence[CalibrationPair], path: Path) -> None:
+    """Write calibration pairs as a prompts file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    run_files.replace(path, to_jsonl(pairs).encode("utf-8"))
 
 
-def _prompts(source: str, runs: Path) -> Prompts:
+def _prompts(source: str | Path, runs: Path, observer: Observer) -> Prompts:
     """The responses of a prompts file, or of a run."""
-    from clash.cli.voting import run_of
-    from clash.collect.load import Prompts, load
-
-    folder = run_of(source, runs)
+    folder = find_run(source, runs, observer)
     if folder is None:
         return load(Path(source))
     return Prompts(folder.path, tuple(folder.items()), tuple(folder.responses()), "")
 
 
-def _config(source: str, runs: Path, wanted: Wanted, environ: Mapping[str, str]) -> Config:
-    """Of the run, else of clash.yaml."""
-    from clash.cli.voting import run_of
-    from clash.collect.resolve import read_config, read_panel
-    from clash.config import Config
-    from clash.pipeline import keys
-
-    folder = run_of(source, runs)
+def _config(source: str | Path, runs: Path, pairs: PairsOptions, options: RunOptions) -> Config:
+    """The configuration of the run, else ``clash.yaml``."""
+    folder = find_run(source, runs, options.observer)
     if folder is None:
-        return read_config(None, {"panel": wanted.panel, "seed": wanted.seed})
+        return read_config(None, {"panel": pairs.panel, "seed": pairs.seed})
     manifest = folder.manifest()
-    keys.recall(manifest, environ)
+    keys.recall(manifest, options.environ)
     config = Config.model_validate(manifest.config)
-    if wanted.panel is None:
+    if pairs.panel is None:
         return config
-    return config.model_copy(update={"panel": read_panel(wanted.panel, "file")})
+    return config.model_copy(update={"panel": read_panel(pairs.panel, "file")})
 
 
-def _only_judging(config: Config, wanted: Wanted) -> Config:
-    """No one generates, no one observes, and the panel may tie."""
-    from clash.config import Observers
-
-    limits = config.limits.model_copy(update={"max_cost": wanted.max_cost})
-    changed: dict[str, Any] = {
+def _only_judging(config: Config, pairs: PairsOptions) -> Config:
+    """The configuration without generation, observers and prompts of its own."""
+    limits = config.limits.model_copy(update={"max_cost": pairs.max_cost})
+    changes: dict[str, Any] = {
         "candidates": [],
         "prompts": None,
         "repeat": 1,
         "observers": Observers(judges=[]),
-        "seed": wanted.seed,
-        "limits": limits if wanted.max_cost is not None else config.limits,
+        "seed": pairs.seed,
+        "limits": limits if pairs.max_cost is not None else config.limits,
         "criteria": config.criteria.model_copy(update={"reuse": None}),
     }
-    return config.model_copy(update=changed)
+    return config.model_copy(update=changes)

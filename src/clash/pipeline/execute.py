@@ -1,119 +1,62 @@
-"""A run from its plan to its end: what ``eval``, ``demo``, ``validate``, ``resume`` share."""
+"""Run a plan: approve its price, open the run folder, collect what is missing, finish."""
 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import anyio
 
-from clash.cli.common import say
-from clash.cli.progress import watcher
 from clash.collect.forecast import price
 from clash.collect.run import CollectOutcome, collect
 from clash.collect.schedule import Stop
 from clash.errors import ClashError
-from clash.pipeline import finish as ending
 from clash.pipeline import keys
-from clash.pipeline import price as estimate
-from clash.pipeline.finish import INTERRUPTED
-from clash.pipeline.prepare import begin
-from clash.pipeline.signals import listen
+from clash.pipeline.finish import INTERRUPTED, finish
+from clash.pipeline.prepare import create_folder
+from clash.pipeline.price import approve
 from clash.providers import BATCHING
 from clash.providers.prices import OFFLINE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
+    from clash.collect.forecast import Forecast
     from clash.collect.plan import Plan
     from clash.collect.run import New
-    from clash.config import Config
-    from clash.pipeline.finish import Finished
-    from clash.pipeline.prepare import Origin, Prepared
-    from clash.records import Kind
+    from clash.pipeline.finish import RunResult
+    from clash.pipeline.options import Observer, RunOptions
+    from clash.pipeline.prepare import Prepared
     from clash.store.folder import RunWriter
 
 
-def launch(
-    made: Prepared,
-    environ: Mapping[str, str],
-    *,
-    kind: Kind,
-    out: Path,
-    run_id: str | None = None,
-    origin: Origin | None = None,
-    dry_run: bool = False,
-    yes: bool = False,
-    as_json: bool = False,
-    quiet: bool = False,
-    whole: bool = False,
-) -> int:
-    """Price the plan, run it, and tell."""
-    finished = judge(
-        made,
-        environ,
-        kind=kind,
-        out=out,
-        run_id=run_id,
-        origin=origin,
-        dry_run=dry_run,
-        yes=yes,
-        as_json=as_json,
-        quiet=quiet,
-    )
-    if finished is None:
-        return 0
-    ending.tell(finished, as_json=as_json, whole=whole, quiet=quiet)
-    return finished.exit_code
+def execute(prepared: Prepared, options: RunOptions) -> RunResult:
+    """Run a plan from the price to the sealed folder.
+
+    Raises:
+        ConfigError: a key is missing, or the price was not agreed to; nothing has been spent.
+    """
+    forecast = start(prepared, options)
+    with create_folder(prepared, options, forecast) as writer:
+        return carry_on(writer, prepared.plan, options.environ, options.observer)
 
 
-def judge(
-    made: Prepared,
-    environ: Mapping[str, str],
-    *,
-    kind: Kind,
-    out: Path,
-    run_id: str | None = None,
-    origin: Origin | None = None,
-    dry_run: bool = False,
-    yes: bool = False,
-    as_json: bool = False,
-    quiet: bool = False,
-) -> Finished | None:
-    """Price the plan and run it; a dry run prints the price, and there is nothing to return."""
-    forecast = price(made.plan)
-    if dry_run:
-        estimate.tell(forecast, made.plan, environ, as_json=as_json)
-        return None
-    keys.check(made.plan.refs(), environ, quiet=quiet or as_json)
-    for note in (*made.resolved.notes, *made.prompts.warnings, *_live(made.plan)):
-        say(note, style="yellow")
-    estimate.check(forecast, made.plan, yes=yes, quiet=quiet or as_json)
-    with begin(
-        made, environ, kind=kind, out=out, run_id=run_id, origin=origin, forecast=forecast
-    ) as writer:
-        return carry_on(writer, made.plan, environ, quiet=quiet or as_json)
+def start(prepared: Prepared, options: RunOptions) -> Forecast:
+    """Check the keys, pass on the notes of the preparation, and have the price approved."""
+    plan, observer = prepared.plan, options.observer
+    keys.check(plan.refs(), options.environ, observer)
+    notes = (*prepared.resolved.notes, *options.origin.notes, *prepared.prompts.warnings)
+    for note in (*notes, *_live_models(plan)):
+        observer.note(note)
+    forecast = price(plan)
+    approve(forecast, plan, observer, yes=options.yes)
+    return forecast
 
 
-def injected_only(config: Config) -> Config:
-    """The configuration without anyone who would generate a response or judge its own."""
-    from clash.config import Observers
-
-    return config.model_copy(
-        update={
-            "prompts": None,
-            "candidates": [],
-            "repeat": 1,
-            "observers": config.observers
-            if isinstance(config.observers.judges, list)
-            else Observers(judges=[]),
-        }
-    )
-
-
-def _live(plan: Plan) -> list[str]:
-    """What ``--batch`` does not reach, in a line."""
+def _live_models(plan: Plan) -> list[str]:
+    """Models that ``--batch`` does not reach, in one line."""
     live = sorted({r.model for r in plan.refs() if r.provider not in (*BATCHING, *OFFLINE)})
     if not (plan.config.limits.batch and live):
         return []
@@ -122,38 +65,58 @@ def _live(plan: Plan) -> list[str]:
 
 def carry_on(
     writer: RunWriter,
-    made: Plan,
+    plan: Plan,
     environ: Mapping[str, str],
+    observer: Observer,
     *,
-    quiet: bool,
     new: New | None = None,
-) -> Finished:
+) -> RunResult:
     """Collect what is missing, then aggregate, report and seal, whatever happened.
 
     Args:
         writer: the run.
-        made: what it does.
+        plan: what it does.
         environ: where keys are.
-        quiet: show no progress.
-        new: as for :func:`clash.collect.run.collect`.
+        observer: watches, and may end it early.
+        new: how questions are asked that nobody has asked yet, as for
+            :func:`clash.collect.run.collect`.
     """
     started = time.monotonic()
-    writer.redactor = made.redactor
+    writer.redactor = plan.redactor
     manifest = writer.manifest().model_copy(update={"status": "running", "files": {}, "seal": None})
     writer.save(manifest)
-    with watcher(quiet=quiet) as progress:
-        try:
-            collected = anyio.run(_collect, made, writer, environ, progress, new)
-        except BaseExceptionGroup as group:
-            raise _ours(group) from None
-    wall = manifest.wall_s + time.monotonic() - started
-    return ending.conclude(
-        writer, manifest.model_copy(update={"wall_s": round(wall, 3)}), collected
-    )
+    try:
+        outcome = anyio.run(_collect, writer, plan, environ, observer, new)
+    except BaseExceptionGroup as group:
+        raise _expected_error(group) from None
+    wall_s = round(manifest.wall_s + time.monotonic() - started, 3)
+    return finish(writer, manifest.model_copy(update={"wall_s": wall_s}), outcome)
 
 
-def _ours(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The one error in a group that has a message; the group itself where it is a bug."""
+async def _collect(
+    writer: RunWriter,
+    plan: Plan,
+    environ: Mapping[str, str],
+    observer: Observer,
+    new: New | None,
+) -> CollectOutcome:
+    stop = Stop()
+
+    def interrupt() -> None:
+        stop.now(INTERRUPTED, leaves=True)
+        observer.note("finishing the calls in flight; Ctrl-C again stops at once")
+
+    with observer.progress() as progress:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(observer.listen, interrupt, tasks.cancel_scope)
+            outcome = await collect(plan, writer, environ, progress, stop, new=new)
+            tasks.cancel_scope.cancel()
+            return outcome
+    return CollectOutcome({}, INTERRUPTED)  # the second Ctrl-C cancelled the scope
+
+
+def _expected_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The first error of a group that has a message; the group itself where it holds a bug."""
     expected, bugs = group.split((ClashError, OSError))
     if bugs is not None or expected is None:
         return group
@@ -163,22 +126,6 @@ def _ours(group: BaseExceptionGroup[BaseException]) -> BaseException:
     return first
 
 
-async def _collect(
-    made: Plan,
-    writer: RunWriter,
-    environ: Mapping[str, str],
-    progress: Any,  # noqa: ANN401 - a Progress
-    new: New | None,
-) -> CollectOutcome:
-    stop = Stop()
-
-    def interrupt() -> None:
-        stop.now(INTERRUPTED, leaves=True)
-        say("finishing the calls in flight; Ctrl-C again stops at once", style="yellow")
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(listen, interrupt, tasks.cancel_scope)
-        collected = await collect(made, writer, environ, progress, stop, new=new)
-        tasks.cancel_scope.cancel()
-        return collected
-    return CollectOutcome({}, INTERRUPTED)  # the scope swallowed the second Ctrl-C
+def out_folder(prepared: Prepared, options: RunOptions) -> RunOptions:
+    """The options with the folder that the configuration names, where they name none."""
+    return replace(options, out=options.out or Path(prepared.plan.config.out))

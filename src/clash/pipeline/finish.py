@@ -1,4 +1,4 @@
-"""From the last call to what a user sees: verdicts, report, seal, exit code, and the telling."""
+"""Finish a run: compute verdicts and findings, write the report, seal the folder."""
 
 from __future__ import annotations
 
@@ -8,14 +8,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from clash.analysis.counts import count_records, too_many_failed
-from clash.cli.common import print_json, say, stdout
 from clash.errors import AuditFailed
-from clash.report.costs import usage_warning
-from clash.report.formats import money
-from clash.report.terminal import print_report
+from clash.files import run_files
 from clash.store import layout
 from clash.store.folder import RunFolder
-from clash.store.manifest import now
+from clash.store.manifest import now, seals_of
 from clash.store.secrecy import scan, without_secrets
 
 if TYPE_CHECKING:
@@ -31,7 +28,7 @@ INTERRUPTED, INTERRUPTED_CODE = "interrupted", 130
 
 
 @dataclass(frozen=True)
-class Finished:
+class RunResult:
     """A run that has ended, one way or another.
 
     Attributes:
@@ -49,49 +46,57 @@ class Finished:
     swaps: tuple[str, ...] = ()
 
 
-def conclude(writer: RunWriter, manifest: Manifest, collected: CollectOutcome) -> Finished:
-    """Verdicts, report and seal."""
-    # Only now: while a run judges, numpy and what stands on it would only take memory.
+def finish(writer: RunWriter, manifest: Manifest, outcome: CollectOutcome) -> RunResult:
+    """Compute verdicts and findings, write the report, seal the folder, choose the exit code."""
+    # Imported only now: while a run judges, numpy and what stands on it would only take memory.
     from clash.analysis import served
     from clash.analysis.findings import findings_of
     from clash.analysis.rundata import RunData
 
-    data = RunData.load(writer)
-    swaps = served.notes(data.swapped)
-    covered = count_records(data)
-    code = _exit_code(data, covered, collected)
+    run = RunData.load(writer)
+    swaps = served.notes(run.swapped)
+    counts = count_records(run)
+    exit_code = _exit_code(run, counts, outcome)
     manifest = manifest.model_copy(
         update={
-            "status": _status(data, covered, collected),
+            "status": _status(run, counts, outcome),
             "ended": now(),
-            "counts": {**manifest.counts, **covered},
-            "stopped": collected.stop_reasons,
+            "counts": {**manifest.counts, **counts},
+            "stopped": outcome.stop_reasons,
             "notes": list(dict.fromkeys((*manifest.notes, *swaps))),
-            "replaced": sorted(collected.replaced_models & collected.stop_reasons.keys()),
+            "replaced": sorted(outcome.replaced_models & outcome.stop_reasons.keys()),
         }
     )
-    found = findings_of(replace(data, manifest=manifest))
-    manifest.cost_usd, manifest.cost_is_lower_bound = found.cost_usd, found.cost_is_lower_bound
-    write_report(writer, found, replace(data, manifest=manifest))
-    searched = scan(writer.path, writer.redactor)
-    if searched["hits"] and code != INTERRUPTED_CODE:
-        code = AuditFailed.exit_code
-    sealed = writer.seal(without_secrets(manifest, writer.redactor), secrets_scan=searched)
-    over = float(collected.over_usd)
-    folder, why = RunFolder(writer.path), collected.interrupted
-    return Finished(folder, sealed, found, code, why, over, tuple(swaps))
+    run = replace(run, manifest=manifest)
+    findings = findings_of(run)
+    manifest.cost_usd = findings.cost_usd
+    manifest.cost_is_lower_bound = findings.cost_is_lower_bound
+    write_report(writer, findings, run)
+    secrets_scan = scan(writer.path, writer.redactor)
+    if secrets_scan["hits"] and exit_code != INTERRUPTED_CODE:
+        exit_code = AuditFailed.exit_code
+    manifest = writer.seal(without_secrets(manifest, writer.redactor), secrets_scan=secrets_scan)
+    return RunResult(
+        RunFolder(writer.path),
+        manifest,
+        findings,
+        exit_code,
+        outcome.interrupted,
+        float(outcome.over_usd),
+        tuple(swaps),
+    )
 
 
-def write_report(writer: RunWriter, found: Findings, data: RunData) -> None:
-    """The derived files, whole."""
+def write_report(writer: RunWriter, findings: Findings, run: RunData) -> None:
+    """Write the derived files: verdicts, and the report as JSON, Markdown and HTML."""
     from clash.report import html, markdown
 
-    verdicts = list(data.verdicts)
+    verdicts = list(run.verdicts)
     writer.replace(layout.VERDICTS, verdicts)
-    text = json.dumps(found.as_json(), indent=1, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(findings.as_json(), indent=1, ensure_ascii=False, allow_nan=False)
     writer.replace_text(layout.REPORT_JSON, text + "\n")
-    writer.replace_text(layout.REPORT_MD, markdown.render_report(found, verdicts))
-    page = html.render_report(found, data, writer.path)
+    writer.replace_text(layout.REPORT_MD, markdown.render_report(findings, verdicts))
+    page = html.render_report(findings, run, writer.path)
     if page.data_html is None:
         (writer.path / layout.REPORT_DATA).unlink(missing_ok=True)
     else:
@@ -99,153 +104,84 @@ def write_report(writer: RunWriter, found: Findings, data: RunData) -> None:
     writer.replace_text(layout.REPORT_HTML, page.html)
 
 
-def _exit_code(data: RunData, counts: Mapping[str, int], collected: CollectOutcome) -> int:
-    if collected.interrupted == INTERRUPTED:
+def rewrite_report(folder: RunFolder, findings: Findings, run: RunData) -> bool:
+    """Write the derived files anew and seal them; the collected files keep their seals.
+
+    Returns:
+        Whether a signature of the folder is now one of the run before this change.
+    """
+    with folder.write() as writer:
+        write_report(writer, findings, run)
+        manifest = writer.manifest()
+        # The report counts the labels, so both are sealed together.
+        derived = (*layout.DERIVED_FILES, layout.LABELS)
+        collected = {n: seal for n, seal in manifest.files.items() if n not in derived}
+        seals = {**collected, **seals_of(writer.path, derived)}
+        sealed = manifest.model_copy(update={"files": seals}).with_seal()
+        writer.save(sealed)
+    is_signed = run_files.is_file(folder.path / layout.SIGNATURE)
+    return is_signed and sealed.seal != manifest.seal
+
+
+def _exit_code(run: RunData, counts: Mapping[str, int], outcome: CollectOutcome) -> int:
+    if outcome.interrupted == INTERRUPTED:
         return INTERRUPTED_CODE
-    if collected.refusals:
+    if outcome.refusals:
         return 4
-    if collected.interrupted is not None or collected.over_usd or too_many_failed(data, counts):
+    if outcome.interrupted is not None or outcome.over_usd or too_many_failed(run, counts):
         return 3
     return 0
 
 
-def _status(data: RunData, counts: Mapping[str, int], collected: CollectOutcome) -> str:
+def _status(run: RunData, counts: Mapping[str, int], outcome: CollectOutcome) -> str:
     if counts["verdicts"] == 0:
-        return "failed" if collected.interrupted is None else "partial"
-    if collected.interrupted or collected.refusals or too_many_failed(data, counts):
+        return "failed" if outcome.interrupted is None else "partial"
+    if outcome.interrupted or outcome.refusals or too_many_failed(run, counts):
         return "partial"
     return "complete"
 
 
-def tell(finished: Finished, *, as_json: bool, whole: bool, quiet: bool) -> None:
-    """Print how it went, and where it is."""
-    found, path = finished.findings, finished.folder.path
-    if as_json:
-        print_json(summary(finished))
-    else:
-        print_report(stdout(), found, brief=not whole)
-        stdout().print(f"\nrun: {path}", style="bold", soft_wrap=True)
-        if not quiet and not whole:
-            say(f"everything: {path / layout.REPORT_HTML}, or `clash report {path}`")
-    for line in (*finished.swaps, *_warnings(finished), *_afterword(finished)):
-        say(line, style="yellow")
-    for line in _about_secrets(finished):
-        say(line, style="bold red")
-
-
-def _afterword(finished: Finished) -> list[str]:
-    path = finished.folder.path
-    match finished.exit_code:
-        case 130:
-            return [
-                f"interrupted; `clash resume {path}` goes on from here and pays nothing twice",
-                *_with_providers(finished.folder),
-            ]
-        case 4:
-            models = "; ".join(f"{m}: {why}" for m, why in finished.manifest.stopped.items())
-            return [f"refused for good: {models}", f"fix that, then `clash resume {path}`"]
-        case 3:
-            if finished.interrupted is not None:
-                more = " --max-cost USD" if "budget" in finished.interrupted else ""
-                return [
-                    finished.interrupted,
-                    f"`clash resume {path}{more}` goes on",
-                    *_with_providers(finished.folder),
-                ]
-            if finished.over_usd:
-                return []
-            return [f"incomplete (see coverage); `clash resume {path}` tries what is missing"]
-        case _:
-            return []
-
-
-def _about_secrets(finished: Finished) -> list[str]:
-    """Files that hold a secret all the same: of an earlier version, or put there by somebody."""
-    searched = finished.manifest.secrets_scan or {"hits": {}}
-    return [
-        f"error: {finished.folder.path / name} holds the value of {', '.join(variables)}\n"
-        "  fix: do not share this folder, and replace that key"
-        for name, variables in searched["hits"].items()
-    ]
-
-
-def _warnings(finished: Finished) -> list[str]:
-    """Stand-ins, a cap that was passed, a forecast that failed, usage that is not believed."""
-    lines = [
-        f"{judge.judge} judged {judge.judged} items in place of {judge.stands_in_for}, whose model had"
-        " stopped or was down"
-        for judge in finished.findings.judges
-        if judge.stands_in_for is not None
-    ]
-    if finished.over_usd:
-        spending = finished.findings.spending
-        lines.append(
-            f"error: the run spent {money(spending.bound_usd)}, {money(finished.over_usd)} more than"
-            " --max-cost allows: a provider charged more than the list price of what it was asked"
-        )
-    if finished.findings.spending.warning is not None:
-        lines.append(f"warning: {finished.findings.spending.warning}")
-    return [
-        *lines,
-        *(f"warning: {usage_warning(doubt)}" for doubt in finished.findings.usage_doubts),
-    ]
-
-
-def _with_providers(folder: RunFolder) -> list[str]:
-    """Batches that go on without us."""
-    batches = [batch for batch in folder.batches() if batch.state != "ended"]
-    if not batches:
-        return []
-    rows = sum(len(batch.rows) for batch in batches)
-    one = len(batches) == 1
-    return [
-        f"{len(batches)} batch{'' if one else 'es'} of {rows} rows"
-        f" {'stays' if one else 'stay'} with the provider: `clash resume {folder.path}` fetches"
-        f" {'it' if one else 'them'}, with --cancel-batches only what is through by now"
-    ]
-
-
-def summary(finished: Finished) -> dict[str, Any]:
-    """What ``--json`` says of a run."""
-    report = finished.findings.as_json()
+def summary(result: RunResult) -> dict[str, Any]:
+    """The JSON of ``eval``, ``validate`` and ``resume``."""
+    report = result.findings.as_json()
     return {
-        "run": str(finished.folder.path),
-        "status": finished.manifest.status,
-        "exit_code": finished.exit_code,
+        "run": str(result.folder.path),
+        "status": result.manifest.status,
+        "exit_code": result.exit_code,
         "winner": report["decision"]["winner"],
         "decision": report["decision"],
         "leaderboard": report["leaderboard"],
         "coverage": report["coverage"],
-        "cost_usd": finished.manifest.cost_usd,
-        "cost_is_lower_bound": finished.manifest.cost_is_lower_bound,
+        "cost_usd": result.manifest.cost_usd,
+        "cost_is_lower_bound": result.manifest.cost_is_lower_bound,
         "spending": report["spending"],
-        "over_usd": finished.over_usd,
+        "over_usd": result.over_usd,
         "usage_doubts": report["usage_doubts"],
         "judges": report["judges"],
-        "stopped": finished.manifest.stopped,
-        "interrupted": finished.interrupted,
-        **_concordance(finished.findings),
+        "stopped": result.manifest.stopped,
+        "interrupted": result.interrupted,
+        **_concordance(result.findings),
     }
 
 
-def _concordance(found: Findings) -> dict[str, Any]:
-    """What is added where people have spoken."""
-    if found.concordance is None:
+def _concordance(findings: Findings) -> dict[str, Any]:
+    """Agreement with human labels, where there are some."""
+    if findings.concordance is None:
         return {}
-    rate = found.concordance.headline.rate
+    rate = findings.concordance.headline.rate
     alone = {
         line.name: {"concordance": line.rate.of_judged.estimate, "judged": line.rate.judged}
-        for line in found.concordance.methods
+        for line in findings.concordance.methods
         if line.kind == "judge" and line.rate is not None
     }
     return {
         "concordance": rate.estimate,
-        "kappa": _finite(found.concordance.kappas[0].interval.estimate),
-        "kappas": {k.key: _finite(k.interval.estimate) for k in found.concordance.kappas},
+        "kappa": _finite(findings.concordance.kappas[0].interval.estimate),
+        "kappas": {k.key: _finite(k.interval.estimate) for k in findings.concordance.kappas},
         "ci": [rate.clustered.low, rate.clustered.high],
         "n": rate.n,
         "judges": [
-            {**judge, **alone.get(judge["judge"], {})} for judge in found.as_json()["judges"]
+            {**judge, **alone.get(judge["judge"], {})} for judge in findings.as_json()["judges"]
         ],
     }
 

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import typer
-
-from clash.cli.common import person_here, say
 from clash.errors import ConfigError
 from clash.providers import destination, has_key, needs_confirmation, not_confirmed, require
 from clash.secrets.trust import (
@@ -23,10 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from clash.config import ModelRef
+    from clash.pipeline.options import Observer
     from clash.store.manifest import Manifest
 
 
-def check(refs: Iterable[ModelRef], environ: Mapping[str, str], *, quiet: bool) -> None:
+def check(refs: Iterable[ModelRef], environ: Mapping[str, str], observer: Observer) -> None:
     """Refuse models that could not be called, ask where keys may go, and show where they do.
 
     Raises:
@@ -34,12 +32,11 @@ def check(refs: Iterable[ModelRef], environ: Mapping[str, str], *, quiet: bool) 
             confirmed where it would go and cannot be asked.
     """
     models = list(refs)
-    _confirm([ref for ref in models if has_key(ref, environ)], environ)
+    _confirm([ref for ref in models if has_key(ref, environ)], environ, observer)
     for ref in models:
         require(ref, environ)
-    if not quiet:
-        for line in lines(models, environ):
-            say(line)
+    for line in lines(models, environ):
+        observer.note(line, "detail")
 
 
 def lines(refs: Iterable[ModelRef], environ: Mapping[str, str]) -> Iterator[str]:
@@ -58,31 +55,33 @@ def destinations(refs: Iterable[ModelRef], environ: Mapping[str, str]) -> list[D
     return sorted({where for ref in refs if (where := destination(ref, environ)) is not None})
 
 
-def _confirm(refs: Sequence[ModelRef], environ: Mapping[str, str]) -> None:
-    """Ask once for all that needs it, and keep the answer for good."""
+def _confirm(refs: Sequence[ModelRef], environ: Mapping[str, str], observer: Observer) -> None:
+    """Ask once for all that need it, and remember the answer for good."""
     doubtful = [ref for ref in refs if needs_confirmation(ref, environ)]
     if not doubtful:
         return
     refusal = not_confirmed(doubtful, environ)
-    # --yes agrees to a price, not to this.
-    if not (isinstance(environ, Environ) and person_here()):
+    if not isinstance(environ, Environ):
         raise refusal
     new = destinations(doubtful, environ)
-    say("These keys would be sent to servers that you have not confirmed:", style="bold yellow")
-    for where in new:
-        open_line = "" if where.is_encrypted or where.is_loopback else "  (not encrypted)"
-        say(f"  {where}{open_line}", style="bold")
-    try:
-        agreed = typer.confirm("Send them there, now and in later runs?", err=True)
-    except typer.Abort:
-        raise KeyboardInterrupt from None
+    # --yes agrees to a price, not to this.
+    agreed = observer.confirm(
+        "Send them there, now and in later runs?",
+        (
+            "These keys would be sent to servers that you have not confirmed:",
+            *(
+                f"  {d}{'' if d.is_encrypted or d.is_loopback else '  (not encrypted)'}"
+                for d in new
+            ),
+        ),
+    )
     if not agreed:
         raise refusal
     environ.confirm(new)
     try:
         write_confirmed(read_confirmed() | set(new))
     except ConfigError as error:
-        say(f"confirmed for this command only: {error}", style="yellow")
+        observer.note(f"confirmed for this command only: {error}")
 
 
 # -- runs made here ----------------------------------------------------------------------------

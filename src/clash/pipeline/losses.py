@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from clash.store.folder import RunFolder
 
 
-def check_given(folder: RunFolder) -> None:
-    """Refuse to resume a run that lost what it was given.
+def check_inputs(folder: RunFolder) -> None:
+    """Refuse to resume a run that lost its inputs.
 
     Raises:
         RunFolderError: names the file, how much of it is lost, and what can be done.
@@ -44,7 +44,7 @@ def check_calls(folder: RunFolder) -> None:
     flight in the last moments, and asks them again.
 
     Raises:
-        RunFolderError: as :func:`check_given`.
+        RunFolderError: as :func:`check_inputs`.
     """
     path, manifest = folder.path / layout.CALLS, folder.manifest()
     number = seal_file(path).lines if run_files.is_file(path) else 0

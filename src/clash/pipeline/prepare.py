@@ -1,25 +1,23 @@
-"""From what a user wrote to a run folder that is ready for its first call: nothing is spent yet."""
+"""From what a user wrote to a run folder that is ready for its first call; nothing is spent yet."""
 
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clash.cli.common import say
-from clash.cli.guard import learn
 from clash.collect.load import Prompts, load
 from clash.collect.plan import Plan, make_plan, observing, self_votes
-from clash.collect.resolve import ResolvedConfig, read_config, replay_config, resolve
+from clash.collect.resolve import ResolvedConfig, replay_config, resolve
 from clash.collect.templates import Templates
 from clash.config import Config, Panel
 from clash.datasets.controls import control_items, draw, read_controls
 from clash.errors import ConfigError
 from clash.files.inputs import without_gz
 from clash.pipeline import keys
-from clash.pipeline import price as estimate
-from clash.pipeline.losses import check_calls, check_given
+from clash.pipeline.losses import check_calls, check_inputs
+from clash.pipeline.price import check_cap
 from clash.providers import redactor_for
 from clash.providers.prices import OFFLINE, has_price
 from clash.store import layout
@@ -38,9 +36,9 @@ from clash.store.secrecy import without_secrets
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from clash.analysis.prereg import Frozen
     from clash.collect.forecast import Forecast
-    from clash.records import Criteria, Kind, Label, Pooled
+    from clash.pipeline.options import Observer, Origin, RunOptions
+    from clash.records import Criteria
     from clash.secrets.redaction import Redactor
 
 
@@ -53,89 +51,66 @@ class Prepared:
     prompts: Prompts
 
 
-@dataclass(frozen=True)
-class Origin:
-    """What a run has beside its plan, for its manifest and ``labels.jsonl``.
-
-    Attributes:
-        labels: people's decisions.
-        dataset: where these come from.
-        candidates: what is known of injected candidates.
-        parent: the run that this one repeats.
-        seeds: beside the run's own.
-        registration: the plan that the run is held to.
-        stopping: the rule of ``--until``; ``pool`` the items it may come to.
-    """
-
-    labels: tuple[Label, ...] = ()
-    dataset: Mapping[str, Any] = field(default_factory=dict)
-    candidates: tuple[Mapping[str, Any], ...] = ()
-    parent: str | None = None
-    seeds: Mapping[str, int] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-    registration: Frozen | None = None
-    stopping: Mapping[str, Any] | None = None
-    pool: tuple[Pooled, ...] = ()
-
-
 def prepare(
-    config_file: Path | None,
-    overrides: Mapping[str, Any],
+    config: Config,
     environ: Mapping[str, str],
+    observer: Observer,
     *,
     prompts: Path | None = None,
     limit: int | None = None,
     replay: RunFolder | None = None,
-    ignore_config: bool = False,
 ) -> Prepared:
-    """Read everything that a user wrote, and refuse it where it is wrong: nothing is spent yet.
+    """Read the prompts that the user named, and plan what is to be done with them.
 
-    A replay without prompts of its own is of the prompts and templates of that run.
+    A replay without prompts of its own takes the prompts and templates of that run.
 
     Raises:
         InputError: a file or an option is wrong.
     """
-    config = read_config(config_file, overrides, ignore_file=ignore_config)
     path = prompts or (Path(config.prompts) if config.prompts else None)
-    if path is None and replay is not None:
+    templates = None
+    if path is not None:
+        loaded = load(path)
+    elif replay is not None:
         templates = Templates.from_manifest(replay.manifest().templates)
-        return assemble(
-            config, recorded(replay), environ, limit=limit, replay=replay, templates=templates
-        )
-    if path is None:
+        loaded = recorded_prompts(replay)
+    else:
         raise ConfigError(
             "no prompts", field="PROMPTS", hint="clash eval prompts.yaml, or prompts: in clash.yaml"
         )
-    return assemble(config, load(path), environ, limit=limit, replay=replay)
+    return assemble(
+        config, loaded, environ, observer, limit=limit, replay=replay, templates=templates
+    )
 
 
 def assemble(
     config: Config,
-    loaded: Prompts,
+    prompts: Prompts,
     environ: Mapping[str, str],
+    observer: Observer,
     *,
     limit: int | None = None,
     replay: RunFolder | None = None,
     templates: Templates | None = None,
 ) -> Prepared:
-    """Put configuration and prompts together, whatever the prompts came from.
+    """Plan what is to be done with these prompts, wherever they came from.
 
-    A replay puts the questions of its run, codes included, so it has the secret of that run.
+    A replay repeats the questions of its run, codes included, so it takes over its secret.
     """
     if replay is not None:
         config = replay_config(config, replay)
     resolved = resolve(config, environ)
     if limit is not None:
-        loaded = loaded.first(limit)
-    if config.blinding.controls and not any(item.control for item in loaded.items):
-        loaded = _with_controls(loaded, config)
-    redactor = _redactor(config, resolved, environ)
-    loaded = loaded.without_secrets(redactor)
+        prompts = prompts.first(limit)
+    if config.blinding.controls and not any(item.control for item in prompts.items):
+        prompts = _with_controls(prompts, config)
+    redactor = _redactor(config, resolved, environ, observer)
+    prompts = prompts.without_secrets(redactor)
     templates = templates or Templates.load(config.templates)
-    made = make_plan(
+    planned = make_plan(
         config,
         resolved.panel,
-        loaded,
+        prompts,
         Templates(redactor.data(dict(templates.texts))),
         criteria_ref=resolved.criteria_ref,
         criteria_why=resolved.criteria_why,
@@ -143,19 +118,21 @@ def assemble(
         redactor=redactor,
         secret=secrets.token_hex(16) if replay is None else replay.manifest().secret,
     )
-    notes = [*resolved.notes, *self_votes(made)]
-    return Prepared(made, replace(resolved, notes=notes), loaded)
+    notes = [*resolved.notes, *self_votes(planned)]
+    return Prepared(planned, replace(resolved, notes=notes), prompts)
 
 
-def _redactor(config: Config, resolved: ResolvedConfig, environ: Mapping[str, str]) -> Redactor:
-    """Knows the secrets of the environment and of every model that a run may call."""
+def _redactor(
+    config: Config, resolved: ResolvedConfig, environ: Mapping[str, str], observer: Observer
+) -> Redactor:
+    """A redactor of the secrets of the environment and of every model that a run may call."""
     judges = [*resolved.panel.judges, *observing(config)]
     fallbacks = (ref for judge in judges for ref in judge.fallbacks)
     refs = [*judges, *fallbacks, *config.candidates]
     criteria = [] if resolved.criteria_ref is None else [resolved.criteria_ref]
-    known = redactor_for([*refs, *criteria], environ)
-    learn(known)
-    return known
+    redactor = redactor_for([*refs, *criteria], environ)
+    observer.learn(redactor)
+    return redactor
 
 
 def _with_controls(prompts: Prompts, config: Config) -> Prompts:
@@ -186,51 +163,42 @@ def _still_reused(folder: RunFolder, config: Config) -> dict[str, Criteria]:
     written = {record.item_id for record in folder.criteria()}
     if config.criteria.reuse is None or all(i.item_id in written for i in folder.items()):
         return {}
-    earlier = folder.sibling(Path(config.criteria.reuse).name)
+    earlier = folder.beside(Path(config.criteria.reuse).name)
     earlier.manifest()
     return {record.item_id: record for record in earlier.criteria()}
 
 
-def begin(
-    prepared: Prepared,
-    environ: Mapping[str, str],
-    *,
-    kind: Kind,
-    out: Path,
-    run_id: str | None = None,
-    origin: Origin | None = None,
-    forecast: Forecast | None = None,
-) -> RunWriter:
-    """Make the run folder, with everything in it that is known before the first call."""
-    made, prompts, origin = prepared.plan, prepared.prompts, origin or Origin()
-    config = _without_places(made.config).model_copy(update={"panel": made.panel})
+def create_folder(prepared: Prepared, options: RunOptions, forecast: Forecast) -> RunWriter:
+    """Create the run folder, with everything in it that is known before the first call."""
+    planned, prompts, origin = prepared.plan, prepared.prompts, options.origin
+    config = _without_paths(planned.config).model_copy(update={"panel": planned.panel})
     # Hashed as they are written, which is without secrets.
-    settings = made.redactor.data(config.model_dump(mode="json"))
-    panel = made.redactor.data(made.panel_record)
-    name = run_id or new_run_id(without_gz(prompts.path).stem)
-    templates = sha256_json(dict(made.templates.texts))
-    calibrator, doubts = _calibrator(config, panel["judges"], templates)
+    settings = planned.redactor.data(config.model_dump(mode="json"))
+    panel = planned.redactor.data(planned.panel_record)
+    name = options.run_id or new_run_id(without_gz(prompts.path).stem)
+    templates = sha256_json(dict(planned.templates.texts))
+    calibrator, doubts = _calibrator(config, panel["judges"], templates, options.observer)
     manifest = Manifest(
         run=name,
-        kind=kind,
+        kind=options.kind,
         parent=origin.parent,
         prompts=prompts.path.name,
         config=settings,
         panel=panel,
         candidates=[
-            *(c.model_dump(mode="json") for c in made.candidates),
+            *(c.model_dump(mode="json") for c in planned.candidates),
             *map(dict, origin.candidates),
         ],
         dataset=dict(origin.dataset),
-        templates=dict(made.templates.texts),
+        templates=dict(planned.templates.texts),
         seeds={"seed": config.seed, **origin.seeds},
-        secret=made.secret,
+        secret=planned.secret,
         hashes={
             "config": sha256_json(settings),
             "panel": sha256_json(panel),
             "prompts": prompts.sha256,
             "templates": templates,
-            **{f"template {n}": sha256_text(t) for n, t in made.templates.texts.items()},
+            **{f"template {n}": sha256_text(t) for n, t in planned.templates.texts.items()},
         },
         calibrator=calibrator,
         preregistration=origin.registration.sha256 if origin.registration else None,
@@ -238,33 +206,36 @@ def begin(
         versions=versions(),
         git=git_state(),
         stopping=None if origin.stopping is None else dict(origin.stopping),
-        counts=_promised(made, origin),
-        forecast=None if forecast is None else forecast.summary(),
+        counts=_initial_counts(planned, origin),
+        forecast=forecast.summary(),
         started=now(),
         notes=[*prepared.resolved.notes, *prompts.warnings, *origin.notes, *doubts],
     )
-    manifest = keys.sign(without_secrets(manifest, made.redactor), made.refs(), environ)
-    criteria = _reused_criteria(made, origin)
-    records = (*made.items, *made.responses, *origin.labels, *origin.pool, *criteria)
-    return RunWriter.create(out, name, manifest, records, redactor=made.redactor)
+    manifest = keys.sign(
+        without_secrets(manifest, planned.redactor), planned.refs(), options.environ
+    )
+    criteria = _reused_criteria(planned, origin)
+    records = (*planned.items, *planned.responses, *origin.labels, *origin.pool, *criteria)
+    out = options.out or Path(planned.config.out)
+    return RunWriter.create(out, name, manifest, records, redactor=planned.redactor)
 
 
-def _reused_criteria(made: Plan, origin: Origin) -> Iterator[Criteria]:
+def _reused_criteria(planned: Plan, origin: Origin) -> Iterator[Criteria]:
     """The criteria of an earlier run for every item, so that this folder no longer needs that one."""
-    items = (*made.items, *(pooled.item for pooled in origin.pool))
+    items = (*planned.items, *(pooled.item for pooled in origin.pool))
     for item_id in dict.fromkeys(item.item_id for item in items):
-        if item_id in made.reused_criteria:
-            yield made.reused_criteria[item_id].model_copy(update={"call_id": None})
+        if item_id in planned.reused_criteria:
+            yield planned.reused_criteria[item_id].model_copy(update={"call_id": None})
 
 
-def _promised(made: Plan, origin: Origin) -> dict[str, int]:
-    """Records that are written before the first call: fewer of them are a run cut short."""
-    counts = {"items": len(made.items), "injected": len(made.responses)}
+def _initial_counts(planned: Plan, origin: Origin) -> dict[str, int]:
+    """Records written before the first call: a folder that holds fewer was cut short."""
+    counts = {"items": len(planned.items), "injected": len(planned.responses)}
     return counts if origin.stopping is None else {**counts, "pool": len(origin.pool)}
 
 
-def _without_places(config: Config) -> Config:
-    """Names instead of paths: what they led to is in the folder, and a path is of one machine."""
+def _without_paths(config: Config) -> Config:
+    """Names instead of paths: the folder holds what they led to, and a path is of one machine."""
     update: dict[str, Any] = {
         name: Path(value).name
         for name in ("prompts", "templates")
@@ -277,9 +248,9 @@ def _without_places(config: Config) -> Config:
 
 
 def _calibrator(
-    config: Config, judges: Sequence[Mapping[str, Any]], templates: str
+    config: Config, judges: Sequence[Mapping[str, Any]], templates: str, observer: Observer
 ) -> tuple[dict[str, Any] | None, tuple[str, ...]]:
-    """The calibrator that the configuration names, and what speaks against it.
+    """The calibrator that the configuration names, and doubts about its fit to this run.
 
     Raises:
         InputError: it was fitted on another panel, or on other prompts.
@@ -290,58 +261,72 @@ def _calibrator(
     from clash.analysis.calibration.calibrator import read_calibrator
 
     path = Path(config.aggregate.calibrator)
-    found = read_calibrator(path)
-    doubts = for_run(found, judges, templates, str(path))
+    calibrator = read_calibrator(path)
+    doubts = for_run(calibrator, judges, templates, str(path))
     for doubt in doubts:
-        say(doubt, style="yellow")
-    return found.as_json(), doubts
+        observer.note(doubt)
+    return calibrator.as_json(), doubts
 
 
-def recorded(folder: RunFolder) -> Prompts:
+def recorded_prompts(folder: RunFolder) -> Prompts:
     """The prompts of a run, with the responses that came with them."""
     name = Path(folder.manifest().prompts or layout.ITEMS)
     injected = tuple(r for r in folder.responses() if r.source == "injected")
-    sealed = seal_file(folder.path / layout.ITEMS)
-    return Prompts(name, tuple(folder.items()), injected, sealed.sha256)
+    items = seal_file(folder.path / layout.ITEMS)
+    return Prompts(name, tuple(folder.items()), injected, items.sha256)
 
 
 def replan(
     folder: RunFolder,
     environ: Mapping[str, str],
+    observer: Observer,
     limits: Mapping[str, Any] | None = None,
-    *,
-    quiet: bool = True,
 ) -> Plan:
     """The plan of a run, from its folder alone; ``limits`` replaces some of its limits.
 
     Raises:
-        ConfigError: the limits cannot be held.
-        RunFolderError: the folder lost what cannot be made again.
+        ConfigError: the limits cannot hold.
+        RunFolderError: the folder lost records that cannot be made again.
     """
     manifest = folder.manifest()
-    check_given(folder)
+    check_inputs(folder)
     config = Config.model_validate(manifest.config)
     if limits:
-        changed = config.limits.model_copy(update=dict(limits))
-        config = config.model_copy(update={"limits": changed})
+        new_limits = config.limits.model_copy(update=dict(limits))
+        config = config.model_copy(update={"limits": new_limits})
     if not isinstance(config.panel, Panel):
         raise ConfigError("names no panel", path=folder.path / layout.MANIFEST, field="config")
     resolved = resolve(config, environ)
-    prompts = recorded(folder)
-    made = make_plan(
+    planned = make_plan(
         config.model_copy(update={"repeat": 1}),
         config.panel,
-        prompts,
+        recorded_prompts(folder),
         Templates(manifest.templates),
         criteria_ref=resolved.criteria_ref,
         criteria_why=resolved.criteria_why,
         reused_criteria=_still_reused(folder, config),
-        redactor=_redactor(config, resolved, environ),
+        redactor=_redactor(config, resolved, environ, observer),
         secret=manifest.secret,
     )
-    if any(ref.provider not in OFFLINE for ref in made.refs()):
+    if any(ref.provider not in OFFLINE for ref in planned.refs()):
         check_calls(folder)
-    estimate.check_cap(sorted({r.model for r in made.refs() if not has_price(r)}), config.limits)
+    check_cap(sorted({r.model for r in planned.refs() if not has_price(r)}), config.limits)
     keys.recall(manifest, environ)
-    keys.check(made.refs(), environ, quiet=quiet)
-    return made
+    keys.check(planned.refs(), environ, observer)
+    return planned
+
+
+def injected_only(config: Config) -> Config:
+    """The configuration without anyone who would generate a response or judge its own."""
+    from clash.config import Observers
+
+    return config.model_copy(
+        update={
+            "prompts": None,
+            "candidates": [],
+            "repeat": 1,
+            "observers": config.observers
+            if isinstance(config.observers.judges, list)
+            else Observers(judges=[]),
+        }
+    )

@@ -1,18 +1,14 @@
-"""What a run will cost, told and agreed to before it begins."""
+"""What a run will cost, and the consent to it."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from clash.cli.common import person_here, print_json, say, stdout
+from clash.collect.forecast import price
 from clash.errors import ConfigError
 from clash.pipeline import keys
 from clash.report.formats import money
-from clash.report.tables import Table
-from clash.report.terminal import print_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,55 +16,26 @@ if TYPE_CHECKING:
     from clash.collect.forecast import Forecast
     from clash.collect.plan import Plan
     from clash.config import Limits
+    from clash.pipeline.options import Observer
 
 ASK_ABOVE_USD = 1.0
+"""A run that may cost more is not begun before a person agreed, unless it has a cap."""
 
 
-def tell(forecast: Forecast, plan: Plan, environ: Mapping[str, str], *, as_json: bool) -> None:
-    """Print the plan, its price and where keys would go: what ``--dry-run`` does."""
-    refs = list(plan.refs())
-    if as_json:
-        print_json(
-            {
-                "dry_run": True,
-                "items": len(plan.items),
-                **forecast.summary(),
-                "plan": [asdict(line) for line in forecast.lines],
-                "destinations": [asdict(where) for where in keys.destinations(refs, environ)],
-            }
-        )
-        return
-    columns = ["purpose", "who", "model", "calls", "tokens in", "out", "expected", "worst case"]
-    rows = [
-        [
-            line.purpose,
-            line.who,
-            line.model,
-            f"{line.calls:,}",
-            f"{line.tokens_in:,}",
-            f"{line.tokens_out:,}",
-            money(line.expected_usd),
-            money(line.worst_usd),
-        ]
-        for line in forecast.lines
-    ]
-    notes = [
-        "worst case: every answer as long as its cap allows, in one attempt; --max-cost caps"
-        " retries too"
-    ]
-    if plan.config.limits.batch:
-        by_batch = sorted({line.model for line in forecast.lines if line.batch})
-        notes.append(f"at the price of a batch: {', '.join(by_batch) or 'no model here'}")
-    notes += _cut(forecast)
-    title = f"{len(plan.items)} items, {forecast.calls:,} calls: {headline(forecast)}"
-    print_table(stdout(), Table(title, columns, rows, frozenset({3, 4, 5, 6, 7}), notes))
-    for line in keys.lines(refs, environ):
-        stdout().print(line, soft_wrap=True, markup=False)
-    stdout().print("dry run: no call was made")
+def dry_run_summary(plan: Plan, environ: Mapping[str, str]) -> dict[str, Any]:
+    """The plan, its price and where keys would go: the JSON of ``--dry-run``."""
+    forecast = price(plan)
+    return {
+        "dry_run": True,
+        "items": len(plan.items),
+        **forecast.summary(),
+        "plan": [asdict(line) for line in forecast.lines],
+        "destinations": [asdict(d) for d in keys.destinations(plan.refs(), environ)],
+    }
 
 
-def _cut(forecast: Forecast) -> list[str]:
-    """Judges whose cap has no room for a typical answer."""
+def token_cap_warnings(forecast: Forecast) -> list[str]:
+    """Judges whose cap on tokens has no room for a typical answer."""
     return [
         f"{line.who}: max_tokens is too low for {line.cut} of {line.calls} judgments, whose answers will"
         f" be cut off and bought twice; fix: options: {{max_tokens: {line.needs}}}"
@@ -78,44 +45,34 @@ def _cut(forecast: Forecast) -> list[str]:
 
 
 def headline(forecast: Forecast) -> str:
-    """Expected and worst, and what is not known."""
+    """Expected price, worst price, and the models whose price is unknown."""
     text = f"expected {money(forecast.expected_usd)}, at most {money(forecast.worst_usd)}"
     if forecast.unknown:
         text += f", without {', '.join(forecast.unknown)}: price unknown"
     return text
 
 
-def check(forecast: Forecast, plan: Plan, *, yes: bool, quiet: bool) -> None:
-    """Say what it will cost; refuse what cannot be capped; ask a person where it is much.
+def approve(forecast: Forecast, plan: Plan, observer: Observer, *, yes: bool) -> None:
+    """State the price; refuse a cap that cannot hold; ask a person where the price is high.
 
     Raises:
-        ConfigError: there is a cap, and a price is unknown, so the cap would mean nothing.
-        ConfigError: … or the person said no.
+        ConfigError: there is a cap, and a price is unknown, so that the cap would mean nothing;
+            or the person declined.
     """
     limits = plan.config.limits
     check_cap(forecast.unknown, limits)
-    for warning in _cut(forecast):
-        say(f"warning: {warning}", style="bold yellow")
+    for warning in token_cap_warnings(forecast):
+        observer.note(f"warning: {warning}", "warning")
     if forecast.worst_usd == 0 and not forecast.unknown:
         return
-    if not quiet:
-        say(f"{forecast.calls:,} calls: {headline(forecast)}", style="")
+    observer.note(f"{forecast.calls:,} calls: {headline(forecast)}", "detail")
     if forecast.unknown:
-        say(
-            f"price unknown: {', '.join(forecast.unknown)}; costs are lower bounds",
-            style="bold yellow",
+        observer.note(
+            f"price unknown: {', '.join(forecast.unknown)}; costs are lower bounds", "warning"
         )
-    dear = forecast.worst_usd > ASK_ABOVE_USD or bool(forecast.unknown)
-    if dear and limits.max_cost is None and not yes and person_here():
-        _ask()
-
-
-def _ask() -> None:
-    try:
-        agreed = typer.confirm("Spend that?", err=True)
-    except typer.Abort:
-        raise KeyboardInterrupt from None
-    if not agreed:
+    is_dear = forecast.worst_usd > ASK_ABOVE_USD or bool(forecast.unknown)
+    needs_consent = is_dear and limits.max_cost is None and not yes
+    if needs_consent and observer.confirm("Spend that?") is False:
         raise ConfigError("not agreed to, so nothing was spent", field="--yes")
 
 

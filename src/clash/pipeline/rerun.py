@@ -1,9 +1,9 @@
-"""A run once more: the same items, fresh seeds, and the same responses or new ones."""
+"""Plan and execute reruns: the same items, fresh seeds, and the same responses or new ones."""
 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +14,9 @@ from clash.collect.templates import Templates
 from clash.config import Config, Observers, Panel
 from clash.errors import ConfigError, InputError
 from clash.pipeline import keys
-from clash.pipeline import prepare as beginning
-from clash.pipeline.prepare import Origin, Prepared
+from clash.pipeline.execute import execute
+from clash.pipeline.options import Origin, RunOptions
+from clash.pipeline.prepare import Prepared, assemble
 from clash.store import layout
 from clash.store.folder import RunFolder, check_run_id, manifests
 from clash.store.manifest import sha256_json
@@ -24,13 +25,39 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from clash.analysis.prereg import Frozen
+    from clash.pipeline.finish import RunResult
     from clash.records import Response
     from clash.store.manifest import Manifest
 
 
+_FUTILE = (130, 4)
+"""Exit codes after which a further rerun makes no sense: interrupted, refused."""
+
+
 @dataclass(frozen=True)
-class Again:
-    """A rerun that could begin now."""
+class RerunOptions:
+    """What a rerun does differently from its run.
+
+    Attributes:
+        regenerate: ask the candidates for fresh responses.
+        only: judge these items alone.
+        panel: the panel that judges, for runs of other tools, whose judges clash cannot call.
+        limits: replace some of the run's limits.
+        notes: for the manifest.
+        registration: the plan that the rerun is held to.
+    """
+
+    regenerate: bool = False
+    only: Collection[str] | None = None
+    panel: str | None = None
+    limits: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    registration: Frozen | None = None
+
+
+@dataclass(frozen=True)
+class Rerun:
+    """A rerun that is ready to begin."""
 
     prepared: Prepared
     origin: Origin
@@ -72,85 +99,124 @@ def derived_seed(seed: int, number: int) -> int:
     return int.from_bytes(hashlib.sha256(f"{seed}/{number}".encode()).digest()[:4])
 
 
-def again(
-    parent: RunFolder,
-    environ: Mapping[str, str],
-    number: int,
-    *,
-    regenerate: bool = False,
-    only: Collection[str] | None = None,
-    panel: str | None = None,
-    limits: Mapping[str, Any] | None = None,
-    notes: tuple[str, ...] = (),
-    registration: Frozen | None = None,
-) -> Again:
-    """Plan rerun ``number`` of a run.
+def targeted_items(parent: RunFolder, stable: int) -> tuple[set[str], str]:
+    """The items of a run that are worth judging again, and a note of which they are.
 
-    Args:
-        parent: the run.
-        environ: where keys are.
-        number: from 1.
-        regenerate: ask the candidates for fresh responses.
-        only: judge these items alone.
-        panel: the panel to seat, for runs of other tools, whose judges clash cannot call.
-        limits: replace some of the run's limits.
-        notes: for the manifest.
-        registration: the plan that the rerun is held to.
+    These are the items that were wrong in every run, the unstable ones, and the ``stable`` least
+    confident of the others.
+
+    Raises:
+        InputError: the run was judged once only, or no item is worth judging again.
+    """
+    from clash.analysis.retest import align, targets
+    from clash.analysis.rundata import RunData
+
+    once = InputError(
+        "was judged once only: which items are unstable takes two runs",
+        path=parent.path,
+        field="--targeted",
+        hint=f"clash rerun {parent.path} first",
+    )
+    later = reruns(parent)
+    if not later:
+        raise once
+    aligned = align([RunData.load(run) for run in (parent, *later)])
+    if len(aligned.whole) < 2:
+        raise once
+    chosen = targets(aligned, stable)
+    if not len(chosen.indices):
+        raise InputError("no item is worth judging again", path=parent.path, field="--targeted")
+    counts = {
+        "stably incorrect": len(chosen.stably_incorrect),
+        "unstable": len(chosen.unstable),
+        "least confident stable": len(chosen.low_confidence),
+    }
+    parts = ", ".join(f"{count} {name}" for name, count in counts.items())
+    names = ", ".join(aligned.names[run] for run in aligned.whole)
+    items = {aligned.items[row] for row in chosen.indices}
+    return items, f"targeted: {parts}, by the runs {names}"
+
+
+def execute_reruns(
+    parent: RunFolder, times: int, rerun: RerunOptions, options: RunOptions
+) -> list[RunResult]:
+    """Rerun ``times`` times, one after the other; an interruption or a refusal ends it."""
+    results: list[RunResult] = []
+    for _ in range(times):
+        planned = plan_rerun(parent, next_number(parent), rerun, options)
+        result = execute(
+            planned.prepared,
+            replace(
+                options,
+                kind="rerun",
+                out=parent.path.parent,
+                run_id=planned.name,
+                origin=planned.origin,
+            ),
+        )
+        results.append(result)
+        options.observer.note(f"run: {result.folder.path} ({result.manifest.status})", "progress")
+        if result.exit_code in _FUTILE:
+            break
+    return results
+
+
+def plan_rerun(parent: RunFolder, number: int, rerun: RerunOptions, options: RunOptions) -> Rerun:
+    """Plan rerun ``number`` (from 1) of a run.
 
     Raises:
         InputError: there is nothing to judge again, or nothing to generate again.
     """
     manifest = parent.manifest()
-    keys.recall(manifest, environ)
+    keys.recall(manifest, options.environ)
     seed = manifest.seeds.get("seed", 0)
-    config = _config(parent, derived_seed(seed, number), panel, limits or {})
+    config = _config(parent, derived_seed(seed, number), rerun)
     responses = tuple(parent.responses())
-    config, given = (
-        _fresh(config, responses, parent) if regenerate else _same(config, responses, parent)
-    )
-    items = tuple(i for i in parent.items() if only is None or i.item_id in only)
-    kept = {item.item_id for item in items}
-    given = tuple(r for r in given if r.item_id in kept)
-    prompts = Prompts(Path(manifest.prompts or "items.jsonl"), items, given, _hash(items, given))
+    adapt = _regenerating if rerun.regenerate else _reusing
+    config, injected = adapt(config, responses, parent)
+    items = tuple(i for i in parent.items() if rerun.only is None or i.item_id in rerun.only)
+    ids = {item.item_id for item in items}
+    injected = tuple(r for r in injected if r.item_id in ids)
+    path = Path(manifest.prompts or layout.ITEMS)
+    prompts = Prompts(path, items, injected, _hash(items, injected))
     templates = Templates.from_manifest(manifest.templates) if manifest.templates else None
-    prepared = beginning.assemble(config, prompts, environ, templates=templates)
+    prepared = assemble(config, prompts, options.environ, options.observer, templates=templates)
     generated = {candidate.id for candidate in prepared.plan.candidates}
-    known = manifest.candidates or manifest.config["candidates"]
+    candidates = manifest.candidates or manifest.config["candidates"]
     origin = Origin(
-        labels=tuple(label for label in parent.labels() if label.item_id in kept),
+        labels=tuple(label for label in parent.labels() if label.item_id in ids),
         dataset={key: part for key, part in manifest.dataset.items() if key != "figures"},
-        candidates=tuple(about for about in known if about["id"] not in generated),
+        candidates=tuple(entry for entry in candidates if entry["id"] not in generated),
         parent=manifest.run,
         seeds={"parent_seed": seed, "number": number},
-        notes=notes,
-        registration=registration,
+        notes=rerun.notes,
+        registration=rerun.registration,
     )
-    return Again(prepared, origin, f"{_run_id(parent)}-r{number}")
+    return Rerun(prepared, origin, f"{_run_id(parent)}-r{number}")
 
 
-def _config(parent: RunFolder, seed: int, panel: str | None, limits: Mapping[str, Any]) -> Config:
-    """The configuration of a run, but for what was read from other files: its folder has that."""
+def _config(parent: RunFolder, seed: int, rerun: RerunOptions) -> Config:
+    """The configuration of a run, without what it read from other files: its folder has that."""
     manifest = parent.manifest()
-    told = {**own_config(parent), "prompts": None, "templates": None}
-    # A run of another tool knows of its candidates only what they are called.
-    told["candidates"] = [about for about in told.get("candidates", []) if "model" in about]
-    config = Config.model_validate({**told, "seed": seed, "repeat": 1})
-    seated = read_panel(panel, "file") if panel is not None else config.panel
-    if not isinstance(seated, Panel):
+    settings = {**own_config(parent), "prompts": None, "templates": None}
+    # A run of another tool knows of its candidates only their names.
+    settings["candidates"] = [c for c in settings.get("candidates", []) if "model" in c]
+    config = Config.model_validate({**settings, "seed": seed, "repeat": 1})
+    panel = read_panel(rerun.panel, "file") if rerun.panel is not None else config.panel
+    if not isinstance(panel, Panel):
         raise ConfigError(
             f"{manifest.run} names no panel that clash can call",
             field="--panel",
             hint="name one: --panel supreme-court",
         )
-    return config.model_copy(
-        update={"panel": seated, "limits": config.limits.model_copy(update=dict(limits))}
-    )
+    limits = config.limits.model_copy(update=dict(rerun.limits))
+    return config.model_copy(update={"panel": panel, "limits": limits})
 
 
-def _same(
+def _reusing(
     config: Config, responses: tuple[Response, ...], parent: RunFolder
 ) -> tuple[Config, tuple[Response, ...]]:
-    """Everything there is, injected; nobody generates, and whoever observed observes again."""
+    """Inject every response; nobody generates, and the same observers observe."""
     if not any(response.text is not None for response in responses):
         raise InputError(
             "holds no response text, so nothing can be judged again",
@@ -170,10 +236,10 @@ def _same(
     return config.model_copy(update={"candidates": [], "observers": observers}), injected
 
 
-def _fresh(
+def _regenerating(
     config: Config, responses: tuple[Response, ...], parent: RunFolder
 ) -> tuple[Config, tuple[Response, ...]]:
-    """Only what was injected; the candidates write the rest anew."""
+    """Inject what the run injected; the candidates write the rest anew."""
     if not config.candidates:
         raise InputError(
             "names no candidate that is a model, so no response can be generated again",

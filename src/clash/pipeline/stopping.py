@@ -1,4 +1,4 @@
-"""A stopping rule, what each look saw, and how both are told."""
+"""Stopping rules, the interval at each look, and both in words."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from clash.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from clash.config import Config
+
 Sequential = Literal["always-valid", "obrien-fleming", "pocock"]
 SEQUENTIAL: tuple[Sequential, ...] = ("always-valid", "obrien-fleming", "pocock")
 LOOKS = 5
@@ -20,7 +22,7 @@ NOTE = "--until "
 
 
 @dataclass(frozen=True)
-class Rule:
+class StoppingRule:
     """When to stop.
 
     Attributes:
@@ -36,13 +38,13 @@ class Rule:
 
 @dataclass(frozen=True)
 class Look:
-    """What one look saw.
+    """The interval at one look.
 
     Attributes:
         candidate: whose share of points is looked at: the registered one, else the first by
             name, so that the data do not choose it.
         estimate: NaN where nothing was judged yet.
-        low: end of the interval that peeking is paid for in; ``high`` the other.
+        low: end of the interval that accounts for the looks; ``high`` the other.
         once: width of the interval of a single look at the same data.
     """
 
@@ -71,23 +73,26 @@ class Look:
         }
 
     @classmethod
-    def read(cls, found: Mapping[str, Any]) -> Look:
-        """From the manifest."""
-        estimate = math.nan if found["estimate"] is None else found["estimate"]
-        once = found["width_looked_at_once"]
+    def read(cls, entry: Mapping[str, Any]) -> Look:
+        """Read a look from its entry in the manifest."""
         return cls(
-            found["prompts"], found["candidate"], estimate, found["low"], found["high"], once
+            prompts=entry["prompts"],
+            candidate=entry["candidate"],
+            estimate=math.nan if entry["estimate"] is None else entry["estimate"],
+            low=entry["low"],
+            high=entry["high"],
+            once=entry["width_looked_at_once"],
         )
 
 
-def rule_of(text: str, sequential: str, looks: int = LOOKS) -> Rule:
+def parse_rule(text: str, sequential: str, looks: int = LOOKS) -> StoppingRule:
     """A stopping rule, as ``ci<0.1``.
 
     Raises:
         ConfigError: it is none.
     """
-    found = _RULE.match(text)
-    if found is None:
+    match = _RULE.match(text)
+    if match is None:
         raise ConfigError(f"no stopping rule {text!r}", field="--until", hint='--until "ci<0.1"')
     if sequential not in SEQUENTIAL:
         raise ConfigError(
@@ -95,7 +100,21 @@ def rule_of(text: str, sequential: str, looks: int = LOOKS) -> Rule:
             field="--sequential",
             hint=f"one of {', '.join(SEQUENTIAL)}",
         )
-    return Rule(text.strip(), float(found.group(1)), sequential, looks)
+    return StoppingRule(text.strip(), float(match.group(1)), sequential, looks)
+
+
+def check_controls(config: Config) -> None:
+    """Refuse control items in a run that stops early.
+
+    Raises:
+        ConfigError: the configuration asks for them.
+    """
+    if config.blinding.controls:
+        raise ConfigError(
+            "control items cannot be added to a run that stops by --until",
+            field="blinding.controls",
+            hint="leave one of the two out; `clash redteam PANEL` tests the judges by itself",
+        )
 
 
 def sizes_of(clusters: int, looks: int) -> list[int]:
@@ -103,18 +122,18 @@ def sizes_of(clusters: int, looks: int) -> list[int]:
     return sorted({max(1, round(clusters * (at + 1) / looks)) for at in range(looks)})
 
 
-def ended(rule: Rule, looks: Sequence[Look], sizes: Sequence[int]) -> bool:
+def is_over(rule: StoppingRule, looks: Sequence[Look], sizes: Sequence[int]) -> bool:
     """Whether there is nothing more to judge."""
-    return bool(looks) and (met(rule, looks) or len(looks) == len(sizes))
+    return bool(looks) and (is_met(rule, looks) or len(looks) == len(sizes))
 
 
-def met(rule: Rule, looks: Sequence[Look]) -> bool:
+def is_met(rule: StoppingRule, looks: Sequence[Look]) -> bool:
     """Whether the last interval is narrow enough."""
     return bool(looks) and looks[-1].width < rule.width
 
 
-def told(look: Look, rule: Rule) -> str:
-    """A look as a line for people."""
+def describe(look: Look, rule: StoppingRule) -> str:
+    """A look in one line."""
     estimate = "nothing" if math.isnan(look.estimate) else f"{look.estimate:.1%}"
     return (
         f"look at {look.prompts} prompts: {look.candidate} {estimate} of the points"
@@ -123,25 +142,25 @@ def told(look: Look, rule: Rule) -> str:
     )
 
 
-def stopping(rule: Rule, looks: Sequence[Look]) -> dict[str, Any]:
-    """The rule, and what every look saw."""
+def as_json(rule: StoppingRule, looks: Sequence[Look]) -> dict[str, Any]:
+    """The rule and every look, for the manifest."""
     return {
         "rule": rule.text,
         "sequential": rule.sequential,
         "looks_planned": rule.looks,
-        "met": met(rule, looks),
+        "met": is_met(rule, looks),
         "looks": [look.as_json() for look in looks],
     }
 
 
-def outcome(rule: Rule, looks: Sequence[Look], sizes: Sequence[int]) -> str:
-    """How it ended, for the notes of a report."""
+def outcome(rule: StoppingRule, looks: Sequence[Look], sizes: Sequence[int]) -> str:
+    """The outcome of the rule, for the notes of a report."""
     why = (
         "met"
-        if met(rule, looks)
+        if is_met(rule, looks)
         else "not met: the prompts ended"
-        if ended(rule, looks, sizes)
+        if is_over(rule, looks, sizes)
         else "not met yet: the run broke off"
     )
     count = f"{len(looks)} look{'s' if len(looks) > 1 else ''}"
-    return f"{NOTE}{rule.text} ({rule.sequential}, {count}), {why}: {told(looks[-1], rule)}"
+    return f"{NOTE}{rule.text} ({rule.sequential}, {count}), {why}: {describe(looks[-1], rule)}"

@@ -1,64 +1,92 @@
-"""What people see while a run is on: bars on a terminal, plain lines elsewhere."""
+"""The terminal as the observer of a run: notes on stderr, questions, bars or plain lines."""
 
 from __future__ import annotations
 
+import sys
 import time
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
+from clash.cli.common import say, stderr
+from clash.cli.guard import learn
+from clash.pipeline.options import CostCounter, Observer
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+    from contextlib import AbstractContextManager
     from types import TracebackType
     from typing import Self
 
+    import anyio
     from rich.progress import TaskID
 
     from clash.collect.calling import Ask
+    from clash.collect.run import Progress
+    from clash.pipeline.options import Level
     from clash.records import Call
+    from clash.secrets.redaction import Redactor
+
+_STYLES: dict[Level, str] = {
+    "detail": "dim",
+    "progress": "dim",
+    "notice": "yellow",
+    "warning": "bold yellow",
+}
 
 
-class Quiet:
-    """Says nothing, counts cost and failures."""
+class TerminalObserver(Observer):
+    """Prints notes on stderr, asks a person who is there, shows progress, hears Ctrl-C.
 
-    def __init__(self) -> None:
-        self.in_flight = 0
-        self.cost_usd = 0.0
-        self.errors = 0
+    With ``quiet`` neither details nor progress are shown.
+    """
 
-    def __enter__(self) -> Self:
-        return self
+    def __init__(self, *, quiet: bool) -> None:
+        self._quiet = quiet
+        self._notes: set[str] = set()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None: ...
+    def note(self, text: str, level: Level = "notice") -> None:
+        """Print a line; the same detail or notice only once."""
+        is_repeated = level in ("detail", "notice") and text in self._notes
+        if is_repeated or (level == "detail" and self._quiet):
+            return
+        self._notes.add(text)
+        say(text, style=_STYLES[level])
 
-    def count_spent(self, usd: float) -> None:
-        """Money of earlier processes of this run counts with this one's."""
-        self.cost_usd += usd
+    def confirm(self, question: str, details: tuple[str, ...] = ()) -> bool | None:
+        """Ask on the terminal; null where stdin or stderr is none.
 
-    def stage_began(self, name: str, totals: Mapping[str, int]) -> None:
-        """A stage begins."""
+        Raises:
+            KeyboardInterrupt: the person pressed Ctrl-C.
+        """
+        import typer
 
-    def attempt_began(self, ask: Ask) -> None:  # noqa: ARG002 - part of the protocol
-        """An attempt goes out."""
-        self.in_flight += 1
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            return None
+        for number, line in enumerate(details):
+            say(line, style="bold" if number else "bold yellow")
+        try:
+            return typer.confirm(question, err=True)
+        except typer.Abort:
+            raise KeyboardInterrupt from None
 
-    def attempt_ended(self, ask: Ask, call: Call) -> None:  # noqa: ARG002 - part of the protocol
-        """An attempt ended."""
-        self.in_flight -= 1
-        self.cost_usd += call.cost_usd or call.cost_bound_usd or 0.0
-        self.errors += call.outcome == "error"
+    def learn(self, redact: Redactor) -> None:
+        """Keep these secrets out of stdout and stderr too."""
+        learn(redact)
 
-    def count_done(self, actor: str, *, failed: bool) -> None:
-        """A piece of work ended."""
+    def progress(self) -> AbstractContextManager[Progress]:
+        """Bars on a terminal, a line now and then elsewhere."""
+        if self._quiet:
+            return super().progress()
+        return ProgressBars() if stderr().is_terminal else nullcontext(ProgressLines())
 
-    def batch_polled(self, model: str, n_done: int, n_rows: int) -> None:
-        """A batch was looked after."""
+    async def listen(self, stop: Callable[[], None], scope: anyio.CancelScope) -> None:
+        """End the run at the first signal, at once at the second."""
+        from clash.cli.signals import listen
+
+        await listen(stop, scope)
 
 
-class Lines(Quiet):
+class ProgressLines(CostCounter):
     """A line every few seconds, for logs."""
 
     EVERY_S = 5.0
@@ -86,20 +114,16 @@ class Lines(Quiet):
 
     def batch_polled(self, model: str, n_done: int, n_rows: int) -> None:
         """Print what has changed."""
-        from clash.cli.common import say
-
         if self._batches.get(model) != (n_done, n_rows):
             self._batches[model] = (n_done, n_rows)
             say(f"{model}: {n_done} of {n_rows} rows that are with the provider are done", style="")
 
     def _print(self) -> None:
-        from clash.cli.common import say
-
         failed = f", {self._failed} failed" if self._failed else ""
         say(f"{self._name}: {self._done}/{self._total}{failed}, ${self.cost_usd:.4f}", style="")
 
 
-class Bars(Quiet):
+class ProgressBars(CostCounter):
     """A bar for each model, and a line with money, calls in flight and failures."""
 
     def __init__(self) -> None:
@@ -111,8 +135,6 @@ class Bars(Quiet):
             TimeElapsedColumn,
             TimeRemainingColumn,
         )
-
-        from clash.cli.common import stderr
 
         super().__init__()
         self._bars = Progress(
@@ -185,12 +207,3 @@ class Bars(Quiet):
             batches = f" · batches: {', '.join(self._batches.values())}" if self._batches else ""
             note = f"${self.cost_usd:.4f} · {self.in_flight} in flight{errors}{batches}"
             self._bars.update(self._head, note=note)
-
-
-def watcher(*, quiet: bool) -> Quiet:
-    """The right one for where we are."""
-    from clash.cli.common import stderr
-
-    if quiet:
-        return Quiet()
-    return Bars() if stderr().is_terminal else Lines()

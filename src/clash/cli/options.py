@@ -1,0 +1,133 @@
+"""Options that several commands share, each declared once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def _check_run_id(run_id: str | None) -> str | None:
+    from clash.store.folder import check_run_id
+
+    return None if run_id is None else check_run_id(run_id)
+
+
+# -- where things are ----------------------------------------------------------------------------
+
+RunArgument = Annotated[
+    str, typer.Argument(help="A run folder, a run id under --out, or `latest`.", metavar="RUN")
+]
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option("--config", "-c", help="Configuration file; clash.yaml is read by itself."),
+]
+EnvFile = Annotated[
+    Path | None, typer.Option("--env-file", help="File of NAME=value lines; .env by itself.")
+]
+TrustHost = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--trust-host",
+        metavar="HOST",
+        help="Let keys go to this server in this command; `clash trust` confirms one for good."
+        " Repeat for several, or list them in CLASH_TRUST_HOSTS.",
+    ),
+]
+Out = Annotated[
+    Path, typer.Option("--out", "-o", envvar="CLASH_OUT", help="Folder that runs land in.")
+]
+OutOrConfig = Annotated[
+    Path | None,
+    typer.Option("--out", "-o", envvar="CLASH_OUT", help="Folder that runs land in."),
+]
+RunId = Annotated[
+    str | None, typer.Option("--run-id", callback=_check_run_id, help="Name of the run folder.")
+]
+ReportFile = Annotated[
+    Path | None, typer.Option("--to", help="Write the report here: .md or .json.")
+]
+
+# -- what is printed -----------------------------------------------------------------------------
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout, no more.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only the result.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="The whole report on the terminal.")]
+
+# -- who judges, and how -------------------------------------------------------------------------
+
+Models = Annotated[
+    str | None,
+    typer.Option("--models", "-m", envvar="CLASH_MODELS", help="Candidates: provider/model,…"),
+]
+PanelName = Annotated[
+    str | None,
+    typer.Option("--panel", "-p", envvar="CLASH_PANEL", help="Name or file of the panel."),
+]
+Method = Annotated[str | None, typer.Option("--method", help="How judgments become verdicts.")]
+CriteriaMode = Annotated[str | None, typer.Option("--criteria", help="dynamic, fixed or none.")]
+CriteriaFrom = Annotated[
+    str | None, typer.Option("--criteria-from", help="A run whose criteria are used again.")
+]
+BothOrders = Annotated[
+    bool | None, typer.Option("--both-orders", help="Each judge sees both orders.")
+]
+PerJudge = Annotated[
+    bool | None, typer.Option("--per-judge", help="A shuffle of its own for each judge.")
+]
+ExcludeSelf = Annotated[
+    bool | None,
+    typer.Option(
+        "--exclude-self/--include-self",
+        help="A voting judge that is a candidate too does not judge its own responses.",
+    ),
+]
+Prereg = Annotated[
+    Path | None,
+    typer.Option("--prereg", help="A plan of `clash prereg`: the report lists every deviation."),
+]
+Seed = Annotated[
+    int | None, typer.Option("--seed", envvar="CLASH_SEED", help="Seed of every random choice.")
+]
+
+# -- what may be spent ---------------------------------------------------------------------------
+
+MaxCost = Annotated[
+    float | None,
+    typer.Option("--max-cost", envvar="CLASH_MAX_COST", min=0, help="US dollars, a hard cap."),
+]
+UnknownPrice = Annotated[
+    bool, typer.Option("--allow-unknown-price", help="Call models whose price is unknown.")
+]
+Concurrency = Annotated[
+    int | None,
+    typer.Option(
+        "--concurrency", "-j", envvar="CLASH_CONCURRENCY", min=1, help="Most calls in flight."
+    ),
+]
+Batch = Annotated[
+    bool | None,
+    typer.Option(
+        "--batch/--live",
+        envvar="CLASH_BATCH",
+        help="Ask through the providers' batch APIs: half the price, answers within a day.",
+    ),
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Plan and price; make no call.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before spending.")]
+
+# -- which votes are read -------------------------------------------------------------------------
+
+VotesArgument = Annotated[
+    str, typer.Argument(help="A votes file (.jsonl, .csv, .gz) or a run.", metavar="RUN|VOTES")
+]
+Judges = Annotated[
+    str | None,
+    typer.Option("--judges", help="Only these judges: names with wildcards, comma separated."),
+]
+Subset = Annotated[str | None, typer.Option("--subset", help="Only these subsets, with wildcards.")]
+Presentation = Annotated[
+    str | None, typer.Option("--presentation", help="Only this presentation: orig or swap.")
+]
+Decisive = Annotated[bool, typer.Option("--decisive", help="Only items whose label is a side.")]

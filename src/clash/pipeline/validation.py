@@ -1,0 +1,156 @@
+"""Labelled items for a panel to judge: load a data set, draw from it, and plan the run."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from clash.collect.load import Prompts, load
+from clash.datasets import catalogue, loaders, published_models
+from clash.datasets.dataset import Dataset, Exclusion, labels_path, read_labels, to_prompts
+from clash.datasets.sampling import SamplingRules, paper_rules, sample
+from clash.documents import read_yaml
+from clash.errors import InputError
+from clash.files.inputs import without_gz
+from clash.pipeline.options import Origin
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from clash.datasets.sampling import DatasetSample, Stratum
+    from clash.documents import Document
+
+RuleSet = Literal["paper", "clear", "all"]
+SAMPLE_SEED = 42
+_YAML = (".yaml", ".yml")
+
+
+@dataclass(frozen=True)
+class Draw:
+    """How labelled items are drawn from a data set.
+
+    Attributes:
+        n: how many; null is all.
+        rules: inclusion rules; null is ``paper`` for a data set and ``all`` for a file.
+        stratify: draw in proportion to this attribute.
+        cache: the folder of downloaded data sets.
+    """
+
+    n: int | None = None
+    seed: int = SAMPLE_SEED
+    rules: RuleSet | None = None
+    stratify: Stratum | None = None
+    cache: Path | None = None
+
+
+def draw_labelled(name: str, draw: Draw) -> DatasetSample:
+    """Draw labelled items from a data set by name, or from a file.
+
+    Raises:
+        InputError: there is no such data set, it holds no label, or too few items.
+    """
+    dataset = _load(name, draw.cache)
+    if not any(item.label for item in dataset.items):
+        raise InputError(
+            "holds no label, so there is nobody to agree with",
+            path=name,
+            hint="give each item a label (a candidate, or tie), or use `clash eval`",
+        )
+    rules = replace(
+        _sampling_rules(dataset, draw.rules or ("all" if Path(name).exists() else "paper")),
+        n=draw.n,
+        seed=draw.seed,
+        stratify=draw.stratify,
+    )
+    labelled = dataset.only(
+        {item.item_id for item in dataset.items if item.label},
+        [Exclusion(item.item_id, "no label") for item in dataset.items if not item.label],
+    )
+    return sample(labelled, rules, np.random.default_rng(draw.seed))
+
+
+def _load(name: str, cache: Path | None) -> Dataset:
+    path = Path(name)
+    if without_gz(path).suffix.lower() not in _YAML:
+        return loaders.load(name, cache=cache)
+    prompts = load(path)
+    labels = labels_path(path)
+    return Dataset(
+        name=without_gz(path).stem,
+        source=path.name,
+        licence="as its file says",
+        items=prompts.items,
+        responses=prompts.responses,
+        labels=read_labels(labels) if labels.is_file() else (),
+        notes=prompts.warnings,
+    )
+
+
+def _sampling_rules(dataset: Dataset, rules: RuleSet) -> SamplingRules:
+    match rules:
+        case "paper":
+            return paper_rules(dataset.name)
+        case "clear":
+            return SamplingRules(clear_winner=True)
+        case "all":
+            return SamplingRules()
+
+
+def sample_prompts(drawn: DatasetSample) -> Prompts:
+    """A sample as a prompts file would hold it, with notes on what was left out."""
+    dataset = drawn.dataset
+    digest = hashlib.sha256()
+    for line in to_prompts(dataset):
+        digest.update(f"{line}\n".encode())
+    left_out = {k: v for k, v in drawn.counts.items() if k not in ("items", "admitted", "drawn")}
+    notes = [f"left out: {count} ({reason})" for reason, count in left_out.items()]
+    notes += [f"the source does not say, so not applied: {name}" for name in drawn.unanswered]
+    return Prompts(
+        Path(dataset.name),
+        dataset.items,
+        dataset.responses,
+        digest.hexdigest(),
+        (*dataset.notes, *notes),
+    )
+
+
+def sample_origin(drawn: DatasetSample, tiers: Path | None) -> Origin:
+    """Labels, data set and candidates of a sample, for the manifest of its run."""
+    dataset = drawn.dataset
+    entry = catalogue.find_in_text(dataset.name)
+    return Origin(
+        labels=dataset.labels,
+        dataset={
+            "name": dataset.name,
+            "source": dataset.source,
+            "licence": dataset.licence,
+            "rules": asdict(drawn.rules),
+            "counts": dict(drawn.counts),
+            "published": [ref.model_dump() for ref in entry.published] if entry else [],
+        },
+        candidates=tuple(_describe_candidates(dataset.candidates, tiers)),
+    )
+
+
+def _describe_candidates(candidates: Iterable[str], tiers: Path | None) -> list[dict[str, Any]]:
+    """Family, tier and rating of each candidate: the shipped ones under those of the file."""
+    overrides: dict[str, Any] = {}
+    if tiers is not None:
+        document = read_yaml(tiers)
+        if not isinstance(document.value, dict):
+            raise document.error("expected candidate: tier", hint="gpt-4: strong")
+        for name, entry in document.value.items():
+            overrides[str(name)] = _tier_entry(entry, document, str(name))
+    return [{**published_models.describe(name), **overrides.get(name, {})} for name in candidates]
+
+
+def _tier_entry(entry: object, document: Document, name: str) -> dict[str, Any]:
+    if isinstance(entry, str):
+        return {"tier": entry}
+    if isinstance(entry, dict) and set(entry) <= {"tier", "elo", "family"}:
+        return entry
+    raise document.error("expected a tier, or tier, elo and family", name)
