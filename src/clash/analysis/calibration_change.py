@@ -103,11 +103,13 @@ def recalibrated(data: RunData, before: Votes, after: Votes, leader: str) -> Rec
         leader: the candidate that win rates are of.
     """
     first, second = (calibrated(data, votes, leader) for votes in (before, after))
-    changed: tuple[str, ...] = ()
+    changed_rows: tuple[str, ...] = ()
     if isinstance(first, Calibrated) and isinstance(second, Calibrated):
-        then = first.winners
-        changed = tuple(row for row, said in second.winners.items() if then.get(row) != said)
-    return Recalibrated(first, second, changed)
+        winners_before = first.winners
+        changed_rows = tuple(
+            row for row, winner in second.winners.items() if winners_before.get(row) != winner
+        )
+    return Recalibrated(first, second, changed_rows)
 
 
 def calibrated(data: RunData, votes: Votes, leader: str) -> Calibrated | Refused:
@@ -117,14 +119,14 @@ def calibrated(data: RunData, votes: Votes, leader: str) -> Calibrated | Refused
     from clash.stats.selection.candidate_methods import SelectionSettings
 
     # One map, for its judges and family are named, and refitted in every draw of the bootstrap.
-    one = SelectionSettings(combine="one")
+    settings = SelectionSettings(combine="one")
     seed = data.manifest.seeds.get("seed", 0)
     try:
-        found = study(votes, settings=one, folds=FOLDS, seed=seed, jobs=1)
+        study_result = study(votes, settings=settings, folds=FOLDS, seed=seed, jobs=1)
     except (InputError, StatisticsError) as refusal:
         labels = int(votes.labelled.sum())
         return Refused(labels, _reason(refusal), max(0, FEWEST - labels))
-    return _applied(data, votes, found, leader, np.random.default_rng([seed, 5]))
+    return _applied(data, votes, study_result, leader, np.random.default_rng([seed, 5]))
 
 
 def _reason(refusal: Exception) -> str:
@@ -132,29 +134,29 @@ def _reason(refusal: Exception) -> str:
 
 
 def _applied(
-    data: RunData, votes: Votes, found: Study, leader: str, rng: np.random.Generator
+    data: RunData, votes: Votes, study_result: Study, leader: str, rng: np.random.Generator
 ) -> Calibrated:
-    panel = found.frame.panel(votes)
-    judges = [found.frame.judges.index(judge) for judge in found.judges]
-    fit = _Fit.of(panel, panel.cells(judges), found.selected.family)
-    pairs, said = _pairs(data), _said(data)
+    panel = study_result.frame.panel(votes)
+    judges = [study_result.frame.judges.index(judge) for judge in study_result.judges]
+    fit = _Fit.of(panel, panel.cells(judges), study_result.selected.family)
+    pairs, panel_winners = _pairs(data), _said(data)
     names = [pairs.get(item) for item in votes.items]
     winners = _winners(votes.items, fit.verdicts(), pairs)
     direction = np.array([_direction(pair, leader) for pair in names])
     return Calibrated(
-        labels=found.n_labelled,
-        family=found.selected.family,
-        judges=found.judges,
-        accuracy=found.test["accuracy"],
-        ece=found.test["ece"].mean,
-        chance_ece=found.chance_ece,
-        gain=found.gain,
+        labels=study_result.n_labelled,
+        family=study_result.selected.family,
+        judges=study_result.judges,
+        accuracy=study_result.test["accuracy"],
+        ece=study_result.test["ece"].mean,
+        chance_ece=study_result.chance_ece,
+        gain=study_result.gain,
         candidate=leader,
         win_rate=fit.win_rate(direction, rng),
-        panel_rate=_panel_rate(said, names, votes.items, leader),
+        panel_rate=_panel_rate(panel_winners, names, votes.items, leader),
         winners=winners,
         against_panel=tuple(
-            item for item, winner in winners.items() if said.get(item, winner) != winner
+            item for item, winner in winners.items() if panel_winners.get(item, winner) != winner
         ),
     )
 
@@ -179,15 +181,19 @@ class _Fit:
     @classmethod
     def of(cls, panel: PanelVotes, cells: Cells, family: str) -> _Fit:
         y = np.zeros((panel.n_rows, panel.n_classes))
-        known = np.flatnonzero(panel.has_label)
-        y[known] = panel.rows(known).y
+        labelled_rows = np.flatnonzero(panel.has_label)
+        y[labelled_rows] = panel.rows(labelled_rows).y
         return cls(panel, cells, family, cells.of_pattern[panel.pattern], y)
 
     def predicted(self, weights: Floats) -> Floats:
         """(P, C), fitted to the labelled rows, each counted ``weights`` (N,) times."""
-        size, seen = len(self.cells.values), weights * self.panel.has_label
-        s = np.column_stack([sum_by(self.place, seen * column, size) for column in self.y.T])
-        evidence = Evidence(sum_by(self.place, seen, size), s, sum_by(self.place, weights, size))
+        size, label_weights = len(self.cells.values), weights * self.panel.has_label
+        s = np.column_stack(
+            [sum_by(self.place, label_weights * column, size) for column in self.y.T]
+        )
+        evidence = Evidence(
+            sum_by(self.place, label_weights, size), s, sum_by(self.place, weights, size)
+        )
         return fit_family(FAMILIES[self.family], self.cells, evidence, self.latent)
 
     def verdicts(self) -> list[float]:
@@ -198,28 +204,32 @@ class _Fit:
 
     def win_rate(self, direction: Floats, rng: np.random.Generator) -> Interval | None:
         """Mean probability of a candidate that is side 1 (1), side 0 (-1) or absent (0)."""
-        mine = direction != 0
-        if not mine.any() or len(np.unique(self.panel.group)) < 2:
+        has_candidate = direction != 0
+        if not has_candidate.any() or len(np.unique(self.panel.group)) < 2:
             return None
 
         def rate(weights: Floats) -> Floats:
-            return np.array([self._rate(row, direction, mine) for row in weights])
+            return np.array([self._rate(row, direction, has_candidate) for row in weights])
 
         try:
-            found = cluster_bootstrap(rate, self.panel.group, rng, REPLICATES)
+            replicates = cluster_bootstrap(rate, self.panel.group, rng, REPLICATES)
         except StatisticsError:
             return None
-        return found.interval()
+        return replicates.interval()
 
-    def _rate(self, weights: Floats, direction: Floats, mine: np.ndarray) -> float:
+    def _rate(self, weights: Floats, direction: Floats, has_candidate: np.ndarray) -> float:
         """NaN where a draw has none of the rows, or no label to fit to."""
-        total = float(weights[mine].sum())
+        total = float(weights[has_candidate].sum())
         try:
             side = expected_side(self.predicted(weights))[self.place]
         except StatisticsError:
             return np.nan
-        won = 0.5 + direction * (side - 0.5)
-        return float(weights[mine] @ won[mine]) / total if total else np.nan
+        win_probability = 0.5 + direction * (side - 0.5)
+        return (
+            float(weights[has_candidate] @ win_probability[has_candidate]) / total
+            if total
+            else np.nan
+        )
 
 
 def _winners(
@@ -237,29 +247,29 @@ def _winners(
 
 def _pairs(data: RunData) -> dict[str, tuple[str, str]]:
     """The two candidates of each row of votes, side A first."""
-    found: dict[str, tuple[str, str]] = {}
+    pairs: dict[str, tuple[str, str]] = {}
     for page in data.blinds.records:
-        shown = sorted(page.labels.values())
-        for first, second in combinations(shown, 2):
-            row = f"{page.item_id}#{first}|{second}" if len(shown) > 2 else page.item_id
-            found[row] = (first, second)
-    return found
+        names = sorted(page.labels.values())
+        for first, second in combinations(names, 2):
+            row = f"{page.item_id}#{first}|{second}" if len(names) > 2 else page.item_id
+            pairs[row] = (first, second)
+    return pairs
 
 
 def _said(data: RunData) -> dict[str, str]:
     """What the panel's verdict says of each row that it decides or ties."""
     rankings = {v.item_id: v.ranking for v in data.verdicts if v.ranking is not None}
-    found: dict[str, str] = {}
+    winners: dict[str, str] = {}
     for row, (first, second) in _pairs(data).items():
         ranking = rankings.get(row if row in rankings else row.rpartition("#")[0])
         if ranking is not None:
-            found[row] = _better(ranking, first, second)
-    return found
+            winners[row] = _better(ranking, first, second)
+    return winners
 
 
 def _better(ranking: Groups, first: str, second: str) -> str:
-    place = {name: rank for rank, group in enumerate(ranking) for name in group}
-    gap = place[first] - place[second]
+    ranks = {name: rank for rank, group in enumerate(ranking) for name in group}
+    gap = ranks[first] - ranks[second]
     return "tie" if gap == 0 else first if gap < 0 else second
 
 
@@ -270,14 +280,14 @@ def _direction(pair: tuple[str, str] | None, leader: str) -> float:
 
 
 def _panel_rate(
-    said: Mapping[str, str],
+    winners: Mapping[str, str],
     names: list[tuple[str, str] | None],
     rows: tuple[str, ...],
     leader: str,
 ) -> float | None:
     points = [
-        0.5 if said[row] == "tie" else float(said[row] == leader)
+        0.5 if winners[row] == "tie" else float(winners[row] == leader)
         for row, pair in zip(rows, names, strict=True)
-        if row in said and pair is not None and leader in pair
+        if row in winners and pair is not None and leader in pair
     ]
     return float(np.mean(points)) if points else None

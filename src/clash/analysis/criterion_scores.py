@@ -44,32 +44,32 @@ class Scores:
 
 def scores(data: RunData) -> Scores:
     """Mean scores by candidate and criterion; weights of criteria and judges play no part."""
-    found = _by_cell(data)
+    by_cell = _by_cell(data)
     items: dict[str, set[str]] = defaultdict(set)
-    for (_, criterion), by_item in found.items():
+    for (_, criterion), by_item in by_cell.items():
         items[criterion] |= by_item.keys()
     order = sorted(items, key=lambda name: (-len(items[name]), name))
     cells = [
-        Score(candidate, criterion, _mean(data, found[candidate, criterion]))
+        Score(candidate, criterion, _mean(data, by_cell[candidate, criterion]))
         for candidate in data.candidates
         for criterion in order
-        if (candidate, criterion) in found
+        if (candidate, criterion) in by_cell
     ]
     return Scores(tuple(order), {name: len(items[name]) for name in order}, tuple(cells))
 
 
 def _by_cell(data: RunData) -> dict[tuple[str, str], dict[str, list[int]]]:
-    found: dict[tuple[str, str], dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+    by_cell: dict[tuple[str, str], dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
     for judgment in data.judgments:
         if judgment.role != "voting" or not judgment.scores:
             continue
         labels = data.blinds.labels(judgment)
         for label, row in judgment.scores.items():
             for criterion, score in row.items():
-                found[labels[label], criterion][judgment.item_id].append(score)
-    return found
+                by_cell[labels[label], criterion][judgment.item_id].append(score)
+    return by_cell
 
 
 def _mean(data: RunData, by_item: Mapping[str, list[int]]) -> Interval:
-    means = [sum(given) / len(given) for given in by_item.values()]
+    means = [sum(item_scores) / len(item_scores) for item_scores in by_item.values()]
     return mean_clustered(means, [data.clusters[item] for item in by_item])

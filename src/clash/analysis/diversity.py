@@ -132,7 +132,7 @@ def equivalence(
     r2 = _r2(table, np.ones(len(table.item_ids)))
     shares = _split(table, fit, eligible)
     ceiling = _ceiling(table)
-    explained = min(1.0, r2 / ceiling) if ceiling > 0 else math.nan
+    explained_share = min(1.0, r2 / ceiling) if ceiling > 0 else math.nan
     slopes = tuple(_slope(fit, table, index) for index in range(MEASURES))
     return Equivalence(
         semantic=table.semantic.name,
@@ -142,9 +142,9 @@ def equivalence(
         slopes=slopes,
         r2=_percentiles(r2, draws[:, 0], len(table.item_ids)),
         ceiling=ceiling,
-        explained=explained,
+        explained=explained_share,
         published=_band(r2),
-        reading=_band(r2 if math.isnan(explained) else explained),
+        reading=_band(r2 if math.isnan(explained_share) else explained_share),
         shares=None if math.isnan(shares.equivalence) else _shares(shares, draws, table),
         standard=tuple(votes.judges[j] for j, may in zip(judges, eligible, strict=True) if may),
         notes=tuple(_notes(table, eligible)),
@@ -182,12 +182,12 @@ class _Table:
         items: Sequence[str],
         encoder: Encoder | None,
     ) -> _Table:
-        place = {item: at for at, item in enumerate(items)}
+        index_of = {item: at for at, item in enumerate(items)}
         row, judge = np.nonzero(~np.isnan(votes.matrix))
         busiest = _busiest(judge, len(votes.judges))
         row, judge = row[busiest[judge]], judge[busiest[judge]]
-        known = np.array([votes.items[r] in place for r in row], dtype=bool)
-        row, judge = row[known], judge[known]
+        has_texts = np.array([votes.items[r] in index_of for r in row], dtype=bool)
+        row, judge = row[has_texts], judge[has_texts]
         if len({votes.items[r] for r in row}) < _FEW_ITEMS:
             raise StatisticsError(
                 f"diversity needs {_FEW_ITEMS} items with ballots and the texts of both responses"
@@ -198,12 +198,12 @@ class _Table:
         raw = diversity(firsts, seconds, semantic.values)
         spread = raw.std(axis=0)
         z = (raw - raw.mean(axis=0)) / np.where(spread > 1e-12, spread, 1.0)
-        item = np.array([place[votes.items[r]] for r in row], dtype=np.intp)
-        decided = (votes.matrix[row, judge] != 0.5).astype(float)
+        item = np.array([index_of[votes.items[r]] for r in row], dtype=np.intp)
+        is_decided = (votes.matrix[row, judge] != 0.5).astype(float)
         codes = np.unique(judge, return_inverse=True)[1].astype(np.intp)
         groups = votes.groups[row]
         ids = tuple(items)
-        return cls(decided, z[item], judge, codes, groups, item, ids, raw, z, semantic)
+        return cls(is_decided, z[item], judge, codes, groups, item, ids, raw, z, semantic)
 
     @property
     def n_judges(self) -> int:
@@ -233,14 +233,14 @@ def _busiest(judge: NDArray[np.intp], n_judges: int) -> NDArray[np.bool_]:
     counts = np.bincount(judge, minlength=n_judges)
     keep = np.zeros(n_judges, dtype=bool)
     keep[np.argsort(-counts, kind="stable")[:MOST_JUDGES]] = True
-    kept: NDArray[np.bool_] = keep & (counts >= max(1, min(_FEW_BALLOTS, counts.max())))
-    return kept
+    busiest: NDArray[np.bool_] = keep & (counts >= max(1, min(_FEW_BALLOTS, counts.max())))
+    return busiest
 
 
 def _slope(fit: ClusteredLogistic, table: _Table, index: int) -> Slope:
-    found = fit.interval(index)
+    interval = fit.interval(index)
     n, groups = len(table.decided), len(np.unique(table.groups))
-    odds = [math.exp(end) for end in (found.estimate, found.low, found.high)]
+    odds = [math.exp(end) for end in (interval.estimate, interval.low, interval.high)]
     middle, low, high = odds
     features = ("1 - ROUGE-L", table.semantic.feature, "length variation", "structure")
     return Slope(
@@ -255,18 +255,18 @@ def _r2(table: _Table, weights: Floats) -> float:
     excess = table.decided - rate[table.codes]
     n = len(table.item_ids)
     count = np.bincount(table.item, minlength=n)
-    seen = count > 0
-    y = np.bincount(table.item, weights=excess, minlength=n)[seen] / count[seen]
-    x, w = np.hstack([np.ones((n, 1)), table.z])[seen], weights[seen]
+    has_ballots = count > 0
+    y = np.bincount(table.item, weights=excess, minlength=n)[has_ballots] / count[has_ballots]
+    x, w = np.hstack([np.ones((n, 1)), table.z])[has_ballots], weights[has_ballots]
     root = np.sqrt(w)
     beta = np.linalg.lstsq(x * root[:, None], y * root, rcond=None)[0]
-    left = float(w @ (y - x @ beta) ** 2)
+    residual_sum = float(w @ (y - x @ beta) ** 2)
     total = float(w @ (y - np.average(y, weights=w)) ** 2)
     if total <= 1e-12:
         return 0.0
     used = int(np.linalg.matrix_rank(x[w > 0])) - 1
     free = int(np.sum(w > 0))
-    plain = 1 - left / total
+    plain = 1 - residual_sum / total
     return max(0.0, 1 - (1 - plain) * (free - 1) / max(1, free - used - 1))
 
 
@@ -301,13 +301,13 @@ def _split(
     at = 1 - 1 / (1 + np.exp(-(score[table.item][:, None] + intercepts)))
     most = float(np.percentile(score, _FLOOR_AT))
     at_most = 1 - 1 / (1 + np.exp(-(most + intercepts)))
-    own = at[np.arange(len(at)), table.codes]
-    w = np.ones(len(own)) if weights is None else weights
+    own_readiness = at[np.arange(len(at)), table.codes]
+    w = np.ones(len(own_readiness)) if weights is None else weights
     keep = w > 0
     if not np.any((1 - table.decided) * w):
         return TieSplit(math.nan, math.nan, math.nan)
     rows = np.repeat(np.flatnonzero(keep), w[keep].astype(int))
-    return split_ties(own[rows], at[rows], at_most, eligible=eligible)
+    return split_ties(own_readiness[rows], at[rows], at_most, eligible=eligible)
 
 
 def _bootstrap(
@@ -331,13 +331,15 @@ def _bootstrap(
 def _shares(shares: TieSplit, draws: Floats, table: _Table) -> TieShares:
     n = int(np.sum(table.decided == 0))
     middle = (shares.equivalence, shares.conservatism, shares.unguided)
-    equal, shy, lost = (_percentiles(value, draws[:, 1 + at], n) for at, value in enumerate(middle))
-    return TieShares(equal, shy, lost)
+    equivalence, conservatism, unguided = (
+        _percentiles(value, draws[:, 1 + at], n) for at, value in enumerate(middle)
+    )
+    return TieShares(equivalence, conservatism, unguided)
 
 
 def _percentiles(estimate: float, draws: Floats, n: int) -> Interval:
-    known = draws[~np.isnan(draws)]
-    low, high = np.quantile(known, [0.025, 0.975]) if len(known) else (0.0, 1.0)
+    defined = draws[~np.isnan(draws)]
+    low, high = np.quantile(defined, [0.025, 0.975]) if len(defined) else (0.0, 1.0)
     # A percentile interval of a floored figure can miss the estimate by a rounding.
     return Interval(
         estimate,

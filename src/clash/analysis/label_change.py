@@ -43,28 +43,28 @@ def changed(
     before: Findings, after: Findings, written: int, calibrated: Recalibrated | None = None
 ) -> Changed:
     """Hold the report on the new labels beside the one before."""
-    known = after.labelled
+    concordance = after.labelled
     people = after.concordance.people if after.concordance is not None else None
     return Changed(
         written=written,
         before=before.labelled,
-        after=known,
+        after=concordance,
         people=people.agreement if people is not None and people.items else None,
-        more=None if known is None else more_labels(known),
+        more=None if concordance is None else more_labels(concordance),
         calibrated=calibrated,
     )
 
 
-def more_labels(known: Labelled) -> int:
+def more_labels(concordance: Labelled) -> int:
     """Further labelled items for an interval of 5 points to each side.
 
     From the half width of Wilson's interval, with the design effect of the items at hand; the
     share is drawn towards one half as Wilson's centre is, so that 100% of three labels does not
     promise that no more are needed.
     """
-    rate, z = known.concordance, normal_quantile(0.95)
+    rate, z = concordance.concordance, normal_quantile(0.95)
     n = rate.n_effective or rate.n
     share = (rate.estimate * n + z**2 / 2) / (n + z**2)
     effect = rate.n / n if n else 1.0
     need = share * (1 - share) * (z / WANTED) ** 2 - z**2
-    return max(0, math.ceil(need * max(effect, 1.0)) - known.n)
+    return max(0, math.ceil(need * max(effect, 1.0)) - concordance.n)

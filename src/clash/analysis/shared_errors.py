@@ -71,10 +71,10 @@ def shared(data: RunData) -> Shared | Unknown:
     codes, truth, groups = _table(data, [judge.id for judge in judges])
     if len(codes) < FEWEST:
         return Unknown(f"{len(codes)} judged pairs of responses: too few, {FEWEST} would do")
-    labelled = int((~np.isnan(truth)).sum())
+    n_labelled = int((~np.isnan(truth)).sum())
     rows = Rows(
         codes, truth, groups, np.arange(len(judges)), tuple(judge.family for judge in judges),
-        given=labelled >= ENOUGH, notes=(),
+        given=n_labelled >= ENOUGH, notes=(),
     )  # fmt: skip
     try:
         return _shared(data, rows)
@@ -86,56 +86,56 @@ def _shared(data: RunData, rows: Rows) -> Shared:
     from clash.analysis.dependence import measure
     from clash.analysis.dependence.truth import estimate
 
-    estimated = estimate(rows, "auto")
+    estimate_of_truth = estimate(rows, "auto")
     seed = data.manifest.seeds.get("seed", 0)
-    measured = measure.measure(estimated, REPLICATES, np.random.default_rng([seed, 6]))
-    fitted = _couplings(estimated, np.random.default_rng([seed, 7]))
-    names = [data.rules.voting[k] for k in estimated.rows.judges]
+    correlations = measure.measure(estimate_of_truth, REPLICATES, np.random.default_rng([seed, 6]))
+    coupling_fit = _couplings(estimate_of_truth, np.random.default_rng([seed, 7]))
+    names = [data.rules.voting[k] for k in estimate_of_truth.rows.judges]
     ids = [judge.id for judge in names]
     return Shared(
         tuple(ids),
-        estimated.about,
-        measured.correlations.pooled,
-        None if fitted is None else fitted.matrix,
-        measure.pairs(measured, None, fitted, ids, [judge.family for judge in names]),
-        measure.effective(estimated, measured),
+        estimate_of_truth.about,
+        correlations.correlations.pooled,
+        None if coupling_fit is None else coupling_fit.matrix,
+        measure.pairs(correlations, None, coupling_fit, ids, [judge.family for judge in names]),
+        measure.effective(estimate_of_truth, correlations),
     )
 
 
-def _couplings(estimated: Estimated, rng: np.random.Generator) -> Couplings | None:
+def _couplings(estimate: Estimated, rng: np.random.Generator) -> Couplings | None:
     from clash.analysis.dependence.truth import matched
     from clash.stats.dependence import couplings, without_ties
 
-    untied = without_ties(estimated.patterns)
-    if untied.n_judges > MOST_COUPLED:
+    patterns = without_ties(estimate.patterns)
+    if patterns.n_judges > MOST_COUPLED:
         return None
     try:
-        fitted = couplings(
-            untied,
-            matched(estimated, untied),
+        coupling_fit = couplings(
+            patterns,
+            matched(estimate, patterns),
             rng,
-            clusters=estimated.rows.groups,
+            clusters=estimate.rows.groups,
             replicates=REPLICATES,
         )
     except StatisticsError:
         return None
-    return fitted if fitted.converged else None
+    return coupling_fit if coupling_fit.converged else None
 
 
 def _table(data: RunData, judges: Sequence[str]) -> tuple[np.ndarray, Floats, np.ndarray]:
     """A row for each pair of responses that was judged: codes (N, K), truth (N,), groups (N,)."""
     codes, truth, groups = [], [], []
-    for item, said in data.ballots.items():
-        for a, b in combinations(range(len(said.candidates)), 2):
-            codes.append([_code(said, judge, a, b) for judge in judges])
-            truth.append(data.wins(item, said.candidates[a], said.candidates[b]))
+    for item, rankings in data.ballots.items():
+        for a, b in combinations(range(len(rankings.candidates)), 2):
+            codes.append([_code(rankings, judge, a, b) for judge in judges])
+            truth.append(data.wins(item, rankings.candidates[a], rankings.candidates[b]))
             groups.append(data.clusters[item])
     matrix = np.array(codes, dtype=np.int8).reshape(-1, len(judges))
     return matrix, np.array(truth), np.unique(groups, return_inverse=True)[1].astype(np.intp)
 
 
-def _code(said: ItemRankings, judge: str, first: int, second: int) -> int:
-    ranks = said.ranks.get(judge)
+def _code(rankings: ItemRankings, judge: str, first: int, second: int) -> int:
+    ranks = rankings.ranks.get(judge)
     if ranks is None or np.isnan(ranks[:, [first, second]]).any():
         return MISSING
     return _CODES[float(np.sign(np.sign(ranks[:, second] - ranks[:, first]).sum()))]

@@ -73,7 +73,7 @@ class SubPanels:
 
 
 def subpanels(
-    found: Sequence[Case], voting: Sequence[Panelist], rng: np.random.Generator
+    cases: Sequence[Case], voting: Sequence[Panelist], rng: np.random.Generator
 ) -> SubPanels | None:
     """Aggregate every choice of voting judges anew, by weighted Borda count.
 
@@ -81,40 +81,40 @@ def subpanels(
     panel has; ties stay ties.
 
     Args:
-        found: labelled items.
+        cases: labelled items.
         voting: the judges to choose from.
         rng: for the choice where there are too many.
 
     Returns:
         Null for fewer than two judges or no items.
     """
-    if len(voting) < 2 or not found:
+    if len(voting) < 2 or not cases:
         return None
-    table, weights = _points(found, voting), np.array([p.weight for p in voting])
-    labels = np.array([_code(case, table.shape[2]) for case in found])
-    groups = codes(found)
+    table, weights = _points(cases, voting), np.array([p.weight for p in voting])
+    labels = np.array([_code(case, table.shape[2]) for case in cases])
+    groups = codes(cases)
     panels: list[SubPanel] = []
     sizes: list[Size] = []
-    before: Floats | None = None
+    right_before: Floats | None = None
     for size in range(1, len(voting) + 1):
-        chosen = _choices(len(voting), size, rng)
-        said = [_verdicts(table[:, list(c)], weights[list(c)]) for c in chosen]
-        right = np.array([(row == labels).astype(float) for row in said])
-        mine = [
+        choices = _choices(len(voting), size, rng)
+        verdicts = [_verdicts(table[:, list(c)], weights[list(c)]) for c in choices]
+        right = np.array([(row == labels).astype(float) for row in verdicts])
+        of_size = [
             _subpanel(voting, c, row, hits, groups, table.shape[2])
-            for c, row, hits in zip(chosen, said, right, strict=True)
+            for c, row, hits in zip(choices, verdicts, right, strict=True)
         ]
-        panels += mine
-        sizes.append(_size(size, len(voting), mine, right, before, groups))
-        before = right.mean(axis=0)
+        panels += of_size
+        sizes.append(_size(size, len(voting), of_size, right, right_before, groups))
+        right_before = right.mean(axis=0)
     return SubPanels(panels, sizes)
 
 
-def _points(found: Sequence[Case], voting: Sequence[Panelist]) -> Floats:
+def _points(cases: Sequence[Case], voting: Sequence[Panelist]) -> Floats:
     """Borda points, shape (N, J, K); NaN for a judge that failed, -inf beyond an item's K."""
-    widest = max(len(case.candidates) for case in found)
-    table = np.full((len(found), len(voting), widest), np.nan)
-    for row, case in enumerate(found):
+    widest = max(len(case.candidates) for case in cases)
+    table = np.full((len(cases), len(voting), widest), np.nan)
+    for row, case in enumerate(cases):
         for column, panelist in enumerate(voting):
             points = case.points.get(panelist.id)
             if points is not None:
@@ -130,55 +130,59 @@ def _code(case: Case, tie: int) -> int:
 def _choices(n: int, size: int, rng: np.random.Generator) -> list[tuple[int, ...]]:
     if comb(n, size) <= _MOST:
         return list(combinations(range(n), size))
-    drawn = {tuple(sorted(rng.choice(n, size, replace=False).tolist())) for _ in range(_MOST)}
-    return sorted(drawn)
+    choices = {tuple(sorted(rng.choice(n, size, replace=False).tolist())) for _ in range(_MOST)}
+    return sorted(choices)
 
 
 def _verdicts(points: Floats, weights: Floats) -> NDArray[np.intp]:
     """Winners (N,): place among the candidates, K for a tie, -1 below the quorum."""
-    there = ~np.isnan(points[:, :, 0])
-    known = np.where(there[:, :, None], points, 0.0)
-    total = np.einsum("njk,j->nk", known, weights)
+    has_points = ~np.isnan(points[:, :, 0])
+    filled = np.where(has_points[:, :, None], points, 0.0)
+    total = np.einsum("njk,j->nk", filled, weights)
     top = total.max(axis=1, keepdims=True)
     first = np.isclose(total, top)
     winner = np.where(first.sum(axis=1) == 1, first.argmax(axis=1), points.shape[2])
-    enough = there @ weights > weights.sum() / 2 + 1e-9
+    enough = has_points @ weights > weights.sum() / 2 + 1e-9
     return np.where(enough, winner, -1)
 
 
 def _subpanel(
     voting: Sequence[Panelist],
-    chosen: tuple[int, ...],
-    said: NDArray[np.intp],
+    members: tuple[int, ...],
+    verdicts: NDArray[np.intp],
     right: Floats,
     groups: NDArray[np.intp],
     tie: int,
 ) -> SubPanel:
     return SubPanel(
-        tuple(voting[index].id for index in chosen),
+        tuple(voting[index].id for index in members),
         wilson_clustered(right, groups),
-        int(np.sum(said == tie)),
-        int(np.sum(said < 0)),
+        int(np.sum(verdicts == tie)),
+        int(np.sum(verdicts < 0)),
     )
 
 
 def _size(
     size: int,
     n: int,
-    mine: Sequence[SubPanel],
+    of_size: Sequence[SubPanel],
     right: Floats,
-    before: Floats | None,
+    right_before: Floats | None,
     groups: NDArray[np.intp],
 ) -> Size:
-    ordered = sorted(mine, key=lambda panel: (-panel.concordance.estimate, panel.judges))
-    gain = None if before is None else paired_difference(right.mean(axis=0), before, groups)
+    best_first = sorted(of_size, key=lambda panel: (-panel.concordance.estimate, panel.judges))
+    gain = (
+        None
+        if right_before is None
+        else paired_difference(right.mean(axis=0), right_before, groups)
+    )
     return Size(
         size,
-        len(mine),
+        len(of_size),
         comb(n, size),
         float(right.mean()),
-        ordered[0],
-        ordered[-1],
+        best_first[0],
+        best_first[-1],
         None if gain is None else gain.difference,
         None if gain is None else gain.test,
     )

@@ -146,7 +146,7 @@ def calibrate(
             folds=folds,
             seed=seed,
             jobs=jobs,
-            done=done,
+            on_split=done,
         )
     written = None if out is None else _write(out, votes, found, source, runs, seed)
     drawn = {} if plots is None else _draw(plots, votes, found, seed, quiet=quiet or as_json)
@@ -188,7 +188,7 @@ def _draw(plots: Path, votes: Votes, found: Study, seed: int, *, quiet: bool) ->
     from clash.report.regime import map_json, write_plots
 
     with _progress(quiet=quiet, what="regime map") as done:
-        drawn = regimes(votes, found, seed=seed, done=done)
+        drawn = regimes(votes, found, seed=seed, on_split=done)
     written = [str(path) for path in write_plots(drawn, plots)]
     return {"regime_map": map_json(drawn.map), "plots": written}
 

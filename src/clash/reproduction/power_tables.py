@@ -82,16 +82,16 @@ def _cell(table: str, icc: float, figure: int) -> PublishedCell:
     m = INFORMATIVE[table]
     effect = round(Clustering(m, icc).design_effect + 1e-9, 2)
     exact = _exact(m, icc)
-    printed = math.floor(_ROUNDED_INDEPENDENT * effect / m + 0.5)
-    return PublishedCell(table, icc, figure, printed, exact, math.ceil(exact))
+    as_printed = math.floor(_ROUNDED_INDEPENDENT * effect / m + 0.5)
+    return PublishedCell(table, icc, figure, as_printed, exact, math.ceil(exact))
 
 
 def _claims() -> list[PublishedClaim]:
     independent = required_two_proportions(EFFECT).independent
-    each = BALLOTS / len(JUDGES)
+    ballots_per_judge = BALLOTS / len(JUDGES)
     mean = sum(JUDGES) / len(JUDGES)
-    replaced = BALLOTS * (JUDGES[0] + JUDGES[1] + 0.45) / 3
-    implied = 3 * 0.49 - JUDGES[0] - JUDGES[1]
+    with_replacement = BALLOTS * (JUDGES[0] + JUDGES[1] + 0.45) / 3
+    implied_rate = 3 * 0.49 - JUDGES[0] - JUDGES[1]
     small = _exact(7.1, 0.2, 0.05)
     equal = (JUDGES[0] + JUDGES[1] + JUDGES[0]) / 3 * BALLOTS
     return [
@@ -105,7 +105,7 @@ def _claims() -> list[PublishedClaim]:
         PublishedClaim(
             "1.2: informative ballots a run",
             "~7.5 of 20 (37.5%)",
-            f"{each * sum(JUDGES):.2f} of {BALLOTS} ({mean:.1%})",
+            f"{ballots_per_judge * sum(JUDGES):.2f} of {BALLOTS} ({mean:.1%})",
             False,
             "3 judges x 7 ballots are 21, not 20; the attenuation factor is the mean"
             " discrimination rate, 0.356, not 0.375 (2.8 times, not 2.7)",
@@ -113,10 +113,10 @@ def _claims() -> list[PublishedClaim]:
         PublishedClaim(
             "3.4: m with a replacement that discriminates 45%",
             "9.8 (mean 0.49)",
-            f"{replaced:.1f} (mean {replaced / BALLOTS:.2f})",
+            f"{with_replacement:.1f} (mean {with_replacement / BALLOTS:.2f})",
             False,
-            f"a mean of 0.49 takes a replacement at {implied:.0%}, as good as the best judge there"
-            f" is; at 45% the runs at rho 0.20 are {math.ceil(_exact(replaced, 0.2))}, not 109",
+            f"a mean of 0.49 takes a replacement at {implied_rate:.0%}, as good as the best judge there"
+            f" is; at 45% the runs at rho 0.20 are {math.ceil(_exact(with_replacement, 0.2))}, not 109",
         ),
         PublishedClaim(
             "2.2a: runs saved by a replacement at 55.6%, rho 0.30",
@@ -129,11 +129,11 @@ def _claims() -> list[PublishedClaim]:
         PublishedClaim(
             "summary: a replacement at 45% saves about 25%",
             "~25%",
-            f"{1 - _exact(replaced, 0.05) / _exact(mean * BALLOTS, 0.05):.0%} at rho 0.05,"
-            f" {1 - _exact(replaced, 0.2) / _exact(mean * BALLOTS, 0.2):.0%} at 0.20",
+            f"{1 - _exact(with_replacement, 0.05) / _exact(mean * BALLOTS, 0.05):.0%} at rho 0.05,"
+            f" {1 - _exact(with_replacement, 0.2) / _exact(mean * BALLOTS, 0.2):.0%} at 0.20",
             False,
             "not even without any correlation, where it is"
-            f" {1 - _exact(replaced, 0.0) / _exact(mean * BALLOTS, 0.0):.0%}",
+            f" {1 - _exact(with_replacement, 0.0) / _exact(mean * BALLOTS, 0.0):.0%}",
         ),
         PublishedClaim(
             "3.6: runs for a 5-point difference, rho 0.20",

@@ -112,11 +112,11 @@ def read_panelists(folder: RunFolder, manifest: Manifest) -> tuple[Panelist, ...
     """The judges that a run's manifest lists, without the fallbacks that nobody asked."""
     judges: list[Mapping[str, Any]] = manifest.panel["judges"]
     stand_ins = {j["id"] for j in judges if j.get("stands_in_for")}
-    answered = {j.judge for j in folder.judgments()} if stand_ins else set()
+    judges_with_judgments = {j.judge for j in folder.judgments()} if stand_ins else set()
     return tuple(
         Panelist(j["id"], j["role"], j["weight"], j["family"], j["model"], j.get("stands_in_for"))
         for j in judges
-        if j["id"] not in stand_ins or j["id"] in answered
+        if j["id"] not in stand_ins or j["id"] in judges_with_judgments
     )
 
 
@@ -145,16 +145,16 @@ class BlindingIndex:
         Raises:
             RunFolderError: it ranks a page that is not there.
         """
-        own = self.own.get((judgment.item_id, judgment.presentation, judgment.seat))
-        if own is not None:
-            return own
-        shared = self.shared.get((judgment.item_id, judgment.presentation))
-        if shared is None and judgment.ranking is not None:
+        own_labels = self.own.get((judgment.item_id, judgment.presentation, judgment.seat))
+        if own_labels is not None:
+            return own_labels
+        shared_labels = self.shared.get((judgment.item_id, judgment.presentation))
+        if shared_labels is None and judgment.ranking is not None:
             raise RunFolderError(
                 f"{layout.BLINDING}: lacks the page of {judgment.item_id!r} that"
                 f" {judgment.judge!r} judged\n  fix: `clash resume` on the run writes it again"
             )
-        return shared or {}
+        return shared_labels or {}
 
 
 def count_presentations(manifest: Manifest) -> int:
@@ -203,17 +203,19 @@ def _item_rankings(
     }
     candidates = tuple(sorted(names))
     ranks, share = {}, {}
-    for judge, said in by_judge.items():
-        ranks[judge] = np.array([_rank_row(j, blinds.labels(j), candidates) for j in said])
-        share[judge] = min(1.0, len(said) / presentations)
+    for judge, judge_judgments in by_judge.items():
+        ranks[judge] = np.array(
+            [_rank_row(j, blinds.labels(j), candidates) for j in judge_judgments]
+        )
+        share[judge] = min(1.0, len(judge_judgments) / presentations)
     return ItemRankings(
         item,
         candidates,
         ranks,
         share,
         lambda: {
-            judge: _mean_scores(said, blinds, candidates, rubric)
-            for judge, said in by_judge.items()
+            judge: _mean_scores(judge_judgments, blinds, candidates, rubric)
+            for judge, judge_judgments in by_judge.items()
         },
     )
 
@@ -355,7 +357,7 @@ def _pair_row(
 ) -> VoteRow:
     several = len(page) > 2
     order = "orig" if page.index(first) < page.index(second) else "swap"
-    own = run.own_order(judgment)
+    has_own_order = run.own_order(judgment)
     item = run.items.get(judgment.item_id)
     truth = run.truths.get(judgment.item_id)
     return VoteRow(
@@ -366,13 +368,13 @@ def _pair_row(
         family=run.families.get(judgment.judge),
         subset=run.subset(judgment.item_id),
         group=run.cluster(judgment.item_id) if several or (item and item.group) else None,
-        presentation=None if own else order,
+        presentation=None if has_own_order else order,
         # Both orders of a pair already differ in their presentation.
-        repeat=str(judgment.presentation) if own and run.presentations > 1 else None,
+        repeat=str(judgment.presentation) if has_own_order and run.presentations > 1 else None,
         extra={
             "model_a": first,
             "model_b": second,
-            **({"order": order} if own else {}),
+            **({"order": order} if has_own_order else {}),
             **({"role": judgment.role} if judgment.role != "voting" else {}),
         },
     )

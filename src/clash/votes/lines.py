@@ -88,8 +88,8 @@ def first_line(file: Path) -> bytes:
         InputError: the file cannot be read.
     """
     with open_bytes(file) as stream:
-        filled = (text for text in byte_lines(stream, file) if text.strip())
-        return next(filled, b"").removeprefix(b"\xef\xbb\xbf")
+        nonempty = (text for text in byte_lines(stream, file) if text.strip())
+        return next(nonempty, b"").removeprefix(b"\xef\xbb\xbf")
 
 
 def is_csv(file: Path) -> bool:
@@ -103,20 +103,20 @@ def line_number(file: Path, at: int) -> int:
         return next(itertools.islice(read_csv(file).rows, at, None))[0]
     with open_bytes(file) as stream:
         lines = enumerate(byte_lines(stream, file), start=1)
-        filled = (number for number, text in lines if text.strip())
-        return next(itertools.islice(filled, at, None))
+        nonempty = (number for number, text in lines if text.strip())
+        return next(itertools.islice(nonempty, at, None))
 
 
 def _json_rows(file: Path, kind: type[AnyLine]) -> Iterator[list[AnyLine]]:
     decoder = msgspec.json.Decoder(kind)
     line = 0
     with open_bytes(file) as stream:
-        rest = stream.read(3)
-        rest = b"" if rest == b"\xef\xbb\xbf" else rest
+        tail = stream.read(3)
+        tail = b"" if tail == b"\xef\xbb\xbf" else tail
         while chunk := stream.read(_CHUNK):
-            block, newline, rest_of = (rest + chunk).rpartition(b"\n")
-            rest = rest_of
-            if len(rest) > _LONGEST_LINE:
+            block, newline, next_tail = (tail + chunk).rpartition(b"\n")
+            tail = next_tail
+            if len(tail) > _LONGEST_LINE:
                 number = line + block.count(b"\n") + bool(newline) + 1
                 raise InputError(
                     f"is longer than {_LONGEST_LINE >> 20} MB",
@@ -127,8 +127,8 @@ def _json_rows(file: Path, kind: type[AnyLine]) -> Iterator[list[AnyLine]]:
             if newline:
                 yield _decode(decoder, block, file, line)
                 line += block.count(b"\n") + 1
-        if rest.strip():
-            yield _decode(decoder, rest, file, line)
+        if tail.strip():
+            yield _decode(decoder, tail, file, line)
 
 
 def _decode(
@@ -279,7 +279,7 @@ def read_rankings(
             )
         keys.add(key)
         rankings.append(ranking)
-    chosen = [
+    wanted_rankings = [
         ranking
         for ranking in rankings
         if matches_globs(ranking.judge, judges)
@@ -287,9 +287,9 @@ def read_rankings(
         and presentation in (None, ranking.presentation)
         and not (decisive and (ranking.label is None or ranking.label.choice in (None, TIE)))
     ]
-    if not chosen:
+    if not wanted_rankings:
         raise InputError("no ranking is left", path=file, hint="leave out a filter")
-    return chosen
+    return wanted_rankings
 
 
 def _judge_ranking(line: RankingLine, file: Path, at: int) -> JudgeRanking:

@@ -117,23 +117,23 @@ def run_rankings(
     rankings = unblind_rankings(judgments, blinding, count_presentations(manifest))
     truth = truths(items, folder.labels()) if decisive else {}
     decisive_ids = {name for name, label in truth.items() if label.winner not in (TIE, None)}
-    chosen = [
+    items_read = [
         item
         for item in items
         if matches_globs(item.tags[0] if item.tags else None, subset)
         and (not decisive or item.item_id in decisive_ids)
     ]
-    ids = {item.item_id for item in chosen}
+    ids = {item.item_id for item in items_read}
     candidates = sorted({r.candidate for r in folder.responses() if r.item_id in ids})
-    ranked = {name for i in ids & rankings.keys() for name in rankings[i].candidates}
+    ranked_names = {name for i in ids & rankings.keys() for name in rankings[i].candidates}
     columns = _RankingColumns.of(
         [
             (at, item, rankings[item.item_id])
-            for at, item in enumerate(chosen)
+            for at, item in enumerate(items_read)
             if item.item_id in rankings
         ],
         names,
-        [name for name in candidates if name in ranked],
+        [name for name in candidates if name in ranked_names],
     )
     if not columns.ranks:
         raise InputError(
@@ -141,7 +141,7 @@ def run_rankings(
         )
     weight = {p.id: p.weight for p in voting}
     return NamedRankings(
-        candidates=tuple(name for name in candidates if name in ranked),
+        candidates=tuple(name for name in candidates if name in ranked_names),
         judges=tuple(names),
         weights=np.array([weight[name] for name in names]),
         rankings=ranking_array(
@@ -151,9 +151,9 @@ def run_rankings(
             columns.items,
             columns.clusters,
         ),
-        n_items=len(chosen),
+        n_items=len(items_read),
         failed=sum(j.ranking is None and j.item_id in ids for j in judgments),
-        absent=tuple(name for name in candidates if name not in ranked),
+        absent=tuple(name for name in candidates if name not in ranked_names),
         source=str(folder.path),
     )
 
@@ -357,24 +357,24 @@ def _score_rankings(table: VoteTable) -> _TableRankings:
         if empty.any():
             table.fail("is missing", int(np.flatnonzero(empty)[0]), name, hint)
     votes = table.values["vote"][table.codes["vote"]]
-    scored = np.flatnonzero(~np.isnan(votes))
+    score_lines = np.flatnonzero(~np.isnan(votes))
     keys = [table.codes[name] for name in ("group", "judge", "presentation", "repeat")]
     _, first, row_of = np.unique(
-        np.stack(keys)[:, scored], axis=1, return_index=True, return_inverse=True
+        np.stack(keys)[:, score_lines], axis=1, return_index=True, return_inverse=True
     )
     ranks = np.full((len(first), len(index)), np.nan)
-    ranks[row_of.ravel(), model[scored]] = -votes[scored]
-    if len(scored) != int((~np.isnan(ranks)).sum()):
-        counts = Counter(zip(row_of.ravel().tolist(), model[scored].tolist(), strict=True))
+    ranks[row_of.ravel(), model[score_lines]] = -votes[score_lines]
+    if len(score_lines) != int((~np.isnan(ranks)).sum()):
+        counts = Counter(zip(row_of.ravel().tolist(), model[score_lines].tolist(), strict=True))
         (row, k), n = counts.most_common(1)[0]
-        at = scored[np.flatnonzero((row_of.ravel() == row) & (model[scored] == k))[1]]
+        at = score_lines[np.flatnonzero((row_of.ravel() == row) & (model[score_lines] == k))[1]]
         table.fail(
             f"{n} scores of one model by one judge in one group",
             int(at),
             "model",
             "give repeated scores a different repeat",
         )
-    lines = scored[first]
+    lines = score_lines[first]
     return _TableRankings(
         tuple(index),
         ranks,
@@ -402,8 +402,8 @@ def _indices(table: VoteTable, column: str, index: Mapping[str, int]) -> Codes:
 
 
 def _blank(table: VoteTable, column: str) -> NDArray[np.bool_]:
-    unnamed = np.array([name is None for name in table.names[column]])
-    return np.asarray(unnamed[table.codes[column]])
+    nameless = np.array([name is None for name in table.names[column]])
+    return np.asarray(nameless[table.codes[column]])
 
 
 def _clusters(table: VoteTable) -> Codes:
@@ -422,8 +422,8 @@ def _shares(items: Codes, judges: Codes) -> Floats:
 
 def _drop_absent(rankings: _TableRankings) -> tuple[Floats, tuple[str, ...]]:
     """The columns of candidates that some judge ranked, and their names."""
-    ranked = (~np.isnan(rankings.ranks)).any(axis=0)
-    if ranked.sum() < 2:
+    has_rank = (~np.isnan(rankings.ranks)).any(axis=0)
+    if has_rank.sum() < 2:
         raise StatisticsError("no ranking orders two candidates")
-    names = tuple(rankings.candidates[k] for k in np.flatnonzero(ranked).tolist())
-    return rankings.ranks[:, ranked], names
+    names = tuple(rankings.candidates[k] for k in np.flatnonzero(has_rank).tolist())
+    return rankings.ranks[:, has_rank], names

@@ -266,11 +266,11 @@ class VoteTable:
         Raises:
             InputError: a judge has two votes in one row.
         """
-        merged = self._merged_presentations()
-        if merged is not None:
-            rows = self._row_codes(merged)
+        one_order = self._merged_presentations()
+        if one_order is not None:
+            rows = self._row_codes(one_order)
             if not len(_first_duplicate(rows * n_judges + judge_of)):
-                self.codes["presentation"] = merged
+                self.codes["presentation"] = one_order
                 return rows, int(rows.max()) + 1
         rows = self._row_codes(self.codes["presentation"])
         duplicate = _first_duplicate(rows * n_judges + judge_of)
@@ -314,10 +314,10 @@ class VoteTable:
     def _labels(self, first: NDArray[np.intp]) -> Floats:
         """The label of each row: that of its item, wherever it was said."""
         truth, item = self._coded("label"), self.codes["item"]
-        labelled = np.flatnonzero(~np.isnan(truth))
+        label_rows = np.flatnonzero(~np.isnan(truth))
         of_item = np.full(len(self.names["item"]), np.nan)
-        of_item[item[labelled[::-1]]] = truth[labelled[::-1]]
-        conflicts = labelled[of_item[item[labelled]] != truth[labelled]]
+        of_item[item[label_rows[::-1]]] = truth[label_rows[::-1]]
+        conflicts = label_rows[of_item[item[label_rows]] != truth[label_rows]]
         if len(conflicts):
             name = self.names["item"][item[conflicts[0]]]
             self.fail(

@@ -19,14 +19,14 @@ SAVES, HARMS = [0.02, 0.03, 0.025, 0.02], [-0.02, -0.03, -0.01, -0.02]
 
 @pytest.mark.parametrize(("labels", "way"), [(30, None), (90, "100 labels"), (2000, "100 labels")])
 def test_the_nearest_step_of_the_curve_decides(labels, way):
-    why = _reason([step(20, SAVES), step(100, HARMS)], labels, imagined=False)
+    why = _reason([step(20, SAVES), step(100, HARMS)], labels, is_imagined=False)
     assert (why is None) == (way is None)
     if way is not None:
         assert way in why
 
 
 def test_an_imagined_curve_never_decides():
-    assert "too few labels" in _reason([step(20, SAVES)], 20, imagined=True)
+    assert "too few labels" in _reason([step(20, SAVES)], 20, is_imagined=True)
 
 
 def test_judges_that_fail_together_on_one_kind_are_where_choosing_pays():

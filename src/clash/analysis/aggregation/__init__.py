@@ -157,18 +157,18 @@ def aggregate(
     table = Table.of(votes, threshold, ties, use_labels=use_labels, copies=copies)
     rules = {name: rule(name, table, seed, weights, ridge) for name in names}
     fits = {name: attempt(name, rules[name], table.patterns()) for name in names}
-    honest = {name: _cross_fitted(rules[name], table, fits[name], seed) for name in names}
-    chosen = fits["auto"] if "auto" in fits else fits[names[0]]
+    held_out = {name: _cross_fitted(rules[name], table, fits[name], seed) for name in names}
+    selected_fit = fits["auto"] if "auto" in fits else fits[names[0]]
     return Aggregation(
         items=table.items,
         n_judges=len(votes.judges),
         n_labelled=int(table.labelled.sum()),
-        selected=chosen.selected or names[0],
-        reason=chosen.reason or "named first on the command line",
+        selected=selected_fit.selected or names[0],
+        reason=selected_fit.reason or "named first on the command line",
         methods=tuple(
-            _result(fits[name], honest[name], honest["majority"], table) for name in names
+            _result(fits[name], held_out[name], held_out["majority"], table) for name in names
         ),
-        warnings=chosen.warnings,
+        warnings=selected_fit.warnings,
         notes=table.notes,
     )
 
@@ -192,26 +192,26 @@ def aggregate_outcomes(
     results = []
     for name in names:
         try:
-            found = anchor if name == "majority" else outcomes.fit(name, table)
+            fit = anchor if name == "majority" else outcomes.fit(name, table)
         except StatisticsError as refusal:
             results.append(MethodResult(name, "refused", notes=(str(refusal),)))
             continue
-        known, said = table.labelled, outcomes.verdicts(found)
-        figures: dict[str, Any] = outcomes.figures(found, anchor, table) if known.any() else {}
+        labelled, verdict = table.labelled, outcomes.verdicts(fit)
+        figures: dict[str, Any] = outcomes.figures(fit, anchor, table) if labelled.any() else {}
         results.append(
             MethodResult(
                 method=name,
                 status="ok",
-                converged=found.converged,
-                p=found.tempered_posterior[:, outcomes.SIDE_1],
-                verdict=said,
-                log_likelihood=found.log_likelihood,
-                temperature=found.temperature,
-                disagrees=int((said != share).sum()),
-                score=Score(int(known.sum()), int(table.decisive.sum()), **figures)
+                converged=fit.converged,
+                p=fit.tempered_posterior[:, outcomes.SIDE_1],
+                verdict=verdict,
+                log_likelihood=fit.log_likelihood,
+                temperature=fit.temperature,
+                disagrees=int((verdict != share).sum()),
+                score=Score(int(labelled.sum()), int(table.decisive.sum()), **figures)
                 if figures
                 else None,
-                notes=found.warnings,
+                notes=fit.warnings,
             )
         )
     reason = "auto chooses among models of two sides; plurality is the anchor with a third outcome"
@@ -233,40 +233,40 @@ def _known(names: Sequence[str]) -> None:
         raise ConfigError(f"no method {unknown[0]!r}", field="--method", hint=hint)
 
 
-def _cross_fitted(method: Rule, table: Table, whole: Fitted, seed: int) -> Floats | None:
+def _cross_fitted(method: Rule, table: Table, full_fit: Fitted, seed: int) -> Floats | None:
     """Posteriors that never saw the label of their own row; the fit's own without labels."""
-    if not table.given or whole.p is None:
-        return whole.p
-    p = whole.p.copy()
+    if not table.given or full_fit.p is None:
+        return full_fit.p
+    p = full_fit.p.copy()
     # Whole groups are held out together: a copy of an item would give its twin's label away.
     fold = np.random.default_rng(seed).permutation(table.groups.max() + 1)[table.groups] % FOLDS
-    for held in range(FOLDS):
-        found = attempt(whole.method, method, table.patterns(hidden=fold == held))
-        if found.p is None:
+    for held_fold in range(FOLDS):
+        fold_fit = attempt(full_fit.method, method, table.patterns(hidden=fold == held_fold))
+        if fold_fit.p is None:
             return None
-        p[fold == held] = found.p[fold == held]
+        p[fold == held_fold] = fold_fit.p[fold == held_fold]
     return p
 
 
 def _result(
-    fitted: Fitted, honest: Floats | None, reference: Floats | None, table: Table
+    method_fit: Fitted, held_out: Floats | None, reference: Floats | None, table: Table
 ) -> MethodResult:
     """A method with its figures against labels and against majority."""
-    if fitted.p is None or fitted.fit is None:
-        return MethodResult(fitted.method, "refused", notes=(fitted.refusal or "",))
-    fit, verdict = fitted.fit, _verdict(fitted.p, table)
+    if method_fit.p is None or method_fit.fit is None:
+        return MethodResult(method_fit.method, "refused", notes=(method_fit.refusal or "",))
+    fit, verdict = method_fit.fit, _verdict(method_fit.p, table)
     return MethodResult(
-        method=fitted.method,
+        method=method_fit.method,
         status="ok",
         converged=fit.converged,
-        p=fitted.p,
+        p=method_fit.p,
         verdict=verdict,
         log_likelihood=fit.log_likelihood,
         bic=fit.bic,
         temperature=fit.temperature,
         disagrees=int((verdict != _verdict(_share(table), table)).sum()),
-        score=_score(honest, reference, table, own=fitted.method != "majority"),
-        notes=(*fitted.notes, *fitted.warnings),
+        score=_score(held_out, reference, table, against_majority=method_fit.method != "majority"),
+        notes=(*method_fit.notes, *method_fit.warnings),
     )
 
 
@@ -281,29 +281,34 @@ def _verdict(p: Floats, table: Table) -> Floats:
     Where judges said that the responses are equal and the sides come out level, a model of two
     sides has to be :data:`SURE` to make a winner of it: it knows no third outcome, the judges did.
     """
-    said = np.where(np.isclose(p, 0.5, atol=1e-9), 0.5, (p > 0.5).astype(float))
+    verdict = np.where(np.isclose(p, 0.5, atol=1e-9), 0.5, (p > 0.5).astype(float))
     level = np.isclose(_share(table), 0.5) & table.tied & (np.abs(p - 0.5) <= SURE)
-    return np.where(level, 0.5, said)
+    return np.where(level, 0.5, verdict)
 
 
-def _score(p: Floats | None, reference: Floats | None, table: Table, *, own: bool) -> Score | None:
-    known, sides = table.labelled, table.decisive
-    if p is None or reference is None or not known.any():
+def _score(
+    p: Floats | None, reference: Floats | None, table: Table, *, against_majority: bool
+) -> Score | None:
+    labelled, sides = table.labelled, table.decisive
+    if p is None or reference is None or not labelled.any():
         return None
-    verdict, other, truth = _verdict(p, table), _verdict(reference, table), table.truth
+    verdict, reference_verdict, truth = _verdict(p, table), _verdict(reference, table), table.truth
     gain = None
-    if own:
-        earned, anchor = credit(verdict[known], truth[known]), credit(other[known], truth[known])
-        gain = paired_difference(earned, anchor, table.groups[known])
-    some = bool(sides.any())
+    if against_majority:
+        method_credits, reference_credits = (
+            credit(verdict[labelled], truth[labelled]),
+            credit(reference_verdict[labelled], truth[labelled]),
+        )
+        gain = paired_difference(method_credits, reference_credits, table.groups[labelled])
+    has_sides = bool(sides.any())
     return Score(
-        n=int(known.sum()),
+        n=int(labelled.sum()),
         n_decisive=int(sides.sum()),
-        accuracy=scoring.accuracy(verdict[known], truth[known]),
-        balanced_accuracy=scoring.balanced_accuracy(verdict[known], truth[known]),
-        log_loss=scoring.log_loss(p[sides], truth[sides], clip=CLIP) if some else None,
-        brier=scoring.brier(p[sides], truth[sides]) if some else None,
-        ece=scoring.ece(p[sides], truth[sides]) if some else None,
+        accuracy=scoring.accuracy(verdict[labelled], truth[labelled]),
+        balanced_accuracy=scoring.balanced_accuracy(verdict[labelled], truth[labelled]),
+        log_loss=scoring.log_loss(p[sides], truth[sides], clip=CLIP) if has_sides else None,
+        brier=scoring.brier(p[sides], truth[sides]) if has_sides else None,
+        ece=scoring.ece(p[sides], truth[sides]) if has_sides else None,
         gain=gain.difference if gain else None,
         p_gain=gain.test.p if gain else None,
     )

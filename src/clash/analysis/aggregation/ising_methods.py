@@ -71,15 +71,15 @@ def _exact(
         fit = model(patterns, priors=replace(IsingPriors(), coupling=ridge))
         return temper(fit), f"exact likelihood, L2 of {ridge:g} of the items (--ridge)"
     rng = np.random.default_rng(seed)
-    found = choose_ridge(model, patterns, rng=rng, groups=table.groups)
-    tried = ", ".join(
-        f"{one:g}: {score:.3f}" for one, score in zip(found.grid, found.held_out, strict=True)
+    choice = choose_ridge(model, patterns, rng=rng, groups=table.groups)
+    scores_by_ridge = ", ".join(
+        f"{value:g}: {score:.3f}" for value, score in zip(choice.grid, choice.held_out, strict=True)
     )
     how = (
-        f"exact likelihood, L2 of {found.priors.coupling:g} of the items, the hardest within one "
-        f"standard error of the best held-out likelihood ({tried} nats an item)"
+        f"exact likelihood, L2 of {choice.priors.coupling:g} of the items, the hardest within one "
+        f"standard error of the best held-out likelihood ({scores_by_ridge} nats an item)"
     )
-    return temper(found.fit), how
+    return temper(choice.fit), how
 
 
 def _pseudo(name: str, patterns: Patterns, ridge: Ridging, seed: int) -> tuple[LatentFit, str]:

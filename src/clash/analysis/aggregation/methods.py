@@ -46,7 +46,7 @@ def known_methods() -> list[str]:
 
 
 def _fitters(families: Sequence[object] | None) -> dict[str, Fitter]:
-    named = families if families is not None else []
+    family_of = families if families is not None else []
     return {
         "majority": majority,
         "one-coin": one_coin,
@@ -54,7 +54,7 @@ def _fitters(families: Sequence[object] | None) -> dict[str, Fitter]:
         "factor": factor,
         "factor-2": partial(factor, rank=2),
         "factor-3": partial(factor_laplace, rank=3),
-        "factor-family": partial(factor_family, families=named),
+        "factor-family": partial(factor_family, families=family_of),
     }
 
 
@@ -112,23 +112,25 @@ def _refuse(name: str, patterns: Patterns) -> Fitted:  # noqa: ARG001 - a rule t
 
 
 def _by_position(patterns: Patterns, *, table: Table) -> Fitted:  # noqa: ARG001 - copies, not patterns, know their order
-    shown = table.shown
-    if shown is None:
+    copies = table.shown
+    if copies is None:
         raise StatisticsError("the votes do not say in which order the responses were shown")
-    if table.ties == "half" and (shown.codes == TIE).any():
+    if table.ties == "half" and (copies.codes == TIE).any():
         raise StatisticsError("ties have no place in this model: --ties missing leaves them out")
-    fit = temper(position_bias(shown.codes, shown.swapped))
+    fit = temper(position_bias(copies.codes, copies.swapped))
     odds = log_odds(fit.patterns.expand(blend(fit)))
     # An item seen in both orders was judged twice by the same judges: their mean, not their sum.
-    count = np.bincount(shown.row, minlength=len(table.items))
-    p = sigmoid(np.bincount(shown.row, odds, minlength=len(table.items)) / count)
+    count = np.bincount(copies.row, minlength=len(table.items))
+    p = sigmoid(np.bincount(copies.row, odds, minlength=len(table.items)) / count)
     return Fitted(POSITION, p, fit, warnings=fit.warnings)
 
 
 def _borda(patterns: Patterns) -> Fitted:
     """With two sides the better one earns a point and a tie half: that is the majority."""
-    found = _tempered("majority", majority, patterns)
-    return replace(found, method=BORDA, notes=("of two sides the Borda count is the majority",))
+    method_fit = _tempered("majority", majority, patterns)
+    return replace(
+        method_fit, method=BORDA, notes=("of two sides the Borda count is the majority",)
+    )
 
 
 def _weighted(patterns: Patterns, *, weights: Floats | None) -> Fitted:
@@ -140,9 +142,9 @@ def _weighted(patterns: Patterns, *, weights: Floats | None) -> Fitted:
     fit = weighted_majority(patterns, weights)
     if fit.parameters is not None:
         fit = replace(fit, temperature=temperature(fit.parameters, patterns))
-    each = ", ".join(f"{weight:.2f}" for weight in weights[:_MOST_SHOWN].tolist())
+    listing = ", ".join(f"{weight:.2f}" for weight in weights[:_MOST_SHOWN].tolist())
     more = ", …" if len(weights) > _MOST_SHOWN else ""
-    notes = (f"weights of the judges, in the order of their names: {each}{more}",)
+    notes = (f"weights of the judges, in the order of their names: {listing}{more}",)
     return Fitted(WEIGHTED, patterns.expand(blend(fit)), fit, notes=notes)
 
 
@@ -154,13 +156,13 @@ def _tempered(name: str, fitter: Fitter, patterns: Patterns) -> Fitted:
 
 def _readings(fit: LatentFit) -> tuple[str, ...]:
     """Other optima of a fit that decide otherwise."""
-    chosen = next((start for start in fit.starts if start.name == fit.start), None)
+    best_start = next((start for start in fit.starts if start.name == fit.start), None)
     return tuple(
         f"another reading of the votes (from {start.name}) decides {start.differs:.0%} of the items "
         f"otherwise; penalised log-likelihood an item "
-        f"{(start.objective - chosen.objective) / fit.patterns.weight:+.3f}"
+        f"{(start.objective - best_start.objective) / fit.patterns.weight:+.3f}"
         for start in fit.starts
-        if chosen is not None and start.differs >= APART
+        if best_start is not None and start.differs >= APART
     )
 
 
@@ -171,7 +173,7 @@ def _coupled(name: str, patterns: Patterns, *, table: Table, ridge: Ridging, see
 
 def _auto(patterns: Patterns, *, table: Table, seed: int) -> Fitted:
     labels = patterns.labels[patterns.inverse] if table.given else None
-    found = select(
+    selection = select(
         table.codes,
         rng=np.random.default_rng(seed),
         families=table.families,
@@ -181,11 +183,11 @@ def _auto(patterns: Patterns, *, table: Table, seed: int) -> Fitted:
     )
     return Fitted(
         "auto",
-        found.item_posterior,
-        found.fit,
-        selected=found.method,
-        reason=found.reason,
-        warnings=found.warnings,
+        selection.item_posterior,
+        selection.fit,
+        selected=selection.method,
+        reason=selection.reason,
+        warnings=selection.warnings,
     )
 
 

@@ -41,14 +41,16 @@ def fit(name: str, table: Table) -> ClassFit:
         StatisticsError: it knows two sides only, or is not identified from these votes.
     """
     if name not in METHODS:
-        known = ", ".join(METHODS)
-        raise StatisticsError(f"a model of two sides: with a tie as an outcome there are {known}")
+        supported = ", ".join(METHODS)
+        raise StatisticsError(
+            f"a model of two sides: with a tie as an outcome there are {supported}"
+        )
     return METHODS[name](collapse_classes(table.codes))
 
 
-def verdicts(found: ClassFit) -> Floats:
+def verdicts(fit: ClassFit) -> Floats:
     """1, 0, or 0.5 for a tie, shape (N,): the likeliest class; level ones are a tie."""
-    p = found.tempered_posterior
+    p = fit.tempered_posterior
     best = np.isclose(p, p.max(axis=1, keepdims=True), atol=1e-9)
     likeliest = np.where(best.sum(axis=1) > 1, LEVEL, p.argmax(axis=1))
     return np.array([0.0, 1.0, 0.5])[likeliest]
@@ -62,23 +64,27 @@ def classes(truth: Floats) -> NDArray[np.int8]:
     return codes
 
 
-def figures(found: ClassFit, anchor: ClassFit, table: Table) -> dict[str, float | Interval | None]:
+def figures(fit: ClassFit, anchor: ClassFit, table: Table) -> dict[str, float | Interval | None]:
     """The figures of a method over the labelled rows, a tie being a label like the others.
 
     The calibration error is that of the likeliest class.
     """
     label = classes(table.truth)
-    known = label != MISSING
-    p, truth = found.tempered_posterior[known], table.truth[known]
-    right = (verdicts(found)[known] == truth).astype(float)
-    other = (verdicts(anchor)[known] == truth).astype(float)
+    labelled = label != MISSING
+    p, truth = fit.tempered_posterior[labelled], table.truth[labelled]
+    right = (verdicts(fit)[labelled] == truth).astype(float)
+    anchor_right = (verdicts(anchor)[labelled] == truth).astype(float)
     recalls = [right[truth == value].mean() for value in np.unique(truth)]
-    gain = paired_difference(right, other, table.groups[known]) if found is not anchor else None
+    gain = (
+        paired_difference(right, anchor_right, table.groups[labelled])
+        if fit is not anchor
+        else None
+    )
     return {
         "accuracy": float(right.mean()),
         "balanced_accuracy": float(np.mean(recalls)),
-        "log_loss": scoring.log_loss(p, label[known], clip=1e-3),
-        "brier": scoring.brier(p, label[known]),
+        "log_loss": scoring.log_loss(p, label[labelled], clip=1e-3),
+        "brier": scoring.brier(p, label[labelled]),
         "ece": scoring.ece(p.max(axis=1), right),
         "gain": gain.difference if gain else None,
         "p_gain": gain.test.p if gain else None,

@@ -23,7 +23,7 @@ METHOD = "calibrated"
 
 def calibrated(
     verdicts: Sequence[Verdict],
-    said: Mapping[str, ItemRankings],
+    rankings: Mapping[str, ItemRankings],
     calibrator: Mapping[str, Any],
     max_risk: float | None,
 ) -> list[Verdict]:
@@ -33,36 +33,40 @@ def calibrated(
     shifted from those the calibrator was fitted on, verdicts stay as the panel gave them, and
     with a risk to keep they all abstain.
     """
-    found = parse(dict(calibrator))
+    map_ = parse(dict(calibrator))
     pairs = [
-        place
-        for place, verdict in enumerate(verdicts)
-        if verdict.ranking is not None and len(said[verdict.item_id].candidates) == PAIR
+        index
+        for index, verdict in enumerate(verdicts)
+        if verdict.ranking is not None and len(rankings[verdict.item_id].candidates) == PAIR
     ]
     if not pairs:
         return list(verdicts)
-    votes = np.array([_votes(said[verdicts[place].item_id], found) for place in pairs])
-    applied = apply(found, votes, max_risk)
-    made = list(verdicts)
-    for row, place in enumerate(pairs):
-        made[place] = _verdict(made[place], said[made[place].item_id], applied, row, max_risk)
-    return made
+    votes = np.array([_votes(rankings[verdicts[index].item_id], map_) for index in pairs])
+    predictions = apply(map_, votes, max_risk)
+    results = list(verdicts)
+    for row, index in enumerate(pairs):
+        results[index] = _verdict(
+            results[index], rankings[results[index].item_id], predictions, row, max_risk
+        )
+    return results
 
 
-def _votes(said: ItemRankings, found: Calibrator) -> list[float]:
+def _votes(rankings: ItemRankings, calibrator: Calibrator) -> list[float]:
     """What the asked judges said of the pair: 1 for its first candidate, 0.5 a tie."""
     return [
-        float(borda_points(said.ranks[judge]).mean(axis=0)[0]) if judge in said.ranks else np.nan
-        for judge in found.asked
+        float(borda_points(rankings.ranks[judge]).mean(axis=0)[0])
+        if judge in rankings.ranks
+        else np.nan
+        for judge in calibrator.asked
     ]
 
 
 def _verdict(
-    verdict: Verdict, said: ItemRankings, applied: Applied, row: int, max_risk: float | None
+    verdict: Verdict, rankings: ItemRankings, predictions: Applied, row: int, max_risk: float | None
 ) -> Verdict:
-    p = _by_candidate(said.candidates, applied.p[row])
-    sure = round(float(confidence(applied.p[row : row + 1])[0]), 9)
-    if not applied.answered[row]:
+    p = _by_candidate(rankings.candidates, predictions.p[row])
+    confidence_of = round(float(confidence(predictions.p[row : row + 1])[0]), 9)
+    if not predictions.answered[row]:
         return verdict.model_copy(
             update={
                 "method": METHOD,
@@ -72,13 +76,13 @@ def _verdict(
                 "confidence": None,
                 "unanimous": False,
                 "p": p,
-                "abstained": _why(applied, sure, max_risk),
+                "abstained": _why(predictions, confidence_of, max_risk),
             }
         )
-    if applied.fallback:
+    if predictions.fallback:
         return verdict
-    side = float(applied.verdict[row])
-    first, second = said.candidates
+    side = float(predictions.verdict[row])
+    first, second = rankings.candidates
     ranking = [[first, second]] if side == 0.5 else [[first], [second]]
     ranking = ranking if side >= 0.5 else [[second], [first]]
     winner = ranking[0][0] if len(ranking) > 1 else None
@@ -87,17 +91,17 @@ def _verdict(
             "method": METHOD,
             "ranking": ranking,
             "winner": winner,
-            "confidence": sure,
+            "confidence": confidence_of,
             "p": p,
             "unanimous": verdict.unanimous and winner == verdict.winner,
         }
     )
 
 
-def _why(applied: Applied, sure: float, max_risk: float | None) -> str:
-    if applied.shift.is_shift:
-        return f"for review: {applied.shift.reasons[0]}"
-    return f"for review: probability {sure:.2f} is too low for a risk of {max_risk:g}"
+def _why(predictions: Applied, confidence_of: float, max_risk: float | None) -> str:
+    if predictions.shift.is_shift:
+        return f"for review: {predictions.shift.reasons[0]}"
+    return f"for review: probability {confidence_of:.2f} is too low for a risk of {max_risk:g}"
 
 
 def _by_candidate(candidates: Sequence[str], p: Floats) -> dict[str, float]:

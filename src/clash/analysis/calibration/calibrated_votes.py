@@ -60,37 +60,39 @@ class OnVotes:
             }
 
 
-def on_votes(found: Calibrator, votes: Votes, max_risk: float | None, where: str) -> OnVotes:
+def on_votes(calibrator: Calibrator, votes: Votes, max_risk: float | None, where: str) -> OnVotes:
     """Apply a calibrator to the rows of a votes file or run.
 
     Raises:
         InputError: the votes lack a judge it asks, or are scores where it knows sides.
     """
-    check_panel(found, votes.judges, where=where)
-    if votes.kind == "numeric" and (found.low, found.high) == (0.0, 1.0):
+    check_panel(calibrator, votes.judges, where=where)
+    if votes.kind == "numeric" and (calibrator.low, calibrator.high) == (0.0, 1.0):
         raise InputError(
             "the calibrator was fitted on sides, and these votes are scores", path=where
         )
-    columns = [votes.judges.index(judge) for judge in found.asked]
-    applied = apply(found, votes.matrix[:, columns], max_risk)
-    known = _labelled(found, votes)
-    if not known.any():
-        return OnVotes(applied, votes, None, None, 0)
-    y = _targets(found, votes.labels[known])
-    p, answered = applied.p[known], applied.answered[known]
+    columns = [votes.judges.index(judge) for judge in calibrator.asked]
+    predictions = apply(calibrator, votes.matrix[:, columns], max_risk)
+    has_label = _labelled(calibrator, votes)
+    if not has_label.any():
+        return OnVotes(predictions, votes, None, None, 0)
+    y = _targets(calibrator, votes.labels[has_label])
+    p, answered = predictions.p[has_label], predictions.answered[has_label]
     wrong = 1 - credits_of(p, y)
     share = float(wrong[answered].mean()) if answered.any() else None
-    return OnVotes(applied, votes, measure(p, y), share, int(known.sum()))
+    return OnVotes(predictions, votes, measure(p, y), share, int(has_label.sum()))
 
 
-def _labelled(found: Calibrator, votes: Votes) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    known = votes.labelled
-    return known & (votes.labels != 0.5) if found.target == "binary" else known
+def _labelled(calibrator: Calibrator, votes: Votes) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    has_label = votes.labelled
+    return has_label & (votes.labels != 0.5) if calibrator.target == "binary" else has_label
 
 
-def _targets(found: Calibrator, labels: Floats) -> Floats:
-    if found.target == "three":
+def _targets(calibrator: Calibrator, labels: Floats) -> Floats:
+    if calibrator.target == "three":
         return np.asarray((labels[:, None] == np.array([0.0, 0.5, 1.0])).astype(float))
-    if found.target == "scalar":
-        return np.clip((labels - found.low) / (found.high - found.low), 0.0, 1.0)[:, None]
+    if calibrator.target == "scalar":
+        return np.clip((labels - calibrator.low) / (calibrator.high - calibrator.low), 0.0, 1.0)[
+            :, None
+        ]
     return labels[:, None]

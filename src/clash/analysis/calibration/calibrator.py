@@ -146,15 +146,15 @@ def read_calibrator(path: Path) -> Calibrator:
     return parse(read_yaml(path).value, path)
 
 
-def _is_whole(found: Calibrator) -> bool:
+def _is_whole(calibrator: Calibrator) -> bool:
     """Whether each pattern has a vote of each asked judge, and targets that its rows can have."""
-    classes = 3 if found.target == "three" else 1
-    return found.low < found.high and all(
-        len(pattern.votes) == len(found.asked)
+    classes = 3 if calibrator.target == "three" else 1
+    return calibrator.low < calibrator.high and all(
+        len(pattern.votes) == len(calibrator.asked)
         and all(vote is None or 0 <= vote <= 1 for vote in pattern.votes)
         and len(pattern.s) == classes
         and all(0 <= total <= pattern.n for total in pattern.s)
-        for pattern in found.patterns
+        for pattern in calibrator.patterns
     )
 
 
@@ -170,27 +170,33 @@ def parse(value: Any, path: Path | str = "calibrator") -> Calibrator:  # noqa: A
 
     if not isinstance(value, dict):
         raise InputError("is no calibrator", path=path, hint="clash calibrate VOTES --out FILE")
-    known = {key: part for key, part in value.items() if key != "panel_hash"}
-    found = validate(Calibrator, Document(Path(path), known), error=InputError)
-    unknown = {found.family, *(part.family for part in found.maps)} - set(FAMILIES)
-    places = {place for part in found.maps for place in part.judges}
-    if unknown or set(found.asked) - set(found.judges) or places - set(range(len(found.asked))):
-        raise InputError(f"family or judges of {found.family!r} are unknown", path=path)
-    if not _is_whole(found):
+    fields = {key: part for key, part in value.items() if key != "panel_hash"}
+    calibrator = validate(Calibrator, Document(Path(path), fields), error=InputError)
+    unknown_families = {calibrator.family, *(part.family for part in calibrator.maps)} - set(
+        FAMILIES
+    )
+    columns = {column for part in calibrator.maps for column in part.judges}
+    if (
+        unknown_families
+        or set(calibrator.asked) - set(calibrator.judges)
+        or columns - set(range(len(calibrator.asked)))
+    ):
+        raise InputError(f"family or judges of {calibrator.family!r} are unknown", path=path)
+    if not _is_whole(calibrator):
         raise InputError(
             "its patterns are not votes and targets of the judges that are asked",
             path=path,
             field="patterns",
             hint="fit it anew: clash calibrate",
         )
-    if value.get("panel_hash") != found.panel_hash:
+    if value.get("panel_hash") != calibrator.panel_hash:
         raise InputError(
             "the panel is not the one it was fitted on: its hash differs",
             path=path,
             field="panel_hash",
             hint="fit it anew: clash calibrate",
         )
-    return found
+    return calibrator
 
 
 def confidence(p: Floats) -> Floats:
@@ -229,7 +235,7 @@ class Applied:
 
 
 def check_panel(
-    found: Calibrator,
+    calibrator: Calibrator,
     judges: Sequence[str],
     *,
     models: Mapping[str, str] | None = None,
@@ -241,7 +247,7 @@ def check_panel(
     Raises:
         InputError: a judge is missing or is another model, or the prompts are others.
     """
-    missing = [judge for judge in found.asked if judge not in judges]
+    missing = [judge for judge in calibrator.asked if judge not in judges]
     hint = "fit one on this panel: clash calibrate"
     if missing:
         raise InputError(
@@ -250,96 +256,104 @@ def check_panel(
             field="calibrator",
             hint=hint,
         )
-    for judge in found.asked if models and found.models else ():
-        if (models or {}).get(judge) != (found.models or {}).get(judge):
+    for judge in calibrator.asked if models and calibrator.models else ():
+        if (models or {}).get(judge) != (calibrator.models or {}).get(judge):
             raise InputError(
                 f"judge {judge!r} is another model than the calibrator was fitted on",
                 path=where or None,
                 field="calibrator",
                 hint=hint,
             )
-    if templates and found.templates and templates != found.templates:
+    if templates and calibrator.templates and templates != calibrator.templates:
         raise InputError(
             "the judges' prompts are not those the calibrator was fitted on",
             path=where or None,
             field="calibrator",
             hint=hint,
         )
-    if templates and not found.templates:
+    if templates and not calibrator.templates:
         return ("the calibrator does not say which prompts its judges were given",)
     return ()
 
 
-def apply(found: Calibrator, votes: Floats, max_risk: float | None = None) -> Applied:
+def apply(calibrator: Calibrator, votes: Floats, max_risk: float | None = None) -> Applied:
     """Calibrated predictions of new rows.
 
     Args:
-        found: the calibrator.
+        calibrator: the calibrator.
         votes: (N, k), of the asked judges in order; NaN where there is none.
         max_risk: the share of wrong verdicts among the answered ones to keep, see
             :class:`clash.stats.selection.conformal.Control`; None answers everything.
     """
     new = np.asarray(votes, dtype=float)
-    if (found.low, found.high) != (0.0, 1.0):
-        new = np.clip((new - found.low) / (found.high - found.low), 0.0, 1.0)
-    old = np.array([[np.nan if v is None else v for v in p.votes] for p in found.patterns])
-    both = np.vstack([old, new])
-    panel = PanelVotes.of(both, np.full(len(both), np.nan), np.arange(len(both)), found.target)
-    cells = panel.cells(range(both.shape[1]))
-    place = cells.of_pattern[panel.pattern]
-    trained, here = place[: len(old)], place[len(old) :]
-    seen = _evidence(found, trained, len(cells.values))
-    p = _predicted(found, panel, cells, seen)
-    counts = np.bincount(here, minlength=len(cells.values)).astype(float)
-    moved = shift.compare_votes(cells, seen.n, counts, p)
-    warnings = tuple(f"shifted domain: {reason}" for reason in moved.reasons)
-    fallback = moved.is_shift and {part.family for part in _maps(found)} != {ANCHOR}
+    if (calibrator.low, calibrator.high) != (0.0, 1.0):
+        new = np.clip((new - calibrator.low) / (calibrator.high - calibrator.low), 0.0, 1.0)
+    old = np.array([[np.nan if v is None else v for v in p.votes] for p in calibrator.patterns])
+    stacked = np.vstack([old, new])
+    panel = PanelVotes.of(
+        stacked, np.full(len(stacked), np.nan), np.arange(len(stacked)), calibrator.target
+    )
+    cells = panel.cells(range(stacked.shape[1]))
+    cell_of = cells.of_pattern[panel.pattern]
+    training_cells, new_cells = cell_of[: len(old)], cell_of[len(old) :]
+    evidence = _evidence(calibrator, training_cells, len(cells.values))
+    p = _predicted(calibrator, panel, cells, evidence)
+    counts = np.bincount(new_cells, minlength=len(cells.values)).astype(float)
+    drift = shift.compare_votes(cells, evidence.n, counts, p)
+    warnings = tuple(f"shifted domain: {reason}" for reason in drift.reasons)
+    fallback = drift.is_shift and {part.family for part in _maps(calibrator)} != {ANCHOR}
     if fallback:
         p = vote_shares(cells)
         warnings += ("the map was not used: verdicts are those of uniform majority",)
-    sure = confidence(p)[here]
+    confidences = confidence(p)[new_cells]
     answered = np.ones(len(new), bool)
     if max_risk is not None:
-        control = ConformalControl(np.array(found.control.wrong), found.control.n, max_risk)
-        answered = np.zeros(len(new), bool) if moved.is_shift else control.answers(sure)
-        if moved.is_shift:
+        control = ConformalControl(
+            np.array(calibrator.control.wrong), calibrator.control.n, max_risk
+        )
+        answered = np.zeros(len(new), bool) if drift.is_shift else control.answers(confidences)
+        if drift.is_shift:
             warnings += ("no risk can be promised on a shifted domain: everything abstains",)
         elif control.n < control.fewest:
             warnings += (f"{control.n} held sources cannot promise a risk of {max_risk:g}",)
-    return Applied(p[here], answered, moved, fallback, warnings)
+    return Applied(p[new_cells], answered, drift, fallback, warnings)
 
 
-def _maps(found: Calibrator) -> list[Map]:
-    whole = Map(family=found.family, judges=list(range(len(found.asked))), weight=1.0)
-    return found.maps or [whole]
+def _maps(calibrator: Calibrator) -> list[Map]:
+    single = Map(family=calibrator.family, judges=list(range(len(calibrator.asked))), weight=1.0)
+    return calibrator.maps or [single]
 
 
-def _predicted(found: Calibrator, panel: PanelVotes, cells: Cells, seen: Evidence) -> Floats:
+def _predicted(
+    calibrator: Calibrator, panel: PanelVotes, cells: Cells, evidence: Evidence
+) -> Floats:
     """(P, C), the weighted mean of the maps by cell of all that are asked.
 
     A model of votes alone is fitted once for the judges that several maps share.
     """
     # Cells of all judges and patterns of the panel are the same rows, perhaps in another order.
     first = np.unique(cells.of_pattern, return_index=True)[1]
-    whole = Evidence(*(part[cells.of_pattern] for part in (seen.n, seen.s, seen.votes)))
-    kept: dict[tuple[int, ...], tuple[Cells, Evidence, dict[str, Floats | StatisticsError]]] = {}
+    by_pattern = Evidence(
+        *(part[cells.of_pattern] for part in (evidence.n, evidence.s, evidence.votes))
+    )
+    cache: dict[tuple[int, ...], tuple[Cells, Evidence, dict[str, Floats | StatisticsError]]] = {}
     total = np.zeros((len(cells.values), cells.n_classes))
-    for part in _maps(found):
+    for part in _maps(calibrator):
         key = tuple(part.judges)
-        if key not in kept:
-            own = panel.cells(key)
-            kept[key] = (own, whole.on(own), {})
-        own, here, scores = kept[key]
-        p = fit_family(FAMILIES[part.family], own, here, scores)
-        total += part.weight * p[own.of_pattern][first]
-    return np.asarray(total / sum(part.weight for part in _maps(found)))
+        if key not in cache:
+            own_cells = panel.cells(key)
+            cache[key] = (own_cells, by_pattern.on(own_cells), {})
+        own_cells, own_evidence, scores = cache[key]
+        p = fit_family(FAMILIES[part.family], own_cells, own_evidence, scores)
+        total += part.weight * p[own_cells.of_pattern][first]
+    return np.asarray(total / sum(part.weight for part in _maps(calibrator)))
 
 
-def _evidence(found: Calibrator, place: NDArray[np.intp], size: int) -> Evidence:
-    n, seen = np.zeros(size), np.zeros(size)
-    s = np.zeros((size, len(found.patterns[0].s)))
-    for cell, pattern in zip(place, found.patterns, strict=True):
+def _evidence(calibrator: Calibrator, cell_of: NDArray[np.intp], size: int) -> Evidence:
+    n, n_votes = np.zeros(size), np.zeros(size)
+    s = np.zeros((size, len(calibrator.patterns[0].s)))
+    for cell, pattern in zip(cell_of, calibrator.patterns, strict=True):
         n[cell] += pattern.n
-        seen[cell] += pattern.seen
+        n_votes[cell] += pattern.seen
         s[cell] += pattern.s
-    return Evidence(n, s, seen)
+    return Evidence(n, s, n_votes)

@@ -51,15 +51,17 @@ def fit(
         StatisticsError: too few sources.
     """
     rng = np.random.default_rng([seed, 3])
-    known = np.flatnonzero(panel.has_label)
-    ours, held = blocks.divide(panel.group[known], (1 - CONTROL_SHARE, CONTROL_SHARE), rng)
-    train, control = known[ours], known[held]
+    labelled_rows = np.flatnonzero(panel.has_label)
+    fit_part, control_part = blocks.divide(
+        panel.group[labelled_rows], (1 - CONTROL_SHARE, CONTROL_SHARE), rng
+    )
+    train, control = labelled_rows[fit_part], labelled_rows[control_part]
     roles = blocks.deal(panel.group, train, blocks.SplitPlan(), rng)
-    seen = panel.votes(np.setdiff1d(np.arange(panel.n_rows), control))
-    learnt = learn(panel, train, roles, seen, settings, rng)
-    choice, chosen = learnt.choice, learnt.model
-    candidate, asked = chosen.candidate, chosen.all_judges
-    cells = panel.cells(asked)
+    vote_counts = panel.votes(np.setdiff1d(np.arange(panel.n_rows), control))
+    learned = learn(panel, train, roles, vote_counts, settings, rng)
+    choice, model = learned.choice, learned.model
+    candidate, columns = model.candidate, model.all_judges
+    cells = panel.cells(columns)
     return Calibrator(
         schema=SCHEMA,
         clash=__version__,
@@ -68,10 +70,10 @@ def fit(
         k=candidate.k,
         family=candidate.family,
         judges=list(frame.judges),
-        asked=[frame.judges[j] for j in asked],
+        asked=[frame.judges[j] for j in columns],
         maps=[
-            Map(family=m.family, judges=[asked.index(j) for j in m.judges], weight=m.weight)
-            for m in chosen.members
+            Map(family=m.family, judges=[columns.index(j) for j in m.judges], weight=m.weight)
+            for m in model.members
         ],
         models=None if models is None else {j: models[j] for j in frame.judges if j in models},
         templates=templates,
@@ -85,8 +87,8 @@ def fit(
             validation_risk=_finite(choice.validation_risk),
             majority_risk=_finite(choice.risks[0]),
         ),
-        patterns=_patterns(cells, learnt.evidence.on(cells)),
-        control=_held(panel, control, chosen.p, rng),
+        patterns=_patterns(cells, learned.evidence.on(cells)),
+        control=_held(panel, control, model.p, rng),
     )
 
 
@@ -94,14 +96,14 @@ def _finite(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
-def _patterns(cells: Cells, seen: Evidence) -> list[Pattern]:
-    used = np.flatnonzero(seen.votes > 0)
+def _patterns(cells: Cells, evidence: Evidence) -> list[Pattern]:
+    used = np.flatnonzero(evidence.votes > 0)
     return [
         Pattern(
             votes=[None if np.isnan(v) else float(v) for v in cells.values[cell]],
-            n=float(seen.n[cell]),
-            s=[float(s) for s in seen.s[cell]],
-            seen=float(seen.votes[cell]),
+            n=float(evidence.n[cell]),
+            s=[float(s) for s in evidence.s[cell]],
+            seen=float(evidence.votes[cell]),
         )
         for cell in used
     ]
@@ -111,7 +113,7 @@ def _held(panel: PanelVotes, rows: NDArray[np.intp], p: Floats, rng: np.random.G
     """One row of each held source, at random: copies of a row are not exchangeable draws."""
     order = rng.permutation(rows)
     _, first = np.unique(panel.group[order], return_index=True)
-    chosen = panel.rows(order[first])
-    sure = confidence(p)[chosen.pattern]
-    wrong = chosen.credits(p) < 1
-    return Held(n=len(first), wrong=sorted(float(c) for c in sure[wrong]))
+    sample = panel.rows(order[first])
+    confidences = confidence(p)[sample.pattern]
+    wrong = sample.credits(p) < 1
+    return Held(n=len(first), wrong=sorted(float(c) for c in confidences[wrong]))

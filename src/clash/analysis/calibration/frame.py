@@ -48,23 +48,23 @@ class Frame:
             InputError: too few labels, one label for all, or scores against ties.
         """
         where = votes.source or None
-        known = votes.labels[votes.labelled]
-        if len(known) < fewest:
+        labels = votes.labels[votes.labelled]
+        if len(labels) < fewest:
             raise InputError(
-                f"{len(known)} rows have a label, at least {fewest} are needed to calibrate",
+                f"{len(labels)} rows have a label, at least {fewest} are needed to calibrate",
                 path=where,
                 field="label",
                 hint="label more (clash review; clash calibrate --plan says which), or begin with"
                 " --prior",
             )
-        if np.ptp(known) == 0:
+        if np.ptp(labels) == 0:
             raise InputError(
                 "all labels are the same: there is nothing to tell apart",
                 path=where,
                 field="label",
                 hint="label items of the other outcome too",
             )
-        low, high = _range(votes, known)
+        low, high = _range(votes, labels)
         if votes.label_kind == "numeric":
             return cls(votes.judges, "scalar", low, high)
         if votes.label_kind == "ternary":
@@ -90,10 +90,10 @@ class Frame:
         return PanelVotes.of(self.scaled(votes.matrix), labels, votes.groups, self.target)
 
 
-def _range(votes: Votes, known: Floats) -> tuple[float, float]:
+def _range(votes: Votes, labels: Floats) -> tuple[float, float]:
     """What is 0 and what is 1: the range of the labels, or of the votes where only these score."""
     if votes.label_kind == "numeric":
-        return float(known.min()), float(known.max())
+        return float(labels.min()), float(labels.max())
     if votes.kind == "numeric":
         return float(np.nanmin(votes.matrix)), float(np.nanmax(votes.matrix))
     return 0.0, 1.0
@@ -102,7 +102,7 @@ def _range(votes: Votes, known: Floats) -> tuple[float, float]:
 def unlabelled_frame(votes: Votes) -> Frame:
     """The frame of votes that have few labels or none: sides unless votes or labels are scores."""
     if votes.kind == "numeric" or votes.label_kind == "numeric":
-        known = votes.matrix[~np.isnan(votes.matrix)]
-        known = np.concatenate([known, votes.labels[votes.labelled]])
-        return Frame(votes.judges, "scalar", float(known.min()), float(known.max()))
+        values = votes.matrix[~np.isnan(votes.matrix)]
+        values = np.concatenate([values, votes.labels[votes.labelled]])
+        return Frame(votes.judges, "scalar", float(values.min()), float(values.max()))
     return Frame(votes.judges, "three" if votes.label_kind == "ternary" else "binary")

@@ -79,38 +79,40 @@ def label_plan(votes: Votes, n: int, seed: int = 0) -> LabelPlan:
     frame = unlabelled_frame(votes)
     panel = frame.panel(votes)
     # A source with a label on some copy needs no other.
-    done = np.isin(panel.group, panel.group[panel.has_label])
-    rest = np.flatnonzero(~done)
-    known = np.flatnonzero(panel.has_label)
-    seen = panel.rows(known).evidence(panel.n_patterns) if len(known) else None
-    wanted = min(n, len(np.unique(panel.group[rest])))
-    if not wanted:
+    has_label = np.isin(panel.group, panel.group[panel.has_label])
+    unlabelled_rows = np.flatnonzero(~has_label)
+    labelled_rows = np.flatnonzero(panel.has_label)
+    evidence = panel.rows(labelled_rows).evidence(panel.n_patterns) if len(labelled_rows) else None
+    n_labels = min(n, len(np.unique(panel.group[unlabelled_rows])))
+    if not n_labels:
         raise InputError("every item has a label already", path=votes.source or None)
-    curve, imagined = _curve(panel, rng)
-    why = _reason(curve, len(np.unique(panel.group[known])) + wanted, imagined=imagined)
+    curve, is_imagined = _curve(panel, rng)
+    why = _reason(
+        curve, len(np.unique(panel.group[labelled_rows])) + n_labels, is_imagined=is_imagined
+    )
     way: LabelSampling = "random" if why else "active"
     rows = (
-        plan_labels(panel, rest, wanted, rng, seen)
+        plan_labels(panel, unlabelled_rows, n_labels, rng, evidence)
         if way == "active"
-        else one_row_of_each_source(panel, rest, wanted, rng)[:wanted]
+        else one_row_of_each_source(panel, unlabelled_rows, n_labels, rng)[:n_labels]
     )
     return LabelPlan(
         tuple(votes.items[row] for row in rows),
         way,
         why or "the replay saves error by it",
-        len(known),
+        len(labelled_rows),
         tuple(curve),
-        imagined,
+        is_imagined,
         win_rate(votes, panel, frame),
     )
 
 
-def _reason(curve: Sequence[Step], labels: int, *, imagined: bool) -> str | None:
+def _reason(curve: Sequence[Step], labels: int, *, is_imagined: bool) -> str | None:
     """Why to draw at random; null where choosing is better at the nearest number of labels.
 
     A chosen sample promises no risk and no win rate, so it must buy something that is seen.
     """
-    if imagined:
+    if is_imagined:
         return "too few labels to replay what choosing would save"
     nearest = min(curve, key=lambda step: abs(math.log(step.labels / max(labels, 1))))
     if nearest.saved.low > 0:
@@ -122,12 +124,12 @@ def _curve(panel: PanelVotes, rng: np.random.Generator) -> tuple[list[Step], boo
     """Steps, and whether their labels were drawn for want of real ones."""
     sources = len(np.unique(panel.group[panel.has_label]))
     budgets = [budget for budget in BUDGETS if budget <= sources // 3]
-    imagined = not budgets
-    if imagined:
+    is_imagined = not budgets
+    if is_imagined:
         sources = len(np.unique(panel.group))
         budgets = [b for b in BUDGETS[:3] if b <= sources // 3] or [max(sources // 3, 1)]
-    repetitions = REPETITIONS // 2 if imagined else REPETITIONS
-    points = budget_curve(panel, budgets, repetitions, rng, simulate_labels=imagined)
+    repetitions = REPETITIONS // 2 if is_imagined else REPETITIONS
+    points = budget_curve(panel, budgets, repetitions, rng, simulate_labels=is_imagined)
     steps = [
         Step(
             point.labels,
@@ -137,7 +139,7 @@ def _curve(panel: PanelVotes, rng: np.random.Generator) -> tuple[list[Step], boo
         )
         for point in points
     ]
-    return steps, imagined
+    return steps, is_imagined
 
 
 def win_rate(votes: Votes, panel: PanelVotes, frame: Frame) -> PoweredMean | None:
@@ -146,10 +148,20 @@ def win_rate(votes: Votes, panel: PanelVotes, frame: Frame) -> PoweredMean | Non
     What the judges say is their plain vote share, to which no label was fitted. Valid where the
     labelled rows are a random sample: not where a plan chose them.
     """
-    known = panel.has_label
-    if known.all() or len(np.unique(panel.group[known])) < 2:
+    has_label = panel.has_label
+    if has_label.all() or len(np.unique(panel.group[has_label])) < 2:
         return None
-    judged = expected_side(plain_majority(panel))[panel.pattern]
-    rest = ~known & ~np.isin(panel.group, panel.group[known])
-    labels = frame.scaled(votes.labels[known]) if frame.target == "scalar" else votes.labels[known]
-    return powered_mean(labels, judged[known], judged[rest], panel.group[known], panel.group[rest])
+    side_by_votes = expected_side(plain_majority(panel))[panel.pattern]
+    is_unlabelled = ~has_label & ~np.isin(panel.group, panel.group[has_label])
+    labels = (
+        frame.scaled(votes.labels[has_label])
+        if frame.target == "scalar"
+        else votes.labels[has_label]
+    )
+    return powered_mean(
+        labels,
+        side_by_votes[has_label],
+        side_by_votes[is_unlabelled],
+        panel.group[has_label],
+        panel.group[is_unlabelled],
+    )

@@ -39,38 +39,38 @@ def prior_for(
     """
     if not earlier:
         return prior_of_task(target)
-    found = []
-    for place, (path, one) in enumerate(earlier.items()):
-        if one.target != target:
+    experiences = []
+    for index, (path, calibrator) in enumerate(earlier.items()):
+        if calibrator.target != target:
             raise InputError(
-                f"was fitted to a {one.target} target, and these labels are {target}",
+                f"was fitted to a {calibrator.target} target, and these labels are {target}",
                 path=path,
                 field="target",
                 hint="leave it out of --prior",
             )
-        rng = np.random.default_rng([seed, 5, place])
+        rng = np.random.default_rng([seed, 5, index])
         try:
-            found.append(experience(panel_of(one), labels, rng, families=families))
+            experiences.append(experience(panel_of(calibrator), labels, rng, families=families))
         except StatisticsError as error:
             raise InputError(str(error), path=path, hint="leave it out of --prior") from None
-    return pool_experience(found, np.random.default_rng([seed, 5]))
+    return pool_experience(experiences, np.random.default_rng([seed, 5]))
 
 
-def panel_of(one: Calibrator) -> PanelVotes:
+def panel_of(calibrator: Calibrator) -> PanelVotes:
     """The training rows of a calibrator as a panel of the judges it asks.
 
     The file has counts of patterns: which rows were copies of one source is not in it, so each is
     taken for its own, and scores of one pattern all carry their mean.
     """
     votes, labels = [], []
-    for pattern in one.patterns:
-        targets = _targets(pattern, one.target)
-        unlabelled = max(round(pattern.seen - pattern.n), 0)
+    for pattern in calibrator.patterns:
+        targets = _targets(pattern, calibrator.target)
+        n_unlabelled = max(round(pattern.seen - pattern.n), 0)
         row = [np.nan if vote is None else vote for vote in pattern.votes]
-        votes += [row] * (len(targets) + unlabelled)
-        labels += [*targets, *[np.nan] * unlabelled]
+        votes += [row] * (len(targets) + n_unlabelled)
+        labels += [*targets, *[np.nan] * n_unlabelled]
     table: Floats = np.array(votes, dtype=float)
-    return PanelVotes.of(table, labels, np.arange(len(labels)), one.target)
+    return PanelVotes.of(table, labels, np.arange(len(labels)), calibrator.target)
 
 
 def _targets(pattern: Pattern, target: Target) -> list[float]:
@@ -79,7 +79,7 @@ def _targets(pattern: Pattern, target: Target) -> list[float]:
     if target == "scalar":
         return [pattern.s[0] / pattern.n] * n if n else []
     if target == "binary":
-        ones = round(pattern.s[0])
-        return [1.0] * ones + [0.0] * (n - ones)
+        n_ones = round(pattern.s[0])
+        return [1.0] * n_ones + [0.0] * (n - n_ones)
     sides = zip((0.0, 0.5, 1.0), pattern.s, strict=True)
     return [side for side, count in sides for _ in range(round(count))]

@@ -38,36 +38,36 @@ class Regimes:
 
 def regimes(
     votes: Votes,
-    found: Study,
+    study: Study,
     *,
     seed: int = 0,
-    done: Callable[[int, int], None] | None = None,
+    on_split: Callable[[int, int], None] | None = None,
 ) -> Regimes:
     """Survey the panel at growing budgets, and read the steps off the study's splits.
 
     Args:
         votes: those of the study.
-        found: the study.
+        study: the study.
         seed: of the splits of the survey.
-        done: told how many splits of how many are done.
+        on_split: told how many splits of how many are done.
 
     Raises:
         StatisticsError: too few labelled sources.
     """
-    panel = found.frame.panel(votes)
-    settings = replace(found.settings, sizes=sizes_for(panel.n_judges, found.settings.sizes))
-    drawn = survey(
-        panel, settings, splits=min(found.n_splits, MOST_SPLITS), seed=seed, on_progress=done
+    panel = study.frame.panel(votes)
+    settings = replace(study.settings, sizes=sizes_for(panel.n_judges, study.settings.sizes))
+    survey_map = survey(
+        panel, settings, splits=min(study.n_splits, MOST_SPLITS), seed=seed, on_progress=on_split
     )
-    title = f"{len(found.frame.judges)} judges, {found.n_labelled} labelled rows"
-    return Regimes(title, drawn, tuple(_steps(found)))
+    title = f"{len(study.frame.judges)} judges, {study.n_labelled} labelled rows"
+    return Regimes(title, survey_map, tuple(_steps(study)))
 
 
-def _steps(found: Study) -> list[tuple[str, JudgeSteps]]:
-    by_error = sorted(found.families, key=lambda line: line.figures["mse"].mean)
+def _steps(study: Study) -> list[tuple[str, JudgeSteps]]:
+    by_error = sorted(study.families, key=lambda line: line.figures["mse"].mean)
     scalar = [line.family for line in by_error if FAMILIES[line.family].kind == "scalar"]
-    made = {name: judge_steps(found.outcomes, name) for name in (TABLE, *scalar)}
+    steps = {name: judge_steps(study.outcomes, name) for name in (TABLE, *scalar)}
     # A family that is not offered at every prefix has few steps to show.
-    best = max(scalar, key=lambda name: len(made[name].change), default=None)
+    best = max(scalar, key=lambda name: len(steps[name].change), default=None)
     names = [TABLE, *([] if best is None else [best])]
-    return [(name, made[name]) for name in names if len(made[name].change)]
+    return [(name, steps[name]) for name in names if len(steps[name].change)]

@@ -141,9 +141,9 @@ class Study:
         return self.reliability.chance
 
 
-def sizes_for(n_judges: int, wanted: Sequence[int] = SIZES) -> tuple[int, ...]:
+def sizes_for(n_judges: int, sizes: Sequence[int] = SIZES) -> tuple[int, ...]:
     """Prefix sizes of a panel: those wanted that it has, and the whole of it."""
-    return (*(k for k in wanted if k < n_judges), n_judges)
+    return (*(k for k in sizes if k < n_judges), n_judges)
 
 
 def study(
@@ -155,7 +155,7 @@ def study(
     folds: int | None = None,
     seed: int = 0,
     jobs: int | None = None,
-    done: Callable[[int, int], None] | None = None,
+    on_split: Callable[[int, int], None] | None = None,
 ) -> Study:
     """Split, choose, fit and measure, many times; then choose once on all labels.
 
@@ -167,7 +167,7 @@ def study(
         folds: cross-validation in place of random splits.
         seed: of everything random; the result does not depend on ``jobs``.
         jobs: processes; by default two where the work is worth it.
-        done: told how many splits of how many are done.
+        on_split: told how many splits of how many are done.
 
     Raises:
         InputError: too few labels.
@@ -178,10 +178,12 @@ def study(
     frame = Frame.of(votes, FEWEST if settings.prior is None else blocks.FEWEST_GROUPS)
     panel = frame.panel(votes)
     settings = replace(settings, sizes=sizes_for(panel.n_judges, settings.sizes))
-    made = _splits(panel, plan, splits, folds, seed)
-    outcomes = tuple(_outcomes(panel, made, settings, seed, jobs, done))
-    found = _summary(frame, panel, settings, plan, outcomes, deployed(panel, settings, plan, seed))
-    return replace(found, win_rate=win_rate(votes, panel, frame))
+    row_splits = _splits(panel, plan, splits, folds, seed)
+    outcomes = tuple(_outcomes(panel, row_splits, settings, seed, jobs, on_split))
+    study_result = _summary(
+        frame, panel, settings, plan, outcomes, deployed(panel, settings, plan, seed)
+    )
+    return replace(study_result, win_rate=win_rate(votes, panel, frame))
 
 
 def _splits(
@@ -199,9 +201,11 @@ def deployed(
 ) -> DeployedModel:
     """What is chosen on all labelled rows."""
     rng = np.random.default_rng([seed, 1])
-    known = np.flatnonzero(panel.has_label)
-    roles = blocks.deal(panel.group, known, plan, rng)
-    return learn(panel, known, roles, panel.votes(np.arange(panel.n_rows)), settings, rng).model
+    labelled_rows = np.flatnonzero(panel.has_label)
+    roles = blocks.deal(panel.group, labelled_rows, plan, rng)
+    return learn(
+        panel, labelled_rows, roles, panel.votes(np.arange(panel.n_rows)), settings, rng
+    ).model
 
 
 def _outcomes(
@@ -210,23 +214,23 @@ def _outcomes(
     settings: SelectionSettings,
     seed: int,
     jobs: int | None,
-    done: Callable[[int, int], None] | None,
+    on_split: Callable[[int, int], None] | None,
 ) -> Iterator[SplitOutcome]:
     tasks = [(split, settings, (seed, 2, i)) for i, split in enumerate(splits)]
     workers = jobs or _workers(len(tasks))
-    tell = done or (lambda _done, _all: None)
+    report_split = on_split or (lambda _finished, _total: None)
     if workers == 1:
         with _one_thread():
             for i, task in enumerate(tasks):
                 yield _one(panel, *task)
-                tell(i + 1, len(tasks))
+                report_split(i + 1, len(tasks))
         return
     with ProcessPoolExecutor(
         workers, mp_context=get_context("spawn"), initializer=_start, initargs=(panel,)
     ) as pool:
         for i, outcome in enumerate(pool.map(_task, tasks)):
             yield outcome
-            tell(i + 1, len(tasks))
+            report_split(i + 1, len(tasks))
 
 
 def _workers(n_tasks: int) -> int:
@@ -267,13 +271,13 @@ def _summary(
     settings: SelectionSettings,
     plan: blocks.SplitPlan,
     outcomes: tuple[SplitOutcome, ...],
-    chosen: DeployedModel,
+    model: DeployedModel,
 ) -> Study:
     first = outcomes[0].choice
-    together = _together(outcomes)
+    pooled = _together(outcomes)
     test = _figures([o.test for o in outcomes])
-    test = {**test, "ece_by_split": test["ece"], "ece": Figure(together.ece, test["ece"].se)}
-    usual = [o.pressure for o in outcomes]
+    test = {**test, "ece_by_split": test["ece"], "ece": Figure(pooled.ece, test["ece"].se)}
+    pressures = [o.pressure for o in outcomes]
     return Study(
         frame=frame,
         n_rows=panel.n_rows,
@@ -283,19 +287,19 @@ def _summary(
         n_splits=len(outcomes),
         settings=settings,
         plan=plan,
-        selected=chosen.candidate,
-        judges=tuple(frame.judges[j] for j in chosen.judges),
+        selected=model.candidate,
+        judges=tuple(frame.judges[j] for j in model.judges),
         members=tuple(
             Named(m.family, tuple(frame.judges[j] for j in m.judges), m.weight)
-            for m in chosen.members
+            for m in model.members
         ),
         test=test,
         majority=_figures([o.majority for o in outcomes]),
-        reliability=together,
+        reliability=pooled,
         gain=_gain(panel, outcomes),
         families=tuple(_family_lines(settings, outcomes)),
         diagnostics={
-            name: Figure.of([getattr(p, name) for p in usual])
+            name: Figure.of([getattr(p, name) for p in pressures])
             for name in ("h_k", "cell_pressure", "unseen", "v")
         },
         oracle=Figure.of([float(np.nanmin(o.risks)) for o in outcomes]),
@@ -322,8 +326,8 @@ def _padded(outcomes: Sequence[SplitOutcome], stride: int) -> Floats:
     width = outcomes[0].model.p.shape[1]
     out = np.full((stride * len(outcomes), width), 1 / max(width, 2))
     for i, outcome in enumerate(outcomes):
-        part = outcome.model.p[:stride]
-        out[i * stride : i * stride + len(part)] = part
+        predictions = outcome.model.p[:stride]
+        out[i * stride : i * stride + len(predictions)] = predictions
     return out
 
 
@@ -337,29 +341,29 @@ def _gain(panel: PanelVotes, outcomes: Sequence[SplitOutcome]) -> Interval:
     gains = np.concatenate([o.gains for o in outcomes])
     times = np.bincount(rows, minlength=panel.n_rows)
     mean = np.bincount(rows, gains, panel.n_rows) / np.maximum(times, 1)
-    tested = times > 0
-    found = mean_clustered(mean[tested], panel.group[tested])
+    is_tested = times > 0
+    over_sources = mean_clustered(mean[is_tested], panel.group[is_tested])
     between = Figure.of([float(o.gains.mean()) for o in outcomes])
     # Folds of a cross-validation share no row, so their spread is that over sources already.
-    shared = len(rows) > int(tested.sum())
-    spread = normal_quantile(found.level) * between.se if shared else 0.0
-    reach = math.hypot(found.half_width, spread)
-    low, high = found.estimate - reach, found.estimate + reach
-    return replace(found, low=low, high=high, method="over rows and splits")
+    rows_repeat = len(rows) > int(is_tested.sum())
+    spread = normal_quantile(over_sources.level) * between.se if rows_repeat else 0.0
+    reach = math.hypot(over_sources.half_width, spread)
+    low, high = over_sources.estimate - reach, over_sources.estimate + reach
+    return replace(over_sources, low=low, high=high, method="over rows and splits")
 
 
 def _family_lines(
     settings: SelectionSettings, outcomes: Sequence[SplitOutcome]
 ) -> Iterator[FamilyLine]:
     for name in settings.families:
-        found = [o.by_family[name] for o in outcomes if name in o.by_family]
-        if len(found) < min(_TWO_OF_THEM, len(outcomes)):
+        winners = [o.by_family[name] for o in outcomes if name in o.by_family]
+        if len(winners) < min(_TWO_OF_THEM, len(outcomes)):
             continue
         used = sum(m.weight for o in outcomes for m in o.model.members if m.family == name)
         yield FamilyLine(
             name,
             FAMILIES[name].kind,
-            float(np.mean([candidate.k for candidate, _ in found])),
-            _figures([metrics for _, metrics in found]),
+            float(np.mean([candidate.k for candidate, _ in winners])),
+            _figures([metrics for _, metrics in winners]),
             used / len(outcomes),
         )

@@ -14,18 +14,18 @@ ALPHA = 0.05
 MOST_NAMES = 4
 
 
-def conclusions(found: Dependence) -> tuple[str, ...]:
+def conclusions(dependence: Dependence) -> tuple[str, ...]:
     """The findings a reader should leave with, the most important first."""
     parts = (_worth, _independence, _blocs, _families, _idle, _models)
-    return tuple(sentence for part in parts for sentence in part(found))
+    return tuple(sentence for part in parts for sentence in part(dependence))
 
 
-def _worth(found: Dependence) -> Iterator[str]:
-    number, size = found.effective, found.effective.judges
+def _worth(dependence: Dependence) -> Iterator[str]:
+    number, size = dependence.effective, dependence.effective.judges
     if number.by_mean is None:
         yield "No two judges can be correlated, so nothing is known of what the panel is worth."
         return
-    most = "" if found.truth.known else "at most "
+    most = "" if dependence.truth.known else "at most "
     correlation = size / number.by_mean.estimate - 1
     yield (
         f"{size} judges are worth {most}{_range(number.by_mean)} independent ones: their votes "
@@ -38,7 +38,7 @@ def _worth(found: Dependence) -> Iterator[str]:
                 "better than chance: no jury of such judges gets better by growing."
             )
         return
-    by = "by the labels" if found.truth.known else "by the estimated truth"
+    by = "by the labels" if dependence.truth.known else "by the estimated truth"
     right = (
         f"Their majority is right on {number.majority_accuracy:.1%} of the rows ({by}), one of them "
         f"on {number.mean_accuracy:.1%} on average"
@@ -52,29 +52,35 @@ def _worth(found: Dependence) -> Iterator[str]:
         )
 
 
-def _independence(found: Dependence) -> Iterator[str]:
-    tested = [pair for pair in found.pairs if pair.p_holm is not None]
-    if not tested:
-        yield "Independence cannot be tested: " + (found.tests[0].refusal or "too few votes") + "."
-        return
-    rejected = [pair for pair in tested if pair.p_holm is not None and pair.p_holm < ALPHA]
-    together = [pair for pair in rejected if pair.correlation and pair.correlation.estimate > 0]
-    if not rejected:
+def _independence(dependence: Dependence) -> Iterator[str]:
+    pairs_tested = [pair for pair in dependence.pairs if pair.p_holm is not None]
+    if not pairs_tested:
         yield (
-            f"Independence given the truth is not rejected for any of {len(tested)} pairs "
+            "Independence cannot be tested: "
+            + (dependence.tests[0].refusal or "too few votes")
+            + "."
+        )
+        return
+    pairs_rejected = [
+        pair for pair in pairs_tested if pair.p_holm is not None and pair.p_holm < ALPHA
+    ]
+    alike = [pair for pair in pairs_rejected if pair.correlation and pair.correlation.estimate > 0]
+    if not pairs_rejected:
+        yield (
+            f"Independence given the truth is not rejected for any of {len(pairs_tested)} pairs "
             "(Holm-corrected): either there is none to speak of, or too few rows to see it."
         )
         return
     yield (
-        f"Independence given the truth is rejected for {len(rejected)} of {len(tested)} pairs "
-        f"(Holm-corrected at {ALPHA:g}), {len(together)} of them because they err alike: a method "
+        f"Independence given the truth is rejected for {len(pairs_rejected)} of {len(pairs_tested)} pairs "
+        f"(Holm-corrected at {ALPHA:g}), {len(alike)} of them because they err alike: a method "
         "that multiplies their votes as independent evidence (Dawid-Skene, a weighted vote by "
         "accuracy) is too sure."
     )
 
 
-def _blocs(found: Dependence) -> Iterator[str]:
-    for bloc in found.blocs:
+def _blocs(dependence: Dependence) -> Iterator[str]:
+    for bloc in dependence.blocs:
         m = len(bloc.judges)
         text = (
             f"{_names(bloc.judges)} ({m}) err together: correlation {bloc.within:.2f} among "
@@ -86,45 +92,47 @@ def _blocs(found: Dependence) -> Iterator[str]:
                 "between them, or keep fewer and put other judges in their place."
             )
         yield text
-    if found.blocs and not found.truth.known:
+    if dependence.blocs and not dependence.truth.known:
         yield (
             "Without labels a split is seen, not who is right: either those named err together, or "
             "they agree on the truth and it is the others' errors that were taken for it."
         )
 
 
-def _families(found: Dependence) -> Iterator[str]:
-    if found.family_ratio is None:
+def _families(dependence: Dependence) -> Iterator[str]:
+    if dependence.family_ratio is None:
         return
     yield (
-        f"Judges of one family are coupled {found.family_ratio:.2f} times as strongly as judges of "
+        f"Judges of one family are coupled {dependence.family_ratio:.2f} times as strongly as judges of "
         "different families."
     )
 
 
-def _idle(found: Dependence) -> Iterator[str]:
-    idle = [judge.judge for judge in found.judges if not judge.adds]
+def _idle(dependence: Dependence) -> Iterator[str]:
+    idle = [judge.judge for judge in dependence.judges if not judge.adds]
     if not idle:
         return
-    how = (
+    reason = (
         "the held-out log-loss against the labels does not rise beyond doubt without it"
-        if found.truth.known
+        if dependence.truth.known
         else "less than a hundredth of a bit about the truth beyond what the others say"
     )
     yield (
-        f"Taken away one at a time, {len(idle)} of {len(found.judges)} judges add nothing that "
-        f"shows: {_names(idle)} ({how}). Taken away together they may be missed."
+        f"Taken away one at a time, {len(idle)} of {len(dependence.judges)} judges add nothing that "
+        f"shows: {_names(idle)} ({reason}). Taken away together they may be missed."
     )
 
 
-def _models(found: Dependence) -> Iterator[str]:
-    scored = [model for model in found.models if model.bic is not None and model.gain is not None]
-    if len(scored) < 2:
+def _models(dependence: Dependence) -> Iterator[str]:
+    scores = [
+        model for model in dependence.models if model.bic is not None and model.gain is not None
+    ]
+    if len(scores) < 2:
         return
-    by_bic = min(scored, key=lambda model: model.bic or 0.0)
-    by_votes = max(scored, key=lambda model: model.held_out or 0.0)
+    by_bic = min(scores, key=lambda model: model.bic or 0.0)
+    by_votes = max(scores, key=lambda model: model.held_out or 0.0)
     gain = by_votes.gain
-    if by_votes is scored[0] or gain is None or gain.low <= 0:
+    if by_votes is scores[0] or gain is None or gain.low <= 0:
         yield (
             "Independent judges describe held-out votes as well as any model of dependence that was "
             f"fitted; BIC prefers {by_bic.name}."
@@ -137,55 +145,62 @@ def _models(found: Dependence) -> Iterator[str]:
     )
 
 
-def caveats(found: Dependence) -> tuple[str, ...]:
+def caveats(dependence: Dependence) -> tuple[str, ...]:
     """What a reader must not take from it."""
-    return tuple(_unlabelled(found)) + tuple(_reading(found))
+    return tuple(_unlabelled(dependence)) + tuple(_reading(dependence))
 
 
-def _unlabelled(found: Dependence) -> Iterator[str]:
-    if found.truth.known:
+def _unlabelled(dependence: Dependence) -> Iterator[str]:
+    if dependence.truth.known:
         return
     yield (
-        f"The truth is estimated from the votes ({found.truth.method}). What all judges get wrong "
+        f"The truth is estimated from the votes ({dependence.truth.method}). What all judges get wrong "
         "together looks like truth to it: residual correlations are more likely too small than too "
         "large, and the panel is worth what is said here or less."
     )
-    if found.alternatives:
+    if dependence.alternatives:
         yield (
             "By other estimates of the truth it is worth "
-            + ", ".join(f"{other.by_mean:.1f} ({other.method})" for other in found.alternatives)
+            + ", ".join(
+                f"{alternative.by_mean:.1f} ({alternative.method})"
+                for alternative in dependence.alternatives
+            )
             + " judges."
         )
-    if found.truth.available and not found.truth.labelled:
-        yield f"{found.truth.available} rows have a label: --use-labels measures instead of inferring."
-    elif not found.truth.available:
+    if dependence.truth.available and not dependence.truth.labelled:
+        yield f"{dependence.truth.available} rows have a label: --use-labels measures instead of inferring."
+    elif not dependence.truth.available:
         yield "A few hundred labelled items would settle it (--use-labels)."
-    yield from found.truth.warnings
+    yield from dependence.truth.warnings
 
 
-def _reading(found: Dependence) -> Iterator[str]:
-    if found.couplings is not None and not found.truth.known:
+def _reading(dependence: Dependence) -> Iterator[str]:
+    if dependence.couplings is not None and not dependence.truth.known:
         yield "Couplings and their errors are given that estimate; its own uncertainty is not in them."
-    if found.coupling_method == "pseudo-likelihood":
-        gaps = ", gaps in them read as no pull" if found.panel.missing + found.panel.ties else ""
+    if dependence.coupling_method == "pseudo-likelihood":
+        gaps = (
+            ", gaps in them read as no pull"
+            if dependence.panel.missing + dependence.panel.ties
+            else ""
+        )
         yield (
-            f"{len(found.panel.judges)} judges are too many to enumerate their votes: couplings and "
+            f"{len(dependence.panel.judges)} judges are too many to enumerate their votes: couplings and "
             "the tests on them predict each vote from the others (pseudo-likelihood, sandwich "
             f"errors{gaps}), and take the truth as it is given."
         )
-    if found.panel.clusters < found.panel.rows:
+    if dependence.panel.clusters < dependence.panel.rows:
         yield (
-            f"{found.panel.rows} rows in {found.panel.clusters} groups: intervals and tests let rows "
+            f"{dependence.panel.rows} rows in {dependence.panel.clusters} groups: intervals and tests let rows "
             "of one group depend on each other."
         )
-    if found.panel.ties:
+    if dependence.panel.ties:
         yield (
-            f"{found.panel.ties:.0%} of the votes are ties: half a vote in correlations and "
+            f"{dependence.panel.ties:.0%} of the votes are ties: half a vote in correlations and "
             "accuracies, no vote in couplings and tests."
         )
-    yield from found.panel.notes
-    if found.no_couplings:
-        yield f"No couplings: {found.no_couplings}."
+    yield from dependence.panel.notes
+    if dependence.no_couplings:
+        yield f"No couplings: {dependence.no_couplings}."
 
 
 def _range(interval: Interval) -> str:

@@ -59,10 +59,10 @@ class Measured:
     counts: Floats
 
 
-def measure(estimated: Estimated, replicates: int, rng: np.random.Generator) -> Measured:
+def measure(estimate: Estimated, replicates: int, rng: np.random.Generator) -> Measured:
     """Correlate, and redraw clusters of rows."""
-    patterns, p = estimated.patterns, estimated.p
-    counts = resampled_counts(patterns, estimated.rows.groups, replicates, rng)
+    patterns, p = estimate.patterns, estimate.p
+    counts = resampled_counts(patterns, estimate.rows.groups, replicates, rng)
     return Measured(
         residual_correlations(patterns, p, least=TOGETHER),
         pooled_replicates(patterns, p, counts, least=TOGETHER),
@@ -70,88 +70,96 @@ def measure(estimated: Estimated, replicates: int, rng: np.random.Generator) -> 
     )
 
 
-def effective(estimated: Estimated, measured: Measured) -> EffectiveNumber:
+def effective(estimate: Estimated, correlations: Measured) -> EffectiveNumber:
     """The three effective numbers with percentile intervals."""
-    found = [_effective(estimated, measured.correlations.pooled, None)]
-    found += [
-        _effective(estimated, matrix, counts)
-        for matrix, counts in zip(measured.replicates, measured.counts, strict=True)
+    numbers = [_effective(estimate, correlations.correlations.pooled, None)]
+    numbers += [
+        _effective(estimate, matrix, counts)
+        for matrix, counts in zip(correlations.replicates, correlations.counts, strict=True)
     ]
-    whole = accuracies(estimated.patterns, estimated.p)
+    accuracy = accuracies(estimate.patterns, estimate.p)
     fields = ("by_mean", "by_spectrum", "by_accuracy", "mean_correlation")
     by_mean, by_spectrum, by_accuracy, r = (
-        percentiles(getattr(found[0], name), [getattr(one, name) for one in found[1:]])
+        percentiles(
+            getattr(numbers[0], name), [getattr(replicate, name) for replicate in numbers[1:]]
+        )
         for name in fields
     )
     return EffectiveNumber(
-        estimated.patterns.n_judges,
+        estimate.patterns.n_judges,
         by_mean,
         by_spectrum,
         by_accuracy,
         r,
-        float(np.nanmean(whole.judges)),
-        whole.majority,
+        float(np.nanmean(accuracy.judges)),
+        accuracy.majority,
     )
 
 
-def alternatives(estimated: Estimated) -> tuple[Alternative, ...]:
+def alternatives(estimate: Estimated) -> tuple[Alternative, ...]:
     """What the panel would be worth by other estimates; nothing where labels are the truth."""
-    if estimated.about.known:
+    if estimate.about.known:
         return ()
-    found = []
-    for method, p in others(estimated).items():
-        matrix = residual_correlations(estimated.patterns, p, least=TOGETHER).pooled
+    results = []
+    for method, p in others(estimate).items():
+        matrix = residual_correlations(estimate.patterns, p, least=TOGETHER).pooled
         number = effective_number(matrix, np.nan, np.nan)
         if np.isfinite(number.by_mean):
-            found.append(Alternative(method, number.by_mean, number.mean_correlation))
-    return tuple(found)
+            results.append(Alternative(method, number.by_mean, number.mean_correlation))
+    return tuple(results)
 
 
-def _effective(estimated: Estimated, matrix: Floats, counts: Floats | None) -> EffectiveNumbers:
-    found = accuracies(estimated.patterns, estimated.p, counts)
-    return effective_number(matrix, float(np.nanmean(found.judges)), found.majority)
+def _effective(estimate: Estimated, matrix: Floats, counts: Floats | None) -> EffectiveNumbers:
+    accuracy = accuracies(estimate.patterns, estimate.p, counts)
+    return effective_number(matrix, float(np.nanmean(accuracy.judges)), accuracy.majority)
 
 
 def percentiles(estimate: float, replicates: Floats | list[float]) -> Interval | None:
     """A percentile interval; null where the estimate or most replicates are undefined."""
-    drawn = np.asarray(replicates, dtype=np.float64)
-    kept = drawn[np.isfinite(drawn)]
-    if not np.isfinite(estimate) or len(kept) < max(2, len(drawn) / 2):
+    values = np.asarray(replicates, dtype=np.float64)
+    finite = values[np.isfinite(values)]
+    if not np.isfinite(estimate) or len(finite) < max(2, len(values) / 2):
         return None
-    low, high = np.quantile(kept, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    n = len(drawn)
+    low, high = np.quantile(finite, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    n = len(values)
     return Interval(float(estimate), float(low), float(high), LEVEL, n, n, METHOD)
 
 
 def pairs(
-    measured: Measured,
+    correlations: Measured,
     tests: PairwiseIndependence | None,
-    fitted: Couplings | None,
+    coupling_fit: Couplings | None,
     judges: Sequence[str],
     families: Sequence[str],
 ) -> tuple[PairFinding, ...]:
     """Every pair with what is known of it."""
     first, second = np.triu_indices(len(judges), 1)
-    estimates = off_diagonal(measured.correlations.pooled)
-    drawn = off_diagonal(measured.replicates)
+    estimates = off_diagonal(correlations.correlations.pooled)
+    replicates = off_diagonal(correlations.replicates)
     p = _p_values(tests, len(first))
     p_holm = _corrected(p)
-    ratio = np.full(len(first), np.nan) if fitted is None else off_diagonal(fitted.p_ratio)
+    ratio = (
+        np.full(len(first), np.nan) if coupling_fit is None else off_diagonal(coupling_fit.p_ratio)
+    )
     ratio_holm = _corrected(ratio)
-    wald = np.full(len(first), np.nan) if fitted is None else off_diagonal(fitted.p_wald)
+    wald = (
+        np.full(len(first), np.nan) if coupling_fit is None else off_diagonal(coupling_fit.p_wald)
+    )
     wald_holm = _corrected(wald)
-    together = off_diagonal(measured.correlations.together)
+    together = off_diagonal(correlations.correlations.together)
     return tuple(
         PairFinding(
             judges[j],
             judges[k],
             families[j] == families[k],
             round(float(together[i])),
-            percentiles(estimates[i], drawn[:, i]),
+            percentiles(estimates[i], replicates[:, i]),
             _number(p[i]),
             _number(p_holm[i]),
-            None if fitted is None else percentiles(fitted.matrix[j, k], fitted.replicates[:, i]),
-            None if fitted is None else _number(fitted.error[j, k]),
+            None
+            if coupling_fit is None
+            else percentiles(coupling_fit.matrix[j, k], coupling_fit.replicates[:, i]),
+            None if coupling_fit is None else _number(coupling_fit.error[j, k]),
             _number(wald[i]),
             _number(wald_holm[i]),
             _number(ratio[i]),
@@ -169,8 +177,8 @@ def _p_values(tests: PairwiseIndependence | None, n: int) -> Floats:
 
 def _corrected(p: Floats) -> Floats:
     out = np.full_like(p, np.nan)
-    known = ~np.isnan(p)
-    out[known] = holm(p[known])
+    is_tested = ~np.isnan(p)
+    out[is_tested] = holm(p[is_tested])
     return out
 
 
@@ -179,7 +187,7 @@ def _number(value: float) -> float | None:
 
 
 def family_table(
-    measured: Measured, fitted: Couplings | None, families: Sequence[str]
+    correlations: Measured, coupling_fit: Couplings | None, families: Sequence[str]
 ) -> tuple[FamilyFinding, ...]:
     """Mean residual correlation and coupling within each family and across families.
 
@@ -194,44 +202,46 @@ def family_table(
         (family, within & (codes[first] == codes[list(families).index(family)]))
         for family in dict.fromkeys(families)
     ]
-    if sum(which.any() for _, which in rows) > 1:
+    if sum(in_group.any() for _, in_group in rows) > 1:
         rows.append(("within families", within))
     rows.append(("across families", ~within))
     return tuple(
         FamilyFinding(
             name,
-            int(which.sum()),
+            int(in_group.sum()),
             _mean(
-                off_diagonal(measured.correlations.pooled), off_diagonal(measured.replicates), which
+                off_diagonal(correlations.correlations.pooled),
+                off_diagonal(correlations.replicates),
+                in_group,
             ),
             None
-            if fitted is None
-            else _mean(off_diagonal(fitted.matrix), fitted.replicates, which),
+            if coupling_fit is None
+            else _mean(off_diagonal(coupling_fit.matrix), coupling_fit.replicates, in_group),
         )
-        for name, which in rows
-        if which.any()
+        for name, in_group in rows
+        if in_group.any()
     )
 
 
-def _mean(values: Floats, replicates: Floats, which: np.ndarray) -> Interval | None:
-    kept = which & ~np.isnan(values)
-    if not kept.any():
+def _mean(values: Floats, replicates: Floats, in_group: np.ndarray) -> Interval | None:
+    usable = in_group & ~np.isnan(values)
+    if not usable.any():
         return None
-    return percentiles(float(values[kept].mean()), replicates[:, kept].mean(axis=1))
+    return percentiles(float(values[usable].mean()), replicates[:, usable].mean(axis=1))
 
 
 def blocs(
-    estimated: Estimated, measured: Measured, judges: Sequence[str]
+    estimate: Estimated, correlations: Measured, judges: Sequence[str]
 ) -> tuple[BlocFinding, ...]:
     """Groups that err together, by name."""
-    if len(measured.replicates) < 2:
+    if len(correlations.replicates) < 2:
         return ()
-    patterns, p = estimated.patterns, estimated.p
-    found = find_blocs(
-        measured.correlations.pooled,
-        measured.replicates,
+    patterns, p = estimate.patterns, estimate.p
+    bloc_results = find_blocs(
+        correlations.correlations.pooled,
+        correlations.replicates,
         class_rates(patterns, p, patterns.counts[None])[0],
-        class_rates(patterns, p, measured.counts),
+        class_rates(patterns, p, correlations.counts),
     )
     return tuple(
         BlocFinding(
@@ -241,7 +251,7 @@ def blocs(
             bloc.worth,
             bloc.near_copies,
         )
-        for bloc in found
+        for bloc in bloc_results
     )
 
 

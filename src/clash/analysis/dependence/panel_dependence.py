@@ -77,12 +77,12 @@ def diagnose(votes: Votes, options: Options | None = None) -> Dependence:
         NotIdentifiedError: fewer than three different judges and no labels.
         StatisticsError: fewer than two judges, or a method that was refused.
     """
-    chosen = options or Options()
-    table = Table.of(votes, threshold=chosen.threshold, use_labels=chosen.use_labels)
-    estimated = estimate(Rows.of(table), chosen.method)
-    work = _Work.of(votes, estimated, chosen)
-    found = work.diagnosis()
-    return replace(found, conclusions=conclusions(found), caveats=caveats(found))
+    settings = options or Options()
+    table = Table.of(votes, threshold=settings.threshold, use_labels=settings.use_labels)
+    estimate_of_truth = estimate(Rows.of(table), settings.method)
+    work = _Work.of(votes, estimate_of_truth, settings)
+    dependence = work.diagnosis()
+    return replace(dependence, conclusions=conclusions(dependence), caveats=caveats(dependence))
 
 
 @dataclass(frozen=True)
@@ -105,17 +105,17 @@ class _Work:
     fold: Index
 
     @classmethod
-    def of(cls, votes: Votes, estimated: Estimated, options: Options) -> _Work:
-        panel = _panel(votes, estimated)
-        groups = estimated.rows.groups
-        untied = without_ties(estimated.patterns)
+    def of(cls, votes: Votes, estimate: Estimated, options: Options) -> _Work:
+        panel = _panel(votes, estimate)
+        groups = estimate.rows.groups
+        patterns = without_ties(estimate.patterns)
         return cls(
             panel,
             options,
-            estimated,
+            estimate,
             groups if panel.clusters < panel.rows else None,
-            untied,
-            matched(estimated, untied),
+            patterns,
+            matched(estimate, patterns),
             cluster_folds(groups, FOLDS, np.random.default_rng(options.seed)),
         )
 
@@ -132,26 +132,26 @@ class _Work:
     def diagnosis(self) -> Dependence:
         """All parts together."""
         judges, families = self.panel.judges, self.panel.families
-        measured = measure.measure(self.estimated, self.options.bootstrap, self.rng)
-        tests, untested = self._independence()
-        fitted, no_couplings = self._couplings()
-        table = measure.family_table(measured, fitted, families)
+        correlations = measure.measure(self.estimated, self.options.bootstrap, self.rng)
+        tests, refusal = self._independence()
+        coupling_fit, no_couplings = self._couplings()
+        table = measure.family_table(correlations, coupling_fit, families)
         return Dependence(
             panel=self.panel,
             truth=self.estimated.about,
-            effective=measure.effective(self.estimated, measured),
+            effective=measure.effective(self.estimated, correlations),
             alternatives=measure.alternatives(self.estimated),
-            correlations=measured.correlations.pooled,
-            couplings=None if fitted is None else fitted.matrix,
-            couplings_by_class=None if fitted is None else fitted.by_class,
+            correlations=correlations.correlations.pooled,
+            couplings=None if coupling_fit is None else coupling_fit.matrix,
+            couplings_by_class=None if coupling_fit is None else coupling_fit.by_class,
             no_couplings=no_couplings,
-            coupling_method=None if fitted is None else fitted.method,
-            norm_ratio=None if fitted is None else _norm_ratio(fitted),
-            pairs=measure.pairs(measured, tests, fitted, judges, families),
+            coupling_method=None if coupling_fit is None else coupling_fit.method,
+            norm_ratio=None if coupling_fit is None else _norm_ratio(coupling_fit),
+            pairs=measure.pairs(correlations, tests, coupling_fit, judges, families),
             families=table,
             family_ratio=measure.family_ratio(table),
-            tests=(_joint(tests, untested), *self._hypotheses()),
-            blocs=measure.blocs(self.estimated, measured, judges),
+            tests=(_joint(tests, refusal), *self._hypotheses()),
+            blocs=measure.blocs(self.estimated, correlations, judges),
             judges=self._judges(),
             models=compare_models(
                 self.untied,
@@ -172,7 +172,7 @@ class _Work:
     def _couplings(self) -> tuple[Couplings | None, str]:
         fit = pseudo_couplings if self.panel_is_large else couplings
         try:
-            fitted = fit(
+            coupling_fit = fit(
                 self.untied,
                 self.p,
                 self.rng,
@@ -181,7 +181,7 @@ class _Work:
             )
         except StatisticsError as refusal:
             return None, str(refusal)
-        return fitted, ""
+        return coupling_fit, ""
 
     def _hypotheses(self) -> list[TestFinding]:
         codes = np.unique(self.panel.families, return_inverse=True)[1].astype(np.intp)
@@ -194,28 +194,30 @@ class _Work:
     def _tested(self, name: str, says: str, make: Callable[[], CouplingHypothesis]) -> TestFinding:
         try:
             if self.panel_is_large:
-                found = pseudo_score_test(make(), self.untied, self.p, clusters=self.clusters)
+                test = pseudo_score_test(make(), self.untied, self.p, clusters=self.clusters)
             else:
-                found = score_test(make(), self.untied, self.p, self.rng, clusters=self.clusters)
+                test = score_test(make(), self.untied, self.p, self.rng, clusters=self.clusters)
         except StatisticsError as refusal:
             return TestFinding(name, says, None, None, None, str(refusal))
-        return TestFinding(name, says, found.statistic, found.df, found.p)
+        return TestFinding(name, says, test.statistic, test.df, test.p)
 
     def _judges(self) -> tuple[JudgeFinding, ...]:
-        law, known = self.estimated.fit.parameters, self.estimated.about.known
+        law, has_labels = self.estimated.fit.parameters, self.estimated.about.known
         patterns = self.estimated.patterns
         right = accuracies(patterns, self.estimated.p).judges
-        told = information_added(law, patterns, self.clusters) if law is not None else None
-        foreseen = redundancy(patterns, self.fold)
-        added = contributions(patterns, self.fold, self.clusters)[1] if known else None
+        information = information_added(law, patterns, self.clusters) if law is not None else None
+        redundancies = redundancy(patterns, self.fold)
+        contributions_of = (
+            contributions(patterns, self.fold, self.clusters)[1] if has_labels else None
+        )
         return tuple(
             _judge(
                 name,
                 self.panel.families[index],
                 float(right[index]),
-                told[index] if told else None,
-                float(foreseen[index]),
-                added[index] if added else None,
+                information[index] if information else None,
+                float(redundancies[index]),
+                contributions_of[index] if contributions_of else None,
             )
             for index, name in enumerate(self.panel.judges)
         )
@@ -228,38 +230,38 @@ NAMES = (
 )
 
 
-def _panel(votes: Votes, estimated: Estimated) -> Panel:
-    rows = estimated.rows
-    cast = rows.codes != MISSING
-    heard = [votes.judges[k] for k in rows.judges]
-    silent = [judge for judge in votes.judges if judge not in set(heard)]
+def _panel(votes: Votes, estimate: Estimated) -> Panel:
+    rows = estimate.rows
+    is_vote = rows.codes != MISSING
+    judges = [votes.judges[k] for k in rows.judges]
+    silent = [judge for judge in votes.judges if judge not in set(judges)]
     notes = [note for note in rows.notes if "ties" not in note]
     if silent:
         notes.append(f"left out, for they never voted: {', '.join(silent)}")
     return Panel(
         votes.source,
-        tuple(heard),
+        tuple(judges),
         tuple(votes.families[k] or votes.judges[k] for k in rows.judges),
         len(rows.codes),
         int(rows.groups.max()) + 1,
-        float(1 - cast.mean()),
-        float((rows.codes == TIE).sum() / max(1, cast.sum())),
+        float(1 - is_vote.mean()),
+        float((rows.codes == TIE).sum() / max(1, is_vote.sum())),
         tuple(notes),
     )
 
 
-def _joint(tests: PairwiseIndependence | None, untested: str) -> TestFinding:
+def _joint(tests: PairwiseIndependence | None, refusal: str) -> TestFinding:
     name, says = "independence", "no two judges err together"
     if tests is None:
-        return TestFinding(name, says, None, None, None, untested)
+        return TestFinding(name, says, None, None, None, refusal)
     if tests.joint is None:
         many = len(tests.pairs) > MOST_JOINTLY
-        why = (
+        reason = (
             f"{len(tests.pairs)} pairs are too many to test at once; see them one by one"
             if many
             else "the votes leave nothing to test it with; labels would"
         )
-        return TestFinding(name, says, None, None, None, why)
+        return TestFinding(name, says, None, None, None, reason)
     return TestFinding(name, says, tests.joint.statistic, tests.joint.df, tests.joint.p)
 
 
@@ -267,30 +269,30 @@ def _judge(
     name: str,
     family: str,
     accuracy: float,
-    told: InformationGain | None,
-    foreseen: float,
-    added: Contribution | None,
+    information: InformationGain | None,
+    redundancy_of: float,
+    contribution: Contribution | None,
 ) -> JudgeFinding:
-    if added is not None:
-        adds = added.log_loss.low > 0
+    if contribution is not None:
+        adds = contribution.log_loss.low > 0
     else:
-        adds = told is not None and told.bits.high > NEGLIGIBLE_BITS
+        adds = information is not None and information.bits.high > NEGLIGIBLE_BITS
     return JudgeFinding(
         name,
         family,
         _number(accuracy),
-        told.bits if told else None,
-        told.flips if told else None,
-        _number(foreseen),
-        added.log_loss if added else None,
-        _number(added.auc) if added else None,
+        information.bits if information else None,
+        information.flips if information else None,
+        _number(redundancy_of),
+        contribution.log_loss if contribution else None,
+        _number(contribution.auc) if contribution else None,
         adds,
     )
 
 
-def _norm_ratio(fitted: Couplings) -> float | None:
-    zero, one = (float(np.linalg.norm(matrix)) for matrix in fitted.by_class)
-    return one / zero if zero > 0 else None
+def _norm_ratio(coupling_fit: Couplings) -> float | None:
+    norm_zero, norm_one = (float(np.linalg.norm(matrix)) for matrix in coupling_fit.by_class)
+    return norm_one / norm_zero if norm_zero > 0 else None
 
 
 def _number(value: float) -> float | None:

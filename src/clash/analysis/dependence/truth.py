@@ -151,24 +151,24 @@ def estimate(rows: Rows, method: str) -> Estimated:
     used = int((patterns.labels[patterns.inverse] != MISSING).sum())
     if used == patterns.n_items:
         left_out = read - used
-        rest = f"; {left_out} rows without one are left out" if left_out else ""
-        about = Truth("labels", used, available, f"{used} rows have one{rest}", None, ())
+        remark = f"; {left_out} rows without one are left out" if left_out else ""
+        source = Truth("labels", used, available, f"{used} rows have one{remark}", None, ())
     else:
-        about = Truth(fit.name, used, available, reason, fit.anchor_agreement, fit.warnings)
-    return Estimated(rows, patterns, fit.pattern_posterior, fit, about)
+        source = Truth(fit.name, used, available, reason, fit.anchor_agreement, fit.warnings)
+    return Estimated(rows, patterns, fit.pattern_posterior, fit, source)
 
 
-def others(estimated: Estimated) -> dict[str, Floats]:
+def others(estimate: Estimated) -> dict[str, Floats]:
     """P(truth = 1) by other methods, shape (n_patterns,) each; without those that are refused."""
-    found: dict[str, Floats] = {}
+    posteriors: dict[str, Floats] = {}
     for method in ("one-coin", "dawid-skene", "factor", "factor-family"):
         try:
-            fit = _named(method, estimated.rows.families)(estimated.patterns)
+            fit = _named(method, estimate.rows.families)(estimate.patterns)
         except StatisticsError:
             continue
-        if fit.name != estimated.about.method:
-            found[method] = fit.pattern_posterior
-    return found
+        if fit.name != estimate.about.method:
+            posteriors[method] = fit.pattern_posterior
+    return posteriors
 
 
 def _require_judges(rows: Rows) -> None:
@@ -212,21 +212,21 @@ def _plain(patterns: Patterns, reason: str) -> tuple[LatentFit, str]:
 def _named(method: str, families: Sequence[object] | None) -> Callable[[Patterns], LatentFit]:
     if method in ("factor-family", "ising-family") and families is None:
         raise StatisticsError("the votes do not say which family each judge is of")
-    named = families or ()
+    family_of = families or ()
     fitters: dict[str, Callable[[Patterns], LatentFit]] = {
         "majority": majority,
         "one-coin": one_coin,
         "dawid-skene": dawid_skene,
         "factor": factor,
-        "factor-family": partial(factor_family, families=named),
+        "factor-family": partial(factor_family, families=family_of),
         "ising-shared": ising_shared,
         "ising-class": ising_class,
-        "ising-family": partial(ising_family, families=named),
+        "ising-family": partial(ising_family, families=family_of),
     }
     return fitters[method]
 
 
-def matched(estimated: Estimated, untied: Patterns) -> Floats:
+def matched(estimate: Estimated, patterns: Patterns) -> Floats:
     """P(truth = 1) of patterns in which ties are read as no vote: the mean over their items."""
-    p = estimated.patterns.expand(estimated.p)
-    return np.asarray(np.bincount(untied.inverse, p) / np.bincount(untied.inverse))
+    p = estimate.patterns.expand(estimate.p)
+    return np.asarray(np.bincount(patterns.inverse, p) / np.bincount(patterns.inverse))

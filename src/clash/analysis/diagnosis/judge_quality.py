@@ -132,25 +132,27 @@ class JudgeFacts:
 
 def judge_facts(votes: Votes) -> tuple[JudgeFacts, ...]:
     """Every judge that cast a ballot or failed to, in their order."""
-    rest = weighted_rest(votes)
-    return tuple(_facts(votes, index, rest[:, index]) for index in range(len(votes.judges)))
+    rest_votes = weighted_rest(votes)
+    return tuple(_facts(votes, index, rest_votes[:, index]) for index in range(len(votes.judges)))
 
 
 def weighted_rest(votes: Votes) -> Floats:
     """(N, J), as :func:`rest_of_panel`, each judge weighted by its edge in a first round."""
-    first = rest_of_panel(votes)
-    edges = np.array([_edge(votes, index, first[:, index]) for index in range(len(votes.judges))])
-    return rest_of_panel(votes, edges) if edges.any() else first
+    first_round = rest_of_panel(votes)
+    edges = np.array(
+        [_edge(votes, index, first_round[:, index]) for index in range(len(votes.judges))]
+    )
+    return rest_of_panel(votes, edges) if edges.any() else first_round
 
 
 def _edge(votes: Votes, index: int, rest: Floats) -> float:
     """2 agreement - 1 with the label where there are enough, else with the rest; at least 0."""
     column = votes.matrix[:, index]
     for reference in (votes.labels, rest):
-        both = np.isin(column, (0.0, 1.0)) & np.isin(reference, (0.0, 1.0))
-        if reference is rest or both.sum() >= 30:
-            same = (column == reference)[both]
-            return max(0.0, 2 * float(same.mean()) - 1) if len(same) else 0.0
+        decisive = np.isin(column, (0.0, 1.0)) & np.isin(reference, (0.0, 1.0))
+        if reference is rest or decisive.sum() >= 30:
+            agreeing = (column == reference)[decisive]
+            return max(0.0, 2 * float(agreeing.mean()) - 1) if len(agreeing) else 0.0
     return 0.0
 
 
@@ -168,9 +170,9 @@ def rest_of_panel(votes: Votes, weights: Floats | None = None) -> Floats:
     codes = _own_voice(votes)
     member = (codes[:, None] == np.unique(codes)).astype(float)
     # Own family out: the sum over all, less the sum over the family.
-    others = leans.sum(axis=1)[:, None] - (leans @ member) @ member.T
+    rest_lean = leans.sum(axis=1)[:, None] - (leans @ member) @ member.T
     # Sums of weights cancel to rounding errors only.
-    side = np.where(others > 1e-9, 1.0, np.where(others < -1e-9, 0.0, np.nan))
+    side = np.where(rest_lean > 1e-9, 1.0, np.where(rest_lean < -1e-9, 0.0, np.nan))
     result: Floats = side
     return result
 
@@ -186,47 +188,53 @@ def _own_voice(votes: Votes) -> Codes:
     return np.unique(names, return_inverse=True)[1].astype(np.intp)
 
 
-def _facts(votes: Votes, index: int, rest: Floats) -> JudgeFacts:
+def _facts(votes: Votes, index: int, rest_votes: Floats) -> JudgeFacts:
     column = votes.matrix[:, index]
-    voted = ~np.isnan(column)
-    said, groups = column[voted], votes.groups[voted]
-    tied = (said == 0.5).astype(float)
-    failed = int(votes.failed[index])
-    items = len({votes.items[i] for i in np.flatnonzero(voted)})
+    has_vote = ~np.isnan(column)
+    votes_cast, groups = column[has_vote], votes.groups[has_vote]
+    is_tie = (votes_cast == 0.5).astype(float)
+    n_failed = int(votes.failed[index])
+    items = len({votes.items[i] for i in np.flatnonzero(has_vote)})
     prompts = len(np.unique(groups))
-    decisive = int(np.sum(tied == 0))
-    ties = wilson_clustered(tied, groups)
+    decisive = int(np.sum(is_tie == 0))
+    ties = wilson_clustered(is_tie, groups)
     return JudgeFacts(
         judge=votes.judges[index],
         family=votes.families[index],
-        ballots=len(said),
+        ballots=len(votes_cast),
         decisive=decisive,
         items=items,
         prompts=prompts,
-        failed=failed,
-        failures=wilson(failed, failed + len(said)),
+        failed=n_failed,
+        failures=wilson(n_failed, n_failed + len(votes_cast)),
         ties=ties,
-        discrimination=wilson_clustered(1 - tied, groups),
+        discrimination=wilson_clustered(1 - is_tie, groups),
         informative=decisive / prompts if prompts else 0.0,
-        rest=agreement(column, rest, votes.groups),
+        rest=agreement(column, rest_votes, votes.groups),
         label=agreement(column, votes.labels, votes.groups),
         tied_labels=_tied_labels(votes, column),
-        slots=_slots(votes, column, rest),
+        slots=_slots(votes, column, rest_votes),
         consistency=_consistency(votes, column),
     )
 
 
 def agreement(column: Floats, reference: Floats, groups: Codes) -> Agreement | None:
     """Agreement of one row of votes with another, where both are a side."""
-    both = np.isin(column, (0.0, 1.0)) & np.isin(reference, (0.0, 1.0))
-    if not both.any():
+    decisive = np.isin(column, (0.0, 1.0)) & np.isin(reference, (0.0, 1.0))
+    if not decisive.any():
         return None
-    same = (column == reference)[both].astype(float)
-    found: Kappa = cohen_kappa(
-        column[both].astype(np.intp), reference[both].astype(np.intp), clusters=groups[both]
+    agreeing = (column == reference)[decisive].astype(float)
+    kappa: Kappa = cohen_kappa(
+        column[decisive].astype(np.intp),
+        reference[decisive].astype(np.intp),
+        clusters=groups[decisive],
     )
-    first = float(reference[both].mean())
-    return Agreement(wilson_clustered(same, groups[both]), found.interval, max(first, 1 - first))
+    share_of_first = float(reference[decisive].mean())
+    return Agreement(
+        wilson_clustered(agreeing, groups[decisive]),
+        kappa.interval,
+        max(share_of_first, 1 - share_of_first),
+    )
 
 
 def _tied_labels(votes: Votes, column: Floats) -> Interval | None:
@@ -236,47 +244,51 @@ def _tied_labels(votes: Votes, column: Floats) -> Interval | None:
     return wilson_clustered((votes.labels[rows] == 0.5).astype(float), votes.groups[rows])
 
 
-def _slots(votes: Votes, column: Floats, rest: Floats) -> Slots:
-    swapped = np.array([shown == "swap" for shown in votes.presentations])
-    known = np.array([shown in ("orig", "swap") for shown in votes.presentations])
-    decisive = np.isin(column, (0.0, 1.0)) & known
+def _slots(votes: Votes, column: Floats, rest_votes: Floats) -> Slots:
+    is_swapped = np.array([presentation == "swap" for presentation in votes.presentations])
+    order_known = np.array(
+        [presentation in ("orig", "swap") for presentation in votes.presentations]
+    )
+    decisive = np.isin(column, (0.0, 1.0)) & order_known
     if not decisive.any():
         return Slots(None, None, None, False, None)
-    labelled = int(np.sum(np.isin(votes.labels, (0.0, 1.0)) & decisive))
-    reference, name = (votes.labels, "the labels") if labelled >= 30 else (rest, "the other judges")
+    n_labelled = int(np.sum(np.isin(votes.labels, (0.0, 1.0)) & decisive))
+    reference, name = (
+        (votes.labels, "the labels") if n_labelled >= 30 else (rest_votes, "the other judges")
+    )
     return Slots(
-        first_slot_rate(_first(column, swapped)[decisive], votes.groups[decisive]),
-        _pull(_first(column, swapped), _first(reference, swapped), decisive, votes.groups),
+        first_slot_rate(_first(column, is_swapped)[decisive], votes.groups[decisive]),
+        _pull(_first(column, is_swapped), _first(reference, is_swapped), decisive, votes.groups),
         name,
-        bool(0.2 <= swapped[decisive].mean() <= 0.8),
-        _flips(votes, column, swapped),
+        bool(0.2 <= is_swapped[decisive].mean() <= 0.8),
+        _flips(votes, column, is_swapped),
     )
 
 
-def _first(votes: Floats, swapped: NDArray[np.bool_]) -> Floats:
+def _first(votes: Floats, is_swapped: NDArray[np.bool_]) -> Floats:
     """1 where the response shown first wins."""
-    shown: Floats = np.where(swapped, 1 - votes, votes)
-    return shown
+    first_wins: Floats = np.where(is_swapped, 1 - votes, votes)
+    return first_wins
 
 
 def _pull(
     first: Floats, reference: Floats, rows: NDArray[np.bool_], groups: Codes
 ) -> Interval | None:
-    both = rows & np.isin(reference, (0.0, 1.0))
-    if not both.any():
+    decisive = rows & np.isin(reference, (0.0, 1.0))
+    if not decisive.any():
         return None
-    return favouritism(first[both], reference[both], groups[both]).difference
+    return favouritism(first[decisive], reference[decisive], groups[decisive]).difference
 
 
-def _flips(votes: Votes, column: Floats, swapped: NDArray[np.bool_]) -> FlipRate | None:
+def _flips(votes: Votes, column: Floats, is_swapped: NDArray[np.bool_]) -> FlipRate | None:
     """Rows of one item and repeat in both orders."""
     rows: dict[tuple[str, str | None], dict[bool, int]] = defaultdict(dict)
     for at in np.flatnonzero(~np.isnan(column)).tolist():
-        rows[votes.items[at], votes.repeats[at]][bool(swapped[at])] = at
-    both = [found for found in rows.values() if len(found) == 2]
-    if not both:
+        rows[votes.items[at], votes.repeats[at]][bool(is_swapped[at])] = at
+    pairs = [by_order for by_order in rows.values() if len(by_order) == 2]
+    if not pairs:
         return None
-    orig, swap = ([found[side] for found in both] for side in (False, True))
+    orig, swap = ([by_order[side] for by_order in pairs] for side in (False, True))
     return flip_rate(column[orig], column[swap], votes.groups[orig])
 
 
@@ -284,10 +296,12 @@ def _consistency(votes: Votes, column: Floats) -> Interval | None:
     rows: dict[tuple[str, str | None], list[int]] = defaultdict(list)
     for at in np.flatnonzero(~np.isnan(column)).tolist():
         rows[votes.items[at], votes.presentations[at]].append(at)
-    several = [found for found in rows.values() if len(found) > 1]
-    if not several:
+    repeated_rows = [votes_of_row for votes_of_row in rows.values() if len(votes_of_row) > 1]
+    if not repeated_rows:
         return None
-    table = np.full((len(several), max(map(len, several))), -1, dtype=np.intp)
-    for row, found in enumerate(several):
-        table[row, : len(found)] = (2 * column[found]).astype(np.intp)
-    return self_consistency(table, votes.groups[[found[0] for found in several]])
+    table = np.full((len(repeated_rows), max(map(len, repeated_rows))), -1, dtype=np.intp)
+    for row, votes_of_row in enumerate(repeated_rows):
+        table[row, : len(votes_of_row)] = (2 * column[votes_of_row]).astype(np.intp)
+    return self_consistency(
+        table, votes.groups[[votes_of_row[0] for votes_of_row in repeated_rows]]
+    )

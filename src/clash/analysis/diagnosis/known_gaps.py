@@ -84,23 +84,23 @@ def calibration_curves(data: RunData, seed: int = 0) -> tuple[JudgeCurve, ...]:
 
 def _trials(data: RunData) -> Mapping[str, list[_Trial]]:
     tags = {item.item_id: item.tags for item in data.items if TAG in item.tags}
-    found: dict[str, list[_Trial]] = defaultdict(list)
-    for item_id, said in data.ballots.items():
-        if item_id not in tags or set(said.candidates) != {ORIGINAL, ALTERED}:
+    by_judge: dict[str, list[_Trial]] = defaultdict(list)
+    for item_id, rankings in data.ballots.items():
+        if item_id not in tags or set(rankings.candidates) != {ORIGINAL, ALTERED}:
             continue
         gap = next(float(tag[4:]) for tag in tags[item_id] if tag.startswith("gap:"))
-        better = said.candidates.index(ORIGINAL)
-        for judge, rows in said.ranks.items():
+        better = rankings.candidates.index(ORIGINAL)
+        for judge, rows in rankings.ranks.items():
             for ranks in rows:
                 # Smaller is better; equal ranks are a tie.
                 outcome = (np.sign(ranks[1 - better] - ranks[better]) + 1) / 2
                 cluster = data.clusters[item_id]
-                found[judge].append(_Trial(tags[item_id][1], gap, float(outcome), cluster))
-    return found
+                by_judge[judge].append(_Trial(tags[item_id][1], gap, float(outcome), cluster))
+    return by_judge
 
 
 def _judge(judge: str, trials: list[_Trial], seed: int) -> JudgeCurve:
-    hits, seen = tuple(_hits(trials)), tuple(_seen(trials))
+    hits, shares = tuple(_hits(trials)), tuple(_seen(trials))
     try:
         fit = fit_psychometric(
             [trial.gap for trial in trials],
@@ -109,8 +109,8 @@ def _judge(judge: str, trials: list[_Trial], seed: int) -> JudgeCurve:
             rng=np.random.default_rng(seed),
         )
     except StatisticsError as error:
-        return JudgeCurve(judge, len(trials), hits, seen, None, str(error))
-    return JudgeCurve(judge, len(trials), hits, seen, fit)
+        return JudgeCurve(judge, len(trials), hits, shares, None, str(error))
+    return JudgeCurve(judge, len(trials), hits, shares, fit)
 
 
 def _hits(trials: list[_Trial]) -> list[Hit]:
@@ -119,8 +119,8 @@ def _hits(trials: list[_Trial]) -> list[Hit]:
     for trial in trials:
         cells[trial.kind, round(trial.gap, 1)].append(trial)
     return [
-        Hit(kind, gap, _share(found, 1.0), _share(found, 0.5))
-        for (kind, gap), found in sorted(cells.items())
+        Hit(kind, gap, _share(cell, 1.0), _share(cell, 0.5))
+        for (kind, gap), cell in sorted(cells.items())
     ]
 
 
@@ -129,9 +129,7 @@ def _seen(trials: list[_Trial]) -> list[Seen]:
     gaps: dict[float, list[_Trial]] = defaultdict(list)
     for trial in trials:
         gaps[round(trial.gap, 1)].append(trial)
-    return [
-        Seen(gap, _share(found, 1.0), _share(found, 0.5)) for gap, found in sorted(gaps.items())
-    ]
+    return [Seen(gap, _share(cell, 1.0), _share(cell, 0.5)) for gap, cell in sorted(gaps.items())]
 
 
 def _share(trials: list[_Trial], outcome: float) -> Interval:

@@ -52,41 +52,48 @@ def length_biases(votes: Votes, texts: Mapping[str, Texts]) -> tuple[LengthBias,
     unlike = ~np.isnan(words).any(axis=1) & (words[:, 0] != words[:, 1])
     if not unlike.any():
         return ()
-    rest = weighted_rest(votes)
-    made = []
+    rest_votes = weighted_rest(votes)
+    biases = []
     for index, judge in enumerate(votes.judges):
         column = votes.matrix[:, index]
         rows = unlike & np.isin(column, (0.0, 1.0))
         if rows.any():
-            made.append(_bias(votes, judge, column, rest[:, index], words, rows))
-    return tuple(made)
+            biases.append(_bias(votes, judge, column, rest_votes[:, index], words, rows))
+    return tuple(biases)
 
 
 def _words(votes: Votes, texts: Mapping[str, Texts]) -> Floats:
     """(N, 2), words of the responses of each row; NaN where there are no texts."""
-    counted = {
+    lengths = {
         item: (float(len(pair.first.split())), float(len(pair.second.split())))
         for item, pair in texts.items()
     }
-    nothing = (np.nan, np.nan)
-    return np.array([counted.get(item, nothing) for item in votes.items])
+    no_lengths = (np.nan, np.nan)
+    return np.array([lengths.get(item, no_lengths) for item in votes.items])
 
 
 def _bias(
-    votes: Votes, judge: str, column: Floats, rest: Floats, words: Floats, rows: NDArray[np.bool_]
+    votes: Votes,
+    judge: str,
+    column: Floats,
+    rest_votes: Floats,
+    words: Floats,
+    rows: NDArray[np.bool_],
 ) -> LengthBias:
-    labelled = int(np.sum(np.isin(votes.labels, (0.0, 1.0)) & rows)) >= _ENOUGH_LABELS
-    reference = votes.labels if labelled else rest
-    both = rows & np.isin(reference, (0.0, 1.0))
+    by_labels = int(np.sum(np.isin(votes.labels, (0.0, 1.0)) & rows)) >= _ENOUGH_LABELS
+    reference = votes.labels if by_labels else rest_votes
+    decisive = rows & np.isin(reference, (0.0, 1.0))
     rate = longer_wins_rate(column[rows], words[rows, 0], words[rows, 1], votes.groups[rows])
     pull = None
-    if both.any():
-        mine, theirs = (_longer(side, words)[both] for side in (column, reference))
-        pull = favouritism(mine, theirs, votes.groups[both]).difference
-    return LengthBias(judge, rate, pull, "the labels" if labelled else "the other judges")
+    if decisive.any():
+        judge_longer, reference_longer = (
+            _longer(side, words)[decisive] for side in (column, reference)
+        )
+        pull = favouritism(judge_longer, reference_longer, votes.groups[decisive]).difference
+    return LengthBias(judge, rate, pull, "the labels" if by_labels else "the other judges")
 
 
 def _longer(side: Floats, words: Floats) -> Floats:
     """1 where the longer response wins."""
-    won: Floats = np.where(words[:, 0] > words[:, 1], side, 1 - side)
-    return won
+    longer_wins: Floats = np.where(words[:, 0] > words[:, 1], side, 1 - side)
+    return longer_wins

@@ -90,17 +90,17 @@ def diagnose(
         raise StatisticsError("every judge failed on every item: there is nothing to diagnose")
     facts = judge_facts(votes)
     icc = _icc(votes)
-    known = not math.isnan(icc.estimate)
-    sure = [judge for judge in facts if judge.ballots]
-    advice = recommend(facts, icc.estimate if known else ASSUMED_ICC)
-    notes = _notes(votes, facts, known=known)
+    icc_is_known = not math.isnan(icc.estimate)
+    judges_with_ballots = [judge for judge in facts if judge.ballots]
+    advice = recommend(facts, icc.estimate if icc_is_known else ASSUMED_ICC)
+    notes = _notes(votes, facts, icc_is_known=icc_is_known)
     return Diagnosis(
         source=votes.source,
         panel=panel_facts(votes, seed),
         judges=facts,
         recommendations=advice,
         thresholds=thresholds(
-            sure, candidates, simulate=simulate, replications=replications, seed=seed
+            judges_with_ballots, candidates, simulate=simulate, replications=replications, seed=seed
         ),
         icc=icc,
         run=run,
@@ -121,7 +121,11 @@ def _equivalence(
 ) -> Equivalence | None:
     if not texts:
         return None
-    standard = [made.judge for made in advice if made.action == "keep" and made.sure]
+    standard = [
+        recommendation.judge
+        for recommendation in advice
+        if recommendation.action == "keep" and recommendation.sure
+    ]
     try:
         return equivalence(votes, texts, standard=standard or None, encoder=encoder, seed=seed)
     except StatisticsError as error:
@@ -141,11 +145,11 @@ def _icc(votes: Votes) -> Interval:
     return random_intercept(wins, trials).observed
 
 
-def _notes(votes: Votes, facts: tuple[JudgeFacts, ...], *, known: bool) -> list[str]:
+def _notes(votes: Votes, facts: tuple[JudgeFacts, ...], *, icc_is_known: bool) -> list[str]:
     notes = []
     if len(facts) == 1:
         notes.append("one judge: there is nobody to agree with, and no panel to compare it with")
-    if not known:
+    if not icc_is_known:
         notes.append(
             f"the correlation of ballots of one item cannot be estimated: {ASSUMED_ICC:g} is"
             " assumed for savings"
@@ -155,6 +159,6 @@ def _notes(votes: Votes, facts: tuple[JudgeFacts, ...], *, known: bool) -> list[
             "without labels a judge is held against the others: a panel that errs together"
             " looks like one that agrees"
         )
-    if all(shown == "orig" for shown in votes.presentations):
+    if all(presentation == "orig" for presentation in votes.presentations):
         notes.append("one order only: position bias is seen against the reference, not by swapping")
     return notes

@@ -103,27 +103,27 @@ class PanelFacts:
 def panel_facts(votes: Votes, seed: int = 0) -> PanelFacts:
     """Figures of the panel; intervals are clustered by group."""
     row, judge = np.nonzero(~np.isnan(votes.matrix))
-    said, groups = votes.matrix[row, judge], votes.groups[row]
-    decided = said != 0.5
-    discrimination = wilson_clustered(decided.astype(float), groups)
+    votes_cast, groups = votes.matrix[row, judge], votes.groups[row]
+    is_decisive = votes_cast != 0.5
+    discrimination = wilson_clustered(is_decisive.astype(float), groups)
     rng = np.random.default_rng(seed)
     decisive = np.where(votes.matrix == 0.5, np.nan, votes.matrix)
-    effective, of, by = _effective(votes, rng)
+    effective, n_compared, effective_by = _effective(votes, rng)
     return PanelFacts(
         rows=votes.n_rows,
         items=votes.n_items,
         judges=len(votes.judges),
-        ballots=len(said),
-        ties=wilson_clustered(1 - decided.astype(float), groups),
+        ballots=len(votes_cast),
+        ties=wilson_clustered(1 - is_decisive.astype(float), groups),
         discrimination=discrimination,
         attenuation=attenuation(discrimination.estimate),
-        half=wilson_clustered(said, groups),
-        corrected=wilson_clustered(said[decided], groups[decided]),
+        half=wilson_clustered(votes_cast, groups),
+        corrected=wilson_clustered(votes_cast[is_decisive], groups[is_decisive]),
         alpha=_alpha(votes.matrix, votes, rng),
         alpha_decisive=_alpha(decisive, votes, rng),
         effective=effective,
-        effective_of=of,
-        effective_by=by,
+        effective_of=n_compared,
+        effective_by=effective_by,
     )
 
 
@@ -133,48 +133,50 @@ def _alpha(table: Floats, votes: Votes, rng: np.random.Generator) -> Interval:
 
 def _effective(votes: Votes, rng: np.random.Generator) -> tuple[Interval | None, int, str]:
     """Kish's number J / (1 + (J - 1) r), r the mean correlation over pairs of judges."""
-    labelled = np.isin(votes.labels, (0.0, 1.0))
-    by_label = int(labelled.sum()) >= 30
-    matrix = votes.matrix[labelled] if by_label else votes.matrix
-    groups = votes.groups[labelled] if by_label else votes.groups
+    has_label = np.isin(votes.labels, (0.0, 1.0))
+    by_label = int(has_label.sum()) >= 30
+    matrix = votes.matrix[has_label] if by_label else votes.matrix
+    groups = votes.groups[has_label] if by_label else votes.groups
     if by_label:
         # Credit of a vote: 1 right, 0.5 tied, 0 wrong.
-        matrix = 1 - np.abs(matrix - votes.labels[labelled][:, None])
+        matrix = 1 - np.abs(matrix - votes.labels[has_label][:, None])
     counts = np.sum(~np.isnan(matrix), axis=0)
-    chosen = np.argsort(-counts, kind="stable")[:_MOST_JUDGES]
+    columns = np.argsort(-counts, kind="stable")[:_MOST_JUDGES]
     # Of judges that share few rows with the others, no correlation is known.
-    chosen = chosen[counts[chosen] >= max(30, counts.max() / 5)]
+    columns = columns[counts[columns] >= max(30, counts.max() / 5)]
     name = (
         "correlation of errors, given the label"
         if by_label
         else ("correlation of votes, a lower bound: judges that are right agree too")
     )
-    if len(chosen) < 2:
-        return None, len(chosen), name
-    kept = matrix[:, chosen]
+    if len(columns) < 2:
+        return None, len(columns), name
+    compared = matrix[:, columns]
     try:
-        found = cluster_bootstrap(
-            lambda w: np.array([_kish(kept, row) for row in w]), groups, rng, REPLICATES
+        replicates = cluster_bootstrap(
+            lambda w: np.array([_kish(compared, row) for row in w]), groups, rng, REPLICATES
         )
     except StatisticsError:
-        return None, len(chosen), name
-    return found.interval(), len(chosen), name
+        return None, len(columns), name
+    return replicates.interval(), len(columns), name
 
 
 def _kish(matrix: Floats, weights: Floats) -> float:
     """Judges over their inflation; NaN where no two judges can be compared."""
-    seen = (~np.isnan(matrix)).astype(float)
+    present = (~np.isnan(matrix)).astype(float)
     x = np.nan_to_num(matrix)
-    total = weights @ seen
-    centred = (x - np.divide(weights @ x, total, out=np.zeros_like(total), where=total > 0)) * seen
-    weighted = centred * weights[:, None]
-    shared = (seen * weights[:, None]).T @ seen
-    cross = weighted.T @ centred
+    total = weights @ present
+    deviations = (
+        x - np.divide(weights @ x, total, out=np.zeros_like(total), where=total > 0)
+    ) * present
+    weighted_votes = deviations * weights[:, None]
+    overlap = (present * weights[:, None]).T @ present
+    cross = weighted_votes.T @ deviations
     # Variances over the shared rows of each pair, so that a correlation stays within [-1, 1].
-    mine = (weighted * centred).T @ seen
-    bottom = np.sqrt(mine * mine.T)
+    variances = (weighted_votes * deviations).T @ present
+    bottom = np.sqrt(variances * variances.T)
     upper = np.triu_indices(matrix.shape[1], 1)
-    usable = (shared[upper] >= 10) & (bottom[upper] > 1e-12)
+    usable = (overlap[upper] >= 10) & (bottom[upper] > 1e-12)
     if not usable.any():
         return math.nan
     r = float(np.mean(cross[upper][usable] / bottom[upper][usable]))
@@ -200,23 +202,23 @@ def thresholds(
     rates = [judge.discrimination.estimate for judge in facts]
     paper, derived = published_threshold(candidates), derived_threshold(candidates)
     greatest = max(rates, default=0.0)
-    made = []
+    standings = []
     for index, (judge, rate) in enumerate(zip(facts, rates, strict=True)):
-        even = break_even([*rates[:index], *rates[index + 1 :]])
-        found = _removals(rates, index, candidates, replications, seed) if simulate else ()
-        made.append(
+        break_even_rate = break_even([*rates[:index], *rates[index + 1 :]])
+        removals = _removals(rates, index, candidates, replications, seed) if simulate else ()
+        standings.append(
             Standing(
                 judge.judge,
                 rate,
                 contribution(rate, paper),
                 contribution(rate, derived),
-                even,
-                rate > even,
+                break_even_rate,
+                rate > break_even_rate,
                 rate / greatest if greatest else 0.0,
-                found,
+                removals,
             )
         )
-    return Thresholds(candidates, paper, derived, tuple(made))
+    return Thresholds(candidates, paper, derived, tuple(standings))
 
 
 def _removals(

@@ -99,7 +99,7 @@ def recommend(facts: Sequence[JudgeFacts], icc: float) -> tuple[Recommendation, 
         )
         for person in (False, True)
     }
-    made = []
+    recommendations = []
     for index, judge in enumerate(facts):
         reasons = tuple(_reasons(judge, [*facts[:index], *facts[index + 1 :]]))
         action: Action = max((r.action for r in reasons), key=_WORST.index, default="keep")
@@ -110,7 +110,7 @@ def recommend(facts: Sequence[JudgeFacts], icc: float) -> tuple[Recommendation, 
         if _only_ties(reasons) and saving is not None and (saving.saves or 0) <= 0:
             # It decides rarely but well: another one would not do better in its place.
             action = "down-weight"
-        made.append(
+        recommendations.append(
             Recommendation(
                 judge.judge,
                 action,
@@ -120,7 +120,7 @@ def recommend(facts: Sequence[JudgeFacts], icc: float) -> tuple[Recommendation, 
                 saving,
             )
         )
-    return tuple(made)
+    return tuple(recommendations)
 
 
 def _only_ties(reasons: Sequence[Reason]) -> bool:
@@ -140,8 +140,8 @@ def _fails(judge: JudgeFacts) -> bool:
 
 
 def _edge(judge: JudgeFacts) -> float:
-    found = judge.reference
-    return math.nan if found is None else found.edge
+    reference = judge.reference
+    return math.nan if reference is None else reference.edge
 
 
 def _weight(action: Action, edge: float, best: float) -> float:
@@ -152,82 +152,85 @@ def _weight(action: Action, edge: float, best: float) -> float:
     return round(min(1.0, max(_LEAST, edge / best)), 2)
 
 
-def _reasons(judge: JudgeFacts, others: Sequence[JudgeFacts]) -> list[Reason]:
+def _reasons(judge: JudgeFacts, other_judges: Sequence[JudgeFacts]) -> list[Reason]:
     if not judge.ballots:
         return [Reason("replace", "silent", f"no usable ballot, {judge.failed} failed")]
     if not _enough(judge):
         text = f"{judge.decisive} decisive ballots are too few to say more (30 are needed)"
         failing = _failures(judge) if _fails(judge) else None
         return [*([failing] if failing else []), Reason("keep", "few", text)]
-    found: list[Reason | None] = [_discrimination(judge), _direction(judge, others)]
-    found += _against_others(judge, others)
-    found += [_failures(judge), _flips(judge), _pull(judge), _repeats(judge)]
-    return [reason for reason in found if reason is not None]
+    candidates: list[Reason | None] = [_discrimination(judge), _direction(judge, other_judges)]
+    candidates += _against_others(judge, other_judges)
+    candidates += [_failures(judge), _flips(judge), _pull(judge), _repeats(judge)]
+    return [reason for reason in candidates if reason is not None]
 
 
 def _discrimination(judge: JudgeFacts) -> Reason:
     rate = judge.discrimination
-    said = f"decides {_range(rate)} of its ballots"
-    equal = judge.tied_labels
-    if rate.estimate < TARGET and equal is not None and equal.low > 0.5:
-        text = f"{said}; {_range(equal)} of its ties are ties of the labels too"
+    finding = f"decides {_range(rate)} of its ballots"
+    tied_labels = judge.tied_labels
+    if rate.estimate < TARGET and tied_labels is not None and tied_labels.low > 0.5:
+        text = f"{finding}; {_range(tied_labels)} of its ties are ties of the labels too"
         return Reason("keep", "equivalence", text)
     if rate.high < TARGET:
-        text = f"{said}, below the {TARGET:.0%} that a replacement should reach"
+        text = f"{finding}, below the {TARGET:.0%} that a replacement should reach"
         return Reason("replace", "ties", text)
     if rate.estimate < TARGET:
-        return Reason("down-weight", "ties", f"{said}; {TARGET:.0%} is not ruled out")
-    return Reason("keep", "decides", said)
+        return Reason("down-weight", "ties", f"{finding}; {TARGET:.0%} is not ruled out")
+    return Reason("keep", "decides", finding)
 
 
-def _direction(judge: JudgeFacts, others: Sequence[JudgeFacts]) -> Reason:
-    found = judge.reference
-    if found is None or math.isnan(found.kappa.estimate):
+def _direction(judge: JudgeFacts, other_judges: Sequence[JudgeFacts]) -> Reason:
+    reference = judge.reference
+    if reference is None or math.isnan(reference.kappa.estimate):
         text = "nobody else decided the same ballots: its direction cannot be judged"
         return Reason("keep", "alone", text)
-    said = (
-        f"agrees with {judge.reference_name} on {_range(found.share)} of {found.n} decisive"
-        f" ballots (kappa {found.kappa.estimate:.2f} [{found.kappa.low:.2f},"
-        f" {found.kappa.high:.2f}])"
+    finding = (
+        f"agrees with {judge.reference_name} on {_range(reference.share)} of {reference.n} decisive"
+        f" ballots (kappa {reference.kappa.estimate:.2f} [{reference.kappa.low:.2f},"
+        f" {reference.kappa.high:.2f}])"
     )
-    if found.kappa.estimate < NOISE and found.commoner > LOPSIDED:
-        said += f", where always naming the commoner side agrees on {found.commoner:.0%}"
+    if reference.kappa.estimate < NOISE and reference.commoner > LOPSIDED:
+        finding += f", where always naming the commoner side agrees on {reference.commoner:.0%}"
     worst: Action = "replace"
     doubt = ""
-    if found is judge.rest and judge.label is not None and judge.label.kappa.high > NOISE:
+    if reference is judge.rest and judge.label is not None and judge.label.kappa.high > NOISE:
         worst = "down-weight"
         doubt = f"; {judge.label.n} labelled ballots do not rule out that it is right"
-    elif found is judge.rest and sum(other.ballots > 0 for other in others) == 1:
+    elif (
+        reference is judge.rest
+        and sum(other_judge.ballots > 0 for other_judge in other_judges) == 1
+    ):
         worst = "down-weight"
         doubt = "; of two judges nobody can tell which of them it is"
-    if found.kappa.high < 0:
-        return Reason(worst, "inverted", f"points the wrong way: {said}{doubt}")
-    if found.kappa.high < NOISE:
-        return Reason(worst, "noise", f"noise: {said}{doubt}")
-    if found.kappa.estimate < NOISE:
-        return Reason("down-weight", "weak", f"close to noise: {said}")
-    word = "signal" if found.kappa.estimate > SIGNAL else "moderate signal"
-    return Reason("keep", "signal", f"{word}: {said}")
+    if reference.kappa.high < 0:
+        return Reason(worst, "inverted", f"points the wrong way: {finding}{doubt}")
+    if reference.kappa.high < NOISE:
+        return Reason(worst, "noise", f"noise: {finding}{doubt}")
+    if reference.kappa.estimate < NOISE:
+        return Reason("down-weight", "weak", f"close to noise: {finding}")
+    word = "signal" if reference.kappa.estimate > SIGNAL else "moderate signal"
+    return Reason("keep", "signal", f"{word}: {finding}")
 
 
-def _against_others(judge: JudgeFacts, others: Sequence[JudgeFacts]) -> list[Reason]:
+def _against_others(judge: JudgeFacts, other_judges: Sequence[JudgeFacts]) -> list[Reason]:
     """A judge that is clearly worse than the typical one should not weigh as much.
 
     By labels only: each judge has a rest of its own, so agreement with it is no common measure.
     """
-    mine = judge.reference
+    reference = judge.reference
     peers = [
         j.reference.share.estimate
-        for j in others
+        for j in other_judges
         if _enough(j) and j.reference is not None and j.reference is j.label
     ]
-    if mine is None or mine is not judge.label or not peers:
+    if reference is None or reference is not judge.label or not peers:
         return []
     typical = median(peers)
     # Judges differ; five points below the middle, the interval included, is more than that.
-    if mine.share.high < typical - 0.05:
+    if reference.share.high < typical - 0.05:
         text = (
-            f"clearly below the panel: {_range(mine.share)} against {typical:.0%} of the median"
+            f"clearly below the panel: {_range(reference.share)} against {typical:.0%} of the median"
             f" judge, by the labels"
         )
         return [Reason("down-weight", "below", text)]
@@ -256,10 +259,10 @@ def _pull(judge: JudgeFacts) -> Reason | None:
         return None
     if pull.high >= -MOST_PULL and pull.low <= MOST_PULL:
         return None
-    place = "first" if pull.estimate > 0 else "second"
+    slot = "first" if pull.estimate > 0 else "second"
     ends = sorted((abs(100 * pull.low), abs(100 * pull.high)))
     text = (
-        f"picks the response shown {place} {abs(100 * pull.estimate):.0f} points"
+        f"picks the response shown {slot} {abs(100 * pull.estimate):.0f} points"
         f" [{ends[0]:.0f}, {ends[1]:.0f}] oftener than {judge.slots.pull_by} on the same ballots"
     )
     if judge.slots.both_orders:
@@ -269,11 +272,11 @@ def _pull(judge: JudgeFacts) -> Reason | None:
 
 
 def _repeats(judge: JudgeFacts) -> Reason | None:
-    found = judge.consistency
-    if found is None or found.n < FEW:
+    consistency = judge.consistency
+    if consistency is None or consistency.n < FEW:
         return None
-    if found.high < 0.75:
-        text = f"repeats itself on {_range(found)} of pairs of votes only"
+    if consistency.high < 0.75:
+        text = f"repeats itself on {_range(consistency)} of pairs of votes only"
         return Reason("down-weight", "inconsistent", text)
     return None
 
@@ -286,31 +289,31 @@ def _saving(
     facts: Sequence[JudgeFacts], edges: Sequence[float], index: int, icc: float
 ) -> Saving | None:
     """Runs now, and with a replacement for one judge."""
-    others = [e for i, e in enumerate(edges) if i != index and not math.isnan(e) and e > 0]
-    if not others:
+    other_edges = [e for i, e in enumerate(edges) if i != index and not math.isnan(e) and e > 0]
+    if not other_edges:
         return None
-    typical = median(others)
+    typical = median(other_edges)
     rates = [judge.discrimination.estimate for judge in facts]
     share = [1.0 if math.isnan(e) else min(1.0, e / typical) for e in edges]
     prompts = max(1, max(judge.prompts for judge in facts))
-    each = [judge.ballots / prompts for judge in facts]
-    now = _runs(each, rates, share, icc)
+    ballots_per_prompt = [judge.ballots / prompts for judge in facts]
+    now = _runs(ballots_per_prompt, rates, share, icc)
     rates[index], share[index] = max(TARGET, rates[index]), 1.0
-    after = _runs(each, rates, share, icc)
+    after = _runs(ballots_per_prompt, rates, share, icc)
     gap = None if now is None or after is None else now - after
     return Saving(now, after, gap)
 
 
 def _runs(
-    each: Sequence[float], rates: Sequence[float], share: Sequence[float], icc: float
+    ballots_per_prompt: Sequence[float], rates: Sequence[float], share: Sequence[float], icc: float
 ) -> int | None:
     """Runs in each condition for ten points as a judge of the typical edge sees them."""
-    informative = [b * d for b, d in zip(each, rates, strict=True)]
+    informative = [b * d for b, d in zip(ballots_per_prompt, rates, strict=True)]
     size = sum(informative)
     if size <= 0:
         return None
-    seen = sum(m * s for m, s in zip(informative, share, strict=True)) / size
-    if seen <= 0.02:
+    visible_share = sum(m * s for m, s in zip(informative, share, strict=True)) / size
+    if visible_share <= 0.02:
         return None
-    effect = min(EFFECT * seen, 0.99)
+    effect = min(EFFECT * visible_share, 0.99)
     return required_two_proportions(effect, 0.5, Clustering(size, icc)).clusters

@@ -116,16 +116,16 @@ def run_facts(data: RunData) -> RunFacts:
     """Read a run's judges; observers are left out, as from its votes."""
     judges = [panelist.id for panelist in data.rules.voting]
     pairs = _pairs(data, judges)
-    shown = {len(ballots.candidates) for ballots in data.ballots.values()}
+    sizes = {len(ballots.candidates) for ballots in data.ballots.values()}
     return RunFacts(
-        candidates=max(shown, default=2),
+        candidates=max(sizes, default=2),
         judges=tuple(_judge(data, pairs, judges, index) for index in range(len(judges))),
         effects=_effects(data, pairs, len(judges)),
     )
 
 
 def _pairs(data: RunData, judges: Sequence[str]) -> _Pairs:
-    place = {name: index for index, name in enumerate(data.candidates)}
+    index_of = {name: index for index, name in enumerate(data.candidates)}
     rows, lengths = [], []
     for judgment in data.judgments:
         if judgment.judge not in judges or judgment.ranking is None:
@@ -136,33 +136,35 @@ def _pairs(data: RunData, judges: Sequence[str]) -> _Pairs:
         for a, b in combinations(sorted(rank), 2):
             outcome = (np.sign(rank[b] - rank[a]) + 1) / 2
             cluster = data.clusters[judgment.item_id]
-            rows.append((judges.index(judgment.judge), place[a], place[b], cluster, outcome))
+            rows.append((judges.index(judgment.judge), index_of[a], index_of[b], cluster, outcome))
             lengths.append((words.get(a, np.nan), words.get(b, np.nan)))
     table = np.array(rows, dtype=float).reshape(-1, 5)
-    whole = table[:, :4].astype(np.intp)
+    integers = table[:, :4].astype(np.intp)
     sizes = np.array(lengths, dtype=float).reshape(-1, 2)
-    return _Pairs(whole[:, 0], whole[:, 1], whole[:, 2], table[:, 4], sizes, whole[:, 3])
+    return _Pairs(
+        integers[:, 0], integers[:, 1], integers[:, 2], table[:, 4], sizes, integers[:, 3]
+    )
 
 
 def _judge(data: RunData, pairs: _Pairs, judges: Sequence[str], index: int) -> RunJudge:
-    mine = pairs.judge == index
-    decided = int(np.sum(mine & (pairs.outcome != 0.5)))
+    by_judge = pairs.judge == index
+    n_decisive = int(np.sum(by_judge & (pairs.outcome != 0.5)))
     use = data.usage.get(("judge", judges[index]))
     cost = None if use is None or use.unknown else use.cost_usd
     return RunJudge(
         judge=judges[index],
         cost_usd=cost,
-        cost_per_informative=cost / decided if cost is not None and decided else None,
-        longer=_longer(pairs, mine),
+        cost_per_informative=cost / n_decisive if cost is not None and n_decisive else None,
+        longer=_longer(pairs, by_judge),
         scale=_scale(data, judges, judges[index]),
     )
 
 
-def _longer(pairs: _Pairs, mine: NDArray[np.bool_]) -> BiasRate | None:
-    usable = mine & ~np.isnan(pairs.lengths).any(axis=1)
+def _longer(pairs: _Pairs, by_judge: NDArray[np.bool_]) -> BiasRate | None:
+    usable = by_judge & ~np.isnan(pairs.lengths).any(axis=1)
     first, second = pairs.lengths[usable].T
-    decided = (pairs.outcome[usable] != 0.5) & (first != second)
-    if not decided.any():
+    is_decisive = (pairs.outcome[usable] != 0.5) & (first != second)
+    if not is_decisive.any():
         return None
     return longer_wins_rate(pairs.outcome[usable], first, second, pairs.clusters[usable])
 
@@ -177,10 +179,10 @@ def _scale(data: RunData, judges: Sequence[str], judge: str) -> Scale | None:
             for name, score in by_criterion.items():
                 key = (judgment.item_id, judgment.presentation, candidate, name)
                 cells.setdefault(key, {})[judgment.judge] = score
-    mine = {key: said[judge] for key, said in cells.items() if judge in said}
-    if not mine:
+    own_scores = {key: by_judge[judge] for key, by_judge in cells.items() if judge in by_judge}
+    if not own_scores:
         return None
-    values = np.array(list(mine.values()))
+    values = np.array(list(own_scores.values()))
     counts = np.bincount(np.clip(values, 1, 5), minlength=6)[1:]
     two = float(np.max(counts[:-1] + counts[1:]) / counts.sum())
     return Scale(
@@ -190,21 +192,21 @@ def _scale(data: RunData, judges: Sequence[str], judge: str) -> Scale | None:
         sd=float(values.std(ddof=1)) if len(values) > 1 else 0.0,
         two=two,
         restricted=two >= RESTRICTED,
-        anchor=_anchor(data, cells, mine, judge),
+        anchor=_anchor(data, cells, own_scores, judge),
     )
 
 
 def _anchor(
     data: RunData,
     cells: Mapping[tuple[str, int, str, str], Mapping[str, int]],
-    mine: Mapping[tuple[str, int, str, str], int],
+    own_scores: Mapping[tuple[str, int, str, str], int],
     judge: str,
 ) -> Interval | None:
     gaps, clusters = [], []
-    for key, score in mine.items():
-        others = [value for name, value in cells[key].items() if name != judge]
-        if others:
-            gaps.append(score - float(np.mean(others)))
+    for key, score in own_scores.items():
+        other_scores = [value for name, value in cells[key].items() if name != judge]
+        if other_scores:
+            gaps.append(score - float(np.mean(other_scores)))
             clusters.append(data.clusters[key[0]])
     return mean_clustered(gaps, clusters) if gaps else None
 
@@ -213,18 +215,23 @@ def _effects(data: RunData, pairs: _Pairs, n_judges: int) -> tuple[Effect, ...]:
     k = len(data.candidates)
     if not len(pairs.outcome) or k < 2:
         return ()
-    decided = (pairs.outcome != 0.5).astype(float)
+    is_decisive = (pairs.outcome != 0.5).astype(float)
     ballots = np.bincount(pairs.judge, minlength=n_judges)
-    rates = np.bincount(pairs.judge, weights=decided, minlength=n_judges) / np.maximum(ballots, 1)
+    rates = np.bincount(pairs.judge, weights=is_decisive, minlength=n_judges) / np.maximum(
+        ballots, 1
+    )
     weights = (rates / (rates.max() or 1.0))[pairs.judge]
     if not weights.any():
         weights = np.ones(len(weights))
-    plain = count_comparisons(pairs.first, pairs.second, pairs.outcome, k)
-    heavy = count_comparisons(pairs.first, pairs.second, pairs.outcome, k, weights)
-    half, corrected = bradley_terry(plain, ties="half"), bradley_terry(plain, ties="davidson")
-    weighted = bradley_terry(heavy, ties="half")
+    comparisons = count_comparisons(pairs.first, pairs.second, pairs.outcome, k)
+    weighted_comparisons = count_comparisons(pairs.first, pairs.second, pairs.outcome, k, weights)
+    half_fit, davidson_fit = (
+        bradley_terry(comparisons, ties="half"),
+        bradley_terry(comparisons, ties="davidson"),
+    )
+    weighted_fit = bradley_terry(weighted_comparisons, ties="half")
     return tuple(
-        Effect(name, _strength(half, i), _strength(corrected, i), _strength(weighted, i))
+        Effect(name, _strength(half_fit, i), _strength(davidson_fit, i), _strength(weighted_fit, i))
         for i, name in enumerate(data.candidates)
     )
 

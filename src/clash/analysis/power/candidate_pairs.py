@@ -118,12 +118,14 @@ class Field:
         Candidates are placed by their share of points over all ballots, ties half.
         """
         order = {name: at for at, name in enumerate(self._placed())}
-        met = [
+        possible = [
             Sides(*sorted(pair, key=order.__getitem__)) for pair in combinations(self.candidates, 2)
         ]
-        counted = self._prompts()
-        kept = [pair for pair in met if counted.get(frozenset((pair.first, pair.second)), 0) >= 2]
-        return sorted(kept, key=lambda pair: (order[pair.first] + order[pair.second], pair))
+        prompts = self._prompts()
+        usable = [
+            pair for pair in possible if prompts.get(frozenset((pair.first, pair.second)), 0) >= 2
+        ]
+        return sorted(usable, key=lambda pair: (order[pair.first] + order[pair.second], pair))
 
     def _prompts(self) -> dict[frozenset[str], int]:
         """Prompts (groups) on which each pair met."""
@@ -131,15 +133,17 @@ class Field:
         for sides, group in zip(self._sides(), self.votes.groups.tolist(), strict=True):
             if sides is not None:
                 groups.setdefault(frozenset((sides.first, sides.second)), set()).add(group)
-        return {pair: len(found) for pair, found in groups.items()}
+        return {pair: len(members) for pair, members in groups.items()}
 
     def _placed(self) -> list[str]:
         """Candidates, best first; those level by name."""
-        seen = ~np.isnan(self.votes.matrix)
-        won, cast = np.nan_to_num(self.votes.matrix).sum(axis=1), seen.sum(axis=1)
+        has_vote = ~np.isnan(self.votes.matrix)
+        wins_of_first, n_votes = np.nan_to_num(self.votes.matrix).sum(axis=1), has_vote.sum(axis=1)
         points = dict.fromkeys(self.candidates, 0.0)
         ballots = dict.fromkeys(self.candidates, 0.0)
-        for sides, wins, n in zip(self._sides(), won.tolist(), cast.tolist(), strict=True):
+        for sides, wins, n in zip(
+            self._sides(), wins_of_first.tolist(), n_votes.tolist(), strict=True
+        ):
             if sides is not None:
                 for name, share in ((sides.first, wins), (sides.second, n - wins)):
                     points[name] += share
@@ -156,41 +160,45 @@ class Field:
         rows = np.array([s is not None and {s.first, s.second} == {*_both(pair)} for s in sides])
         if not rows.any():
             raise StatisticsError(f"{pair.first} and {pair.second} never met")
-        kept = self.votes.take(rows)
-        turned = np.array([s is not None and s.first == pair.second for s in sides])[rows]
-        matrix = np.where(turned[:, None], 1 - kept.matrix, kept.matrix)
-        labels = np.where(turned, 1 - kept.labels, kept.labels)
-        return replace(kept, matrix=matrix, labels=labels)
+        rows_of_pair = self.votes.take(rows)
+        is_turned = np.array([s is not None and s.first == pair.second for s in sides])[rows]
+        matrix = np.where(is_turned[:, None], 1 - rows_of_pair.matrix, rows_of_pair.matrix)
+        labels = np.where(is_turned, 1 - rows_of_pair.labels, rows_of_pair.labels)
+        return replace(rows_of_pair, matrix=matrix, labels=labels)
 
 
 def _both(pair: Sides) -> tuple[str, str]:
     return pair.first, pair.second
 
 
-def asked_for(field: Field, wanted: str | None) -> Sides | None:
+def asked_for(field: Field, names: str | None) -> Sides | None:
     """The pair that is wanted, else the two best placed; null where there are no names.
 
     Null too where many pairs met on few prompts each: hardly one is a pilot by itself.
 
     Args:
         field: votes.
-        wanted: ``a,b``.
+        names: ``a,b``.
 
     Raises:
         ConfigError: no such pair, or votes that name nobody.
     """
     pairs = field.pairs() if field.names else []
-    if wanted is None:
+    if names is None:
         return None if not pairs or (field.met > MOST_PAIRS and field.scattered) else pairs[0]
-    known = field.candidates
-    given = [name.strip() for name in wanted.split(",")]
-    if len(given) != 2 or given[0] == given[1] or not set(given) <= set(known):
-        there = f"two of {', '.join(known)}" if known else "these votes do not name the candidates"
-        raise ConfigError(f"no pair {wanted!r}", field="--pair", hint=there)
-    return Sides(*given)
+    candidates = field.candidates
+    chosen = [name.strip() for name in names.split(",")]
+    if len(chosen) != 2 or chosen[0] == chosen[1] or not set(chosen) <= set(candidates):
+        choices = (
+            f"two of {', '.join(candidates)}"
+            if candidates
+            else "these votes do not name the candidates"
+        )
+        raise ConfigError(f"no pair {names!r}", field="--pair", hint=choices)
+    return Sides(*chosen)
 
 
 def others(pairs: Sequence[Sides], pair: Sides) -> list[Sides]:
     """The pairs beside one, the best placed first, no more than are worked out."""
-    rest = [other for other in pairs if {*_both(other)} != {*_both(pair)}]
-    return rest[: MOST_PAIRS - 1]
+    beside = [other for other in pairs if {*_both(other)} != {*_both(pair)}]
+    return beside[: MOST_PAIRS - 1]

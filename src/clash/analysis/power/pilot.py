@@ -137,20 +137,20 @@ def pilot(
         StatisticsError: scores instead of sides, no decisive ballot, or no label where agreement
             is asked for.
     """
-    wanted = level or ErrorRates()
+    error_rates = level or ErrorRates()
     table = _Ballots.of(votes, outcome)
-    counted = table if question == "paired" else table.informative()
-    sizes = np.bincount(counted.clusters, minlength=table.n_clusters)
+    counted_ballots = table if question == "paired" else table.informative()
+    sizes = np.bincount(counted_ballots.clusters, minlength=table.n_clusters)
     informative = table.informative()
     model = _intercept(informative)
     rng = np.random.default_rng(seed)
-    anova = anova_icc(counted.scores, counted.clusters, rng=rng)
+    anova = anova_icc(counted_ballots.scores, counted_ballots.clusters, rng=rng)
     icc, notes = _correlation(question, model, anova, table.n_clusters)
     rates = _rates(votes, table)
     setting = _Setting(
         question,
         effect,
-        wanted,
+        error_rates,
         float(sizes.mean()),
         float(sizes.std() / sizes.mean()),
         float(np.mean(table.scores != 0)),
@@ -159,13 +159,13 @@ def pilot(
     clusters = table.n_clusters
     needed = setting.demand(icc.estimate).clusters
     additions = tuple(_addition(setting, icc.estimate, rate, needed) for rate in rates)
-    made = Pilot(
+    estimates = Pilot(
         source=votes.source,
         question=question,
         pair=pair,
         outcome=outcome,
         effect=effect,
-        level=wanted,
+        level=error_rates,
         clusters=clusters,
         ballots=len(table.scores),
         size=setting.size,
@@ -187,7 +187,7 @@ def pilot(
         next_step="",
         notes=tuple(notes),
     )
-    return replace(made, next_step=_next_step(made))
+    return replace(estimates, next_step=_next_step(estimates))
 
 
 @dataclass(frozen=True)
@@ -208,17 +208,17 @@ class _Ballots:
         if votes.kind == "numeric":
             raise StatisticsError("a sample size needs outcomes of pairs, and these are scores")
         if outcome == "agreement":
-            kept = votes.take(np.isin(votes.labels, (0.0, 1.0)))
-            if not kept.n_rows:
+            usable = votes.take(np.isin(votes.labels, (0.0, 1.0)))
+            if not usable.n_rows:
                 raise StatisticsError("agreement needs labels that are a side")
-            matrix = np.where(kept.labels[:, None] == 1, kept.matrix, 1 - kept.matrix)
+            matrix = np.where(usable.labels[:, None] == 1, usable.matrix, 1 - usable.matrix)
         else:
-            kept, matrix = votes, votes.matrix
+            usable, matrix = votes, votes.matrix
         row, judge = np.nonzero(~np.isnan(matrix))
         scores = 2 * matrix[row, judge] - 1
         if not np.any(scores):
             raise StatisticsError("every ballot is a tie: there is nothing to plan from")
-        clusters = np.unique(kept.groups[row], return_inverse=True)[1].astype(np.intp)
+        clusters = np.unique(usable.groups[row], return_inverse=True)[1].astype(np.intp)
         return cls(scores, clusters, judge.astype(np.intp), int(clusters.max()) + 1)
 
     def informative(self) -> _Ballots:
@@ -250,19 +250,19 @@ class _Setting:
         return required_paired(self.effect, self.decisive, self.clustering(icc), self.level)
 
     def power(self, clusters: int, icc: float) -> float:
-        given = self.clustering(icc)
+        clustering = self.clustering(icc)
         if self.question == "compare":
-            return power_two_proportions(clusters, self.effect, self.middle, given, self.level)
-        return power_paired(clusters, self.effect, self.decisive, given, self.level)
+            return power_two_proportions(clusters, self.effect, self.middle, clustering, self.level)
+        return power_paired(clusters, self.effect, self.decisive, clustering, self.level)
 
     def detectable(self, clusters: int, icc: float) -> float | None:
-        given = self.clustering(icc)
-        found = (
-            detectable_two_proportions(clusters, self.middle, given, self.level)
+        clustering = self.clustering(icc)
+        effect = (
+            detectable_two_proportions(clusters, self.middle, clustering, self.level)
             if self.question == "compare"
-            else detectable_paired(clusters, self.decisive, given, self.level)
+            else detectable_paired(clusters, self.decisive, clustering, self.level)
         )
-        return None if math.isnan(found) else found
+        return None if math.isnan(effect) else effect
 
     def with_judge(self, rate: JudgeRate) -> _Setting:
         """One judge more, who decides as often as this one and errs as the panel does.
@@ -289,28 +289,30 @@ def _correlation(
     question: str, model: RandomIntercept, anova: Interval, clusters: int
 ) -> tuple[Interval, list[str]]:
     """The correlation on the scale of what is averaged, within [0, 1]."""
-    found = model.observed if question == "compare" else anova
-    if math.isnan(found.estimate) or clusters < FEW:
-        why = f"{clusters} prompts" if clusters < FEW else found.method
+    estimate = model.observed if question == "compare" else anova
+    if math.isnan(estimate.estimate) or clusters < FEW:
+        reason = f"{clusters} prompts" if clusters < FEW else estimate.method
         note = (
-            f"the pilot does not tell how ballots of one prompt hang together ({why});"
+            f"the pilot does not tell how ballots of one prompt hang together ({reason});"
             f" {ASSUMED_ICC:g} is assumed, and the range is 0 to 1"
         )
-        unknown = Interval(ASSUMED_ICC, 0.0, 1.0, 0.95, found.n, found.n_effective, "assumed")
-        return unknown, [note]
-    low, middle, high = (float(np.clip(x, 0, 1)) for x in (found.low, found.estimate, found.high))
-    return replace(found, estimate=middle, low=low, high=high), []
+        assumed = Interval(ASSUMED_ICC, 0.0, 1.0, 0.95, estimate.n, estimate.n_effective, "assumed")
+        return assumed, [note]
+    low, middle, high = (
+        float(np.clip(x, 0, 1)) for x in (estimate.low, estimate.estimate, estimate.high)
+    )
+    return replace(estimate, estimate=middle, low=low, high=high), []
 
 
 def _rates(votes: Votes, table: _Ballots) -> tuple[JudgeRate, ...]:
-    made = []
+    rates = []
     for index, judge in enumerate(votes.judges):
-        mine = table.judges == index
-        if mine.any():
-            decides = (table.scores[mine] != 0).astype(float)
-            share = wilson_clustered(decides, table.clusters[mine])
-            made.append(JudgeRate(judge, share, float(mine.sum()) / table.n_clusters))
-    return tuple(made)
+        by_judge = table.judges == index
+        if by_judge.any():
+            decides = (table.scores[by_judge] != 0).astype(float)
+            share = wilson_clustered(decides, table.clusters[by_judge])
+            rates.append(JudgeRate(judge, share, float(by_judge.sum()) / table.n_clusters))
+    return tuple(rates)
 
 
 def _addition(setting: _Setting, icc: float, rate: JudgeRate, needed: int) -> Addition:
@@ -319,19 +321,19 @@ def _addition(setting: _Setting, icc: float, rate: JudgeRate, needed: int) -> Ad
     return Addition(rate.judge, with_it, needed - with_it)
 
 
-def _next_step(found: Pilot) -> str:
-    level, points = found.level, 100 * found.effect
+def _next_step(estimates: Pilot) -> str:
+    level, points = estimates.level, 100 * estimates.effect
     goal = f"{level.power:.0%} power at a {points:g}-point difference"
     # "in each" condition: a pilot of one condition is no more than a guide to both.
-    unit = "prompts in each condition" if found.question == "compare" else "prompts"
-    if found.more:
-        step = f"{found.more} more {unit} for {goal} ({found.clusters} so far)"
+    unit = "prompts in each condition" if estimates.question == "compare" else "prompts"
+    if estimates.more:
+        step = f"{estimates.more} more {unit} for {goal} ({estimates.clusters} so far)"
     else:
-        step = f"{found.clusters} {unit} are enough for {goal} ({found.needed} needed)"
-    step += f"; {found.needed_low} to {found.needed_high} needed over the ICC's interval"
-    if found.pair is not None:
-        step = f"{found.pair.name}: {step}"
-    best = max(found.additions, key=lambda a: a.saves, default=None)
+        step = f"{estimates.clusters} {unit} are enough for {goal} ({estimates.needed} needed)"
+    step += f"; {estimates.needed_low} to {estimates.needed_high} needed over the ICC's interval"
+    if estimates.pair is not None:
+        step = f"{estimates.pair.name}: {step}"
+    best = max(estimates.additions, key=lambda a: a.saves, default=None)
     if best is None or best.saves <= 0:
         return step + "; a further judge saves none: ballots of one prompt are too alike"
     return step + f"; a further judge like {best.like} saves {best.saves}"

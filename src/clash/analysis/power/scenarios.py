@@ -161,19 +161,19 @@ def scenario(
         ConfigError: no panel or no correlation where the question needs one.
         StatisticsError: an assumption out of range.
     """
-    chosen: list[int | None] = list(range(len(panels)))
+    indices: list[int | None] = list(range(len(panels)))
     if ask.question not in ("compare", "paired"):
-        chosen = [None]
-    if not chosen or not correlations:
+        indices = [None]
+    if not indices or not correlations:
         raise ConfigError("power needs a panel and a correlation", field="--panel, --icc")
     rng = np.random.default_rng(seed) if simulate else None
     cells = tuple(
         _cell(ask, panels, index, icc, rng, replications)
-        for index in chosen
+        for index in indices
         for icc in correlations
     )
-    shown = tuple(panels) if chosen != [None] else ()
-    return Scenario(ask, UNITS[ask.question], shown, cells, _notes(ask, shown, cells))
+    panels_used = tuple(panels) if indices != [None] else ()
+    return Scenario(ask, UNITS[ask.question], panels_used, cells, _notes(ask, panels_used, cells))
 
 
 def clustering_of(ask: Ask, panel: Panel | None, icc: float) -> Clustering:
@@ -258,11 +258,11 @@ def _at(ask: Ask, panel: Panel | None, clustering: Clustering) -> tuple[float | 
         return None, None
     if ask.question == "compare":
         power = power_two_proportions(ask.n, ask.effect, ask.middle, clustering, ask.level)
-        found = detectable_two_proportions(ask.n, ask.middle, clustering, ask.level)
+        effect = detectable_two_proportions(ask.n, ask.middle, clustering, ask.level)
     else:
         power = power_paired(ask.n, ask.effect, panel.mean, clustering, ask.level)
-        found = detectable_paired(ask.n, panel.mean, clustering, ask.level)
-    return power, None if math.isnan(found) else found
+        effect = detectable_paired(ask.n, panel.mean, clustering, ask.level)
+    return power, None if math.isnan(effect) else effect
 
 
 def _checked(
@@ -320,9 +320,11 @@ def _checked(
             check.check_retest, needed, ask.expected, ask.runs, rng, confidence, replications
         ),
     }[ask.question]
-    found = run()
-    share = found.simulated
-    return Checked(found.claimed, share.estimate, share.low, share.high, replications, found.width)
+    outcome = run()
+    share = outcome.simulated
+    return Checked(
+        outcome.claimed, share.estimate, share.low, share.high, replications, outcome.width
+    )
 
 
 def _claim(ask: Ask, panel: Panel | None, clustering: Clustering, needed: int) -> float:

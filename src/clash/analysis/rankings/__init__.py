@@ -166,7 +166,7 @@ def rank(
             hint=f"one of {', '.join(RANKING_RULES)}",
         )
     study = _Study.of(named, seed, replicates, weights or "panel")
-    found = tuple(study.method(name, weights) for name in dict.fromkeys(methods))
+    methods_ranked = tuple(study.method(name, weights) for name in dict.fromkeys(methods))
     counts = study.base.counts()
     prefers = counts.wins + counts.ties / 2
     best, top = condorcet_winner(prefers), smith_set(prefers).tolist()
@@ -189,7 +189,7 @@ def rank(
         smith=tuple(named.candidates[i] for i in top),
         cycle=tuple(named.candidates[i] for i in _cycle(prefers, top)),
         groups=_groups(linked_sets(counts), named.candidates),
-        methods=found,
+        methods=methods_ranked,
         differences=(),
         warnings=(),
         notes=named.notes,
@@ -236,23 +236,23 @@ class _Study:
 
     @classmethod
     def of(cls, named: NamedRankings, seed: int, replicates: int, weights: str) -> _Study:
-        rng, given = np.random.default_rng(seed), named.rankings
-        own = given.n_clusters
-        wanted = replicates > 0 and own > 1
-        pool = with_twins(given, TWINS, rng) if wanted else given
+        rng, rankings = np.random.default_rng(seed), named.rankings
+        own = rankings.n_clusters
+        with_intervals = replicates > 0 and own > 1
+        pool = with_twins(rankings, TWINS, rng) if with_intervals else rankings
         worth = judge_weights(weights, named)
-        if not worth[np.unique(given.judges)].any():
+        if not worth[np.unique(rankings.judges)].any():
             raise ConfigError("leave no ballot of any weight", field="--weights")
-        met = np.zeros((own, given.n_candidates), dtype=bool)
-        np.logical_or.at(met, given.clusters, given.present)
+        is_ranked = np.zeros((own, rankings.n_candidates), dtype=bool)
+        np.logical_or.at(is_ranked, rankings.clusters, rankings.present)
         return cls(
             named,
             pool,
             own,
             worth,
             PairwiseTable.of(pool.with_judge_weights(worth), own),
-            draw(own, TWINS, replicates, rng) if wanted else None,
-            met.sum(axis=0) > 1,
+            draw(own, TWINS, replicates, rng) if with_intervals else None,
+            is_ranked.sum(axis=0) > 1,
         )
 
     def method(self, name: str, weights: str | None) -> Ranked:
@@ -266,14 +266,14 @@ class _Study:
         if draws is None:
             return Ranked(name, "ok", rule.fit, self._places(scores, rule, None))
         fewer = name == "kemeny" and len(scores) >= _FEWER_FROM
-        drawn = replicate(rule, draws[:_FEWER] if fewer else draws)
+        rule_replicates = replicate(rule, draws[:_FEWER] if fewer else draws)
         return Ranked(
             name,
             "ok",
             rule.fit,
-            self._places(scores, rule, drawn),
-            len(drawn.scores),
-            _notes(drawn, fewer=fewer),
+            self._places(scores, rule, rule_replicates),
+            len(rule_replicates.scores),
+            _notes(rule_replicates, fewer=fewer),
         )
 
     def _tally(self, name: str, weights: str | None) -> PairwiseTable:
@@ -287,30 +287,34 @@ class _Study:
         return self.base
 
     def _places(
-        self, scores: Floats, rule: RankingRule, drawn: RuleReplicates | None
+        self, scores: Floats, rule: RankingRule, rule_replicates: RuleReplicates | None
     ) -> tuple[Place, ...]:
         """Every candidate with a score, best first; equal ones in the order of their names."""
-        found, names = places(scores, rule.slack), self.named.candidates
-        plain = [
+        ranks, names = places(scores, rule.slack), self.named.candidates
+        without_intervals = [
             Place(
                 name,
                 float(scores[k]),
-                int(found[k]),
-                tied=tuple(names[i] for i in np.flatnonzero(found == found[k]).tolist() if i != k),
+                int(ranks[k]),
+                tied=tuple(names[i] for i in np.flatnonzero(ranks == ranks[k]).tolist() if i != k),
             )
             for k, name in enumerate(names)
         ]
-        whole = plain if drawn is None else _with_intervals(plain, drawn, self.sure)
-        seen = [place for place in whole if place.rank > 0]
-        return tuple(sorted(seen, key=lambda place: (place.rank, place.candidate)))
+        all_places = (
+            without_intervals
+            if rule_replicates is None
+            else _with_intervals(without_intervals, rule_replicates, self.sure)
+        )
+        ranked_places = [place for place in all_places if place.rank > 0]
+        return tuple(sorted(ranked_places, key=lambda place: (place.rank, place.candidate)))
 
 
 def _with_intervals(
-    plain: Sequence[Place], drawn: RuleReplicates, sure: NDArray[np.bool_]
+    plain: Sequence[Place], rule_replicates: RuleReplicates, has_interval: NDArray[np.bool_]
 ) -> list[Place]:
-    low, high = drawn.score_interval(LEVEL)
-    best, worst = drawn.place_interval(LEVEL)
-    first, ahead = drawn.first(), drawn.ahead()
+    low, high = rule_replicates.score_interval(LEVEL)
+    best, worst = rule_replicates.place_interval(LEVEL)
+    first, ahead = rule_replicates.first(), rule_replicates.ahead()
     reach = (1 - LEVEL) / 2
     unsure = (ahead > reach) & (ahead < 1 - reach)
     return [
@@ -324,16 +328,16 @@ def _with_intervals(
             first=float(first[k]),
             close=tuple(plain[i].candidate for i in np.flatnonzero(unsure[k]).tolist() if i != k),
         )
-        if sure[k]
+        if has_interval[k]
         else place
         for k, place in enumerate(plain)
     ]
 
 
-def _notes(drawn: RuleReplicates, *, fewer: bool) -> tuple[str, ...]:
+def _notes(rule_replicates: RuleReplicates, *, fewer: bool) -> tuple[str, ...]:
     notes = []
     if fewer:
         notes.append(f"intervals from {_FEWER} replicates: the exact search is slow here")
-    if drawn.n_failed:
-        notes.append(f"{drawn.n_failed} replicates did not converge and are left out")
+    if rule_replicates.n_failed:
+        notes.append(f"{rule_replicates.n_failed} replicates did not converge and are left out")
     return tuple(notes)

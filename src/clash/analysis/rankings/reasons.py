@@ -29,115 +29,115 @@ _MOST = 4
 _MISFIT = 3.0
 
 
-def differences(found: Rankings) -> tuple[str, ...]:
+def differences(rankings: Rankings) -> tuple[str, ...]:
     """Where the methods differ, and what in the ballots makes them."""
-    ranked = [m for m in found.methods if m.status == "ok" and m.places]
-    return (_majorities(found), *_firsts(found, ranked), *_orders(ranked))
+    usable = [m for m in rankings.methods if m.status == "ok" and m.places]
+    return (_majorities(rankings), *_firsts(rankings, usable), *_orders(usable))
 
 
-def _majorities(found: Rankings) -> str:
-    if found.condorcet is not None:
-        others = "the other" if len(found.candidates) == 2 else "every other candidate"
-        return f"{found.condorcet} beats {others} head to head (the Condorcet winner)"
-    loop = _loop(found)
+def _majorities(rankings: Rankings) -> str:
+    if rankings.condorcet is not None:
+        the_others = "the other" if len(rankings.candidates) == 2 else "every other candidate"
+        return f"{rankings.condorcet} beats {the_others} head to head (the Condorcet winner)"
+    loop = _loop(rankings)
     if loop:
         return f"no candidate beats every other head to head: {loop} is a cycle"
-    top = found.smith
+    top = rankings.smith
     if len(top) == 2:
-        return f"{top[0]} and {top[1]} are level head to head{_score(found, *top)}"
+        return f"{top[0]} and {top[1]} are level head to head{_score(rankings, *top)}"
     return f"no candidate beats every other head to head: {_listed(top)} are level or did not meet"
 
 
-def _loop(found: Rankings) -> str:
-    steps = zip(found.cycle, (*found.cycle[1:], *found.cycle[:1]), strict=True)
-    return ", ".join(f"{a} beats {b}{_score(found, a, b)}" for a, b in steps)
+def _loop(rankings: Rankings) -> str:
+    steps = zip(rankings.cycle, (*rankings.cycle[1:], *rankings.cycle[:1]), strict=True)
+    return ", ".join(f"{a} beats {b}{_score(rankings, a, b)}" for a, b in steps)
 
 
-def _score(found: Rankings, a: str, b: str) -> str:
+def _score(rankings: Rankings, a: str, b: str) -> str:
     """Ballots for the one and the other, as `` 34:26``."""
-    i, j = found.candidates.index(a), found.candidates.index(b)
-    half = found.ties[i, j] / 2
-    return f" {found.wins[i, j] + half:.6g}:{found.wins[j, i] + half:.6g}"
+    i, j = rankings.candidates.index(a), rankings.candidates.index(b)
+    half = rankings.ties[i, j] / 2
+    return f" {rankings.wins[i, j] + half:.6g}:{rankings.wins[j, i] + half:.6g}"
 
 
-def _firsts(found: Rankings, ranked: Sequence[Ranked]) -> Iterator[str]:
+def _firsts(rankings: Rankings, usable: Sequence[Ranked]) -> Iterator[str]:
     """Who is first by whom, and why not by the others."""
     firsts: dict[tuple[str, ...], list[str]] = {}
-    for method in ranked:
+    for method in usable:
         firsts.setdefault(method.first, []).append(method.method)
     if len(firsts) < 2:
-        if len(ranked) > 1:
-            yield f"every method puts {_listed(ranked[0].first)} first"
+        if len(usable) > 1:
+            yield f"every method puts {_listed(usable[0].first)} first"
         return
     for names, methods in firsts.items():
         asks = "; ".join(f"{method} {ASKS[method]}" for method in methods)
         yield f"{_listed(names)} first by {_listed(methods)}: {asks}"
     leaders = list(dict.fromkeys(names[0] for names in firsts))
-    for one, other in combinations(leaders[:3], 2):
-        yield f"{one} against {other}: {_compared(found, ranked, one, other)}"
+    for name, rival in combinations(leaders[:3], 2):
+        yield f"{name} against {rival}: {_compared(rankings, usable, name, rival)}"
 
 
-def _compared(found: Rankings, ranked: Sequence[Ranked], one: str, other: str) -> str:
-    parts = [f"head to head{_score(found, one, other)}"]
-    for method in ranked:
+def _compared(rankings: Rankings, usable: Sequence[Ranked], name: str, rival: str) -> str:
+    parts = [f"head to head{_score(rankings, name, rival)}"]
+    for method in usable:
         scores = {place.candidate: place.score for place in method.places}
-        if method.method not in HEAD_TO_HEAD and one in scores and other in scores:
-            parts.append(f"{method.method} {scores[one]:.3g} to {scores[other]:.3g}")
+        if method.method not in HEAD_TO_HEAD and name in scores and rival in scores:
+            parts.append(f"{method.method} {scores[name]:.3g} to {scores[rival]:.3g}")
     return ", ".join(parts)
 
 
-def _orders(ranked: Sequence[Ranked]) -> Iterator[str]:
+def _orders(usable: Sequence[Ranked]) -> Iterator[str]:
     """Which methods give one and the same order."""
-    places = {m.method: {place.candidate: place.rank for place in m.places} for m in ranked}
-    same: list[list[str]] = []
-    for name, mine in places.items():
-        for group in same:
-            if places[group[0]] == mine:
+    places = {m.method: {place.candidate: place.rank for place in m.places} for m in usable}
+    groups: list[list[str]] = []
+    for name, order in places.items():
+        for group in groups:
+            if places[group[0]] == order:
                 group.append(name)
                 break
         else:
-            same.append([name])
-    if len(ranked) > 1 and len(same) == 1:
+            groups.append([name])
+    if len(usable) > 1 and len(groups) == 1:
         yield "all methods give one order"
-    for group in same:
-        if len(group) > 1 and len(same) > 1:
+    for group in groups:
+        if len(group) > 1 and len(groups) > 1:
             yield f"{_listed(group)} give one order"
 
 
-def warnings(found: Rankings) -> tuple[str, ...]:
+def warnings(rankings: Rankings) -> tuple[str, ...]:
     """What a reader must know before believing a ranking."""
     return (
-        *_too_few(found),
-        *_unlinked(found),
-        *_schedule(found),
-        *_fits(found),
-        *_misfits(found),
-        *(f"{name} stands on no ballot and has no place" for name in found.absent),
+        *_too_few(rankings),
+        *_unlinked(rankings),
+        *_schedule(rankings),
+        *_fits(rankings),
+        *_misfits(rankings),
+        *(f"{name} stands on no ballot and has no place" for name in rankings.absent),
     )
 
 
-def _too_few(found: Rankings) -> Iterator[str]:
-    if found.n_clusters < 2:
+def _too_few(rankings: Rankings) -> Iterator[str]:
+    if rankings.n_clusters < 2:
         yield "all ballots are of one item: there is a ranking of it, and no interval"
-    lost = found.n_items - found.n_judged
-    if lost:
-        yield f"{lost} of {found.n_items} items have no ballot and count for nobody"
-    if found.failed:
-        yield f"{found.failed} judgments failed; they are no ballots"
+    n_without = rankings.n_items - rankings.n_judged
+    if n_without:
+        yield f"{n_without} of {rankings.n_items} items have no ballot and count for nobody"
+    if rankings.failed:
+        yield f"{rankings.failed} judgments failed; they are no ballots"
 
 
-def _unlinked(found: Rankings) -> Iterator[str]:
-    if len(found.groups) > 1:
-        sets = " | ".join(_listed(group) for group in found.groups[:_MOST])
+def _unlinked(rankings: Rankings) -> Iterator[str]:
+    if len(rankings.groups) > 1:
+        sets = " | ".join(_listed(group) for group in rankings.groups[:_MOST])
         yield (
-            f"the comparisons fall into {len(found.groups)} sets that nothing links ({sets}):"
+            f"the comparisons fall into {len(rankings.groups)} sets that nothing links ({sets}):"
             " places across them mean nothing, and a fit puts each set where its prior does"
         )
 
 
-def _schedule(found: Rankings) -> Iterator[str]:
+def _schedule(rankings: Rankings) -> Iterator[str]:
     """Who met whom, where that is not everybody equally often."""
-    games = found.wins + found.wins.T + found.ties
+    games = rankings.wins + rankings.wins.T + rankings.ties
     pairs = games[np.triu_indices(len(games), 1)]
     never = int((pairs == 0).sum())
     if never:
@@ -152,8 +152,8 @@ def _schedule(found: Rankings) -> Iterator[str]:
         )
 
 
-def _fits(found: Rankings) -> Iterator[str]:
-    for method in found.methods:
+def _fits(rankings: Rankings) -> Iterator[str]:
+    for method in rankings.methods:
         if method.fit is not None and not method.fit.converged:
             yield f"{method.method} stopped after {method.fit.n_iter} steps, short of its tolerance"
         if method.fit is not None and method.fit.is_separated:
@@ -163,43 +163,43 @@ def _fits(found: Rankings) -> Iterator[str]:
             )
 
 
-def _misfits(found: Rankings) -> Iterator[str]:
+def _misfits(rankings: Rankings) -> Iterator[str]:
     """Pairs that one strength each does not describe."""
-    fitted = [m for m in found.methods if m.method == "bradley-terry" and m.status == "ok"]
+    fitted = [m for m in rankings.methods if m.method == "bradley-terry" and m.status == "ok"]
     for method in fitted:
-        for name, other, seen, fit in _worst(found, method)[:_MOST]:
+        for name, rival, share, fit in _worst(rankings, method)[:_MOST]:
             yield (
-                f"bradley-terry: {name} takes {seen:.0%} of the points from {other}, where"
+                f"bradley-terry: {name} takes {share:.0%} of the points from {rival}, where"
                 f" one strength each makes it {fit:.0%}"
             )
 
 
-def _worst(found: Rankings, method: Ranked) -> list[tuple[str, str, float, float]]:
+def _worst(rankings: Rankings, method: Ranked) -> list[tuple[str, str, float, float]]:
     """Pairs whose share of points is more than three standard errors from the fitted one."""
     scores = {place.candidate: place.score for place in method.places}
-    theta = np.array([scores.get(name, np.nan) for name in found.candidates])
+    theta = np.array([scores.get(name, np.nan) for name in rankings.candidates])
     gap = (theta[:, None] - theta[None, :]) / 2
     nu = method.fit.tie if method.fit and method.fit.tie else 0.0
     total = np.exp(gap) + np.exp(-gap) + nu
     win, tie = np.exp(gap) / total, nu / total
     share = win + tie / 2
-    games = found.wins + found.wins.T + found.ties
+    games = rankings.wins + rankings.wins.T + rankings.ties
     # As if the ballots on one item were one: judges of an item are no independent evidence.
-    scale = games * min(1.0, found.n_clusters / max(1, found.n_ballots))
+    scale = games * min(1.0, rankings.n_clusters / max(1, rankings.n_ballots))
     spread = np.sqrt(np.maximum(win + tie / 4 - share**2, 1e-12) / np.maximum(scale, 1e-12))
-    seen = np.divide(
-        found.wins + found.ties / 2, games, out=np.full(games.shape, np.nan), where=games > 0
+    observed = np.divide(
+        rankings.wins + rankings.ties / 2, games, out=np.full(games.shape, np.nan), where=games > 0
     )
-    off = np.where(games > 0, np.abs(seen - share) / spread, 0.0)
+    off = np.where(games > 0, np.abs(observed - share) / spread, 0.0)
     pairs = [(off[i, j], i, j) for i, j in zip(*np.nonzero(off > _MISFIT), strict=True)]
-    names = found.candidates
+    names = rankings.candidates
     return [
-        (names[i], names[j], float(seen[i, j]), float(share[i, j]))
+        (names[i], names[j], float(observed[i, j]), float(share[i, j]))
         for _, i, j in sorted(pairs, reverse=True)
-        if seen[i, j] > share[i, j]
+        if observed[i, j] > share[i, j]
     ]
 
 
 def _listed(names: Sequence[str]) -> str:
-    shown = list(names[:_MOST]) + ([f"{len(names) - _MOST} more"] if len(names) > _MOST else [])
-    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+    parts = list(names[:_MOST]) + ([f"{len(names) - _MOST} more"] if len(names) > _MOST else [])
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

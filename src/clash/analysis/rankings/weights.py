@@ -65,9 +65,9 @@ def vote_weights(source: str, votes: Votes) -> Floats:
     if source in ("panel", "equal"):
         return np.ones(len(votes.judges))
     if source == "discrimination":
-        seen = ~np.isnan(votes.matrix)
-        decided = seen & (votes.matrix != 0.5)
-        return _over_greatest(decided.sum(axis=0), seen.sum(axis=0))
+        has_vote = ~np.isnan(votes.matrix)
+        is_decisive = has_vote & (votes.matrix != 0.5)
+        return _over_greatest(is_decisive.sum(axis=0), has_vote.sum(axis=0))
     return from_mapping(weights_file(source), votes.judges, source)
 
 
@@ -87,20 +87,20 @@ def weights_file(source: str) -> Mapping[str, float]:
     return read_weights(Path(source))
 
 
-def from_mapping(given: Mapping[str, float], judges: Sequence[str], source: str) -> Floats:
+def from_mapping(weights: Mapping[str, float], judges: Sequence[str], source: str) -> Floats:
     """The weights of these judges, (J,).
 
     Raises:
         ConfigError: a judge has none.
     """
-    missing = [name for name in judges if name not in given]
+    missing = [name for name in judges if name not in weights]
     if missing:
         raise ConfigError(
             f"{source} has no weight for {missing[0]!r}",
             field="--weights",
             hint="write a weight for every judge, 0 for one that is not to count",
         )
-    return np.array([given[name] for name in judges])
+    return np.array([weights[name] for name in judges])
 
 
 def read_weights(file: Path) -> dict[str, float]:
@@ -139,35 +139,38 @@ def _weight(value: object, file: Path, field: str, line: int | None = None) -> f
 
 
 def _discrimination(named: NamedRankings) -> Floats:
-    met = pairwise_outcomes(named.rankings)
-    judge = named.rankings.judges[met.ranking]
+    outcomes = pairwise_outcomes(named.rankings)
+    judge = named.rankings.judges[outcomes.ranking]
     n = np.bincount(judge, minlength=len(named.judges))
-    return _over_greatest(np.bincount(judge, ~met.tied, len(named.judges)), n)
+    return _over_greatest(np.bincount(judge, ~outcomes.tied, len(named.judges)), n)
 
 
-def _over_greatest(decided: NDArray[Any], n: NDArray[Any]) -> Floats:
+def _over_greatest(n_decisive: NDArray[Any], n: NDArray[Any]) -> Floats:
     """Shares of what was decided, over the greatest of them; 0 for a judge without a ballot."""
-    rate = np.divide(decided, n, out=np.zeros(len(n)), where=n > 0)
-    scaled: Floats = rate / rate.max() if rate.any() else rate
-    return scaled
+    rate = np.divide(n_decisive, n, out=np.zeros(len(n)), where=n > 0)
+    shares: Floats = rate / rate.max() if rate.any() else rate
+    return shares
 
 
 def _log_odds(named: NamedRankings) -> Floats:
     """log(p / (1 - p)) of each judge's accuracy p, over every pair of every item."""
-    met, k = pairwise_outcomes(named.rankings), len(named.candidates)
-    one, other = np.minimum(met.first, met.second), np.maximum(met.first, met.second)
-    item = named.rankings.items[met.ranking]
-    _, row = np.unique((item * k + one) * k + other, return_inverse=True)
-    sign = np.where(met.tied, 0.0, np.where(met.first == one, 1.0, -1.0))
+    outcomes, k = pairwise_outcomes(named.rankings), len(named.candidates)
+    low_candidate, high_candidate = (
+        np.minimum(outcomes.first, outcomes.second),
+        np.maximum(outcomes.first, outcomes.second),
+    )
+    item = named.rankings.items[outcomes.ranking]
+    _, row = np.unique((item * k + low_candidate) * k + high_candidate, return_inverse=True)
+    sign = np.where(outcomes.tied, 0.0, np.where(outcomes.first == low_candidate, 1.0, -1.0))
     cells = (int(row.max()) + 1, len(named.judges))
-    lead, seen = np.zeros(cells), np.zeros(cells, dtype=bool)
-    judge = named.rankings.judges[met.ranking]
+    lead, has_outcome = np.zeros(cells), np.zeros(cells, dtype=bool)
+    judge = named.rankings.judges[outcomes.ranking]
     # Of a pair that a judge saw several times, the side it took more often.
     np.add.at(lead, (row, judge), sign)
-    seen[row, judge] = True
+    has_outcome[row, judge] = True
     codes = np.where(lead > 0, 1, np.where(lead < 0, 0, TIE))
-    fitted = one_coin(collapse(np.where(seen, codes, MISSING).astype(np.int8))).parameters
-    if not isinstance(fitted, DawidSkene):
+    model = one_coin(collapse(np.where(has_outcome, codes, MISSING).astype(np.int8))).parameters
+    if not isinstance(model, DawidSkene):
         raise TypeError("one-coin fits a DawidSkene law")
     # Equation 12 weighs votes of 0 and 1, which are twice the log-odds apart.
-    return np.asarray(fitted.weights / 2)
+    return np.asarray(model.weights / 2)

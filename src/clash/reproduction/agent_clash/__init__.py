@@ -41,8 +41,12 @@ def read(folder: Path) -> list[ForeignRun]:
     Raises:
         InputError: no experiment is whole, or a file is not of the published form.
     """
-    found = files.read(folder)
-    runs = [*experiments.mt_bench(found), *experiments.arena(found), *end_to_end.runs(found)]
+    published_files = files.read(folder)
+    runs = [
+        *experiments.mt_bench(published_files),
+        *experiments.arena(published_files),
+        *end_to_end.runs(published_files),
+    ]
     if not runs:
         raise InputError("holds the log of the judges but no result file", path=folder)
     return [replace(run, claims=published.of(run.name)) for run in runs]

@@ -21,28 +21,28 @@ def runs(files: Files) -> list[ForeignRun]:
         return []
     log = {evaluation.eval_id: evaluation for evaluation in files.matrix.other}
     voting = panel(log.values())
-    found = []
+    cycle_runs = []
     for number, cycles in enumerate(files.end_to_end.runs.values(), start=1):
-        judged = {
+        judgments = {
             cycle.prompt_id: ballots(log[cycle.eval_id], cycle.prompt_id, voting)
             for cycle in cycles
             if cycle.eval_id in log
         }
-        found.append(
-            _material(files, cycles, judged).run(
+        cycle_runs.append(
+            _material(files, cycles, judgments).run(
                 f"e2e-{number}",
                 "eval" if number == 1 else "rerun",
-                judged,
+                judgments,
                 f"{files.folder.name}, end to end, run {number}",
                 voting=voting,
                 parent=None if number == 1 else "e2e-1",
                 notes=["responses were generated for this run; their texts are not published"],
             )
         )
-    return found
+    return cycle_runs
 
 
-def _material(files: Files, cycles: Sequence[Cycle], judged: Mapping[str, Ballots]) -> Material:
+def _material(files: Files, cycles: Sequence[Cycle], judgments: Mapping[str, Ballots]) -> Material:
     if files.end_to_end is None:
         return Material({}, {})
     prompts = {prompt.id: prompt for prompt in files.end_to_end.prompts}
@@ -63,7 +63,7 @@ def _material(files: Files, cycles: Sequence[Cycle], judged: Mapping[str, Ballot
             ]
             for cycle in cycles
         },
-        published={cycle.prompt_id: _published(cycle, judged) for cycle in cycles},
+        published={cycle.prompt_id: _published(cycle, judgments) for cycle in cycles},
     )
 
 
@@ -78,13 +78,13 @@ def _response(item_id: str, model: str, digest: str, latency_ms: float) -> Respo
     )
 
 
-def _published(cycle: Cycle, judged: Mapping[str, Ballots]) -> PublishedVerdict:
-    found = judged.get(cycle.prompt_id)
+def _published(cycle: Cycle, judgments: Mapping[str, Ballots]) -> PublishedVerdict:
+    logged = judgments.get(cycle.prompt_id)
     return PublishedVerdict(
         item_id=cycle.prompt_id,
         winner=cycle.ai_winner,
         confidence=cycle.confidence,
         cost_usd=cycle.judge_cost,
         elapsed_s=cycle.elapsed_s,
-        time=found.time if found else None,
+        time=logged.time if logged else None,
     )

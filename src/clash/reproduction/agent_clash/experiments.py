@@ -46,7 +46,7 @@ class Material:
         self,
         name: str,
         kind: Kind,
-        judged: Mapping[str, Ballots],
+        judgments: Mapping[str, Ballots],
         source: str,
         *,
         voting: Sequence[str] = (),
@@ -56,7 +56,9 @@ class Material:
         """The run of these items; one that is not judged has its voting judges failed."""
         items = tuple(self.items.values())
         ids = [item.item_id for item in items]
-        lost = {i: [missing(i, judge) for judge in voting] for i in ids if i not in judged}
+        missing_judgments = {
+            i: [missing(i, judge) for judge in voting] for i in ids if i not in judgments
+        }
         return ForeignRun(
             name=name,
             kind=kind,
@@ -65,31 +67,40 @@ class Material:
             licence=LICENCE,
             items=items,
             responses=tuple(r for i in ids for r in self.responses[i]),
-            blinding=tuple(judged[i].blinding for i in ids if i in judged),
+            blinding=tuple(judgments[i].blinding for i in ids if i in judgments),
             criteria=no_criteria(items),
             judgments=tuple(
-                j for i in ids for j in (judged[i].judgments if i in judged else lost[i])
+                j
+                for i in ids
+                for j in (judgments[i].judgments if i in judgments else missing_judgments[i])
             ),
-            verdicts=tuple(self._published(i, judged) for i in ids),
+            verdicts=tuple(self._published(i, judgments) for i in ids),
             labels=tuple(
                 Label(item_id=item.item_id, annotator="human", winner=item.label)
                 for item in items
                 if item.label is not None
             ),
-            notes=(*notes, *_lost(lost), *_ties(judged), _CRITERIA, _TALLY, _CONFIDENCE),
+            notes=(
+                *notes,
+                *_lost(missing_judgments),
+                *_ties(judgments),
+                _CRITERIA,
+                _TALLY,
+                _CONFIDENCE,
+            ),
         )
 
-    def _published(self, item_id: str, judged: Mapping[str, Ballots]) -> PublishedVerdict:
+    def _published(self, item_id: str, judgments: Mapping[str, Ballots]) -> PublishedVerdict:
         """What a result file says of an item, else what the log says."""
-        if item_id in self.published or item_id not in judged:
+        if item_id in self.published or item_id not in judgments:
             return self.published.get(item_id, PublishedVerdict(item_id=item_id))
-        found = judged[item_id]
+        logged = judgments[item_id]
         return PublishedVerdict(
             item_id=item_id,
-            winner=found.winner,
-            match=found.winner == self.items[item_id].label,
-            cost_usd=found.cost_usd,
-            time=found.time,
+            winner=logged.winner,
+            match=logged.winner == self.items[item_id].label,
+            cost_usd=logged.cost_usd,
+            time=logged.time,
         )
 
     def only(self, ids: Iterable[str]) -> Material:
@@ -98,7 +109,7 @@ class Material:
         return replace(
             self,
             items={i: item for i, item in self.items.items() if i in keep},
-            responses={i: found for i, found in self.responses.items() if i in keep},
+            responses={i: responses for i, responses in self.responses.items() if i in keep},
             published={},
         )
 
@@ -133,37 +144,41 @@ def arena(files: Files) -> list[ForeignRun]:
     material = _arena_material(results, final)
     source = f"{files.folder.name}, second experiment"
     first = material.run("arena-1", "validate", final, f"{source}, run 1", voting=voting)
-    same = material.only(log)
+    log_material = material.only(log)
     note = "the records that the paper's ablation was computed on; see arena-1 for the run"
-    logged = same.run("arena-1-log", "validate", log, f"{source}, log of run 1", notes=[note])
-    runs = [first, logged, *_retries(material, logged, earlier, source)]
+    log_run = log_material.run(
+        "arena-1-log", "validate", log, f"{source}, log of run 1", notes=[note]
+    )
+    runs = [first, log_run, *_retries(material, log_run, earlier, source)]
     for number, further in enumerate((files.arena_2, files.arena_3), start=2):
         if further is not None:
-            judged = [e for e in files.matrix.other if e.eval_id.startswith(f"arena_r{number}_")]
-            runs.append(_rerun(number, further.results, judged, voting, source))
+            evaluations = [
+                e for e in files.matrix.other if e.eval_id.startswith(f"arena_r{number}_")
+            ]
+            runs.append(_rerun(number, further.results, evaluations, voting, source))
     return runs
 
 
 def _rerun(
     number: int,
     results: Sequence[Result],
-    judged: Sequence[Evaluation],
+    evaluations: Sequence[Evaluation],
     voting: Sequence[str],
     source: str,
 ) -> ForeignRun:
-    found, _ = _by_age(judged, "arena", voting)
-    material = _arena_material({_arena_id(result.eval_id): result for result in results}, found)
+    newest, _ = _by_age(evaluations, "arena", voting)
+    material = _arena_material({_arena_id(result.eval_id): result for result in results}, newest)
     return material.run(
         f"arena-{number}",
         "rerun",
-        found,
+        newest,
         f"{source}, run {number}",
         voting=voting,
         parent="arena-1",
     )
 
 
-def _arena_material(results: Mapping[str, Result], judged: Mapping[str, Ballots]) -> Material:
+def _arena_material(results: Mapping[str, Result], judgments: Mapping[str, Ballots]) -> Material:
     return Material(
         items={item_id: _arena_item(item_id, result) for item_id, result in results.items()},
         responses={
@@ -174,7 +189,7 @@ def _arena_material(results: Mapping[str, Result], judged: Mapping[str, Ballots]
             ]
             for item_id, result in results.items()
         },
-        published=_published(results, judged),
+        published=_published(results, judgments),
     )
 
 
@@ -185,9 +200,13 @@ def _retries(
     if not earlier:
         return []
     note = f"earlier evaluations of {len(earlier)} items, which {run.name} does not rest on"
-    again = material.only(earlier)
+    retry_material = material.only(earlier)
     name = f"{run.name}-retries"
-    return [again.run(name, "rerun", earlier, f"{source}, retries", parent=run.name, notes=[note])]
+    return [
+        retry_material.run(
+            name, "rerun", earlier, f"{source}, retries", parent=run.name, notes=[note]
+        )
+    ]
 
 
 def _by_age(
@@ -198,8 +217,8 @@ def _by_age(
     earlier: dict[str, Ballots] = {}
     for evaluation in sorted(log, key=lambda e: e.timestamp, reverse=True):
         item_id = f"{prefix}-{_number(evaluation.eval_id):03d}"
-        place = earlier if item_id in newest else newest
-        place.setdefault(item_id, ballots(evaluation, item_id, voting))
+        index = earlier if item_id in newest else newest
+        index.setdefault(item_id, ballots(evaluation, item_id, voting))
     return newest, earlier
 
 
@@ -212,21 +231,21 @@ def _arena_id(number: int) -> str:
 
 
 def _mt_bench_item(item_id: str, pair: Pair) -> Item:
-    found = category(pair.question_id)
+    subject = category(pair.question_id)
     return Item(
         item_id=item_id,
         prompt=pair.prompt,
-        tags=[found] if found else [],
+        tags=[subject] if subject else [],
         label=pair.winner,
         group=f"q{pair.question_id}",
     )
 
 
 def _texts(item_id: str, pair: Pair) -> list[Response]:
-    both = {pair.model_a: pair.response_a, pair.model_b: pair.response_b}
+    texts = {pair.model_a: pair.response_a, pair.model_b: pair.response_b}
     return [
         Response(item_id=item_id, candidate=model, text=text, source="injected")
-        for model, text in both.items()
+        for model, text in texts.items()
     ]
 
 
@@ -253,15 +272,17 @@ def _published(
     }
 
 
-def _lost(lost: Mapping[str, object]) -> list[str]:
-    if not lost:
+def _lost(missing_judgments: Mapping[str, object]) -> list[str]:
+    if not missing_judgments:
         return []
-    return [f"{', '.join(lost)}: published without a judge; the panel counts as failed there"]
-
-
-def _ties(judged: Mapping[str, Ballots]) -> list[str]:
     return [
-        f"{item_id}: the panel is split evenly; the published winner stood under {found.slot}"
-        for item_id, found in judged.items()
-        if found.undecided
+        f"{', '.join(missing_judgments)}: published without a judge; the panel counts as failed there"
+    ]
+
+
+def _ties(judgments: Mapping[str, Ballots]) -> list[str]:
+    return [
+        f"{item_id}: the panel is split evenly; the published winner stood under {logged.slot}"
+        for item_id, logged in judgments.items()
+        if logged.undecided
     ]

@@ -65,12 +65,12 @@ def ballots(evaluation: Evaluation, item_id: str, voting: Sequence[str]) -> Ball
         InputError: the winner's label and the ranking of models do not agree.
     """
     labels = _labels(evaluation)
-    ranked = [_judgment(row, item_id, labels) for row in evaluation.judge_matrix]
-    there = {judgment.judge for judgment in ranked}
-    absent = [missing(item_id, judge) for judge in voting if judge not in there]
+    judgments = [_judgment(row, item_id, labels) for row in evaluation.judge_matrix]
+    judges = {judgment.judge for judgment in judgments}
+    absent = [missing(item_id, judge) for judge in voting if judge not in judges]
     return Ballots(
         blinding=Blinding(item_id=item_id, presentation=0, labels=labels),
-        judgments=(*ranked, *absent),
+        judgments=(*judgments, *absent),
         time=evaluation.timestamp,
         cost_usd=evaluation.summary.total_cost,
         winner=evaluation.ai_winner,
@@ -95,31 +95,37 @@ def missing(item_id: str, judge: str) -> Judgment:
 def _labels(evaluation: Evaluation) -> dict[str, str]:
     """Who stood under which label: the log names the winner's, the ranking names the other."""
     winner = evaluation.summary.winner
-    others = [model for model in evaluation.ai_ranking if model != winner.model]
-    if winner.anon_id not in _LABELS or len(others) != 1 or winner.model != evaluation.ai_winner:
+    other_models = [model for model in evaluation.ai_ranking if model != winner.model]
+    if (
+        winner.anon_id not in _LABELS
+        or len(other_models) != 1
+        or winner.model != evaluation.ai_winner
+    ):
         raise InputError(
             f"evaluation {evaluation.eval_id}: winner and ranking do not agree",
             field="summary.winner",
         )
     loser = _LABELS[1 - _LABELS.index(winner.anon_id)]
-    both = {winner.anon_id: winner.model, loser: others[0]}
-    return {label: both[label] for label in _LABELS}
+    models = {winner.anon_id: winner.model, loser: other_models[0]}
+    return {label: models[label] for label in _LABELS}
 
 
 def _judgment(row: JudgeRow, item_id: str, labels: dict[str, str]) -> Judgment:
     order = list(dict.fromkeys(label for label in row.ranking if label in labels))
-    repaired = order != row.ranking
-    whole = len(order) == len(labels)
+    is_repaired = order != row.ranking
+    is_complete = len(order) == len(labels)
     return Judgment(
         item_id=item_id,
         presentation=0,
         judge=row.judge_model if row.is_supreme else _candidate(row.judge_model, labels),
         role="voting" if row.is_supreme else "observer",
         weight=1,
-        ranking=[[label] for label in order] if whole else None,
-        parse="failed" if not whole else "repaired" if repaired else "clean",
-        repairs=["a label stood twice; its first place counts"] if repaired and whole else [],
-        error=None if whole else f"the ranking {row.ranking} does not name every response",
+        ranking=[[label] for label in order] if is_complete else None,
+        parse="failed" if not is_complete else "repaired" if is_repaired else "clean",
+        repairs=["a label stood twice; its first place counts"]
+        if is_repaired and is_complete
+        else [],
+        error=None if is_complete else f"the ranking {row.ranking} does not name every response",
     )
 
 

@@ -50,8 +50,8 @@ class Block(BaseModel):
 @cache
 def blocks() -> tuple[Block, ...]:
     """Everything that is published."""
-    whole = read_yaml(_FILE)
-    return tuple(validate(Block, whole.at(index)) for index in range(len(whole.value)))
+    document = read_yaml(_FILE)
+    return tuple(validate(Block, document.at(index)) for index in range(len(document.value)))
 
 
 def of(run: str) -> tuple[Mapping[str, Any], ...]:

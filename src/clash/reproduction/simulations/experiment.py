@@ -60,10 +60,10 @@ class Row:
         if self.paper is None:
             return "no figure"
         if self.distance is None:
-            same = abs(self.ours - self.paper) <= self.resolution
+            agrees = abs(self.ours - self.paper) <= self.resolution
         else:
-            same = self.distance <= WITHIN
-        return "agrees" if same else "differs"
+            agrees = self.distance <= WITHIN
+        return "agrees" if agrees else "differs"
 
 
 @dataclass(frozen=True)
@@ -158,7 +158,7 @@ def sampled(
     for law in laws:
         rule = law.if_independent()
         draws = [law.draw(n, rng) for _ in range(replications)]
-        means.append(Mean.of([(rule[drawn.counts] != drawn.labels).mean() for drawn in draws]))
+        means.append(Mean.of([(rule[sample.counts] != sample.labels).mean() for sample in draws]))
     return Line(
         name,
         tuple(law.n_judges for law in laws),

@@ -67,15 +67,15 @@ BUDGETS_25 = (50, 200, 1000, 3000)
 def calibration_growth(seed: int, replications: int) -> Simulation:
     """Table 22: scalar minus table as labels grow, in three regimes."""
     rows, panels, findings = [], [], []
-    printed = [i for i, n in enumerate(BUDGETS_22) if n != 512]
-    budgets = [BUDGETS_22[i] for i in printed]
+    columns = [i for i, n in enumerate(BUDGETS_22) if n != 512]
+    budgets = [BUDGETS_22[i] for i in columns]
     for number, (name, paper) in enumerate(TABLE_22.items()):
         runs = repeated(regime(name).draw, BUDGETS_22, [seed, 22, number], replications)
-        found = gaps(runs)
+        gap_means = gaps(runs)
         notes = [BEYOND if name != "additive" and n > 64 else OURS for n in budgets]
-        rows += gap_rows(name, budgets, [found[i] for i in printed], paper, "table 22", notes)
+        rows += gap_rows(name, budgets, [gap_means[i] for i in columns], paper, "table 22", notes)
         rows += _of_the_table(name, runs)
-        panels.append((line(name, BUDGETS_22, found), published(name, budgets, paper)))
+        panels.append((line(name, BUDGETS_22, gap_means), published(name, budgets, paper)))
         findings.append(_best_possible(name, runs))
     return Simulation(
         "calibration-growth",
@@ -94,25 +94,25 @@ def _of_the_table(name: str, runs: Sequence[Sequence[Grid]]) -> list[Row]:
     """What the text says of the table itself: appendix C.3."""
     first = Mean.of([run[0].unseen_by_choice for run in runs])
     later = Mean.of([run[BUDGETS_22.index(512)].risk(TABLE) for run in runs])
-    said = (
+    claims = (
         ("16 labels, unseen mass of the table", first, UNSEEN_AT_16.get(name)),
         ("512 labels, error of the table", later, AT_512.get(name)),
     )
     return [
-        Row(f"{name}, {what}", mean.value, paper, "C.3", mean.se, None, HALF_DIGIT, OURS)
-        for what, mean, paper in said
+        Row(f"{name}, {claim}", mean.value, paper, "C.3", mean.se, None, HALF_DIGIT, OURS)
+        for claim, mean, paper in claims
     ]
 
 
 def _best_possible(name: Regime, runs: Sequence[Sequence[Grid]]) -> str:
-    asked = np.mean([run[-1].k() for run in runs])
+    n_judges = np.mean([run[-1].k() for run in runs])
     risks = {
         family: np.mean([run[-1].risk(family) for run in runs]) for family in (TABLE, *SCALARS)
     }
-    told = ", ".join(f"{family} {risk:.3f}" for family, risk in risks.items())
+    errors = ", ".join(f"{family} {risk:.3f}" for family, risk in risks.items())
     return (
-        f"{name}, 2048 labels: {told}; the best possible {regime(name).bayes_risk:.3f};"
-        f" the table asks {asked:.1f} judges"
+        f"{name}, 2048 labels: {errors}; the best possible {regime(name).bayes_risk:.3f};"
+        f" the table asks {n_judges:.1f} judges"
     )
 
 
@@ -125,13 +125,13 @@ def contradiction() -> list[str]:
     to everything below degree 6 (Aspnes, Beigel, Furst and Rudich 1994).
     """
     table = AT_512["parity"]
-    implied = [table + gap for gap in TABLE_22["parity"][3:]]
+    implied_errors = [table + gap for gap in TABLE_22["parity"][3:]]
     # Eight rows a cell: what the table's own error says of the rule's.
     rule = (table - (ALPHA / (8 + ALPHA)) ** 2 / 4) / (1 + 1 / 8)
     least = rule + 7 / 64 * (0.25 - rule)
     return [
         f"parity, in the paper: the table errs by {table} at 512 labels, so gaps of 0.053 at 1024"
-        f" and 0.010 at 2048 put the scalar families at {implied[0]:.3f} and {implied[1]:.3f} at"
+        f" and 0.010 at 2048 put the scalar families at {implied_errors[0]:.3f} and {implied_errors[1]:.3f} at"
         " most. An unseen mass of 0.768 at 16 labels means that 64 patterns are about equally"
         " frequent (0.777 at most). Parity of six is then uncorrelated with each vote and each"
         " product of two, so that least squares finds none of it whatever the labels; and any map"
@@ -147,21 +147,21 @@ def aggregator_regimes(seed: int, replications: int) -> Simulation:
     regimes: tuple[Regime, ...] = ("additive", "xor", "and")
     for number, name in enumerate(regimes):
         runs = repeated(regime(name).draw, BUDGETS_24, [seed, 24, number], replications)
-        found = {
+        risks = {
             family: [Mean.of([run[i].risk(family) for run in runs]) for i in range(len(BUDGETS_24))]
             for family in FAMILIES_24
         }
         for i, budget in enumerate(BUDGETS_24):
-            here = {family: means[i] for family, means in found.items()}
-            rows += _rows_24(name, budget, here)
-            findings.append(_winners(name, budget, here))
+            risks_at = {family: means[i] for family, means in risks.items()}
+            rows += _rows_24(name, budget, risks_at)
+            findings.append(_winners(name, budget, risks_at))
         curves = [
-            line(f, BUDGETS_24, means, place) for place, (f, means) in enumerate(found.items())
+            line(f, BUDGETS_24, means, colour) for colour, (f, means) in enumerate(risks.items())
         ]
-        theirs = zip(*(TABLE_24[name, n] for n in BUDGETS_24), strict=True)
+        paper_figures = zip(*(TABLE_24[name, n] for n in BUDGETS_24), strict=True)
         curves += [
-            published(family, BUDGETS_24, figures, place)
-            for place, (family, figures) in enumerate(zip(FAMILIES_24, theirs, strict=True))
+            published(family, BUDGETS_24, figures, colour)
+            for colour, (family, figures) in enumerate(zip(FAMILIES_24, paper_figures, strict=True))
         ]
         panels.append(tuple(curves))
     return Simulation(
@@ -200,9 +200,9 @@ def _rows_24(name: Regime, budget: int, means: dict[str, Mean]) -> list[Row]:
 def _winners(name: Regime, budget: int, means: dict[str, Mean]) -> str:
     order = sorted(means, key=lambda family: means[family].value)
     lead = means[order[1]].value - means[order[0]].value
-    theirs = FAMILIES_24[int(np.argmin(TABLE_24[name, budget]))]
-    said = order[0] if winner(lead) else f"{order[0]} and {order[1]}, even"
-    return f"{name}, {budget} labels: best is {said}; in the paper {theirs}"
+    paper_winner = FAMILIES_24[int(np.argmin(TABLE_24[name, budget]))]
+    winners = order[0] if winner(lead) else f"{order[0]} and {order[1]}, even"
+    return f"{name}, {budget} labels: best is {winners}; in the paper {paper_winner}"
 
 
 def interaction_strength(seed: int, replications: int) -> Simulation:
@@ -211,9 +211,9 @@ def interaction_strength(seed: int, replications: int) -> Simulation:
     for number, (strength, paper) in enumerate(TABLE_25.items()):
         law = Interaction("parity", 4, strength)
         runs = repeated(law.draw, BUDGETS_25, [seed, 25, number], replications)
-        found, name = gaps(runs, ADDITIVE), f"gamma {strength:g}"
-        rows += gap_rows(name, BUDGETS_25, found, paper, "table 25", [OURS] * len(BUDGETS_25))
-        lines.append(line(name, BUDGETS_25, found, number))
+        gap_means, name = gaps(runs, ADDITIVE), f"gamma {strength:g}"
+        rows += gap_rows(name, BUDGETS_25, gap_means, paper, "table 25", [OURS] * len(BUDGETS_25))
+        lines.append(line(name, BUDGETS_25, gap_means, number))
         lines.append(published(name, BUDGETS_25, paper, number))
     agree = sum(winner(row.ours) == winner(row.paper or 0.0) for row in rows)
     return Simulation(

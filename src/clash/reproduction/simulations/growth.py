@@ -81,36 +81,36 @@ def learn(
         test: rows that nothing is fitted to.
     """
     most = max(budgets)
-    made = draw(most + VALIDATION + test, rng)
-    rows = np.arange(len(made.labels))
-    panel = PanelVotes.of(made.votes, made.labels, rows, "binary")
+    sample = draw(most + VALIDATION + test, rng)
+    rows = np.arange(len(sample.labels))
+    panel = PanelVotes.of(sample.votes, sample.labels, rows, "binary")
     validation = panel.rows(rows[most : most + VALIDATION])
-    rest = panel.rows(rows[most + VALIDATION :])
-    return [_at(panel, panel.rows(np.arange(budget)), validation, rest) for budget in budgets]
+    test_rows = panel.rows(rows[most + VALIDATION :])
+    return [_at(panel, panel.rows(np.arange(budget)), validation, test_rows) for budget in budgets]
 
 
 def _at(
     panel: PanelVotes, rows: LabelledRows, validation: LabelledRows, test: LabelledRows
 ) -> Grid:
-    whole = rows.evidence(panel.n_patterns)
+    evidence = rows.evidence(panel.n_patterns)
     shape = len(NAMES), panel.n_judges
     left, right, unseen = np.empty(shape), np.empty(shape), np.empty(panel.n_judges)
     for k in range(panel.n_judges):
         cells = panel.cells(range(k + 1))
-        seen = whole.on(cells)
-        unseen[k] = (seen.n[cells.of_pattern][test.pattern] == 0).mean()
-        for place, name in enumerate(NAMES):
-            p = _fit(name, cells, seen)[cells.of_pattern]
-            left[place, k] = validation.losses(p, "mse").mean()
-            right[place, k] = test.losses(p, "mse").mean()
+        cell_evidence = evidence.on(cells)
+        unseen[k] = (cell_evidence.n[cells.of_pattern][test.pattern] == 0).mean()
+        for row, name in enumerate(NAMES):
+            p = _fit(name, cells, cell_evidence)[cells.of_pattern]
+            left[row, k] = validation.losses(p, "mse").mean()
+            right[row, k] = test.losses(p, "mse").mean()
     return Grid(left, right, unseen)
 
 
-def _fit(name: str, cells: Cells, seen: Evidence) -> Floats:
+def _fit(name: str, cells: Cells, evidence: Evidence) -> Floats:
     """The paper's table has one alpha and the global fallback; the menu's chooses its own."""
     if name == TABLE:
-        return joint_table(cells, seen, alpha=ALPHA)
-    return fit_family(FAMILIES[name], cells, seen)
+        return joint_table(cells, evidence, alpha=ALPHA)
+    return fit_family(FAMILIES[name], cells, evidence)
 
 
 def repeated(
@@ -128,7 +128,7 @@ def gaps(runs: Sequence[Sequence[Grid]], scalars: Sequence[str] = SCALARS) -> li
 def gap_rows(
     name: str,
     budgets: Sequence[int],
-    found: Sequence[Mean],
+    means: Sequence[Mean],
     paper: Sequence[float],
     source: str,
     notes: Sequence[str],
@@ -136,13 +136,13 @@ def gap_rows(
     """A row for each budget beside the paper's."""
     return [
         Row(f"{name}, {n} labels", mean.value, figure, source, mean.se, None, HALF_DIGIT, note)
-        for n, mean, figure, note in zip(budgets, found, paper, notes, strict=True)
+        for n, mean, figure, note in zip(budgets, means, paper, notes, strict=True)
     ]
 
 
-def line(name: str, budgets: Sequence[int], found: Sequence[Mean], colour: int = 0) -> Line:
+def line(name: str, budgets: Sequence[int], means: Sequence[Mean], colour: int = 0) -> Line:
     """Means and their errors by budget."""
-    values, errors = tuple(m.value for m in found), tuple(m.se for m in found)
+    values, errors = tuple(m.value for m in means), tuple(m.se for m in means)
     return Line(name, tuple(map(float, budgets)), values, errors, colour=colour)
 
 

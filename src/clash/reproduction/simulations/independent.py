@@ -89,7 +89,7 @@ def _rows(setup: Setup, trials: int, rng: np.random.Generator) -> list[Row]:
     panel = setup.panel
     samples = [panel.sample(N_ITEMS, rng) for _ in range(trials)]
     weak = Mean.of([_accuracy(sample, WEAK) for sample in samples])
-    told = Mean.of([_accuracy(sample, FLAT, told=panel) for sample in samples])
+    informed = Mean.of([_accuracy(sample, FLAT, true_rates=panel) for sample in samples])
     uniform = panel.majority_accuracy(tied=1.0)
     uniform_se = (uniform * (1 - uniform) / (N_ITEMS * TRIALS)) ** 0.5
     return [
@@ -103,20 +103,22 @@ def _rows(setup: Setup, trials: int, rng: np.random.Generator) -> list[Row]:
         ),
         Row(f"setup {setup.name}: uniform majority, ties by a coin", panel.majority_accuracy()),
         _weighted(f"setup {setup.name}: EM, one weak prior for all judges", weak, setup),
-        _weighted(f"setup {setup.name}: EM, priors at the true rates", told, setup),
+        _weighted(f"setup {setup.name}: EM, priors at the true rates", informed, setup),
         Row(f"setup {setup.name}: best possible rule", panel.bayes_accuracy()),
     ]
 
 
-def _weighted(quantity: str, ours: Mean, setup: Setup) -> Row:
-    paper_se = ours.sd / TRIALS**0.5
-    return Row(quantity, ours.value, setup.weighted, "table 4", ours.se, paper_se, RESOLUTION)
+def _weighted(quantity: str, accuracy: Mean, setup: Setup) -> Row:
+    paper_se = accuracy.sd / TRIALS**0.5
+    return Row(
+        quantity, accuracy.value, setup.weighted, "table 4", accuracy.se, paper_se, RESOLUTION
+    )
 
 
 def _accuracy(
-    sample: SimulatedSample, priors: BetaPriors, *, told: IndependentPanel | None = None
+    sample: SimulatedSample, priors: BetaPriors, *, true_rates: IndependentPanel | None = None
 ) -> float:
-    patterns = collapse(sample.votes) if told is None else _with_prior(sample, told)
+    patterns = collapse(sample.votes) if true_rates is None else _with_prior(sample, true_rates)
     fit = dawid_skene(patterns, priors=priors, max_iter=MAX_ITER)
     says_one = fit.item_posterior[: len(sample.labels)] >= 0.5
     return float((says_one == sample.labels).mean())

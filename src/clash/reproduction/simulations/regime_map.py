@@ -16,7 +16,9 @@ REGIMES: tuple[Regime, ...] = ("additive", "mixed", "parity")
 def regime_map(seed: int, replications: int) -> Simulation:
     """A map for each regime of table 22."""
     maps = [_map(name, [seed, 26, number], replications) for number, name in enumerate(REGIMES)]
-    rows = [row for name, found in zip(REGIMES, maps, strict=True) for row in _rows(name, found)]
+    rows = [
+        row for name, surveyed in zip(REGIMES, maps, strict=True) for row in _rows(name, surveyed)
+    ]
     return Simulation(
         "regime-map",
         "Test MSE, best scalar family minus joint table, at the whole panel",
@@ -28,7 +30,7 @@ def regime_map(seed: int, replications: int) -> Simulation:
             "coefficients": "ours",
         },
         tuple(rows),
-        tuple(_boundary(name, found) for name, found in zip(REGIMES, maps, strict=True)),
+        tuple(_boundary(name, surveyed) for name, surveyed in zip(REGIMES, maps, strict=True)),
         seed,
         replications,
         maps=(Map("regime-map", REGIMES, tuple(maps)),),
@@ -41,18 +43,18 @@ def _map(name: Regime, seed: list[int], replications: int) -> RegimeMap:
     return RegimeMap(BUDGETS, tuple(range(1, JUDGES + 1)), NAMES, risk)
 
 
-def _rows(name: str, found: RegimeMap) -> list[Row]:
-    cells = [found.cell(n, JUDGES) for n in BUDGETS]
+def _rows(name: str, surveyed: RegimeMap) -> list[Row]:
+    cells = [surveyed.cell(n, JUDGES) for n in BUDGETS]
     return [Row(f"{name}, {cell.labels} labels", cell.gap, se=cell.se) for cell in cells]
 
 
-def _boundary(name: str, found: RegimeMap) -> str:
-    won = [cell for cell in found.cells() if cell.clear and cell.gap > 0]
-    if not won:
+def _boundary(name: str, surveyed: RegimeMap) -> str:
+    won_cells = [cell for cell in surveyed.cells() if cell.clear and cell.gap > 0]
+    if not won_cells:
         return f"{name}: the table is clearly better nowhere"
-    least = min(cell.labels for cell in won)
-    sizes = sorted({cell.k for cell in won if cell.labels == least})
+    least = min(cell.labels for cell in won_cells)
+    sizes = sorted({cell.k for cell in won_cells if cell.labels == least})
     return (
-        f"{name}: the table is clearly better in {len(won)} of {len(found.cells())} cells, from"
+        f"{name}: the table is clearly better in {len(won_cells)} of {len(surveyed.cells())} cells, from"
         f" {least} labels on (K = {', '.join(map(str, sizes))})"
     )

@@ -58,10 +58,10 @@ def semi_real(seed: int, replications: int, sources: Sequence[Votes]) -> Simulat
     for number, (name, paper) in enumerate(TABLE_23.items()):
         law = ResampledPanels(panels, regime(name))
         runs = repeated(law.draw, BUDGETS, [seed, 23, number], replications)
-        found = gaps(runs)
-        rows += gap_rows(name, BUDGETS, found, paper, "table 23", [OTHERS] * len(BUDGETS))
+        gap_means = gaps(runs)
+        rows += gap_rows(name, BUDGETS, gap_means, paper, "table 23", [OTHERS] * len(BUDGETS))
         rows += _unseen(runs) if name == "parity" else []
-        curves.append((line(name, BUDGETS, found), published(name, BUDGETS, paper)))
+        curves.append((line(name, BUDGETS, gap_means), published(name, BUDGETS, paper)))
         findings.append(_told(name, law, runs))
     return Simulation(
         "semi-real",
@@ -90,14 +90,14 @@ def _patterns(votes: Votes, size: int) -> Floats:
     count = (~np.isnan(votes.matrix)).sum(axis=0)
     most = np.sort(np.argsort(-count, kind="stable")[:size])
     table = votes.matrix[:, most]
-    whole = table[~np.isnan(table).any(axis=1)]
-    if len(whole) < FEWEST_ROWS:
+    complete = table[~np.isnan(table).any(axis=1)]
+    if len(complete) < FEWEST_ROWS:
         raise InputError(
-            f"all of {', '.join(votes.judges[j] for j in most)} voted on {len(whole)} rows only",
+            f"all of {', '.join(votes.judges[j] for j in most)} voted on {len(complete)} rows only",
             path=where,
             hint="--judges with judges that saw the same items",
         )
-    return whole
+    return complete
 
 
 def _unseen(runs: Sequence[Sequence[Grid]]) -> list[Row]:

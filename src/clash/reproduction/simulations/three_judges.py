@@ -102,9 +102,9 @@ def _rows(example: Published) -> list[Row]:
     ]
 
 
-def _half_unit(printed: float) -> float:
+def _half_unit(figure: float) -> float:
     """Half a unit of the last digit of a figure printed with three significant digits."""
-    return float(0.5 * 10 ** (np.floor(np.log10(printed)) - 2))
+    return float(0.5 * 10 ** (np.floor(np.log10(figure)) - 2))
 
 
 def _finding(example: Published) -> str:
