@@ -102,7 +102,7 @@ def applied_json(applied: OnVotes) -> dict[str, Any]:
         "wrong_among_answered": None if applied.wrong is None else _number(applied.wrong),
         "fallback": applied.applied.fallback,
         "shift": {
-            "applied": shift.is_shift,
+            "found": shift.is_shift,
             "distance": _number(shift.distance),
             "p": _number(shift.p),
             "unseen": _number(shift.unseen),
