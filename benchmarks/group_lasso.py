@@ -25,7 +25,7 @@ from clash.stats.latent.ising_states import pairs
 from clash.stats.latent.marginal_likelihood import GaussianPenalty, fit_from
 from clash.stats.latent.temperature_scaling import blend, temper
 from clash.votes import read_votes
-from clash.votes.binary import Table
+from clash.votes.binary import MethodTable
 
 SMOOTH = 1e-3
 GRID = (0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
@@ -103,7 +103,7 @@ def told(panel, folder):
     """A line of the table."""
     name, judges, presentation = panel
     votes = read_votes(folder / f"{name}.votes.jsonl.gz", judges=judges, presentation=presentation)
-    table = Table.of(votes)
+    table = MethodTable.of(votes)
     patterns, families = table.patterns(), table.families or votes.judges
     fold = folds(patterns.n_items, 3, np.random.default_rng(0))
     cells, right, held = [], {}, {}

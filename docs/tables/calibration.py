@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from calibration_page import write
 
-from clash.analysis.calibration.frame import Frame
-from clash.analysis.calibration.study import Figure, Study, study
+from clash.analysis.calibration.frame import ScoreFrame
+from clash.analysis.calibration.study import CalibrationStudy, SplitMean, study
 from clash.stats.selection import blocks
 from clash.stats.selection.candidate_methods import SelectionSettings
 from clash.stats.selection.families import FAMILIES, MENU
@@ -65,7 +65,7 @@ MOST_COLD = 9
 """Judges of a panel in the cold-start table, which fits everything seven times."""
 
 
-def figures(values: dict[str, Figure]) -> dict[str, list[float]]:
+def figures(values: dict[str, SplitMean]) -> dict[str, list[float]]:
     """Mean and standard error by metric."""
     return {name: [values[name].mean, values[name].se] for name in Metrics.names()}
 
@@ -92,10 +92,10 @@ def against(outcomes: Sequence[SplitOutcome]) -> dict[str, list[float]]:
         for whole in (True, False)
     }
     found["gap"] = list(np.subtract(found["table"], found["scalar"]))
-    return {name: [Figure.of(x).mean, Figure.of(x).se] for name, x in found.items()}
+    return {name: [SplitMean.of(x).mean, SplitMean.of(x).se] for name, x in found.items()}
 
 
-def at(votes: Any, labels: int, splits: int, jobs: int) -> tuple[Study, dict[str, Any]]:
+def at(votes: Any, labels: int, splits: int, jobs: int) -> tuple[CalibrationStudy, dict[str, Any]]:
     """The figures of one budget."""
     found = study(votes, plan=blocks.SplitPlan(labels=labels), splits=splits, seed=1, jobs=jobs)
     return found, {
@@ -171,7 +171,7 @@ def _ways(panel: PanelVotes, labels: int, splits: int, earlier: Any) -> dict[str
             outcome = evaluate(panel, made, settings, np.random.default_rng([9, i]))
             found[name].append(outcome.test.mse)
         found["majority"].append(outcome.majority.mse)
-    return {name: [Figure.of(x).mean, Figure.of(x).se] for name, x in found.items()}
+    return {name: [SplitMean.of(x).mean, SplitMean.of(x).se] for name, x in found.items()}
 
 
 def _with(settings: SelectionSettings, **changes: Any) -> SelectionSettings:
@@ -214,7 +214,7 @@ def _cold(data: Path, labels: int, splits: int) -> dict[str, Any]:
     for name, (stem, filters) in PANELS.items():
         (file,) = sorted(data.glob(f"{stem}*.votes.jsonl*"))
         votes = read_votes(file, **filters)
-        frame = Frame.of(votes)
+        frame = ScoreFrame.of(votes)
         if frame.target == "binary" and len(frame.judges) <= MOST_COLD:
             panels[name] = frame.panel(votes)
     return cold(panels, labels, splits)

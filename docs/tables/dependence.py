@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.analysis.dependence import measure
-from clash.analysis.dependence.truth import Estimated, Rows, estimate
+from clash.analysis.dependence.truth import TruthEstimate, TruthRows, estimate
 from clash.stats.dependence import off_diagonal
 from clash.votes import Votes, read_votes
-from clash.votes.binary import Table
+from clash.votes.binary import MethodTable
 
 if TYPE_CHECKING:
     from clash.stats.intervals import Interval
@@ -95,9 +95,9 @@ def line(panel: Panel, votes: Votes) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def _measured(votes: Votes, *, labels: bool) -> tuple[Estimated, measure.Measured]:
+def _measured(votes: Votes, *, labels: bool) -> tuple[TruthEstimate, measure.ErrorCorrelations]:
     # Both on the labelled rows, so that they differ in what they know and nothing else.
-    rows = Rows.of(Table.of(votes, use_labels=labels)).only_labelled()
+    rows = TruthRows.of(MethodTable.of(votes, use_labels=labels)).only_labelled()
     estimated = estimate(rows, "auto")
     return estimated, measure.measure(estimated, REPLICATES, np.random.default_rng(0))
 

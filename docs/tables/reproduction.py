@@ -16,7 +16,7 @@ from clash.cli.foreign import write
 from clash.datasets.convert import convert
 from clash.report import markdown
 from clash.report.claims import claims_table
-from clash.reproduction.agent_clash.paper_figures import blocks
+from clash.reproduction.agent_clash.paper_figures import paper_figures
 from clash.stats.hypothesis_tests import binomial_tail
 from clash.store.folder import RunFolder
 
@@ -46,7 +46,7 @@ The simulations of the other two papers are rerun by `clash simulate`, with what
 def main(words):
     source, check = Path(words[0]), "--check" in words
     data, published = read(source)
-    text = page(data, published, [(block, report(block, data)) for block in blocks()])
+    text = page(data, published, [(block, report(block, data)) for block in paper_figures()])
     if not check:
         PAGE.write_text(text, encoding="utf-8", newline="\n")
         print(f"wrote {PAGE}")

@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 
 from clash.analysis.calibration.calibrator import apply
 from clash.analysis.calibration.fitting import fit
-from clash.analysis.calibration.frame import Frame
+from clash.analysis.calibration.frame import ScoreFrame
 from clash.analysis.calibration.study import sizes_for
 from clash.stats.selection.candidate_methods import SelectionSettings
 from clash.stats.selection.metrics import credits_of
@@ -49,7 +49,7 @@ class Kept:
 
 def repeat(votes: Votes, labels: int, repetitions: int) -> Kept:
     """Fit on a random part and count on the rest."""
-    frame = Frame.of(votes)
+    frame = ScoreFrame.of(votes)
     whole = frame.panel(votes)
     settings = replace(MENU, sizes=sizes_for(whole.n_judges))
     y = frame.scaled(votes.labels)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from clash.analysis.aggregation import aggregate, aggregate_outcomes, known_methods
+from clash.analysis.aggregation import aggregate, aggregate_outcomes, method_names
 from clash.errors import ConfigError
 from clash.report.aggregation import as_json
 from clash.votes import VoteRow, encode, write_votes
@@ -33,8 +33,8 @@ def simulated(n=400, skill=(0.9, 0.8, 0.75, 0.7, 0.65), *, seed=1, label=True):
 
 
 def test_every_method_answers_or_says_why_not():
-    found = aggregate(encode(simulated()), known_methods())
-    assert {result.method for result in found.methods} == set(known_methods())
+    found = aggregate(encode(simulated()), method_names())
+    assert {result.method for result in found.methods} == set(method_names())
     for result in found.methods:
         if result.status == "refused":
             assert result.notes[0]

@@ -7,13 +7,13 @@ import pytest
 
 from analysis.made import run_data
 from clash.analysis.calibration_change import (
-    Calibrated,
-    Refused,
+    CalibratedResult,
+    CalibrationRefusal,
     _winners,
-    calibrated,
-    recalibrated,
+    calibrate_run,
+    compare_calibrations,
 )
-from clash.analysis.label_change import Changed
+from clash.analysis.label_change import LabelChange
 from clash.analysis.rundata import RunData
 from clash.analysis.serialize import to_dict
 from clash.report.review_effect import tables
@@ -53,26 +53,26 @@ def votes(rows, truth, labelled):
 
 def test_too_few_labels_are_refused_and_the_reason_says_how_many_are_missing(made):
     data, rows, truth = made
-    found = calibrated(data, votes(rows, truth, 12), "ada")
-    assert isinstance(found, Refused)
+    found = calibrate_run(data, votes(rows, truth, 12), "ada")
+    assert isinstance(found, CalibrationRefusal)
     assert (found.labels, found.missing) == (12, 18)
     assert "at least 30" in found.why
 
 
 def test_labels_of_one_kind_are_refused_for_another_reason_than_their_number(made):
     data, rows, _ = made
-    found = calibrated(data, votes(rows, np.ones(N, bool), 60), "ada")
-    assert isinstance(found, Refused)
+    found = calibrate_run(data, votes(rows, np.ones(N, bool), 60), "ada")
+    assert isinstance(found, CalibrationRefusal)
     assert found.missing == 0
     assert "the same" in found.why
 
 
 def test_labels_turn_the_verdicts_of_a_majority_that_is_a_coin(made):
     data, rows, truth = made
-    found = recalibrated(data, votes(rows, truth, 12), votes(rows, truth, 100), "ada")
-    assert isinstance(found.before, Refused)
+    found = compare_calibrations(data, votes(rows, truth, 12), votes(rows, truth, 100), "ada")
+    assert isinstance(found.before, CalibrationRefusal)
     after = found.after
-    assert isinstance(after, Calibrated)
+    assert isinstance(after, CalibratedResult)
     assert "knows" in after.judges
     assert [after.winners[f"q{i}"] == "ada" for i in range(N)] == truth.tolist()
     wrong = {f"q{i}" for i in range(N) if (rows[i]["echo"] is ADA) != truth[i]}
@@ -88,18 +88,18 @@ def test_more_labels_change_verdicts_and_the_report_names_them(made):
     data, rows, truth = made
     lying = truth.copy()
     lying[:40] = [row["echo"] is ADA for row in rows[:40]]  # the first labels side with the echo
-    found = recalibrated(data, votes(rows, lying, 40), votes(rows, truth, N), "ada")
+    found = compare_calibrations(data, votes(rows, lying, 40), votes(rows, truth, N), "ada")
     then, now = found.before.winners, found.after.winners
     assert found.changed == tuple(row for row in now if then[row] != now[row])
     assert found.changed
-    change = Changed(80, None, None, None, None, found)
+    change = LabelChange(80, None, None, None, None, found)
     (table,) = tables(change, "runs/x")[1:]
     assert any(found.changed[0] in note for note in table.notes)
 
 
 def test_the_win_rates_of_two_candidates_add_up_to_one(made):
     data, rows, truth = made
-    both = [calibrated(data, votes(rows, truth, 80), name).win_rate for name in ("ada", "bob")]
+    both = [calibrate_run(data, votes(rows, truth, 80), name).win_rate for name in ("ada", "bob")]
     assert both[0].estimate + both[1].estimate == pytest.approx(1)
     assert both[0].low == pytest.approx(1 - both[1].high)
 
@@ -113,10 +113,12 @@ def test_an_item_shown_in_both_orders_has_one_verdict_and_it_is_that_of_both():
 
 def test_the_change_is_plain_data(made):
     data, rows, truth = made
-    found = to_dict(recalibrated(data, votes(rows, truth, 12), votes(rows, truth, 60), "ada"))
+    found = to_dict(
+        compare_calibrations(data, votes(rows, truth, 12), votes(rows, truth, 60), "ada")
+    )
     assert found["before"]["missing"] == 18
     assert set(found["after"]["winners"].values()) <= {"ada", "bob", "tie"}
-    assert {f.name for f in dataclasses.fields(Calibrated)} == set(found["after"])
+    assert {f.name for f in dataclasses.fields(CalibratedResult)} == set(found["after"])
 
 
 def test_of_three_candidates_every_pair_is_a_row_and_the_leader_is_in_two_of_them(tmp_path):
@@ -132,8 +134,8 @@ def test_of_three_candidates_every_pair_is_a_row_and_the_leader_is_in_two_of_the
     ]
     folder = judged(tmp_path, prompts)
     data = RunData.load(folder)
-    found = calibrated(data, run_votes(folder), "ada")
-    assert isinstance(found, Calibrated)
+    found = calibrate_run(data, run_votes(folder), "ada")
+    assert isinstance(found, CalibratedResult)
     assert len(found.winners) == 120
     assert found.labels == 80  # a winner labels the two pairs that it is in
     beaten = [

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from clash.analysis.dependence import METHODS, Dependence, Options, diagnose
+from clash.analysis.dependence import METHODS, Dependence, DependenceOptions, diagnose
 from clash.errors import ConfigError, NotIdentifiedError, StatisticsError
 from clash.report.dependence import as_json, write_plots
 from clash.stats.simulate import IndependentPanel
@@ -56,12 +56,12 @@ def copied_panel(n: int = 700, seed: int = 0, *, small: bool = False) -> Votes:
 
 @pytest.fixture(scope="module")
 def labelled() -> Dependence:
-    return diagnose(copied_panel(), Options(use_labels=True, bootstrap=100))
+    return diagnose(copied_panel(), DependenceOptions(use_labels=True, bootstrap=100))
 
 
 @pytest.fixture(scope="module")
 def inferred() -> Dependence:
-    return diagnose(copied_panel(), Options(bootstrap=100))
+    return diagnose(copied_panel(), DependenceOptions(bootstrap=100))
 
 
 def test_near_copies_are_named(labelled: Dependence) -> None:
@@ -165,7 +165,7 @@ def test_a_model_of_dependence_beats_independence(labelled: Dependence) -> None:
 def test_independent_judges_get_a_clean_bill() -> None:
     sample = IndependentPanel.of([0.8] * 5, [0.75] * 5).sample(500, np.random.default_rng(1))
     votes = votes_of(sample.votes, list("abcde"), label=sample.labels.astype(float).tolist())
-    found = diagnose(votes, Options(use_labels=True, bootstrap=60))
+    found = diagnose(votes, DependenceOptions(use_labels=True, bootstrap=60))
     assert found.blocs == ()
     assert found.families == ()
     assert found.effective.by_mean.low <= 5 <= found.effective.by_mean.high
@@ -175,7 +175,7 @@ def test_independent_judges_get_a_clean_bill() -> None:
 
 def test_three_judges_without_labels_say_what_cannot_be_known() -> None:
     sample = IndependentPanel.of([0.8] * 3, [0.75] * 3).sample(300, np.random.default_rng(2))
-    found = diagnose(votes_of(sample.votes, list("abc")), Options(bootstrap=40))
+    found = diagnose(votes_of(sample.votes, list("abc")), DependenceOptions(bootstrap=40))
     assert all(pair.p is None for pair in found.pairs)
     assert any("cannot be tested" in line for line in found.conclusions)
     assert {test.p for test in found.tests} == {None}
@@ -188,8 +188,8 @@ def test_few_labels_enter_the_fit_and_many_replace_it() -> None:
     labels = few.labels.copy()
     labels[40:] = np.nan
     object.__setattr__(few, "labels", labels)
-    assert diagnose(few, Options(use_labels=True, bootstrap=20)).truth.method == "factor"
-    found = diagnose(votes, Options(use_labels=True, bootstrap=20))
+    assert diagnose(few, DependenceOptions(use_labels=True, bootstrap=20)).truth.method == "factor"
+    found = diagnose(votes, DependenceOptions(use_labels=True, bootstrap=20))
     assert found.truth.method == "labels"
 
 
@@ -201,7 +201,9 @@ def test_rows_of_one_group_widen_the_intervals() -> None:
     object.__setattr__(twice, "groups", np.repeat(np.arange(300), 2))
     object.__setattr__(twice, "repeats", tuple(str(i % 2) for i in range(600)))
     object.__setattr__(twice, "items", tuple(f"r{i}" for i in range(600)))
-    once, doubled = (diagnose(v, Options(use_labels=True, bootstrap=200)) for v in (votes, twice))
+    once, doubled = (
+        diagnose(v, DependenceOptions(use_labels=True, bootstrap=200)) for v in (votes, twice)
+    )
     assert doubled.panel.clusters == 300
     widths = [found.effective.by_mean.half_width for found in (once, doubled)]
     assert widths[1] == pytest.approx(widths[0], rel=0.25)
@@ -209,7 +211,7 @@ def test_rows_of_one_group_widen_the_intervals() -> None:
 
 @pytest.mark.parametrize("method", [name for name in METHODS if name != "auto"])
 def test_every_method_of_estimating_the_truth_runs(method: str) -> None:
-    found = diagnose(copied_panel(300, small=True), Options(method, bootstrap=20))
+    found = diagnose(copied_panel(300, small=True), DependenceOptions(method, bootstrap=20))
     assert found.truth.method == method
     assert np.isfinite(found.effective.by_mean.estimate)
 
@@ -222,7 +224,7 @@ def test_more_than_fifteen_judges_are_coupled_by_pseudo_likelihood() -> None:
     names = [f"j{i:02d}" for i in range(16)]
     found = diagnose(
         votes_of(sample.votes, names, label=sample.labels.tolist()),
-        Options(use_labels=True, bootstrap=50),
+        DependenceOptions(use_labels=True, bootstrap=50),
     )
     assert found.coupling_method == "pseudo-likelihood"
     closest = sorted(found.pairs, key=lambda pair: -pair.coupling.estimate)[:2]
@@ -243,7 +245,7 @@ def test_the_picture_puts_copies_side_by_side_and_frames_them(tmp_path: Path) ->
         for judge in range(6)
     ]
     votes = votes_of(np.column_stack(columns), list("abcdef"), label=labels.tolist())
-    found = diagnose(votes, Options(use_labels=True, bootstrap=100))
+    found = diagnose(votes, DependenceOptions(use_labels=True, bootstrap=100))
     written = write_plots(found, tmp_path)
     assert {path.suffix for path in written} == {".svg", ".png"}
     drawn = (tmp_path / "couplings.svg").read_text(encoding="utf-8")
@@ -255,7 +257,9 @@ def test_a_crowd_that_hardly_shares_items_gets_no_couplings_and_is_told_why() ->
     rng = np.random.default_rng(4)
     sample = IndependentPanel.of([0.75] * 20, [0.75] * 20).sample(400, rng)
     sparse = np.where(rng.random(sample.votes.shape) < 0.7, -1, sample.votes).astype(np.int8)
-    found = diagnose(votes_of(sparse, [f"j{i:02d}" for i in range(20)]), Options(bootstrap=20))
+    found = diagnose(
+        votes_of(sparse, [f"j{i:02d}" for i in range(20)]), DependenceOptions(bootstrap=20)
+    )
     assert found.couplings is None
     assert "votes are missing" in found.no_couplings
     assert all(test.refusal for test in found.tests[1:])
@@ -269,9 +273,9 @@ def test_what_cannot_be_done_is_refused() -> None:
     with pytest.raises(StatisticsError, match="at least two"):
         diagnose(votes_of(sample.votes[:, :1], ["a"]))
     with pytest.raises(ConfigError, match="no method"):
-        diagnose(copied_panel(50, small=True), Options("nonsense"))
+        diagnose(copied_panel(50, small=True), DependenceOptions("nonsense"))
     with pytest.raises(StatisticsError, match="family"):
-        diagnose(pair_of_three(), Options("factor-family"))
+        diagnose(pair_of_three(), DependenceOptions("factor-family"))
 
 
 def pair_of_three() -> Votes:
@@ -283,7 +287,7 @@ def test_a_judge_that_never_voted_is_left_out_and_named() -> None:
     sample = IndependentPanel.of([0.8] * 4, [0.8] * 4).sample(150, np.random.default_rng(7))
     matrix = sample.votes.astype(int)
     matrix[:, 1] = -1
-    found = diagnose(votes_of(matrix, list("abcd")), Options(bootstrap=20))
+    found = diagnose(votes_of(matrix, list("abcd")), DependenceOptions(bootstrap=20))
     assert found.panel.judges == ("a", "c", "d")
     assert "left out, for they never voted: b" in found.caveats
     assert found.effective.judges == 3
@@ -293,7 +297,7 @@ def test_pairs_that_hardly_met_are_not_correlated() -> None:
     sample = IndependentPanel.of([0.8] * 4, [0.8] * 4).sample(150, np.random.default_rng(8))
     matrix = sample.votes.astype(int)
     matrix[9:, 0] = -1
-    found = diagnose(votes_of(matrix, list("abcd")), Options(bootstrap=20))
+    found = diagnose(votes_of(matrix, list("abcd")), DependenceOptions(bootstrap=20))
     pairs = {(pair.first, pair.second): pair for pair in found.pairs}
     assert pairs["a", "b"].together == 9
     assert pairs["a", "b"].correlation is None
@@ -326,7 +330,7 @@ def test_degenerate_votes_are_diagnosed_or_refused(name: str, use_labels: bool) 
     matrix = DEGENERATE[name](sample.votes.astype(int), truth)
     labels = truth[: len(matrix)].astype(float).tolist()
     votes = votes_of(matrix, list("abcd"), label=labels)
-    options = Options(use_labels=use_labels, bootstrap=20)
+    options = DependenceOptions(use_labels=use_labels, bootstrap=20)
     if name in NOTHING_TO_ESTIMATE and not use_labels:
         with pytest.raises(NotIdentifiedError, match="needs 3 judges"):
             diagnose(votes, options)
@@ -339,13 +343,14 @@ def test_degenerate_votes_are_diagnosed_or_refused(name: str, use_labels: bool) 
 def test_two_judges_with_labels_are_enough() -> None:
     sample = IndependentPanel.of([0.8] * 2, [0.8] * 2).sample(300, np.random.default_rng(6))
     votes = votes_of(sample.votes, ["a", "b"], label=sample.labels.astype(float).tolist())
-    found = diagnose(votes, Options(use_labels=True, bootstrap=50))
+    found = diagnose(votes, DependenceOptions(use_labels=True, bootstrap=50))
     assert found.effective.by_mean.low <= 2 <= found.effective.by_mean.high
 
 
 def test_the_same_seed_gives_the_same_diagnosis() -> None:
     one, other = (
-        diagnose(copied_panel(200, small=True), Options(bootstrap=30, seed=3)) for _ in range(2)
+        diagnose(copied_panel(200, small=True), DependenceOptions(bootstrap=30, seed=3))
+        for _ in range(2)
     )
     assert one.conclusions == other.conclusions
     assert one.pairs == other.pairs
@@ -357,7 +362,7 @@ def test_the_same_seed_gives_the_same_diagnosis() -> None:
 def test_near_copies_of_a_real_panel() -> None:
     """Eight samples of one model among four others: found without labels, worth about two."""
     votes = read_votes(SHARED / "rb2-replicates.votes.jsonl.gz", judges="gpt-5.4-nano#*,*#s0")
-    found = diagnose(votes, Options(bootstrap=200))
+    found = diagnose(votes, DependenceOptions(bootstrap=200))
     copies = [bloc for bloc in found.blocs if bloc.near_copies]
     assert [len(bloc.judges) for bloc in copies] == [8]
     assert all(judge.startswith("gpt-5.4-nano#") for judge in copies[0].judges)

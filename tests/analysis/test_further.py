@@ -12,7 +12,7 @@ from clash.analysis.further import further
 from clash.analysis.lengths import longer
 from clash.analysis.retest import Retest
 from clash.analysis.rundata import RunData
-from clash.analysis.shared_errors import Shared, Unknown, shared
+from clash.analysis.shared_errors import SharedErrors, UnknownErrors, shared_errors
 from clash.cli.app import run
 from clash.records import Label
 from clash.report.html import page_sections as sections
@@ -64,8 +64,8 @@ def test_with_labels_correlations_are_those_of_the_errors_within_the_classes():
         Label(item_id=f"q{i}", annotator="ann", winner="ada" if t else "bob")
         for i, t in enumerate(truth)
     )
-    found = shared(replace(data, labels=labels))
-    assert isinstance(found, Shared)
+    found = shared_errors(replace(data, labels=labels))
+    assert isinstance(found, SharedErrors)
     assert found.truth.known
     votes = np.array([[float(groups is ADA) for groups in row.values()] for row in rows])
     for value in (True, False):
@@ -78,8 +78,8 @@ def test_with_labels_correlations_are_those_of_the_errors_within_the_classes():
 
 def test_without_labels_a_model_stands_for_the_truth_and_the_page_says_so():
     rows, _ = panel(np.random.default_rng(3), 300, copies=1)
-    found = shared(run_data(rows, ["ada", "bob"]))
-    assert isinstance(found, Shared)
+    found = shared_errors(run_data(rows, ["ada", "bob"]))
+    assert isinstance(found, SharedErrors)
     assert not found.truth.known
     table = sections._shared_errors(found)
     assert len(table.rows) == 6
@@ -96,15 +96,15 @@ def test_without_labels_a_model_stands_for_the_truth_and_the_page_says_so():
     ],
 )
 def test_where_shared_errors_cannot_be_told_the_reason_is(rows, why):
-    found = shared(run_data(rows, ["ada", "bob"]))
-    assert isinstance(found, Unknown)
+    found = shared_errors(run_data(rows, ["ada", "bob"]))
+    assert isinstance(found, UnknownErrors)
     assert why in found.why
     assert sections._shared_errors(found).rows
 
 
 def test_judges_that_always_agree_break_nothing():
     data = run_data([{"x": ADA, "y": ADA, "z": ADA}] * 40, ["ada", "bob"])
-    assert sections._shared_errors(shared(data)).rows
+    assert sections._shared_errors(shared_errors(data)).rows
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +132,7 @@ def test_a_parent_that_is_not_there_is_said_and_looked_for_nowhere_else(rerun, n
     data = RunData.load(rerun)
     data = replace(data, manifest=data.manifest.model_copy(update={"parent": name}))
     found = further(data, rerun.path)
-    assert isinstance(found.retest, Unknown)
+    assert isinstance(found.retest, UnknownErrors)
     assert why.format(rerun.path.parent / "gone") in found.retest.why
     assert len(sections._retest_tables(found)) == 1
 

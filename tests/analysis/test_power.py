@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from clash.analysis.power import Ask, Panel, pilot, scenario
-from clash.analysis.power.candidate_pairs import Field, Sides, asked_for
+from clash.analysis.power import PanelDesign, PowerQuestion, pilot, scenario
+from clash.analysis.power.candidate_pairs import CandidatePair, PairVotes, choose_pair
 from clash.errors import ConfigError, StatisticsError
 from clash.stats.power import ErrorRates, power_paired
 from clash.stats.power.design import Clustering
@@ -32,10 +32,12 @@ def _votes(n: int, ties: list[float], edge: float, spread: float, seed: int = 0,
 
 @pytest.mark.parametrize("question", ["compare", "paired", "concordance", "kappa", "retest"])
 def test_every_question_holds_up_in_simulation(question) -> None:
-    ask = Ask(question, half_width=0.08, per_cluster=2 if question == "concordance" else 1)
+    ask = PowerQuestion(
+        question, half_width=0.08, per_cluster=2 if question == "concordance" else 1
+    )
     correlations = [0.2] if question in ("compare", "paired", "concordance") else [0.0]
     found = scenario(
-        ask, [Panel((0.8, 0.5), 6.0)], correlations, simulate=True, replications=500, seed=1
+        ask, [PanelDesign((0.8, 0.5), 6.0)], correlations, simulate=True, replications=500, seed=1
     )
     done = found.cells[0].checked
     assert done is not None
@@ -45,7 +47,7 @@ def test_every_question_holds_up_in_simulation(question) -> None:
 
 
 def test_what_there_is_can_show_what_it_can_show() -> None:
-    found = scenario(Ask("paired", n=100), [Panel((0.9, 0.9), 2)], [0.3]).cells[0]
+    found = scenario(PowerQuestion("paired", n=100), [PanelDesign((0.9, 0.9), 2)], [0.3]).cells[0]
     again = power_paired(100, found.detectable or 0, 0.9, Clustering(2, 0.3))
     assert again == pytest.approx(0.8, abs=1e-3)
 
@@ -107,7 +109,7 @@ def test_scores_and_missing_labels_are_refused() -> None:
 # -- more than two candidates ------------------------------------------------------------------------
 
 
-def _three(n: int = 60, seed: int = 3) -> tuple[list[VoteRow], dict[str, Sides]]:
+def _three(n: int = 60, seed: int = 3) -> tuple[list[VoteRow], dict[str, CandidatePair]]:
     """ann beats bob and cy by far, bob and cy are alike; sides by turns, three judges a prompt."""
     rng = np.random.default_rng(seed)
     strength = {"ann": 1.5, "bob": 0.0, "cy": -0.1}
@@ -116,7 +118,7 @@ def _three(n: int = 60, seed: int = 3) -> tuple[list[VoteRow], dict[str, Sides]]
         for k, pair in enumerate((("ann", "bob"), ("bob", "cy"), ("ann", "cy"))):
             a, b = pair if (i + k) % 2 else pair[::-1]
             item = f"q{i}#{a}|{b}"
-            names[item] = Sides(a, b)
+            names[item] = CandidatePair(a, b)
             p = 1 / (1 + np.exp(strength[b] - strength[a]))
             for judge in ("x", "y", "z"):
                 vote = "tie" if rng.random() < 0.2 else ("A" if rng.random() < p else "B")
@@ -126,11 +128,11 @@ def _three(n: int = 60, seed: int = 3) -> tuple[list[VoteRow], dict[str, Sides]]
 
 def test_a_pair_is_asked_of_its_own_rows_seen_from_its_first_candidate() -> None:
     rows, names = _three()
-    field = Field(encode(rows), names)
+    field = PairVotes(encode(rows), names)
     assert field.candidates == ["ann", "bob", "cy"]
-    assert field.pairs()[0] == Sides("ann", "bob")
+    assert field.pairs()[0] == CandidatePair("ann", "bob")
     won = {}
-    for pair in (Sides("ann", "bob"), Sides("bob", "ann")):
+    for pair in (CandidatePair("ann", "bob"), CandidatePair("bob", "ann")):
         found = pilot(field.of(pair), pair=pair)
         assert (found.clusters, found.ballots) == (60, 180)
         assert found.next_step.startswith(f"{pair.name}: ")
@@ -143,27 +145,27 @@ def test_a_pair_is_asked_of_its_own_rows_seen_from_its_first_candidate() -> None
 
 def test_pairs_that_are_not_there_are_refused() -> None:
     rows, names = _three(10)
-    field = Field(encode(rows), names)
+    field = PairVotes(encode(rows), names)
     for wrong in ("ann", "ann,ann", "ann,dee"):
         with pytest.raises(ConfigError, match="no pair"):
-            asked_for(field, wrong)
-    assert asked_for(field, "cy, ann") == Sides("cy", "ann")
-    assert asked_for(field, None) == Sides("ann", "bob")
-    assert asked_for(Field(encode(rows), {}), None) is None
+            choose_pair(field, wrong)
+    assert choose_pair(field, "cy, ann") == CandidatePair("cy", "ann")
+    assert choose_pair(field, None) == CandidatePair("ann", "bob")
+    assert choose_pair(PairVotes(encode(rows), {}), None) is None
     with pytest.raises(StatisticsError, match="never met"):
-        field.of(Sides("ann", "dee"))
+        field.of(CandidatePair("ann", "dee"))
 
 
 def test_pairs_of_few_prompts_each_are_pooled() -> None:
     rows, names = [], {}
     for i in range(120):
         a, b = sorted((f"m{i % 12}", f"m{(i + 1 + i // 12) % 12}"))
-        names[f"q{i}"] = Sides(a, b)
+        names[f"q{i}"] = CandidatePair(a, b)
         rows += [VoteRow(f"q{i}", judge, "AB"[(i + k) % 2]) for k, judge in enumerate("xyz")]
-    field = Field(encode(rows), names)
+    field = PairVotes(encode(rows), names)
     assert field.scattered
-    assert asked_for(field, None) is None
-    assert asked_for(field, "m0,m1") == Sides("m0", "m1")
+    assert choose_pair(field, None) is None
+    assert choose_pair(field, "m0,m1") == CandidatePair("m0", "m1")
 
 
 def test_a_handful_of_prompts_tells_no_correlation() -> None:
@@ -181,10 +183,10 @@ def test_a_judge_that_ties_more_is_no_better_for_that() -> None:
 
 
 def test_a_panel_that_ties_more_needs_more_prompts_for_the_same_difference() -> None:
-    panels = [Panel((0.9, 0.9), 2), Panel((0.45, 0.45), 2)]
-    found = scenario(Ask("paired", effect=0.1, n=100), panels, [0.2])
+    panels = [PanelDesign((0.9, 0.9), 2), PanelDesign((0.45, 0.45), 2)]
+    found = scenario(PowerQuestion("paired", effect=0.1, n=100), panels, [0.2])
     # Half the decisions show half of the difference: n d / D^2 is twice as much, but for D^2.
-    alone = scenario(Ask("paired", effect=0.05), panels[1:], [0.2])
+    alone = scenario(PowerQuestion("paired", effect=0.05), panels[1:], [0.2])
     assert found.cell(1, 0.2).needed == alone.cell(0, 0.2).needed
     ratio = found.cell(1, 0.2).exact / found.cell(0, 0.2).exact
     assert ratio == pytest.approx(2, rel=0.02)

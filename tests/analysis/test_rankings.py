@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from analysis.ranked import ranked_run
-from clash.analysis.rankings import known_rankings, rank
+from clash.analysis.rankings import rank_candidates, ranking_names
 from clash.analysis.rankings.weights import judge_weights, read_weights, vote_weights
 from clash.errors import ConfigError, InputError, StatisticsError
 from clash.report.rankings import as_json, lines, methods_json, tables
@@ -49,7 +49,9 @@ CYCLE = [[1, 2, 3], [3, 1, 2], [2, 3, 1]] * 4
 
 
 def test_a_cycle_is_shown_and_is_a_tie_of_the_methods_that_ask_who_beats_whom():
-    found = rank(named(CYCLE), ["copeland", "schulze", "kemeny", "borda"], replicates=100)
+    found = rank_candidates(
+        named(CYCLE), ["copeland", "schulze", "kemeny", "borda"], replicates=100
+    )
     assert found.condorcet is None
     assert len(found.cycle) == len(found.smith) == 3
     assert "is a cycle" in found.differences[0]
@@ -63,7 +65,7 @@ def test_a_cycle_is_shown_and_is_a_tie_of_the_methods_that_ask_who_beats_whom():
 def test_where_borda_passes_over_the_condorcet_winner_the_reason_is_told():
     """Three of five put a before b, but two put it last: b leads on the average (Borda's own case)."""
     ranks = [[1, 2, 3], [1, 2, 3], [1, 2, 3], [3, 1, 2], [3, 1, 2]] * 3
-    found = rank(named(ranks), ["borda", "kemeny"], replicates=50)
+    found = rank_candidates(named(ranks), ["borda", "kemeny"], replicates=50)
     assert found.condorcet == "a"
     assert found.result("borda").first == ("b",)
     assert found.result("kemeny").first == ("a",)
@@ -75,16 +77,18 @@ def test_where_borda_passes_over_the_condorcet_winner_the_reason_is_told():
 
 def test_the_seed_is_told_and_gives_the_same_intervals():
     given = named(np.random.default_rng(0).permuted(np.tile(np.arange(4), (40, 1)), axis=1))
-    one, other = (rank(given, known_rankings()[:4], seed=3, replicates=60) for _ in range(2))
+    one, other = (
+        rank_candidates(given, ranking_names()[:4], seed=3, replicates=60) for _ in range(2)
+    )
     assert one.methods == other.methods
     assert one.seed == 3
-    assert rank(given, ["borda"], seed=4, replicates=60).methods != one.methods[:1]
+    assert rank_candidates(given, ["borda"], seed=4, replicates=60).methods != one.methods[:1]
 
 
 def test_places_of_one_method_hold_its_score_and_add_up():
     rng = np.random.default_rng(2)
     given = named(rng.integers(0, 4, (60, 4)), np.tile([0, 1, 2], 20), np.repeat(np.arange(20), 3))
-    found = rank(given, known_rankings(), replicates=200)
+    found = rank_candidates(given, ranking_names(), replicates=200)
     for method in found.methods:
         assert method.converged
         assert sum(place.first for place in method.places) == pytest.approx(1)
@@ -100,7 +104,7 @@ def test_places_of_one_method_hold_its_score_and_add_up():
 
 def test_sets_that_never_met_are_said_and_no_place_across_them_is_believed():
     ranks = [[1, 2, NAN, NAN], [NAN, NAN, 1, 2]] * 5
-    found = rank(named(ranks), ["bradley-terry", "copeland"], replicates=50)
+    found = rank_candidates(named(ranks), ["bradley-terry", "copeland"], replicates=50)
     assert found.groups == (("a", "b"), ("c", "d"))
     told = "\n".join(found.warnings)
     assert "2 sets that nothing links (a and b | c and d)" in told
@@ -109,7 +113,7 @@ def test_sets_that_never_met_are_said_and_no_place_across_them_is_believed():
 
 
 def test_one_item_has_a_ranking_and_no_interval():
-    found = rank(named([[1, 2], [1, 2]], [0, 1], [0, 0]), ["borda", "bradley-terry"])
+    found = rank_candidates(named([[1, 2], [1, 2]], [0, 1], [0, 0]), ["borda", "bradley-terry"])
     assert found.replicates == 0
     assert all(place.low is None and place.first is None for place in found.methods[0].places)
     assert "no interval" in found.warnings[0]
@@ -117,7 +121,7 @@ def test_one_item_has_a_ranking_and_no_interval():
 
 def test_a_candidate_of_one_item_takes_no_interval_and_leaves_the_others_theirs():
     ranks = [[1, 2, NAN], [2, 1, NAN], [1, 2, NAN]] * 4 + [[1, NAN, 2]]
-    found = rank(named(ranks), ["borda"], replicates=100)
+    found = rank_candidates(named(ranks), ["borda"], replicates=100)
     places = {place.candidate: place for place in found.methods[0].places}
     assert places["c"].low is None
     assert places["a"].low < places["a"].score < places["a"].high
@@ -129,7 +133,7 @@ def test_strengths_that_do_not_lie_on_a_line_are_told():
     ranks = np.full((600, 3), NAN)
     for row, (pair, p) in zip(ranks, list(beats.items()) * 200, strict=True):
         row[list(pair)] = [0, 1] if rng.random() < p else [1, 0]
-    found = rank(named(ranks), ["bradley-terry"], replicates=0)
+    found = rank_candidates(named(ranks), ["bradley-terry"], replicates=0)
     assert any("one strength each makes it" in line for line in found.warnings)
 
 
@@ -137,11 +141,13 @@ def test_weights_count_in_all_but_the_majority():
     ranks, judges = [[1, 2], [2, 1], [2, 1]] * 6, [0, 1, 2] * 6
     items = np.repeat(np.arange(6), 3)
     given = named(ranks, judges, items, weights=[3, 1, 1])
-    found = rank(given, ["borda", "majority", "weighted-majority"], replicates=0, weights="panel")
+    found = rank_candidates(
+        given, ["borda", "majority", "weighted-majority"], replicates=0, weights="panel"
+    )
     assert found.result("borda").first == ("a",)
     assert found.result("majority").first == ("b",)
     assert found.result("weighted-majority").first == ("a",)
-    equal = rank(given, ["borda"], replicates=0, weights="equal")
+    equal = rank_candidates(given, ["borda"], replicates=0, weights="equal")
     assert scores(equal, "borda") == pytest.approx({"a": 1 / 3, "b": 2 / 3})
     assert found.weights == {"j0": 3, "j1": 1, "j2": 1}
 
@@ -158,15 +164,15 @@ def test_the_weighted_majority_weighs_by_the_one_coin_model():
     assert found == pytest.approx(np.log(skill / (1 - skill)), abs=0.6)
     assert np.all(np.diff(found) < 0)
     share = scores(
-        rank(given, ["weighted-majority", "majority"], replicates=0), "weighted-majority"
+        rank_candidates(given, ["weighted-majority", "majority"], replicates=0), "weighted-majority"
     )
-    plain = scores(rank(given, ["majority"], replicates=0), "majority")
+    plain = scores(rank_candidates(given, ["majority"], replicates=0), "majority")
     assert abs(share["a"] - better.mean()) < abs(plain["a"] - better.mean()) + 0.02
 
 
 def test_two_judges_have_no_weights_by_one_coin_and_the_others_are_ranked():
     given = named([[1, 2], [2, 1]] * 10, [0, 1] * 10, np.repeat(np.arange(10), 2))
-    found = rank(given, ["weighted-majority", "borda"], replicates=20)
+    found = rank_candidates(given, ["weighted-majority", "borda"], replicates=20)
     assert found.result("weighted-majority").status == "refused"
     assert "needs 3 judges" in found.result("weighted-majority").notes[0]
     assert found.result("borda").status == "ok"
@@ -196,12 +202,12 @@ def test_weights_of_a_file(tmp_path):
         read_weights(plain)
     plain.write_text('{"j0": 0, "j1": 0}')
     with pytest.raises(ConfigError, match="no ballot of any weight"):
-        rank(given, ["borda"], weights=str(plain))
+        rank_candidates(given, ["borda"], weights=str(plain))
 
 
 def test_an_unknown_ranking_is_refused_with_the_known_ones():
     with pytest.raises(ConfigError, match="one of borda, majority"):
-        rank(named([[1, 2]]), ["elo"])
+        rank_candidates(named([[1, 2]]), ["elo"])
 
 
 def line(item, judge, vote, a="a", b="b", **more):
@@ -370,7 +376,7 @@ def test_the_ballots_of_a_run_are_its_voting_judges_rankings(run):
         1,
         2,
     )
-    told = rank(found, ["borda"], replicates=20).warnings
+    told = rank_candidates(found, ["borda"], replicates=20).warnings
     assert any("1 of 3 items have no ballot" in line for line in told)
     assert any("never stands on no ballot" in line for line in told)
     assert any("1 judgments failed" in line for line in told)
@@ -390,11 +396,11 @@ def test_an_exported_run_ranks_as_the_run_does(run, tmp_path):
     path = tmp_path / "v.jsonl"
     write_votes(path, list(vote_rows(run)))
     for method in ("copeland", "schulze", "kemeny"):
-        there = rank(run_rankings(run, judges=["j1"]), [method], replicates=0)
-        here = rank(file_rankings(path, judges=["j1"]), [method], replicates=0)
+        there = rank_candidates(run_rankings(run, judges=["j1"]), [method], replicates=0)
+        here = rank_candidates(file_rankings(path, judges=["j1"]), [method], replicates=0)
         assert scores(here, method) == scores(there, method)
     write_votes(path, list(score_rows(run)))
-    by_score = rank(file_rankings(path, judges=["j1"]), ["kemeny"], replicates=0)
+    by_score = rank_candidates(file_rankings(path, judges=["j1"]), ["kemeny"], replicates=0)
     assert scores(by_score, "kemeny") == {"a": 2, "b": 1, "c": 0}
 
 
@@ -414,7 +420,7 @@ def test_whatever_the_ballots_a_ranking_is_finite_or_refused(ranks, items, judge
         given = named(ranks, judges[:n], items[:n])
     except StatisticsError:
         return
-    found = rank(given, known_rankings(), replicates=12)
+    found = rank_candidates(given, ranking_names(), replicates=12)
     json.dumps([as_json(found), methods_json(found), list(lines(found))], allow_nan=False)
     assert all(table.rows for table in tables(found))
     for method in found.methods:
@@ -427,7 +433,9 @@ def test_whatever_the_ballots_a_ranking_is_finite_or_refused(ranks, items, judge
 
 def test_an_exact_search_that_is_slow_has_fewer_replicates_and_says_so():
     ranks = np.random.default_rng(0).permuted(np.tile(np.arange(13.0), (12, 1)), axis=1)
-    found = rank(named(ranks, names="abcdefghijklm"), ["kemeny", "borda"], replicates=110)
+    found = rank_candidates(
+        named(ranks, names="abcdefghijklm"), ["kemeny", "borda"], replicates=110
+    )
     assert found.result("kemeny").replicates == 100
     assert "100 replicates" in found.result("kemeny").notes[0]
     assert found.result("borda").replicates == 110
@@ -437,7 +445,7 @@ def test_an_exact_search_that_is_slow_has_fewer_replicates_and_says_so():
 def test_59_models_of_the_crowd_are_ranked_and_agree_with_the_published_strengths():
     """llmfao: our Bradley-Terry order against evalica's golden one."""
     path = SHARED / "llmfao.votes.jsonl.gz"
-    found = rank(
+    found = rank_candidates(
         file_rankings(path, judges=["*/crowd"]), ["bradley-terry", "kemeny"], replicates=30
     )
     assert found.result("kemeny").status == "refused"

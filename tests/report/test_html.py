@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import clash
-from clash.analysis.criterion_scores import scores
+from clash.analysis.criterion_scores import criterion_scores
 from clash.analysis.findings import findings_of
 from clash.analysis.further import further
 from clash.analysis.pareto import Trade
@@ -307,7 +307,7 @@ def test_numbers_on_heat_have_the_contrast_of_wcag_aa(theme):
 
 def test_scores_are_means_over_items_of_the_voting_judges(folder):
     data = RunData.load(folder)
-    found = scores(data)
+    found = criterion_scores(data)
     cell = next(c for c in found.cells if c.candidate == "north")
     by_item = {}
     for judgment in data.judgments:

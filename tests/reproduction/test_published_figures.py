@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from clash.reproduction.agent_clash.paper_figures import blocks
+from clash.reproduction.agent_clash.paper_figures import paper_figures
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "../shared/data/agent-clash"
@@ -29,7 +29,7 @@ def runs(script):
 
 @pytest.fixture(scope="module")
 def reports(script, runs):
-    return [(block, script.report(block, runs[0])) for block in blocks()]
+    return [(block, script.report(block, runs[0])) for block in paper_figures()]
 
 
 @needs_results
@@ -117,5 +117,5 @@ def test_the_self_evaluation_was_read_off_the_wrong_label():
 
 
 def test_published_figures_name_a_report_on_runs():
-    assert {block.report for block in blocks()} == {"run", "rerun", "compare"}
-    assert sum(len(block.figures) for block in blocks()) > 200
+    assert {block.report for block in paper_figures()} == {"run", "rerun", "compare"}
+    assert sum(len(block.figures) for block in paper_figures()) > 200

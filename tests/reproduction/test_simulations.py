@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from clash.errors import InputError
-from clash.reproduction.simulations import EXPERIMENTS, Row, Simulation
-from clash.reproduction.simulations.experiment import Mean
+from clash.reproduction.simulations import EXPERIMENTS, PaperComparison, Simulation
+from clash.reproduction.simulations.experiment import SampleMean
 from clash.reproduction.simulations.finite_calibration import BEYOND
-from clash.reproduction.simulations.independent import SETUPS, Setup
+from clash.reproduction.simulations.independent import SETUPS, PanelSetup
 from clash.reproduction.simulations.semi_real import semi_real
 from clash.stats.simulate import IndependentPanel
 from clash.votes import read_votes
@@ -62,7 +62,7 @@ def test_only_one_reading_of_table_4_gives_its_uniform_majority() -> None:
     assert fitting == [(0.5, 1.0)]
 
 
-def _within(setup: Setup, prevalence: float, tied: float) -> bool:
+def _within(setup: PanelSetup, prevalence: float, tied: float) -> bool:
     panel = IndependentPanel.of(setup.sensitivity, setup.specificity, prevalence)
     ours = panel.majority_accuracy(tied)
     error = (ours * (1 - ours) / 4000) ** 0.5
@@ -107,21 +107,21 @@ def test_every_row_names_where_the_paper_has_its_figure(results: dict[str, Simul
 @pytest.mark.parametrize(
     ("row", "standing"),
     [
-        (Row("", 0.5), "no figure"),
-        (Row("", 0.50004, 0.5, resolution=5e-5), "agrees"),
-        (Row("", 0.5002, 0.5, resolution=5e-5), "differs"),
-        (Row("", 0.529, 0.5, se=0.01), "agrees"),
-        (Row("", 0.54, 0.5, se=0.01), "differs"),
-        (Row("", 0.54, 0.5, se=0.01, paper_se=0.01), "agrees"),
+        (PaperComparison("", 0.5), "no figure"),
+        (PaperComparison("", 0.50004, 0.5, resolution=5e-5), "agrees"),
+        (PaperComparison("", 0.5002, 0.5, resolution=5e-5), "differs"),
+        (PaperComparison("", 0.529, 0.5, se=0.01), "agrees"),
+        (PaperComparison("", 0.54, 0.5, se=0.01), "differs"),
+        (PaperComparison("", 0.54, 0.5, se=0.01, paper_se=0.01), "agrees"),
     ],
 )
-def test_standing(row: Row, standing: str) -> None:
+def test_standing(row: PaperComparison, standing: str) -> None:
     """Three standard errors of both sides, or rounding where both are exact."""
     assert row.standing == standing
 
 
 def test_standard_error_of_a_mean() -> None:
-    mean = Mean.of([1.0, 2.0, 3.0, 4.0])
+    mean = SampleMean.of([1.0, 2.0, 3.0, 4.0])
     assert mean.value == 2.5
     assert mean.se == pytest.approx((5 / 3) ** 0.5 / 2)
 

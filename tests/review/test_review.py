@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from clash.analysis.findings import findings_of
-from clash.analysis.label_change import changed, more_labels
+from clash.analysis.label_change import label_change, more_labels
 from clash.analysis.labelled import Labelled
 from clash.analysis.rundata import RunData
 from clash.cli.app import run
@@ -246,7 +246,7 @@ def served(folder):
         yield server
 
 
-def post(server, path="/api/decide", *, body=None, **changed):
+def post(server, path="/api/decide", *, body=None, **label_change):
     said = {"annotator": "eve", "item": next(iter(server.session.tasks)), "choice": "tie"}
     headers = {
         "Host": f"127.0.0.1:{server.port}",
@@ -254,7 +254,7 @@ def post(server, path="/api/decide", *, body=None, **changed):
         "Content-Type": "application/json",
         "X-Clash-Token": server.token,
     }
-    headers |= {name.replace("_", "-"): value for name, value in changed.items()}
+    headers |= {name.replace("_", "-"): value for name, value in label_change.items()}
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
     data = json.dumps(said).encode() if body is None else body
     connection.putrequest("POST", path, skip_host=True, skip_accept_encoding=True)
@@ -277,7 +277,7 @@ def test_the_page_itself_may_decide(folder):
 
 
 @pytest.mark.parametrize(
-    "changed",
+    "label_change",
     [
         {"X_Clash_Token": "wrong"},
         {"X_Clash_Token": None},
@@ -293,9 +293,9 @@ def test_the_page_itself_may_decide(folder):
         {"Content_Type": "application/x-www-form-urlencoded"},
     ],
 )
-def test_a_stranger_is_refused_and_writes_nothing(folder, changed):
+def test_a_stranger_is_refused_and_writes_nothing(folder, label_change):
     with served(folder) as server:
-        assert post(server, **changed)[0] == 403
+        assert post(server, **label_change)[0] == 403
     assert folder.labels() == []
 
 
@@ -483,7 +483,7 @@ def test_new_labels_change_the_concordance_and_the_page_says_how_many_more(folde
         for _ in range(20):
             decide(made, "ann", "tie")
     after = findings_of(RunData.load(folder))
-    change = changed(before, after, 20)
+    change = label_change(before, after, 20)
     assert before.labelled.n == 8
     assert after.labelled.n > 20
     assert after.labelled.concordance.estimate < before.labelled.concordance.estimate or (

@@ -19,7 +19,7 @@ from clash.stats.selection.panel import Evidence, sum_by
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from clash.analysis.calibration.study import Figure, Study
+    from clash.analysis.calibration.study import CalibrationStudy, SplitMean
     from clash.analysis.rundata import RunData
     from clash.records import Groups
     from clash.stats.intervals import Interval
@@ -32,7 +32,7 @@ REPLICATES = 200
 
 
 @dataclass(frozen=True)
-class Refused:
+class CalibrationRefusal:
     """Labels that no calibrator can be fitted to.
 
     Attributes:
@@ -47,7 +47,7 @@ class Refused:
 
 
 @dataclass(frozen=True)
-class Calibrated:
+class CalibratedResult:
     """A calibrator fitted to all labels of a run.
 
     Attributes:
@@ -69,7 +69,7 @@ class Calibrated:
     labels: int
     family: str
     judges: tuple[str, ...]
-    accuracy: Figure
+    accuracy: SplitMean
     ece: float
     chance_ece: float
     gain: Interval
@@ -81,19 +81,21 @@ class Calibrated:
 
 
 @dataclass(frozen=True)
-class Recalibrated:
+class CalibrationChange:
     """The calibrated result before and after.
 
     Attributes:
         changed: rows whose calibrated verdict is another now; empty where there was none.
     """
 
-    before: Calibrated | Refused
-    after: Calibrated | Refused
+    before: CalibratedResult | CalibrationRefusal
+    after: CalibratedResult | CalibrationRefusal
     changed: tuple[str, ...]
 
 
-def recalibrated(data: RunData, before: Votes, after: Votes, leader: str) -> Recalibrated:
+def compare_calibrations(
+    data: RunData, before: Votes, after: Votes, leader: str
+) -> CalibrationChange:
     """Fit a calibrator to the labels before and to those after.
 
     Args:
@@ -102,17 +104,19 @@ def recalibrated(data: RunData, before: Votes, after: Votes, leader: str) -> Rec
         after: the same with the labels there are.
         leader: the candidate that win rates are of.
     """
-    first, second = (calibrated(data, votes, leader) for votes in (before, after))
+    first, second = (calibrate_run(data, votes, leader) for votes in (before, after))
     changed_rows: tuple[str, ...] = ()
-    if isinstance(first, Calibrated) and isinstance(second, Calibrated):
+    if isinstance(first, CalibratedResult) and isinstance(second, CalibratedResult):
         winners_before = first.winners
         changed_rows = tuple(
             row for row, winner in second.winners.items() if winners_before.get(row) != winner
         )
-    return Recalibrated(first, second, changed_rows)
+    return CalibrationChange(first, second, changed_rows)
 
 
-def calibrated(data: RunData, votes: Votes, leader: str) -> Calibrated | Refused:
+def calibrate_run(
+    data: RunData, votes: Votes, leader: str
+) -> CalibratedResult | CalibrationRefusal:
     """Select and fit on all labels, and apply to all rows; or why that cannot be done."""
     # Only now: it takes as long to load as the rest of a report.
     from clash.analysis.calibration.study import study
@@ -125,25 +129,29 @@ def calibrated(data: RunData, votes: Votes, leader: str) -> Calibrated | Refused
         study_result = study(votes, settings=settings, folds=FOLDS, seed=seed, jobs=1)
     except (InputError, StatisticsError) as refusal:
         labels = int(votes.labelled.sum())
-        return Refused(labels, _reason(refusal), max(0, FEWEST - labels))
-    return _applied(data, votes, study_result, leader, np.random.default_rng([seed, 5]))
+        return CalibrationRefusal(labels, _reason(refusal), max(0, FEWEST - labels))
+    return _apply_to_run(data, votes, study_result, leader, np.random.default_rng([seed, 5]))
 
 
 def _reason(refusal: Exception) -> str:
     return refusal.message if isinstance(refusal, InputError) else str(refusal)
 
 
-def _applied(
-    data: RunData, votes: Votes, study_result: Study, leader: str, rng: np.random.Generator
-) -> Calibrated:
+def _apply_to_run(
+    data: RunData,
+    votes: Votes,
+    study_result: CalibrationStudy,
+    leader: str,
+    rng: np.random.Generator,
+) -> CalibratedResult:
     panel = study_result.frame.panel(votes)
     judges = [study_result.frame.judges.index(judge) for judge in study_result.judges]
     fit = _Fit.of(panel, panel.cells(judges), study_result.selected.family)
-    pairs, panel_winners = _pairs(data), _said(data)
+    pairs, panel_winners = _pairs(data), _panel_winners(data)
     names = [pairs.get(item) for item in votes.items]
     winners = _winners(votes.items, fit.verdicts(), pairs)
     direction = np.array([_direction(pair, leader) for pair in names])
-    return Calibrated(
+    return CalibratedResult(
         labels=study_result.n_labelled,
         family=study_result.selected.family,
         judges=study_result.judges,
@@ -256,18 +264,18 @@ def _pairs(data: RunData) -> dict[str, tuple[str, str]]:
     return pairs
 
 
-def _said(data: RunData) -> dict[str, str]:
+def _panel_winners(data: RunData) -> dict[str, str]:
     """What the panel's verdict says of each row that it decides or ties."""
     rankings = {v.item_id: v.ranking for v in data.verdicts if v.ranking is not None}
     winners: dict[str, str] = {}
     for row, (first, second) in _pairs(data).items():
         ranking = rankings.get(row if row in rankings else row.rpartition("#")[0])
         if ranking is not None:
-            winners[row] = _better(ranking, first, second)
+            winners[row] = _better_of(ranking, first, second)
     return winners
 
 
-def _better(ranking: Groups, first: str, second: str) -> str:
+def _better_of(ranking: Groups, first: str, second: str) -> str:
     ranks = {name: rank for rank, group in enumerate(ranking) for name in group}
     gap = ranks[first] - ranks[second]
     return "tie" if gap == 0 else first if gap < 0 else second

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Score:
+class CriterionScore:
     """The mean score, 1 to 5, of a candidate on a criterion.
 
     Attributes:
@@ -29,7 +29,7 @@ class Score:
 
 
 @dataclass(frozen=True)
-class Scores:
+class CriterionScores:
     """Every cell that has a score.
 
     Attributes:
@@ -39,10 +39,10 @@ class Scores:
 
     criteria: tuple[str, ...]
     items: Mapping[str, int]
-    cells: tuple[Score, ...]
+    cells: tuple[CriterionScore, ...]
 
 
-def scores(data: RunData) -> Scores:
+def criterion_scores(data: RunData) -> CriterionScores:
     """Mean scores by candidate and criterion; weights of criteria and judges play no part."""
     by_cell = _by_cell(data)
     items: dict[str, set[str]] = defaultdict(set)
@@ -50,12 +50,12 @@ def scores(data: RunData) -> Scores:
         items[criterion] |= by_item.keys()
     order = sorted(items, key=lambda name: (-len(items[name]), name))
     cells = [
-        Score(candidate, criterion, _mean(data, by_cell[candidate, criterion]))
+        CriterionScore(candidate, criterion, _mean(data, by_cell[candidate, criterion]))
         for candidate in data.candidates
         for criterion in order
         if (candidate, criterion) in by_cell
     ]
-    return Scores(tuple(order), {name: len(items[name]) for name in order}, tuple(cells))
+    return CriterionScores(tuple(order), {name: len(items[name]) for name in order}, tuple(cells))
 
 
 def _by_cell(data: RunData) -> dict[tuple[str, str], dict[str, list[int]]]:

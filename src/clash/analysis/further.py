@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from clash.analysis.criterion_scores import Scores, scores
+from clash.analysis.criterion_scores import CriterionScores, criterion_scores
 from clash.analysis.lengths import Longer, longer
-from clash.analysis.shared_errors import Shared, Unknown, shared
+from clash.analysis.shared_errors import SharedErrors, UnknownErrors, shared_errors
 from clash.errors import ClashError
 
 if TYPE_CHECKING:
@@ -25,10 +25,10 @@ class Further:
         retest: this run against its parent; null where it has none.
     """
 
-    scores: Scores
+    scores: CriterionScores
     lengths: list[Longer]
-    shared: Shared | Unknown
-    retest: Retest | Unknown | None
+    shared: SharedErrors | UnknownErrors
+    retest: Retest | UnknownErrors | None
 
 
 def further(data: RunData, folder: Path) -> Further:
@@ -38,10 +38,10 @@ def further(data: RunData, folder: Path) -> Further:
         data: the run.
         folder: its folder, beside which that of its parent is looked for.
     """
-    return Further(scores(data), longer(data), shared(data), _retest(data, folder))
+    return Further(criterion_scores(data), longer(data), shared_errors(data), _retest(data, folder))
 
 
-def _retest(data: RunData, folder: Path) -> Retest | Unknown | None:
+def _retest(data: RunData, folder: Path) -> Retest | UnknownErrors | None:
     name = data.manifest.parent
     if name is None:
         return None
@@ -52,4 +52,4 @@ def _retest(data: RunData, folder: Path) -> Retest | Unknown | None:
     try:
         return retest([RunData.load(RunFolder(folder).sibling(name)), data])
     except ClashError as error:
-        return Unknown(str(error).partition("\n")[0])
+        return UnknownErrors(str(error).partition("\n")[0])

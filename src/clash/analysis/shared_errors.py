@@ -14,8 +14,8 @@ from clash.stats.latent.patterns import MISSING, TIE
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from clash.analysis.dependence.results import EffectiveNumber, PairFinding, Truth
-    from clash.analysis.dependence.truth import Estimated, Rows
+    from clash.analysis.dependence.results import EffectiveNumber, PairFinding, TruthSource
+    from clash.analysis.dependence.truth import TruthEstimate, TruthRows
     from clash.analysis.rundata import RunData
     from clash.stats.dependence import Couplings
     from clash.stats.typing import Floats
@@ -31,7 +31,7 @@ _CODES = {1.0: 1, -1.0: 0, 0.0: TIE}
 
 
 @dataclass(frozen=True)
-class Shared:
+class SharedErrors:
     """Errors that judges share.
 
     Attributes:
@@ -44,7 +44,7 @@ class Shared:
     """
 
     judges: tuple[str, ...]
-    truth: Truth
+    truth: TruthSource
     correlations: Floats
     couplings: Floats | None
     pairs: tuple[PairFinding, ...]
@@ -52,37 +52,37 @@ class Shared:
 
 
 @dataclass(frozen=True)
-class Unknown:
+class UnknownErrors:
     """Why that cannot be told."""
 
     why: str
 
 
-def shared(data: RunData) -> Shared | Unknown:
+def shared_errors(data: RunData) -> SharedErrors | UnknownErrors:
     """Correlations and couplings of the voting judges' errors.
 
     Labels are the truth where a hundred items have one; else a model estimates it, which takes
     what all judges get wrong together for the truth.
     """
     # Only now: these models take longer to load than a report takes.
-    from clash.analysis.dependence.truth import ENOUGH, Rows
+    from clash.analysis.dependence.truth import ENOUGH, TruthRows
 
     judges = data.rules.voting
     codes, truth, groups = _table(data, [judge.id for judge in judges])
     if len(codes) < FEWEST:
-        return Unknown(f"{len(codes)} judged pairs of responses: too few, {FEWEST} would do")
+        return UnknownErrors(f"{len(codes)} judged pairs of responses: too few, {FEWEST} would do")
     n_labelled = int((~np.isnan(truth)).sum())
-    rows = Rows(
+    rows = TruthRows(
         codes, truth, groups, np.arange(len(judges)), tuple(judge.family for judge in judges),
         given=n_labelled >= ENOUGH, notes=(),
     )  # fmt: skip
     try:
-        return _shared(data, rows)
+        return _measure_errors(data, rows)
     except StatisticsError as refusal:
-        return Unknown(str(refusal))
+        return UnknownErrors(str(refusal))
 
 
-def _shared(data: RunData, rows: Rows) -> Shared:
+def _measure_errors(data: RunData, rows: TruthRows) -> SharedErrors:
     from clash.analysis.dependence import measure
     from clash.analysis.dependence.truth import estimate
 
@@ -92,7 +92,7 @@ def _shared(data: RunData, rows: Rows) -> Shared:
     coupling_fit = _couplings(estimate_of_truth, np.random.default_rng([seed, 7]))
     names = [data.rules.voting[k] for k in estimate_of_truth.rows.judges]
     ids = [judge.id for judge in names]
-    return Shared(
+    return SharedErrors(
         tuple(ids),
         estimate_of_truth.about,
         correlations.correlations.pooled,
@@ -102,8 +102,8 @@ def _shared(data: RunData, rows: Rows) -> Shared:
     )
 
 
-def _couplings(estimate: Estimated, rng: np.random.Generator) -> Couplings | None:
-    from clash.analysis.dependence.truth import matched
+def _couplings(estimate: TruthEstimate, rng: np.random.Generator) -> Couplings | None:
+    from clash.analysis.dependence.truth import untied_posteriors
     from clash.stats.dependence import couplings, without_ties
 
     patterns = without_ties(estimate.patterns)
@@ -112,7 +112,7 @@ def _couplings(estimate: Estimated, rng: np.random.Generator) -> Couplings | Non
     try:
         coupling_fit = couplings(
             patterns,
-            matched(estimate, patterns),
+            untied_posteriors(estimate, patterns),
             rng,
             clusters=estimate.rows.groups,
             replicates=REPLICATES,

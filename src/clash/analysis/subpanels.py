@@ -44,7 +44,7 @@ class SubPanel:
 
 
 @dataclass(frozen=True)
-class Size:
+class SubPanelSize:
     """All sub-panels of one size.
 
     Attributes:
@@ -69,7 +69,7 @@ class SubPanels:
     """Each sub-panel, and each size."""
 
     panels: list[SubPanel]
-    sizes: list[Size]
+    sizes: list[SubPanelSize]
 
 
 def subpanels(
@@ -94,7 +94,7 @@ def subpanels(
     labels = np.array([_code(case, table.shape[2]) for case in cases])
     groups = codes(cases)
     panels: list[SubPanel] = []
-    sizes: list[Size] = []
+    sizes: list[SubPanelSize] = []
     right_before: Floats | None = None
     for size in range(1, len(voting) + 1):
         choices = _choices(len(voting), size, rng)
@@ -169,14 +169,14 @@ def _size(
     right: Floats,
     right_before: Floats | None,
     groups: NDArray[np.intp],
-) -> Size:
+) -> SubPanelSize:
     best_first = sorted(of_size, key=lambda panel: (-panel.concordance.estimate, panel.judges))
     gain = (
         None
         if right_before is None
         else paired_difference(right.mean(axis=0), right_before, groups)
     )
-    return Size(
+    return SubPanelSize(
         size,
         len(of_size),
         comb(n, size),

@@ -242,9 +242,9 @@ def decided(
     ]
     if rules.calibrator is None:
         return made
-    from clash.analysis.calibration.calibrated_verdicts import calibrated
+    from clash.analysis.calibration.calibrated_verdicts import calibrate_verdicts
 
-    return calibrated(made, said, rules.calibrator, rules.max_risk)
+    return calibrate_verdicts(made, said, rules.calibrator, rules.max_risk)
 
 
 def _reasons(

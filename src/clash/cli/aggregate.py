@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from clash.analysis.aggregation import Aggregation
-    from clash.analysis.calibration.calibrated_votes import OnVotes
+    from clash.analysis.calibration.calibrated_votes import CalibratedVotes
     from clash.cli.rankings import Asked
     from clash.votes import Votes
 
@@ -139,9 +139,9 @@ def aggregate(
             ridge=_ridge(ridge, asked.items),
         )
     if named is not None and asked.rankings:
-        from clash.analysis.rankings import REPLICATES, rank
+        from clash.analysis.rankings import REPLICATES, rank_candidates
 
-        shown.rankings = rank(
+        shown.rankings = rank_candidates(
             named,
             asked.rankings,
             seed=start,
@@ -214,7 +214,7 @@ def _of_use(
         raise ConfigError("no method named here reads it", field="--weights", hint=hint)
 
 
-def _calibrated(file: Path | None, votes: Votes, max_risk: float | None) -> OnVotes | None:
+def _calibrated(file: Path | None, votes: Votes, max_risk: float | None) -> CalibratedVotes | None:
     """What a calibrator makes of the votes.
 
     Raises:
@@ -228,10 +228,10 @@ def _calibrated(file: Path | None, votes: Votes, max_risk: float | None) -> OnVo
         if max_risk is not None:
             raise ConfigError("needs --calibrator", field="--max-risk")
         return None
-    from clash.analysis.calibration.calibrated_votes import on_votes
+    from clash.analysis.calibration.calibrated_votes import calibrate_votes
     from clash.analysis.calibration.calibrator import read_calibrator
 
-    return on_votes(read_calibrator(file), votes, max_risk, str(file))
+    return calibrate_votes(read_calibrator(file), votes, max_risk, str(file))
 
 
 def _choice(text: str, field: str, *known: str) -> Any:  # noqa: ANN401 - a Literal

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from clash.analysis.aggregation import Aggregation
-    from clash.analysis.calibration.calibrated_votes import OnVotes
-    from clash.analysis.rankings import Rankings
+    from clash.analysis.calibration.calibrated_votes import CalibratedVotes
+    from clash.analysis.rankings import CandidateRankings
     from clash.cli.rankings import Asked
     from clash.report.tables import Table
 
@@ -22,8 +22,8 @@ class Shown:
     """What was computed."""
 
     verdicts: Aggregation | None = None
-    applied: OnVotes | None = None
-    rankings: Rankings | None = None
+    applied: CalibratedVotes | None = None
+    rankings: CandidateRankings | None = None
 
     def write(self, path: Path) -> str:
         """A line for each method and item, and for each method and candidate."""

@@ -20,7 +20,7 @@ from clash.cli.options import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from clash.analysis.calibration.study import Study
+    from clash.analysis.calibration.study import CalibrationStudy
     from clash.stats.selection.candidate_methods import SelectionSettings
     from clash.stats.selection.prior import Prior
     from clash.votes import Votes
@@ -169,11 +169,11 @@ def _prior(
     import numpy as np
 
     from clash.analysis.calibration.calibrator import read_calibrator
-    from clash.analysis.calibration.frame import Frame
+    from clash.analysis.calibration.frame import ScoreFrame
     from clash.analysis.calibration.priors import prior_for
     from clash.stats.selection.blocks import FEWEST_GROUPS
 
-    frame = Frame.of(votes, FEWEST_GROUPS)
+    frame = ScoreFrame.of(votes, FEWEST_GROUPS)
     sources = len(np.unique(votes.groups[votes.labelled]))
     learnt = sources if labels is None else min(labels, sources)
     names = [name.strip() for name in text.split(",") if name.strip()]
@@ -182,7 +182,9 @@ def _prior(
     return prior_for(frame.target, learnt, settings.families, earlier, seed)
 
 
-def _draw(plots: Path, votes: Votes, found: Study, seed: int, *, quiet: bool) -> dict[str, Any]:
+def _draw(
+    plots: Path, votes: Votes, found: CalibrationStudy, seed: int, *, quiet: bool
+) -> dict[str, Any]:
     """Survey and draw: the map's cells and the pictures written."""
     from clash.analysis.calibration.regimes import regimes
     from clash.report.regime import map_json, write_plots
@@ -207,7 +209,9 @@ def _plan(source: str, votes: Votes, n: int, seed: int, *, as_json: bool) -> Non
     print_tables(stdout(), report.plan_tables(found))
 
 
-def _write(out: Path, votes: Votes, found: Study, source: str, runs: Path, seed: int) -> str:
+def _write(
+    out: Path, votes: Votes, found: CalibrationStudy, source: str, runs: Path, seed: int
+) -> str:
     """Fit what is deployed, and write it."""
     import json
 
@@ -236,14 +240,14 @@ def _write(out: Path, votes: Votes, found: Study, source: str, runs: Path, seed:
 
 def _origin(source: str, runs: Path) -> tuple[dict[str, str] | None, str | None]:
     """The models behind the judges and the hash of their prompts, where a run says so."""
-    from clash.analysis.calibration.calibrated_verdicts import of_run
+    from clash.analysis.calibration.calibrated_verdicts import models_of_run
     from clash.cli.common import find_run
 
     folder = find_run(source, runs)
     if folder is None:
         return None, None
     manifest = folder.manifest()
-    return of_run(manifest.panel), manifest.hashes.get("templates")
+    return models_of_run(manifest.panel), manifest.hashes.get("templates")
 
 
 def _settings(

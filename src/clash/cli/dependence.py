@@ -54,12 +54,14 @@ def dependence(
     as_json: AsJson = False,
 ) -> None:
     """Do the judges err together, and how many independent ones is the panel worth?"""
-    from clash.analysis.dependence import Options, diagnose
+    from clash.analysis.dependence import DependenceOptions, diagnose
     from clash.cli.common import print_json, read_votes
     from clash.report import dependence as report
 
     votes = read_votes(source, runs, judges, subset, presentation, decisive=decisive)
-    options = Options(method, use_labels, bootstrap, 0 if seed is None else seed, threshold)
+    options = DependenceOptions(
+        method, use_labels, bootstrap, 0 if seed is None else seed, threshold
+    )
     found = diagnose(votes, options)
     written = [] if plots is None else [str(path) for path in report.write_plots(found, plots)]
     if as_json:

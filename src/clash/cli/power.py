@@ -13,8 +13,8 @@ from clash.cli.options import AsJson, Judges, Presentation, Seed, Subset
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from clash.analysis.power import Ask, Panel, Pilot
-    from clash.analysis.power.candidate_pairs import Field, Sides
+    from clash.analysis.power import PanelDesign, Pilot, PowerQuestion
+    from clash.analysis.power.candidate_pairs import CandidatePair, PairVotes
     from clash.report.tables import Table
     from clash.votes import Votes
 
@@ -107,10 +107,10 @@ def power(
 
     `clash power --for paired --effect 0.1 --panel 0.9,0.8,0.6 --icc 0.3`
     """
-    from clash.analysis.power.scenarios import Ask
+    from clash.analysis.power.scenarios import PowerQuestion
     from clash.stats.power import ErrorRates
 
-    asked = Ask(
+    asked = PowerQuestion(
         question=cast("Any", _question(question)),
         effect=effect,
         middle=base,
@@ -140,8 +140,8 @@ def power(
 
 
 def _scenario(
-    asked: Ask,
-    panels: list[Panel],
+    asked: PowerQuestion,
+    panels: list[PanelDesign],
     correlations: list[float],
     *,
     replications: int,
@@ -152,7 +152,7 @@ def _scenario(
     from clash.analysis.power.scenarios import scenario
     from clash.cli.common import print_json
     from clash.report import power as report
-    from clash.reproduction.power_tables import published as recompute
+    from clash.reproduction.power_tables import published_tables as recompute
 
     found = scenario(
         asked,
@@ -172,7 +172,7 @@ def _scenario(
 
 
 def _from_pilot(
-    asked: Ask,
+    asked: PowerQuestion,
     source: str,
     runs: Path,
     filters: tuple[str | None, str | None, str | None],
@@ -182,7 +182,7 @@ def _from_pilot(
     *,
     as_json: bool,
 ) -> None:
-    from clash.analysis.power.candidate_pairs import asked_for
+    from clash.analysis.power.candidate_pairs import choose_pair
     from clash.cli.common import print_json, read_votes, stdout
     from clash.errors import ConfigError
     from clash.report import power as report
@@ -197,7 +197,7 @@ def _from_pilot(
         raise ConfigError(f"no outcome {outcome!r}", field="--outcome", hint="wins or agreement")
     field = _field(source, runs, read_votes(source, runs, *filters))
     # Whether judges agree with labels is asked of all candidates, unless two are named.
-    pair = asked_for(field, wanted) if outcome == "wins" or wanted is not None else None
+    pair = choose_pair(field, wanted) if outcome == "wins" or wanted is not None else None
     made = partial(
         _pilot, field, asked, outcome=cast("Literal['wins', 'agreement']", outcome), seed=seed
     )
@@ -214,19 +214,19 @@ def _from_pilot(
     stdout().print(f"\nnext: {found.next_step}", soft_wrap=True, markup=False)
 
 
-def _field(source: str, runs: Path, votes: Votes) -> Field:
+def _field(source: str, runs: Path, votes: Votes) -> PairVotes:
     """The votes, and who is which side in them."""
-    from clash.analysis.power.candidate_pairs import Field, names_of_file, names_of_run
+    from clash.analysis.power.candidate_pairs import PairVotes, names_of_file, names_of_run
     from clash.cli.common import find_run
 
     folder = find_run(source, runs)
-    return Field(votes, names_of_file(Path(source)) if folder is None else names_of_run(folder))
+    return PairVotes(votes, names_of_file(Path(source)) if folder is None else names_of_run(folder))
 
 
 def _pilot(
-    field: Field,
-    asked: Ask,
-    pair: Sides | None,
+    field: PairVotes,
+    asked: PowerQuestion,
+    pair: CandidatePair | None,
     *,
     outcome: Literal["wins", "agreement"],
     seed: int,
@@ -244,13 +244,15 @@ def _pilot(
     )
 
 
-def _beside(field: Field, pair: Sides, made: Callable[[Sides], Pilot]) -> list[Pilot]:
+def _beside(
+    field: PairVotes, pair: CandidatePair, made: Callable[[CandidatePair], Pilot]
+) -> list[Pilot]:
     """The other pairs; one that never decides tells nothing, and is left out."""
-    from clash.analysis.power.candidate_pairs import others
+    from clash.analysis.power.candidate_pairs import other_pairs
     from clash.errors import StatisticsError
 
     found = []
-    for other in others(field.pairs(), pair):
+    for other in other_pairs(field.pairs(), pair):
         with suppress(StatisticsError):
             found.append(made(other))
     return found
@@ -274,15 +276,15 @@ def _question(text: str) -> str:
     return text
 
 
-def _panels(texts: list[str], ballots: float | None, question: str) -> list[Panel]:
+def _panels(texts: list[str], ballots: float | None, question: str) -> list[PanelDesign]:
     """Panels by their judges' rates; ballots by default 20 a run, or one a judge and item."""
-    from clash.analysis.power.scenarios import Panel
+    from clash.analysis.power.scenarios import PanelDesign
 
     made = []
     for text in texts:
         rates = tuple(_numbers(text, "--panel"))
         usual = _BALLOTS if question == "compare" else float(len(rates))
-        made.append(Panel(rates, usual if ballots is None else ballots))
+        made.append(PanelDesign(rates, usual if ballots is None else ballots))
     return made
 
 

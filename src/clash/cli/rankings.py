@@ -46,10 +46,10 @@ class Asked:
         Raises:
             ConfigError: an unknown method.
         """
-        from clash.analysis.aggregation import known_methods
-        from clash.analysis.rankings import known_rankings
+        from clash.analysis.aggregation import method_names
+        from clash.analysis.rankings import ranking_names
 
-        verdicts, rankings = known_methods(), known_rankings()
+        verdicts, rankings = method_names(), ranking_names()
         names = _expanded(method, verdicts, rankings)
         for name in names:
             if name not in (*verdicts, *rankings):

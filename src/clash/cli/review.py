@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from clash.analysis.findings import Findings
-    from clash.analysis.label_change import Changed
+    from clash.analysis.label_change import LabelChange
     from clash.analysis.rundata import RunData
     from clash.review.page import Page
     from clash.review.server import ReviewServer
@@ -226,9 +226,9 @@ class _Outcome:
         return self._last
 
     def _computed(self, written: int) -> _Change:
-        from clash.analysis.calibration_change import recalibrated
+        from clash.analysis.calibration_change import compare_calibrations
         from clash.analysis.findings import findings_of
-        from clash.analysis.label_change import changed
+        from clash.analysis.label_change import label_change
 
         data = self.data.relabelled(self.folder.labels())
         found = findings_of(data)
@@ -236,13 +236,13 @@ class _Outcome:
         calibrated = None
         if self.votes is not None and now is not None:
             leader = found.leaderboard[0].candidate
-            calibrated = recalibrated(data, self.votes, now, leader)
-        return _Change(changed(self.before, found, written, calibrated), data, found)
+            calibrated = compare_calibrations(data, self.votes, now, leader)
+        return _Change(label_change(self.before, found, written, calibrated), data, found)
 
 
 @dataclass(frozen=True)
 class _Change:
-    changed: Changed
+    changed: LabelChange
     data: RunData
     findings: Findings
 

@@ -8,7 +8,7 @@ import typer
 from clash.cli.options import AsJson, Judges, Seed
 
 if TYPE_CHECKING:
-    from clash.reproduction.simulations import Experiment, OnVotes, Simulation
+    from clash.reproduction.simulations import Experiment, Simulation, VotesExperiment
     from clash.votes import Votes
 
 
@@ -49,7 +49,7 @@ def simulate(
     from clash.report.terminal import print_table
     from clash.reproduction.simulations import EXPERIMENTS, ON_VOTES
 
-    known: dict[str, Experiment | OnVotes] = {**EXPERIMENTS, **ON_VOTES}
+    known: dict[str, Experiment | VotesExperiment] = {**EXPERIMENTS, **ON_VOTES}
     if show_list and as_json:
         print_json({"simulations": {key: e.shows for key, e in known.items()}})
         return

@@ -257,12 +257,12 @@ def _calibrator(
     """
     if config.aggregate.calibrator is None:
         return None, ()
-    from clash.analysis.calibration.calibrated_verdicts import for_run
+    from clash.analysis.calibration.calibrated_verdicts import check_run
     from clash.analysis.calibration.calibrator import read_calibrator
 
     path = Path(config.aggregate.calibrator)
     calibrator = read_calibrator(path)
-    doubts = for_run(calibrator, judges, templates, str(path))
+    doubts = check_run(calibrator, judges, templates, str(path))
     for doubt in doubts:
         observer.note(doubt)
     return calibrator.as_json(), doubts

@@ -8,7 +8,7 @@ from clash.report.formats import NONE, number, points, rounded
 from clash.report.tables import Table
 
 if TYPE_CHECKING:
-    from clash.analysis.aggregation import Aggregation, MethodResult, Score
+    from clash.analysis.aggregation import Aggregation, MethodResult, MethodScore
 
 _FIGURES = ("accuracy", "balanced_accuracy", "log_loss", "brier", "ece")
 
@@ -48,7 +48,7 @@ def _method(result: MethodResult) -> dict[str, Any]:
     }
 
 
-def _gain(score: Score | None) -> dict[str, float | None] | None:
+def _gain(score: MethodScore | None) -> dict[str, float | None] | None:
     if score is None or score.gain is None:
         return None
     gain = score.gain

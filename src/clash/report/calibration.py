@@ -10,9 +10,9 @@ from clash.report.formats import NONE, percent
 from clash.report.tables import Table, with_rows
 
 if TYPE_CHECKING:
-    from clash.analysis.calibration.calibrated_votes import OnVotes
+    from clash.analysis.calibration.calibrated_votes import CalibratedVotes
     from clash.analysis.calibration.planning import LabelPlan
-    from clash.analysis.calibration.study import Figure, Figures, Study
+    from clash.analysis.calibration.study import CalibrationStudy, SplitMean, SplitMeans
     from clash.stats.selection.metrics import Reliability
     from clash.stats.selection.ppi import PoweredMean
     from clash.stats.selection.prior import Prior
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 FIGURES = ("accuracy", "balanced_accuracy", "mse", "nll", "ece", "pearson", "spearman")
 
 
-def as_json(study: Study) -> dict[str, Any]:
+def as_json(study: CalibrationStudy) -> dict[str, Any]:
     """The contract of ``clash calibrate --json``."""
     return {
         "n": study.n_labelled,
@@ -74,7 +74,7 @@ def as_json(study: Study) -> dict[str, Any]:
     }
 
 
-def _figures(figures: Figures) -> dict[str, Any]:
+def _figures(figures: SplitMeans) -> dict[str, Any]:
     return {
         **{name: _number(figures[name].mean) for name in FIGURES},
         "se": {name: _number(figures[name].se) for name in FIGURES},
@@ -85,7 +85,7 @@ def _number(value: float) -> float | None:
     return round(float(value), 6) if math.isfinite(value) else None
 
 
-def applied_json(applied: OnVotes) -> dict[str, Any]:
+def applied_json(applied: CalibratedVotes) -> dict[str, Any]:
     """A calibrator among the methods of ``clash aggregate --json``."""
     test, shift = applied.test, applied.applied.shift
     names = {"log_loss": "nll", "brier": "mse"}
@@ -113,7 +113,7 @@ def applied_json(applied: OnVotes) -> dict[str, Any]:
     }
 
 
-def applied_line(applied: OnVotes) -> str:
+def applied_line(applied: CalibratedVotes) -> str:
     """A calibrator in a line."""
     answers, test = applied.applied.answered, applied.test
     text = f"calibrated: {int(answers.sum())} of {len(answers)} rows answered"
@@ -206,12 +206,12 @@ def _win_rate(rate: PoweredMean | None) -> list[Table]:
     return [Table("Win rate of side A", ["from", "rate"], rows, frozenset({1}), notes)]
 
 
-def tables(study: Study) -> list[Table]:
+def tables(study: CalibrationStudy) -> list[Table]:
     """The choice against majority, then family by family."""
     return [_headline(study), *_win_rate(study.win_rate), _families(study)]
 
 
-def in_words(study: Study) -> str:
+def in_words(study: CalibrationStudy) -> str:
     """What to use, in a line."""
     selection, judges_to_ask = study.selected, study.asked
     judges = f"{len(judges_to_ask)} judges: {', '.join(judges_to_ask)}"
@@ -231,7 +231,7 @@ def in_words(study: Study) -> str:
 _MOST_SHARES = 4
 
 
-def _headline(study: Study) -> Table:
+def _headline(study: CalibrationStudy) -> Table:
     rows = [
         ["selected", *(_mean_and_error(study.test[name]) for name in FIGURES[:5])],
         ["majority", *(_mean_and_error(study.majority[name]) for name in FIGURES[:5])],
@@ -268,7 +268,7 @@ def _by_chance(reliability: Reliability) -> str:
     )
 
 
-def _families(study: Study) -> Table:
+def _families(study: CalibrationStudy) -> Table:
     rows = [
         [
             line.family,
@@ -287,7 +287,7 @@ def _families(study: Study) -> Table:
     )
 
 
-def _mean_and_error(figure: Figure) -> str:
+def _mean_and_error(figure: SplitMean) -> str:
     if math.isnan(figure.mean):
         return NONE
     return (

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from clash.analysis.diagnosis import Diagnosis
     from clash.analysis.diagnosis.judge_quality import Agreement, JudgeFacts
     from clash.analysis.diagnosis.recommendations import Recommendation
-    from clash.analysis.diagnosis.run_judges import Scale
+    from clash.analysis.diagnosis.run_judges import ScoreScale
     from clash.stats.effectiveness import Removal
 
 
@@ -311,7 +311,7 @@ def _run_judges(diagnosis: Diagnosis) -> Table | None:
     return Table("Judges: cost, length, scale", columns, rows, frozenset(range(1, 9)), notes)
 
 
-def _scale(scale: Scale | None) -> list[str]:
+def _scale(scale: ScoreScale | None) -> list[str]:
     if scale is None:
         return [NONE] * 5
     spread = f"{scale.two:.0%}{' restricted' if scale.restricted else ''}"

@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from clash.analysis.power import Pilot, Scenario
-    from clash.analysis.power.scenarios import Ask, Cell
-    from clash.reproduction.power_tables import Published
+    from clash.analysis.power.scenarios import PowerCell, PowerQuestion
+    from clash.reproduction.power_tables import PublishedTables
     from clash.stats.intervals import Interval
 
 
-def as_json(result: Scenario | Published | Pilot) -> dict[str, Any]:
+def as_json(result: Scenario | PublishedTables | Pilot) -> dict[str, Any]:
     """Plain data; what is not a number becomes null."""
     return to_dict(result)
 
@@ -61,14 +61,14 @@ def _right(columns: list[str]) -> frozenset[int]:
     return frozenset(range(len(columns)))
 
 
-def _columns(cell: Cell) -> list[str]:
+def _columns(cell: PowerCell) -> list[str]:
     names = ["DEFF", "observations", "needed"]
     if cell.power_at_n is not None:
         names += ["power at n", "detects, points"]
     return [*names, "simulated"] if cell.checked is not None else names
 
 
-def _cell(cell: Cell) -> list[str]:
+def _cell(cell: PowerCell) -> list[str]:
     texts = [f"{cell.design_effect:.2f}", f"{cell.observations:.0f}", str(cell.needed)]
     if cell.power_at_n is not None:
         detectable = None if cell.detectable is None else 100 * cell.detectable
@@ -99,7 +99,7 @@ def _panel(scenario: Scenario, index: int) -> str:
     )
 
 
-def _title(ask: Ask, unit: str) -> str:
+def _title(ask: PowerQuestion, unit: str) -> str:
     level = ask.level
     if ask.question in ("compare", "paired"):
         return (
@@ -117,7 +117,7 @@ def _title(ask: Ask, unit: str) -> str:
     )
 
 
-def published_tables(published: Published) -> list[Table]:
+def published_tables(published: PublishedTables) -> list[Table]:
     """The paper's tables and claims beside ours."""
     rows = [
         [

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from clash.analysis.diagnosis import Diagnosis
-    from clash.analysis.diagnosis.known_gaps import Hit, JudgeCurve
+    from clash.analysis.diagnosis.known_gaps import GapHits, JudgeCurve
     from clash.report.plots import PlotCurve
     from clash.stats.intervals import Interval
 
@@ -73,7 +73,7 @@ def hits_table(diagnosis: Diagnosis) -> Table:
     return Table("Known gaps: what they saw", columns, rows, frozenset({1}), notes)
 
 
-def _hit(hit: Hit | None) -> str:
+def _hit(hit: GapHits | None) -> str:
     if hit is None:
         return NONE
     return f"{hit.better.estimate:.0%} / {hit.tie.estimate:.0%} of {hit.better.n:g}"

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from clash.analysis.rankings import Place, Ranked, Rankings
+    from clash.analysis.rankings import CandidatePlace, CandidateRankings, MethodRanking
 
 SCORES = {
     "borda": "mean share of the points of a ballot",
@@ -30,7 +30,7 @@ _MOST_NAMES = 3
 _WIDEST = 8
 
 
-def as_json(rankings: Rankings) -> dict[str, Any]:
+def as_json(rankings: CandidateRankings) -> dict[str, Any]:
     """What the methods share: the ballots, the pairs, and why the methods differ."""
     return {
         "candidates": list(rankings.candidates),
@@ -56,12 +56,12 @@ def as_json(rankings: Rankings) -> dict[str, Any]:
     }
 
 
-def methods_json(rankings: Rankings) -> dict[str, dict[str, Any]]:
+def methods_json(rankings: CandidateRankings) -> dict[str, dict[str, Any]]:
     """By method: how the fit ended, and every candidate, best first."""
     return {method.method: _method_json(method) for method in rankings.methods}
 
 
-def _method_json(method: Ranked) -> dict[str, Any]:
+def _method_json(method: MethodRanking) -> dict[str, Any]:
     fit = method.fit
     return {
         "status": method.status,
@@ -76,7 +76,7 @@ def _method_json(method: Ranked) -> dict[str, Any]:
     }
 
 
-def _place_json(place: Place) -> dict[str, Any]:
+def _place_json(place: CandidatePlace) -> dict[str, Any]:
     return {
         "candidate": place.candidate,
         "rank": place.rank,
@@ -91,7 +91,7 @@ def _place_json(place: Place) -> dict[str, Any]:
     }
 
 
-def lines(rankings: Rankings) -> Iterator[dict[str, Any]]:
+def lines(rankings: CandidateRankings) -> Iterator[dict[str, Any]]:
     """A line for each method and candidate, for a file."""
     for method in rankings.methods:
         for place in method.places:
@@ -103,13 +103,13 @@ def _matrix(table: NDArray[Any]) -> list[list[float]]:
     return rows
 
 
-def tables(rankings: Rankings) -> list[Table]:
+def tables(rankings: CandidateRankings) -> list[Table]:
     """The places side by side, who beat whom, and each method's scores."""
     head = [_side_by_side(rankings), *_head_to_head(rankings)]
     return [*head, *(_scores(m, rankings) for m in rankings.methods if m.places)]
 
 
-def _side_by_side(rankings: Rankings) -> Table:
+def _side_by_side(rankings: CandidateRankings) -> Table:
     methods = [m for m in rankings.methods if m.places]
     by_name = [{place.candidate: place for place in m.places} for m in methods]
     order = _order(rankings) if methods else []
@@ -142,7 +142,7 @@ def _side_by_side(rankings: Rankings) -> Table:
     )
 
 
-def _rank(place: Place | None) -> str:
+def _rank(place: CandidatePlace | None) -> str:
     if place is None:
         return NONE
     tie_mark = "=" if place.tied else ""
@@ -151,7 +151,7 @@ def _rank(place: Place | None) -> str:
     return f"{place.rank}{tie_mark} [{place.rank_low}, {place.rank_high}]"
 
 
-def _head_to_head(rankings: Rankings) -> Iterator[Table]:
+def _head_to_head(rankings: CandidateRankings) -> Iterator[Table]:
     """Who was put before whom, where that is a table that can be read."""
     names = rankings.candidates
     if not 2 < len(names) <= _WIDEST:
@@ -168,7 +168,7 @@ def _head_to_head(rankings: Rankings) -> Iterator[Table]:
     yield Table("Head to head", columns, rows, frozenset(range(1, len(columns))), notes)
 
 
-def _order(rankings: Rankings) -> list[str]:
+def _order(rankings: CandidateRankings) -> list[str]:
     """The candidates by the first method that ranks them; by name where none does."""
     methods = [m for m in rankings.methods if m.places]
     return (
@@ -176,7 +176,7 @@ def _order(rankings: Rankings) -> list[str]:
     )
 
 
-def _scores(method: Ranked, rankings: Rankings) -> Table:
+def _scores(method: MethodRanking, rankings: CandidateRankings) -> Table:
     rows = [
         [
             place.candidate,
@@ -198,7 +198,7 @@ def _scores(method: Ranked, rankings: Rankings) -> Table:
     )
 
 
-def _fit(method: Ranked) -> Iterator[str]:
+def _fit(method: MethodRanking) -> Iterator[str]:
     if method.fit is not None:
         outcome = "converged" if method.fit.converged else "not converged"
         tie = "" if method.fit.tie is None else f", tie parameter {method.fit.tie:.3g}"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.image import AxesImage
 
-    from clash.analysis.calibration.regimes import Regimes
+    from clash.analysis.calibration.regimes import PanelRegimes
     from clash.stats.selection.regime import JudgeSteps, RegimeCell, RegimeMap
 
 SHORT = {
@@ -46,7 +46,7 @@ KEY = (
 )
 
 
-def write_plots(regimes: Regimes, folder: Path) -> list[Path]:
+def write_plots(regimes: PanelRegimes, folder: Path) -> list[Path]:
     """The map and the stopping diagnostic as SVG and PNG; the paths written."""
     paths = save(regime_figure([regimes.map], [regimes.title]), folder, "regime-map")
     if regimes.steps:

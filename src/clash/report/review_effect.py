@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clash.analysis.calibration_change import Calibrated
+from clash.analysis.calibration_change import CalibratedResult
 from clash.report.formats import NONE, first_names, number, percent, points
 from clash.report.tables import Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from clash.analysis.calibration_change import Recalibrated, Refused
-    from clash.analysis.label_change import Changed
+    from clash.analysis.calibration_change import CalibrationChange, CalibrationRefusal
+    from clash.analysis.label_change import LabelChange
     from clash.analysis.labelled import Labelled
     from clash.stats.intervals import Interval
 
@@ -20,7 +20,7 @@ _COLUMNS = ("", "before", "now")
 _MOST_NAMES = 6
 
 
-def tables(change: Changed, run: str) -> list[Table]:
+def tables(change: LabelChange, run: str) -> list[Table]:
     """What the labels changed in the concordance and in the calibrated result."""
     change_tables = [_concordance_table(change)]
     if change.calibrated is not None:
@@ -28,7 +28,7 @@ def tables(change: Changed, run: str) -> list[Table]:
     return change_tables
 
 
-def _concordance_table(change: Changed) -> Table:
+def _concordance_table(change: LabelChange) -> Table:
     def cell(labelled: Labelled | None, part: Callable[[Labelled], Interval | None]) -> str:
         return NONE if labelled is None else percent(part(labelled))
 
@@ -47,16 +47,18 @@ def _concordance_table(change: Changed) -> Table:
     )  # fmt: skip
 
 
-def _concordance_notes(change: Changed) -> Iterator[str]:
+def _concordance_notes(change: LabelChange) -> Iterator[str]:
     if change.more:
         yield f"about {change.more} more labels would bring the interval to 5 points each side"
     yield "items that need a person are harder than the rest: --sample N measures all"
 
 
-def _calibration_table(recalibration: Recalibrated, run: str) -> Table:
+def _calibration_table(recalibration: CalibrationChange, run: str) -> Table:
     either = (recalibration.before, recalibration.after)
-    leader = next((result.candidate for result in either if isinstance(result, Calibrated)), "")
-    parts: list[tuple[str, Callable[[Calibrated], str]]] = [
+    leader = next(
+        (result.candidate for result in either if isinstance(result, CalibratedResult)), ""
+    )
+    parts: list[tuple[str, Callable[[CalibratedResult], str]]] = [
         ("map", lambda result: result.family),
         ("judges it asks", lambda result: ", ".join(result.judges)),
         ("accuracy, held out", lambda result: _spread(result.accuracy.mean, result.accuracy.se)),
@@ -73,19 +75,21 @@ def _calibration_table(recalibration: Recalibrated, run: str) -> Table:
     )  # fmt: skip
 
 
-def _cell(result: Calibrated | Refused, part: Callable[[Calibrated], str]) -> str:
-    return part(result) if isinstance(result, Calibrated) else NONE
+def _cell(
+    result: CalibratedResult | CalibrationRefusal, part: Callable[[CalibratedResult], str]
+) -> str:
+    return part(result) if isinstance(result, CalibratedResult) else NONE
 
 
-def _calibration_notes(recalibration: Recalibrated, run: str) -> Iterator[str]:
+def _calibration_notes(recalibration: CalibrationChange, run: str) -> Iterator[str]:
     """What changed, in sentences; plainly, where there are too few labels."""
     before, after = recalibration.before, recalibration.after
-    if not isinstance(after, Calibrated):
+    if not isinstance(after, CalibratedResult):
         yield f"not calibrated: {after.why}"
         if after.missing:
             yield f"{after.missing} more labels would do; `clash calibrate {run} --plan N` names them"
         return
-    if not isinstance(before, Calibrated):
+    if not isinstance(before, CalibratedResult):
         yield f"before, not calibrated: {before.why}"
     elif recalibration.changed:
         yield f"{len(recalibration.changed)} calibrated verdicts changed: {first_names(recalibration.changed, _MOST_NAMES)}"
@@ -106,5 +110,5 @@ def _spread(mean: float, error: float) -> str:
     return f"{mean:.1%} ± {error:.1%}"
 
 
-def _error(result: Calibrated) -> str:
+def _error(result: CalibratedResult) -> str:
     return f"{result.ece:.3f} ({result.chance_ece:.3f})"

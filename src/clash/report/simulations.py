@@ -16,7 +16,14 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-    from clash.reproduction.simulations import Experiment, Line, OnVotes, Plot, Row, Simulation
+    from clash.reproduction.simulations import (
+        CurvePlot,
+        Experiment,
+        PaperComparison,
+        RiskCurve,
+        Simulation,
+        VotesExperiment,
+    )
 
 SMALL = 0.01
 
@@ -56,7 +63,7 @@ def setting(simulation: Simulation) -> str:
     return f"{simulation.name}, after {simulation.source}; {listing_of_parts}"
 
 
-def _cells(row: Row) -> list[str]:
+def _cells(row: PaperComparison) -> list[str]:
     standing = "" if row.standing == "no figure" else row.standing
     return [
         row.quantity,
@@ -73,7 +80,7 @@ def _number(value: float) -> str:
     return f"{value:.4f}" if value == 0 or abs(value) >= SMALL else f"{value:.4g}"
 
 
-def listing(experiments: Mapping[str, Experiment | OnVotes]) -> Table:
+def listing(experiments: Mapping[str, Experiment | VotesExperiment]) -> Table:
     """What can be rerun."""
     rows = [
         [name, experiment.shows, experiment.source, str(experiment.replications)]
@@ -92,7 +99,7 @@ def write_plots(simulation: Simulation, folder: Path) -> list[Path]:
     return paths
 
 
-def figure(plot: Plot) -> Figure:
+def figure(plot: CurvePlot) -> Figure:
     """Panels of curves side by side."""
     return curves(
         [[_curve(line) for line in panel] for panel in plot.panels],
@@ -103,6 +110,6 @@ def figure(plot: Plot) -> Figure:
     )
 
 
-def _curve(line: Line) -> PlotCurve:
+def _curve(line: RiskCurve) -> PlotCurve:
     style: Literal["level", "line"] = "level" if line.level else "line"
     return PlotCurve(line.name, line.x, line.y, line.errors, style, line.colour)

@@ -57,21 +57,21 @@ class PublishedClaim:
 
 
 @dataclass(frozen=True)
-class Published:
+class PublishedTables:
     """Both tables and the claims around them."""
 
     cells: tuple[PublishedCell, ...]
     claims: tuple[PublishedClaim, ...]
 
 
-def published() -> Published:
+def published_tables() -> PublishedTables:
     """Recompute the paper's sample sizes."""
     cells = tuple(
         _cell(table, icc, figure)
         for table in (CURRENT, IMPROVED)
         for icc, figure in zip(CORRELATIONS, RUNS[table], strict=True)
     )
-    return Published(cells, tuple(_claims()))
+    return PublishedTables(cells, tuple(_claims()))
 
 
 def _exact(m: float, icc: float, effect: float = EFFECT, level: ErrorRates | None = None) -> float:

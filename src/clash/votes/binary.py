@@ -21,7 +21,7 @@ Copies = Literal["merge", "separate"]
 
 
 @dataclass(frozen=True)
-class Table:
+class MethodTable:
     """Votes as the binary models read them.
 
     Attributes:
@@ -41,7 +41,7 @@ class Table:
     truth: Floats
     groups: NDArray[np.intp]
     families: tuple[str, ...] | None
-    shown: Shown | None
+    shown: PresentedVotes | None
     ties: Ties
     given: bool
     notes: tuple[str, ...]
@@ -55,13 +55,13 @@ class Table:
         *,
         use_labels: bool = False,
         copies: Copies = "merge",
-    ) -> Table:
+    ) -> MethodTable:
         """Read votes: scores cut in two, copies of an item merged, outcomes as codes."""
         notes: list[str] = []
         sides, truth = _two_sides(votes, threshold, notes)
         rows = _Rows(votes.items, sides, truth, votes.groups)
-        merged = _merged(rows, notes) if copies == "merge" else rows
-        codes = _coded(merged.matrix)
+        merged = _merge_copies(rows, notes) if copies == "merge" else rows
+        codes = _vote_codes(merged.matrix)
         tied = float((codes == TIE).sum() / max(1, (codes != MISSING).sum()))
         if tied:
             read = "half a vote either way" if ties == "half" else "no vote"
@@ -78,7 +78,7 @@ class Table:
             merged.truth,
             merged.groups,
             _families(votes),
-            _shown(votes, rows, merged),
+            _presented_votes(votes, rows, merged),
             ties,
             use_labels,
             tuple(notes),
@@ -109,7 +109,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Shown:
+class PresentedVotes:
     """Votes by presentation.
 
     Attributes:
@@ -136,17 +136,17 @@ def _two_sides(votes: Votes, threshold: float | None, notes: list[str]) -> tuple
         return votes.matrix, votes.labels
     cut = _middle(votes.matrix, votes.labels) if threshold is None else threshold
     notes.append(f"scores from {cut:g} on are side 1, below it side 0 (--threshold)")
-    return _cut(votes.matrix, cut), _cut(votes.labels, cut)
+    return _cut_scores(votes.matrix, cut), _cut_scores(votes.labels, cut)
 
 
-def _coded(matrix: Floats) -> VoteCodes:
+def _vote_codes(matrix: Floats) -> VoteCodes:
     codes = np.full(matrix.shape, MISSING, np.int8)
     for value, code in ((0.0, 0), (1.0, 1), (0.5, TIE)):
         codes[matrix == value] = code
     return codes
 
 
-def _merged(rows: _Rows, notes: list[str]) -> _Rows:
+def _merge_copies(rows: _Rows, notes: list[str]) -> _Rows:
     """One row for each item: the side that a judge took more often, a tie where neither."""
     names, first, row = np.unique(rows.items, return_index=True, return_inverse=True)
     if len(names) == len(rows.items):
@@ -172,14 +172,16 @@ def _merged(rows: _Rows, notes: list[str]) -> _Rows:
     return _Rows(tuple(rows.items[i] for i in kept), side, truth, groups.astype(np.intp))
 
 
-def _shown(votes: Votes, rows: _Rows, merged: _Rows) -> Shown | None:
+def _presented_votes(votes: Votes, rows: _Rows, merged: _Rows) -> PresentedVotes | None:
     if not set(votes.presentations) <= {"orig", "swap"}:
         return None
     swapped = np.array([shown == "swap" for shown in votes.presentations])
     if len(merged.items) == len(rows.items):
-        return Shown(_coded(rows.matrix), swapped, np.arange(len(rows.items)))
+        return PresentedVotes(_vote_codes(rows.matrix), swapped, np.arange(len(rows.items)))
     place = {item: index for index, item in enumerate(merged.items)}
-    return Shown(_coded(rows.matrix), swapped, np.array([place[item] for item in rows.items]))
+    return PresentedVotes(
+        _vote_codes(rows.matrix), swapped, np.array([place[item] for item in rows.items])
+    )
 
 
 def _middle(matrix: Floats, truth: Floats) -> float:
@@ -189,7 +191,7 @@ def _middle(matrix: Floats, truth: Floats) -> float:
     return float((known.min() + known.max()) / 2)
 
 
-def _cut(values: Floats, cut: float) -> Floats:
+def _cut_scores(values: Floats, cut: float) -> Floats:
     return np.where(np.isnan(values), np.nan, (values >= cut).astype(float))
 
 

@@ -9,10 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from clash.analysis.calibration.calibrated_votes import on_votes
-from clash.analysis.calibration.calibrator import apply, check_panel, parse, read_calibrator
+from clash.analysis.calibration.calibrated_votes import calibrate_votes
+from clash.analysis.calibration.calibrator import (
+    apply,
+    check_panel,
+    parse_calibrator,
+    read_calibrator,
+)
 from clash.analysis.calibration.fitting import fit
-from clash.analysis.calibration.frame import Frame
+from clash.analysis.calibration.frame import ScoreFrame
 from clash.analysis.calibration.study import sizes_for, study
 from clash.errors import InputError
 from clash.stats.selection import blocks
@@ -39,7 +44,7 @@ def rows(n=240, skill=(0.9, 0.7, 0.6, 0.35), seed=0, labelled=True):
 
 
 def made(votes, seed=0, settings=QUICK):
-    frame = Frame.of(votes)
+    frame = ScoreFrame.of(votes)
     panel = frame.panel(votes)
     settings = replace(settings, sizes=sizes_for(panel.n_judges))
     return fit(votes, frame, panel, settings, seed=seed)
@@ -66,7 +71,7 @@ def test_a_prediction_does_not_depend_on_what_else_is_asked():
 def test_on_its_own_domain_it_is_calibrated_and_better_than_majority():
     found = made(encode(rows()))
     new = encode(rows(2000, seed=9))
-    told = on_votes(found, new, None, "")
+    told = calibrate_votes(found, new, None, "")
     assert told.applied.fallback is False
     assert told.test.accuracy > 0.86
     assert told.test.ece < 0.07
@@ -88,16 +93,16 @@ def test_another_panel_or_prompt_is_refused():
 def test_a_changed_file_is_refused():
     value = made(encode(rows())).as_json()
     with pytest.raises(InputError, match="hash differs"):
-        parse({**value, "judges": [*value["judges"], "eve"]})
+        parse_calibrator({**value, "judges": [*value["judges"], "eve"]})
     with pytest.raises(InputError, match="not a key that clash knows"):
-        parse({**value, "more": 1})
+        parse_calibrator({**value, "more": 1})
     with pytest.raises(InputError, match="unknown"):
-        parse({**value, "family": "guess"})
+        parse_calibrator({**value, "family": "guess"})
 
 
 def test_under_a_shift_it_warns_and_falls_back_to_majority():
     found = made(encode(rows(skill=(0.9, 0.2, 0.25, 0.3))))
-    moved = on_votes(found, encode(rows(400, skill=(0.9, 0.85, 0.85, 0.8), seed=3)), 0.1, "")
+    moved = calibrate_votes(found, encode(rows(400, skill=(0.9, 0.85, 0.85, 0.8), seed=3)), 0.1, "")
     assert moved.applied.shift.is_shift
     assert moved.applied.fallback or found.family == "majority"
     assert not moved.applied.answered.any()
@@ -147,10 +152,10 @@ def test_study_gives_every_figure_with_its_error_and_does_not_depend_on_jobs():
 
 def test_too_few_labels_or_one_label_for_all_is_said():
     with pytest.raises(InputError, match="at least 30"):
-        Frame.of(encode(rows(10)))
+        ScoreFrame.of(encode(rows(10)))
     same = [VoteRow(f"q{i}", j, i % 2, 1) for i in range(40) for j in JUDGES]
     with pytest.raises(InputError, match="all labels are the same"):
-        Frame.of(encode(same))
+        ScoreFrame.of(encode(same))
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="../shared/data is absent")
@@ -161,7 +166,7 @@ def test_trained_on_adversarial_pairs_it_falls_back_on_natural_ones():
     )
     found = made(train)
     new = read_votes(DATA / "llmbar-processed.votes.jsonl.gz", judges=shared)
-    told = on_votes(found, new, None, "")
+    told = calibrate_votes(found, new, None, "")
     assert told.applied.shift.is_shift
     assert told.test.accuracy > 0.7
 
@@ -170,7 +175,7 @@ def test_trained_on_adversarial_pairs_it_falls_back_on_natural_ones():
 @pytest.mark.skipif(not DATA.is_dir(), reason="../shared/data is absent")
 def test_the_risk_is_kept_on_a_real_panel_over_200_repetitions():
     votes = read_votes(DATA / "rb2-replicates.votes.jsonl.gz", judges="*#s0")
-    frame = Frame.of(votes)
+    frame = ScoreFrame.of(votes)
     panel = frame.panel(votes)
     rng = np.random.default_rng(0)
     from clash.analysis.calibration.calibrator import confidence
@@ -199,7 +204,7 @@ def test_the_risk_is_kept_on_a_real_panel_over_200_repetitions():
 @pytest.mark.parametrize("risk", [0.05, 0.15])
 def test_what_is_deployed_keeps_the_risk_over_200_repetitions(risk):
     votes, shares, answered = encode(rows(400, skill=(0.95, 0.8, 0.7, 0.6))), [], []
-    frame = Frame.of(votes)
+    frame = ScoreFrame.of(votes)
     whole = frame.panel(votes)
     settings = replace(QUICK, sizes=(1, 2, 4))
     for repetition in range(200):
@@ -220,7 +225,7 @@ def test_a_calibrator_of_one_family_as_earlier_versions_wrote_it_still_works():
     found = made(encode(rows()), settings=replace(QUICK, combine="one", guard=-np.inf))
     value = found.as_json()
     assert len(value["maps"]) == 1
-    older = parse({key: part for key, part in value.items() if key != "maps"})
+    older = parse_calibrator({key: part for key, part in value.items() if key != "maps"})
     new = np.random.default_rng(1).integers(0, 2, (15, len(found.asked))) * 1.0
     assert apply(older, new).p == pytest.approx(apply(found, new).p)
 
@@ -229,18 +234,18 @@ def test_a_map_of_a_judge_that_is_not_asked_is_refused():
     value = made(encode(rows())).as_json()
     value["maps"][0]["judges"] = [99]
     with pytest.raises(InputError, match="unknown"):
-        parse(value)
+        parse_calibrator(value)
 
 
 def test_what_is_deployed_from_its_file_is_what_was_fitted():
     votes = encode(rows())
-    frame = Frame.of(votes)
+    frame = ScoreFrame.of(votes)
     panel = frame.panel(votes)
     settings = replace(QUICK, sizes=(1, 2, 4))
     found = fit(votes, frame, panel, settings, seed=3)
     assert sum(part.weight for part in found.maps) == pytest.approx(1)
     columns = [JUDGES.index(judge) for judge in found.asked]
-    p = apply(parse(found.as_json()), votes.matrix[:, columns]).p
+    p = apply(parse_calibrator(found.as_json()), votes.matrix[:, columns]).p
     # The same choice and fit, made by hand on the same rows.
     rng = np.random.default_rng([3, 3])
     known = np.flatnonzero(panel.has_label)

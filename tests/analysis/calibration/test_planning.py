@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from clash.analysis.calibration.planning import Step, _reason, label_plan
+from clash.analysis.calibration.planning import LabelStep, _reason, label_plan
 from clash.stats.intervals import mean_clustered
 from clash.votes import VoteRow, encode
 
 
 def step(labels, saved):
-    return Step(labels, 0.2, 0.2, mean_clustered(np.array(saved)))
+    return LabelStep(labels, 0.2, 0.2, mean_clustered(np.array(saved)))
 
 
 SAVES, HARMS = [0.02, 0.03, 0.025, 0.02], [-0.02, -0.03, -0.01, -0.02]

@@ -8,14 +8,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from clash.analysis.aggregation import three_outcomes as outcomes
-from clash.analysis.aggregation.ising_methods import DEFAULT_RIDGE, Ridging
-from clash.analysis.aggregation.methods import Fitted, Rule, attempt, known_methods, rule
+from clash.analysis.aggregation.ising_methods import DEFAULT_RIDGE, RidgeChoice
+from clash.analysis.aggregation.methods import (
+    MethodFit,
+    MethodRunner,
+    attempt,
+    method_names,
+    method_runner,
+)
 from clash.errors import ConfigError, StatisticsError
 from clash.stats import scoring
 from clash.stats.hypothesis_tests import paired_difference
 from clash.stats.latent.fit import vote_share
 from clash.stats.voting.majority import credit
-from clash.votes.binary import Copies, Table
+from clash.votes.binary import Copies, MethodTable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,11 +35,11 @@ if TYPE_CHECKING:
 __all__ = [
     "Aggregation",
     "MethodResult",
-    "Score",
-    "Table",
+    "MethodScore",
+    "MethodTable",
     "aggregate",
     "aggregate_outcomes",
-    "known_methods",
+    "method_names",
 ]
 
 FOLDS = 5
@@ -45,7 +51,7 @@ CLIP = 1e-3
 
 
 @dataclass(frozen=True)
-class Score:
+class MethodScore:
     """A method against labels; every figure is over the labelled rows, misses included.
 
     Attributes:
@@ -86,7 +92,7 @@ class MethodResult:
     bic: float | None = None
     temperature: float | None = None
     disagrees: int | None = None
-    score: Score | None = None
+    score: MethodScore | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -128,7 +134,7 @@ def aggregate(
     use_labels: bool = False,
     threshold: float | None = None,
     weights: Floats | None = None,
-    ridge: Ridging = DEFAULT_RIDGE,
+    ridge: RidgeChoice = DEFAULT_RIDGE,
 ) -> Aggregation:
     """Run every method on the same votes.
 
@@ -153,11 +159,11 @@ def aggregate(
         StatisticsError: no votes at all.
     """
     names = list(dict.fromkeys([*methods, "majority"]))
-    _known(names)
-    table = Table.of(votes, threshold, ties, use_labels=use_labels, copies=copies)
-    rules = {name: rule(name, table, seed, weights, ridge) for name in names}
+    _check_methods(names)
+    table = MethodTable.of(votes, threshold, ties, use_labels=use_labels, copies=copies)
+    rules = {name: method_runner(name, table, seed, weights, ridge) for name in names}
     fits = {name: attempt(name, rules[name], table.patterns()) for name in names}
-    held_out = {name: _cross_fitted(rules[name], table, fits[name], seed) for name in names}
+    held_out = {name: _cross_fit(rules[name], table, fits[name], seed) for name in names}
     selected_fit = fits["auto"] if "auto" in fits else fits[names[0]]
     return Aggregation(
         items=table.items,
@@ -185,8 +191,8 @@ def aggregate_outcomes(
         StatisticsError: no votes at all.
     """
     names = [name for name in dict.fromkeys([*methods, "majority"]) if name != "auto"]
-    _known(names)
-    table = Table.of(votes, copies=copies)
+    _check_methods(names)
+    table = MethodTable.of(votes, copies=copies)
     anchor = outcomes.fit("majority", table)
     share = outcomes.verdicts(anchor)
     results = []
@@ -197,7 +203,9 @@ def aggregate_outcomes(
             results.append(MethodResult(name, "refused", notes=(str(refusal),)))
             continue
         labelled, verdict = table.labelled, outcomes.verdicts(fit)
-        figures: dict[str, Any] = outcomes.figures(fit, anchor, table) if labelled.any() else {}
+        figures: dict[str, Any] = (
+            outcomes.score_figures(fit, anchor, table) if labelled.any() else {}
+        )
         results.append(
             MethodResult(
                 method=name,
@@ -208,7 +216,7 @@ def aggregate_outcomes(
                 log_likelihood=fit.log_likelihood,
                 temperature=fit.temperature,
                 disagrees=int((verdict != share).sum()),
-                score=Score(int(labelled.sum()), int(table.decisive.sum()), **figures)
+                score=MethodScore(int(labelled.sum()), int(table.decisive.sum()), **figures)
                 if figures
                 else None,
                 notes=fit.warnings,
@@ -226,14 +234,16 @@ def aggregate_outcomes(
     )
 
 
-def _known(names: Sequence[str]) -> None:
-    unknown = [name for name in names if name not in known_methods()]
+def _check_methods(names: Sequence[str]) -> None:
+    unknown = [name for name in names if name not in method_names()]
     if unknown:
-        hint = f"one of {', '.join(known_methods())}"
+        hint = f"one of {', '.join(method_names())}"
         raise ConfigError(f"no method {unknown[0]!r}", field="--method", hint=hint)
 
 
-def _cross_fitted(method: Rule, table: Table, full_fit: Fitted, seed: int) -> Floats | None:
+def _cross_fit(
+    method: MethodRunner, table: MethodTable, full_fit: MethodFit, seed: int
+) -> Floats | None:
     """Posteriors that never saw the label of their own row; the fit's own without labels."""
     if not table.given or full_fit.p is None:
         return full_fit.p
@@ -249,7 +259,7 @@ def _cross_fitted(method: Rule, table: Table, full_fit: Fitted, seed: int) -> Fl
 
 
 def _result(
-    method_fit: Fitted, held_out: Floats | None, reference: Floats | None, table: Table
+    method_fit: MethodFit, held_out: Floats | None, reference: Floats | None, table: MethodTable
 ) -> MethodResult:
     """A method with its figures against labels and against majority."""
     if method_fit.p is None or method_fit.fit is None:
@@ -270,12 +280,12 @@ def _result(
     )
 
 
-def _share(table: Table) -> Floats:
+def _share(table: MethodTable) -> Floats:
     bare = table.patterns().without_labels()
     return bare.expand(vote_share(bare))
 
 
-def _verdict(p: Floats, table: Table) -> Floats:
+def _verdict(p: Floats, table: MethodTable) -> Floats:
     """1, 0, or 0.5 for a tie, shape (N,).
 
     Where judges said that the responses are equal and the sides come out level, a model of two
@@ -287,8 +297,8 @@ def _verdict(p: Floats, table: Table) -> Floats:
 
 
 def _score(
-    p: Floats | None, reference: Floats | None, table: Table, *, against_majority: bool
-) -> Score | None:
+    p: Floats | None, reference: Floats | None, table: MethodTable, *, against_majority: bool
+) -> MethodScore | None:
     labelled, sides = table.labelled, table.decisive
     if p is None or reference is None or not labelled.any():
         return None
@@ -301,7 +311,7 @@ def _score(
         )
         gain = paired_difference(method_credits, reference_credits, table.groups[labelled])
     has_sides = bool(sides.any())
-    return Score(
+    return MethodScore(
         n=int(labelled.sum()),
         n_decisive=int(sides.sum()),
         accuracy=scoring.accuracy(verdict[labelled], truth[labelled]),

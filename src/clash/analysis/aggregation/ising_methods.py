@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
     from clash.stats.latent.fit import LatentFit
     from clash.stats.latent.patterns import Patterns
-    from clash.votes.binary import Table
+    from clash.votes.binary import MethodTable
 
-Ridging = float | Literal["held-out"]
+RidgeChoice = float | Literal["held-out"]
 """The L2 on couplings as a share of the items, or that it is chosen by held-out likelihood."""
 DEFAULT_RIDGE = IsingPriors().coupling
 FORMS = {
@@ -36,8 +36,8 @@ FORMS = {
 }
 
 
-def coupled(
-    name: str, patterns: Patterns, table: Table, ridge: Ridging, seed: int
+def fit_ising(
+    name: str, patterns: Patterns, table: MethodTable, ridge: RidgeChoice, seed: int
 ) -> tuple[LatentFit, tuple[str, ...]]:
     """A tempered Ising fit, and in words how it came about.
 
@@ -45,21 +45,21 @@ def coupled(
         name: one of :data:`FORMS`.
         patterns: the votes.
         table: whose families and groups they have.
-        ridge: see :data:`Ridging`.
+        ridge: see :data:`RidgeChoice`.
         seed: of the folds, and of the chains of the pseudo-likelihood.
 
     Raises:
         StatisticsError: not identified, or too many gaps.
     """
     if name != "ising-family" and patterns.n_judges > MOST_JUDGES:
-        fit, how = _pseudo(name, patterns, ridge, seed)
+        fit, how = _fit_pseudo(name, patterns, ridge, seed)
     else:
-        fit, how = _exact(name, patterns, table, ridge, seed)
+        fit, how = _fit_exact(name, patterns, table, ridge, seed)
     return fit, (f"{FORMS[name]}; {how}",)
 
 
-def _exact(
-    name: str, patterns: Patterns, table: Table, ridge: Ridging, seed: int
+def _fit_exact(
+    name: str, patterns: Patterns, table: MethodTable, ridge: RidgeChoice, seed: int
 ) -> tuple[LatentFit, str]:
     models: dict[str, Callable[..., LatentFit]] = {
         "ising-shared": ising_shared,
@@ -82,7 +82,9 @@ def _exact(
     return temper(choice.fit), how
 
 
-def _pseudo(name: str, patterns: Patterns, ridge: Ridging, seed: int) -> tuple[LatentFit, str]:
+def _fit_pseudo(
+    name: str, patterns: Patterns, ridge: RidgeChoice, seed: int
+) -> tuple[LatentFit, str]:
     share = DEFAULT_RIDGE if ridge == "held-out" else ridge
     fit = ising_pseudo(
         patterns,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clash.analysis.aggregation.ising_methods import DEFAULT_RIDGE, FORMS, Ridging, coupled
+from clash.analysis.aggregation.ising_methods import DEFAULT_RIDGE, FORMS, RidgeChoice, fit_ising
 from clash.errors import StatisticsError
 from clash.stats.latent.dawid_skene import DawidSkene, dawid_skene, one_coin, position_bias
 from clash.stats.latent.factor import factor, factor_family
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from clash.stats.typing import Floats
-    from clash.votes.binary import Table
+    from clash.votes.binary import MethodTable
 
 
 Fitter = Callable[[Patterns], LatentFit]
@@ -38,7 +38,7 @@ APART = 0.05
 """Share of items decided otherwise from which an optimum is another reading."""
 
 
-def known_methods() -> list[str]:
+def method_names() -> list[str]:
     """The names that ``--method`` takes."""
     plain = list(_fitters(None))
     at = plain.index("factor")
@@ -59,7 +59,7 @@ def _fitters(families: Sequence[object] | None) -> dict[str, Fitter]:
 
 
 @dataclass(frozen=True)
-class Fitted:
+class MethodFit:
     """What a method made of the votes; ``p`` is null where it was refused."""
 
     method: str
@@ -72,46 +72,46 @@ class Fitted:
     notes: tuple[str, ...] = ()
 
 
-Rule = Callable[[Patterns], Fitted]
+MethodRunner = Callable[[Patterns], MethodFit]
 
 
-def rule(
+def method_runner(
     name: str,
-    table: Table,
+    table: MethodTable,
     seed: int,
     weights: Floats | None = None,
-    ridge: Ridging = DEFAULT_RIDGE,
-) -> Rule:
+    ridge: RidgeChoice = DEFAULT_RIDGE,
+) -> MethodRunner:
     """The method of that name, as a function of patterns alone.
 
     Args:
-        name: of :func:`known_methods`.
+        name: of :func:`method_names`.
         table: the votes.
         seed: of the folds of cross-validation.
         weights: (J,), of the weighted majority; by default those that one-coin implies.
         ridge: on the couplings of the Ising models.
     """
     if name == WEIGHTED:
-        return partial(_weighted, weights=weights)
+        return partial(_fit_weighted, weights=weights)
     if name == BORDA:
-        return _borda
+        return _fit_borda
     if name == "auto":
-        return partial(_auto, table=table, seed=seed)
+        return partial(_fit_auto, table=table, seed=seed)
     if name == POSITION:
-        return partial(_by_position, table=table)
+        return partial(_fit_position_bias, table=table)
     if name in FAMILIES and table.families is None:
         return partial(_refuse, name)
     if name in FORMS:
-        return partial(_coupled, name, table=table, ridge=ridge, seed=seed)
+        return partial(_fit_ising, name, table=table, ridge=ridge, seed=seed)
     fitter = _fitters(table.families)[name]
-    return partial(_tempered, name, fitter)
+    return partial(_fit_tempered, name, fitter)
 
 
-def _refuse(name: str, patterns: Patterns) -> Fitted:  # noqa: ARG001 - a rule takes patterns
+def _refuse(name: str, patterns: Patterns) -> MethodFit:  # noqa: ARG001 - a rule takes patterns
     raise StatisticsError("the votes do not say which family each judge is of")
 
 
-def _by_position(patterns: Patterns, *, table: Table) -> Fitted:  # noqa: ARG001 - copies, not patterns, know their order
+def _fit_position_bias(patterns: Patterns, *, table: MethodTable) -> MethodFit:  # noqa: ARG001 - copies, not patterns, know their order
     copies = table.shown
     if copies is None:
         raise StatisticsError("the votes do not say in which order the responses were shown")
@@ -122,18 +122,18 @@ def _by_position(patterns: Patterns, *, table: Table) -> Fitted:  # noqa: ARG001
     # An item seen in both orders was judged twice by the same judges: their mean, not their sum.
     count = np.bincount(copies.row, minlength=len(table.items))
     p = sigmoid(np.bincount(copies.row, odds, minlength=len(table.items)) / count)
-    return Fitted(POSITION, p, fit, warnings=fit.warnings)
+    return MethodFit(POSITION, p, fit, warnings=fit.warnings)
 
 
-def _borda(patterns: Patterns) -> Fitted:
+def _fit_borda(patterns: Patterns) -> MethodFit:
     """With two sides the better one earns a point and a tie half: that is the majority."""
-    method_fit = _tempered("majority", majority, patterns)
+    method_fit = _fit_tempered("majority", majority, patterns)
     return replace(
         method_fit, method=BORDA, notes=("of two sides the Borda count is the majority",)
     )
 
 
-def _weighted(patterns: Patterns, *, weights: Floats | None) -> Fitted:
+def _fit_weighted(patterns: Patterns, *, weights: Floats | None) -> MethodFit:
     """Equation 12: the sum of the votes, each times the log-odds of its judge's accuracy."""
     if weights is None:
         law = one_coin(patterns).parameters
@@ -145,13 +145,13 @@ def _weighted(patterns: Patterns, *, weights: Floats | None) -> Fitted:
     listing = ", ".join(f"{weight:.2f}" for weight in weights[:_MOST_SHOWN].tolist())
     more = ", …" if len(weights) > _MOST_SHOWN else ""
     notes = (f"weights of the judges, in the order of their names: {listing}{more}",)
-    return Fitted(WEIGHTED, patterns.expand(blend(fit)), fit, notes=notes)
+    return MethodFit(WEIGHTED, patterns.expand(blend(fit)), fit, notes=notes)
 
 
-def _tempered(name: str, fitter: Fitter, patterns: Patterns) -> Fitted:
+def _fit_tempered(name: str, fitter: Fitter, patterns: Patterns) -> MethodFit:
     fit = temper(fitter(patterns))
     p = fit.item_posterior if name == "majority" else patterns.expand(blend(fit))
-    return Fitted(name, p, fit, warnings=fit.warnings, notes=_readings(fit))
+    return MethodFit(name, p, fit, warnings=fit.warnings, notes=_readings(fit))
 
 
 def _readings(fit: LatentFit) -> tuple[str, ...]:
@@ -166,12 +166,14 @@ def _readings(fit: LatentFit) -> tuple[str, ...]:
     )
 
 
-def _coupled(name: str, patterns: Patterns, *, table: Table, ridge: Ridging, seed: int) -> Fitted:
-    fit, notes = coupled(name, patterns, table, ridge, seed)
-    return Fitted(name, patterns.expand(blend(fit)), fit, warnings=fit.warnings, notes=notes)
+def _fit_ising(
+    name: str, patterns: Patterns, *, table: MethodTable, ridge: RidgeChoice, seed: int
+) -> MethodFit:
+    fit, notes = fit_ising(name, patterns, table, ridge, seed)
+    return MethodFit(name, patterns.expand(blend(fit)), fit, warnings=fit.warnings, notes=notes)
 
 
-def _auto(patterns: Patterns, *, table: Table, seed: int) -> Fitted:
+def _fit_auto(patterns: Patterns, *, table: MethodTable, seed: int) -> MethodFit:
     labels = patterns.labels[patterns.inverse] if table.given else None
     selection = select(
         table.codes,
@@ -181,7 +183,7 @@ def _auto(patterns: Patterns, *, table: Table, seed: int) -> Fitted:
         ties=table.ties,
         groups=table.groups,
     )
-    return Fitted(
+    return MethodFit(
         "auto",
         selection.item_posterior,
         selection.fit,
@@ -191,9 +193,9 @@ def _auto(patterns: Patterns, *, table: Table, seed: int) -> Fitted:
     )
 
 
-def attempt(name: str, method: Rule, patterns: Patterns) -> Fitted:
+def attempt(name: str, method: MethodRunner, patterns: Patterns) -> MethodFit:
     """Run a method; a refusal is a result."""
     try:
         return method(patterns)
     except StatisticsError as refusal:
-        return Fitted(name, None, refusal=str(refusal))
+        return MethodFit(name, None, refusal=str(refusal))

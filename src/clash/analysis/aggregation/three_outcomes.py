@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from clash.stats.intervals import Interval
     from clash.stats.latent.multiclass import ClassFit, ClassPatterns
     from clash.stats.typing import Floats
-    from clash.votes.binary import Table
+    from clash.votes.binary import MethodTable
 
 
 SIDE_0, SIDE_1, LEVEL = 0, 1, 2
@@ -34,7 +34,7 @@ METHODS: dict[str, Callable[[ClassPatterns], ClassFit]] = {
 }
 
 
-def fit(name: str, table: Table) -> ClassFit:
+def fit(name: str, table: MethodTable) -> ClassFit:
     """A method on three outcomes.
 
     Raises:
@@ -64,7 +64,9 @@ def classes(truth: Floats) -> NDArray[np.int8]:
     return codes
 
 
-def figures(fit: ClassFit, anchor: ClassFit, table: Table) -> dict[str, float | Interval | None]:
+def score_figures(
+    fit: ClassFit, anchor: ClassFit, table: MethodTable
+) -> dict[str, float | Interval | None]:
     """The figures of a method over the labelled rows, a tie being a label like the others.
 
     The calibration error is that of the likeliest class.

@@ -6,22 +6,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from clash.analysis.calibration.calibrator import apply, check_panel, confidence, parse
+from clash.analysis.calibration.calibrator import apply, check_panel, confidence, parse_calibrator
 from clash.stats.voting.borda import borda_points
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from clash.analysis.calibration.calibrator import Applied, Calibrator
+    from clash.analysis.calibration.calibrator import CalibratedRows, Calibrator
     from clash.records import Verdict
     from clash.stats.typing import Floats
     from clash.votes.from_run import ItemRankings
 
 PAIR = 2
-METHOD = "calibrated"
+METHOD = "calibrate_verdicts"
 
 
-def calibrated(
+def calibrate_verdicts(
     verdicts: Sequence[Verdict],
     rankings: Mapping[str, ItemRankings],
     calibrator: Mapping[str, Any],
@@ -33,7 +33,7 @@ def calibrated(
     shifted from those the calibrator was fitted on, verdicts stay as the panel gave them, and
     with a risk to keep they all abstain.
     """
-    map_ = parse(dict(calibrator))
+    map_ = parse_calibrator(dict(calibrator))
     pairs = [
         index
         for index, verdict in enumerate(verdicts)
@@ -62,7 +62,11 @@ def _votes(rankings: ItemRankings, calibrator: Calibrator) -> list[float]:
 
 
 def _verdict(
-    verdict: Verdict, rankings: ItemRankings, predictions: Applied, row: int, max_risk: float | None
+    verdict: Verdict,
+    rankings: ItemRankings,
+    predictions: CalibratedRows,
+    row: int,
+    max_risk: float | None,
 ) -> Verdict:
     p = _by_candidate(rankings.candidates, predictions.p[row])
     confidence_of = round(float(confidence(predictions.p[row : row + 1])[0]), 9)
@@ -98,7 +102,7 @@ def _verdict(
     )
 
 
-def _why(predictions: Applied, confidence_of: float, max_risk: float | None) -> str:
+def _why(predictions: CalibratedRows, confidence_of: float, max_risk: float | None) -> str:
     if predictions.shift.is_shift:
         return f"for review: {predictions.shift.reasons[0]}"
     return f"for review: probability {confidence_of:.2f} is too low for a risk of {max_risk:g}"
@@ -115,7 +119,7 @@ def _by_candidate(candidates: Sequence[str], p: Floats) -> dict[str, float]:
     }
 
 
-def for_run(
+def check_run(
     calibrator: Calibrator,
     judges: Sequence[Mapping[str, Any]],
     templates: str,
@@ -130,6 +134,6 @@ def for_run(
     return check_panel(calibrator, list(voting), models=voting, templates=templates, where=where)
 
 
-def of_run(manifest_panel: Mapping[str, Any]) -> dict[str, str]:
+def models_of_run(manifest_panel: Mapping[str, Any]) -> dict[str, str]:
     """The model of each judge of a run."""
     return {judge["id"]: judge["model"] for judge in manifest_panel.get("judges", [])}

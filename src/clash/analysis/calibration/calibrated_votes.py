@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from clash.analysis.calibration.calibrator import Applied, Calibrator, apply, check_panel
+from clash.analysis.calibration.calibrator import CalibratedRows, Calibrator, apply, check_panel
 from clash.errors import InputError
 from clash.stats.selection.metrics import Metrics, credits_of, measure
 
@@ -21,7 +21,7 @@ WINNERS = {1.0: "A", 0.0: "B", 0.5: "tie"}
 
 
 @dataclass(frozen=True)
-class OnVotes:
+class CalibratedVotes:
     """A calibrator applied to rows of votes.
 
     Attributes:
@@ -30,7 +30,7 @@ class OnVotes:
         n: labelled rows.
     """
 
-    applied: Applied
+    applied: CalibratedRows
     votes: Votes
     test: Metrics | None
     wrong: float | None
@@ -60,7 +60,9 @@ class OnVotes:
             }
 
 
-def on_votes(calibrator: Calibrator, votes: Votes, max_risk: float | None, where: str) -> OnVotes:
+def calibrate_votes(
+    calibrator: Calibrator, votes: Votes, max_risk: float | None, where: str
+) -> CalibratedVotes:
     """Apply a calibrator to the rows of a votes file or run.
 
     Raises:
@@ -73,17 +75,17 @@ def on_votes(calibrator: Calibrator, votes: Votes, max_risk: float | None, where
         )
     columns = [votes.judges.index(judge) for judge in calibrator.asked]
     predictions = apply(calibrator, votes.matrix[:, columns], max_risk)
-    has_label = _labelled(calibrator, votes)
+    has_label = _has_label(calibrator, votes)
     if not has_label.any():
-        return OnVotes(predictions, votes, None, None, 0)
+        return CalibratedVotes(predictions, votes, None, None, 0)
     y = _targets(calibrator, votes.labels[has_label])
     p, answered = predictions.p[has_label], predictions.answered[has_label]
     wrong = 1 - credits_of(p, y)
     share = float(wrong[answered].mean()) if answered.any() else None
-    return OnVotes(predictions, votes, measure(p, y), share, int(has_label.sum()))
+    return CalibratedVotes(predictions, votes, measure(p, y), share, int(has_label.sum()))
 
 
-def _labelled(calibrator: Calibrator, votes: Votes) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def _has_label(calibrator: Calibrator, votes: Votes) -> np.ndarray[Any, np.dtype[np.bool_]]:
     has_label = votes.labelled
     return has_label & (votes.labels != 0.5) if calibrator.target == "binary" else has_label
 

@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 SCHEMA = "clash-calibrator/1"
 
 
-class Part(BaseModel):
+class CalibratorPart(BaseModel):
     """A part of a calibrator."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
-class Pattern(Part):
+class TrainingPattern(CalibratorPart):
     """Training rows with the same votes.
 
     Attributes:
@@ -57,7 +57,7 @@ class Pattern(Part):
     seen: float = Field(ge=0)
 
 
-class Held(Part):
+class HeldOutSources(CalibratorPart):
     """Labelled sources that were held out of the fit.
 
     Attributes:
@@ -69,7 +69,7 @@ class Held(Part):
     wrong: list[float]
 
 
-class Map(Part):
+class DeployedMap(CalibratorPart):
     """One of the maps whose weighted mean is deployed.
 
     Attributes:
@@ -81,7 +81,7 @@ class Map(Part):
     weight: float = Field(gt=0)
 
 
-class Training(Part):
+class TrainingRecord(CalibratorPart):
     """How the calibrator came about."""
 
     source: str
@@ -92,7 +92,7 @@ class Training(Part):
     majority_risk: float | None
 
 
-class Calibrator(Part):
+class Calibrator(CalibratorPart):
     """A fitted panel.
 
     Attributes:
@@ -115,14 +115,14 @@ class Calibrator(Part):
     family: str
     judges: list[str]
     asked: list[str]
-    maps: list[Map] = []
+    maps: list[DeployedMap] = []
     models: dict[str, str] | None = None
     templates: str | None = None
     low: float = 0.0
     high: float = 1.0
-    training: Training
-    patterns: list[Pattern]
-    control: Held
+    training: TrainingRecord
+    patterns: list[TrainingPattern]
+    control: HeldOutSources
 
     @property
     def panel_hash(self) -> str:
@@ -143,10 +143,10 @@ def read_calibrator(path: Path) -> Calibrator:
     Raises:
         InputError: it is none, was changed, or names a family that this version lacks.
     """
-    return parse(read_yaml(path).value, path)
+    return parse_calibrator(read_yaml(path).value, path)
 
 
-def _is_whole(calibrator: Calibrator) -> bool:
+def _is_consistent(calibrator: Calibrator) -> bool:
     """Whether each pattern has a vote of each asked judge, and targets that its rows can have."""
     classes = 3 if calibrator.target == "three" else 1
     return calibrator.low < calibrator.high and all(
@@ -158,7 +158,7 @@ def _is_whole(calibrator: Calibrator) -> bool:
     )
 
 
-def parse(value: Any, path: Path | str = "calibrator") -> Calibrator:  # noqa: ANN401 - parsed JSON
+def parse_calibrator(value: Any, path: Path | str = "calibrator") -> Calibrator:  # noqa: ANN401 - parsed JSON
     """A calibrator from plain data.
 
     Raises:
@@ -182,7 +182,7 @@ def parse(value: Any, path: Path | str = "calibrator") -> Calibrator:  # noqa: A
         or columns - set(range(len(calibrator.asked)))
     ):
         raise InputError(f"family or judges of {calibrator.family!r} are unknown", path=path)
-    if not _is_whole(calibrator):
+    if not _is_consistent(calibrator):
         raise InputError(
             "its patterns are not votes and targets of the judges that are asked",
             path=path,
@@ -205,7 +205,7 @@ def confidence(p: Floats) -> Floats:
 
 
 @dataclass(frozen=True)
-class Applied:
+class CalibratedRows:
     """A calibrator on new rows.
 
     Attributes:
@@ -276,7 +276,7 @@ def check_panel(
     return ()
 
 
-def apply(calibrator: Calibrator, votes: Floats, max_risk: float | None = None) -> Applied:
+def apply(calibrator: Calibrator, votes: Floats, max_risk: float | None = None) -> CalibratedRows:
     """Calibrated predictions of new rows.
 
     Args:
@@ -297,7 +297,7 @@ def apply(calibrator: Calibrator, votes: Floats, max_risk: float | None = None) 
     cell_of = cells.of_pattern[panel.pattern]
     training_cells, new_cells = cell_of[: len(old)], cell_of[len(old) :]
     evidence = _evidence(calibrator, training_cells, len(cells.values))
-    p = _predicted(calibrator, panel, cells, evidence)
+    p = _predict(calibrator, panel, cells, evidence)
     counts = np.bincount(new_cells, minlength=len(cells.values)).astype(float)
     drift = shift.compare_votes(cells, evidence.n, counts, p)
     warnings = tuple(f"shifted domain: {reason}" for reason in drift.reasons)
@@ -316,17 +316,17 @@ def apply(calibrator: Calibrator, votes: Floats, max_risk: float | None = None) 
             warnings += ("no risk can be promised on a shifted domain: everything abstains",)
         elif control.n < control.fewest:
             warnings += (f"{control.n} held sources cannot promise a risk of {max_risk:g}",)
-    return Applied(p[new_cells], answered, drift, fallback, warnings)
+    return CalibratedRows(p[new_cells], answered, drift, fallback, warnings)
 
 
-def _maps(calibrator: Calibrator) -> list[Map]:
-    single = Map(family=calibrator.family, judges=list(range(len(calibrator.asked))), weight=1.0)
+def _maps(calibrator: Calibrator) -> list[DeployedMap]:
+    single = DeployedMap(
+        family=calibrator.family, judges=list(range(len(calibrator.asked))), weight=1.0
+    )
     return calibrator.maps or [single]
 
 
-def _predicted(
-    calibrator: Calibrator, panel: PanelVotes, cells: Cells, evidence: Evidence
-) -> Floats:
+def _predict(calibrator: Calibrator, panel: PanelVotes, cells: Cells, evidence: Evidence) -> Floats:
     """(P, C), the weighted mean of the maps by cell of all that are asked.
 
     A model of votes alone is fitted once for the judges that several maps share.

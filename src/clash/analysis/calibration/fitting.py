@@ -9,10 +9,10 @@ import numpy as np
 from clash.analysis.calibration.calibrator import (
     SCHEMA,
     Calibrator,
-    Held,
-    Map,
-    Pattern,
-    Training,
+    DeployedMap,
+    HeldOutSources,
+    TrainingPattern,
+    TrainingRecord,
     confidence,
 )
 from clash.stats.selection import blocks
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from clash.analysis.calibration.frame import Frame
+    from clash.analysis.calibration.frame import ScoreFrame
     from clash.stats.selection.candidate_methods import SelectionSettings
     from clash.stats.selection.panel import Cells, Evidence, PanelVotes
     from clash.stats.typing import Floats
@@ -37,7 +37,7 @@ CONTROL_SHARE = 0.3
 
 def fit(
     votes: Votes,
-    frame: Frame,
+    frame: ScoreFrame,
     panel: PanelVotes,
     settings: SelectionSettings,
     *,
@@ -72,14 +72,16 @@ def fit(
         judges=list(frame.judges),
         asked=[frame.judges[j] for j in columns],
         maps=[
-            Map(family=m.family, judges=[columns.index(j) for j in m.judges], weight=m.weight)
+            DeployedMap(
+                family=m.family, judges=[columns.index(j) for j in m.judges], weight=m.weight
+            )
             for m in model.members
         ],
         models=None if models is None else {j: models[j] for j in frame.judges if j in models},
         templates=templates,
         low=frame.low,
         high=frame.high,
-        training=Training(
+        training=TrainingRecord(
             source=votes.source.rpartition("/")[2],
             n=len(train),
             sources=len(np.unique(panel.group[train])),
@@ -88,7 +90,7 @@ def fit(
             majority_risk=_finite(choice.risks[0]),
         ),
         patterns=_patterns(cells, learned.evidence.on(cells)),
-        control=_held(panel, control, model.p, rng),
+        control=_hold_out(panel, control, model.p, rng),
     )
 
 
@@ -96,10 +98,10 @@ def _finite(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
-def _patterns(cells: Cells, evidence: Evidence) -> list[Pattern]:
+def _patterns(cells: Cells, evidence: Evidence) -> list[TrainingPattern]:
     used = np.flatnonzero(evidence.votes > 0)
     return [
-        Pattern(
+        TrainingPattern(
             votes=[None if np.isnan(v) else float(v) for v in cells.values[cell]],
             n=float(evidence.n[cell]),
             s=[float(s) for s in evidence.s[cell]],
@@ -109,11 +111,13 @@ def _patterns(cells: Cells, evidence: Evidence) -> list[Pattern]:
     ]
 
 
-def _held(panel: PanelVotes, rows: NDArray[np.intp], p: Floats, rng: np.random.Generator) -> Held:
+def _hold_out(
+    panel: PanelVotes, rows: NDArray[np.intp], p: Floats, rng: np.random.Generator
+) -> HeldOutSources:
     """One row of each held source, at random: copies of a row are not exchangeable draws."""
     order = rng.permutation(rows)
     _, first = np.unique(panel.group[order], return_index=True)
     sample = panel.rows(order[first])
     confidences = confidence(p)[sample.pattern]
     wrong = sample.credits(p) < 1
-    return Held(n=len(first), wrong=sorted(float(c) for c in confidences[wrong]))
+    return HeldOutSources(n=len(first), wrong=sorted(float(c) for c in confidences[wrong]))

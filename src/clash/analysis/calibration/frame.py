@@ -21,7 +21,7 @@ FEWEST = 30
 
 
 @dataclass(frozen=True)
-class Frame:
+class ScoreFrame:
     """What votes and labels of one source mean on [0, 1].
 
     Attributes:
@@ -37,7 +37,7 @@ class Frame:
     high: float = 1.0
 
     @classmethod
-    def of(cls, votes: Votes, fewest: int = FEWEST) -> Frame:
+    def of(cls, votes: Votes, fewest: int = FEWEST) -> ScoreFrame:
         """The frame of labelled votes.
 
         Args:
@@ -99,10 +99,10 @@ def _range(votes: Votes, labels: Floats) -> tuple[float, float]:
     return 0.0, 1.0
 
 
-def unlabelled_frame(votes: Votes) -> Frame:
+def unlabelled_frame(votes: Votes) -> ScoreFrame:
     """The frame of votes that have few labels or none: sides unless votes or labels are scores."""
     if votes.kind == "numeric" or votes.label_kind == "numeric":
         values = votes.matrix[~np.isnan(votes.matrix)]
         values = np.concatenate([values, votes.labels[votes.labelled]])
-        return Frame(votes.judges, "scalar", float(values.min()), float(values.max()))
-    return Frame(votes.judges, "three" if votes.label_kind == "ternary" else "binary")
+        return ScoreFrame(votes.judges, "scalar", float(values.min()), float(values.max()))
+    return ScoreFrame(votes.judges, "three" if votes.label_kind == "ternary" else "binary")

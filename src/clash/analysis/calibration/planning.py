@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clash.analysis.calibration.frame import Frame, unlabelled_frame
+from clash.analysis.calibration.frame import ScoreFrame, unlabelled_frame
 from clash.errors import InputError
 from clash.stats.intervals import Interval, mean_clustered
 from clash.stats.selection.active import (
@@ -32,7 +32,7 @@ REPETITIONS = 20
 
 
 @dataclass(frozen=True)
-class Step:
+class LabelStep:
     """Test squared error by number of labels: mean over repetitions.
 
     Attributes:
@@ -64,7 +64,7 @@ class LabelPlan:
     way: LabelSampling
     why: str
     labelled: int
-    curve: tuple[Step, ...]
+    curve: tuple[LabelStep, ...]
     imagined: bool
     win_rate: PoweredMean | None
 
@@ -107,7 +107,7 @@ def label_plan(votes: Votes, n: int, seed: int = 0) -> LabelPlan:
     )
 
 
-def _reason(curve: Sequence[Step], labels: int, *, is_imagined: bool) -> str | None:
+def _reason(curve: Sequence[LabelStep], labels: int, *, is_imagined: bool) -> str | None:
     """Why to draw at random; null where choosing is better at the nearest number of labels.
 
     A chosen sample promises no risk and no win rate, so it must buy something that is seen.
@@ -120,7 +120,7 @@ def _reason(curve: Sequence[Step], labels: int, *, is_imagined: bool) -> str | N
     return f"choosing saves nothing that is seen with {nearest.labels} labels"
 
 
-def _curve(panel: PanelVotes, rng: np.random.Generator) -> tuple[list[Step], bool]:
+def _curve(panel: PanelVotes, rng: np.random.Generator) -> tuple[list[LabelStep], bool]:
     """Steps, and whether their labels were drawn for want of real ones."""
     sources = len(np.unique(panel.group[panel.has_label]))
     budgets = [budget for budget in BUDGETS if budget <= sources // 3]
@@ -131,7 +131,7 @@ def _curve(panel: PanelVotes, rng: np.random.Generator) -> tuple[list[Step], boo
     repetitions = REPETITIONS // 2 if is_imagined else REPETITIONS
     points = budget_curve(panel, budgets, repetitions, rng, simulate_labels=is_imagined)
     steps = [
-        Step(
+        LabelStep(
             point.labels,
             float(point.active.mean()),
             float(point.random.mean()),
@@ -142,7 +142,7 @@ def _curve(panel: PanelVotes, rng: np.random.Generator) -> tuple[list[Step], boo
     return steps, is_imagined
 
 
-def win_rate(votes: Votes, panel: PanelVotes, frame: Frame) -> PoweredMean | None:
+def win_rate(votes: Votes, panel: PanelVotes, frame: ScoreFrame) -> PoweredMean | None:
     """Mean label over all rows, judged and labelled ones together (PPI++).
 
     What the judges say is their plain vote share, to which no label was fitted. Valid where the

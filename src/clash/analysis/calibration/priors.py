@@ -13,7 +13,7 @@ from clash.stats.selection.prior import Prior, experience, pool_experience, prio
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from clash.analysis.calibration.calibrator import Calibrator, Pattern
+    from clash.analysis.calibration.calibrator import Calibrator, TrainingPattern
     from clash.stats.selection.panel import Target
     from clash.stats.typing import Floats
 
@@ -73,7 +73,7 @@ def panel_of(calibrator: Calibrator) -> PanelVotes:
     return PanelVotes.of(table, labels, np.arange(len(labels)), calibrator.target)
 
 
-def _targets(pattern: Pattern, target: Target) -> list[float]:
+def _targets(pattern: TrainingPattern, target: Target) -> list[float]:
     """One target for each labelled row of a pattern."""
     n = round(pattern.n)
     if target == "scalar":

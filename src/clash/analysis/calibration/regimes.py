@@ -12,7 +12,7 @@ from clash.stats.selection.regime import JudgeSteps, RegimeMap, judge_steps, sur
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from clash.analysis.calibration.study import Study
+    from clash.analysis.calibration.study import CalibrationStudy
     from clash.votes import Votes
 
 TABLE = "joint-table"
@@ -21,7 +21,7 @@ MOST_SPLITS = 10
 
 
 @dataclass(frozen=True)
-class Regimes:
+class PanelRegimes:
     """What to draw of a panel.
 
     Attributes:
@@ -38,11 +38,11 @@ class Regimes:
 
 def regimes(
     votes: Votes,
-    study: Study,
+    study: CalibrationStudy,
     *,
     seed: int = 0,
     on_split: Callable[[int, int], None] | None = None,
-) -> Regimes:
+) -> PanelRegimes:
     """Survey the panel at growing budgets, and read the steps off the study's splits.
 
     Args:
@@ -60,10 +60,10 @@ def regimes(
         panel, settings, splits=min(study.n_splits, MOST_SPLITS), seed=seed, on_progress=on_split
     )
     title = f"{len(study.frame.judges)} judges, {study.n_labelled} labelled rows"
-    return Regimes(title, survey_map, tuple(_steps(study)))
+    return PanelRegimes(title, survey_map, tuple(_steps(study)))
 
 
-def _steps(study: Study) -> list[tuple[str, JudgeSteps]]:
+def _steps(study: CalibrationStudy) -> list[tuple[str, JudgeSteps]]:
     by_error = sorted(study.families, key=lambda line: line.figures["mse"].mean)
     scalar = [line.family for line in by_error if FAMILIES[line.family].kind == "scalar"]
     steps = {name: judge_steps(study.outcomes, name) for name in (TABLE, *scalar)}

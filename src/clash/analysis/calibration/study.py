@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clash.analysis.calibration.frame import FEWEST, Frame
+from clash.analysis.calibration.frame import FEWEST, ScoreFrame
 from clash.analysis.calibration.planning import win_rate
 from clash.stats.intervals import Interval, mean_clustered, normal_quantile
 from clash.stats.selection import blocks
@@ -40,14 +40,14 @@ _TWO_OF_THEM = 2
 
 
 @dataclass(frozen=True)
-class Figure:
+class SplitMean:
     """A mean over splits and its standard error; NaN with one split."""
 
     mean: float
     se: float
 
     @classmethod
-    def of(cls, values: Sequence[float]) -> Figure:
+    def of(cls, values: Sequence[float]) -> SplitMean:
         """Splits where the figure is undefined are left out; NaN where it is in all."""
         x = np.asarray(values, dtype=float)
         x = x[~np.isnan(x)]
@@ -57,11 +57,11 @@ class Figure:
         return cls(float(x.mean()), se)
 
 
-Figures = dict[str, Figure]
+SplitMeans = dict[str, SplitMean]
 
 
 @dataclass(frozen=True)
-class FamilyLine:
+class FamilyResult:
     """The best candidate of a family by validation, on the test blocks.
 
     Attributes:
@@ -73,12 +73,12 @@ class FamilyLine:
     family: str
     kind: str
     k: float
-    figures: Figures
+    figures: SplitMeans
     share: float
 
 
 @dataclass(frozen=True)
-class Named:
+class MapMember:
     """A map among those deployed, and the judges it asks, in order."""
 
     family: str
@@ -87,7 +87,7 @@ class Named:
 
 
 @dataclass(frozen=True)
-class Study:
+class CalibrationStudy:
     """What a panel's labels are worth.
 
     Attributes:
@@ -104,7 +104,7 @@ class Study:
         win_rate: mean label over all rows, labelled or only judged; null where all are labelled.
     """
 
-    frame: Frame
+    frame: ScoreFrame
     n_rows: int
     n_labelled: int
     n_groups: int
@@ -114,14 +114,14 @@ class Study:
     plan: blocks.SplitPlan
     selected: CandidateMethod
     judges: tuple[str, ...]
-    members: tuple[Named, ...]
-    test: Figures
-    majority: Figures
+    members: tuple[MapMember, ...]
+    test: SplitMeans
+    majority: SplitMeans
     reliability: Reliability
     gain: Interval
-    families: tuple[FamilyLine, ...]
-    diagnostics: Figures
-    oracle: Figure
+    families: tuple[FamilyResult, ...]
+    diagnostics: SplitMeans
+    oracle: SplitMean
     penalty: float
     n_candidates: int
     guarded: int
@@ -156,7 +156,7 @@ def study(
     seed: int = 0,
     jobs: int | None = None,
     on_split: Callable[[int, int], None] | None = None,
-) -> Study:
+) -> CalibrationStudy:
     """Split, choose, fit and measure, many times; then choose once on all labels.
 
     Args:
@@ -175,13 +175,13 @@ def study(
     """
     settings, plan = settings or SelectionSettings(), plan or blocks.SplitPlan()
     # A prior needs labels only to confirm it.
-    frame = Frame.of(votes, FEWEST if settings.prior is None else blocks.FEWEST_GROUPS)
+    frame = ScoreFrame.of(votes, FEWEST if settings.prior is None else blocks.FEWEST_GROUPS)
     panel = frame.panel(votes)
     settings = replace(settings, sizes=sizes_for(panel.n_judges, settings.sizes))
     row_splits = _splits(panel, plan, splits, folds, seed)
     outcomes = tuple(_outcomes(panel, row_splits, settings, seed, jobs, on_split))
     study_result = _summary(
-        frame, panel, settings, plan, outcomes, deployed(panel, settings, plan, seed)
+        frame, panel, settings, plan, outcomes, choose_on_all(panel, settings, plan, seed)
     )
     return replace(study_result, win_rate=win_rate(votes, panel, frame))
 
@@ -196,7 +196,7 @@ def _splits(
     )
 
 
-def deployed(
+def choose_on_all(
     panel: PanelVotes, settings: SelectionSettings, plan: blocks.SplitPlan, seed: int
 ) -> DeployedModel:
     """What is chosen on all labelled rows."""
@@ -222,7 +222,7 @@ def _outcomes(
     if workers == 1:
         with _one_thread():
             for i, task in enumerate(tasks):
-                yield _one(panel, *task)
+                yield _evaluate_split(panel, *task)
                 report_split(i + 1, len(tasks))
         return
     with ProcessPoolExecutor(
@@ -248,7 +248,7 @@ def _start(panel: PanelVotes) -> None:
 
 def _task(task: tuple[blocks.RowSplit, SelectionSettings, tuple[int, ...]]) -> SplitOutcome:
     with _one_thread():
-        return _one(_panel[0], *task)
+        return _evaluate_split(_panel[0], *task)
 
 
 def _one_thread() -> AbstractContextManager[object]:
@@ -259,26 +259,26 @@ def _one_thread() -> AbstractContextManager[object]:
     return limits
 
 
-def _one(
+def _evaluate_split(
     panel: PanelVotes, split: blocks.RowSplit, settings: SelectionSettings, seed: tuple[int, ...]
 ) -> SplitOutcome:
     return evaluate(panel, split, settings, np.random.default_rng(list(seed)))
 
 
 def _summary(
-    frame: Frame,
+    frame: ScoreFrame,
     panel: PanelVotes,
     settings: SelectionSettings,
     plan: blocks.SplitPlan,
     outcomes: tuple[SplitOutcome, ...],
     model: DeployedModel,
-) -> Study:
+) -> CalibrationStudy:
     first = outcomes[0].choice
-    pooled = _together(outcomes)
+    pooled = _pool_test_blocks(outcomes)
     test = _figures([o.test for o in outcomes])
-    test = {**test, "ece_by_split": test["ece"], "ece": Figure(pooled.ece, test["ece"].se)}
+    test = {**test, "ece_by_split": test["ece"], "ece": SplitMean(pooled.ece, test["ece"].se)}
     pressures = [o.pressure for o in outcomes]
-    return Study(
+    return CalibrationStudy(
         frame=frame,
         n_rows=panel.n_rows,
         n_labelled=int(panel.has_label.sum()),
@@ -290,7 +290,7 @@ def _summary(
         selected=model.candidate,
         judges=tuple(frame.judges[j] for j in model.judges),
         members=tuple(
-            Named(m.family, tuple(frame.judges[j] for j in m.judges), m.weight)
+            MapMember(m.family, tuple(frame.judges[j] for j in m.judges), m.weight)
             for m in model.members
         ),
         test=test,
@@ -299,10 +299,10 @@ def _summary(
         gain=_gain(panel, outcomes),
         families=tuple(_family_lines(settings, outcomes)),
         diagnostics={
-            name: Figure.of([getattr(p, name) for p in pressures])
+            name: SplitMean.of([getattr(p, name) for p in pressures])
             for name in ("h_k", "cell_pressure", "unseen", "v")
         },
-        oracle=Figure.of([float(np.nanmin(o.risks)) for o in outcomes]),
+        oracle=SplitMean.of([float(np.nanmin(o.risks)) for o in outcomes]),
         penalty=selection_penalty(len(first.candidates), first.n_validation),
         n_candidates=len(first.candidates),
         guarded=sum(o.choice.refused_best for o in outcomes),
@@ -311,18 +311,18 @@ def _summary(
     )
 
 
-def _figures(metrics: Sequence[Metrics]) -> Figures:
-    return {name: Figure.of([getattr(m, name) for m in metrics]) for name in Metrics.names()}
+def _figures(metrics: Sequence[Metrics]) -> SplitMeans:
+    return {name: SplitMean.of([getattr(m, name) for m in metrics]) for name in Metrics.names()}
 
 
-def _together(outcomes: Sequence[SplitOutcome]) -> Reliability:
+def _pool_test_blocks(outcomes: Sequence[SplitOutcome]) -> Reliability:
     """Calibration over all test blocks: a block of a few dozen rows shows mostly noise."""
     blocks_ = [o.test_block for o in outcomes]
-    p = _padded(outcomes, SealedRows.stride(blocks_))
+    p = _pad_predictions(outcomes, SealedRows.stride(blocks_))
     return SealedRows.together(blocks_).reliability(p, np.random.default_rng(0))
 
 
-def _padded(outcomes: Sequence[SplitOutcome], stride: int) -> Floats:
+def _pad_predictions(outcomes: Sequence[SplitOutcome], stride: int) -> Floats:
     width = outcomes[0].model.p.shape[1]
     out = np.full((stride * len(outcomes), width), 1 / max(width, 2))
     for i, outcome in enumerate(outcomes):
@@ -343,7 +343,7 @@ def _gain(panel: PanelVotes, outcomes: Sequence[SplitOutcome]) -> Interval:
     mean = np.bincount(rows, gains, panel.n_rows) / np.maximum(times, 1)
     is_tested = times > 0
     over_sources = mean_clustered(mean[is_tested], panel.group[is_tested])
-    between = Figure.of([float(o.gains.mean()) for o in outcomes])
+    between = SplitMean.of([float(o.gains.mean()) for o in outcomes])
     # Folds of a cross-validation share no row, so their spread is that over sources already.
     rows_repeat = len(rows) > int(is_tested.sum())
     spread = normal_quantile(over_sources.level) * between.se if rows_repeat else 0.0
@@ -354,13 +354,13 @@ def _gain(panel: PanelVotes, outcomes: Sequence[SplitOutcome]) -> Interval:
 
 def _family_lines(
     settings: SelectionSettings, outcomes: Sequence[SplitOutcome]
-) -> Iterator[FamilyLine]:
+) -> Iterator[FamilyResult]:
     for name in settings.families:
         winners = [o.by_family[name] for o in outcomes if name in o.by_family]
         if len(winners) < min(_TWO_OF_THEM, len(outcomes)):
             continue
         used = sum(m.weight for o in outcomes for m in o.model.members if m.family == name)
-        yield FamilyLine(
+        yield FamilyResult(
             name,
             FAMILIES[name].kind,
             float(np.mean([candidate.k for candidate, _ in winners])),

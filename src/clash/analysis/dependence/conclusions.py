@@ -147,10 +147,10 @@ def _models(dependence: Dependence) -> Iterator[str]:
 
 def caveats(dependence: Dependence) -> tuple[str, ...]:
     """What a reader must not take from it."""
-    return tuple(_unlabelled(dependence)) + tuple(_reading(dependence))
+    return tuple(_truth_caveats(dependence)) + tuple(_reading_caveats(dependence))
 
 
-def _unlabelled(dependence: Dependence) -> Iterator[str]:
+def _truth_caveats(dependence: Dependence) -> Iterator[str]:
     if dependence.truth.known:
         return
     yield (
@@ -174,7 +174,7 @@ def _unlabelled(dependence: Dependence) -> Iterator[str]:
     yield from dependence.truth.warnings
 
 
-def _reading(dependence: Dependence) -> Iterator[str]:
+def _reading_caveats(dependence: Dependence) -> Iterator[str]:
     if dependence.couplings is not None and not dependence.truth.known:
         yield "Couplings and their errors are given that estimate; its own uncertainty is not in them."
     if dependence.coupling_method == "pseudo-likelihood":

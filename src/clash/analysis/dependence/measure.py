@@ -14,7 +14,7 @@ from clash.analysis.dependence.results import (
     FamilyFinding,
     PairFinding,
 )
-from clash.analysis.dependence.truth import others
+from clash.analysis.dependence.truth import other_estimates
 from clash.stats.dependence import (
     Couplings,
     EffectiveNumbers,
@@ -35,7 +35,7 @@ from clash.stats.intervals import Interval
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from clash.analysis.dependence.truth import Estimated
+    from clash.analysis.dependence.truth import TruthEstimate
     from clash.stats.typing import Floats
 
 LEVEL = 0.95
@@ -45,7 +45,7 @@ METHOD = "bootstrap over clusters"
 
 
 @dataclass(frozen=True)
-class Measured:
+class ErrorCorrelations:
     """Residual correlations and their bootstrap.
 
     Attributes:
@@ -59,18 +59,20 @@ class Measured:
     counts: Floats
 
 
-def measure(estimate: Estimated, replicates: int, rng: np.random.Generator) -> Measured:
+def measure(
+    estimate: TruthEstimate, replicates: int, rng: np.random.Generator
+) -> ErrorCorrelations:
     """Correlate, and redraw clusters of rows."""
     patterns, p = estimate.patterns, estimate.p
     counts = resampled_counts(patterns, estimate.rows.groups, replicates, rng)
-    return Measured(
+    return ErrorCorrelations(
         residual_correlations(patterns, p, least=TOGETHER),
         pooled_replicates(patterns, p, counts, least=TOGETHER),
         counts,
     )
 
 
-def effective(estimate: Estimated, correlations: Measured) -> EffectiveNumber:
+def effective(estimate: TruthEstimate, correlations: ErrorCorrelations) -> EffectiveNumber:
     """The three effective numbers with percentile intervals."""
     numbers = [_effective(estimate, correlations.correlations.pooled, None)]
     numbers += [
@@ -96,12 +98,12 @@ def effective(estimate: Estimated, correlations: Measured) -> EffectiveNumber:
     )
 
 
-def alternatives(estimate: Estimated) -> tuple[Alternative, ...]:
+def alternatives(estimate: TruthEstimate) -> tuple[Alternative, ...]:
     """What the panel would be worth by other estimates; nothing where labels are the truth."""
     if estimate.about.known:
         return ()
     results = []
-    for method, p in others(estimate).items():
+    for method, p in other_estimates(estimate).items():
         matrix = residual_correlations(estimate.patterns, p, least=TOGETHER).pooled
         number = effective_number(matrix, np.nan, np.nan)
         if np.isfinite(number.by_mean):
@@ -109,7 +111,7 @@ def alternatives(estimate: Estimated) -> tuple[Alternative, ...]:
     return tuple(results)
 
 
-def _effective(estimate: Estimated, matrix: Floats, counts: Floats | None) -> EffectiveNumbers:
+def _effective(estimate: TruthEstimate, matrix: Floats, counts: Floats | None) -> EffectiveNumbers:
     accuracy = accuracies(estimate.patterns, estimate.p, counts)
     return effective_number(matrix, float(np.nanmean(accuracy.judges)), accuracy.majority)
 
@@ -126,7 +128,7 @@ def percentiles(estimate: float, replicates: Floats | list[float]) -> Interval |
 
 
 def pairs(
-    correlations: Measured,
+    correlations: ErrorCorrelations,
     tests: PairwiseIndependence | None,
     coupling_fit: Couplings | None,
     judges: Sequence[str],
@@ -137,15 +139,15 @@ def pairs(
     estimates = off_diagonal(correlations.correlations.pooled)
     replicates = off_diagonal(correlations.replicates)
     p = _p_values(tests, len(first))
-    p_holm = _corrected(p)
+    p_holm = _holm_corrected(p)
     ratio = (
         np.full(len(first), np.nan) if coupling_fit is None else off_diagonal(coupling_fit.p_ratio)
     )
-    ratio_holm = _corrected(ratio)
+    ratio_holm = _holm_corrected(ratio)
     wald = (
         np.full(len(first), np.nan) if coupling_fit is None else off_diagonal(coupling_fit.p_wald)
     )
-    wald_holm = _corrected(wald)
+    wald_holm = _holm_corrected(wald)
     together = off_diagonal(correlations.correlations.together)
     return tuple(
         PairFinding(
@@ -175,7 +177,7 @@ def _p_values(tests: PairwiseIndependence | None, n: int) -> Floats:
     return np.array([np.nan if test is None else test.p for test in tests.tests])
 
 
-def _corrected(p: Floats) -> Floats:
+def _holm_corrected(p: Floats) -> Floats:
     out = np.full_like(p, np.nan)
     is_tested = ~np.isnan(p)
     out[is_tested] = holm(p[is_tested])
@@ -187,7 +189,7 @@ def _number(value: float) -> float | None:
 
 
 def family_table(
-    correlations: Measured, coupling_fit: Couplings | None, families: Sequence[str]
+    correlations: ErrorCorrelations, coupling_fit: Couplings | None, families: Sequence[str]
 ) -> tuple[FamilyFinding, ...]:
     """Mean residual correlation and coupling within each family and across families.
 
@@ -231,7 +233,7 @@ def _mean(values: Floats, replicates: Floats, in_group: np.ndarray) -> Interval 
 
 
 def blocs(
-    estimate: Estimated, correlations: Measured, judges: Sequence[str]
+    estimate: TruthEstimate, correlations: ErrorCorrelations, judges: Sequence[str]
 ) -> tuple[BlocFinding, ...]:
     """Groups that err together, by name."""
     if len(correlations.replicates) < 2:

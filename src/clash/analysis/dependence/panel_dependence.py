@@ -9,8 +9,8 @@ import numpy as np
 
 from clash.analysis.dependence import measure
 from clash.analysis.dependence.conclusions import caveats, conclusions
-from clash.analysis.dependence.results import Dependence, JudgeFinding, Panel, TestFinding
-from clash.analysis.dependence.truth import Estimated, Rows, estimate, matched
+from clash.analysis.dependence.results import Dependence, JudgeFinding, PanelDependence, TestFinding
+from clash.analysis.dependence.truth import TruthEstimate, TruthRows, estimate, untied_posteriors
 from clash.errors import StatisticsError
 from clash.stats.dependence import (
     MOST_JOINTLY,
@@ -36,7 +36,7 @@ from clash.stats.dependence import (
     without_ties,
 )
 from clash.stats.latent.patterns import MISSING, TIE
-from clash.votes.binary import Table
+from clash.votes.binary import MethodTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,7 +51,7 @@ NEGLIGIBLE_BITS = 0.01
 
 
 @dataclass(frozen=True)
-class Options:
+class DependenceOptions:
     """How to diagnose.
 
     Attributes:
@@ -69,7 +69,7 @@ class Options:
     threshold: float | None = None
 
 
-def diagnose(votes: Votes, options: Options | None = None) -> Dependence:
+def diagnose(votes: Votes, options: DependenceOptions | None = None) -> Dependence:
     """Measure how the judges of these votes err together.
 
     Raises:
@@ -77,9 +77,9 @@ def diagnose(votes: Votes, options: Options | None = None) -> Dependence:
         NotIdentifiedError: fewer than three different judges and no labels.
         StatisticsError: fewer than two judges, or a method that was refused.
     """
-    settings = options or Options()
-    table = Table.of(votes, threshold=settings.threshold, use_labels=settings.use_labels)
-    estimate_of_truth = estimate(Rows.of(table), settings.method)
+    settings = options or DependenceOptions()
+    table = MethodTable.of(votes, threshold=settings.threshold, use_labels=settings.use_labels)
+    estimate_of_truth = estimate(TruthRows.of(table), settings.method)
     work = _Work.of(votes, estimate_of_truth, settings)
     dependence = work.diagnosis()
     return replace(dependence, conclusions=conclusions(dependence), caveats=caveats(dependence))
@@ -96,16 +96,16 @@ class _Work:
         fold: the fold of each row.
     """
 
-    panel: Panel
-    options: Options
-    estimated: Estimated
+    panel: PanelDependence
+    options: DependenceOptions
+    estimated: TruthEstimate
     clusters: Index | None
     untied: Patterns
     p: Floats
     fold: Index
 
     @classmethod
-    def of(cls, votes: Votes, estimate: Estimated, options: Options) -> _Work:
+    def of(cls, votes: Votes, estimate: TruthEstimate, options: DependenceOptions) -> _Work:
         panel = _panel(votes, estimate)
         groups = estimate.rows.groups
         patterns = without_ties(estimate.patterns)
@@ -115,7 +115,7 @@ class _Work:
             estimate,
             groups if panel.clusters < panel.rows else None,
             patterns,
-            matched(estimate, patterns),
+            untied_posteriors(estimate, patterns),
             cluster_folds(groups, FOLDS, np.random.default_rng(options.seed)),
         )
 
@@ -230,7 +230,7 @@ NAMES = (
 )
 
 
-def _panel(votes: Votes, estimate: Estimated) -> Panel:
+def _panel(votes: Votes, estimate: TruthEstimate) -> PanelDependence:
     rows = estimate.rows
     is_vote = rows.codes != MISSING
     judges = [votes.judges[k] for k in rows.judges]
@@ -238,7 +238,7 @@ def _panel(votes: Votes, estimate: Estimated) -> Panel:
     notes = [note for note in rows.notes if "ties" not in note]
     if silent:
         notes.append(f"left out, for they never voted: {', '.join(silent)}")
-    return Panel(
+    return PanelDependence(
         votes.source,
         tuple(judges),
         tuple(votes.families[k] or votes.judges[k] for k in rows.judges),

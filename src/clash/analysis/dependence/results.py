@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Panel:
+class PanelDependence:
     """What was read.
 
     Attributes:
@@ -35,7 +35,7 @@ class Panel:
 
 
 @dataclass(frozen=True)
-class Truth:
+class TruthSource:
     """What stands for the truth.
 
     Attributes:
@@ -208,8 +208,8 @@ class Dependence:
         caveats: what it does not say.
     """
 
-    panel: Panel
-    truth: Truth
+    panel: PanelDependence
+    truth: TruthSource
     effective: EffectiveNumber
     alternatives: tuple[Alternative, ...]
     correlations: Floats

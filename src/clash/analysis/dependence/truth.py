@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from clash.analysis.dependence.results import Truth
+from clash.analysis.dependence.results import TruthSource
 from clash.errors import ConfigError, NotIdentifiedError, StatisticsError
 from clash.stats.latent.dawid_skene import dawid_skene, one_coin
 from clash.stats.latent.factor import factor, factor_family
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from clash.stats.latent.fit import LatentFit
     from clash.stats.typing import Floats, Index, VoteCodes
-    from clash.votes.binary import Table
+    from clash.votes.binary import MethodTable
 
 FEW, MANY = 4, 15
 """Judges from which, and up to which, a factor is told from the truth well enough to be tried."""
@@ -44,7 +44,7 @@ METHODS = (
 
 
 @dataclass(frozen=True)
-class Rows:
+class TruthRows:
     """Votes of two sides.
 
     Attributes:
@@ -66,7 +66,7 @@ class Rows:
     notes: tuple[str, ...]
 
     @classmethod
-    def of(cls, table: Table) -> Rows:
+    def of(cls, table: MethodTable) -> TruthRows:
         """The rows of an aggregation's table."""
         return cls(
             table.codes,
@@ -83,13 +83,13 @@ class Rows:
         """(N,), rows whose label is a side."""
         return ~np.isnan(self.truth)
 
-    def only_labelled(self) -> Rows:
+    def only_labelled(self) -> TruthRows:
         """The rows with a label, groups numbered anew."""
         keep = self.labelled
         groups = np.unique(self.groups[keep], return_inverse=True)[1].astype(np.intp)
         return replace(self, codes=self.codes[keep], truth=self.truth[keep], groups=groups)
 
-    def only_heard(self) -> Rows:
+    def only_heard(self) -> TruthRows:
         """The judges that voted at all."""
         keep = np.flatnonzero((self.codes != MISSING).any(axis=0))
         families = None if self.families is None else tuple(self.families[k] for k in keep)
@@ -104,7 +104,7 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Estimated:
+class TruthEstimate:
     """Votes with P(truth = 1).
 
     Attributes:
@@ -115,14 +115,14 @@ class Estimated:
         about: for the report.
     """
 
-    rows: Rows
+    rows: TruthRows
     patterns: Patterns
     p: Floats
     fit: LatentFit
-    about: Truth
+    about: TruthSource
 
 
-def estimate(rows: Rows, method: str) -> Estimated:
+def estimate(rows: TruthRows, method: str) -> TruthEstimate:
     """P(truth = 1) of every pattern of votes.
 
     Args:
@@ -152,18 +152,18 @@ def estimate(rows: Rows, method: str) -> Estimated:
     if used == patterns.n_items:
         left_out = read - used
         remark = f"; {left_out} rows without one are left out" if left_out else ""
-        source = Truth("labels", used, available, f"{used} rows have one{remark}", None, ())
+        source = TruthSource("labels", used, available, f"{used} rows have one{remark}", None, ())
     else:
-        source = Truth(fit.name, used, available, reason, fit.anchor_agreement, fit.warnings)
-    return Estimated(rows, patterns, fit.pattern_posterior, fit, source)
+        source = TruthSource(fit.name, used, available, reason, fit.anchor_agreement, fit.warnings)
+    return TruthEstimate(rows, patterns, fit.pattern_posterior, fit, source)
 
 
-def others(estimate: Estimated) -> dict[str, Floats]:
+def other_estimates(estimate: TruthEstimate) -> dict[str, Floats]:
     """P(truth = 1) by other methods, shape (n_patterns,) each; without those that are refused."""
     posteriors: dict[str, Floats] = {}
     for method in ("one-coin", "dawid-skene", "factor", "factor-family"):
         try:
-            fit = _named(method, estimate.rows.families)(estimate.patterns)
+            fit = _fitter(method, estimate.rows.families)(estimate.patterns)
         except StatisticsError:
             continue
         if fit.name != estimate.about.method:
@@ -171,7 +171,7 @@ def others(estimate: Estimated) -> dict[str, Floats]:
     return posteriors
 
 
-def _require_judges(rows: Rows) -> None:
+def _require_judges(rows: TruthRows) -> None:
     voting = int((rows.codes != MISSING).any(axis=0).sum())
     if voting < 2:
         raise StatisticsError(f"{voting} judge(s) voted: dependence is between at least two")
@@ -186,21 +186,21 @@ def _fit(
     patterns: Patterns, method: str, families: Sequence[object] | None
 ) -> tuple[LatentFit, str]:
     if method != "auto":
-        return _named(method, families)(patterns), "asked for"
+        return _fitter(method, families)(patterns), "asked for"
     if FEW <= patterns.n_judges <= MANY:
         try:
             fit = factor(patterns)
         except StatisticsError as refusal:
-            return _plain(patterns, str(refusal))
+            return _fit_plain(patterns, str(refusal))
         if fit.anchor_agreement >= SIDES:
             return fit, "takes the least of what judges share for the truth"
-        return _plain(patterns, "the factor model sides with majority too rarely")
-    return _plain(
+        return _fit_plain(patterns, "the factor model sides with majority too rarely")
+    return _fit_plain(
         patterns, f"{patterns.n_judges} judges: a factor would not be told from the truth"
     )
 
 
-def _plain(patterns: Patterns, reason: str) -> tuple[LatentFit, str]:
+def _fit_plain(patterns: Patterns, reason: str) -> tuple[LatentFit, str]:
     try:
         return dawid_skene(patterns), reason
     except NotIdentifiedError:
@@ -209,7 +209,7 @@ def _plain(patterns: Patterns, reason: str) -> tuple[LatentFit, str]:
         return majority(patterns), reason
 
 
-def _named(method: str, families: Sequence[object] | None) -> Callable[[Patterns], LatentFit]:
+def _fitter(method: str, families: Sequence[object] | None) -> Callable[[Patterns], LatentFit]:
     if method in ("factor-family", "ising-family") and families is None:
         raise StatisticsError("the votes do not say which family each judge is of")
     family_of = families or ()
@@ -226,7 +226,7 @@ def _named(method: str, families: Sequence[object] | None) -> Callable[[Patterns
     return fitters[method]
 
 
-def matched(estimate: Estimated, patterns: Patterns) -> Floats:
+def untied_posteriors(estimate: TruthEstimate, patterns: Patterns) -> Floats:
     """P(truth = 1) of patterns in which ties are read as no vote: the mean over their items."""
     p = estimate.patterns.expand(estimate.p)
     return np.asarray(np.bincount(patterns.inverse, p) / np.bincount(patterns.inverse))

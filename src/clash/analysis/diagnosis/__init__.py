@@ -3,14 +3,14 @@
 from clash.analysis.diagnosis.judge_quality import Agreement, JudgeFacts, judge_facts
 from clash.analysis.diagnosis.panel_diagnosis import Diagnosis, diagnose
 from clash.analysis.diagnosis.panel_quality import PanelFacts, Thresholds, panel_facts, thresholds
-from clash.analysis.diagnosis.recommendations import Reason, Recommendation, Saving, recommend
+from clash.analysis.diagnosis.recommendations import ActionReason, Recommendation, Saving, recommend
 
 __all__ = [
+    "ActionReason",
     "Agreement",
     "Diagnosis",
     "JudgeFacts",
     "PanelFacts",
-    "Reason",
     "Recommendation",
     "Saving",
     "Thresholds",

@@ -58,7 +58,7 @@ class Agreement:
 
 
 @dataclass(frozen=True)
-class Slots:
+class SlotBias:
     """Whether the place on the page sways a judge.
 
     Attributes:
@@ -108,7 +108,7 @@ class JudgeFacts:
     rest: Agreement | None
     label: Agreement | None
     tied_labels: Interval | None
-    slots: Slots
+    slots: SlotBias
     consistency: Interval | None
 
     @property
@@ -244,19 +244,19 @@ def _tied_labels(votes: Votes, column: Floats) -> Interval | None:
     return wilson_clustered((votes.labels[rows] == 0.5).astype(float), votes.groups[rows])
 
 
-def _slots(votes: Votes, column: Floats, rest_votes: Floats) -> Slots:
+def _slots(votes: Votes, column: Floats, rest_votes: Floats) -> SlotBias:
     is_swapped = np.array([presentation == "swap" for presentation in votes.presentations])
     order_known = np.array(
         [presentation in ("orig", "swap") for presentation in votes.presentations]
     )
     decisive = np.isin(column, (0.0, 1.0)) & order_known
     if not decisive.any():
-        return Slots(None, None, None, False, None)
+        return SlotBias(None, None, None, False, None)
     n_labelled = int(np.sum(np.isin(votes.labels, (0.0, 1.0)) & decisive))
     reference, name = (
         (votes.labels, "the labels") if n_labelled >= 30 else (rest_votes, "the other judges")
     )
-    return Slots(
+    return SlotBias(
         first_slot_rate(_first(column, is_swapped)[decisive], votes.groups[decisive]),
         _pull(_first(column, is_swapped), _first(reference, is_swapped), decisive, votes.groups),
         name,

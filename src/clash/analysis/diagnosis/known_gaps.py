@@ -21,7 +21,7 @@ TAG, ORIGINAL, ALTERED = "calibration", "original", "altered"
 
 
 @dataclass(frozen=True)
-class Hit:
+class GapHits:
     """What a judge made of the pairs of one kind and gap.
 
     Attributes:
@@ -36,7 +36,7 @@ class Hit:
 
 
 @dataclass(frozen=True)
-class Seen:
+class GapShares:
     """The same at one gap, all kinds together: what a curve is fitted to."""
 
     gap: float
@@ -55,8 +55,8 @@ class JudgeCurve:
 
     judge: str
     trials: int
-    hits: tuple[Hit, ...]
-    seen: tuple[Seen, ...]
+    hits: tuple[GapHits, ...]
+    seen: tuple[GapShares, ...]
     fit: Psychometric | None
     why: str | None = None
 
@@ -100,7 +100,7 @@ def _trials(data: RunData) -> Mapping[str, list[_Trial]]:
 
 
 def _judge(judge: str, trials: list[_Trial], seed: int) -> JudgeCurve:
-    hits, shares = tuple(_hits(trials)), tuple(_seen(trials))
+    hits, shares = tuple(_hits_by_kind(trials)), tuple(_shares_by_gap(trials))
     try:
         fit = fit_psychometric(
             [trial.gap for trial in trials],
@@ -113,23 +113,25 @@ def _judge(judge: str, trials: list[_Trial], seed: int) -> JudgeCurve:
     return JudgeCurve(judge, len(trials), hits, shares, fit)
 
 
-def _hits(trials: list[_Trial]) -> list[Hit]:
+def _hits_by_kind(trials: list[_Trial]) -> list[GapHits]:
     """By kind and gap, rounded to a tenth."""
     cells: dict[tuple[str, float], list[_Trial]] = defaultdict(list)
     for trial in trials:
         cells[trial.kind, round(trial.gap, 1)].append(trial)
     return [
-        Hit(kind, gap, _share(cell, 1.0), _share(cell, 0.5))
+        GapHits(kind, gap, _share(cell, 1.0), _share(cell, 0.5))
         for (kind, gap), cell in sorted(cells.items())
     ]
 
 
-def _seen(trials: list[_Trial]) -> list[Seen]:
+def _shares_by_gap(trials: list[_Trial]) -> list[GapShares]:
     """By gap, rounded to a tenth."""
     gaps: dict[float, list[_Trial]] = defaultdict(list)
     for trial in trials:
         gaps[round(trial.gap, 1)].append(trial)
-    return [Seen(gap, _share(cell, 1.0), _share(cell, 0.5)) for gap, cell in sorted(gaps.items())]
+    return [
+        GapShares(gap, _share(cell, 1.0), _share(cell, 0.5)) for gap, cell in sorted(gaps.items())
+    ]
 
 
 def _share(trials: list[_Trial], outcome: float) -> Interval:

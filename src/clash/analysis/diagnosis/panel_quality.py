@@ -36,7 +36,7 @@ _MOST_JUDGES = 40
 
 
 @dataclass(frozen=True)
-class Standing:
+class ThresholdStanding:
     """A judge against the three thresholds of a positive contribution.
 
     Attributes:
@@ -65,7 +65,7 @@ class Thresholds:
     candidates: int
     published: float
     derived: float
-    judges: tuple[Standing, ...]
+    judges: tuple[ThresholdStanding, ...]
 
 
 @dataclass(frozen=True)
@@ -207,7 +207,7 @@ def thresholds(
         break_even_rate = break_even([*rates[:index], *rates[index + 1 :]])
         removals = _removals(rates, index, candidates, replications, seed) if simulate else ()
         standings.append(
-            Standing(
+            ThresholdStanding(
                 judge.judge,
                 rate,
                 contribution(rate, paper),

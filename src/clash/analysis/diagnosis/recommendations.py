@@ -33,7 +33,7 @@ _WORST: tuple[Action, ...] = ("keep", "down-weight", "replace")
 
 
 @dataclass(frozen=True)
-class Reason:
+class ActionReason:
     """One thing that speaks for an action.
 
     Attributes:
@@ -76,7 +76,7 @@ class Recommendation:
     action: Action
     sure: bool
     weight: float
-    reasons: tuple[Reason, ...]
+    reasons: tuple[ActionReason, ...]
     saving: Saving | None
 
 
@@ -123,7 +123,7 @@ def recommend(facts: Sequence[JudgeFacts], icc: float) -> tuple[Recommendation, 
     return tuple(recommendations)
 
 
-def _only_ties(reasons: Sequence[Reason]) -> bool:
+def _only_ties(reasons: Sequence[ActionReason]) -> bool:
     return {r.code for r in reasons if r.action == "replace"} == {"ties"}
 
 
@@ -152,39 +152,42 @@ def _weight(action: Action, edge: float, best: float) -> float:
     return round(min(1.0, max(_LEAST, edge / best)), 2)
 
 
-def _reasons(judge: JudgeFacts, other_judges: Sequence[JudgeFacts]) -> list[Reason]:
+def _reasons(judge: JudgeFacts, other_judges: Sequence[JudgeFacts]) -> list[ActionReason]:
     if not judge.ballots:
-        return [Reason("replace", "silent", f"no usable ballot, {judge.failed} failed")]
+        return [ActionReason("replace", "silent", f"no usable ballot, {judge.failed} failed")]
     if not _enough(judge):
         text = f"{judge.decisive} decisive ballots are too few to say more (30 are needed)"
         failing = _failures(judge) if _fails(judge) else None
-        return [*([failing] if failing else []), Reason("keep", "few", text)]
-    candidates: list[Reason | None] = [_discrimination(judge), _direction(judge, other_judges)]
+        return [*([failing] if failing else []), ActionReason("keep", "few", text)]
+    candidates: list[ActionReason | None] = [
+        _discrimination(judge),
+        _direction(judge, other_judges),
+    ]
     candidates += _against_others(judge, other_judges)
     candidates += [_failures(judge), _flips(judge), _pull(judge), _repeats(judge)]
     return [reason for reason in candidates if reason is not None]
 
 
-def _discrimination(judge: JudgeFacts) -> Reason:
+def _discrimination(judge: JudgeFacts) -> ActionReason:
     rate = judge.discrimination
     finding = f"decides {_range(rate)} of its ballots"
     tied_labels = judge.tied_labels
     if rate.estimate < TARGET and tied_labels is not None and tied_labels.low > 0.5:
         text = f"{finding}; {_range(tied_labels)} of its ties are ties of the labels too"
-        return Reason("keep", "equivalence", text)
+        return ActionReason("keep", "equivalence", text)
     if rate.high < TARGET:
         text = f"{finding}, below the {TARGET:.0%} that a replacement should reach"
-        return Reason("replace", "ties", text)
+        return ActionReason("replace", "ties", text)
     if rate.estimate < TARGET:
-        return Reason("down-weight", "ties", f"{finding}; {TARGET:.0%} is not ruled out")
-    return Reason("keep", "decides", finding)
+        return ActionReason("down-weight", "ties", f"{finding}; {TARGET:.0%} is not ruled out")
+    return ActionReason("keep", "decides", finding)
 
 
-def _direction(judge: JudgeFacts, other_judges: Sequence[JudgeFacts]) -> Reason:
+def _direction(judge: JudgeFacts, other_judges: Sequence[JudgeFacts]) -> ActionReason:
     reference = judge.reference
     if reference is None or math.isnan(reference.kappa.estimate):
         text = "nobody else decided the same ballots: its direction cannot be judged"
-        return Reason("keep", "alone", text)
+        return ActionReason("keep", "alone", text)
     finding = (
         f"agrees with {judge.reference_name} on {_range(reference.share)} of {reference.n} decisive"
         f" ballots (kappa {reference.kappa.estimate:.2f} [{reference.kappa.low:.2f},"
@@ -204,16 +207,16 @@ def _direction(judge: JudgeFacts, other_judges: Sequence[JudgeFacts]) -> Reason:
         worst = "down-weight"
         doubt = "; of two judges nobody can tell which of them it is"
     if reference.kappa.high < 0:
-        return Reason(worst, "inverted", f"points the wrong way: {finding}{doubt}")
+        return ActionReason(worst, "inverted", f"points the wrong way: {finding}{doubt}")
     if reference.kappa.high < NOISE:
-        return Reason(worst, "noise", f"noise: {finding}{doubt}")
+        return ActionReason(worst, "noise", f"noise: {finding}{doubt}")
     if reference.kappa.estimate < NOISE:
-        return Reason("down-weight", "weak", f"close to noise: {finding}")
+        return ActionReason("down-weight", "weak", f"close to noise: {finding}")
     word = "signal" if reference.kappa.estimate > SIGNAL else "moderate signal"
-    return Reason("keep", "signal", f"{word}: {finding}")
+    return ActionReason("keep", "signal", f"{word}: {finding}")
 
 
-def _against_others(judge: JudgeFacts, other_judges: Sequence[JudgeFacts]) -> list[Reason]:
+def _against_others(judge: JudgeFacts, other_judges: Sequence[JudgeFacts]) -> list[ActionReason]:
     """A judge that is clearly worse than the typical one should not weigh as much.
 
     By labels only: each judge has a rest of its own, so agreement with it is no common measure.
@@ -233,27 +236,29 @@ def _against_others(judge: JudgeFacts, other_judges: Sequence[JudgeFacts]) -> li
             f"clearly below the panel: {_range(reference.share)} against {typical:.0%} of the median"
             f" judge, by the labels"
         )
-        return [Reason("down-weight", "below", text)]
+        return [ActionReason("down-weight", "below", text)]
     return []
 
 
-def _failures(judge: JudgeFacts) -> Reason | None:
+def _failures(judge: JudgeFacts) -> ActionReason | None:
     if judge.failures.low > MOST_FAILURES:
-        return Reason("down-weight", "fails", f"fails on {_range(judge.failures)} of its ballots")
+        return ActionReason(
+            "down-weight", "fails", f"fails on {_range(judge.failures)} of its ballots"
+        )
     return None
 
 
-def _flips(judge: JudgeFacts) -> Reason | None:
+def _flips(judge: JudgeFacts) -> ActionReason | None:
     flips = judge.slots.flips
     if flips is None or flips.rate.n < FEW:
         return None
     if flips.rate.low > MOST_FLIPS:
         text = f"changes its winner with the order in {_range(flips.rate)} of decided pairs"
-        return Reason("down-weight", "flips", text)
+        return ActionReason("down-weight", "flips", text)
     return None
 
 
-def _pull(judge: JudgeFacts) -> Reason | None:
+def _pull(judge: JudgeFacts) -> ActionReason | None:
     pull = judge.slots.pull
     if pull is None or pull.n < FEW:
         return None
@@ -266,18 +271,18 @@ def _pull(judge: JudgeFacts) -> Reason | None:
         f" [{ends[0]:.0f}, {ends[1]:.0f}] oftener than {judge.slots.pull_by} on the same ballots"
     )
     if judge.slots.both_orders:
-        return Reason("down-weight", "position", text)
+        return ActionReason("down-weight", "position", text)
     # A judge that likes what stands there by chance or by name does the same.
-    return Reason("keep", "side", f"{text}; one order alone does not tell place from taste")
+    return ActionReason("keep", "side", f"{text}; one order alone does not tell place from taste")
 
 
-def _repeats(judge: JudgeFacts) -> Reason | None:
+def _repeats(judge: JudgeFacts) -> ActionReason | None:
     consistency = judge.consistency
     if consistency is None or consistency.n < FEW:
         return None
     if consistency.high < 0.75:
         text = f"repeats itself on {_range(consistency)} of pairs of votes only"
-        return Reason("down-weight", "inconsistent", text)
+        return ActionReason("down-weight", "inconsistent", text)
     return None
 
 

@@ -28,7 +28,7 @@ RESTRICTED = 0.8
 
 
 @dataclass(frozen=True)
-class Scale:
+class ScoreScale:
     """How a judge uses the scores 1 to 5.
 
     Attributes:
@@ -65,11 +65,11 @@ class RunJudge:
     cost_usd: float | None
     cost_per_informative: float | None
     longer: BiasRate | None
-    scale: Scale | None
+    scale: ScoreScale | None
 
 
 @dataclass(frozen=True)
-class Effect:
+class CandidateEffect:
     """A candidate's log strength under several readings of ties.
 
     Attributes:
@@ -91,7 +91,7 @@ class RunFacts:
 
     candidates: int
     judges: tuple[RunJudge, ...]
-    effects: tuple[Effect, ...]
+    effects: tuple[CandidateEffect, ...]
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ def _longer(pairs: _Pairs, by_judge: NDArray[np.bool_]) -> BiasRate | None:
     return longer_wins_rate(pairs.outcome[usable], first, second, pairs.clusters[usable])
 
 
-def _scale(data: RunData, judges: Sequence[str], judge: str) -> Scale | None:
+def _scale(data: RunData, judges: Sequence[str], judge: str) -> ScoreScale | None:
     cells: dict[tuple[str, int, str, str], dict[str, int]] = {}
     for judgment in data.judgments:
         if judgment.judge not in judges:
@@ -185,7 +185,7 @@ def _scale(data: RunData, judges: Sequence[str], judge: str) -> Scale | None:
     values = np.array(list(own_scores.values()))
     counts = np.bincount(np.clip(values, 1, 5), minlength=6)[1:]
     two = float(np.max(counts[:-1] + counts[1:]) / counts.sum())
-    return Scale(
+    return ScoreScale(
         n=len(values),
         counts=tuple(int(count) for count in counts),
         mean=float(values.mean()),
@@ -211,7 +211,7 @@ def _anchor(
     return mean_clustered(gaps, clusters) if gaps else None
 
 
-def _effects(data: RunData, pairs: _Pairs, n_judges: int) -> tuple[Effect, ...]:
+def _effects(data: RunData, pairs: _Pairs, n_judges: int) -> tuple[CandidateEffect, ...]:
     k = len(data.candidates)
     if not len(pairs.outcome) or k < 2:
         return ()
@@ -231,7 +231,9 @@ def _effects(data: RunData, pairs: _Pairs, n_judges: int) -> tuple[Effect, ...]:
     )
     weighted_fit = bradley_terry(weighted_comparisons, ties="half")
     return tuple(
-        Effect(name, _strength(half_fit, i), _strength(davidson_fit, i), _strength(weighted_fit, i))
+        CandidateEffect(
+            name, _strength(half_fit, i), _strength(davidson_fit, i), _strength(weighted_fit, i)
+        )
         for i, name in enumerate(data.candidates)
     )
 

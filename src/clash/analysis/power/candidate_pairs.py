@@ -32,7 +32,7 @@ MOST_PAIRS = 10
 
 
 @dataclass(frozen=True, order=True)
-class Sides:
+class CandidatePair:
     """Two candidates.
 
     Attributes:
@@ -48,15 +48,15 @@ class Sides:
         return f"{self.first} against {self.second}"
 
 
-def names_of_run(folder: RunFolder) -> dict[str, Sides]:
+def names_of_run(folder: RunFolder) -> dict[str, CandidatePair]:
     """Who is side A and who side B, by item id of the run's votes."""
     return {
-        row.item: Sides(str(row.extra["model_a"]), str(row.extra["model_b"]))
+        row.item: CandidatePair(str(row.extra["model_a"]), str(row.extra["model_b"]))
         for row in vote_rows(folder)
     }
 
 
-def names_of_file(path: Path) -> dict[str, Sides]:
+def names_of_file(path: Path) -> dict[str, CandidatePair]:
     """The same, of a votes file that says so (``model_a``, ``model_b``) or holds rankings.
 
     Empty for a file that does not name candidates.
@@ -65,26 +65,26 @@ def names_of_file(path: Path) -> dict[str, Sides]:
         return _names_of_ballots(path)
     lines = (line for chunk in read_lines(path, NamedVoteLine) for line in chunk)
     return {
-        str(line.item): Sides(line.model_a, line.model_b)
+        str(line.item): CandidatePair(line.model_a, line.model_b)
         for line in lines
         if line.model_a and line.model_b
     }
 
 
-def _names_of_ballots(path: Path) -> dict[str, Sides]:
+def _names_of_ballots(path: Path) -> dict[str, CandidatePair]:
     """Items are named as where rankings become votes on pairs."""
     candidates: dict[str, set[str]] = defaultdict(set)
     for ballot in read_rankings(path):
         candidates[ballot.item] |= set(ballot.places or {})
     return {
-        item if len(names) == 2 else f"{item}#{a}|{b}": Sides(a, b)
+        item if len(names) == 2 else f"{item}#{a}|{b}": CandidatePair(a, b)
         for item, names in candidates.items()
         for a, b in combinations(sorted(names), 2)
     }
 
 
 @dataclass(frozen=True)
-class Field:
+class PairVotes:
     """Votes on pairs of named candidates.
 
     Attributes:
@@ -92,7 +92,7 @@ class Field:
     """
 
     votes: Votes
-    names: Mapping[str, Sides]
+    names: Mapping[str, CandidatePair]
 
     @property
     def candidates(self) -> list[str]:
@@ -109,17 +109,18 @@ class Field:
         """Whether most pairs met on fewer than 10 prompts."""
         return median(self._prompts().values() or [0]) < FEW
 
-    def _sides(self) -> list[Sides | None]:
+    def _sides(self) -> list[CandidatePair | None]:
         return [self.names.get(item) for item in self.votes.items]
 
-    def pairs(self) -> list[Sides]:
+    def pairs(self) -> list[CandidatePair]:
         """Pairs that met on two prompts or more, the best placed first.
 
         Candidates are placed by their share of points over all ballots, ties half.
         """
         order = {name: at for at, name in enumerate(self._placed())}
         possible = [
-            Sides(*sorted(pair, key=order.__getitem__)) for pair in combinations(self.candidates, 2)
+            CandidatePair(*sorted(pair, key=order.__getitem__))
+            for pair in combinations(self.candidates, 2)
         ]
         prompts = self._prompts()
         usable = [
@@ -150,14 +151,16 @@ class Field:
                     ballots[name] += n
         return sorted(points, key=lambda name: (-points[name] / max(1.0, ballots[name]), name))
 
-    def of(self, pair: Sides) -> Votes:
+    def of(self, pair: CandidatePair) -> Votes:
         """The rows of a pair, its first candidate on side A in all of them.
 
         Raises:
             StatisticsError: the two never met.
         """
         sides = self._sides()
-        rows = np.array([s is not None and {s.first, s.second} == {*_both(pair)} for s in sides])
+        rows = np.array(
+            [s is not None and {s.first, s.second} == {*_names_of(pair)} for s in sides]
+        )
         if not rows.any():
             raise StatisticsError(f"{pair.first} and {pair.second} never met")
         rows_of_pair = self.votes.take(rows)
@@ -167,11 +170,11 @@ class Field:
         return replace(rows_of_pair, matrix=matrix, labels=labels)
 
 
-def _both(pair: Sides) -> tuple[str, str]:
+def _names_of(pair: CandidatePair) -> tuple[str, str]:
     return pair.first, pair.second
 
 
-def asked_for(field: Field, names: str | None) -> Sides | None:
+def choose_pair(field: PairVotes, names: str | None) -> CandidatePair | None:
     """The pair that is wanted, else the two best placed; null where there are no names.
 
     Null too where many pairs met on few prompts each: hardly one is a pilot by itself.
@@ -195,10 +198,10 @@ def asked_for(field: Field, names: str | None) -> Sides | None:
             else "these votes do not name the candidates"
         )
         raise ConfigError(f"no pair {names!r}", field="--pair", hint=choices)
-    return Sides(*chosen)
+    return CandidatePair(*chosen)
 
 
-def others(pairs: Sequence[Sides], pair: Sides) -> list[Sides]:
+def other_pairs(pairs: Sequence[CandidatePair], pair: CandidatePair) -> list[CandidatePair]:
     """The pairs beside one, the best placed first, no more than are worked out."""
-    beside = [other for other in pairs if {*_both(other)} != {*_both(pair)}]
+    beside = [other for other in pairs if {*_names_of(other)} != {*_names_of(pair)}]
     return beside[: MOST_PAIRS - 1]

@@ -24,7 +24,7 @@ from clash.stats.power import (
 )
 
 if TYPE_CHECKING:
-    from clash.analysis.power.candidate_pairs import Sides
+    from clash.analysis.power.candidate_pairs import CandidatePair
     from clash.stats.typing import Codes, Floats
     from clash.votes import Votes
 
@@ -85,7 +85,7 @@ class Pilot:
 
     source: str
     question: Literal["compare", "paired"]
-    pair: Sides | None
+    pair: CandidatePair | None
     outcome: Outcome
     effect: float
     level: ErrorRates
@@ -115,7 +115,7 @@ def pilot(
     votes: Votes,
     question: Literal["compare", "paired"] = "paired",
     *,
-    pair: Sides | None = None,
+    pair: CandidatePair | None = None,
     outcome: Outcome = "wins",
     effect: float = 0.10,
     level: ErrorRates | None = None,

@@ -41,7 +41,7 @@ UNITS = {
 
 
 @dataclass(frozen=True)
-class Panel:
+class PanelDesign:
     """A panel as power sees it.
 
     Attributes:
@@ -64,7 +64,7 @@ class Panel:
 
 
 @dataclass(frozen=True)
-class Ask:
+class PowerQuestion:
     """What is asked.
 
     Attributes:
@@ -90,7 +90,7 @@ class Ask:
 
 
 @dataclass(frozen=True)
-class Checked:
+class SimulationCheck:
     """A Monte-Carlo check.
 
     Attributes:
@@ -108,7 +108,7 @@ class Checked:
 
 
 @dataclass(frozen=True)
-class Cell:
+class PowerCell:
     """One assumption.
 
     Attributes:
@@ -128,27 +128,27 @@ class Cell:
     ballots: float | None = None
     power_at_n: float | None = None
     detectable: float | None = None
-    checked: Checked | None = None
+    checked: SimulationCheck | None = None
 
 
 @dataclass(frozen=True)
 class Scenario:
     """A question answered for every panel and correlation."""
 
-    ask: Ask
+    ask: PowerQuestion
     unit: str
-    panels: tuple[Panel, ...]
-    cells: tuple[Cell, ...]
+    panels: tuple[PanelDesign, ...]
+    cells: tuple[PowerCell, ...]
     notes: tuple[str, ...]
 
-    def cell(self, panel: int | None, icc: float) -> Cell:
+    def cell(self, panel: int | None, icc: float) -> PowerCell:
         """One of them."""
         return next(c for c in self.cells if c.panel == panel and c.icc == icc)
 
 
 def scenario(
-    ask: Ask,
-    panels: Sequence[Panel],
+    ask: PowerQuestion,
+    panels: Sequence[PanelDesign],
     correlations: Sequence[float],
     *,
     simulate: bool = False,
@@ -176,7 +176,7 @@ def scenario(
     return Scenario(ask, UNITS[ask.question], panels_used, cells, _notes(ask, panels_used, cells))
 
 
-def clustering_of(ask: Ask, panel: Panel | None, icc: float) -> Clustering:
+def clustering_of(ask: PowerQuestion, panel: PanelDesign | None, icc: float) -> Clustering:
     """What hangs together: ballots of a run or an item, or items that share a question."""
     if ask.question == "compare" and panel is not None:
         return Clustering(panel.informative, icc)
@@ -185,7 +185,7 @@ def clustering_of(ask: Ask, panel: Panel | None, icc: float) -> Clustering:
     return Clustering(ask.per_cluster, icc)
 
 
-def demand(ask: Ask, panel: Panel | None, clustering: Clustering) -> Demand:
+def demand(ask: PowerQuestion, panel: PanelDesign | None, clustering: Clustering) -> Demand:
     """What a question needs at a clustering."""
     match ask.question:
         case "compare":
@@ -205,18 +205,18 @@ def demand(ask: Ask, panel: Panel | None, clustering: Clustering) -> Demand:
             )
 
 
-def _confidence(ask: Ask) -> float:
+def _confidence(ask: PowerQuestion) -> float:
     return 1 - ask.level.alpha
 
 
 def _cell(
-    ask: Ask,
-    panels: Sequence[Panel],
+    ask: PowerQuestion,
+    panels: Sequence[PanelDesign],
     index: int | None,
     icc: float,
     rng: np.random.Generator | None,
     replications: int,
-) -> Cell:
+) -> PowerCell:
     panel = None if index is None else panels[index]
     ask = _as_seen(ask, panels, index)
     clustering = clustering_of(ask, panel, icc)
@@ -225,7 +225,7 @@ def _cell(
     count = need.exact if panel is not None else need.observations
     needed = math.ceil(count - 1e-9)
     power, detectable = _at(ask, panel, clustering) if ask.n is not None else (None, None)
-    return Cell(
+    return PowerCell(
         panel=index,
         icc=icc,
         size=clustering.size,
@@ -238,11 +238,11 @@ def _cell(
         detectable=detectable,
         checked=None
         if rng is None
-        else _checked(ask, panel, clustering, needed, rng, replications),
+        else _simulate(ask, panel, clustering, needed, rng, replications),
     )
 
 
-def _as_seen(ask: Ask, panels: Sequence[Panel], index: int | None) -> Ask:
+def _as_seen(ask: PowerQuestion, panels: Sequence[PanelDesign], index: int | None) -> PowerQuestion:
     """The difference as this panel shows it: the one asked for is as the first panel does.
 
     Two conditions are compared on ballots that are no tie, which a tie does not touch.
@@ -252,7 +252,9 @@ def _as_seen(ask: Ask, panels: Sequence[Panel], index: int | None) -> Ask:
     return replace(ask, effect=ask.effect * panels[index].mean / panels[0].mean)
 
 
-def _at(ask: Ask, panel: Panel | None, clustering: Clustering) -> tuple[float | None, float | None]:
+def _at(
+    ask: PowerQuestion, panel: PanelDesign | None, clustering: Clustering
+) -> tuple[float | None, float | None]:
     """Power at ``n``, and the effect that ``n`` detects."""
     if ask.n is None or panel is None:
         return None, None
@@ -265,14 +267,14 @@ def _at(ask: Ask, panel: Panel | None, clustering: Clustering) -> tuple[float | 
     return power, None if math.isnan(effect) else effect
 
 
-def _checked(
-    ask: Ask,
-    panel: Panel | None,
+def _simulate(
+    ask: PowerQuestion,
+    panel: PanelDesign | None,
     clustering: Clustering,
     needed: int,
     rng: np.random.Generator,
     replications: int,
-) -> Checked:
+) -> SimulationCheck:
     confidence, clusters = _confidence(ask), math.ceil(needed / ask.per_cluster)
     run = {
         "compare": partial(
@@ -322,12 +324,14 @@ def _checked(
     }[ask.question]
     outcome = run()
     share = outcome.simulated
-    return Checked(
+    return SimulationCheck(
         outcome.claimed, share.estimate, share.low, share.high, replications, outcome.width
     )
 
 
-def _claim(ask: Ask, panel: Panel | None, clustering: Clustering, needed: int) -> float:
+def _claim(
+    ask: PowerQuestion, panel: PanelDesign | None, clustering: Clustering, needed: int
+) -> float:
     if ask.question == "compare":
         return power_two_proportions(needed, ask.effect, ask.middle, clustering, ask.level)
     if ask.question == "paired" and panel is not None:
@@ -335,7 +339,9 @@ def _claim(ask: Ask, panel: Panel | None, clustering: Clustering, needed: int) -
     return ask.level.power
 
 
-def _notes(ask: Ask, panels: Sequence[Panel], cells: Sequence[Cell]) -> tuple[str, ...]:
+def _notes(
+    ask: PowerQuestion, panels: Sequence[PanelDesign], cells: Sequence[PowerCell]
+) -> tuple[str, ...]:
     notes = {
         "compare": [
             "two conditions on different runs, ballots that are no tie, two-sided z test;"

@@ -33,7 +33,7 @@ _FEWER = 100
 
 
 @dataclass(frozen=True)
-class Place:
+class CandidatePlace:
     """A candidate by one method.
 
     Attributes:
@@ -59,7 +59,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Ranked:
+class MethodRanking:
     """A method's ranking.
 
     Attributes:
@@ -72,7 +72,7 @@ class Ranked:
     method: str
     status: str
     fit: RuleFit | None = None
-    places: tuple[Place, ...] = ()
+    places: tuple[CandidatePlace, ...] = ()
     replicates: int = 0
     notes: tuple[str, ...] = ()
 
@@ -88,7 +88,7 @@ class Ranked:
 
 
 @dataclass(frozen=True)
-class Rankings:
+class CandidateRankings:
     """All methods on the same ballots.
 
     Attributes:
@@ -121,34 +121,34 @@ class Rankings:
     smith: tuple[str, ...]
     cycle: tuple[str, ...]
     groups: tuple[tuple[str, ...], ...]
-    methods: tuple[Ranked, ...]
+    methods: tuple[MethodRanking, ...]
     differences: tuple[str, ...]
     warnings: tuple[str, ...]
     notes: tuple[str, ...]
 
-    def result(self, name: str) -> Ranked:
+    def result(self, name: str) -> MethodRanking:
         """One method by name."""
         return next(m for m in self.methods if m.method == name)
 
 
-def known_rankings() -> list[str]:
+def ranking_names() -> list[str]:
     """The methods that rank candidates."""
     return list(RANKING_RULES)
 
 
-def rank(
+def rank_candidates(
     named: NamedRankings,
     methods: Sequence[str],
     *,
     seed: int = 42,
     replicates: int = REPLICATES,
     weights: str | None = None,
-) -> Rankings:
+) -> CandidateRankings:
     """Rank the candidates by every method, on the same replicates.
 
     Args:
         named: the ballots.
-        methods: names of :func:`known_rankings`.
+        methods: names of :func:`ranking_names`.
         seed: of the bootstrap.
         replicates: of it; 0 for no intervals.
         weights: of the judges, see :func:`clash.analysis.rankings.weights.judge_weights`; by
@@ -170,7 +170,7 @@ def rank(
     counts = study.base.counts()
     prefers = counts.wins + counts.ties / 2
     best, top = condorcet_winner(prefers), smith_set(prefers).tolist()
-    rankings = Rankings(
+    rankings = CandidateRankings(
         candidates=named.candidates,
         absent=named.absent,
         weights=dict(zip(named.judges, study.worth.tolist(), strict=True)),
@@ -255,19 +255,19 @@ class _Study:
             is_ranked.sum(axis=0) > 1,
         )
 
-    def method(self, name: str, weights: str | None) -> Ranked:
+    def method(self, name: str, weights: str | None) -> MethodRanking:
         """A method's ranking; a refusal is a result."""
         try:
             rule = RANKING_RULES[name](self._tally(name, weights))
         except StatisticsError as refusal:
-            return Ranked(name, "refused", notes=(str(refusal),))
+            return MethodRanking(name, "refused", notes=(str(refusal),))
         scores = rule.scores(self.base.own_weights())[0]
         draws = self.draws
         if draws is None:
-            return Ranked(name, "ok", rule.fit, self._places(scores, rule, None))
+            return MethodRanking(name, "ok", rule.fit, self._places(scores, rule, None))
         fewer = name == "kemeny" and len(scores) >= _FEWER_FROM
         rule_replicates = replicate(rule, draws[:_FEWER] if fewer else draws)
-        return Ranked(
+        return MethodRanking(
             name,
             "ok",
             rule.fit,
@@ -288,11 +288,11 @@ class _Study:
 
     def _places(
         self, scores: Floats, rule: RankingRule, rule_replicates: RuleReplicates | None
-    ) -> tuple[Place, ...]:
+    ) -> tuple[CandidatePlace, ...]:
         """Every candidate with a score, best first; equal ones in the order of their names."""
         ranks, names = places(scores, rule.slack), self.named.candidates
         without_intervals = [
-            Place(
+            CandidatePlace(
                 name,
                 float(scores[k]),
                 int(ranks[k]),
@@ -310,8 +310,10 @@ class _Study:
 
 
 def _with_intervals(
-    plain: Sequence[Place], rule_replicates: RuleReplicates, has_interval: NDArray[np.bool_]
-) -> list[Place]:
+    plain: Sequence[CandidatePlace],
+    rule_replicates: RuleReplicates,
+    has_interval: NDArray[np.bool_],
+) -> list[CandidatePlace]:
     low, high = rule_replicates.score_interval(LEVEL)
     best, worst = rule_replicates.place_interval(LEVEL)
     first, ahead = rule_replicates.first(), rule_replicates.ahead()

@@ -10,7 +10,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from clash.analysis.rankings import Ranked, Rankings
+    from clash.analysis.rankings import CandidateRankings, MethodRanking
 
 
 HEAD_TO_HEAD = ("copeland", "schulze", "kemeny")
@@ -29,13 +29,13 @@ _MOST = 4
 _MISFIT = 3.0
 
 
-def differences(rankings: Rankings) -> tuple[str, ...]:
+def differences(rankings: CandidateRankings) -> tuple[str, ...]:
     """Where the methods differ, and what in the ballots makes them."""
     usable = [m for m in rankings.methods if m.status == "ok" and m.places]
     return (_majorities(rankings), *_firsts(rankings, usable), *_orders(usable))
 
 
-def _majorities(rankings: Rankings) -> str:
+def _majorities(rankings: CandidateRankings) -> str:
     if rankings.condorcet is not None:
         the_others = "the other" if len(rankings.candidates) == 2 else "every other candidate"
         return f"{rankings.condorcet} beats {the_others} head to head (the Condorcet winner)"
@@ -45,39 +45,43 @@ def _majorities(rankings: Rankings) -> str:
     top = rankings.smith
     if len(top) == 2:
         return f"{top[0]} and {top[1]} are level head to head{_score(rankings, *top)}"
-    return f"no candidate beats every other head to head: {_listed(top)} are level or did not meet"
+    return (
+        f"no candidate beats every other head to head: {_join_names(top)} are level or did not meet"
+    )
 
 
-def _loop(rankings: Rankings) -> str:
+def _loop(rankings: CandidateRankings) -> str:
     steps = zip(rankings.cycle, (*rankings.cycle[1:], *rankings.cycle[:1]), strict=True)
     return ", ".join(f"{a} beats {b}{_score(rankings, a, b)}" for a, b in steps)
 
 
-def _score(rankings: Rankings, a: str, b: str) -> str:
+def _score(rankings: CandidateRankings, a: str, b: str) -> str:
     """Ballots for the one and the other, as `` 34:26``."""
     i, j = rankings.candidates.index(a), rankings.candidates.index(b)
     half = rankings.ties[i, j] / 2
     return f" {rankings.wins[i, j] + half:.6g}:{rankings.wins[j, i] + half:.6g}"
 
 
-def _firsts(rankings: Rankings, usable: Sequence[Ranked]) -> Iterator[str]:
+def _firsts(rankings: CandidateRankings, usable: Sequence[MethodRanking]) -> Iterator[str]:
     """Who is first by whom, and why not by the others."""
     firsts: dict[tuple[str, ...], list[str]] = {}
     for method in usable:
         firsts.setdefault(method.first, []).append(method.method)
     if len(firsts) < 2:
         if len(usable) > 1:
-            yield f"every method puts {_listed(usable[0].first)} first"
+            yield f"every method puts {_join_names(usable[0].first)} first"
         return
     for names, methods in firsts.items():
         asks = "; ".join(f"{method} {ASKS[method]}" for method in methods)
-        yield f"{_listed(names)} first by {_listed(methods)}: {asks}"
+        yield f"{_join_names(names)} first by {_join_names(methods)}: {asks}"
     leaders = list(dict.fromkeys(names[0] for names in firsts))
     for name, rival in combinations(leaders[:3], 2):
-        yield f"{name} against {rival}: {_compared(rankings, usable, name, rival)}"
+        yield f"{name} against {rival}: {_compare_scores(rankings, usable, name, rival)}"
 
 
-def _compared(rankings: Rankings, usable: Sequence[Ranked], name: str, rival: str) -> str:
+def _compare_scores(
+    rankings: CandidateRankings, usable: Sequence[MethodRanking], name: str, rival: str
+) -> str:
     parts = [f"head to head{_score(rankings, name, rival)}"]
     for method in usable:
         scores = {place.candidate: place.score for place in method.places}
@@ -86,7 +90,7 @@ def _compared(rankings: Rankings, usable: Sequence[Ranked], name: str, rival: st
     return ", ".join(parts)
 
 
-def _orders(usable: Sequence[Ranked]) -> Iterator[str]:
+def _orders(usable: Sequence[MethodRanking]) -> Iterator[str]:
     """Which methods give one and the same order."""
     places = {m.method: {place.candidate: place.rank for place in m.places} for m in usable}
     groups: list[list[str]] = []
@@ -101,14 +105,14 @@ def _orders(usable: Sequence[Ranked]) -> Iterator[str]:
         yield "all methods give one order"
     for group in groups:
         if len(group) > 1 and len(groups) > 1:
-            yield f"{_listed(group)} give one order"
+            yield f"{_join_names(group)} give one order"
 
 
-def warnings(rankings: Rankings) -> tuple[str, ...]:
+def warnings(rankings: CandidateRankings) -> tuple[str, ...]:
     """What a reader must know before believing a ranking."""
     return (
         *_too_few(rankings),
-        *_unlinked(rankings),
+        *_link_warnings(rankings),
         *_schedule(rankings),
         *_fits(rankings),
         *_misfits(rankings),
@@ -116,7 +120,7 @@ def warnings(rankings: Rankings) -> tuple[str, ...]:
     )
 
 
-def _too_few(rankings: Rankings) -> Iterator[str]:
+def _too_few(rankings: CandidateRankings) -> Iterator[str]:
     if rankings.n_clusters < 2:
         yield "all ballots are of one item: there is a ranking of it, and no interval"
     n_without = rankings.n_items - rankings.n_judged
@@ -126,16 +130,16 @@ def _too_few(rankings: Rankings) -> Iterator[str]:
         yield f"{rankings.failed} judgments failed; they are no ballots"
 
 
-def _unlinked(rankings: Rankings) -> Iterator[str]:
+def _link_warnings(rankings: CandidateRankings) -> Iterator[str]:
     if len(rankings.groups) > 1:
-        sets = " | ".join(_listed(group) for group in rankings.groups[:_MOST])
+        sets = " | ".join(_join_names(group) for group in rankings.groups[:_MOST])
         yield (
             f"the comparisons fall into {len(rankings.groups)} sets that nothing links ({sets}):"
             " places across them mean nothing, and a fit puts each set where its prior does"
         )
 
 
-def _schedule(rankings: Rankings) -> Iterator[str]:
+def _schedule(rankings: CandidateRankings) -> Iterator[str]:
     """Who met whom, where that is not everybody equally often."""
     games = rankings.wins + rankings.wins.T + rankings.ties
     pairs = games[np.triu_indices(len(games), 1)]
@@ -152,7 +156,7 @@ def _schedule(rankings: Rankings) -> Iterator[str]:
         )
 
 
-def _fits(rankings: Rankings) -> Iterator[str]:
+def _fits(rankings: CandidateRankings) -> Iterator[str]:
     for method in rankings.methods:
         if method.fit is not None and not method.fit.converged:
             yield f"{method.method} stopped after {method.fit.n_iter} steps, short of its tolerance"
@@ -163,7 +167,7 @@ def _fits(rankings: Rankings) -> Iterator[str]:
             )
 
 
-def _misfits(rankings: Rankings) -> Iterator[str]:
+def _misfits(rankings: CandidateRankings) -> Iterator[str]:
     """Pairs that one strength each does not describe."""
     fitted = [m for m in rankings.methods if m.method == "bradley-terry" and m.status == "ok"]
     for method in fitted:
@@ -174,7 +178,9 @@ def _misfits(rankings: Rankings) -> Iterator[str]:
             )
 
 
-def _worst(rankings: Rankings, method: Ranked) -> list[tuple[str, str, float, float]]:
+def _worst(
+    rankings: CandidateRankings, method: MethodRanking
+) -> list[tuple[str, str, float, float]]:
     """Pairs whose share of points is more than three standard errors from the fitted one."""
     scores = {place.candidate: place.score for place in method.places}
     theta = np.array([scores.get(name, np.nan) for name in rankings.candidates])
@@ -200,6 +206,6 @@ def _worst(rankings: Rankings, method: Ranked) -> list[tuple[str, str, float, fl
     ]
 
 
-def _listed(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     parts = list(names[:_MOST]) + ([f"{len(names) - _MOST} more"] if len(names) > _MOST else [])
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

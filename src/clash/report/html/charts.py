@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.analysis.retest import Retest
-from clash.analysis.shared_errors import Shared
+from clash.analysis.shared_errors import SharedErrors
 from clash.escape import clip
 from clash.report.formats import money, seconds
 from clash.report.html.chart_kinds import MOST_CELLS, MOST_ROWS, WIDTH, forest, matrix
@@ -17,7 +17,7 @@ from clash.report.html.drawing import Dot, Picture, Rect, StraightLine, Word, he
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from clash.analysis.criterion_scores import Scores
+    from clash.analysis.criterion_scores import CriterionScores
     from clash.analysis.findings import Findings
     from clash.analysis.further import Further
     from clash.analysis.pareto import Trade
@@ -137,7 +137,7 @@ def retest(more: Further) -> Picture | None:
 def shared(more: Further) -> list[Picture]:
     """What judges' errors have in common, pair by pair."""
     errors = more.shared
-    if not isinstance(errors, Shared):
+    if not isinstance(errors, SharedErrors):
         return []
     condition = (
         "the labels" if errors.truth.known else f"an estimate of the truth ({errors.truth.method})"
@@ -221,7 +221,7 @@ def judge_agreement(findings: Findings) -> Picture | None:
     )
 
 
-def criteria(scores: Scores) -> Picture | None:
+def criteria(scores: CriterionScores) -> Picture | None:
     """Mean score of each candidate on the criteria that most items share."""
     if not scores.cells:
         return None

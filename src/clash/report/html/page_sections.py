@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from clash.analysis.shared_errors import FEWEST, Unknown
+from clash.analysis.shared_errors import FEWEST, UnknownErrors
 from clash.report import concordance, retest
 from clash.report.claims import claims_table
 from clash.report.formats import estimate, p_value, percent
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from clash.analysis.dependence.results import EffectiveNumber
     from clash.analysis.findings import Findings
     from clash.analysis.further import Further
-    from clash.analysis.shared_errors import Shared
+    from clash.analysis.shared_errors import SharedErrors
     from clash.report.html.drawing import Picture
 
 CRITERIA = "Criteria"
@@ -137,7 +137,7 @@ def _retest_tables(more: Further) -> list[Table]:
     """The run against its parent; one row with the reason where the parent cannot be read."""
     if more.retest is None:
         return []
-    if isinstance(more.retest, Unknown):
+    if isinstance(more.retest, UnknownErrors):
         return [Table(RETEST, [""], [[more.retest.why]])]
     return retest.tables(more.retest)
 
@@ -176,8 +176,8 @@ def _lengths(more: Further) -> Table:
     )
 
 
-def _shared_errors(errors: Shared | Unknown) -> Table:
-    if isinstance(errors, Unknown):
+def _shared_errors(errors: SharedErrors | UnknownErrors) -> Table:
+    if isinstance(errors, UnknownErrors):
         return Table(SHARED, [""], [[f"not told: {errors.why}"]])
     rows = [
         [
@@ -205,7 +205,7 @@ def _shared_errors(errors: Shared | Unknown) -> Table:
     )
 
 
-def _shared_notes(errors: Shared) -> Iterator[str]:
+def _shared_notes(errors: SharedErrors) -> Iterator[str]:
     yield _worth(errors.effective)
     if errors.truth.known:
         yield f"given people's labels on {errors.truth.labelled} items"

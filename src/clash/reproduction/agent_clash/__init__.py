@@ -49,4 +49,4 @@ def read(folder: Path) -> list[ForeignRun]:
     ]
     if not runs:
         raise InputError("holds the log of the judges but no result file", path=folder)
-    return [replace(run, claims=published.of(run.name)) for run in runs]
+    return [replace(run, claims=published.claims_of(run.name)) for run in runs]

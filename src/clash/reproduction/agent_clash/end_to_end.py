@@ -6,25 +6,29 @@ from typing import TYPE_CHECKING
 
 from clash.datasets.foreign_run import ForeignRun, PublishedVerdict
 from clash.records import Item, Response
-from clash.reproduction.agent_clash.experiments import Material
-from clash.reproduction.agent_clash.logged_judgments import Ballots, ballots, panel
+from clash.reproduction.agent_clash.experiments import ExperimentMaterial
+from clash.reproduction.agent_clash.logged_judgments import (
+    LoggedJudgments,
+    read_judgments,
+    voting_judges,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from clash.reproduction.agent_clash.files import Cycle, Files
+    from clash.reproduction.agent_clash.files import EndToEndCycle, PublishedFiles
 
 
-def runs(files: Files) -> list[ForeignRun]:
+def runs(files: PublishedFiles) -> list[ForeignRun]:
     """One run a cycle; the later ones repeat the first, with other responses."""
     if files.end_to_end is None:
         return []
     log = {evaluation.eval_id: evaluation for evaluation in files.matrix.other}
-    voting = panel(log.values())
+    voting = voting_judges(log.values())
     cycle_runs = []
     for number, cycles in enumerate(files.end_to_end.runs.values(), start=1):
         judgments = {
-            cycle.prompt_id: ballots(log[cycle.eval_id], cycle.prompt_id, voting)
+            cycle.prompt_id: read_judgments(log[cycle.eval_id], cycle.prompt_id, voting)
             for cycle in cycles
             if cycle.eval_id in log
         }
@@ -42,12 +46,14 @@ def runs(files: Files) -> list[ForeignRun]:
     return cycle_runs
 
 
-def _material(files: Files, cycles: Sequence[Cycle], judgments: Mapping[str, Ballots]) -> Material:
+def _material(
+    files: PublishedFiles, cycles: Sequence[EndToEndCycle], judgments: Mapping[str, LoggedJudgments]
+) -> ExperimentMaterial:
     if files.end_to_end is None:
-        return Material({}, {})
+        return ExperimentMaterial({}, {})
     prompts = {prompt.id: prompt for prompt in files.end_to_end.prompts}
     models = files.end_to_end.models
-    return Material(
+    return ExperimentMaterial(
         items={
             cycle.prompt_id: Item(
                 item_id=cycle.prompt_id,
@@ -63,7 +69,7 @@ def _material(files: Files, cycles: Sequence[Cycle], judgments: Mapping[str, Bal
             ]
             for cycle in cycles
         },
-        published={cycle.prompt_id: _published(cycle, judgments) for cycle in cycles},
+        published={cycle.prompt_id: _published_verdict(cycle, judgments) for cycle in cycles},
     )
 
 
@@ -78,7 +84,9 @@ def _response(item_id: str, model: str, digest: str, latency_ms: float) -> Respo
     )
 
 
-def _published(cycle: Cycle, judgments: Mapping[str, Ballots]) -> PublishedVerdict:
+def _published_verdict(
+    cycle: EndToEndCycle, judgments: Mapping[str, LoggedJudgments]
+) -> PublishedVerdict:
     logged = judgments.get(cycle.prompt_id)
     return PublishedVerdict(
         item_id=cycle.prompt_id,

@@ -9,12 +9,22 @@ from typing import TYPE_CHECKING
 from clash.datasets.foreign_run import ForeignRun, PublishedVerdict, no_criteria
 from clash.datasets.loaders.mt_bench import category
 from clash.records import Item, Kind, Label, Response
-from clash.reproduction.agent_clash.logged_judgments import Ballots, ballots, missing, panel
+from clash.reproduction.agent_clash.logged_judgments import (
+    LoggedJudgments,
+    missing_judgment,
+    read_judgments,
+    voting_judges,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from clash.reproduction.agent_clash.files import Evaluation, Files, Pair, Result
+    from clash.reproduction.agent_clash.files import (
+        Evaluation,
+        PublishedFiles,
+        ResultRecord,
+        TextPair,
+    )
 
 LICENCE = "CC-BY-4.0"
 _NOT_PUBLISHED = "not published"
@@ -35,7 +45,7 @@ _CATEGORIES = {
 
 
 @dataclass(frozen=True)
-class Material:
+class ExperimentMaterial:
     """Items with what stands beside them, by item id; judged or not."""
 
     items: Mapping[str, Item]
@@ -46,7 +56,7 @@ class Material:
         self,
         name: str,
         kind: Kind,
-        judgments: Mapping[str, Ballots],
+        judgments: Mapping[str, LoggedJudgments],
         source: str,
         *,
         voting: Sequence[str] = (),
@@ -57,7 +67,7 @@ class Material:
         items = tuple(self.items.values())
         ids = [item.item_id for item in items]
         missing_judgments = {
-            i: [missing(i, judge) for judge in voting] for i in ids if i not in judgments
+            i: [missing_judgment(i, judge) for judge in voting] for i in ids if i not in judgments
         }
         return ForeignRun(
             name=name,
@@ -82,15 +92,17 @@ class Material:
             ),
             notes=(
                 *notes,
-                *_lost(missing_judgments),
-                *_ties(judgments),
+                *_note_missing(missing_judgments),
+                *_note_ties(judgments),
                 _CRITERIA,
                 _TALLY,
                 _CONFIDENCE,
             ),
         )
 
-    def _published(self, item_id: str, judgments: Mapping[str, Ballots]) -> PublishedVerdict:
+    def _published(
+        self, item_id: str, judgments: Mapping[str, LoggedJudgments]
+    ) -> PublishedVerdict:
         """What a result file says of an item, else what the log says."""
         if item_id in self.published or item_id not in judgments:
             return self.published.get(item_id, PublishedVerdict(item_id=item_id))
@@ -103,7 +115,7 @@ class Material:
             time=logged.time,
         )
 
-    def only(self, ids: Iterable[str]) -> Material:
+    def only(self, ids: Iterable[str]) -> ExperimentMaterial:
         """Some of the items, in their order here, without what was published of them."""
         keep = set(ids)
         return replace(
@@ -114,30 +126,30 @@ class Material:
         )
 
 
-def mt_bench(files: Files) -> list[ForeignRun]:
+def mt_bench(files: PublishedFiles) -> list[ForeignRun]:
     """The first experiment and what was evaluated twice in it; none without texts and results."""
     if files.pairs is None or files.mt_bench is None:
         return []
     pairs = {f"mtbench-{pair.id:03d}": pair for pair in files.pairs.pairs}
-    voting = panel(files.matrix.mtbench)
+    voting = voting_judges(files.matrix.mtbench)
     newest, earlier = _by_age(files.matrix.mtbench, "mtbench", voting)
     results = {f"mtbench-{result.eval_id:03d}": result for result in files.mt_bench.results}
-    material = Material(
+    material = ExperimentMaterial(
         items={item_id: _mt_bench_item(item_id, pair) for item_id, pair in pairs.items()},
         responses={i: _texts(i, pair) for i, pair in pairs.items()},
-        published=_published(results, newest),
+        published=_published_verdicts(results, newest),
     )
     source = f"{files.folder.name}, first experiment"
     run = material.run("mt-bench", "validate", newest, source, voting=voting)
     return [run, *_retries(material, run, earlier, source)]
 
 
-def arena(files: Files) -> list[ForeignRun]:
+def arena(files: PublishedFiles) -> list[ForeignRun]:
     """The second experiment: the runs that the folder has result files for."""
     if files.arena is None:
         return []
     results = {_arena_id(result.eval_id): result for result in files.arena.results}
-    voting = panel(files.matrix.arena_r1)
+    voting = voting_judges(files.matrix.arena_r1)
     log, earlier = _by_age(files.matrix.arena_r1, "arena", voting)
     late = [e for e in files.matrix.other if re.fullmatch(r"arena_\d+", e.eval_id)]
     final, _ = _by_age([*late, *files.matrix.arena_r1], "arena", voting)
@@ -161,7 +173,7 @@ def arena(files: Files) -> list[ForeignRun]:
 
 def _rerun(
     number: int,
-    results: Sequence[Result],
+    results: Sequence[ResultRecord],
     evaluations: Sequence[Evaluation],
     voting: Sequence[str],
     source: str,
@@ -178,8 +190,10 @@ def _rerun(
     )
 
 
-def _arena_material(results: Mapping[str, Result], judgments: Mapping[str, Ballots]) -> Material:
-    return Material(
+def _arena_material(
+    results: Mapping[str, ResultRecord], judgments: Mapping[str, LoggedJudgments]
+) -> ExperimentMaterial:
+    return ExperimentMaterial(
         items={item_id: _arena_item(item_id, result) for item_id, result in results.items()},
         responses={
             item_id: [
@@ -189,12 +203,15 @@ def _arena_material(results: Mapping[str, Result], judgments: Mapping[str, Ballo
             ]
             for item_id, result in results.items()
         },
-        published=_published(results, judgments),
+        published=_published_verdicts(results, judgments),
     )
 
 
 def _retries(
-    material: Material, run: ForeignRun, earlier: Mapping[str, Ballots], source: str
+    material: ExperimentMaterial,
+    run: ForeignRun,
+    earlier: Mapping[str, LoggedJudgments],
+    source: str,
 ) -> list[ForeignRun]:
     """What was evaluated before the evaluation that counts, as a run of its own."""
     if not earlier:
@@ -211,14 +228,14 @@ def _retries(
 
 def _by_age(
     log: Sequence[Evaluation], prefix: str, voting: Sequence[str]
-) -> tuple[dict[str, Ballots], dict[str, Ballots]]:
+) -> tuple[dict[str, LoggedJudgments], dict[str, LoggedJudgments]]:
     """The newest evaluation of each item, and the one before it where there is one."""
-    newest: dict[str, Ballots] = {}
-    earlier: dict[str, Ballots] = {}
+    newest: dict[str, LoggedJudgments] = {}
+    earlier: dict[str, LoggedJudgments] = {}
     for evaluation in sorted(log, key=lambda e: e.timestamp, reverse=True):
         item_id = f"{prefix}-{_number(evaluation.eval_id):03d}"
         index = earlier if item_id in newest else newest
-        index.setdefault(item_id, ballots(evaluation, item_id, voting))
+        index.setdefault(item_id, read_judgments(evaluation, item_id, voting))
     return newest, earlier
 
 
@@ -230,7 +247,7 @@ def _arena_id(number: int) -> str:
     return f"arena-{number:03d}"
 
 
-def _mt_bench_item(item_id: str, pair: Pair) -> Item:
+def _mt_bench_item(item_id: str, pair: TextPair) -> Item:
     subject = category(pair.question_id)
     return Item(
         item_id=item_id,
@@ -241,7 +258,7 @@ def _mt_bench_item(item_id: str, pair: Pair) -> Item:
     )
 
 
-def _texts(item_id: str, pair: Pair) -> list[Response]:
+def _texts(item_id: str, pair: TextPair) -> list[Response]:
     texts = {pair.model_a: pair.response_a, pair.model_b: pair.response_b}
     return [
         Response(item_id=item_id, candidate=model, text=text, source="injected")
@@ -249,13 +266,13 @@ def _texts(item_id: str, pair: Pair) -> list[Response]:
     ]
 
 
-def _arena_item(item_id: str, result: Result) -> Item:
+def _arena_item(item_id: str, result: ResultRecord) -> Item:
     tag = _CATEGORIES.get(result.category or "", result.category)
     return Item(item_id=item_id, label=result.human_winner or None, tags=[tag] if tag else [])
 
 
-def _published(
-    results: Mapping[str, Result], judged: Mapping[str, Ballots]
+def _published_verdicts(
+    results: Mapping[str, ResultRecord], judged: Mapping[str, LoggedJudgments]
 ) -> dict[str, PublishedVerdict]:
     return {
         item_id: PublishedVerdict(
@@ -272,7 +289,7 @@ def _published(
     }
 
 
-def _lost(missing_judgments: Mapping[str, object]) -> list[str]:
+def _note_missing(missing_judgments: Mapping[str, object]) -> list[str]:
     if not missing_judgments:
         return []
     return [
@@ -280,7 +297,7 @@ def _lost(missing_judgments: Mapping[str, object]) -> list[str]:
     ]
 
 
-def _ties(judgments: Mapping[str, Ballots]) -> list[str]:
+def _note_ties(judgments: Mapping[str, LoggedJudgments]) -> list[str]:
     return [
         f"{item_id}: the panel is split evenly; the published winner stood under {logged.slot}"
         for item_id, logged in judgments.items()

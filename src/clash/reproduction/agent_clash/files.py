@@ -26,11 +26,11 @@ NAMES = (MATRIX, PAIRS, MT_BENCH, ARENA, ARENA_2, ARENA_3, END_TO_END)
 M = TypeVar("M", bound=BaseModel)
 
 
-class _Published(BaseModel):
+class _PublishedRecord(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
-class JudgeRow(_Published):
+class JudgeRow(_PublishedRecord):
     """One judge's ranking of the labels, best first."""
 
     judge_model: str
@@ -38,21 +38,21 @@ class JudgeRow(_Published):
     is_supreme: bool
 
 
-class Winner(_Published):
+class TallyWinner(_PublishedRecord):
     """The first of the tally."""
 
     anon_id: str
     model: str
 
 
-class Summary(_Published):
+class TallySummary(_PublishedRecord):
     """The tally of an evaluation."""
 
-    winner: Winner
+    winner: TallyWinner
     total_cost: float
 
 
-class Evaluation(_Published):
+class Evaluation(_PublishedRecord):
     """One logged evaluation. An ``eval_id`` that stands twice was evaluated again."""
 
     eval_id: str
@@ -60,11 +60,11 @@ class Evaluation(_Published):
     ai_winner: str
     judge_matrix: list[JudgeRow]
     ai_ranking: list[str]
-    summary: Summary
+    summary: TallySummary
     timestamp: str
 
 
-class Matrix(_Published):
+class JudgeLog(_PublishedRecord):
     """The log, newest first; ``other`` holds everything after the first Arena run."""
 
     mtbench: list[Evaluation]
@@ -72,7 +72,7 @@ class Matrix(_Published):
     other: list[Evaluation]
 
 
-class Result(_Published):
+class ResultRecord(_PublishedRecord):
     """One evaluation in a result file, without its judges."""
 
     eval_id: int
@@ -89,14 +89,14 @@ class Result(_Published):
     error: str | None = None
 
 
-class Results(_Published):
+class ResultFile(_PublishedRecord):
     """A result file."""
 
     timestamp: str
-    results: list[Result]
+    results: list[ResultRecord]
 
 
-class Pair(_Published):
+class TextPair(_PublishedRecord):
     """An MT-Bench pair with both texts and one person's vote."""
 
     id: int
@@ -110,13 +110,13 @@ class Pair(_Published):
     winner_side: Literal["A", "B"]
 
 
-class Pairs(_Published):
+class TextPairs(_PublishedRecord):
     """Every pair of the first experiment."""
 
-    pairs: list[Pair]
+    pairs: list[TextPair]
 
 
-class Prompt(_Published):
+class EndToEndPrompt(_PublishedRecord):
     """A prompt of the end-to-end test."""
 
     id: str
@@ -124,7 +124,7 @@ class Prompt(_Published):
     prompt: str
 
 
-class Cycle(_Published):
+class EndToEndCycle(_PublishedRecord):
     """One prompt in one end-to-end run."""
 
     eval_id: str
@@ -139,12 +139,12 @@ class Cycle(_Published):
     gen_latency_b: float
 
 
-class EndToEnd(_Published):
+class EndToEnd(_PublishedRecord):
     """The end-to-end test: ten prompts, generated and judged three times."""
 
     models: dict[str, str]
-    prompts: list[Prompt]
-    runs: dict[str, list[Cycle]]
+    prompts: list[EndToEndPrompt]
+    runs: dict[str, list[EndToEndCycle]]
 
     @field_validator("models")
     @classmethod
@@ -155,16 +155,16 @@ class EndToEnd(_Published):
 
 
 @dataclass(frozen=True)
-class Files:
+class PublishedFiles:
     """The published files that a folder holds; null for one that it does not."""
 
     folder: Path
-    matrix: Matrix
-    pairs: Pairs | None
-    mt_bench: Results | None
-    arena: Results | None
-    arena_2: Results | None
-    arena_3: Results | None
+    matrix: JudgeLog
+    pairs: TextPairs | None
+    mt_bench: ResultFile | None
+    arena: ResultFile | None
+    arena_2: ResultFile | None
+    arena_3: ResultFile | None
     end_to_end: EndToEnd | None
 
 
@@ -173,23 +173,23 @@ def is_here(folder: Path) -> bool:
     return folder.is_dir() and _path(folder, MATRIX) is not None
 
 
-def read(folder: Path) -> Files:
+def read(folder: Path) -> PublishedFiles:
     """The files of a folder, or of the folders below it.
 
     Raises:
         InputError: the judges' rankings are missing, or a file is not of this form.
     """
-    matrix = _read(folder, MATRIX, Matrix)
+    matrix = _read(folder, MATRIX, JudgeLog)
     if matrix is None:
         raise InputError(f"holds no {MATRIX}", path=folder, hint="it has the judges' rankings")
-    return Files(
+    return PublishedFiles(
         folder=folder,
         matrix=matrix,
-        pairs=_read(folder, PAIRS, Pairs, under="pairs"),
-        mt_bench=_read(folder, MT_BENCH, Results),
-        arena=_read(folder, ARENA, Results),
-        arena_2=_read(folder, ARENA_2, Results),
-        arena_3=_read(folder, ARENA_3, Results),
+        pairs=_read(folder, PAIRS, TextPairs, under="pairs"),
+        mt_bench=_read(folder, MT_BENCH, ResultFile),
+        arena=_read(folder, ARENA, ResultFile),
+        arena_2=_read(folder, ARENA_2, ResultFile),
+        arena_3=_read(folder, ARENA_3, ResultFile),
         end_to_end=_read(folder, END_TO_END, EndToEnd),
     )
 

@@ -18,7 +18,7 @@ _LABELS = ("A0", "A1")
 
 
 @dataclass(frozen=True)
-class Ballots:
+class LoggedJudgments:
     """One evaluation of one item.
 
     Attributes:
@@ -50,13 +50,13 @@ class Ballots:
         return len(most) == 2 and most[0][1] == most[1][1]
 
 
-def panel(evaluations: Iterable[Evaluation]) -> list[str]:
+def voting_judges(evaluations: Iterable[Evaluation]) -> list[str]:
     """The judges whose rankings decide, in order of appearance."""
     rows = (row for evaluation in evaluations for row in evaluation.judge_matrix)
     return list(dict.fromkeys(row.judge_model for row in rows if row.is_supreme))
 
 
-def ballots(evaluation: Evaluation, item_id: str, voting: Sequence[str]) -> Ballots:
+def read_judgments(evaluation: Evaluation, item_id: str, voting: Sequence[str]) -> LoggedJudgments:
     """The judgments of one evaluation; a voting judge that is missing is one that failed.
 
     A candidate that judged carries its name as a candidate, so that its own response is known.
@@ -67,8 +67,8 @@ def ballots(evaluation: Evaluation, item_id: str, voting: Sequence[str]) -> Ball
     labels = _labels(evaluation)
     judgments = [_judgment(row, item_id, labels) for row in evaluation.judge_matrix]
     judges = {judgment.judge for judgment in judgments}
-    absent = [missing(item_id, judge) for judge in voting if judge not in judges]
-    return Ballots(
+    absent = [missing_judgment(item_id, judge) for judge in voting if judge not in judges]
+    return LoggedJudgments(
         blinding=Blinding(item_id=item_id, presentation=0, labels=labels),
         judgments=(*judgments, *absent),
         time=evaluation.timestamp,
@@ -78,7 +78,7 @@ def ballots(evaluation: Evaluation, item_id: str, voting: Sequence[str]) -> Ball
     )
 
 
-def missing(item_id: str, judge: str) -> Judgment:
+def missing_judgment(item_id: str, judge: str) -> Judgment:
     """A voting judge whose ranking was not published."""
     return Judgment(
         item_id=item_id,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _FILE = Path(__file__).with_name("published.yaml")
 
 
-class Figure(BaseModel):
+class PaperFigure(BaseModel):
     """One published number.
 
     Attributes:
@@ -36,7 +36,7 @@ class Figure(BaseModel):
     why: str = ""
 
 
-class Block(BaseModel):
+class PaperFigures(BaseModel):
     """Figures of one report on some of the runs."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -44,21 +44,21 @@ class Block(BaseModel):
     report: Literal["run", "rerun", "compare"]
     runs: list[str]
     every_record: bool = False
-    figures: list[Figure]
+    figures: list[PaperFigure]
 
 
 @cache
-def blocks() -> tuple[Block, ...]:
+def paper_figures() -> tuple[PaperFigures, ...]:
     """Everything that is published."""
     document = read_yaml(_FILE)
-    return tuple(validate(Block, document.at(index)) for index in range(len(document.value)))
+    return tuple(validate(PaperFigures, document.at(index)) for index in range(len(document.value)))
 
 
-def of(run: str) -> tuple[Mapping[str, Any], ...]:
+def claims_of(run: str) -> tuple[Mapping[str, Any], ...]:
     """The figures of reports whose first run is ``run``, as plain data for its manifest."""
     return tuple(
         {**figure.model_dump(), **block.model_dump(exclude={"figures"})}
-        for block in blocks()
+        for block in paper_figures()
         if block.runs[0] == run
         for figure in block.figures
     )

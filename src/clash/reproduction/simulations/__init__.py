@@ -6,7 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from clash.reproduction.simulations.curie_weiss import curie_weiss
-from clash.reproduction.simulations.experiment import Line, Map, Plot, Row, Simulation
+from clash.reproduction.simulations.experiment import (
+    CurvePlot,
+    PaperComparison,
+    RegimeMaps,
+    RiskCurve,
+    Simulation,
+)
 from clash.reproduction.simulations.finite_calibration import (
     aggregator_regimes,
     calibration_growth,
@@ -26,13 +32,13 @@ if TYPE_CHECKING:
 __all__ = [
     "EXPERIMENTS",
     "ON_VOTES",
+    "CurvePlot",
     "Experiment",
-    "Line",
-    "Map",
-    "OnVotes",
-    "Plot",
-    "Row",
+    "PaperComparison",
+    "RegimeMaps",
+    "RiskCurve",
     "Simulation",
+    "VotesExperiment",
 ]
 
 
@@ -53,7 +59,7 @@ class Experiment:
 
 
 @dataclass(frozen=True)
-class OnVotes:
+class VotesExperiment:
     """A simulation on panels that the user brings."""
 
     shows: str
@@ -110,7 +116,7 @@ EXPERIMENTS = {
     ),
 }
 ON_VOTES = {
-    "semi-real": OnVotes(
+    "semi-real": VotesExperiment(
         "joint tables against stackers on patterns of real panels (--votes)",
         "finite calibration, table 23",
         semi_real,

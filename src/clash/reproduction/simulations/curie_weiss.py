@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from clash.reproduction.simulations.experiment import Line, Mean, Plot, Row, Simulation, sampled
+from clash.reproduction.simulations.experiment import (
+    CurvePlot,
+    PaperComparison,
+    RiskCurve,
+    SampleMean,
+    Simulation,
+    sampled_curve,
+)
 from clash.reproduction.simulations.fit_rows import fitted_rows
 from clash.stats.simulate import CurieWeiss
 
@@ -44,27 +51,27 @@ def curie_weiss(seed: int, replications: int) -> Simulation:
     )
 
 
-def _rows(name: str, replications: int, rng: np.random.Generator) -> list[Row]:
+def _rows(name: str, replications: int, rng: np.random.Generator) -> list[PaperComparison]:
     panel = PANELS[name]
     many = panel.counts(MANY)
     limit = panel.independent_limit
     figure_se = (limit * (1 - limit) / N_ITEMS) ** 0.5
     return [
-        Row(
+        PaperComparison(
             f"{name}: risk if taken for independent, {MANY} judges",
             many.risk(many.if_independent()),
             limit,
             "theorem 2, pi (1 - p)",
             paper_se=figure_se,
         ),
-        Row(
+        PaperComparison(
             f"{name}: risk of |M| >= t, {MANY} judges",
             many.risk(panel.threshold_rule(MANY)),
             0.0,
             "theorem 2",
             resolution=NEGLIGIBLE,
         ),
-        Row(
+        PaperComparison(
             f"{name}: risk of Bayes' rule, {MANY} judges",
             many.risk(many.bayes()),
             0.0,
@@ -80,7 +87,7 @@ def _rows(name: str, replications: int, rng: np.random.Generator) -> list[Row]:
     ]
 
 
-def _glauber(name: str, replications: int, rng: np.random.Generator) -> Row:
+def _glauber(name: str, replications: int, rng: np.random.Generator) -> PaperComparison:
     """How often Glauber dynamics puts class 1 into the right phase."""
     panel = PANELS[name]
     shares = []
@@ -88,9 +95,9 @@ def _glauber(name: str, replications: int, rng: np.random.Generator) -> Row:
         sample = panel.glauber(GLAUBER_JUDGES, N_ITEMS // 2, GLAUBER_SWEEPS, rng)
         leaning = sample.votes[sample.labels == 1].mean(axis=1) > 0.5
         shares.append(leaning.mean())
-    mean = Mean.of(shares)
+    mean = SampleMean.of(shares)
     exact = panel.counts(GLAUBER_JUDGES).pmf[1]
-    return Row(
+    return PaperComparison(
         f"{name}: class 1 in the right phase, Glauber, {GLAUBER_JUDGES} judges",
         mean.value,
         float(exact[GLAUBER_JUDGES // 2 + 1 :].sum()),
@@ -100,40 +107,42 @@ def _glauber(name: str, replications: int, rng: np.random.Generator) -> Row:
     )
 
 
-def _risk_plot(replications: int, rng: np.random.Generator) -> Plot:
+def _risk_plot(replications: int, rng: np.random.Generator) -> CurvePlot:
     panels = []
     for panel in PANELS.values():
         laws = [panel.counts(K) for K in JUDGES]
         panels.append(
             (
-                Line("Bayes", JUDGES, tuple(law.risk(law.bayes()) for law in laws)),
-                Line(
+                RiskCurve("Bayes", JUDGES, tuple(law.risk(law.bayes()) for law in laws)),
+                RiskCurve(
                     "|M| >= t",
                     JUDGES,
                     tuple(law.risk(panel.threshold_rule(law.n_judges)) for law in laws),
                 ),
-                Line("independence", JUDGES, tuple(law.risk(law.if_independent()) for law in laws)),
-                sampled(
+                RiskCurve(
+                    "independence", JUDGES, tuple(law.risk(law.if_independent()) for law in laws)
+                ),
+                sampled_curve(
                     f"independence, {replications} x {N_ITEMS} items",
                     [panel.counts(K) for K in SAMPLED],
                     N_ITEMS,
                     replications,
                     rng,
                 ),
-                Line("pi (1 - p)", (), (panel.independent_limit,), level=True),
+                RiskCurve("pi (1 - p)", (), (panel.independent_limit,), level=True),
             )
         )
-    return Plot("curie-weiss-risk", tuple(PANELS), tuple(panels), "judges", "risk", log_x=True)
+    return CurvePlot("curie-weiss-risk", tuple(PANELS), tuple(panels), "judges", "risk", log_x=True)
 
 
-def _separation_plot() -> Plot:
+def _separation_plot() -> CurvePlot:
     panels = []
     for panel in PANELS.values():
         laws = [panel.counts(K) for K in JUDGES]
         gap = tuple(law.risk(law.if_independent()) - law.risk(law.bayes()) for law in laws)
-        limit = Line("pi (1 - p)", (), (panel.independent_limit,), level=True)
-        panels.append((Line("independence - Bayes", JUDGES, gap), limit))
-    return Plot(
+        limit = RiskCurve("pi (1 - p)", (), (panel.independent_limit,), level=True)
+        panels.append((RiskCurve("independence - Bayes", JUDGES, gap), limit))
+    return CurvePlot(
         "curie-weiss-separation",
         tuple(PANELS),
         tuple(panels),

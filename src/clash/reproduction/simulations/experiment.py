@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from clash.stats.selection.regime import RegimeMap
     from clash.stats.simulate.exchangeable import CountLaw
 
-Standing = Literal["agrees", "differs", "no figure"]
+PaperStanding = Literal["agrees", "differs", "no figure"]
 
 WITHIN = 3.0
 """Standard errors up to which two figures are called the same."""
 
 
 @dataclass(frozen=True)
-class Row:
+class PaperComparison:
     """One figure of the paper and ours.
 
     Attributes:
@@ -55,7 +55,7 @@ class Row:
         return None if error == 0 else float(gap / error)
 
     @property
-    def standing(self) -> Standing:
+    def standing(self) -> PaperStanding:
         """Whether the two are the same within rounding and three standard errors."""
         if self.paper is None:
             return "no figure"
@@ -67,7 +67,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Line:
+class RiskCurve:
     """One curve of a plot: risks by number of judges.
 
     Attributes:
@@ -85,19 +85,19 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Plot:
+class CurvePlot:
     """Panels of curves, side by side."""
 
     name: str
     titles: tuple[str, ...]
-    panels: tuple[tuple[Line, ...], ...]
+    panels: tuple[tuple[RiskCurve, ...], ...]
     x_label: str
     y_label: str
     log_x: bool = False
 
 
 @dataclass(frozen=True)
-class Map:
+class RegimeMaps:
     """Regime maps, side by side."""
 
     name: str
@@ -126,16 +126,16 @@ class Simulation:
     title: str
     source: str
     setting: dict[str, str]
-    rows: tuple[Row, ...]
+    rows: tuple[PaperComparison, ...]
     findings: tuple[str, ...]
     seed: int
     replications: int
-    plots: tuple[Plot, ...] = field(default=())
-    maps: tuple[Map, ...] = field(default=())
+    plots: tuple[CurvePlot, ...] = field(default=())
+    maps: tuple[RegimeMaps, ...] = field(default=())
 
 
 @dataclass(frozen=True)
-class Mean:
+class SampleMean:
     """The mean of a Monte Carlo sample and its standard error."""
 
     value: float
@@ -143,23 +143,25 @@ class Mean:
     sd: float
 
     @classmethod
-    def of(cls, sample: npt.ArrayLike) -> Mean:
+    def of(cls, sample: npt.ArrayLike) -> SampleMean:
         """From one value per replication; one replication has no standard error."""
         x = np.asarray(sample, dtype=np.float64)
         sd = float(x.std(ddof=1)) if len(x) > 1 else float("nan")
         return cls(float(x.mean()), sd / len(x) ** 0.5, sd)
 
 
-def sampled(
+def sampled_curve(
     name: str, laws: Sequence[CountLaw], n: int, replications: int, rng: np.random.Generator
-) -> Line:
+) -> RiskCurve:
     """The risk of the independence rule by sampling, with its standard error, by judges."""
     means = []
     for law in laws:
         rule = law.if_independent()
         draws = [law.draw(n, rng) for _ in range(replications)]
-        means.append(Mean.of([(rule[sample.counts] != sample.labels).mean() for sample in draws]))
-    return Line(
+        means.append(
+            SampleMean.of([(rule[sample.counts] != sample.labels).mean() for sample in draws])
+        )
+    return RiskCurve(
         name,
         tuple(law.n_judges for law in laws),
         tuple(mean.value for mean in means),

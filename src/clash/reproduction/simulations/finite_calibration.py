@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clash.reproduction.simulations.experiment import Line, Mean, Plot, Row, Simulation
+from clash.reproduction.simulations.experiment import (
+    CurvePlot,
+    PaperComparison,
+    RiskCurve,
+    SampleMean,
+    Simulation,
+)
 from clash.reproduction.simulations.growth import (
     ADDITIVE,
     HALF_DIGIT,
@@ -17,9 +23,9 @@ from clash.reproduction.simulations.growth import (
     gap_plot,
     gap_rows,
     gaps,
-    line,
-    published,
-    repeated,
+    mean_curve,
+    paper_curve,
+    repeat_draws,
     winner,
 )
 from clash.stats.selection.joint_table import ALPHA
@@ -28,7 +34,7 @@ from clash.stats.simulate.interactions import JUDGES, Interaction, Regime, regim
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from clash.reproduction.simulations.growth import Grid
+    from clash.reproduction.simulations.growth import ErrorGrid
 
 OURS = "coefficients ours"
 BEYOND = (
@@ -70,12 +76,12 @@ def calibration_growth(seed: int, replications: int) -> Simulation:
     columns = [i for i, n in enumerate(BUDGETS_22) if n != 512]
     budgets = [BUDGETS_22[i] for i in columns]
     for number, (name, paper) in enumerate(TABLE_22.items()):
-        runs = repeated(regime(name).draw, BUDGETS_22, [seed, 22, number], replications)
+        runs = repeat_draws(regime(name).draw, BUDGETS_22, [seed, 22, number], replications)
         gap_means = gaps(runs)
         notes = [BEYOND if name != "additive" and n > 64 else OURS for n in budgets]
         rows += gap_rows(name, budgets, [gap_means[i] for i in columns], paper, "table 22", notes)
         rows += _of_the_table(name, runs)
-        panels.append((line(name, BUDGETS_22, gap_means), published(name, budgets, paper)))
+        panels.append((mean_curve(name, BUDGETS_22, gap_means), paper_curve(name, budgets, paper)))
         findings.append(_best_possible(name, runs))
     return Simulation(
         "calibration-growth",
@@ -90,21 +96,23 @@ def calibration_growth(seed: int, replications: int) -> Simulation:
     )
 
 
-def _of_the_table(name: str, runs: Sequence[Sequence[Grid]]) -> list[Row]:
+def _of_the_table(name: str, runs: Sequence[Sequence[ErrorGrid]]) -> list[PaperComparison]:
     """What the text says of the table itself: appendix C.3."""
-    first = Mean.of([run[0].unseen_by_choice for run in runs])
-    later = Mean.of([run[BUDGETS_22.index(512)].risk(TABLE) for run in runs])
+    first = SampleMean.of([run[0].unseen_by_choice for run in runs])
+    later = SampleMean.of([run[BUDGETS_22.index(512)].risk(TABLE) for run in runs])
     claims = (
         ("16 labels, unseen mass of the table", first, UNSEEN_AT_16.get(name)),
         ("512 labels, error of the table", later, AT_512.get(name)),
     )
     return [
-        Row(f"{name}, {claim}", mean.value, paper, "C.3", mean.se, None, HALF_DIGIT, OURS)
+        PaperComparison(
+            f"{name}, {claim}", mean.value, paper, "C.3", mean.se, None, HALF_DIGIT, OURS
+        )
         for claim, mean, paper in claims
     ]
 
 
-def _best_possible(name: Regime, runs: Sequence[Sequence[Grid]]) -> str:
+def _best_possible(name: Regime, runs: Sequence[Sequence[ErrorGrid]]) -> str:
     n_judges = np.mean([run[-1].k() for run in runs])
     risks = {
         family: np.mean([run[-1].risk(family) for run in runs]) for family in (TABLE, *SCALARS)
@@ -146,9 +154,11 @@ def aggregator_regimes(seed: int, replications: int) -> Simulation:
     rows, panels, findings = [], [], []
     regimes: tuple[Regime, ...] = ("additive", "xor", "and")
     for number, name in enumerate(regimes):
-        runs = repeated(regime(name).draw, BUDGETS_24, [seed, 24, number], replications)
+        runs = repeat_draws(regime(name).draw, BUDGETS_24, [seed, 24, number], replications)
         risks = {
-            family: [Mean.of([run[i].risk(family) for run in runs]) for i in range(len(BUDGETS_24))]
+            family: [
+                SampleMean.of([run[i].risk(family) for run in runs]) for i in range(len(BUDGETS_24))
+            ]
             for family in FAMILIES_24
         }
         for i, budget in enumerate(BUDGETS_24):
@@ -156,11 +166,12 @@ def aggregator_regimes(seed: int, replications: int) -> Simulation:
             rows += _rows_24(name, budget, risks_at)
             findings.append(_winners(name, budget, risks_at))
         curves = [
-            line(f, BUDGETS_24, means, colour) for colour, (f, means) in enumerate(risks.items())
+            mean_curve(f, BUDGETS_24, means, colour)
+            for colour, (f, means) in enumerate(risks.items())
         ]
         paper_figures = zip(*(TABLE_24[name, n] for n in BUDGETS_24), strict=True)
         curves += [
-            published(family, BUDGETS_24, figures, colour)
+            paper_curve(family, BUDGETS_24, figures, colour)
             for colour, (family, figures) in enumerate(zip(FAMILIES_24, paper_figures, strict=True))
         ]
         panels.append(tuple(curves))
@@ -177,13 +188,15 @@ def aggregator_regimes(seed: int, replications: int) -> Simulation:
     )
 
 
-def _risks(name: str, titles: Sequence[str], panels: Sequence[tuple[Line, ...]]) -> Plot:
-    return Plot(name, tuple(titles), tuple(panels), "calibration labels", "test MSE", log_x=True)
+def _risks(name: str, titles: Sequence[str], panels: Sequence[tuple[RiskCurve, ...]]) -> CurvePlot:
+    return CurvePlot(
+        name, tuple(titles), tuple(panels), "calibration labels", "test MSE", log_x=True
+    )
 
 
-def _rows_24(name: Regime, budget: int, means: dict[str, Mean]) -> list[Row]:
+def _rows_24(name: Regime, budget: int, means: dict[str, SampleMean]) -> list[PaperComparison]:
     return [
-        Row(
+        PaperComparison(
             f"{name}, {budget} labels, {family}",
             mean.value,
             paper,
@@ -197,7 +210,7 @@ def _rows_24(name: Regime, budget: int, means: dict[str, Mean]) -> list[Row]:
     ]
 
 
-def _winners(name: Regime, budget: int, means: dict[str, Mean]) -> str:
+def _winners(name: Regime, budget: int, means: dict[str, SampleMean]) -> str:
     order = sorted(means, key=lambda family: means[family].value)
     lead = means[order[1]].value - means[order[0]].value
     paper_winner = FAMILIES_24[int(np.argmin(TABLE_24[name, budget]))]
@@ -210,11 +223,11 @@ def interaction_strength(seed: int, replications: int) -> Simulation:
     rows, lines = [], []
     for number, (strength, paper) in enumerate(TABLE_25.items()):
         law = Interaction("parity", 4, strength)
-        runs = repeated(law.draw, BUDGETS_25, [seed, 25, number], replications)
+        runs = repeat_draws(law.draw, BUDGETS_25, [seed, 25, number], replications)
         gap_means, name = gaps(runs, ADDITIVE), f"gamma {strength:g}"
         rows += gap_rows(name, BUDGETS_25, gap_means, paper, "table 25", [OURS] * len(BUDGETS_25))
-        lines.append(line(name, BUDGETS_25, gap_means, number))
-        lines.append(published(name, BUDGETS_25, paper, number))
+        lines.append(mean_curve(name, BUDGETS_25, gap_means, number))
+        lines.append(paper_curve(name, BUDGETS_25, paper, number))
     agree = sum(winner(row.ours) == winner(row.paper or 0.0) for row in rows)
     return Simulation(
         "interaction-strength",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clash.reproduction.simulations.experiment import Mean, Row
+from clash.reproduction.simulations.experiment import PaperComparison, SampleMean
 from clash.stats.latent.dawid_skene import dawid_skene
 from clash.stats.latent.ising import ising_class, ising_shared
 from clash.stats.latent.majority import majority
@@ -26,21 +26,26 @@ METHODS: dict[str, Callable[[Patterns], LatentFit]] = {
 }
 
 
-def fitted_rows(where: str, samples: Sequence[SimulatedSample], law: CountLaw) -> list[Row]:
+def fitted_rows(
+    where: str, samples: Sequence[SimulatedSample], law: CountLaw
+) -> list[PaperComparison]:
     """The risk of each method on votes it was fitted to, and of the best rule on all votes."""
     rows = [
         _row(f"{where}: risk of {name}, fitted without labels", method, samples)
         for name, method in METHODS.items()
     ]
-    return [*rows, Row(f"{where}: risk of the best possible rule", law.risk(law.bayes()))]
+    return [
+        *rows,
+        PaperComparison(f"{where}: risk of the best possible rule", law.risk(law.bayes())),
+    ]
 
 
 def _row(
     quantity: str, method: Callable[[Patterns], LatentFit], samples: Sequence[SimulatedSample]
-) -> Row:
+) -> PaperComparison:
     risks = []
     for sample in samples:
         says_one = method(collapse(sample.votes)).item_posterior >= 0.5
         risks.append((says_one != sample.labels).mean())
-    mean = Mean.of(risks)
-    return Row(quantity, mean.value, se=mean.se)
+    mean = SampleMean.of(risks)
+    return PaperComparison(quantity, mean.value, se=mean.se)

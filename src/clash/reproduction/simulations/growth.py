@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clash.reproduction.simulations.experiment import Line, Mean, Plot, Row
+from clash.reproduction.simulations.experiment import (
+    CurvePlot,
+    PaperComparison,
+    RiskCurve,
+    SampleMean,
+)
 from clash.stats.selection.families import FAMILIES, fit_family
 from clash.stats.selection.joint_table import ALPHA, joint_table
 from clash.stats.selection.panel import PanelVotes
@@ -32,7 +37,7 @@ BOLD = 0.001
 
 
 @dataclass(frozen=True)
-class Grid:
+class ErrorGrid:
     """Families by prefix at one budget of labels.
 
     Attributes:
@@ -71,7 +76,7 @@ _PLACE = {name: place for place, name in enumerate(NAMES)}
 
 def learn(
     draw: Draw, budgets: Sequence[int], rng: np.random.Generator, *, test: int = TEST
-) -> list[Grid]:
+) -> list[ErrorGrid]:
     """One draw: every family at every prefix of the judges in order, at each budget.
 
     Args:
@@ -91,7 +96,7 @@ def learn(
 
 def _at(
     panel: PanelVotes, rows: LabelledRows, validation: LabelledRows, test: LabelledRows
-) -> Grid:
+) -> ErrorGrid:
     evidence = rows.evidence(panel.n_patterns)
     shape = len(NAMES), panel.n_judges
     left, right, unseen = np.empty(shape), np.empty(shape), np.empty(panel.n_judges)
@@ -103,7 +108,7 @@ def _at(
             p = _fit(name, cells, cell_evidence)[cells.of_pattern]
             left[row, k] = validation.losses(p, "mse").mean()
             right[row, k] = test.losses(p, "mse").mean()
-    return Grid(left, right, unseen)
+    return ErrorGrid(left, right, unseen)
 
 
 def _fit(name: str, cells: Cells, evidence: Evidence) -> Floats:
@@ -113,51 +118,57 @@ def _fit(name: str, cells: Cells, evidence: Evidence) -> Floats:
     return fit_family(FAMILIES[name], cells, evidence)
 
 
-def repeated(
+def repeat_draws(
     draw: Draw, budgets: Sequence[int], seed: list[int], replications: int
-) -> list[list[Grid]]:
+) -> list[list[ErrorGrid]]:
     """So many draws, each with its own generator."""
     return [learn(draw, budgets, np.random.default_rng([*seed, r])) for r in range(replications)]
 
 
-def gaps(runs: Sequence[Sequence[Grid]], scalars: Sequence[str] = SCALARS) -> list[Mean]:
+def gaps(runs: Sequence[Sequence[ErrorGrid]], scalars: Sequence[str] = SCALARS) -> list[SampleMean]:
     """Scalar minus table at each budget, over draws."""
-    return [Mean.of([run[i].gap(scalars) for run in runs]) for i in range(len(runs[0]))]
+    return [SampleMean.of([run[i].gap(scalars) for run in runs]) for i in range(len(runs[0]))]
 
 
 def gap_rows(
     name: str,
     budgets: Sequence[int],
-    means: Sequence[Mean],
+    means: Sequence[SampleMean],
     paper: Sequence[float],
     source: str,
     notes: Sequence[str],
-) -> list[Row]:
+) -> list[PaperComparison]:
     """A row for each budget beside the paper's."""
     return [
-        Row(f"{name}, {n} labels", mean.value, figure, source, mean.se, None, HALF_DIGIT, note)
+        PaperComparison(
+            f"{name}, {n} labels", mean.value, figure, source, mean.se, None, HALF_DIGIT, note
+        )
         for n, mean, figure, note in zip(budgets, means, paper, notes, strict=True)
     ]
 
 
-def line(name: str, budgets: Sequence[int], means: Sequence[Mean], colour: int = 0) -> Line:
+def mean_curve(
+    name: str, budgets: Sequence[int], means: Sequence[SampleMean], colour: int = 0
+) -> RiskCurve:
     """Means and their errors by budget."""
     values, errors = tuple(m.value for m in means), tuple(m.se for m in means)
-    return Line(name, tuple(map(float, budgets)), values, errors, colour=colour)
+    return RiskCurve(name, tuple(map(float, budgets)), values, errors, colour=colour)
 
 
-def published(name: str, budgets: Sequence[int], figures: Sequence[float], colour: int = 0) -> Line:
+def paper_curve(
+    name: str, budgets: Sequence[int], figures: Sequence[float], colour: int = 0
+) -> RiskCurve:
     """The paper's figures by budget."""
     x = tuple(map(float, budgets))
-    return Line(f"{name}, paper", x, tuple(figures), colour=colour)
+    return RiskCurve(f"{name}, paper", x, tuple(figures), colour=colour)
 
 
-def gap_plot(name: str, titles: Sequence[str], panels: Sequence[Sequence[Line]]) -> Plot:
+def gap_plot(name: str, titles: Sequence[str], panels: Sequence[Sequence[RiskCurve]]) -> CurvePlot:
     """Gaps by labels; above zero the table wins."""
-    return Plot(
+    return CurvePlot(
         name,
         tuple(titles),
-        tuple((*lines, Line("even", (), (0.0,), level=True)) for lines in panels),
+        tuple((*lines, RiskCurve("even", (), (0.0,), level=True)) for lines in panels),
         "calibration labels",
         "scalar - table, test MSE",
         log_x=True,

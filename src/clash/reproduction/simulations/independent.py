@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clash.reproduction.simulations.experiment import Mean, Row, Simulation
+from clash.reproduction.simulations.experiment import PaperComparison, SampleMean, Simulation
 from clash.stats.latent.dawid_skene import FLAT, WEAK, BetaPriors, dawid_skene
 from clash.stats.latent.patterns import MISSING, Patterns, collapse
 from clash.stats.simulate import IndependentPanel, SimulatedSample
@@ -22,7 +22,7 @@ MAX_ITER = 1000
 
 
 @dataclass(frozen=True)
-class Setup:
+class PanelSetup:
     """A column of table 3 and a row of table 4."""
 
     name: str
@@ -38,22 +38,22 @@ class Setup:
 
 
 SETUPS = (
-    Setup("1", (0.90,) * 6, (0.90, 0.90, 0.90, 0.95, 0.90, 0.95), 0.9970, 0.9950),
-    Setup(
+    PanelSetup("1", (0.90,) * 6, (0.90, 0.90, 0.90, 0.95, 0.90, 0.95), 0.9970, 0.9950),
+    PanelSetup(
         "2",
         (0.26, 0.53, 0.64, 0.50, 0.67, 0.70),
         (0.34, 0.54, 0.65, 0.76, 0.70, 0.30),
         0.7260,
         0.5970,
     ),
-    Setup(
+    PanelSetup(
         "3",
         (0.26, 0.30, 0.24, 0.50, 0.70, 0.80),
         (0.80, 0.90, 0.50, 0.60, 0.37, 0.23),
         0.6110,
         0.5200,
     ),
-    Setup(
+    PanelSetup(
         "4",
         (0.60, 0.63, 0.74, 0.75, 0.67, 0.80),
         (0.70, 0.59, 0.95, 0.86, 0.77, 0.83),
@@ -85,15 +85,15 @@ def independent(seed: int, replications: int) -> Simulation:
     )
 
 
-def _rows(setup: Setup, trials: int, rng: np.random.Generator) -> list[Row]:
+def _rows(setup: PanelSetup, trials: int, rng: np.random.Generator) -> list[PaperComparison]:
     panel = setup.panel
     samples = [panel.sample(N_ITEMS, rng) for _ in range(trials)]
-    weak = Mean.of([_accuracy(sample, WEAK) for sample in samples])
-    informed = Mean.of([_accuracy(sample, FLAT, true_rates=panel) for sample in samples])
+    weak = SampleMean.of([_accuracy(sample, WEAK) for sample in samples])
+    informed = SampleMean.of([_accuracy(sample, FLAT, true_rates=panel) for sample in samples])
     uniform = panel.majority_accuracy(tied=1.0)
     uniform_se = (uniform * (1 - uniform) / (N_ITEMS * TRIALS)) ** 0.5
     return [
-        Row(
+        PaperComparison(
             f"setup {setup.name}: uniform majority, ties to class 1",
             uniform,
             setup.uniform,
@@ -101,16 +101,18 @@ def _rows(setup: Setup, trials: int, rng: np.random.Generator) -> list[Row]:
             paper_se=uniform_se,
             resolution=RESOLUTION,
         ),
-        Row(f"setup {setup.name}: uniform majority, ties by a coin", panel.majority_accuracy()),
-        _weighted(f"setup {setup.name}: EM, one weak prior for all judges", weak, setup),
-        _weighted(f"setup {setup.name}: EM, priors at the true rates", informed, setup),
-        Row(f"setup {setup.name}: best possible rule", panel.bayes_accuracy()),
+        PaperComparison(
+            f"setup {setup.name}: uniform majority, ties by a coin", panel.majority_accuracy()
+        ),
+        _weighted_row(f"setup {setup.name}: EM, one weak prior for all judges", weak, setup),
+        _weighted_row(f"setup {setup.name}: EM, priors at the true rates", informed, setup),
+        PaperComparison(f"setup {setup.name}: best possible rule", panel.bayes_accuracy()),
     ]
 
 
-def _weighted(quantity: str, accuracy: Mean, setup: Setup) -> Row:
+def _weighted_row(quantity: str, accuracy: SampleMean, setup: PanelSetup) -> PaperComparison:
     paper_se = accuracy.sd / TRIALS**0.5
-    return Row(
+    return PaperComparison(
         quantity, accuracy.value, setup.weighted, "table 4", accuracy.se, paper_se, RESOLUTION
     )
 
@@ -139,7 +141,7 @@ def _with_prior(sample: SimulatedSample, panel: IndependentPanel) -> Patterns:
     )
 
 
-def _findings(rows: list[Row]) -> tuple[str, ...]:
+def _findings(rows: list[PaperComparison]) -> tuple[str, ...]:
     off = [row.quantity for row in rows if row.standing == "differs"]
     best = SETUPS[0].panel.bayes_accuracy()
     return (

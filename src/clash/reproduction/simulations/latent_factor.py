@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clash.reproduction.simulations.experiment import Line, Plot, Row, Simulation, sampled
+from clash.reproduction.simulations.experiment import (
+    CurvePlot,
+    PaperComparison,
+    RiskCurve,
+    Simulation,
+    sampled_curve,
+)
 from clash.reproduction.simulations.fit_rows import fitted_rows
 from clash.stats.simulate import LatentFactor, pairwise_interactions
 
@@ -49,24 +55,26 @@ def latent_factor(seed: int, replications: int) -> Simulation:
     )
 
 
-def _rows(name: str, replications: int, rng: np.random.Generator) -> list[Row]:
+def _rows(name: str, replications: int, rng: np.random.Generator) -> list[PaperComparison]:
     panel = ALL[name]
     best, ours = panel.bayes_threshold, panel.independent_threshold
     limits = panel.limiting_risk(best), panel.limiting_risk(ours)
     law = _laws(name)[-1]
     theorem = f"{name}: excess risk of independence, infinitely many judges"
     return [
-        Row(f"{name}: risk of Bayes' rule, infinitely many judges", limits[0]),
-        Row(theorem, limits[1] - limits[0]),
-        Row(
+        PaperComparison(f"{name}: risk of Bayes' rule, infinitely many judges", limits[0]),
+        PaperComparison(theorem, limits[1] - limits[0]),
+        PaperComparison(
             f"{name}: excess risk of independence, 1001 judges",
             law.risk(law.if_independent()) - law.risk(law.bayes()),
             limits[1] - limits[0],
             "theorem 3",
             resolution=5e-4,
         ),
-        Row(f"{name}: largest excess risk of independence, 5 to 1001 judges", max(_excess(name))),
-        Row(
+        PaperComparison(
+            f"{name}: largest excess risk of independence, 5 to 1001 judges", max(_excess(name))
+        ),
+        PaperComparison(
             f"{name}: largest gap of the plug-in rules, 5 to 1001 judges",
             max(_plug_in(name), key=abs),
         ),
@@ -98,15 +106,17 @@ def _plug_in(name: str) -> list[float]:
     return [independent - bayes for independent, bayes in risks]
 
 
-def _risk_plot(replications: int, rng: np.random.Generator) -> Plot:
+def _risk_plot(replications: int, rng: np.random.Generator) -> CurvePlot:
     panels = []
     for name in ALL:
         laws = _laws(name)
         panels.append(
             (
-                Line("Bayes", JUDGES, tuple(law.risk(law.bayes()) for law in laws)),
-                Line("independence", JUDGES, tuple(law.risk(law.if_independent()) for law in laws)),
-                sampled(
+                RiskCurve("Bayes", JUDGES, tuple(law.risk(law.bayes()) for law in laws)),
+                RiskCurve(
+                    "independence", JUDGES, tuple(law.risk(law.if_independent()) for law in laws)
+                ),
+                sampled_curve(
                     f"independence, {replications} x {N_ITEMS} items",
                     [law for law in laws if law.n_judges in SAMPLED],
                     N_ITEMS,
@@ -115,18 +125,18 @@ def _risk_plot(replications: int, rng: np.random.Generator) -> Plot:
                 ),
             )
         )
-    return Plot("latent-factor-risk", tuple(ALL), tuple(panels), "judges", "risk", log_x=True)
+    return CurvePlot("latent-factor-risk", tuple(ALL), tuple(panels), "judges", "risk", log_x=True)
 
 
-def _separation_plot() -> Plot:
+def _separation_plot() -> CurvePlot:
     panels = [
         (
-            Line("independence - Bayes", JUDGES, tuple(_excess(name))),
-            Line("the same, plug-in rules", JUDGES, tuple(_plug_in(name))),
+            RiskCurve("independence - Bayes", JUDGES, tuple(_excess(name))),
+            RiskCurve("the same, plug-in rules", JUDGES, tuple(_plug_in(name))),
         )
         for name in ALL
     ]
-    return Plot(
+    return CurvePlot(
         "latent-factor-separation", tuple(ALL), tuple(panels), "judges", "excess risk", log_x=True
     )
 
@@ -155,7 +165,7 @@ def weak_factor(seed: int, replications: int) -> Simulation:
     """Proposition 1: a weak factor is an Ising model with couplings lambda_j lambda_k."""
     errors = [_coupling_error(strength) for strength in STRENGTHS]
     rows = [
-        Row(
+        PaperComparison(
             f"largest coupling error, strength {strength:g}",
             error,
             None if index == 0 else errors[index - 1] / 16,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from clash.reproduction.simulations.experiment import Map, Row, Simulation
-from clash.reproduction.simulations.growth import NAMES, SCALARS, repeated
+from clash.reproduction.simulations.experiment import PaperComparison, RegimeMaps, Simulation
+from clash.reproduction.simulations.growth import NAMES, SCALARS, repeat_draws
 from clash.stats.selection.regime import RegimeMap
 from clash.stats.simulate.interactions import JUDGES, Regime, regime
 
@@ -33,19 +33,21 @@ def regime_map(seed: int, replications: int) -> Simulation:
         tuple(_boundary(name, surveyed) for name, surveyed in zip(REGIMES, maps, strict=True)),
         seed,
         replications,
-        maps=(Map("regime-map", REGIMES, tuple(maps)),),
+        maps=(RegimeMaps("regime-map", REGIMES, tuple(maps)),),
     )
 
 
 def _map(name: Regime, seed: list[int], replications: int) -> RegimeMap:
-    runs = repeated(regime(name).draw, BUDGETS, seed, replications)
+    runs = repeat_draws(regime(name).draw, BUDGETS, seed, replications)
     risk = np.stack([[grid.test.T for grid in run] for run in runs])
     return RegimeMap(BUDGETS, tuple(range(1, JUDGES + 1)), NAMES, risk)
 
 
-def _rows(name: str, surveyed: RegimeMap) -> list[Row]:
+def _rows(name: str, surveyed: RegimeMap) -> list[PaperComparison]:
     cells = [surveyed.cell(n, JUDGES) for n in BUDGETS]
-    return [Row(f"{name}, {cell.labels} labels", cell.gap, se=cell.se) for cell in cells]
+    return [
+        PaperComparison(f"{name}, {cell.labels} labels", cell.gap, se=cell.se) for cell in cells
+    ]
 
 
 def _boundary(name: str, surveyed: RegimeMap) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.errors import InputError
-from clash.reproduction.simulations.experiment import Mean, Row, Simulation
+from clash.reproduction.simulations.experiment import PaperComparison, SampleMean, Simulation
 from clash.reproduction.simulations.growth import (
     HALF_DIGIT,
     SCALARS,
@@ -15,16 +15,16 @@ from clash.reproduction.simulations.growth import (
     gap_plot,
     gap_rows,
     gaps,
-    line,
-    published,
-    repeated,
+    mean_curve,
+    paper_curve,
+    repeat_draws,
 )
 from clash.stats.simulate.interactions import JUDGES, Regime, ResampledPanels, regime
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from clash.reproduction.simulations.growth import Grid
+    from clash.reproduction.simulations.growth import ErrorGrid
     from clash.stats.typing import Floats
     from clash.votes import Votes
 
@@ -57,12 +57,12 @@ def semi_real(seed: int, replications: int, sources: Sequence[Votes]) -> Simulat
     rows, curves, findings = [], [], []
     for number, (name, paper) in enumerate(TABLE_23.items()):
         law = ResampledPanels(panels, regime(name))
-        runs = repeated(law.draw, BUDGETS, [seed, 23, number], replications)
+        runs = repeat_draws(law.draw, BUDGETS, [seed, 23, number], replications)
         gap_means = gaps(runs)
         rows += gap_rows(name, BUDGETS, gap_means, paper, "table 23", [OTHERS] * len(BUDGETS))
         rows += _unseen(runs) if name == "parity" else []
-        curves.append((line(name, BUDGETS, gap_means), published(name, BUDGETS, paper)))
-        findings.append(_told(name, law, runs))
+        curves.append((mean_curve(name, BUDGETS, gap_means), paper_curve(name, BUDGETS, paper)))
+        findings.append(_best_possible(name, law, runs))
     return Simulation(
         "semi-real",
         "Scalar minus joint-table test MSE on patterns of real panels",
@@ -100,10 +100,12 @@ def _patterns(votes: Votes, size: int) -> Floats:
     return complete
 
 
-def _unseen(runs: Sequence[Sequence[Grid]]) -> list[Row]:
-    means = {n: Mean.of([run[BUDGETS.index(n)].unseen_by_choice for run in runs]) for n in UNSEEN}
+def _unseen(runs: Sequence[Sequence[ErrorGrid]]) -> list[PaperComparison]:
+    means = {
+        n: SampleMean.of([run[BUDGETS.index(n)].unseen_by_choice for run in runs]) for n in UNSEEN
+    }
     return [
-        Row(
+        PaperComparison(
             f"parity, {n} labels, unseen mass of the table",
             means[n].value,
             paper,
@@ -117,7 +119,7 @@ def _unseen(runs: Sequence[Sequence[Grid]]) -> list[Row]:
     ]
 
 
-def _told(name: str, law: ResampledPanels, runs: Sequence[Sequence[Grid]]) -> str:
+def _best_possible(name: str, law: ResampledPanels, runs: Sequence[Sequence[ErrorGrid]]) -> str:
     risks = {f: np.mean([run[-1].risk(f) for run in runs]) for f in (TABLE, *SCALARS)}
     asked = np.mean([run[-1].k() for run in runs])
     told = ", ".join(f"{family} {risk:.3f}" for family, risk in risks.items())

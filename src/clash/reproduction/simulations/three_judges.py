@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from clash.reproduction.simulations.experiment import Row, Simulation
+from clash.reproduction.simulations.experiment import PaperComparison, Simulation
 from clash.stats.simulate import IsingPanel
 
 HALF_DIGIT = 5e-5
@@ -27,7 +27,7 @@ BY_CLASS = IsingPanel.of(
 
 
 @dataclass(frozen=True)
-class Published:
+class PublishedTable:
     """What appendix C prints of one example; pmf and posteriors at ``votes``."""
 
     panel: IsingPanel
@@ -39,7 +39,7 @@ class Published:
 
 
 EXAMPLES = (
-    Published(
+    PublishedTable(
         SHARED,
         "shared couplings",
         (0, 1, 1),
@@ -47,7 +47,7 @@ EXAMPLES = (
         0.0384,
         0.9682,
     ),
-    Published(
+    PublishedTable(
         BY_CLASS,
         "couplings by class",
         (1, 1, 0),
@@ -73,11 +73,11 @@ def three_judges(seed: int, replications: int) -> Simulation:
     )
 
 
-def _state(example: Published) -> int:
+def _state(example: PublishedTable) -> int:
     return int(np.flatnonzero((example.panel.states == example.votes).all(axis=1))[0])
 
 
-def _rows(example: Published) -> list[Row]:
+def _rows(example: PublishedTable) -> list[PaperComparison]:
     panel, state = example.panel, _state(example)
     at = f"at votes {example.votes}, {example.couplings}"
     zero, one = panel.pmf()[:, state]
@@ -97,7 +97,9 @@ def _rows(example: Published) -> list[Row]:
         "P(1 | votes), independence": (independent[state], example.independent, HALF_DIGIT),
     }
     return [
-        Row(f"{what} {at}", float(ours), paper, "appendix C", resolution=float(resolution))
+        PaperComparison(
+            f"{what} {at}", float(ours), paper, "appendix C", resolution=float(resolution)
+        )
         for what, (ours, paper, resolution) in figures.items()
     ]
 
@@ -107,7 +109,7 @@ def _half_unit(figure: float) -> float:
     return float(0.5 * 10 ** (np.floor(np.log10(figure)) - 2))
 
 
-def _finding(example: Published) -> str:
+def _finding(example: PublishedTable) -> str:
     panel = example.panel
     bayes = panel.risk(panel.posterior() >= 0.5)
     independent = panel.risk(panel.posterior_if_independent() >= 0.5)
