@@ -163,7 +163,7 @@ def _still_reused(folder: RunFolder, config: Config) -> dict[str, Criteria]:
     written = {record.item_id for record in folder.criteria()}
     if config.criteria.reuse is None or all(i.item_id in written for i in folder.items()):
         return {}
-    earlier = folder.beside(Path(config.criteria.reuse).name)
+    earlier = folder.sibling(Path(config.criteria.reuse).name)
     earlier.manifest()
     return {record.item_id: record for record in earlier.criteria()}
 
