@@ -180,7 +180,7 @@ class BatchProvider(SdkProvider):
         Raises:
             ProviderError: it was not submitted; ``maybe_billed`` where it may have been.
         """
-        return await self._through(lambda: self._submit(lot, rows))
+        return await self._call(lambda: self._submit(lot, rows))
 
     async def find(self, lot: Lot) -> str | None:
         """The vendor's id of a batch that may have been submitted; null where it was not.
@@ -188,7 +188,7 @@ class BatchProvider(SdkProvider):
         Raises:
             ProviderError: the vendor could not be asked.
         """
-        return await self._through(lambda: self._find(lot))
+        return await self._call(lambda: self._find(lot))
 
     async def poll(self, batch_id: str) -> BatchStatus:
         """The state of a batch.
@@ -196,7 +196,7 @@ class BatchProvider(SdkProvider):
         Raises:
             ProviderError: the vendor could not be asked.
         """
-        return await self._through(lambda: self._poll(batch_id))
+        return await self._call(lambda: self._poll(batch_id))
 
     async def fetch(self, batch_id: str, take: Callable[[BatchResult], None]) -> None:
         """Pass every row of a batch that has ended to ``take``.
@@ -209,7 +209,7 @@ class BatchProvider(SdkProvider):
             async for result in self._results(batch_id):
                 take(result)
 
-        await self._through(every)
+        await self._call(every)
 
     async def cancel(self, batch_id: str) -> None:
         """Have the vendor ask no more rows of a batch.
@@ -217,7 +217,7 @@ class BatchProvider(SdkProvider):
         Raises:
             ProviderError: the vendor could not be told.
         """
-        await self._through(lambda: self._cancel(batch_id))
+        await self._call(lambda: self._cancel(batch_id))
 
     def read(self, row: BatchRequest, result: BatchResult) -> Reply:
         """The reply in a row, as it would have been read live.
@@ -252,7 +252,7 @@ class BatchProvider(SdkProvider):
 
     # -- failures -------------------------------------------------------------------------------
 
-    async def _through(self, call: Callable[[], Awaitable[T]]) -> T:
+    async def _call(self, call: Callable[[], Awaitable[T]]) -> T:
         """Make one call of the batch API; its errors become a ProviderError."""
         exchange = Exchange(url=self._account.base_url)
         try:

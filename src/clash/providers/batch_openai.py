@@ -90,8 +90,8 @@ class OpenAIBatches(BatchProvider, OpenAI):
     async def _results(self, batch_id: str) -> AsyncIterator[BatchResult]:
         client: Any = self._client()
         batch = await client.batches.retrieve(batch_id)
-        # What expired or was cancelled has both files too: the rows that were through, and why
-        # the others were not.
+        # A batch that expired or was cancelled has both files too: the rows that had ended, and
+        # why the others had not.
         for file_id in filter(None, (batch.output_file_id, batch.error_file_id)):
             async with client.files.with_streaming_response.content(file_id) as answer:
                 async for line in answer.iter_lines():
