@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from clash.analysis.serialize import to_plain
-from clash.report.formats import NONE, percent
+from clash.report.formats import NONE, percent, rounded
 from clash.report.tables import Table, with_rows
 
 if TYPE_CHECKING:
@@ -39,32 +39,32 @@ def as_json(study: CalibrationStudy) -> dict[str, Any]:
         "combine": study.settings.combine,
         "asked": list(study.asked),
         "members": [
-            {"family": m.family, "judges": list(m.judges), "weight": _number(m.weight)}
+            {"family": m.family, "judges": list(m.judges), "weight": rounded(m.weight)}
             for m in study.members
         ],
         "test": {
             **_figures(study.test),
-            "ece_by_split": _number(study.test["ece_by_split"].mean),
-            "ece_chance": _number(study.reliability.chance),
-            "ece_chance_high": _number(study.reliability.chance_high),
-            "ece_debiased": _number(study.reliability.root_mean_gap),
+            "ece_by_split": rounded(study.test["ece_by_split"].mean),
+            "ece_chance": rounded(study.reliability.chance),
+            "ece_chance_high": rounded(study.reliability.chance_high),
+            "ece_debiased": rounded(study.reliability.root_mean_gap),
         },
         "majority": _figures(study.majority),
         "gain": {
-            "accuracy": _number(study.gain.estimate),
-            "low": _number(study.gain.low),
-            "high": _number(study.gain.high),
+            "accuracy": rounded(study.gain.estimate),
+            "low": rounded(study.gain.low),
+            "high": rounded(study.gain.high),
         },
-        "diagnostics": {name: _number(f.mean) for name, f in study.diagnostics.items()},
-        "oracle": {"mse": _number(study.oracle.mean), "deployable": False},
-        "theorem_1_penalty": _number(study.penalty),
+        "diagnostics": {name: rounded(f.mean) for name, f in study.diagnostics.items()},
+        "oracle": {"mse": rounded(study.oracle.mean), "deployable": False},
+        "theorem_1_penalty": rounded(study.penalty),
         "guarded_splits": study.guarded,
         "chosen": dict(study.chosen),
         "families": {
             line.family: {
                 "kind": line.kind,
-                "k": _number(line.k),
-                "share": _number(line.share),
+                "k": rounded(line.k),
+                "share": rounded(line.share),
                 **_figures(line.figures),
             }
             for line in study.families
@@ -76,49 +76,45 @@ def as_json(study: CalibrationStudy) -> dict[str, Any]:
 
 def _figures(figures: SplitMeans) -> dict[str, Any]:
     return {
-        **{name: _number(figures[name].mean) for name in FIGURES},
-        "se": {name: _number(figures[name].se) for name in FIGURES},
+        **{name: rounded(figures[name].mean) for name in FIGURES},
+        "se": {name: rounded(figures[name].se) for name in FIGURES},
     }
 
 
-def _number(value: float) -> float | None:
-    return round(float(value), 6) if math.isfinite(value) else None
-
-
-def applied_json(applied: CalibratedVotes) -> dict[str, Any]:
+def applied_json(calibrated: CalibratedVotes) -> dict[str, Any]:
     """A calibrator among the methods of ``clash aggregate --json``."""
-    test, shift = applied.test, applied.applied.shift
+    test, shift = calibrated.test, calibrated.applied.shift
     names = {"log_loss": "nll", "brier": "mse"}
     figures = ("accuracy", "balanced_accuracy", "log_loss", "brier", "ece")
     return {
         "status": "ok",
         "converged": True,
         **{
-            name: None if test is None else _number(getattr(test, names.get(name, name)))
+            name: None if test is None else rounded(getattr(test, names.get(name, name)))
             for name in figures
         },
-        "answered": int(applied.applied.answered.sum()),
-        "rows": len(applied.applied.answered),
-        "wrong_among_answered": None if applied.wrong is None else _number(applied.wrong),
-        "fallback": applied.applied.fallback,
+        "answered": int(calibrated.applied.answered.sum()),
+        "rows": len(calibrated.applied.answered),
+        "wrong_among_answered": None if calibrated.wrong is None else rounded(calibrated.wrong),
+        "fallback": calibrated.applied.fallback,
         "shift": {
             "found": shift.is_shift,
-            "distance": _number(shift.distance),
-            "p": _number(shift.p),
-            "unseen": _number(shift.unseen),
-            "flips": _number(shift.flips),
-            "expected_flips": _number(shift.expected_flips),
+            "distance": rounded(shift.distance),
+            "p": rounded(shift.p),
+            "unseen": rounded(shift.unseen),
+            "flips": rounded(shift.flips),
+            "expected_flips": rounded(shift.expected_flips),
         },
-        "notes": list(applied.warnings),
+        "notes": list(calibrated.warnings),
     }
 
 
-def applied_line(applied: CalibratedVotes) -> str:
+def applied_line(calibrated: CalibratedVotes) -> str:
     """A calibrator in a line."""
-    answers, test = applied.applied.answered, applied.test
+    answers, test = calibrated.applied.answered, calibrated.test
     text = f"calibrated: {int(answers.sum())} of {len(answers)} rows answered"
-    if applied.wrong is not None:
-        text += f", {applied.wrong:.1%} of the labelled ones among them wrong"
+    if calibrated.wrong is not None:
+        text += f", {calibrated.wrong:.1%} of the labelled ones among them wrong"
     if test is not None:
         text += f"; all rows: accuracy {test.accuracy:.1%}, NLL {test.nll:.3f}, ECE {test.ece:.3f}"
     return text
@@ -135,11 +131,11 @@ def plan_json(plan: LabelPlan) -> dict[str, Any]:
         "curve": [
             {
                 "labels": step.labels,
-                "mse_active": _number(step.active),
-                "mse_random": _number(step.random),
-                "saved": _number(step.saved.estimate),
-                "saved_low": _number(step.saved.low),
-                "saved_high": _number(step.saved.high),
+                "mse_active": rounded(step.active),
+                "mse_random": rounded(step.random),
+                "saved": rounded(step.saved.estimate),
+                "saved_low": rounded(step.saved.low),
+                "saved_high": rounded(step.saved.high),
             }
             for step in plan.curve
         ],
@@ -151,12 +147,12 @@ def _rate_json(rate: PoweredMean | None) -> dict[str, Any] | None:
     if rate is None:
         return None
     return {
-        "estimate": _number(rate.interval.estimate),
-        "low": _number(rate.interval.low),
-        "high": _number(rate.interval.high),
-        "labels_only": [_number(rate.labels_only.low), _number(rate.labels_only.high)],
-        "judges_only": _number(rate.judges_mean),
-        "power": _number(rate.power),
+        "estimate": rounded(rate.interval.estimate),
+        "low": rounded(rate.interval.low),
+        "high": rounded(rate.interval.high),
+        "labels_only": [rounded(rate.labels_only.low), rounded(rate.labels_only.high)],
+        "judges_only": rounded(rate.judges_mean),
+        "power": rounded(rate.power),
     }
 
 

@@ -153,7 +153,7 @@ def _blocs(dependence: Dependence) -> Table:
 
 
 def _judges(dependence: Dependence) -> Table:
-    rows = [_judge(judge, labelled=dependence.truth.known) for judge in dependence.judges]
+    rows = [_judge(judge, with_labels=dependence.truth.known) for judge in dependence.judges]
     columns = ["judge", "family", "accuracy", "foreseen", "bits", "flips"]
     notes = [
         "foreseen: share of its votes' uncertainty that the others' votes remove, on held-out rows;"
@@ -170,7 +170,7 @@ def _judges(dependence: Dependence) -> Table:
     return Table("What each judge adds", [*columns, ""], rows, numeric, notes)
 
 
-def _judge(judge: JudgeFinding, *, labelled: bool) -> list[str]:
+def _judge(judge: JudgeFinding, *, with_labels: bool) -> list[str]:
     cells = [
         judge.judge,
         judge.family,
@@ -179,7 +179,7 @@ def _judge(judge: JudgeFinding, *, labelled: bool) -> list[str]:
         estimate(judge.bits, 3),
         NONE if judge.flips is None else f"{judge.flips:.1%}",
     ]
-    if labelled:
+    if with_labels:
         cells += [estimate(judge.log_loss, 4, sign="+"), number(judge.auc, "+.4f")]
     return [*cells, "" if judge.adds else "adds nothing that shows"]
 
@@ -215,8 +215,8 @@ def _tests(dependence: Dependence) -> Table:
 
 
 def _pairs(dependence: Dependence, *, whole: bool) -> Table:
-    correlated = [pair for pair in dependence.pairs if pair.correlation is not None]
-    order = sorted(correlated, key=_strength)
+    pairs = [pair for pair in dependence.pairs if pair.correlation is not None]
+    order = sorted(pairs, key=_strength)
     strongest = order if whole else order[:STRONGEST]
     columns = ["", "", "together", "residual correlation", "p (Holm)"]
     if dependence.couplings is not None:
@@ -237,7 +237,7 @@ def _pairs(dependence: Dependence, *, whole: bool) -> Table:
         if len(strongest) == len(order)
         else f"The {len(strongest)} closest of {len(order)} pairs"
     )
-    rows = [_pair(pair, coupled=dependence.couplings is not None) for pair in strongest]
+    rows = [_pair(pair, with_coupling=dependence.couplings is not None) for pair in strongest]
     return Table(title, columns, rows, frozenset(range(2, len(columns))), notes)
 
 
@@ -245,7 +245,7 @@ def _strength(pair: PairFinding) -> float:
     return 0.0 if pair.correlation is None else -abs(pair.correlation.estimate)
 
 
-def _pair(pair: PairFinding, *, coupled: bool) -> list[str]:
+def _pair(pair: PairFinding, *, with_coupling: bool) -> list[str]:
     cells = [
         pair.first,
         pair.second,
@@ -253,7 +253,7 @@ def _pair(pair: PairFinding, *, coupled: bool) -> list[str]:
         estimate(pair.correlation, 2),
         p_at_least(pair.p_holm),
     ]
-    if coupled:
+    if with_coupling:
         cells += [
             estimate(pair.coupling, 2),
             number(pair.coupling_error, ".2f"),

@@ -212,16 +212,16 @@ def pairs_tables(pilot: Pilot, beside: Sequence[Pilot], pairs: int) -> list[Tabl
         return []
     rows = [
         [
-            other.pair.name if other.pair else NONE,
-            str(other.clusters),
-            percent(other.discrimination),
-            percent(other.base),
-            f"{other.icc.estimate:.2f}",
-            f"{other.power_now:.0%}",
-            str(other.needed),
-            str(other.more),
+            pilot_of_pair.pair.name if pilot_of_pair.pair else NONE,
+            str(pilot_of_pair.clusters),
+            percent(pilot_of_pair.discrimination),
+            percent(pilot_of_pair.base),
+            f"{pilot_of_pair.icc.estimate:.2f}",
+            f"{pilot_of_pair.power_now:.0%}",
+            str(pilot_of_pair.needed),
+            str(pilot_of_pair.more),
         ]
-        for other in (pilot, *beside)
+        for pilot_of_pair in (pilot, *beside)
     ]
     notes = [
         f"above: {pilot.pair.name}, the two with most points; --pair a,b asks about two others",

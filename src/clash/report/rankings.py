@@ -71,31 +71,31 @@ def _method_json(method: MethodRanking) -> dict[str, Any]:
         "tie_parameter": rounded(fit.tie) if fit else None,
         "separated": fit.is_separated if fit else None,
         "replicates": method.replicates,
-        "ranking": [_place_json(place) for place in method.places],
+        "ranking": [_row_json(row) for row in method.places],
         "notes": list(method.notes),
     }
 
 
-def _place_json(place: CandidatePlace) -> dict[str, Any]:
+def _row_json(row: CandidatePlace) -> dict[str, Any]:
     return {
-        "candidate": place.candidate,
-        "rank": place.rank,
-        "rank_low": place.rank_low,
-        "rank_high": place.rank_high,
-        "score": rounded(place.score),
-        "low": rounded(place.low),
-        "high": rounded(place.high),
-        "first": rounded(place.first),
-        "tied_with": list(place.tied),
-        "not_apart_from": list(place.close),
+        "candidate": row.candidate,
+        "rank": row.rank,
+        "rank_low": row.rank_low,
+        "rank_high": row.rank_high,
+        "score": rounded(row.score),
+        "low": rounded(row.low),
+        "high": rounded(row.high),
+        "first": rounded(row.first),
+        "tied_with": list(row.tied),
+        "not_apart_from": list(row.close),
     }
 
 
 def lines(rankings: CandidateRankings) -> Iterator[dict[str, Any]]:
     """A line for each method and candidate, for a file."""
     for method in rankings.methods:
-        for place in method.places:
-            yield {"method": method.method, **_place_json(place)}
+        for row in method.places:
+            yield {"method": method.method, **_row_json(row)}
 
 
 def _matrix(table: NDArray[Any]) -> list[list[float]]:
@@ -111,7 +111,7 @@ def tables(rankings: CandidateRankings) -> list[Table]:
 
 def _side_by_side(rankings: CandidateRankings) -> Table:
     methods = [m for m in rankings.methods if m.places]
-    by_name = [{place.candidate: place for place in m.places} for m in methods]
+    by_name = [{row.candidate: row for row in m.places} for m in methods]
     order = _order(rankings) if methods else []
     rows = [[name, *(_rank(column.get(name)) for column in by_name)] for name in order]
     title = (
@@ -142,13 +142,13 @@ def _side_by_side(rankings: CandidateRankings) -> Table:
     )
 
 
-def _rank(place: CandidatePlace | None) -> str:
-    if place is None:
+def _rank(row: CandidatePlace | None) -> str:
+    if row is None:
         return NONE
-    tie_mark = "=" if place.tied else ""
-    if place.rank_low is None:
-        return f"{place.rank}{tie_mark}"
-    return f"{place.rank}{tie_mark} [{place.rank_low}, {place.rank_high}]"
+    tie_mark = "=" if row.tied else ""
+    if row.rank_low is None:
+        return f"{row.rank}{tie_mark}"
+    return f"{row.rank}{tie_mark} [{row.rank_low}, {row.rank_high}]"
 
 
 def _head_to_head(rankings: CandidateRankings) -> Iterator[Table]:
@@ -171,22 +171,20 @@ def _head_to_head(rankings: CandidateRankings) -> Iterator[Table]:
 def _order(rankings: CandidateRankings) -> list[str]:
     """The candidates by the first method that ranks them; by name where none does."""
     methods = [m for m in rankings.methods if m.places]
-    return (
-        [place.candidate for place in methods[0].places] if methods else list(rankings.candidates)
-    )
+    return [row.candidate for row in methods[0].places] if methods else list(rankings.candidates)
 
 
 def _scores(method: MethodRanking, rankings: CandidateRankings) -> Table:
     rows = [
         [
-            place.candidate,
-            _rank(place),
-            f"{place.score:.3f}",
-            NONE if place.low is None else f"[{place.low:.3f}, {place.high:.3f}]",
-            NONE if place.first is None else f"{place.first:.0%}",
-            first_names(place.close, _MOST_NAMES) if place.first is not None else NONE,
+            row.candidate,
+            _rank(row),
+            f"{row.score:.3f}",
+            NONE if row.low is None else f"[{row.low:.3f}, {row.high:.3f}]",
+            NONE if row.first is None else f"{row.first:.0%}",
+            first_names(row.close, _MOST_NAMES) if row.first is not None else NONE,
         ]
-        for place in method.places
+        for row in method.places
     ]
     columns = ["candidate", "place", "score", f"{rankings.level:.0%}", "first", "not apart from"]
     return Table(

@@ -29,13 +29,13 @@ def tables(change: LabelChange, run: str) -> list[Table]:
 
 
 def _concordance_table(change: LabelChange) -> Table:
-    def cell(labelled: Labelled | None, part: Callable[[Labelled], Interval | None]) -> str:
-        return NONE if labelled is None else percent(part(labelled))
+    def cell(labels: Labelled | None, part: Callable[[Labelled], Interval | None]) -> str:
+        return NONE if labels is None else percent(part(labels))
 
     parts: list[tuple[str, Callable[[Labelled], Interval | None]]] = [
-        ("concordance with the labels", lambda labelled: labelled.concordance),
-        ("  where unanimous", lambda labelled: labelled.unanimous),
-        ("  where not", lambda labelled: labelled.split),
+        ("concordance with the labels", lambda labels: labels.concordance),
+        ("  where unanimous", lambda labels: labels.unanimous),
+        ("  where not", lambda labels: labels.split),
     ]
     rows = [["labelled items", *(str(k.n) if k else "0" for k in (change.before, change.after))]]
     rows += [[name, cell(change.before, part), cell(change.after, part)] for name, part in parts]

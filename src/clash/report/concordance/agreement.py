@@ -8,6 +8,7 @@ from clash.report.formats import (
     NONE,
     bounds,
     estimate,
+    first_names,
     money,
     p_value,
     percent,
@@ -15,7 +16,7 @@ from clash.report.formats import (
     seconds,
     share,
 )
-from clash.report.tables import CLUSTERED, MOST_ROWS, Table
+from clash.report.tables import CLUSTERED, MOST_ROWS, Table, cut_note
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from clash.analysis.subpanels import SubPanels
 
 _WILSON = "95%, Wilson"
+_MOST_NAMES = 8
 
 
 def headline(concordance: Concordance) -> Table:
@@ -37,7 +39,10 @@ def headline(concordance: Concordance) -> Table:
     ]
     if rate.judged < rate.n:
         rows += [
-            ["  without a verdict (misses)", _some(list(head.no_verdict))],
+            [
+                "  without a verdict (misses)",
+                f"{len(head.no_verdict)}: {first_names(list(head.no_verdict), _MOST_NAMES)}",
+            ],
             [
                 "  over items with a verdict",
                 f"{rate.right:g}/{rate.judged}: " + percent(rate.of_judged, digits=1),
@@ -63,11 +68,6 @@ def headline(concordance: Concordance) -> Table:
         " repeat, for their errors are shared and an interval that ignores it is too narrow"
     )
     return Table("Concordance with people", ["", ""], rows, notes=notes, brief=True)
-
-
-def _some(names: Sequence[str], most: int = 8) -> str:
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return f"{len(names)}: {', '.join(names[:most])}{more}"
 
 
 def methods(methods: Sequence[Method]) -> Table:
@@ -123,13 +123,12 @@ def rows(title: str, name: str, groups: Sequence[Row], *, brief: bool = False) -
         ]
         for row in groups[:MOST_ROWS]
     ]
-    notes = [f"{len(groups) - MOST_ROWS} more in report.json"] if len(groups) > MOST_ROWS else []
     return Table(
         title,
         [name, "n", "no verdict", "right", "of all", CLUSTERED, "of judged, Wilson"],
         rows,
         frozenset({1, 2, 3, 4, 5, 6}),
-        notes,
+        cut_note(len(groups)),
         brief=brief,
     )
 
@@ -260,11 +259,10 @@ def subpanels(subpanels: SubPanels | None) -> Table:
         ]
         for panel in ranking[:MOST_ROWS]
     ]
-    more = len(panels) - MOST_ROWS
     return Table(
         "Every sub-panel",
         ["judges", "size", "concordance", CLUSTERED, "tied", "no verdict"],
         rows,
         frozenset({1, 2, 3, 4, 5}),
-        [f"{more} more in report.json"] if more > 0 else [],
+        cut_note(len(panels)),
     )

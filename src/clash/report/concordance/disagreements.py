@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from clash.report.formats import NONE, p_value, percent, share
-from clash.report.tables import CLUSTERED, MOST_ROWS, Table
+from clash.report.tables import CLUSTERED, MOST_ROWS, Table, cut_note
 
 if TYPE_CHECKING:
     from clash.analysis.concordance import Concordance
@@ -27,13 +27,12 @@ def disagreements(concordance: Concordance) -> Table:
         ]
         for line in lines[:MOST_ROWS]
     ]
-    more = len(lines) - MOST_ROWS
     return Table(
         f"Disagreements ({len(lines)})",
         ["item", "candidates", "people", "panel", "split", "confidence", "rating gap"],
         rows,
         frozenset({5, 6}),
-        [f"{more} more in report.json"] if more > 0 else [],
+        cut_note(len(lines)),
     )
 
 

@@ -96,10 +96,10 @@ def matrix(
         shapes.append(Word(left - 10, y + 17, label, "end"))
         for j, column in enumerate(columns):
             value = cell(row, column)
-            defined = value is not None and not math.isnan(value)
-            tone = shade(value) if defined and value is not None else "none"
+            has_value = value is not None and not math.isnan(value)
+            tone = shade(value) if has_value and value is not None else "none"
             shapes.append(Rect(left + _CELL * j, y, _CELL - 2, _ROW - 2, tone))
-            if defined:
+            if has_value:
                 text = write.format(value)
                 middle = left + _CELL * (j + 0.5) - 1
                 shapes.append(Word(middle, y + 16, text, "middle", f"{tone}-text", 11.5))

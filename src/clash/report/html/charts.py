@@ -35,7 +35,7 @@ def pictures(findings: Findings, more: Further) -> list[Picture]:
         outcomes(findings),
         unanimity(findings),
         judge_agreement(findings),
-        *shared(more),
+        *shared_errors(more),
         position(findings),
         lengths(more),
         criteria(more.scores),
@@ -134,7 +134,7 @@ def retest(more: Further) -> Picture | None:
     return forest("test-retest", "The same first place in both runs", rows)
 
 
-def shared(more: Further) -> list[Picture]:
+def shared_errors(more: Further) -> list[Picture]:
     """What judges' errors have in common, pair by pair."""
     errors = more.shared
     if not isinstance(errors, SharedErrors):

@@ -94,12 +94,12 @@ class Picture:
     Attributes:
         name: of a file.
         title: over it; not among the shapes, for a page writes it itself.
-        about: what it shows, for someone who does not see it.
+        description: what it shows, for someone who does not see it.
     """
 
     name: str
     title: str
-    about: str
+    description: str
     width: float
     height: float
     shapes: tuple[Shape, ...]
@@ -150,7 +150,7 @@ def style(theme: Literal["light", "dark"], within: str = ".plot") -> str:
 
 def svg(picture: Picture, *, alone: bool = False) -> str:
     """The picture as SVG, for a page or, ``alone``, as a file with its title in it."""
-    description = f"<title>{_safe(picture.title)}</title><desc>{_safe(picture.about)}</desc>"
+    description = f"<title>{_safe(picture.title)}</title><desc>{_safe(picture.description)}</desc>"
     if not alone:
         body = "".join(map(_markup, picture.shapes))
         return f"{_opening_tag(0, 0, picture.width, picture.height)}>{description}{body}</svg>"

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 CRITERIA = "Criteria"
 LENGTH = "Length"
-SHARED = "Errors in common"
+SHARED_ERRORS = "Errors in common"
 RETEST = "Test and retest"
 _MOST_OPEN = 12
 """Rows of the longest table that is not folded."""
@@ -38,7 +38,7 @@ _PICTURES = {
     "Coverage and agreement": ("outcomes",),
     "Judges": ("position",),
     "Judges among themselves": ("judge-agreement",),
-    SHARED: ("residual-correlations", "couplings"),
+    SHARED_ERRORS: ("residual-correlations", "couplings"),
     LENGTH: ("length",),
     CRITERIA: ("criteria",),
     "Agreement between runs": ("test-retest",),
@@ -51,7 +51,7 @@ _GROUPS = {
     "Judges": (
         "Judges",
         "Judges among themselves",
-        SHARED,
+        SHARED_ERRORS,
         "Self-evaluation",
         LENGTH,
         CRITERIA,
@@ -178,7 +178,7 @@ def _lengths(more: Further) -> Table:
 
 def _shared_errors(errors: SharedErrors | UnknownErrors) -> Table:
     if isinstance(errors, UnknownErrors):
-        return Table(SHARED, [""], [[f"not told: {errors.why}"]])
+        return Table(SHARED_ERRORS, [""], [[f"not told: {errors.why}"]])
     rows = [
         [
             f"{pair.first} : {pair.second}",
@@ -191,7 +191,7 @@ def _shared_errors(errors: SharedErrors | UnknownErrors) -> Table:
     ]
     has_couplings = errors.couplings is not None
     return Table(
-        SHARED,
+        SHARED_ERRORS,
         [
             "pair",
             "family",
