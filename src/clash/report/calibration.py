@@ -110,7 +110,7 @@ def applied_json(calibrated: CalibratedVotes) -> dict[str, Any]:
 
 
 def applied_line(calibrated: CalibratedVotes) -> str:
-    """A calibrator in a line."""
+    """Rows answered, errors and fit of a calibrator, in one sentence."""
     answers, test = calibrated.applied.answered, calibrated.test
     text = f"calibrated: {int(answers.sum())} of {len(answers)} rows answered"
     if calibrated.wrong is not None:
@@ -121,7 +121,7 @@ def applied_line(calibrated: CalibratedVotes) -> str:
 
 
 def plan_json(plan: LabelPlan) -> dict[str, Any]:
-    """What ``clash calibrate --plan --json`` says."""
+    """The contract of ``clash calibrate --plan --json``."""
     return {
         "items": list(plan.items),
         "way": plan.way,
@@ -157,7 +157,7 @@ def _rate_json(rate: PoweredMean | None) -> dict[str, Any] | None:
 
 
 def plan_tables(plan: LabelPlan) -> list[Table]:
-    """The items to label next, what labels bought so far, and the win rate that they give."""
+    """The items to label next, the error that more labels save, and the win rate."""
     active = plan.way == "active"
     items = Table(
         f"Label these {len(plan.items)} next",
@@ -208,7 +208,7 @@ def tables(study: CalibrationStudy) -> list[Table]:
 
 
 def in_words(study: CalibrationStudy) -> str:
-    """What to use, in a line."""
+    """Which maps and judges to use, in one sentence."""
     selection, judges_to_ask = study.selected, study.asked
     judges = f"{len(judges_to_ask)} judges: {', '.join(judges_to_ask)}"
     if len(study.members) == 1:
@@ -256,7 +256,7 @@ def _headline(study: CalibrationStudy) -> Table:
 
 def _by_chance(reliability: Reliability) -> str:
     text = f"where a perfect map would show {reliability.chance:.3f} (95% below {reliability.chance_high:.3f})"
-    # Bins of one source have no variance to take away.
+    # Without two sources in a bin there is no variance to subtract.
     return (
         text
         if math.isnan(reliability.root_mean_gap)
@@ -302,7 +302,7 @@ def prior_json(prior: Prior) -> dict[str, Any]:
 
 
 def prior_line(prior: Prior) -> str:
-    """The same in a sentence."""
+    """The prior in one sentence."""
     if not prior.panels:
         return f"prior: {prior.family}, for targets of this kind"
     weights = ", ".join(f"{family} {weight:.0%}" for family, weight in prior.weights[:3])

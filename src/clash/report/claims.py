@@ -1,4 +1,4 @@
-"""Published figures beside ours."""
+"""Published figures beside those that follow from the records."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def claims_table(claims: Sequence[Claim]) -> Table:
 
 
 def value(number: float, digits: int) -> str:
-    """A number with so many decimals; very small ones by their powers of ten."""
+    """A number with ``digits`` decimals, in scientific notation beyond four of them."""
     from clash.analysis.figures import round_half_up
 
     if number and digits > 4:

@@ -1,4 +1,4 @@
-"""The comparison of runs as tables of words."""
+"""The comparison of runs as tables."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def tables(comparison: Compared) -> list[Table]:
-    """Everything worth a table, in the order of interest; empty ones are left out."""
+    """The tables that have a row, the most important first."""
     tables = [
         _runs(comparison),
         _experiments(comparison),

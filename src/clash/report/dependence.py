@@ -25,7 +25,7 @@ def as_json(dependence: Dependence) -> dict[str, Any]:
 
 
 def headline(dependence: Dependence) -> str:
-    """What was read, in a line."""
+    """Judges, rows, missing votes and the kind of truth, in one sentence."""
     panel, truth = dependence.panel, dependence.truth
     rows = f"{panel.rows} rows" + (
         f" in {panel.clusters} groups" if panel.clusters < panel.rows else ""
@@ -95,7 +95,7 @@ def _arrange(dependence: Dependence) -> tuple[list[int], list[tuple[int, int]]]:
     position = {judge: k for k, judge in enumerate(dependence.panel.judges)}
 
     def sort_key(judge: str) -> tuple[int, ...]:
-        # Beside the first judge of each bloc it is in, the widest bloc first.
+        # Order by the first judge of each bloc that holds it, the widest bloc first.
         firsts = [min(map(position.__getitem__, b.judges)) for b in blocs if judge in b.judges]
         return (*firsts, position[judge])
 

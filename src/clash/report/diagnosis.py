@@ -26,7 +26,7 @@ def as_json(diagnosis: Diagnosis) -> dict[str, Any]:
 
 
 def tables(diagnosis: Diagnosis) -> list[Table]:
-    """What to do first, then why."""
+    """The recommendations first, then the figures behind them."""
     return with_rows(
         [
             psychometric.curves_table(diagnosis),
@@ -46,7 +46,7 @@ def tables(diagnosis: Diagnosis) -> list[Table]:
 
 
 def _recommendations(diagnosis: Diagnosis) -> Table:
-    # Where nobody has enough ballots, that is what there is to say.
+    # Where no judge has enough ballots, the recommendations say so.
     sure = [r for r in diagnosis.recommendations if r.sure] or list(diagnosis.recommendations)
     order = {"replace": 0, "down-weight": 1, "keep": 2}
     rows = [
@@ -80,7 +80,7 @@ def _saving(recommendation: Recommendation) -> str:
 
 
 def _why(recommendation: Recommendation) -> str:
-    """What speaks for the action; for keeping, everything."""
+    """The reasons for the action; every reason where none names it."""
     speaking = [
         reason.text for reason in recommendation.reasons if reason.action == recommendation.action
     ]

@@ -1,4 +1,4 @@
-"""Whether the pages of a run are those that its records make: drawn anew and compared."""
+"""Audit of ``report.md`` and ``report.html``: render them again from the records and compare."""
 
 from __future__ import annotations
 
@@ -31,63 +31,61 @@ if TYPE_CHECKING:
     from clash.store.audit import AuditFinding
 
 _TIMES = 4
-"""How many times as long as the page that the records make another may be, packed and unpacked. No
-other version of clash or zlib makes so long a one; a stranger's may be as long as the disk has room,
-and unpack to a thousand times that."""
+"""How many times as long as the expected page a page may be, packed and unpacked. No other version
+of clash or zlib writes a longer one; a forged page may fill the disk, and unpack to a thousand times
+its size."""
 _ROOM = 1 << 20
 _NO_LIMIT = 1 << 50
 _BLOCK = re.compile(r'(<script type="text/plain" id="[\w-]+">)([A-Za-z0-9+/=]+)(</script>)')
 _DIRECTIONS = re.compile(r'(<script type="text/plain" id="beside">|data-key=")[^<"]*')
 _SECTION = f'section id="{anchor(RETEST)}"'
-# A section ends before another one begins: of a page with many that do not end, each would be read
-# to the end of the page.
+# The pattern stops where another section begins. Without that, a page with many unclosed sections
+# would be read to its end once for each of them.
 _RETEST = re.compile(
     rf'<a href="#{anchor(RETEST)}">[^<]*</a>\n'
     rf"|<{_SECTION}[^<]*+(?:<(?!{_SECTION}|/section>\n)[^<]*+)*+</section>\n"
 )
 
 
-def audit_pages(folder: RunFolder, data: RunData, findings: Findings) -> Iterator[AuditFinding]:
+def audit_pages(folder: RunFolder, run: RunData, findings: Findings) -> Iterator[AuditFinding]:
     """Compare ``report.md`` and ``report.html`` with what follows from the records.
 
-    Another version of clash, or of what fits its models, may draw them otherwise: a difference is
-    then named as one that could not be checked.
+    Another version of clash, or of the libraries that fit its models, may render them otherwise: a
+    difference is then reported as one that could not be checked.
     """
-    unless = other_versions(data.manifest)
+    unless = other_versions(run.manifest)
     yield finding(
-        "report.md shows the report", _markdown_problems(folder, data, findings), unless=unless
+        "report.md shows the report", _markdown_problems(folder, run, findings), unless=unless
     )
     yield finding(
-        "report.html shows the report", _html_problems(folder, data, findings), unless=unless
+        "report.html shows the report", _html_problems(folder, run, findings), unless=unless
     )
     if any(
         run_files.is_file(folder.path / name) for name in (layout.RETEST_JSON, layout.RETEST_MD)
     ):
-        yield finding("the retest report follows from its runs", _retest_gaps(folder, data))
+        yield finding("the retest report follows from its runs", _retest_gaps(folder, run))
 
 
 def _markdown_problems(
-    folder: RunFolder, data: RunData, findings: Findings
+    folder: RunFolder, run: RunData, findings: Findings
 ) -> Iterator[str | AuditGap]:
-    expected_text = markdown.render_report(findings, list(data.verdicts))
-    yield from _compare_file(folder, data, layout.REPORT_MD, expected_text)
+    expected_text = markdown.render_report(findings, list(run.verdicts))
+    yield from _compare_file(folder, run, layout.REPORT_MD, expected_text)
 
 
-def _html_problems(
-    folder: RunFolder, data: RunData, findings: Findings
-) -> Iterator[str | AuditGap]:
+def _html_problems(folder: RunFolder, run: RunData, findings: Findings) -> Iterator[str | AuditGap]:
     """Blocks are compared unpacked, for another build of zlib packs otherwise."""
-    page = render_report(findings, data, folder.path)
-    yield from _compare_file(folder, data, layout.REPORT_HTML, page.html)
+    page = render_report(findings, run, folder.path)
+    yield from _compare_file(folder, run, layout.REPORT_HTML, page.html)
     data_page = folder.path / layout.REPORT_DATA
     if page.data_html is not None:
-        yield from _compare_file(folder, data, layout.REPORT_DATA, page.data_html)
+        yield from _compare_file(folder, run, layout.REPORT_DATA, page.data_html)
     elif run_files.is_file(data_page):
         yield f"{data_page.name} is of another report: this one has all items in its page"
 
 
 def _retest_gaps(folder: RunFolder, data: RunData) -> Iterator[AuditGap]:
-    """Everything about it is a gap: it follows from other folders, which may have grown since."""
+    """Differences count as gaps only: the retest follows from other folders, which may have grown."""
     try:
         record = json.loads(run_files.read(folder.path / layout.RETEST_JSON))
         runs = [str(line["run"]) for line in record["runs"]]
@@ -103,20 +101,20 @@ def _retest_gaps(folder: RunFolder, data: RunData) -> Iterator[AuditGap]:
         yield AuditGap(f"{layout.RETEST_MD} is not what its runs give now")
 
 
-def _load_sibling(folder: RunFolder, data: RunData, name: str) -> RunData:
+def _load_sibling(folder: RunFolder, run: RunData, name: str) -> RunData:
     if name == folder.path.name:
-        return data
+        return run
     if name in ("", "..") or name != PurePath(name).name:
         raise RunFolderError(f"{name!r} is no name of a run")
     return RunData.load(RunFolder(folder.path.parent / name))
 
 
 def _compare_file(
-    folder: RunFolder, data: RunData, name: str, expected_text: str
+    folder: RunFolder, run: RunData, name: str, expected_text: str
 ) -> Iterator[str | AuditGap]:
     path = folder.path / name
     if not run_files.is_file(path):
-        yield from no_report(data, name)
+        yield from no_report(run, name)
         return
     most = _TIMES * len(expected_text.encode()) + _ROOM
     if path.lstat().st_size > most:
@@ -128,17 +126,17 @@ def _compare_file(
     problem = _first_difference(name, text, expected_text)
     if problem is None:
         return
-    if data.manifest.parent is not None:
+    if run.manifest.parent is not None:
         # What a rerun says of its parent follows from another folder, whose labels may have grown.
         problem = _first_difference(name, _RETEST.sub("", text), _RETEST.sub("", expected_text))
-    parent = data.manifest.parent
+    parent = run.manifest.parent
     yield problem or AuditGap(
         f"the comparison with {parent} in {name} is not what that run gives now"
     )
 
 
 def _first_difference(name: str, actual_page: str, expected_page: str) -> str | None:
-    """The first place where two pages differ, once what is packed in them is unpacked."""
+    """The first line where two pages differ, with their packed blocks unpacked; null where none."""
     expected_unpacked = _unpack_blocks(expected_page)
     lines = (
         _unpack_blocks(actual_page, _TIMES * len(expected_unpacked) + _ROOM).splitlines(),
@@ -158,7 +156,7 @@ def _unpack_blocks(page: str, most: int = _NO_LIMIT) -> str:
         nonlocal room
         text = _inflate(block[2], room)
         if text is None:
-            return block[0]  # nothing that we packed: it differs as it is
+            return block[0]  # not a block that clash packed: compared as it is
         room -= len(text)
         return block[1] + text + block[3]
 
@@ -166,10 +164,10 @@ def _unpack_blocks(page: str, most: int = _NO_LIMIT) -> str:
 
 
 def _inflate(block: str, room: int) -> str | None:
-    """The text of a block; null where it is none, or has more than ``room`` bytes."""
+    """The text of a block; null where it is not packed text or exceeds ``room`` bytes."""
     unpacker = zlib.decompressobj()
     try:
-        # One byte more than there is room for: to zlib, 0 means without bound.
+        # One byte more than there is room for, since to zlib 0 means no limit.
         data = unpacker.decompress(base64.b64decode(block), max(room, 0) + 1)
     except (ValueError, zlib.error):
         return None

@@ -153,7 +153,7 @@ def published_tables(published: PublishedTables) -> list[Table]:
 
 
 def pilot_tables(pilot: Pilot) -> list[Table]:
-    """What the pilot says, and what follows."""
+    """The estimates of the pilot, the prompts they imply, and what another judge would save."""
     unit = "informative ballots" if pilot.question == "compare" else "ballots"
     need = f"{pilot.needed} ({pilot.needed_low} to {pilot.needed_high} over the ICC's interval)"
     detectable = (
@@ -200,14 +200,14 @@ def pilot_tables(pilot: Pilot) -> list[Table]:
 
 
 def pair_line(pilot: Pilot) -> dict[str, Any]:
-    """A pair as plain data, for a list of them."""
+    """The main figures of one pair as plain data."""
     keys = ("pair", "clusters", "discrimination", "base", "icc", "needed", "more", "power_now")
     record = as_json(pilot)
     return {name: record[name] for name in keys}
 
 
 def pairs_tables(pilot: Pilot, beside: Sequence[Pilot], pairs: int) -> list[Table]:
-    """Every pair that was worked out; none where there is one only."""
+    """The pilot of every pair; no table where there is one pair only."""
     if pilot.pair is None or not beside:
         return []
     rows = [

@@ -1,4 +1,4 @@
-"""Judges on pairs with known gaps: their curves as tables and as a picture."""
+"""Psychometric curves of judges on pairs with known gaps, as tables and as a picture."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def _curve(judge: JudgeCurve) -> list[str]:
 
 
 def _doubts(judge: JudgeCurve) -> list[str]:
-    """What speaks against a curve, or why there is none."""
+    """Warnings of the fit, or why there is no fit."""
     doubts = list(judge.fit.warnings) if judge.fit is not None else [judge.why or "no fit"]
     return [f"{judge.judge}: {'; '.join(doubts)}"] if doubts else []
 
 
 def _gap(interval: Interval) -> str:
-    """A gap; beyond 1 no damage is large enough."""
+    """A gap and its interval; ``never`` where even full damage (a gap of 1) does not suffice."""
     if interval.estimate > 1 and interval.low > 1 and math.isinf(interval.estimate):
         return "never"
     ends = ("∞" if math.isinf(end) else f"{end:.2f}" for end in (interval.low, interval.high))

@@ -31,7 +31,7 @@ _WIDEST = 8
 
 
 def as_json(rankings: CandidateRankings) -> dict[str, Any]:
-    """What the methods share: the ballots, the pairs, and why the methods differ."""
+    """What all methods share: the ballots, the wins by pair, and why the methods differ."""
     return {
         "candidates": list(rankings.candidates),
         "absent": list(rankings.absent),
@@ -104,7 +104,7 @@ def _matrix(table: NDArray[Any]) -> list[list[float]]:
 
 
 def tables(rankings: CandidateRankings) -> list[Table]:
-    """The places side by side, who beat whom, and each method's scores."""
+    """Ranks by all methods side by side, wins head to head, then the scores of each method."""
     head = [_side_by_side(rankings), *_head_to_head(rankings)]
     return [*head, *(_scores(m, rankings) for m in rankings.methods if m.places)]
 
@@ -152,7 +152,7 @@ def _rank(row: CandidatePlace | None) -> str:
 
 
 def _head_to_head(rankings: CandidateRankings) -> Iterator[Table]:
-    """Who was put before whom, where that is a table that can be read."""
+    """How often each candidate is ranked above each other; none beyond ``_WIDEST`` candidates."""
     names = rankings.candidates
     if not 2 < len(names) <= _WIDEST:
         return

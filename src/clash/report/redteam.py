@@ -1,4 +1,4 @@
-"""How the judges stood up to injections, as tables and in one sentence."""
+"""Resistance of the judges to injections, as tables and in one sentence."""
 
 from __future__ import annotations
 

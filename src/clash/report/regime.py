@@ -1,4 +1,4 @@
-"""Pictures of a calibration: the regime map, and what the next judge of a path brings."""
+"""Pictures of a calibration: the regime map, and the gain of each further judge."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run against its registration, as a table."""
+"""A run beside its registered plan, as a table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def table(conformity: Conformity | None) -> Table | None:
-    """Every deviation; one row that says so where there is none."""
+    """Every deviation from the plan; one row, ``as registered``, where there is none."""
     if conformity is None:
         return None
     rows = [[d.what, d.planned, d.done] for d in conformity.deviations]

@@ -1,4 +1,4 @@
-"""The test-retest report as tables of words."""
+"""The test-retest report as tables."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def title_of(runs: Sequence[str]) -> str:
 
 
 def tables(retest: Retest) -> list[Table]:
-    """Everything worth a table, in the order of interest; empty ones are left out."""
+    """The tables that have a row, the most important first."""
     return with_rows(
         [
             _runs(retest),

@@ -1,4 +1,4 @@
-"""What a review changed, as tables of words."""
+"""The effect of a review: concordance and calibrated result before and after its labels."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST_NAMES = 6
 
 
 def tables(change: LabelChange, run: str) -> list[Table]:
-    """What the labels changed in the concordance and in the calibrated result."""
+    """Concordance with the labels, and the calibrated result where one was fitted."""
     change_tables = [_concordance_table(change)]
     if change.calibrated is not None:
         change_tables.append(_calibration_table(change.calibrated, run))
@@ -82,7 +82,7 @@ def _cell(
 
 
 def _calibration_notes(recalibration: CalibrationChange, run: str) -> Iterator[str]:
-    """What changed, in sentences; plainly, where there are too few labels."""
+    """Which calibrated verdicts changed, or why there are none; how to read the table."""
     before, after = recalibration.before, recalibration.after
     if not isinstance(after, CalibratedResult):
         yield f"not calibrated: {after.why}"

@@ -53,7 +53,7 @@ def table(simulation: Simulation) -> Table:
 
 
 def setting(simulation: Simulation) -> str:
-    """What was simulated, in a line."""
+    """Name, source and settings of the simulation, in one sentence."""
     parts = {
         **simulation.setting,
         "seed": str(simulation.seed),
@@ -76,7 +76,7 @@ def _cells(row: PaperComparison) -> list[str]:
 
 
 def _number(value: float) -> str:
-    """Four digits after the point, or four that say something."""
+    """Four decimals; four significant digits below 0.01."""
     return f"{value:.4f}" if value == 0 or abs(value) >= SMALL else f"{value:.4g}"
 
 

@@ -1,4 +1,4 @@
-"""The concordance report as tables of words."""
+"""The concordance report as tables."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def tables(concordance: Concordance | None) -> list[Table]:
-    """Everything worth a table, in the order of interest; empty ones are left out."""
+    """The tables that have a row, the most important first."""
     if concordance is None:
         return []
     return with_rows(

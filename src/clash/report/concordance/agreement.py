@@ -71,7 +71,7 @@ def headline(concordance: Concordance) -> Table:
 
 
 def methods(methods: Sequence[Method]) -> Table:
-    """Everything that could have decided, in one table."""
+    """Panel, judges, baselines and published judges beside each other."""
     rows = [
         [
             line.name,
@@ -134,7 +134,7 @@ def rows(title: str, name: str, groups: Sequence[Row], *, brief: bool = False) -
 
 
 def contrast_row(line: Contrast) -> list[str]:
-    """One line of :func:`contrast_table`."""
+    """One line of :func:`contrasts`."""
     (a, b), (c, d) = line.table
     return [
         f"{line.first} : {line.second}",

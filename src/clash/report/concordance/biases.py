@@ -1,4 +1,4 @@
-"""What moves the panel apart from quality, beside what moves people."""
+"""Family, self-preference, length and order effects of the panel, beside those of people."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where panel and people part: which items, which way, which pairs."""
+"""Disagreements of panel and people: by item, direction, rating gap and pair."""
 
 from __future__ import annotations
 

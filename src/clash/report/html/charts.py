@@ -1,4 +1,4 @@
-"""The findings as pictures. A picture that would be empty is left out."""
+"""The findings as pictures; a picture without data is left out."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def retest(more: Further) -> Picture | None:
 
 
 def shared_errors(more: Further) -> list[Picture]:
-    """What judges' errors have in common, pair by pair."""
+    """Residual correlations and couplings of the judges, as matrices."""
     errors = more.shared
     if not isinstance(errors, SharedErrors):
         return []

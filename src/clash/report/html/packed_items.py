@@ -72,7 +72,7 @@ class PackedItems:
 
     @property
     def key(self) -> str:
-        """What a page must know to be told a block: it follows from all of them together."""
+        """What the report must send to get a block: a digest of all blocks."""
         return sha256("".join(self.digests.values()).encode()).hexdigest()
 
 
