@@ -54,16 +54,16 @@ def report(
         else:
             print_walk(stdout(), steps)
         return
-    found = findings_of(data)
+    findings = findings_of(data)
     if _writes(folder, data.manifest, write):
-        rewrite(folder, data, found)
-    drawn = _draw(found, data, folder.path, plots) if plots is not None else []
+        rewrite(folder, data, findings)
+    drawn = _draw(findings, data, folder.path, plots) if plots is not None else []
     page = _browse(folder) if browse else None
     if as_json:
         also = {"plots": [str(path) for path in drawn]} if plots is not None else {}
-        print_json({**found.as_json(), "run": str(folder.path), **also})
+        print_json({**findings.as_json(), "run": str(folder.path), **also})
         return
-    print_report(stdout(), found)
+    print_report(stdout(), findings)
     if drawn:
         stdout().print(f"\nwrote {len(drawn)} pictures to {plots}", soft_wrap=True)
     if page is not None:
@@ -71,11 +71,11 @@ def report(
     stdout().print(f"\nrun: {folder.path}", style="bold", soft_wrap=True)
 
 
-def _draw(found: Findings, data: RunData, run: Path, to: Path) -> list[Path]:
+def _draw(findings: Findings, data: RunData, run: Path, to: Path) -> list[Path]:
     from clash.report.html import drawing
     from clash.report.html.report_page import pictures
 
-    return drawing.save(pictures(found, data, run), to)
+    return drawing.save(pictures(findings, data, run), to)
 
 
 def _browse(folder: RunFolder) -> Path:
