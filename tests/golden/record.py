@@ -104,6 +104,7 @@ FOLDERS = ("first", "second", "demo-r1", "pairs", "planned", "until", "attacked"
 _VOLATILE = {
     *("started", "ended", "seconds", "time", "bytes", "size", "versions", "git", "python", "sdk"),
     *("path", "out", "seal", "tip", "secrets_scan", "clash", "image", "wall_per_item"),
+    *("semantic_version",),
 }
 _HASH = re.compile(r"\b[0-9a-f]{64}\b")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?")
