@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.analysis.dependence import measure
-from clash.analysis.dependence.truth import TruthEstimate, TruthRows, estimate
+from clash.analysis.dependence.truth import TruthEstimate, estimate
 from clash.stats.dependence import off_diagonal
 from clash.votes import Votes, read_votes
 from clash.votes.binary import MethodTable
@@ -87,7 +87,7 @@ def line(panel: Panel, votes: Votes) -> str:
         _shown(by_label.by_accuracy),
         _r(by_label.mean_correlation),
         _shown(by_votes.by_mean),
-        inferred.about.method,
+        inferred.source.method,
         _r(by_votes.mean_correlation),
         "-" if np.isnan(alike) else f"{alike:.2f}",
         ", ".join(blocs),
@@ -97,7 +97,7 @@ def line(panel: Panel, votes: Votes) -> str:
 
 def _measured(votes: Votes, *, labels: bool) -> tuple[TruthEstimate, measure.ErrorCorrelations]:
     # Both on the labelled rows, so that they differ in what they know and nothing else.
-    rows = TruthRows.of(MethodTable.of(votes, use_labels=labels)).only_labelled()
+    rows = MethodTable.of(votes, use_labels=labels).only_decisive()
     estimated = estimate(rows, "auto")
     return estimated, measure.measure(estimated, REPLICATES, np.random.default_rng(0))
 

@@ -87,7 +87,7 @@ def test_the_panel_is_worth_what_was_planted(labelled: Dependence) -> None:
     planted = 8 / (1 + 7 * (3 * r / 28))
     found = labelled.effective.by_mean
     assert found.low <= planted <= found.high
-    assert labelled.truth.known
+    assert labelled.truth.from_labels
     assert "worth at most" not in labelled.conclusions[0]
     assert labelled.alternatives == ()
 
@@ -97,7 +97,7 @@ def test_without_labels_the_number_is_an_upper_bound_and_says_so(
 ) -> None:
     assert "worth at most" in inferred.conclusions[0]
     assert any("--use-labels" in caveat for caveat in inferred.caveats)
-    assert not inferred.truth.known
+    assert not inferred.truth.from_labels
     assert {other.method for other in inferred.alternatives} >= {"one-coin", "dawid-skene"}
     assert any("By other estimates of the truth" in caveat for caveat in inferred.caveats)
 

@@ -66,7 +66,7 @@ def test_with_labels_correlations_are_those_of_the_errors_within_the_classes():
     )
     found = shared_errors(replace(data, labels=labels))
     assert isinstance(found, SharedErrors)
-    assert found.truth.known
+    assert found.truth.from_labels
     votes = np.array([[float(groups is ADA) for groups in row.values()] for row in rows])
     for value in (True, False):
         votes[truth == value] -= votes[truth == value].mean(axis=0)
@@ -80,7 +80,7 @@ def test_without_labels_a_model_stands_for_the_truth_and_the_page_says_so():
     rows, _ = panel(np.random.default_rng(3), 300, copies=1)
     found = shared_errors(run_data(rows, ["ada", "bob"]))
     assert isinstance(found, SharedErrors)
-    assert not found.truth.known
+    assert not found.truth.from_labels
     table = sections._shared_errors(found)
     assert len(table.rows) == 6
     assert any("too small" in note for note in table.notes)

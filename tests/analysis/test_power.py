@@ -163,7 +163,7 @@ def test_pairs_of_few_prompts_each_are_pooled() -> None:
         names[f"q{i}"] = CandidatePair(a, b)
         rows += [VoteRow(f"q{i}", judge, "AB"[(i + k) % 2]) for k, judge in enumerate("xyz")]
     field = PairVotes(encode(rows), names)
-    assert field.scattered
+    assert field.is_scattered
     assert choose_pair(field, None) is None
     assert choose_pair(field, "m0,m1") == CandidatePair("m0", "m1")
 

@@ -174,7 +174,7 @@ class _Fit:
     """A family on the cells of some judges.
 
     Attributes:
-        place: (N,), the cell of each row.
+        cell_of: (N,), the cell of each row.
         y: (N, C), targets, 0 where there is none.
         latent: scores of models of votes alone, which labels do not touch.
     """
@@ -182,7 +182,7 @@ class _Fit:
     panel: PanelVotes
     cells: Cells
     family: str
-    place: np.ndarray
+    cell_of: np.ndarray
     y: Floats
     latent: dict[str, Any] = field(default_factory=dict)
 
@@ -193,22 +193,22 @@ class _Fit:
         y[labelled_rows] = panel.rows(labelled_rows).y
         return cls(panel, cells, family, cells.of_pattern[panel.pattern], y)
 
-    def predicted(self, weights: Floats) -> Floats:
+    def predict(self, weights: Floats) -> Floats:
         """(P, C), fitted to the labelled rows, each counted ``weights`` (N,) times."""
         size, label_weights = len(self.cells.values), weights * self.panel.has_label
         s = np.column_stack(
-            [sum_by(self.place, label_weights * column, size) for column in self.y.T]
+            [sum_by(self.cell_of, label_weights * column, size) for column in self.y.T]
         )
         evidence = Evidence(
-            sum_by(self.place, label_weights, size), s, sum_by(self.place, weights, size)
+            sum_by(self.cell_of, label_weights, size), s, sum_by(self.cell_of, weights, size)
         )
         return fit_family(FAMILIES[self.family], self.cells, evidence, self.latent)
 
     def verdicts(self) -> list[float]:
         """(N,), 1, 0, or 0.5 for a tie."""
-        shares = verdicts(self.predicted(np.ones(self.panel.n_rows)))
+        shares = verdicts(self.predict(np.ones(self.panel.n_rows)))
         side = shares[:, 1] if shares.shape[1] == 2 else shares[:, 2] + shares[:, 1] / 2
-        return [float(value) for value in side[self.place]]
+        return [float(value) for value in side[self.cell_of]]
 
     def win_rate(self, direction: Floats, rng: np.random.Generator) -> Interval | None:
         """Mean probability of a candidate that is side 1 (1), side 0 (-1) or absent (0)."""
@@ -229,7 +229,7 @@ class _Fit:
         """NaN where a draw has none of the rows, or no label to fit to."""
         total = float(weights[has_candidate].sum())
         try:
-            side = expected_side(self.predicted(weights))[self.place]
+            side = expected_side(self.predict(weights))[self.cell_of]
         except StatisticsError:
             return np.nan
         win_probability = 0.5 + direction * (side - 0.5)

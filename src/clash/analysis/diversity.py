@@ -338,8 +338,8 @@ def _shares(shares: TieSplit, draws: Floats, table: _Table) -> TieShares:
 
 
 def _percentiles(estimate: float, draws: Floats, n: int) -> Interval:
-    defined = draws[~np.isnan(draws)]
-    low, high = np.quantile(defined, [0.025, 0.975]) if len(defined) else (0.0, 1.0)
+    finite = draws[~np.isnan(draws)]
+    low, high = np.quantile(finite, [0.025, 0.975]) if len(finite) else (0.0, 1.0)
     # A percentile interval of a floored figure can miss the estimate by a rounding.
     return Interval(
         estimate,

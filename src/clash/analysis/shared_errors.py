@@ -15,10 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from clash.analysis.dependence.results import EffectiveNumber, PairFinding, TruthSource
-    from clash.analysis.dependence.truth import TruthEstimate, TruthRows
+    from clash.analysis.dependence.truth import TruthEstimate
     from clash.analysis.rundata import RunData
     from clash.stats.dependence import Couplings
-    from clash.stats.typing import Floats
+    from clash.stats.typing import Floats, Index, VoteCodes
+    from clash.votes.binary import MethodTable
     from clash.votes.from_run import ItemRankings
 
 
@@ -65,24 +66,30 @@ def shared_errors(data: RunData) -> SharedErrors | UnknownErrors:
     what all judges get wrong together for the truth.
     """
     # Only now: these models take longer to load than a report takes.
-    from clash.analysis.dependence.truth import ENOUGH, TruthRows
+    from clash.analysis.dependence.truth import ENOUGH
+    from clash.votes.binary import MethodTable
 
     judges = data.rules.voting
-    codes, truth, groups = _table(data, [judge.id for judge in judges])
+    items, codes, truth, groups = _table(data, [judge.id for judge in judges])
     if len(codes) < FEWEST:
         return UnknownErrors(f"{len(codes)} judged pairs of responses: too few, {FEWEST} would do")
     n_labelled = int((~np.isnan(truth)).sum())
-    rows = TruthRows(
-        codes, truth, groups, np.arange(len(judges)), tuple(judge.family for judge in judges),
-        given=n_labelled >= ENOUGH, notes=(),
-    )  # fmt: skip
+    rows = MethodTable(
+        items=items,
+        codes=codes,
+        truth=truth,
+        groups=groups,
+        judges=np.arange(len(judges)),
+        families=tuple(judge.family for judge in judges),
+        uses_labels=n_labelled >= ENOUGH,
+    )
     try:
         return _measure_errors(data, rows)
     except StatisticsError as refusal:
         return UnknownErrors(str(refusal))
 
 
-def _measure_errors(data: RunData, rows: TruthRows) -> SharedErrors:
+def _measure_errors(data: RunData, rows: MethodTable) -> SharedErrors:
     from clash.analysis.dependence import measure
     from clash.analysis.dependence.truth import estimate
 
@@ -94,7 +101,7 @@ def _measure_errors(data: RunData, rows: TruthRows) -> SharedErrors:
     ids = [judge.id for judge in names]
     return SharedErrors(
         tuple(ids),
-        estimate_of_truth.about,
+        estimate_of_truth.source,
         correlations.correlations.pooled,
         None if coupling_fit is None else coupling_fit.matrix,
         measure.pairs(correlations, None, coupling_fit, ids, [judge.family for judge in names]),
@@ -122,16 +129,20 @@ def _couplings(estimate: TruthEstimate, rng: np.random.Generator) -> Couplings |
     return coupling_fit if coupling_fit.converged else None
 
 
-def _table(data: RunData, judges: Sequence[str]) -> tuple[np.ndarray, Floats, np.ndarray]:
-    """A row for each pair of responses that was judged: codes (N, K), truth (N,), groups (N,)."""
-    codes, truth, groups = [], [], []
+def _table(
+    data: RunData, judges: Sequence[str]
+) -> tuple[tuple[str, ...], VoteCodes, Floats, Index]:
+    """A row for each pair of responses that was judged: item (N), codes (N, K), truth and group."""
+    items, codes, truth, groups = [], [], [], []
     for item, rankings in data.ballots.items():
         for a, b in combinations(range(len(rankings.candidates)), 2):
+            items.append(item)
             codes.append([_code(rankings, judge, a, b) for judge in judges])
             truth.append(data.wins(item, rankings.candidates[a], rankings.candidates[b]))
             groups.append(data.clusters[item])
     matrix = np.array(codes, dtype=np.int8).reshape(-1, len(judges))
-    return matrix, np.array(truth), np.unique(groups, return_inverse=True)[1].astype(np.intp)
+    numbered = np.unique(groups, return_inverse=True)[1].astype(np.intp)
+    return tuple(items), matrix, np.array(truth), numbered
 
 
 def _code(rankings: ItemRankings, judge: str, first: int, second: int) -> int:

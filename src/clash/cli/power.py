@@ -202,8 +202,8 @@ def _from_pilot(
         _pilot, field, asked, outcome=cast("Literal['wins', 'agreement']", outcome), seed=seed
     )
     found = made(pair)
-    if pair is None and outcome == "wins" and field.met > 1:
-        pooled = f"{field.met} pairs of candidates, pooled: most met on few prompts;"
+    if pair is None and outcome == "wins" and field.n_met > 1:
+        pooled = f"{field.n_met} pairs of candidates, pooled: most met on few prompts;"
         found = replace(found, notes=(*found.notes, f"{pooled} --pair a,b asks about two"))
     beside = _beside(field, pair, made) if pair is not None and wanted is None else []
     if as_json:

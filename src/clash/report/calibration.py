@@ -83,7 +83,7 @@ def _figures(figures: SplitMeans) -> dict[str, Any]:
 
 def applied_json(calibrated: CalibratedVotes) -> dict[str, Any]:
     """A calibrator among the methods of ``clash aggregate --json``."""
-    test, shift = calibrated.test, calibrated.applied.shift
+    test, shift = calibrated.test, calibrated.rows.shift
     names = {"log_loss": "nll", "brier": "mse"}
     figures = ("accuracy", "balanced_accuracy", "log_loss", "brier", "ece")
     return {
@@ -93,10 +93,10 @@ def applied_json(calibrated: CalibratedVotes) -> dict[str, Any]:
             name: None if test is None else rounded(getattr(test, names.get(name, name)))
             for name in figures
         },
-        "answered": int(calibrated.applied.answered.sum()),
-        "rows": len(calibrated.applied.answered),
+        "answered": int(calibrated.rows.answered.sum()),
+        "rows": len(calibrated.rows.answered),
         "wrong_among_answered": None if calibrated.wrong is None else rounded(calibrated.wrong),
-        "fallback": calibrated.applied.fallback,
+        "fallback": calibrated.rows.fallback,
         "shift": {
             "found": shift.is_shift,
             "distance": rounded(shift.distance),
@@ -111,7 +111,7 @@ def applied_json(calibrated: CalibratedVotes) -> dict[str, Any]:
 
 def applied_line(calibrated: CalibratedVotes) -> str:
     """Rows answered, errors and fit of a calibrator, in one sentence."""
-    answers, test = calibrated.applied.answered, calibrated.test
+    answers, test = calibrated.rows.answered, calibrated.test
     text = f"calibrated: {int(answers.sum())} of {len(answers)} rows answered"
     if calibrated.wrong is not None:
         text += f", {calibrated.wrong:.1%} of the labelled ones among them wrong"

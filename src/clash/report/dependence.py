@@ -30,7 +30,7 @@ def headline(dependence: Dependence) -> str:
     rows = f"{panel.rows} rows" + (
         f" in {panel.clusters} groups" if panel.clusters < panel.rows else ""
     )
-    stands = "labels" if truth.known else f"estimated by {truth.method}"
+    stands = "labels" if truth.from_labels else f"estimated by {truth.method}"
     return (
         f"{len(panel.judges)} judges, {rows}, {panel.missing:.1%} of the votes missing; "
         f"truth: {stands} ({truth.reason})"
@@ -63,7 +63,9 @@ def write_plots(dependence: Dependence, folder: Path) -> list[Path]:
     names = [dependence.panel.judges[k] for k in order]
     grid = np.ix_(order, order)
     diagonal = np.eye(len(names), dtype=bool)
-    condition = "the label" if dependence.truth.known else f"{dependence.truth.method}'s estimate"
+    condition = (
+        "the label" if dependence.truth.from_labels else f"{dependence.truth.method}'s estimate"
+    )
     correlations = np.where(diagonal, np.nan, dependence.correlations[grid])
     paths = save(
         heat_map(
@@ -123,7 +125,7 @@ def _worth(dependence: Dependence) -> Table:
         "by accuracy: the jury of independent judges, each as good as these are on average, whose"
         " majority is right as often"
     ]
-    if not dependence.truth.known:
+    if not dependence.truth.from_labels:
         notes.append("accuracies are against the estimated truth, which flatters them")
     return Table(
         f"{effective.judges} judges are worth", ["", ""], rows, frozenset({1}), notes, brief=True
@@ -153,14 +155,14 @@ def _blocs(dependence: Dependence) -> Table:
 
 
 def _judges(dependence: Dependence) -> Table:
-    rows = [_judge(judge, with_labels=dependence.truth.known) for judge in dependence.judges]
+    rows = [_judge(judge, with_labels=dependence.truth.from_labels) for judge in dependence.judges]
     columns = ["judge", "family", "accuracy", "foreseen", "bits", "flips"]
     notes = [
         "foreseen: share of its votes' uncertainty that the others' votes remove, on held-out rows;"
         " bits: what its vote tells of the truth beyond theirs; flips: verdicts that change without"
         " it",
     ]
-    if dependence.truth.known:
+    if dependence.truth.from_labels:
         columns += ["log-loss without", "AUC lost"]
         notes.append(
             "log-loss without: rise of the held-out log-loss of votes stacked on labels when it is"

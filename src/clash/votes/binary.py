@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -11,9 +11,7 @@ from clash.errors import StatisticsError
 from clash.stats.latent.patterns import MISSING, TIE, Patterns, Ties, collapse
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from clash.stats.typing import Floats, VoteCodes
+    from clash.stats.typing import Bools, Floats, Index, VoteCodes
     from clash.votes import Votes
 
 
@@ -22,29 +20,32 @@ Copies = Literal["merge", "separate"]
 
 @dataclass(frozen=True)
 class MethodTable:
-    """Votes as the binary models read them.
+    """Votes as the models of two sides read them.
 
     Attributes:
         items: item of each row (N).
         codes: int8 (N, J): 0, 1, -1 missing, 2 a tie.
         truth: (N,), 1, 0 or 0.5 (a tie), NaN where there is no label.
         groups: (N,) codes 0..G-1 of what errors are shared in.
+        judges: (J,), the columns of the votes that these are, in order.
         families: of each judge; null where none is known.
-        shown: the votes with every copy of an item as a row, and its order; null where the
+        presented: the votes with every copy of an item as a row, and its order; null where the
             order is not known.
-        given: labels enter the fits.
+        ties: a tied vote is half a vote for either side, or no vote.
+        uses_labels: labels enter the fits.
         notes: how ties, scores and copies were read.
     """
 
     items: tuple[str, ...]
     codes: VoteCodes
     truth: Floats
-    groups: NDArray[np.intp]
+    groups: Index
+    judges: Index
     families: tuple[str, ...] | None
-    shown: PresentedVotes | None
-    ties: Ties
-    given: bool
-    notes: tuple[str, ...]
+    presented: PresentedVotes | None = None
+    ties: Ties = "half"
+    uses_labels: bool = False
+    notes: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -60,51 +61,79 @@ class MethodTable:
         notes: list[str] = []
         sides, truth = _two_sides(votes, threshold, notes)
         rows = _Rows(votes.items, sides, truth, votes.groups)
-        merged = _merge_copies(rows, notes) if copies == "merge" else rows
-        codes = _vote_codes(merged.matrix)
+        unique_rows = _merge_copies(rows, notes) if copies == "merge" else rows
+        codes = _vote_codes(unique_rows.matrix)
         tied = float((codes == TIE).sum() / max(1, (codes != MISSING).sum()))
         if tied:
             read = "half a vote either way" if ties == "half" else "no vote"
             notes.append(f"{tied:.0%} of the votes are ties, read as {read} (--ties)")
-        n_groups = len(np.unique(merged.groups))
-        if n_groups < len(merged.items):
+        n_groups = len(np.unique(unique_rows.groups))
+        if n_groups < len(unique_rows.items):
             notes.append(
-                f"{len(merged.items)} rows in {n_groups} groups (pairs of one ranking, repeats of a"
+                f"{len(unique_rows.items)} rows in {n_groups} groups (pairs of one ranking, repeats of a"
                 " prompt): intervals draw whole groups, models take the rows for independent"
             )
         return cls(
-            merged.items,
-            codes,
-            merged.truth,
-            merged.groups,
-            _families(votes),
-            _presented_votes(votes, rows, merged),
-            ties,
-            use_labels,
-            tuple(notes),
+            items=unique_rows.items,
+            codes=codes,
+            truth=unique_rows.truth,
+            groups=unique_rows.groups,
+            judges=np.arange(len(votes.judges)),
+            families=_families(votes),
+            presented=_presented_votes(votes, rows, unique_rows),
+            ties=ties,
+            uses_labels=use_labels,
+            notes=tuple(notes),
         )
 
     @property
-    def tied(self) -> NDArray[np.bool_]:
+    def tied(self) -> Bools:
         """(N,), rows in which some judge said that the sides are equal."""
         return np.asarray((self.codes == TIE).any(axis=1))
 
     @property
-    def labelled(self) -> NDArray[np.bool_]:
+    def labelled(self) -> Bools:
         """(N,), rows with a label."""
         return ~np.isnan(self.truth)
 
     @property
-    def decisive(self) -> NDArray[np.bool_]:
+    def decisive(self) -> Bools:
         """(N,), rows whose label is a side."""
         return np.isin(self.truth, (0.0, 1.0))
 
-    def patterns(self, hidden: NDArray[np.bool_] | None = None) -> Patterns:
-        """The votes collapsed, with the labels that may be seen."""
-        if not self.given:
+    def only_decisive(self) -> MethodTable:
+        """The rows whose label is a side, groups numbered anew."""
+        keep = self.decisive
+        return replace(
+            self,
+            items=tuple(self.items[row] for row in np.flatnonzero(keep)),
+            codes=self.codes[keep],
+            truth=self.truth[keep],
+            groups=np.unique(self.groups[keep], return_inverse=True)[1].astype(np.intp),
+            presented=None,
+        )
+
+    def only_voting(self) -> MethodTable:
+        """The judges that voted at all."""
+        columns = np.flatnonzero((self.codes != MISSING).any(axis=0))
+        return replace(
+            self,
+            codes=self.codes[:, columns],
+            judges=self.judges[columns],
+            families=None if self.families is None else tuple(self.families[k] for k in columns),
+            presented=None,
+        )
+
+    def patterns(self, held_out: Bools | None = None) -> Patterns:
+        """The votes collapsed, with the labels that may be seen.
+
+        Args:
+            held_out: (N,), rows whose label is not to be seen.
+        """
+        if not self.uses_labels:
             return collapse(self.codes, ties=self.ties)
-        seen = self.decisive if hidden is None else self.decisive & ~hidden
-        labels = np.where(seen, np.nan_to_num(self.truth), MISSING).astype(np.int8)
+        visible = self.decisive if held_out is None else self.decisive & ~held_out
+        labels = np.where(visible, np.nan_to_num(self.truth), MISSING).astype(np.int8)
         return collapse(self.codes, labels=labels, ties=self.ties)
 
 
@@ -114,13 +143,13 @@ class PresentedVotes:
 
     Attributes:
         codes: int8 (M, J), a row for each copy.
-        swapped: (M,), the copy was shown in reverse.
+        reversed: (M,), whether the copy was shown in reverse order.
         row: (M,), the row of the table that it is a copy of.
     """
 
     codes: VoteCodes
-    swapped: NDArray[np.bool_]
-    row: NDArray[np.intp]
+    reversed: Bools
+    row: Index
 
 
 @dataclass(frozen=True)
@@ -128,7 +157,7 @@ class _Rows:
     items: tuple[str, ...]
     matrix: Floats
     truth: Floats
-    groups: NDArray[np.intp]
+    groups: Index
 
 
 def _two_sides(votes: Votes, threshold: float | None, notes: list[str]) -> tuple[Floats, Floats]:
@@ -156,39 +185,39 @@ def _merge_copies(rows: _Rows, notes: list[str]) -> _Rows:
         " judge has one say, the side it took more often"
     )
     order = np.argsort(first)
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
-    row = place[row]
-    total, seen = np.zeros((2, len(names), rows.matrix.shape[1]))
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    row = rank[row]
+    total, n_votes = np.zeros((2, len(names), rows.matrix.shape[1]))
     np.add.at(total, row, np.nan_to_num(rows.matrix))
-    np.add.at(seen, row, ~np.isnan(rows.matrix))
-    mean = np.divide(total, seen, out=np.full(total.shape, np.nan), where=seen > 0)
+    np.add.at(n_votes, row, ~np.isnan(rows.matrix))
+    mean = np.divide(total, n_votes, out=np.full(total.shape, np.nan), where=n_votes > 0)
     side = np.where(np.isnan(mean), np.nan, 0.5 + 0.5 * np.sign(mean - 0.5))
-    kept = first[order]
-    truth = rows.truth[kept].copy()
-    known = ~np.isnan(rows.truth)
-    truth[row[known]] = rows.truth[known]
-    groups = np.unique(rows.groups[kept], return_inverse=True)[1]
-    return _Rows(tuple(rows.items[i] for i in kept), side, truth, groups.astype(np.intp))
+    first_rows = first[order]
+    truth = rows.truth[first_rows].copy()
+    has_label = ~np.isnan(rows.truth)
+    truth[row[has_label]] = rows.truth[has_label]
+    groups = np.unique(rows.groups[first_rows], return_inverse=True)[1]
+    return _Rows(tuple(rows.items[i] for i in first_rows), side, truth, groups.astype(np.intp))
 
 
-def _presented_votes(votes: Votes, rows: _Rows, merged: _Rows) -> PresentedVotes | None:
+def _presented_votes(votes: Votes, rows: _Rows, unique_rows: _Rows) -> PresentedVotes | None:
     if not set(votes.presentations) <= {"orig", "swap"}:
         return None
-    swapped = np.array([shown == "swap" for shown in votes.presentations])
-    if len(merged.items) == len(rows.items):
-        return PresentedVotes(_vote_codes(rows.matrix), swapped, np.arange(len(rows.items)))
-    place = {item: index for index, item in enumerate(merged.items)}
+    reversed_order = np.array([order == "swap" for order in votes.presentations])
+    if len(unique_rows.items) == len(rows.items):
+        return PresentedVotes(_vote_codes(rows.matrix), reversed_order, np.arange(len(rows.items)))
+    row_of = {item: index for index, item in enumerate(unique_rows.items)}
     return PresentedVotes(
-        _vote_codes(rows.matrix), swapped, np.array([place[item] for item in rows.items])
+        _vote_codes(rows.matrix), reversed_order, np.array([row_of[item] for item in rows.items])
     )
 
 
 def _middle(matrix: Floats, truth: Floats) -> float:
-    known = np.concatenate([matrix[~np.isnan(matrix)], truth[~np.isnan(truth)]])
-    if not len(known):
+    values = np.concatenate([matrix[~np.isnan(matrix)], truth[~np.isnan(truth)]])
+    if not len(values):
         raise StatisticsError("there is no vote")
-    return float((known.min() + known.max()) / 2)
+    return float((values.min() + values.max()) / 2)
 
 
 def _cut_scores(values: Floats, cut: float) -> Floats:

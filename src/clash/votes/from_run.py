@@ -125,8 +125,8 @@ class BlindingIndex:
     """Labels of each presentation, by item and judge."""
 
     records: list[Blinding] = field(default_factory=list)
-    shared: dict[tuple[str, int], Mapping[str, str]] = field(default_factory=dict)
-    own: dict[tuple[str, int, str], Mapping[str, str]] = field(default_factory=dict)
+    by_item: dict[tuple[str, int], Mapping[str, str]] = field(default_factory=dict)
+    by_judge: dict[tuple[str, int, str], Mapping[str, str]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, records: Iterable[Blinding]) -> BlindingIndex:
@@ -134,9 +134,9 @@ class BlindingIndex:
         index = cls(records=list(records))
         for record in index.records:
             if record.judge is None:
-                index.shared[record.item_id, record.presentation] = record.labels
+                index.by_item[record.item_id, record.presentation] = record.labels
             else:
-                index.own[record.item_id, record.presentation, record.judge] = record.labels
+                index.by_judge[record.item_id, record.presentation, record.judge] = record.labels
         return index
 
     def labels(self, judgment: Judgment) -> Mapping[str, str]:
@@ -145,10 +145,10 @@ class BlindingIndex:
         Raises:
             RunFolderError: it ranks a page that is not there.
         """
-        own_labels = self.own.get((judgment.item_id, judgment.presentation, judgment.seat))
+        own_labels = self.by_judge.get((judgment.item_id, judgment.presentation, judgment.seat))
         if own_labels is not None:
             return own_labels
-        shared_labels = self.shared.get((judgment.item_id, judgment.presentation))
+        shared_labels = self.by_item.get((judgment.item_id, judgment.presentation))
         if shared_labels is None and judgment.ranking is not None:
             raise RunFolderError(
                 f"{layout.BLINDING}: lacks the page of {judgment.item_id!r} that"
@@ -314,7 +314,7 @@ class _RunRecords:
 
     def own_order(self, judgment: Judgment) -> bool:
         """Whether this judge saw a shuffle of its own."""
-        return (judgment.item_id, judgment.presentation, judgment.seat) in self.blinds.own
+        return (judgment.item_id, judgment.presentation, judgment.seat) in self.blinds.by_judge
 
     def cluster(self, item_id: str) -> str:
         return self.items[item_id].cluster if item_id in self.items else item_id

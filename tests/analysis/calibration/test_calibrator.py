@@ -72,7 +72,7 @@ def test_on_its_own_domain_it_is_calibrated_and_better_than_majority():
     found = made(encode(rows()))
     new = encode(rows(2000, seed=9))
     told = calibrate_votes(found, new, None, "")
-    assert told.applied.fallback is False
+    assert told.rows.fallback is False
     assert told.test.accuracy > 0.86
     assert told.test.ece < 0.07
 
@@ -103,9 +103,9 @@ def test_a_changed_file_is_refused():
 def test_under_a_shift_it_warns_and_falls_back_to_majority():
     found = made(encode(rows(skill=(0.9, 0.2, 0.25, 0.3))))
     moved = calibrate_votes(found, encode(rows(400, skill=(0.9, 0.85, 0.85, 0.8), seed=3)), 0.1, "")
-    assert moved.applied.shift.is_shift
-    assert moved.applied.fallback or found.family == "majority"
-    assert not moved.applied.answered.any()
+    assert moved.rows.shift.is_shift
+    assert moved.rows.fallback or found.family == "majority"
+    assert not moved.rows.answered.any()
     assert any("shifted domain" in warning for warning in moved.warnings)
 
 
@@ -167,7 +167,7 @@ def test_trained_on_adversarial_pairs_it_falls_back_on_natural_ones():
     found = made(train)
     new = read_votes(DATA / "llmbar-processed.votes.jsonl.gz", judges=shared)
     told = calibrate_votes(found, new, None, "")
-    assert told.applied.shift.is_shift
+    assert told.rows.shift.is_shift
     assert told.test.accuracy > 0.7
 
 

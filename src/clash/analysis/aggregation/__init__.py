@@ -245,13 +245,13 @@ def _cross_fit(
     method: MethodRunner, table: MethodTable, full_fit: MethodFit, seed: int
 ) -> Floats | None:
     """Posteriors that never saw the label of their own row; the fit's own without labels."""
-    if not table.given or full_fit.p is None:
+    if not table.uses_labels or full_fit.p is None:
         return full_fit.p
     p = full_fit.p.copy()
     # Whole groups are held out together: a copy of an item would give its twin's label away.
     fold = np.random.default_rng(seed).permutation(table.groups.max() + 1)[table.groups] % FOLDS
     for held_fold in range(FOLDS):
-        fold_fit = attempt(full_fit.method, method, table.patterns(hidden=fold == held_fold))
+        fold_fit = attempt(full_fit.method, method, table.patterns(held_out=fold == held_fold))
         if fold_fit.p is None:
             return None
         p[fold == held_fold] = fold_fit.p[fold == held_fold]

@@ -112,12 +112,12 @@ def _refuse(name: str, patterns: Patterns) -> MethodFit:  # noqa: ARG001 - a rul
 
 
 def _fit_position_bias(patterns: Patterns, *, table: MethodTable) -> MethodFit:  # noqa: ARG001 - copies, not patterns, know their order
-    copies = table.shown
+    copies = table.presented
     if copies is None:
         raise StatisticsError("the votes do not say in which order the responses were shown")
     if table.ties == "half" and (copies.codes == TIE).any():
         raise StatisticsError("ties have no place in this model: --ties missing leaves them out")
-    fit = temper(position_bias(copies.codes, copies.swapped))
+    fit = temper(position_bias(copies.codes, copies.reversed))
     odds = log_odds(fit.patterns.expand(blend(fit)))
     # An item seen in both orders was judged twice by the same judges: their mean, not their sum.
     count = np.bincount(copies.row, minlength=len(table.items))
@@ -174,7 +174,7 @@ def _fit_ising(
 
 
 def _fit_auto(patterns: Patterns, *, table: MethodTable, seed: int) -> MethodFit:
-    labels = patterns.labels[patterns.inverse] if table.given else None
+    labels = patterns.labels[patterns.inverse] if table.uses_labels else None
     selection = select(
         table.codes,
         rng=np.random.default_rng(seed),

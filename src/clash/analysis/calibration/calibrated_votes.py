@@ -30,7 +30,7 @@ class CalibratedVotes:
         n: labelled rows.
     """
 
-    applied: CalibratedRows
+    rows: CalibratedRows
     votes: Votes
     test: Metrics | None
     wrong: float | None
@@ -39,17 +39,17 @@ class CalibratedVotes:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a reader must know."""
-        return self.applied.warnings
+        return self.rows.warnings
 
     def lines(self) -> Iterator[dict[str, Any]]:
         """A line for each row, as ``clash aggregate --out`` writes them."""
-        side, verdict = self.applied.side, self.applied.verdict
+        side, verdict = self.rows.side, self.rows.verdict
         for row, item in enumerate(self.votes.items):
             where = {
                 "presentation": self.votes.presentations[row],
                 "repeat": self.votes.repeats[row],
             }
-            answered = bool(self.applied.answered[row])
+            answered = bool(self.rows.answered[row])
             yield {
                 "item": item,
                 **{name: value for name, value in where.items() if value is not None},

@@ -289,11 +289,11 @@ def apply(calibrator: Calibrator, votes: Floats, max_risk: float | None = None) 
     if (calibrator.low, calibrator.high) != (0.0, 1.0):
         new = np.clip((new - calibrator.low) / (calibrator.high - calibrator.low), 0.0, 1.0)
     old = np.array([[np.nan if v is None else v for v in p.votes] for p in calibrator.patterns])
-    stacked = np.vstack([old, new])
+    all_votes = np.vstack([old, new])
     panel = PanelVotes.of(
-        stacked, np.full(len(stacked), np.nan), np.arange(len(stacked)), calibrator.target
+        all_votes, np.full(len(all_votes), np.nan), np.arange(len(all_votes)), calibrator.target
     )
-    cells = panel.cells(range(stacked.shape[1]))
+    cells = panel.cells(range(all_votes.shape[1]))
     cell_of = cells.of_pattern[panel.pattern]
     training_cells, new_cells = cell_of[: len(old)], cell_of[len(old) :]
     evidence = _evidence(calibrator, training_cells, len(cells.values))

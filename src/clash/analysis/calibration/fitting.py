@@ -58,8 +58,8 @@ def fit(
     train, control = labelled_rows[fit_part], labelled_rows[control_part]
     roles = blocks.deal(panel.group, train, blocks.SplitPlan(), rng)
     vote_counts = panel.votes(np.setdiff1d(np.arange(panel.n_rows), control))
-    learned = learn(panel, train, roles, vote_counts, settings, rng)
-    choice, model = learned.choice, learned.model
+    outcome = learn(panel, train, roles, vote_counts, settings, rng)
+    choice, model = outcome.choice, outcome.model
     candidate, columns = model.candidate, model.all_judges
     cells = panel.cells(columns)
     return Calibrator(
@@ -89,7 +89,7 @@ def fit(
             validation_risk=_finite(choice.validation_risk),
             majority_risk=_finite(choice.risks[0]),
         ),
-        patterns=_patterns(cells, learned.evidence.on(cells)),
+        patterns=_patterns(cells, outcome.evidence.on(cells)),
         control=_hold_out(panel, control, model.p, rng),
     )
 

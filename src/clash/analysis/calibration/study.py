@@ -274,9 +274,9 @@ def _summary(
     model: DeployedModel,
 ) -> CalibrationStudy:
     first = outcomes[0].choice
-    pooled = _pool_test_blocks(outcomes)
+    reliability = _pool_test_blocks(outcomes)
     test = _figures([o.test for o in outcomes])
-    test = {**test, "ece_by_split": test["ece"], "ece": SplitMean(pooled.ece, test["ece"].se)}
+    test = {**test, "ece_by_split": test["ece"], "ece": SplitMean(reliability.ece, test["ece"].se)}
     pressures = [o.pressure for o in outcomes]
     return CalibrationStudy(
         frame=frame,
@@ -295,7 +295,7 @@ def _summary(
         ),
         test=test,
         majority=_figures([o.majority for o in outcomes]),
-        reliability=pooled,
+        reliability=reliability,
         gain=_gain(panel, outcomes),
         families=tuple(_family_lines(settings, outcomes)),
         diagnostics={

@@ -25,7 +25,7 @@ def _worth(dependence: Dependence) -> Iterator[str]:
     if number.by_mean is None:
         yield "No two judges can be correlated, so nothing is known of what the panel is worth."
         return
-    most = "" if dependence.truth.known else "at most "
+    most = "" if dependence.truth.from_labels else "at most "
     correlation = size / number.by_mean.estimate - 1
     yield (
         f"{size} judges are worth {most}{_range(number.by_mean)} independent ones: their votes "
@@ -38,7 +38,7 @@ def _worth(dependence: Dependence) -> Iterator[str]:
                 "better than chance: no jury of such judges gets better by growing."
             )
         return
-    by = "by the labels" if dependence.truth.known else "by the estimated truth"
+    by = "by the labels" if dependence.truth.from_labels else "by the estimated truth"
     right = (
         f"Their majority is right on {number.majority_accuracy:.1%} of the rows ({by}), one of them "
         f"on {number.mean_accuracy:.1%} on average"
@@ -92,7 +92,7 @@ def _blocs(dependence: Dependence) -> Iterator[str]:
                 "between them, or keep fewer and put other judges in their place."
             )
         yield text
-    if dependence.blocs and not dependence.truth.known:
+    if dependence.blocs and not dependence.truth.from_labels:
         yield (
             "Without labels a split is seen, not who is right: either those named err together, or "
             "they agree on the truth and it is the others' errors that were taken for it."
@@ -114,7 +114,7 @@ def _idle(dependence: Dependence) -> Iterator[str]:
         return
     reason = (
         "the held-out log-loss against the labels does not rise beyond doubt without it"
-        if dependence.truth.known
+        if dependence.truth.from_labels
         else "less than a hundredth of a bit about the truth beyond what the others say"
     )
     yield (
@@ -151,7 +151,7 @@ def caveats(dependence: Dependence) -> tuple[str, ...]:
 
 
 def _truth_caveats(dependence: Dependence) -> Iterator[str]:
-    if dependence.truth.known:
+    if dependence.truth.from_labels:
         return
     yield (
         f"The truth is estimated from the votes ({dependence.truth.method}). What all judges get wrong "
@@ -175,7 +175,7 @@ def _truth_caveats(dependence: Dependence) -> Iterator[str]:
 
 
 def _reading_caveats(dependence: Dependence) -> Iterator[str]:
-    if dependence.couplings is not None and not dependence.truth.known:
+    if dependence.couplings is not None and not dependence.truth.from_labels:
         yield "Couplings and their errors are given that estimate; its own uncertainty is not in them."
     if dependence.coupling_method == "pseudo-likelihood":
         gaps = (

@@ -100,7 +100,7 @@ def effective(estimate: TruthEstimate, correlations: ErrorCorrelations) -> Effec
 
 def alternatives(estimate: TruthEstimate) -> tuple[Alternative, ...]:
     """What the panel would be worth by other estimates; nothing where labels are the truth."""
-    if estimate.about.known:
+    if estimate.source.from_labels:
         return ()
     results = []
     for method, p in other_estimates(estimate).items():

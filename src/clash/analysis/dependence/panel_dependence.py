@@ -10,7 +10,7 @@ import numpy as np
 from clash.analysis.dependence import measure
 from clash.analysis.dependence.conclusions import caveats, conclusions
 from clash.analysis.dependence.results import Dependence, JudgeFinding, PanelDependence, TestFinding
-from clash.analysis.dependence.truth import TruthEstimate, TruthRows, estimate, untied_posteriors
+from clash.analysis.dependence.truth import TruthEstimate, estimate, untied_posteriors
 from clash.errors import StatisticsError
 from clash.stats.dependence import (
     MOST_JOINTLY,
@@ -79,7 +79,7 @@ def diagnose(votes: Votes, options: DependenceOptions | None = None) -> Dependen
     """
     settings = options or DependenceOptions()
     table = MethodTable.of(votes, threshold=settings.threshold, use_labels=settings.use_labels)
-    estimate_of_truth = estimate(TruthRows.of(table), settings.method)
+    estimate_of_truth = estimate(table, settings.method)
     work = _Work.of(votes, estimate_of_truth, settings)
     dependence = work.diagnosis()
     return replace(dependence, conclusions=conclusions(dependence), caveats=caveats(dependence))
@@ -91,16 +91,16 @@ class _Work:
 
     Attributes:
         clusters: the group of each row; null where each row is its own.
-        untied: the votes, ties read as none, labels in them where known.
+        untied_patterns: the votes, ties read as none, labels in them where known.
         p: P(truth = 1) of the untied patterns.
         fold: the fold of each row.
     """
 
     panel: PanelDependence
     options: DependenceOptions
-    estimated: TruthEstimate
+    estimate: TruthEstimate
     clusters: Index | None
-    untied: Patterns
+    untied_patterns: Patterns
     p: Floats
     fold: Index
 
@@ -127,20 +127,20 @@ class _Work:
     @property
     def panel_is_large(self) -> bool:
         """Too many judges to enumerate their votes: couplings are by pseudo-likelihood."""
-        return self.untied.n_judges > MOST_COUPLED
+        return self.untied_patterns.n_judges > MOST_COUPLED
 
     def diagnosis(self) -> Dependence:
         """All parts together."""
         judges, families = self.panel.judges, self.panel.families
-        correlations = measure.measure(self.estimated, self.options.bootstrap, self.rng)
+        correlations = measure.measure(self.estimate, self.options.bootstrap, self.rng)
         tests, refusal = self._independence()
         coupling_fit, no_couplings = self._couplings()
         table = measure.family_table(correlations, coupling_fit, families)
         return Dependence(
             panel=self.panel,
-            truth=self.estimated.about,
-            effective=measure.effective(self.estimated, correlations),
-            alternatives=measure.alternatives(self.estimated),
+            truth=self.estimate.source,
+            effective=measure.effective(self.estimate, correlations),
+            alternatives=measure.alternatives(self.estimate),
             correlations=correlations.correlations.pooled,
             couplings=None if coupling_fit is None else coupling_fit.matrix,
             couplings_by_class=None if coupling_fit is None else coupling_fit.by_class,
@@ -151,12 +151,12 @@ class _Work:
             families=table,
             family_ratio=measure.family_ratio(table),
             tests=(_joint(tests, refusal), *self._hypotheses()),
-            blocs=measure.blocs(self.estimated, correlations, judges),
+            blocs=measure.blocs(self.estimate, correlations, judges),
             judges=self._judges(),
             models=compare_models(
-                self.untied,
+                self.untied_patterns,
                 self.fold,
-                families=self.estimated.rows.families,
+                families=self.estimate.rows.families,
                 clusters=self.clusters,
             ),
             seed=self.options.seed,
@@ -165,7 +165,7 @@ class _Work:
 
     def _independence(self) -> tuple[PairwiseIndependence | None, str]:
         try:
-            return independence_tests(self.untied, self.rng, clusters=self.clusters), ""
+            return independence_tests(self.untied_patterns, self.rng, clusters=self.clusters), ""
         except StatisticsError as refusal:
             return None, str(refusal)
 
@@ -173,7 +173,7 @@ class _Work:
         fit = pseudo_couplings if self.panel_is_large else couplings
         try:
             coupling_fit = fit(
-                self.untied,
+                self.untied_patterns,
                 self.p,
                 self.rng,
                 clusters=self.clusters,
@@ -186,25 +186,29 @@ class _Work:
     def _hypotheses(self) -> list[TestFinding]:
         codes = np.unique(self.panel.families, return_inverse=True)[1].astype(np.intp)
         return [
-            self._tested(*NAMES[0], lambda: families_independent(codes)),
-            self._tested(*NAMES[1], lambda: exchangeable(codes)),
-            self._tested(*NAMES[2], lambda: classes_alike(len(codes))),
+            self._test(*NAMES[0], lambda: families_independent(codes)),
+            self._test(*NAMES[1], lambda: exchangeable(codes)),
+            self._test(*NAMES[2], lambda: classes_alike(len(codes))),
         ]
 
-    def _tested(self, name: str, says: str, make: Callable[[], CouplingHypothesis]) -> TestFinding:
+    def _test(self, name: str, says: str, make: Callable[[], CouplingHypothesis]) -> TestFinding:
         try:
             if self.panel_is_large:
-                test = pseudo_score_test(make(), self.untied, self.p, clusters=self.clusters)
+                test = pseudo_score_test(
+                    make(), self.untied_patterns, self.p, clusters=self.clusters
+                )
             else:
-                test = score_test(make(), self.untied, self.p, self.rng, clusters=self.clusters)
+                test = score_test(
+                    make(), self.untied_patterns, self.p, self.rng, clusters=self.clusters
+                )
         except StatisticsError as refusal:
             return TestFinding(name, says, None, None, None, str(refusal))
         return TestFinding(name, says, test.statistic, test.df, test.p)
 
     def _judges(self) -> tuple[JudgeFinding, ...]:
-        law, has_labels = self.estimated.fit.parameters, self.estimated.about.known
-        patterns = self.estimated.patterns
-        right = accuracies(patterns, self.estimated.p).judges
+        law, has_labels = self.estimate.fit.parameters, self.estimate.source.from_labels
+        patterns = self.estimate.patterns
+        right = accuracies(patterns, self.estimate.p).judges
         information = information_added(law, patterns, self.clusters) if law is not None else None
         redundancies = redundancy(patterns, self.fold)
         contributions_of = (

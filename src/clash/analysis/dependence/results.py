@@ -55,7 +55,7 @@ class TruthSource:
     warnings: tuple[str, ...]
 
     @property
-    def known(self) -> bool:
+    def from_labels(self) -> bool:
         """Whether labels, not a model, say what is true."""
         return self.method == "labels"
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from clash.analysis.dependence.results import TruthSource
 from clash.errors import ConfigError, NotIdentifiedError, StatisticsError
@@ -15,13 +14,13 @@ from clash.stats.latent.dawid_skene import dawid_skene, one_coin
 from clash.stats.latent.factor import factor, factor_family
 from clash.stats.latent.ising import ising_class, ising_family, ising_shared
 from clash.stats.latent.majority import majority
-from clash.stats.latent.patterns import MISSING, Patterns, collapse
+from clash.stats.latent.patterns import MISSING, Patterns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from clash.stats.latent.fit import LatentFit
-    from clash.stats.typing import Floats, Index, VoteCodes
+    from clash.stats.typing import Floats
     from clash.votes.binary import MethodTable
 
 FEW, MANY = 4, 15
@@ -44,66 +43,6 @@ METHODS = (
 
 
 @dataclass(frozen=True)
-class TruthRows:
-    """Votes of two sides.
-
-    Attributes:
-        codes: int8 (N, K): 0, 1, -1 missing, 2 a tie.
-        truth: (N,), 1 or 0; NaN where there is no label, or none that is a side.
-        groups: (N,), codes 0..G-1 of what errors are shared in.
-        judges: columns of the votes that these are, in order.
-        families: the family of each judge; null where none is known.
-        given: labels are to be used.
-        notes: how the votes were read.
-    """
-
-    codes: VoteCodes
-    truth: Floats
-    groups: Index
-    judges: Index
-    families: tuple[str, ...] | None
-    given: bool
-    notes: tuple[str, ...]
-
-    @classmethod
-    def of(cls, table: MethodTable) -> TruthRows:
-        """The rows of an aggregation's table."""
-        return cls(
-            table.codes,
-            np.where(table.decisive, table.truth, np.nan),
-            np.unique(table.groups, return_inverse=True)[1].astype(np.intp),
-            np.arange(table.codes.shape[1]),
-            table.families,
-            table.given,
-            table.notes,
-        )
-
-    @property
-    def labelled(self) -> npt.NDArray[np.bool_]:
-        """(N,), rows whose label is a side."""
-        return ~np.isnan(self.truth)
-
-    def only_labelled(self) -> TruthRows:
-        """The rows with a label, groups numbered anew."""
-        keep = self.labelled
-        groups = np.unique(self.groups[keep], return_inverse=True)[1].astype(np.intp)
-        return replace(self, codes=self.codes[keep], truth=self.truth[keep], groups=groups)
-
-    def only_heard(self) -> TruthRows:
-        """The judges that voted at all."""
-        keep = np.flatnonzero((self.codes != MISSING).any(axis=0))
-        families = None if self.families is None else tuple(self.families[k] for k in keep)
-        return replace(self, codes=self.codes[:, keep], judges=self.judges[keep], families=families)
-
-    def patterns(self) -> Patterns:
-        """Collapsed, with the labels if they are to be used."""
-        if not self.given:
-            return collapse(self.codes)
-        labels = np.where(self.labelled, np.nan_to_num(self.truth), MISSING).astype(np.int8)
-        return collapse(self.codes, labels=labels)
-
-
-@dataclass(frozen=True)
 class TruthEstimate:
     """Votes with P(truth = 1).
 
@@ -112,17 +51,17 @@ class TruthEstimate:
         patterns: the votes, labels in them where they are used.
         p: shape (n_patterns,), the label where it is known.
         fit: the model of the votes.
-        about: for the report.
+        source: of the estimate, for the report.
     """
 
-    rows: TruthRows
+    rows: MethodTable
     patterns: Patterns
     p: Floats
     fit: LatentFit
-    about: TruthSource
+    source: TruthSource
 
 
-def estimate(rows: TruthRows, method: str) -> TruthEstimate:
+def estimate(rows: MethodTable, method: str) -> TruthEstimate:
     """P(truth = 1) of every pattern of votes.
 
     Args:
@@ -142,10 +81,10 @@ def estimate(rows: TruthRows, method: str) -> TruthEstimate:
             f"no method {method!r}", field="--method", hint=f"one of {', '.join(METHODS)}"
         )
     _require_judges(rows)
-    available, read = int(rows.labelled.sum()), len(rows.truth)
-    if rows.given and available >= ENOUGH:
-        rows = rows.only_labelled()
-    rows = rows.only_heard()
+    available, read = int(rows.decisive.sum()), len(rows.items)
+    if rows.uses_labels and available >= ENOUGH:
+        rows = rows.only_decisive()
+    rows = rows.only_voting()
     patterns = rows.patterns()
     fit, reason = _fit(patterns, method, rows.families)
     used = int((patterns.labels[patterns.inverse] != MISSING).sum())
@@ -166,16 +105,16 @@ def other_estimates(estimate: TruthEstimate) -> dict[str, Floats]:
             fit = _fitter(method, estimate.rows.families)(estimate.patterns)
         except StatisticsError:
             continue
-        if fit.name != estimate.about.method:
+        if fit.name != estimate.source.method:
             posteriors[method] = fit.pattern_posterior
     return posteriors
 
 
-def _require_judges(rows: TruthRows) -> None:
+def _require_judges(rows: MethodTable) -> None:
     voting = int((rows.codes != MISSING).any(axis=0).sum())
     if voting < 2:
         raise StatisticsError(f"{voting} judge(s) voted: dependence is between at least two")
-    if voting < 3 and not rows.given:
+    if voting < 3 and not rows.uses_labels:
         raise NotIdentifiedError(
             "two judges without labels: how far they agree about the truth and how far they err "
             "alike cannot be told apart; --use-labels, or a third judge"

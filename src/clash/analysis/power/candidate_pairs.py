@@ -100,12 +100,12 @@ class PairVotes:
         return sorted({name for s in self._sides() if s for name in (s.first, s.second)})
 
     @property
-    def met(self) -> int:
+    def n_met(self) -> int:
         """Pairs that met at all."""
         return len(self._prompts())
 
     @property
-    def scattered(self) -> bool:
+    def is_scattered(self) -> bool:
         """Whether most pairs met on fewer than 10 prompts."""
         return median(self._prompts().values() or [0]) < FEW
 
@@ -117,7 +117,7 @@ class PairVotes:
 
         Candidates are placed by their share of points over all ballots, ties half.
         """
-        order = {name: at for at, name in enumerate(self._placed())}
+        order = {name: at for at, name in enumerate(self._by_points())}
         possible = [
             CandidatePair(*sorted(pair, key=order.__getitem__))
             for pair in combinations(self.candidates, 2)
@@ -136,7 +136,7 @@ class PairVotes:
                 groups.setdefault(frozenset((sides.first, sides.second)), set()).add(group)
         return {pair: len(members) for pair, members in groups.items()}
 
-    def _placed(self) -> list[str]:
+    def _by_points(self) -> list[str]:
         """Candidates, best first; those level by name."""
         has_vote = ~np.isnan(self.votes.matrix)
         wins_of_first, n_votes = np.nan_to_num(self.votes.matrix).sum(axis=1), has_vote.sum(axis=1)
@@ -188,7 +188,7 @@ def choose_pair(field: PairVotes, names: str | None) -> CandidatePair | None:
     """
     pairs = field.pairs() if field.names else []
     if names is None:
-        return None if not pairs or (field.met > MOST_PAIRS and field.scattered) else pairs[0]
+        return None if not pairs or (field.n_met > MOST_PAIRS and field.is_scattered) else pairs[0]
     candidates = field.candidates
     chosen = [name.strip() for name in names.split(",")]
     if len(chosen) != 2 or chosen[0] == chosen[1] or not set(chosen) <= set(candidates):
@@ -203,5 +203,5 @@ def choose_pair(field: PairVotes, names: str | None) -> CandidatePair | None:
 
 def other_pairs(pairs: Sequence[CandidatePair], pair: CandidatePair) -> list[CandidatePair]:
     """The pairs beside one, the best placed first, no more than are worked out."""
-    beside = [other for other in pairs if {*_names_of(other)} != {*_names_of(pair)}]
+    beside = [rival for rival in pairs if {*_names_of(rival)} != {*_names_of(pair)}]
     return beside[: MOST_PAIRS - 1]

@@ -84,7 +84,7 @@ class MethodRanking:
     @property
     def first(self) -> tuple[str, ...]:
         """Who is first; several where they tie."""
-        return tuple(place.candidate for place in self.places if place.rank == 1)
+        return tuple(entry.candidate for entry in self.places if entry.rank == 1)
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ def ranking_names() -> list[str]:
 
 
 def rank_candidates(
-    named: NamedRankings,
+    rankings: NamedRankings,
     methods: Sequence[str],
     *,
     seed: int = 42,
@@ -147,7 +147,7 @@ def rank_candidates(
     """Rank the candidates by every method, on the same replicates.
 
     Args:
-        named: the ballots.
+        rankings: the ballots.
         methods: names of :func:`ranking_names`.
         seed: of the bootstrap.
         replicates: of it; 0 for no intervals.
@@ -165,37 +165,37 @@ def rank_candidates(
             field="--method",
             hint=f"one of {', '.join(RANKING_RULES)}",
         )
-    study = _Study.of(named, seed, replicates, weights or "panel")
+    study = _Study.of(rankings, seed, replicates, weights or "panel")
     methods_ranked = tuple(study.method(name, weights) for name in dict.fromkeys(methods))
     counts = study.base.counts()
     prefers = counts.wins + counts.ties / 2
     best, top = condorcet_winner(prefers), smith_set(prefers).tolist()
-    rankings = CandidateRankings(
-        candidates=named.candidates,
-        absent=named.absent,
-        weights=dict(zip(named.judges, study.worth.tolist(), strict=True)),
+    result = CandidateRankings(
+        candidates=rankings.candidates,
+        absent=rankings.absent,
+        weights=dict(zip(rankings.judges, study.worth.tolist(), strict=True)),
         weights_by=weights or "panel",
-        n_items=named.n_items,
-        n_judged=named.n_ranked_items,
-        n_clusters=study.own,
-        n_ballots=named.n_rankings,
-        failed=named.failed,
+        n_items=rankings.n_items,
+        n_judged=rankings.n_ranked_items,
+        n_clusters=study.n_own,
+        n_ballots=rankings.n_rankings,
+        failed=rankings.failed,
         seed=seed,
         replicates=0 if study.draws is None else replicates,
         level=LEVEL,
         wins=counts.wins,
         ties=counts.ties,
-        condorcet=named.candidates[best] if best >= 0 else None,
-        smith=tuple(named.candidates[i] for i in top),
-        cycle=tuple(named.candidates[i] for i in _cycle(prefers, top)),
-        groups=_groups(linked_sets(counts), named.candidates),
+        condorcet=rankings.candidates[best] if best >= 0 else None,
+        smith=tuple(rankings.candidates[i] for i in top),
+        cycle=tuple(rankings.candidates[i] for i in _cycle(prefers, top)),
+        groups=_groups(linked_sets(counts), rankings.candidates),
         methods=methods_ranked,
         differences=(),
         warnings=(),
-        notes=named.notes,
+        notes=rankings.notes,
     )
     return replace(
-        rankings, differences=reasons.differences(rankings), warnings=reasons.warnings(rankings)
+        result, differences=reasons.differences(result), warnings=reasons.warnings(result)
     )
 
 
@@ -219,39 +219,39 @@ class _Study:
 
     Attributes:
         pool: the ballots and, after them, the twins; every judge weighs 1.
-        own: clusters that are no twins.
+        n_own: clusters that are no twins.
         worth: (J,), weights of the judges.
         base: the pool so weighted, counted.
         draws: (B, G), null where there are no intervals.
         sure: (K,), whether a candidate was judged on two items or more.
     """
 
-    named: NamedRankings
+    rankings: NamedRankings
     pool: RankingArray
-    own: int
+    n_own: int
     worth: Floats
     base: PairwiseTable
     draws: NDArray[np.uint16] | None
     sure: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, named: NamedRankings, seed: int, replicates: int, weights: str) -> _Study:
-        rng, rankings = np.random.default_rng(seed), named.rankings
-        own = rankings.n_clusters
-        with_intervals = replicates > 0 and own > 1
-        pool = with_twins(rankings, TWINS, rng) if with_intervals else rankings
-        worth = judge_weights(weights, named)
-        if not worth[np.unique(rankings.judges)].any():
+    def of(cls, rankings: NamedRankings, seed: int, replicates: int, weights: str) -> _Study:
+        rng, array = np.random.default_rng(seed), rankings.rankings
+        n_own = array.n_clusters
+        with_intervals = replicates > 0 and n_own > 1
+        pool = with_twins(array, TWINS, rng) if with_intervals else array
+        worth = judge_weights(weights, rankings)
+        if not worth[np.unique(array.judges)].any():
             raise ConfigError("leave no ballot of any weight", field="--weights")
-        is_ranked = np.zeros((own, rankings.n_candidates), dtype=bool)
-        np.logical_or.at(is_ranked, rankings.clusters, rankings.present)
+        is_ranked = np.zeros((n_own, array.n_candidates), dtype=bool)
+        np.logical_or.at(is_ranked, array.clusters, array.present)
         return cls(
-            named,
+            rankings,
             pool,
-            own,
+            n_own,
             worth,
-            PairwiseTable.of(pool.with_judge_weights(worth), own),
-            draw(own, TWINS, replicates, rng) if with_intervals else None,
+            PairwiseTable.of(pool.with_judge_weights(worth), n_own),
+            draw(n_own, TWINS, replicates, rng) if with_intervals else None,
             is_ranked.sum(axis=0) > 1,
         )
 
@@ -278,19 +278,19 @@ class _Study:
 
     def _tally(self, name: str, weights: str | None) -> PairwiseTable:
         if name == "majority":
-            return PairwiseTable.of(self.pool, self.own)
+            return PairwiseTable.of(self.pool, self.n_own)
         if name == "weighted-majority" and weights is None:
-            worth = judge_weights("one-coin", self.named)
-            if not worth[np.unique(self.named.rankings.judges)].any():
+            worth = judge_weights("one-coin", self.rankings)
+            if not worth[np.unique(self.rankings.rankings.judges)].any():
                 raise StatisticsError("by the one-coin model no judge is better than chance")
-            return PairwiseTable.of(self.pool.with_judge_weights(worth), self.own)
+            return PairwiseTable.of(self.pool.with_judge_weights(worth), self.n_own)
         return self.base
 
     def _places(
         self, scores: Floats, rule: RankingRule, rule_replicates: RuleReplicates | None
     ) -> tuple[CandidatePlace, ...]:
         """Every candidate with a score, best first; equal ones in the order of their names."""
-        ranks, names = places(scores, rule.slack), self.named.candidates
+        ranks, names = places(scores, rule.slack), self.rankings.candidates
         without_intervals = [
             CandidatePlace(
                 name,
@@ -305,8 +305,8 @@ class _Study:
             if rule_replicates is None
             else _with_intervals(without_intervals, rule_replicates, self.sure)
         )
-        ranked_places = [place for place in all_places if place.rank > 0]
-        return tuple(sorted(ranked_places, key=lambda place: (place.rank, place.candidate)))
+        ranked_places = [entry for entry in all_places if entry.rank > 0]
+        return tuple(sorted(ranked_places, key=lambda entry: (entry.rank, entry.candidate)))
 
 
 def _with_intervals(
@@ -321,18 +321,18 @@ def _with_intervals(
     unsure = (ahead > reach) & (ahead < 1 - reach)
     return [
         replace(
-            place,
+            entry,
             # A score that jumps may lie outside what its replicates show; it is no surprise to them.
-            low=min(float(low[k]), place.score),
-            high=max(float(high[k]), place.score),
-            rank_low=min(int(best[k]), place.rank),
-            rank_high=max(int(worst[k]), place.rank),
+            low=min(float(low[k]), entry.score),
+            high=max(float(high[k]), entry.score),
+            rank_low=min(int(best[k]), entry.rank),
+            rank_high=max(int(worst[k]), entry.rank),
             first=float(first[k]),
             close=tuple(plain[i].candidate for i in np.flatnonzero(unsure[k]).tolist() if i != k),
         )
         if has_interval[k]
-        else place
-        for k, place in enumerate(plain)
+        else entry
+        for k, entry in enumerate(plain)
     ]
 
 

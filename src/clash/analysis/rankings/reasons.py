@@ -84,7 +84,7 @@ def _compare_scores(
 ) -> str:
     parts = [f"head to head{_score(rankings, name, rival)}"]
     for method in usable:
-        scores = {place.candidate: place.score for place in method.places}
+        scores = {entry.candidate: entry.score for entry in method.places}
         if method.method not in HEAD_TO_HEAD and name in scores and rival in scores:
             parts.append(f"{method.method} {scores[name]:.3g} to {scores[rival]:.3g}")
     return ", ".join(parts)
@@ -92,7 +92,7 @@ def _compare_scores(
 
 def _orders(usable: Sequence[MethodRanking]) -> Iterator[str]:
     """Which methods give one and the same order."""
-    places = {m.method: {place.candidate: place.rank for place in m.places} for m in usable}
+    places = {m.method: {entry.candidate: entry.rank for entry in m.places} for m in usable}
     groups: list[list[str]] = []
     for name, order in places.items():
         for group in groups:
@@ -169,8 +169,8 @@ def _fits(rankings: CandidateRankings) -> Iterator[str]:
 
 def _misfits(rankings: CandidateRankings) -> Iterator[str]:
     """Pairs that one strength each does not describe."""
-    fitted = [m for m in rankings.methods if m.method == "bradley-terry" and m.status == "ok"]
-    for method in fitted:
+    fits = [m for m in rankings.methods if m.method == "bradley-terry" and m.status == "ok"]
+    for method in fits:
         for name, rival, share, fit in _worst(rankings, method)[:_MOST]:
             yield (
                 f"bradley-terry: {name} takes {share:.0%} of the points from {rival}, where"
@@ -182,7 +182,7 @@ def _worst(
     rankings: CandidateRankings, method: MethodRanking
 ) -> list[tuple[str, str, float, float]]:
     """Pairs whose share of points is more than three standard errors from the fitted one."""
-    scores = {place.candidate: place.score for place in method.places}
+    scores = {entry.candidate: entry.score for entry in method.places}
     theta = np.array([scores.get(name, np.nan) for name in rankings.candidates])
     gap = (theta[:, None] - theta[None, :]) / 2
     nu = method.fit.tie if method.fit and method.fit.tie else 0.0
@@ -193,16 +193,16 @@ def _worst(
     # As if the ballots on one item were one: judges of an item are no independent evidence.
     scale = games * min(1.0, rankings.n_clusters / max(1, rankings.n_ballots))
     spread = np.sqrt(np.maximum(win + tie / 4 - share**2, 1e-12) / np.maximum(scale, 1e-12))
-    observed = np.divide(
+    actual = np.divide(
         rankings.wins + rankings.ties / 2, games, out=np.full(games.shape, np.nan), where=games > 0
     )
-    off = np.where(games > 0, np.abs(observed - share) / spread, 0.0)
+    off = np.where(games > 0, np.abs(actual - share) / spread, 0.0)
     pairs = [(off[i, j], i, j) for i, j in zip(*np.nonzero(off > _MISFIT), strict=True)]
     names = rankings.candidates
     return [
-        (names[i], names[j], float(observed[i, j]), float(share[i, j]))
+        (names[i], names[j], float(actual[i, j]), float(share[i, j]))
         for _, i, j in sorted(pairs, reverse=True)
-        if observed[i, j] > share[i, j]
+        if actual[i, j] > share[i, j]
     ]
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 SOURCES = ("panel", "equal", "discrimination", "one-coin")
 
 
-def judge_weights(source: str, named: NamedRankings) -> Floats:
+def judge_weights(source: str, rankings: NamedRankings) -> Floats:
     """A weight >= 0 for each judge, (J,).
 
     Args:
@@ -35,7 +35,7 @@ def judge_weights(source: str, named: NamedRankings) -> Floats:
             ``discrimination``, the share of a judge's pairs that it does not tie, over the
             greatest; ``one-coin``, the log-odds of its accuracy as the one-coin model has it
             (equation 12), 0 for a judge worse than chance; or a file, see :func:`read_weights`.
-        named: the ballots.
+        rankings: the ballots.
 
     Raises:
         ConfigError: neither a source nor a file, or a file without one of the judges.
@@ -43,14 +43,14 @@ def judge_weights(source: str, named: NamedRankings) -> Floats:
         StatisticsError: the one-coin model is not identified from these ballots.
     """
     if source == "panel":
-        return named.weights
+        return rankings.weights
     if source == "equal":
-        return np.ones(len(named.judges))
+        return np.ones(len(rankings.judges))
     if source == "discrimination":
-        return _discrimination(named)
+        return _discrimination(rankings)
     if source == "one-coin":
-        return np.maximum(0.0, _log_odds(named))
-    return from_mapping(weights_file(source), named.judges, source)
+        return np.maximum(0.0, _log_odds(rankings))
+    return from_mapping(weights_file(source), rankings.judges, source)
 
 
 def vote_weights(source: str, votes: Votes) -> Floats:
@@ -138,11 +138,11 @@ def _weight(value: object, file: Path, field: str, line: int | None = None) -> f
     return number
 
 
-def _discrimination(named: NamedRankings) -> Floats:
-    outcomes = pairwise_outcomes(named.rankings)
-    judge = named.rankings.judges[outcomes.ranking]
-    n = np.bincount(judge, minlength=len(named.judges))
-    return _over_greatest(np.bincount(judge, ~outcomes.tied, len(named.judges)), n)
+def _discrimination(rankings: NamedRankings) -> Floats:
+    outcomes = pairwise_outcomes(rankings.rankings)
+    judge = rankings.rankings.judges[outcomes.ranking]
+    n = np.bincount(judge, minlength=len(rankings.judges))
+    return _over_greatest(np.bincount(judge, ~outcomes.tied, len(rankings.judges)), n)
 
 
 def _over_greatest(n_decisive: NDArray[Any], n: NDArray[Any]) -> Floats:
@@ -152,19 +152,19 @@ def _over_greatest(n_decisive: NDArray[Any], n: NDArray[Any]) -> Floats:
     return shares
 
 
-def _log_odds(named: NamedRankings) -> Floats:
+def _log_odds(rankings: NamedRankings) -> Floats:
     """log(p / (1 - p)) of each judge's accuracy p, over every pair of every item."""
-    outcomes, k = pairwise_outcomes(named.rankings), len(named.candidates)
+    outcomes, k = pairwise_outcomes(rankings.rankings), len(rankings.candidates)
     low_candidate, high_candidate = (
         np.minimum(outcomes.first, outcomes.second),
         np.maximum(outcomes.first, outcomes.second),
     )
-    item = named.rankings.items[outcomes.ranking]
+    item = rankings.rankings.items[outcomes.ranking]
     _, row = np.unique((item * k + low_candidate) * k + high_candidate, return_inverse=True)
     sign = np.where(outcomes.tied, 0.0, np.where(outcomes.first == low_candidate, 1.0, -1.0))
-    cells = (int(row.max()) + 1, len(named.judges))
+    cells = (int(row.max()) + 1, len(rankings.judges))
     lead, has_outcome = np.zeros(cells), np.zeros(cells, dtype=bool)
-    judge = named.rankings.judges[outcomes.ranking]
+    judge = rankings.rankings.judges[outcomes.ranking]
     # Of a pair that a judge saw several times, the side it took more often.
     np.add.at(lead, (row, judge), sign)
     has_outcome[row, judge] = True

@@ -140,7 +140,9 @@ def shared_errors(more: Further) -> list[Picture]:
     if not isinstance(errors, SharedErrors):
         return []
     condition = (
-        "the labels" if errors.truth.known else f"an estimate of the truth ({errors.truth.method})"
+        "the labels"
+        if errors.truth.from_labels
+        else f"an estimate of the truth ({errors.truth.method})"
     )
     drawings = [
         _square(

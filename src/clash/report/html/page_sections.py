@@ -207,7 +207,7 @@ def _shared_errors(errors: SharedErrors | UnknownErrors) -> Table:
 
 def _shared_notes(errors: SharedErrors) -> Iterator[str]:
     yield _worth(errors.effective)
-    if errors.truth.known:
+    if errors.truth.from_labels:
         yield f"given people's labels on {errors.truth.labelled} items"
     else:
         yield (

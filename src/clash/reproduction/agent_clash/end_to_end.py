@@ -87,12 +87,12 @@ def _response(item_id: str, model: str, digest: str, latency_ms: float) -> Respo
 def _published_verdict(
     cycle: EndToEndCycle, judgments: Mapping[str, LoggedJudgments]
 ) -> PublishedVerdict:
-    logged = judgments.get(cycle.prompt_id)
+    judgment = judgments.get(cycle.prompt_id)
     return PublishedVerdict(
         item_id=cycle.prompt_id,
         winner=cycle.ai_winner,
         confidence=cycle.confidence,
         cost_usd=cycle.judge_cost,
         elapsed_s=cycle.elapsed_s,
-        time=logged.time if logged else None,
+        time=judgment.time if judgment else None,
     )

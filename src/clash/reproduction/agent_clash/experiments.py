@@ -106,13 +106,13 @@ class ExperimentMaterial:
         """What a result file says of an item, else what the log says."""
         if item_id in self.published or item_id not in judgments:
             return self.published.get(item_id, PublishedVerdict(item_id=item_id))
-        logged = judgments[item_id]
+        judgment = judgments[item_id]
         return PublishedVerdict(
             item_id=item_id,
-            winner=logged.winner,
-            match=logged.winner == self.items[item_id].label,
-            cost_usd=logged.cost_usd,
-            time=logged.time,
+            winner=judgment.winner,
+            match=judgment.winner == self.items[item_id].label,
+            cost_usd=judgment.cost_usd,
+            time=judgment.time,
         )
 
     def only(self, ids: Iterable[str]) -> ExperimentMaterial:
@@ -272,7 +272,7 @@ def _arena_item(item_id: str, result: ResultRecord) -> Item:
 
 
 def _published_verdicts(
-    results: Mapping[str, ResultRecord], judged: Mapping[str, LoggedJudgments]
+    results: Mapping[str, ResultRecord], judgments: Mapping[str, LoggedJudgments]
 ) -> dict[str, PublishedVerdict]:
     return {
         item_id: PublishedVerdict(
@@ -283,7 +283,7 @@ def _published_verdicts(
             match=result.match,
             cost_usd=result.cost,
             elapsed_s=result.elapsed_s,
-            time=judged[item_id].time if item_id in judged else None,
+            time=judgments[item_id].time if item_id in judgments else None,
         )
         for item_id, result in results.items()
     }
@@ -299,7 +299,7 @@ def _note_missing(missing_judgments: Mapping[str, object]) -> list[str]:
 
 def _note_ties(judgments: Mapping[str, LoggedJudgments]) -> list[str]:
     return [
-        f"{item_id}: the panel is split evenly; the published winner stood under {logged.slot}"
-        for item_id, logged in judgments.items()
-        if logged.undecided
+        f"{item_id}: the panel is split evenly; the published winner stood under {judgment.slot}"
+        for item_id, judgment in judgments.items()
+        if judgment.undecided
     ]

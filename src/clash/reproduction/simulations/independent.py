@@ -89,7 +89,7 @@ def _rows(setup: PanelSetup, trials: int, rng: np.random.Generator) -> list[Pape
     panel = setup.panel
     samples = [panel.sample(N_ITEMS, rng) for _ in range(trials)]
     weak = SampleMean.of([_accuracy(sample, WEAK) for sample in samples])
-    informed = SampleMean.of([_accuracy(sample, FLAT, true_rates=panel) for sample in samples])
+    true_prior = SampleMean.of([_accuracy(sample, FLAT, true_rates=panel) for sample in samples])
     uniform = panel.majority_accuracy(tied=1.0)
     uniform_se = (uniform * (1 - uniform) / (N_ITEMS * TRIALS)) ** 0.5
     return [
@@ -105,7 +105,7 @@ def _rows(setup: PanelSetup, trials: int, rng: np.random.Generator) -> list[Pape
             f"setup {setup.name}: uniform majority, ties by a coin", panel.majority_accuracy()
         ),
         _weighted_row(f"setup {setup.name}: EM, one weak prior for all judges", weak, setup),
-        _weighted_row(f"setup {setup.name}: EM, priors at the true rates", informed, setup),
+        _weighted_row(f"setup {setup.name}: EM, priors at the true rates", true_prior, setup),
         PaperComparison(f"setup {setup.name}: best possible rule", panel.bayes_accuracy()),
     ]
 

@@ -57,8 +57,8 @@ def latent_factor(seed: int, replications: int) -> Simulation:
 
 def _rows(name: str, replications: int, rng: np.random.Generator) -> list[PaperComparison]:
     panel = ALL[name]
-    best, ours = panel.bayes_threshold, panel.independent_threshold
-    limits = panel.limiting_risk(best), panel.limiting_risk(ours)
+    best, independence_threshold = panel.bayes_threshold, panel.independent_threshold
+    limits = panel.limiting_risk(best), panel.limiting_risk(independence_threshold)
     law = _laws(name)[-1]
     theorem = f"{name}: excess risk of independence, infinitely many judges"
     return [

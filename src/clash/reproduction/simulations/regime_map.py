@@ -17,7 +17,9 @@ def regime_map(seed: int, replications: int) -> Simulation:
     """A map for each regime of table 22."""
     maps = [_map(name, [seed, 26, number], replications) for number, name in enumerate(REGIMES)]
     rows = [
-        row for name, surveyed in zip(REGIMES, maps, strict=True) for row in _rows(name, surveyed)
+        row
+        for name, survey_map in zip(REGIMES, maps, strict=True)
+        for row in _rows(name, survey_map)
     ]
     return Simulation(
         "regime-map",
@@ -30,7 +32,7 @@ def regime_map(seed: int, replications: int) -> Simulation:
             "coefficients": "ours",
         },
         tuple(rows),
-        tuple(_boundary(name, surveyed) for name, surveyed in zip(REGIMES, maps, strict=True)),
+        tuple(_boundary(name, survey_map) for name, survey_map in zip(REGIMES, maps, strict=True)),
         seed,
         replications,
         maps=(RegimeMaps("regime-map", REGIMES, tuple(maps)),),
@@ -43,20 +45,20 @@ def _map(name: Regime, seed: list[int], replications: int) -> RegimeMap:
     return RegimeMap(BUDGETS, tuple(range(1, JUDGES + 1)), NAMES, risk)
 
 
-def _rows(name: str, surveyed: RegimeMap) -> list[PaperComparison]:
-    cells = [surveyed.cell(n, JUDGES) for n in BUDGETS]
+def _rows(name: str, survey_map: RegimeMap) -> list[PaperComparison]:
+    cells = [survey_map.cell(n, JUDGES) for n in BUDGETS]
     return [
         PaperComparison(f"{name}, {cell.labels} labels", cell.gap, se=cell.se) for cell in cells
     ]
 
 
-def _boundary(name: str, surveyed: RegimeMap) -> str:
-    won_cells = [cell for cell in surveyed.cells() if cell.clear and cell.gap > 0]
+def _boundary(name: str, survey_map: RegimeMap) -> str:
+    won_cells = [cell for cell in survey_map.cells() if cell.clear and cell.gap > 0]
     if not won_cells:
         return f"{name}: the table is clearly better nowhere"
     least = min(cell.labels for cell in won_cells)
     sizes = sorted({cell.k for cell in won_cells if cell.labels == least})
     return (
-        f"{name}: the table is clearly better in {len(won_cells)} of {len(surveyed.cells())} cells, from"
+        f"{name}: the table is clearly better in {len(won_cells)} of {len(survey_map.cells())} cells, from"
         f" {least} labels on (K = {', '.join(map(str, sizes))})"
     )

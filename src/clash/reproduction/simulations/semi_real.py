@@ -121,11 +121,11 @@ def _unseen(runs: Sequence[Sequence[ErrorGrid]]) -> list[PaperComparison]:
 
 def _best_possible(name: str, law: ResampledPanels, runs: Sequence[Sequence[ErrorGrid]]) -> str:
     risks = {f: np.mean([run[-1].risk(f) for run in runs]) for f in (TABLE, *SCALARS)}
-    asked = np.mean([run[-1].k() for run in runs])
-    told = ", ".join(f"{family} {risk:.3f}" for family, risk in risks.items())
+    n_judges = np.mean([run[-1].k() for run in runs])
+    errors = ", ".join(f"{family} {risk:.3f}" for family, risk in risks.items())
     return (
-        f"{name}, 2048 labels: {told}; the best possible {law.bayes_risk:.3f};"
-        f" the table asks {asked:.1f} judges"
+        f"{name}, 2048 labels: {errors}; the best possible {law.bayes_risk:.3f};"
+        f" the table asks {n_judges:.1f} judges"
     )
 
 
