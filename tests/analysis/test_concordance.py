@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from analysis.labelled import pairs, run
-from clash.analysis.concordance import cases, concordance
+from clash.analysis.concordance import concordance, labelled_cases
 from clash.analysis.figures import figures
 from clash.analysis.findings import findings_of
 from clash.report.concordance import tables
@@ -229,8 +229,8 @@ def test_the_report_is_the_same_every_time(tmp_path):
 
 def test_both_bad_is_a_tie(tmp_path):
     data = run(tmp_path, pairs([("a", "ttt")], people=[{"x": "both bad"}]))
-    assert cases(data)[0].label == "tie"
-    assert cases(data)[0].right
+    assert labelled_cases(data)[0].label == "tie"
+    assert labelled_cases(data)[0].right
 
 
 def test_figures_are_numbers_and_name_what_a_gate_tests(tmp_path):

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from analysis.labelled import run as labelled_run
-from clash.analysis.concordance.cases import cases
+from clash.analysis.concordance.cases import labelled_cases
 from clash.analysis.labelled import labelled
 from clash.analysis.rundata import RunData
 from clash.datasets.dataset import Dataset
@@ -57,7 +57,7 @@ def test_every_reader_of_a_run_takes_one_truth(tmp_path, said, winner, sides):
     folder = judged(tmp_path, *said, in_file="c")
     data = RunData.load(folder)
     assert data.truth == {"q": winner}
-    assert [case.label for case in cases(data)] == [winner]
+    assert [case.label for case in labelled_cases(data)] == [winner]
     assert labelled(data).concordance.estimate == (winner == "a")
     read = {row.item.removeprefix("q#"): row.label for row in vote_rows(folder)}
     assert {pair: read[pair] for pair in sides} == sides
@@ -91,7 +91,7 @@ def test_people_who_rank_are_compared_with_each_other_and_with_the_panel(tmp_pat
     data = RunData.load(judged(tmp_path, [["a"], ["b"], ["c"]], "a"))
     lines = agreement(data, data.labels, "p0")
     assert [line["with"] for line in lines[:2]] == ["p1", "the panel"]
-    assert cases(data)[0].annotators == {"p0": "a", "p1": "a"}
+    assert labelled_cases(data)[0].annotators == {"p0": "a", "p1": "a"}
 
 
 def test_a_sample_renames_the_candidates_of_a_ranking():

@@ -77,39 +77,39 @@ class Correction:
         return next((rate for rate in self.rates if rate.candidate == candidate), None)
 
 
-def correction(data: RunData, order: Sequence[str]) -> Correction | None:
+def correction(run: RunData, order: Sequence[str]) -> Correction | None:
     """Correct the win rates of these candidates by the labels; null without a label.
 
     Raises:
         Nothing: labels that do not suffice are said in ``refused``.
     """
-    known = np.array([item.item_id in data.truth for item in data.items], dtype=bool)
+    known = np.array([item.item_id in run.truth for item in run.items], dtype=bool)
     if not known.any():
         return None
     labelled, items = int(known.sum()), len(known)
-    clusters = np.array([data.clusters[item.item_id] for item in data.items])
-    strata = np.array([int(verdict.unanimous) for verdict in data.verdicts])
-    refused = _refused(data.verdicts, known, clusters, strata)
+    clusters = np.array([run.clusters[item.item_id] for item in run.items])
+    strata = np.array([int(verdict.unanimous) for verdict in run.verdicts])
+    refused = _refused(run.verdicts, known, clusters, strata)
     if refused is not None:
         return Correction(labelled, items, (), refused)
     rates = []
     for name in order:
-        asked = {r.item_id for r in data.responses if r.candidate == name}
-        mine = np.array([item.item_id in asked for item in data.items], dtype=bool)
-        found = _rate(data, name, np.flatnonzero(mine), known, clusters, strata)
+        asked = {r.item_id for r in run.responses if r.candidate == name}
+        mine = np.array([item.item_id in asked for item in run.items], dtype=bool)
+        found = _rate(run, name, np.flatnonzero(mine), known, clusters, strata)
         if found is not None:
             rates.append(found)
     return Correction(labelled, items, tuple(rates))
 
 
 def _rate(
-    data: RunData, name: str, mine: Index, known: NDArray[np.bool_], clusters: Index, strata: Index
+    run: RunData, name: str, mine: Index, known: NDArray[np.bool_], clusters: Index, strata: Index
 ) -> CorrectedRate | None:
     """The corrected rate over the items of a candidate; null where too few of them are labelled."""
-    said = np.array([float(data.verdicts[i].winner == name) for i in mine])
+    said = np.array([float(run.verdicts[i].winner == name) for i in mine])
     here = known[mine]
     ours, rest = mine[here], mine[~here]
-    people = [float(data.truth[data.items[i].item_id] == name) for i in ours]
+    people = [float(run.truth[run.items[i].item_id] == name) for i in ours]
     try:
         found = powered_mean(
             people,

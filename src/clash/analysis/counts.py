@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from clash.analysis.rundata import RunData
 
 
-def count_records(data: RunData) -> dict[str, int]:
+def count_records(run: RunData) -> dict[str, int]:
     """How many of each there are in the whole run, control items included."""
-    parts = [data] if data.controls is None else [data, data.controls]
+    parts = [run] if run.controls is None else [run, run.controls]
     items = [item for part in parts for item in part.items]
     judgments = [judgment for part in parts for judgment in part.judgments]
     voting = [judgment for judgment in judgments if judgment.role == "voting"]
@@ -20,17 +20,17 @@ def count_records(data: RunData) -> dict[str, int]:
         "items": len(items),
         "responses": sum(r.text is not None for part in parts for r in part.responses),
         "judgments": len(judgments),
-        "voting_expected": len(items) * len(data.rules.seats) * data.rules.presentations
+        "voting_expected": len(items) * len(run.rules.seats) * run.rules.presentations
         - sum(part.excluded for part in parts),
         "voting_usable": sum(j.ranking is not None for j in voting),
         "verdicts": sum(v.ranking is not None for part in parts for v in part.verdicts),
-        "calls": sum(use.calls for use in data.usage.values()),
-        "attempts": sum(use.attempts for use in data.usage.values()),
+        "calls": sum(use.calls for use in run.usage.values()),
+        "attempts": sum(use.attempts for use in run.usage.values()),
     }
 
 
-def too_many_failed(data: RunData, counts: Mapping[str, int]) -> bool:
+def too_many_failed(run: RunData, counts: Mapping[str, int]) -> bool:
     """Whether more voting judgments are missing than the run allows."""
-    allowed = float(data.manifest.config["limits"]["max_failed"])
+    allowed = float(run.manifest.config["limits"]["max_failed"])
     missing = 1 - counts["voting_usable"] / max(1, counts["voting_expected"])
     return missing > allowed + 1e-12

@@ -66,29 +66,29 @@ class Unanimity:
     mean_confidence: float | None
 
 
-def coverage(data: RunData) -> Coverage:
+def coverage(run: RunData) -> Coverage:
     """Count everything."""
-    voting = [j for j in data.judgments if j.role == "voting"]
+    voting = [j for j in run.judgments if j.role == "voting"]
     failed = Counter(cause(j) for j in voting if j.ranking is None)
-    expected = len(data.items) * len(data.rules.seats) * data.rules.presentations - data.excluded
-    missing = Counter(r.candidate for r in data.responses if r.text is None)
+    expected = len(run.items) * len(run.rules.seats) * run.rules.presentations - run.excluded
+    missing = Counter(r.candidate for r in run.responses if r.text is None)
     return Coverage(
-        items=len(data.items),
-        decided=sum(v.winner is not None for v in data.verdicts),
-        tied=sum(v.winner is None and v.ranking is not None for v in data.verdicts),
-        abstained=dict(Counter(_why(v.abstained) for v in data.verdicts if v.abstained)),
+        items=len(run.items),
+        decided=sum(v.winner is not None for v in run.verdicts),
+        tied=sum(v.winner is None and v.ranking is not None for v in run.verdicts),
+        abstained=dict(Counter(_why(v.abstained) for v in run.verdicts if v.abstained)),
         expected=expected,
         clean=sum(j.parse == "clean" for j in voting),
         repaired=sum(j.parse == "repaired" for j in voting),
         failed=dict(failed),
         not_run=expected - len(voting),
         responses_failed=dict(missing),
-        criteria=dict(Counter(record.source for record in data.criteria.values())),
-        scrubbed=_scrubbed(data),
-        flagged=_flagged(data.judgments),
+        criteria=dict(Counter(record.source for record in run.criteria.values())),
+        scrubbed=_scrubbed(run),
+        flagged=_flagged(run.judgments),
         contradicted=sum(CONTRADICTION in j.flags for j in voting),
         unreasoned=sum(MISSING_REASON in j.flags for j in voting),
-        excluded=data.excluded,
+        excluded=run.excluded,
     )
 
 
@@ -109,20 +109,20 @@ def _why(abstained: str) -> str:
     return abstained.partition(":")[0]
 
 
-def _scrubbed(data: RunData) -> int:
+def _scrubbed(run: RunData) -> int:
     """Responses that said who wrote them."""
-    presentations = [*data.blinds.records]
+    presentations = [*run.blinds.records]
     return len({(b.item_id, scrub.candidate) for b in presentations for scrub in b.scrubbed})
 
 
-def unanimity(data: RunData) -> Unanimity:
+def unanimity(run: RunData) -> Unanimity:
     """Unanimous and split verdicts."""
-    flags = [float(v.unanimous) for v in data.verdicts]
-    clusters = [data.clusters[item.item_id] for item in data.items]
-    sure = [v.confidence for v in data.verdicts if v.confidence is not None]
+    flags = [float(v.unanimous) for v in run.verdicts]
+    clusters = [run.clusters[item.item_id] for item in run.items]
+    sure = [v.confidence for v in run.verdicts if v.confidence is not None]
     return Unanimity(
         unanimous=int(sum(flags)),
         rate=wilson_clustered(flags, clusters),
-        splits=dict(Counter(v.split for v in data.verdicts if v.split)),
+        splits=dict(Counter(v.split for v in run.verdicts if v.split)),
         mean_confidence=sum(sure) / len(sure) if sure else None,
     )

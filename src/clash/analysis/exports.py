@@ -115,37 +115,37 @@ def _write(path: Path, data: bytes) -> None:
         raise InputError(f"cannot be written ({error.strerror})", path=path) from None
 
 
-def _csv(data: RunData) -> tuple[bytes, int]:
+def _csv(run: RunData) -> tuple[bytes, int]:
     out = io.StringIO(newline="")
     writer = csv.writer(out, lineterminator="\n")
     head = ["item", "winner", "ranking", "confidence", "unanimous", "split", "abstained", "label"]
     writer.writerow(head)
-    for verdict in data.verdicts:
+    for verdict in run.verdicts:
         ranking = " > ".join(" = ".join(group) for group in verdict.ranking or [])
         winner = verdict.winner or ("tie" if verdict.ranking else "")
-        label = data.truth.get(verdict.item_id, "")
+        label = run.truth.get(verdict.item_id, "")
         found = [verdict.confidence, verdict.unanimous, verdict.split, verdict.abstained]
         cells = [verdict.item_id, winner, ranking, *found, label]
         writer.writerow([for_csv(cell) if isinstance(cell, str) else cell for cell in cells])
-    return out.getvalue().encode(), len(data.verdicts)
+    return out.getvalue().encode(), len(run.verdicts)
 
 
-def _parquet(data: RunData, *, observers: bool) -> tuple[bytes, int]:
+def _parquet(run: RunData, *, observers: bool) -> tuple[bytes, int]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    rows = list(_judgments(data, observers=observers))
+    rows = list(_judgments(run, observers=observers))
     out = io.BytesIO()
     pq.write_table(pa.Table.from_pylist(rows), out)
     return out.getvalue(), len(rows)
 
 
-def _judgments(data: RunData, *, observers: bool) -> Iterator[dict[str, Any]]:
+def _judgments(run: RunData, *, observers: bool) -> Iterator[dict[str, Any]]:
     """A row for each judgment and candidate it is of."""
-    for judgment in data.judgments:
+    for judgment in run.judgments:
         if judgment.role != "voting" and not observers:
             continue
-        labels = data.blinds.labels(judgment)
+        labels = run.blinds.labels(judgment)
         places = {
             name: place
             for place, group in enumerate(unblind(judgment, labels) or [], start=1)

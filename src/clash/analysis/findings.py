@@ -94,49 +94,49 @@ def findings(folder: RunFolder) -> Findings:
     return findings_of(RunData.load(folder))
 
 
-def findings_of(data: RunData) -> Findings:
+def findings_of(run: RunData) -> Findings:
     """Compute the report of a run that has been read."""
-    board = standings(data)
-    people = correction(data, [row.candidate for row in board])
+    board = standings(run)
+    people = correction(run, [row.candidate for row in board])
     board = _with_people(board, people)
-    met = duels(data, [row.candidate for row in board])
-    covered = coverage(data)
-    spent = economies(data)
+    met = duels(run, [row.candidate for row in board])
+    covered = coverage(run)
+    spent = economies(run)
     cost = round(math.fsum(line.cost_usd or 0.0 for line in spent), 10)
     found = Findings(
         clash=__version__,
-        run=data.manifest.run,
-        kind=data.manifest.kind,
-        status=data.manifest.status,
-        panel=data.manifest.panel["name"],
-        method=data.rules.method,
-        seed=data.manifest.seeds.get("seed", 0),
-        notes=data.manifest.notes,
-        stopped=data.manifest.stopped,
+        run=run.manifest.run,
+        kind=run.manifest.kind,
+        status=run.manifest.status,
+        panel=run.manifest.panel["name"],
+        method=run.rules.method,
+        seed=run.manifest.seeds.get("seed", 0),
+        notes=run.manifest.notes,
+        stopped=run.manifest.stopped,
         decision=decide(board, met, covered),
         leaderboard=board,
         duels=met,
         coverage=covered,
-        unanimity=unanimity(data),
-        judges=judge_reports(data),
-        pairs=pairs(data),
-        baselines=baseline_reports(data),
-        position=Position(*position(data)),
-        self_evaluation=self_reports(data, SELF),
-        labelled=labelled(data),
+        unanimity=unanimity(run),
+        judges=judge_reports(run),
+        pairs=pairs(run),
+        baselines=baseline_reports(run),
+        position=Position(*position(run)),
+        self_evaluation=self_reports(run, SELF),
+        labelled=labelled(run),
         correction=people,
-        concordance=concordance(data),
+        concordance=concordance(run),
         published=[],
         economies=spent,
-        trades=trades(data, board),
-        preregistration=conformity(data),
+        trades=trades(run, board),
+        preregistration=conformity(run),
         cost_usd=cost,
-        redteam=redteam(data.controls or data, SOUND, WORSE),
-        cost_is_lower_bound=data.lost > 0 or not all(line.exact for line in spent),
-        spending=spending(data.manifest.forecast, cost, data.tally),
-        usage_doubts=list(data.tally.doubts.values()),
+        redteam=redteam(run.controls or run, SOUND, WORSE),
+        cost_is_lower_bound=run.lost > 0 or not all(line.exact for line in spent),
+        spending=spending(run.manifest.forecast, cost, run.tally),
+        usage_doubts=list(run.tally.doubts.values()),
     )
-    mine = [entry for entry in data.manifest.dataset.get("figures", []) if entry["report"] == "run"]
+    mine = [entry for entry in run.manifest.dataset.get("figures", []) if entry["report"] == "run"]
     return replace(found, published=claims(mine, figures(found))) if mine else found
 
 

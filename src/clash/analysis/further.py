@@ -31,18 +31,18 @@ class Further:
     retest: Retest | UnknownErrors | None
 
 
-def further(data: RunData, folder: Path) -> Further:
+def further(run: RunData, folder: Path) -> Further:
     """Compute it.
 
     Args:
         data: the run.
         folder: its folder, beside which that of its parent is looked for.
     """
-    return Further(criterion_scores(data), longer(data), shared_errors(data), _retest(data, folder))
+    return Further(criterion_scores(run), longer(run), shared_errors(run), _retest(run, folder))
 
 
-def _retest(data: RunData, folder: Path) -> Retest | UnknownErrors | None:
-    name = data.manifest.parent
+def _retest(run: RunData, folder: Path) -> Retest | UnknownErrors | None:
+    name = run.manifest.parent
     if name is None:
         return None
     from clash.analysis.retest import retest
@@ -50,6 +50,6 @@ def _retest(data: RunData, folder: Path) -> Retest | UnknownErrors | None:
     from clash.store.folder import RunFolder
 
     try:
-        return retest([RunData.load(RunFolder(folder).sibling(name)), data])
+        return retest([RunData.load(RunFolder(folder).sibling(name)), run])
     except ClashError as error:
         return UnknownErrors(str(error).partition("\n")[0])

@@ -140,9 +140,9 @@ def _won(candidate: str, verdict: Verdict) -> float:
     return float(verdict.winner == candidate)
 
 
-def _answers_all(data: RunData, candidate: str) -> bool:
-    asked = {r.item_id for r in data.responses if r.candidate == candidate}
-    return len(asked) == len(data.items)
+def _answers_all(run: RunData, candidate: str) -> bool:
+    asked = {r.item_id for r in run.responses if r.candidate == candidate}
+    return len(asked) == len(run.items)
 
 
 def _less(now: Figure, before: Figure) -> Figure:

@@ -88,21 +88,21 @@ class Pair:
     agreement: Interval
 
 
-def judge_reports(data: RunData) -> list[JudgeReport]:
+def judge_reports(run: RunData) -> list[JudgeReport]:
     """Every judge, in the order of the panel."""
-    return [_report(data, p.id) for p in data.rules.panelists]
+    return [_report(run, p.id) for p in run.rules.panelists]
 
 
-def _report(data: RunData, judge: str) -> JudgeReport:
-    panelist = data.panelist(judge)
-    mine = [j for j in data.judgments if j.judge == judge]
+def _report(run: RunData, judge: str) -> JudgeReport:
+    panelist = run.panelist(judge)
+    mine = [j for j in run.judgments if j.judge == judge]
     usable = [j for j in mine if j.ranking is not None]
     failures: dict[str, int] = {}
     for judgment in mine:
         if judgment.ranking is None:
             failures[cause(judgment)] = failures.get(cause(judgment), 0) + 1
     sole = [j for j in usable if j.ranking and len(j.ranking[0]) == 1]
-    sizes = [len(data.blinds.labels(j)) for j in sole]
+    sizes = [len(run.blinds.labels(j)) for j in sole]
     return JudgeReport(
         judge=judge,
         role=panelist.role,
@@ -110,14 +110,14 @@ def _report(data: RunData, judge: str) -> JudgeReport:
         model=panelist.model,
         judged=len({j.item_id for j in usable}),
         failed=failures,
-        ties=_rate(data, {_key(j): float(len((j.ranking or [[]])[0]) > 1) for j in usable}),
+        ties=_rate(run, {_key(j): float(len((j.ranking or [[]])[0]) > 1) for j in usable}),
         agreement=_rate(
-            data,
-            _agreement(data, judge),
+            run,
+            _agreement(run, judge),
         ),
-        first_shown=_rate(data, {_key(j): float((j.ranking or [[]])[0] == ["A0"]) for j in sole}),
+        first_shown=_rate(run, {_key(j): float((j.ranking or [[]])[0] == ["A0"]) for j in sole}),
         first_expected=sum(1 / size for size in sizes) / len(sizes) if sizes else None,
-        flips=_flips(data, usable),
+        flips=_flips(run, usable),
         stands_in_for=panelist.stands_in_for,
     )
 
@@ -127,53 +127,53 @@ def _key(judgment: Judgment) -> tuple[str, int]:
 
 
 def _rate(
-    data: RunData, values: Mapping[str, float] | Mapping[tuple[str, int], float]
+    run: RunData, values: Mapping[str, float] | Mapping[tuple[str, int], float]
 ) -> Interval | None:
     """A proportion over items (or items and presentations), clustered by prompt."""
     if not values:
         return None
-    clusters = [data.clusters[key if isinstance(key, str) else key[0]] for key in values]
+    clusters = [run.clusters[key if isinstance(key, str) else key[0]] for key in values]
     return wilson_clustered(list(values.values()), clusters)
 
 
-def _agreement(data: RunData, judge: str) -> dict[str, float]:
+def _agreement(run: RunData, judge: str) -> dict[str, float]:
     """1 where the first place is the verdict's winner, 0 else; a tied first place is no match.
 
     Items whose winner the judge does not judge are left out.
     """
-    winners = {v.item_id: v.winner for v in data.verdicts if v.winner is not None}
+    winners = {v.item_id: v.winner for v in run.verdicts if v.winner is not None}
     return {
         item: float(ballots.top(judge) == winners[item])
-        for item, ballots in data.ballots.items()
+        for item, ballots in run.ballots.items()
         if item in winners and ballots.ranked(judge, winners[item])
     }
 
 
-def _flips(data: RunData, usable: list[Judgment]) -> Interval | None:
+def _flips(run: RunData, usable: list[Judgment]) -> Interval | None:
     """How often the winner changes when the order is reversed."""
-    if data.rules.presentations < 2:
+    if run.rules.presentations < 2:
         return None
     firsts: dict[str, list[list[str]]] = {}
     for judgment in usable:
-        labels = data.blinds.labels(judgment)
+        labels = run.blinds.labels(judgment)
         top = sorted(labels[label] for label in (judgment.ranking or [[]])[0])
         firsts.setdefault(judgment.item_id, []).append(top)
     both = {item: float(tops[0] != tops[1]) for item, tops in firsts.items() if len(tops) == 2}
-    return _rate(data, both)
+    return _rate(run, both)
 
 
-def baseline_reports(data: RunData) -> list[BaselineReport]:
+def baseline_reports(run: RunData) -> list[BaselineReport]:
     """The control group: every baseline beside the panel, and beside people where they spoke."""
     found = []
-    winners = {v.item_id: v.winner for v in data.verdicts if v.winner is not None}
+    winners = {v.item_id: v.winner for v in run.verdicts if v.winner is not None}
     for name, baseline in baselines.BASELINES.items():
-        tops = data.baseline_tops[name]
+        tops = run.baseline_tops[name]
         found.append(
             BaselineReport(
                 baseline=name,
                 statement=baseline.statement,
-                agreement=_rate(data, _credit(tops, winners)),
-                concordance=_rate(data, _credit(tops, data.truth)),
+                agreement=_rate(run, _credit(tops, winners)),
+                concordance=_rate(run, _credit(tops, run.truth)),
             )
         )
     return found
@@ -191,36 +191,36 @@ def _credit(tops: Mapping[str, list[str]], truth: Mapping[str, str]) -> dict[str
     return credit
 
 
-def self_reports(data: RunData, prefix: str) -> list[SelfReport]:
+def self_reports(run: RunData, prefix: str) -> list[SelfReport]:
     """Candidates that judged themselves; ``prefix`` marks their judge ids."""
     found = []
-    for panelist in data.rules.panelists:
+    for panelist in run.rules.panelists:
         name = panelist.id.removeprefix(prefix)
         if name == panelist.id:
             continue
         mine = {
             item: ballots
-            for item, ballots in data.ballots.items()
+            for item, ballots in run.ballots.items()
             if ballots.ranked(panelist.id, name)
         }
-        winners = {v.item_id: v.winner for v in data.verdicts}
-        own = _rate(data, {item: float(b.top(panelist.id) == name) for item, b in mine.items()})
-        panel = _rate(data, {item: float(winners[item] == name) for item in mine})
+        winners = {v.item_id: v.winner for v in run.verdicts}
+        own = _rate(run, {item: float(b.top(panelist.id) == name) for item, b in mine.items()})
+        panel = _rate(run, {item: float(winners[item] == name) for item in mine})
         if own is not None and panel is not None:
             found.append(SelfReport(name, own, panel))
     return found
 
 
-def pairs(data: RunData) -> list[Pair]:
+def pairs(run: RunData) -> list[Pair]:
     """Agreement of every two judges."""
     found = []
-    for a, b in combinations([p.id for p in data.rules.panelists], 2):
+    for a, b in combinations([p.id for p in run.rules.panelists], 2):
         same = {
             n: _same(ballot, a, b)
-            for n, ballot in data.ballots.items()
+            for n, ballot in run.ballots.items()
             if {a, b} <= set(ballot.ranks) and _same_field(ballot, a, b)
         }
-        rate = _rate(data, same)
+        rate = _rate(run, same)
         if rate is not None:
             found.append(Pair(a, b, rate))
     return found
@@ -236,13 +236,13 @@ def _same(ballots: ItemRankings, a: str, b: str) -> float:
     return float(ballots.top(a) == ballots.top(b))
 
 
-def position(data: RunData) -> tuple[Interval | None, float | None]:
+def position(run: RunData) -> tuple[Interval | None, float | None]:
     """How often the panel's sole first places are the response shown first, and the expectation."""
-    voting = {p.id for p in data.rules.voting}
-    sole = [j for j in data.judgments if j.judge in voting and j.ranking and len(j.ranking[0]) == 1]
+    voting = {p.id for p in run.rules.voting}
+    sole = [j for j in run.judgments if j.judge in voting and j.ranking and len(j.ranking[0]) == 1]
     if not sole:
         return None, None
     values = np.array([float((j.ranking or [[]])[0] == ["A0"]) for j in sole])
-    clusters = np.array([data.clusters[j.item_id] for j in sole])
-    expected = float(np.mean([1 / len(data.blinds.labels(j)) for j in sole]))
+    clusters = np.array([run.clusters[j.item_id] for j in sole])
+    expected = float(np.mean([1 / len(run.blinds.labels(j)) for j in sole]))
     return wilson_clustered(values, clusters), expected

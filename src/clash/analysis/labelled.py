@@ -26,19 +26,19 @@ class Labelled:
     split: Interval | None
 
 
-def labelled(data: RunData) -> Labelled | None:
+def labelled(run: RunData) -> Labelled | None:
     """Concordance of the run; null without labels."""
-    truth = data.truth
-    known = [v for v in data.verdicts if v.item_id in truth]
-    concordance = _rate(data, known)
+    truth = run.truth
+    known = [v for v in run.verdicts if v.item_id in truth]
+    concordance = _rate(run, known)
     if concordance is None:
         return None
     return Labelled(
         n=len(known),
         concordance=concordance,
         no_verdict=sum(v.abstained is not None for v in known),
-        unanimous=_rate(data, [v for v in known if v.unanimous]),
-        split=_rate(data, [v for v in known if v.ranking and not v.unanimous]),
+        unanimous=_rate(run, [v for v in known if v.unanimous]),
+        split=_rate(run, [v for v in known if v.ranking and not v.unanimous]),
     )
 
 
@@ -49,8 +49,8 @@ def matches(verdict: Verdict, label: str) -> bool:
     return (verdict.winner or "tie") == label
 
 
-def _rate(data: RunData, verdicts: list[Verdict]) -> Interval | None:
+def _rate(run: RunData, verdicts: list[Verdict]) -> Interval | None:
     if not verdicts:
         return None
-    hits = [float(matches(v, data.truth[v.item_id])) for v in verdicts]
-    return wilson_clustered(hits, [data.clusters[v.item_id] for v in verdicts])
+    hits = [float(matches(v, run.truth[v.item_id])) for v in verdicts]
+    return wilson_clustered(hits, [run.clusters[v.item_id] for v in verdicts])

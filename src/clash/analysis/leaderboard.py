@@ -76,11 +76,11 @@ class Duel:
     p_holm: float = 1.0
 
 
-def points_table(data: RunData) -> Floats:
+def points_table(run: RunData) -> Floats:
     """Share of the points by item and candidate, shape (N, K); NaN where not judged."""
-    column = {name: index for index, name in enumerate(data.candidates)}
-    table = np.full((len(data.items), len(column)), np.nan)
-    for row, verdict in enumerate(data.verdicts):
+    column = {name: index for index, name in enumerate(run.candidates)}
+    table = np.full((len(run.items), len(column)), np.nan)
+    for row, verdict in enumerate(run.verdicts):
         if verdict.ranking is None:
             continue
         scores = np.array(list(verdict.scores.values()))
@@ -91,14 +91,14 @@ def points_table(data: RunData) -> Floats:
     return table
 
 
-def standings(data: RunData) -> list[Standing]:
+def standings(run: RunData) -> list[Standing]:
     """The leaderboard, best first."""
-    table = points_table(data)
-    clusters = np.array([data.clusters[item.item_id] for item in data.items])
-    intervals, best = _points(table, clusters, data.manifest.seeds.get("seed", 0))
+    table = points_table(run)
+    clusters = np.array([run.clusters[item.item_id] for item in run.items])
+    intervals, best = _points(table, clusters, run.manifest.seeds.get("seed", 0))
     rows = [
-        _standing(data, name, intervals[k], best[k], clusters, table[:, k])
-        for k, name in enumerate(data.candidates)
+        _standing(run, name, intervals[k], best[k], clusters, table[:, k])
+        for k, name in enumerate(run.candidates)
     ]
     return sorted(
         rows, key=lambda row: (-(row.points.estimate if row.points else -1), row.candidate)
@@ -170,17 +170,17 @@ def _unsure(column: Floats) -> Interval | None:
 
 
 def _standing(
-    data: RunData,
+    run: RunData,
     name: str,
     points: Interval | None,
     best: float | None,
     clusters: NDArray[np.intp],
     column: Floats,
 ) -> Standing:
-    asked = {r.item_id for r in data.responses if r.candidate == name}
-    mine = np.array([item.item_id in asked for item in data.items])
-    won = np.array([verdict.winner == name for verdict in data.verdicts])
-    tied = [v for v in data.verdicts if v.ranking and v.winner is None and name in v.ranking[0]]
+    asked = {r.item_id for r in run.responses if r.candidate == name}
+    mine = np.array([item.item_id in asked for item in run.items])
+    won = np.array([verdict.winner == name for verdict in run.verdicts])
+    tied = [v for v in run.verdicts if v.ranking and v.winner is None and name in v.ranking[0]]
     judged = int((~np.isnan(column)).sum())
     return Standing(
         candidate=name,
@@ -195,12 +195,12 @@ def _standing(
     )
 
 
-def duels(data: RunData, order: Sequence[str]) -> list[Duel]:
+def duels(run: RunData, order: Sequence[str]) -> list[Duel]:
     """Every pair of candidates that met, the better placed one first."""
-    table = points_table(data)
-    column = {name: index for index, name in enumerate(data.candidates)}
-    clusters = np.array([data.clusters[item.item_id] for item in data.items])
-    seed = data.manifest.seeds.get("seed", 0)
+    table = points_table(run)
+    column = {name: index for index, name in enumerate(run.candidates)}
+    clusters = np.array([run.clusters[item.item_id] for item in run.items])
+    seed = run.manifest.seeds.get("seed", 0)
     found = []
     for first, second in combinations(order, 2):
         a, b = table[:, column[first]], table[:, column[second]]

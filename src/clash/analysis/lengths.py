@@ -32,12 +32,12 @@ class Longer:
     rate: BiasRate
 
 
-def longer(data: RunData) -> list[Longer]:
+def longer(run: RunData) -> list[Longer]:
     """People where they spoke, the panel, each judge; those without such a pair are left out."""
-    pairs = list(_pairs(data))
-    says: dict[str, Say] = {"people": _people(data), "the panel": _panel(data)}
-    says |= {panelist.id: _judge(data, panelist.id) for panelist in data.rules.panelists}
-    made = [_longer(data, who, pairs, say) for who, say in says.items()]
+    pairs = list(_pairs(run))
+    says: dict[str, Say] = {"people": _people(run), "the panel": _panel(run)}
+    says |= {panelist.id: _judge(run, panelist.id) for panelist in run.rules.panelists}
+    made = [_longer(run, who, pairs, say) for who, say in says.items()]
     return [line for line in made if line.rate.interval.n]
 
 
@@ -49,30 +49,30 @@ class _Pair:
     lengths: tuple[int, int]
 
 
-def _pairs(data: RunData) -> Iterator[_Pair]:
-    for item, said in data.ballots.items():
-        length = {name: len(text) for name, text in data.texts.get(item, {}).items()}
+def _pairs(run: RunData) -> Iterator[_Pair]:
+    for item, said in run.ballots.items():
+        length = {name: len(text) for name, text in run.texts.get(item, {}).items()}
         for a, b in combinations(said.candidates, 2):
             if a in length and b in length:
                 yield _Pair(item, a, b, (length[a], length[b]))
 
 
-def _longer(data: RunData, who: str, pairs: list[_Pair], say: Say) -> Longer:
+def _longer(run: RunData, who: str, pairs: list[_Pair], say: Say) -> Longer:
     won = [say(pair.item_id, pair.first, pair.second) for pair in pairs]
     lengths = np.array([pair.lengths for pair in pairs], dtype=float).reshape(-1, 2)
-    clusters = [data.clusters[pair.item_id] for pair in pairs]
+    clusters = [run.clusters[pair.item_id] for pair in pairs]
     return Longer(who, longer_wins_rate(won, lengths[:, 0], lengths[:, 1], clusters))
 
 
-def _people(data: RunData) -> Say:
+def _people(run: RunData) -> Say:
     """What the label says of a pair; NaN where that is a tie, or nothing."""
-    return data.wins
+    return run.wins
 
 
-def _panel(data: RunData) -> Say:
+def _panel(run: RunData) -> Say:
     place = {
         verdict.item_id: {n: rank for rank, group in enumerate(verdict.ranking) for n in group}
-        for verdict in data.verdicts
+        for verdict in run.verdicts
         if verdict.ranking is not None
     }
 
@@ -83,9 +83,9 @@ def _panel(data: RunData) -> Say:
     return say
 
 
-def _judge(data: RunData, judge: str) -> Say:
+def _judge(run: RunData, judge: str) -> Say:
     def say(item: str, a: str, b: str) -> float:
-        said = data.ballots[item]
+        said = run.ballots[item]
         ranks = said.ranks.get(judge)
         if ranks is None or not (said.ranked(judge, a) and said.ranked(judge, b)):
             return np.nan

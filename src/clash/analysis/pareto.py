@@ -52,9 +52,9 @@ class Trade:
     dominated_by: list[str]
 
 
-def economies(data: RunData) -> list[Economy]:
+def economies(run: RunData) -> list[Economy]:
     """One line for each model and purpose that made a call."""
-    return [_economy(who, purpose, use) for (purpose, who), use in sorted(data.usage.items())]
+    return [_economy(who, purpose, use) for (purpose, who), use in sorted(run.usage.items())]
 
 
 def _economy(who: str, purpose: str, use: Usage) -> Economy:
@@ -76,9 +76,9 @@ def _economy(who: str, purpose: str, use: Usage) -> Economy:
     )
 
 
-def trades(data: RunData, standings: Sequence[Standing]) -> list[Trade]:
+def trades(run: RunData, standings: Sequence[Standing]) -> list[Trade]:
     """The candidates on all three scales, best quality first."""
-    bare = [_trade(data, standing) for standing in standings]
+    bare = [_trade(run, standing) for standing in standings]
     return [
         Trade(
             t.candidate,
@@ -92,8 +92,8 @@ def trades(data: RunData, standings: Sequence[Standing]) -> list[Trade]:
     ]
 
 
-def _trade(data: RunData, standing: Standing) -> Trade:
-    mine = [r for r in data.responses if r.candidate == standing.candidate]
+def _trade(run: RunData, standing: Standing) -> Trade:
+    mine = [r for r in run.responses if r.candidate == standing.candidate]
     costs = [r.cost_usd for r in mine if r.cost_usd is not None]
     times = [r.latency_s for r in mine if r.latency_s is not None]
     firsts = [r.ttft_s for r in mine if r.ttft_s is not None]

@@ -178,12 +178,12 @@ class Conformity:
     deviations: tuple[Deviation, ...]
 
 
-def conformity(data: RunData) -> Conformity | None:
+def conformity(run: RunData) -> Conformity | None:
     """Every deviation of a run from its registration; null where it has none.
 
     The registration is in the manifest, whole, so that a report needs no other file.
     """
-    content = data.manifest.registration
+    content = run.manifest.registration
     if content is None:
         return None
     found = parse(content)
@@ -192,25 +192,25 @@ def conformity(data: RunData) -> Conformity | None:
         found.frozen,
         found.plan.model_dump(),
         stopping(found.plan),
-        primary(data, found.plan.outcome, found.plan.primary, found.plan.alpha),
-        tuple(_deviations(found, data)),
+        primary(run, found.plan.outcome, found.plan.primary, found.plan.alpha),
+        tuple(_deviations(found, run)),
     )
 
 
-def _deviations(found: Frozen, data: RunData) -> Iterator[Deviation]:
-    plan, manifest = found.plan, data.manifest
+def _deviations(found: Frozen, run: RunData) -> Iterator[Deviation]:
+    plan, manifest = found.plan, run.manifest
     if manifest.preregistration != found.sha256:
         yield Deviation("registration", found.sha256, str(manifest.preregistration))
     if manifest.started and manifest.started < found.frozen:
         yield Deviation("time", f"frozen {found.frozen}", f"the run began {manifest.started}")
-    yield from _panel(plan, data)
-    yield from _settings(plan, data)
-    yield from _extent(plan, data)
+    yield from _panel(plan, run)
+    yield from _settings(plan, run)
+    yield from _extent(plan, run)
 
 
-def _panel(plan: Registration, data: RunData) -> Iterator[Deviation]:
+def _panel(plan: Registration, run: RunData) -> Iterator[Deviation]:
     planned = {seat.id: seat for seat in plan.panel}
-    seated = {p.id: p for p in data.rules.panelists}
+    seated = {p.id: p for p in run.rules.panelists}
     for name, seat in planned.items():
         if name not in seated:
             yield Deviation(f"judge {name}", seat.role, "does not sit")
@@ -223,15 +223,15 @@ def _panel(plan: Registration, data: RunData) -> Iterator[Deviation]:
     for name, judge in seated.items():
         if name not in planned and judge.role == "voting":
             yield Deviation(f"judge {name}", "does not sit", judge.role)
-    if plan.quorum != data.rules.quorum:
-        yield Deviation("quorum", str(plan.quorum), str(data.rules.quorum))
+    if plan.quorum != run.rules.quorum:
+        yield Deviation("quorum", str(plan.quorum), str(run.rules.quorum))
 
 
-def _settings(plan: Registration, data: RunData) -> Iterator[Deviation]:
-    config = data.manifest.config
+def _settings(plan: Registration, run: RunData) -> Iterator[Deviation]:
+    config = run.manifest.config
     pairs: list[tuple[str, Any, Any]] = [
-        ("aggregation", plan.method, data.rules.method),
-        ("tie break", plan.tie_break, data.rules.tie_break),
+        ("aggregation", plan.method, run.rules.method),
+        ("tie break", plan.tie_break, run.rules.tie_break),
         ("both orders", plan.both_orders, config["blinding"]["both_orders"]),
         ("shuffle for each judge", plan.per_judge, config["blinding"]["per_judge"]),
         ("criteria", plan.criteria, config["criteria"]["mode"]),
@@ -239,9 +239,9 @@ def _settings(plan: Registration, data: RunData) -> Iterator[Deviation]:
     if plan.seed is not None:
         pairs.append(("seed", plan.seed, config["seed"]))
     if plan.candidates:
-        pairs.append(("candidates", sorted(plan.candidates), data.candidates))
+        pairs.append(("candidates", sorted(plan.candidates), run.candidates))
     if plan.prompts is not None:
-        pairs.append(("prompts", plan.prompts[:12], str(data.manifest.hashes.get("prompts"))[:12]))
+        pairs.append(("prompts", plan.prompts[:12], str(run.manifest.hashes.get("prompts"))[:12]))
     # Reports give 95% intervals; a registered alpha of another size is not what they show.
     pairs.append(("alpha of the intervals", plan.alpha, 0.05))
     for what, planned, done in pairs:
@@ -253,9 +253,9 @@ def _words(value: object) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def _extent(plan: Registration, data: RunData) -> Iterator[Deviation]:
+def _extent(plan: Registration, run: RunData) -> Iterator[Deviation]:
     """How much was judged, and how it came to an end."""
-    manifest, judged = data.manifest, len(data.items)
+    manifest, judged = run.manifest, len(run.items)
     rule = manifest.stopping or {}
     done = str(rule.get("rule", "fixed"))
     if done != plan.stopping:
@@ -267,10 +267,10 @@ def _extent(plan: Registration, data: RunData) -> Iterator[Deviation]:
     early = done != "fixed" and bool(rule.get("met")) and judged <= plan.items
     if judged != plan.items and not early:
         yield Deviation("prompts judged", str(plan.items), str(judged))
-    missing = sum(verdict.ranking is None for verdict in data.verdicts)
+    missing = sum(verdict.ranking is None for verdict in run.verdicts)
     if missing:
         yield Deviation("verdicts", f"{judged} of {judged}", f"{judged - missing} of {judged}")
-    if plan.outcome == "concordance" and not data.truth:
+    if plan.outcome == "concordance" and not run.truth:
         yield Deviation("primary outcome", "concordance", "there are no labels")
-    if plan.primary is not None and plan.primary not in data.candidates:
+    if plan.primary is not None and plan.primary not in run.candidates:
         yield Deviation("primary outcome", f"of {plan.primary}", "is no candidate of this run")

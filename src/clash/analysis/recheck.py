@@ -47,16 +47,16 @@ def recheck(folder: RunFolder, redraw: Redraw | None = None) -> list[AuditFindin
 
 
 def _checks(folder: RunFolder, redraw: Redraw | None) -> Iterator[AuditFinding]:
-    data = RunData.load(folder)
-    data = data.relabelled(folder.labels(_sealed_labels(data.manifest)))
-    findings = findings_of(data)
-    yield finding("the manifest's sums follow from the records", _sums(data, findings))
-    yield finding("verdicts follow from the judgments", _verdicts(folder, data))
-    yield finding("the report follows from the records", _report(folder, data, findings))
+    run = RunData.load(folder)
+    run = run.relabelled(folder.labels(_sealed_labels(run.manifest)))
+    findings = findings_of(run)
+    yield finding("the manifest's sums follow from the records", _sums(run, findings))
+    yield finding("verdicts follow from the judgments", _verdicts(folder, run))
+    yield finding("the report follows from the records", _report(folder, run, findings))
     if any(run_files.is_file(folder.path / name) for name in layout.EXPORT_FILES):
         yield finding("exports follow from the records", _exports(folder))
     if redraw is not None:
-        yield from redraw(folder, data, findings)
+        yield from redraw(folder, run, findings)
 
 
 def _sealed_labels(manifest: Manifest) -> int | None:
@@ -70,26 +70,26 @@ def _sealed_labels(manifest: Manifest) -> int | None:
     return None if manifest.seal is None or manifest.chain is None else 0
 
 
-def _sums(data: RunData, findings: Findings) -> Iterator[str | AuditGap]:
+def _sums(run: RunData, findings: Findings) -> Iterator[str | AuditGap]:
     """Counts, cost and status; a run that has not ended has none yet."""
-    manifest = data.manifest
+    manifest = run.manifest
     if manifest.seal is None:
         yield AuditGap("the run has not ended, so its counts and its cost are not written")
         return
-    counts = count_records(data)
+    counts = count_records(run)
     for name, count in counts.items():
         written = manifest.counts.get(name)
         if written is None:
             yield AuditGap(f"manifest.json has no count of {name}")
         elif written != count:
             yield f"manifest.json counts {written} {name}, the records have {count}"
-    yield from _cost(data, findings)
+    yield from _cost(run, findings)
     if manifest.status == "failed" and counts["verdicts"]:
         yield "manifest.json says that the run failed, and there are verdicts"
-    stand_ins = any(p.stands_in_for is not None for p in data.rules.panelists)
+    stand_ins = any(p.stands_in_for is not None for p in run.rules.panelists)
     refused = set(manifest.stopped) - set(manifest.replaced if stand_ins else ())
     if manifest.status == "complete" and (
-        not counts["verdicts"] or refused or too_many_failed(data, counts)
+        not counts["verdicts"] or refused or too_many_failed(run, counts)
     ):
         yield "manifest.json says that the run is complete, and the records say that it is not"
     if manifest.registration is not None:
@@ -98,9 +98,9 @@ def _sums(data: RunData, findings: Findings) -> Iterator[str | AuditGap]:
             yield "the registration of manifest.json has another hash than the run began with"
 
 
-def _cost(data: RunData, findings: Findings) -> Iterator[str | AuditGap]:
-    manifest = data.manifest
-    if not data.usage and manifest.cost_usd:
+def _cost(run: RunData, findings: Findings) -> Iterator[str | AuditGap]:
+    manifest = run.manifest
+    if not run.usage and manifest.cost_usd:
         yield AuditGap(f"there are no calls that cost_usd {manifest.cost_usd} could be the sum of")
         return
     if manifest.cost_usd != findings.cost_usd:
@@ -109,15 +109,15 @@ def _cost(data: RunData, findings: Findings) -> Iterator[str | AuditGap]:
         yield "cost_is_lower_bound of manifest.json does not follow from the calls"
 
 
-def _verdicts(folder: RunFolder, data: RunData) -> Iterator[str | AuditGap]:
+def _verdicts(folder: RunFolder, run: RunData) -> Iterator[str | AuditGap]:
     written = folder.verdicts()
-    if not written and data.manifest.seal is None:
+    if not written and run.manifest.seal is None:
         yield AuditGap("the run has not ended, so no verdict is written")
         return
-    if len(written) != len(data.verdicts):
-        yield f"{len(written)} verdicts are written, {len(data.verdicts)} follow"
+    if len(written) != len(run.verdicts):
+        yield f"{len(written)} verdicts are written, {len(run.verdicts)} follow"
         return
-    for verdict, follows in zip(written, data.verdicts, strict=True):
+    for verdict, follows in zip(written, run.verdicts, strict=True):
         if verdict != follows:
             yield (
                 f"item {verdict.item_id!r}:"
@@ -148,10 +148,10 @@ class _Difference:
     wording: bool
 
 
-def _report(folder: RunFolder, data: RunData, findings: Findings) -> Iterator[str | AuditGap]:
+def _report(folder: RunFolder, run: RunData, findings: Findings) -> Iterator[str | AuditGap]:
     path = folder.path / layout.REPORT_JSON
     if not run_files.is_file(path):
-        yield from no_report(data, layout.REPORT_JSON)
+        yield from no_report(run, layout.REPORT_JSON)
         return
     written = json.loads(run_files.read(path, most=_LARGEST))
     # Through JSON and back, so that tuples are lists on both sides.
@@ -159,31 +159,31 @@ def _report(folder: RunFolder, data: RunData, findings: Findings) -> Iterator[st
     if written == follows:
         return
     author = written.pop("clash", None)
-    elsewhere = other_versions(data.manifest)
+    elsewhere = other_versions(run.manifest)
     if author != follows.pop("clash"):
         elsewhere = f"written by clash {author}, this is {findings.clash}"
-    for difference in _differences(written, follows, _names(data), exact=elsewhere is None):
+    for difference in _differences(written, follows, _names(run), exact=elsewhere is None):
         if difference.wording and elsewhere is not None:
             yield AuditGap(f"{difference.where} of report.json ({elsewhere})")
         else:
             yield f"report.json says otherwise of {difference.where}"
 
 
-def no_report(data: RunData, name: str) -> Iterator[str | AuditGap]:
+def no_report(run: RunData, name: str) -> Iterator[str | AuditGap]:
     """What a file of the report that is not there means."""
-    if data.manifest.seal is None:
+    if run.manifest.seal is None:
         yield AuditGap(f"the run has not ended, so there is no {name}")
-    elif name in data.manifest.files:
+    elif name in run.manifest.files:
         yield f"{name} is missing"
     else:
         yield AuditGap(f"{name} was never written")
 
 
-def _names(data: RunData) -> frozenset[str]:
+def _names(run: RunData) -> frozenset[str]:
     """Words that say who or what is meant, whichever clash writes them."""
-    judges = (panelist.id for panelist in data.rules.panelists)
-    items = (item.item_id for item in data.items)
-    return frozenset({*data.candidates, *judges, *items, data.rules.method, "tie"})
+    judges = (panelist.id for panelist in run.rules.panelists)
+    items = (item.item_id for item in run.items)
+    return frozenset({*run.candidates, *judges, *items, run.rules.method, "tie"})
 
 
 def _differences(

@@ -34,7 +34,7 @@ class Primary:
     interval: Interval
 
 
-def primary(data: RunData, outcome: Outcome, candidate: str | None, alpha: float) -> Primary | None:
+def primary(run: RunData, outcome: Outcome, candidate: str | None, alpha: float) -> Primary | None:
     """The primary outcome; null where nothing was registered that this run can show.
 
     Args:
@@ -46,42 +46,42 @@ def primary(data: RunData, outcome: Outcome, candidate: str | None, alpha: float
     """
     level = 1 - alpha
     if outcome == "concordance":
-        found = _concordance(data, level)
+        found = _concordance(run, level)
         return None if found is None else Primary(outcome, None, None, found)
-    if candidate not in data.candidates:
+    if candidate not in run.candidates:
         return None
     if outcome == "wins":
-        asked = {r.item_id for r in data.responses if r.candidate == candidate}
-        mine = [verdict for verdict in data.verdicts if verdict.item_id in asked]
+        asked = {r.item_id for r in run.responses if r.candidate == candidate}
+        mine = [verdict for verdict in run.verdicts if verdict.item_id in asked]
         won = [float(verdict.winner == candidate) for verdict in mine]
-        clusters = [data.clusters[verdict.item_id] for verdict in mine]
+        clusters = [run.clusters[verdict.item_id] for verdict in mine]
         return Primary(outcome, candidate, None, wilson_clustered(won, clusters, level))
-    looked = _last_look(data, candidate, level)
-    return Primary(outcome, candidate, 0.5, looked or _points(data, candidate, level))
+    looked = _last_look(run, candidate, level)
+    return Primary(outcome, candidate, 0.5, looked or _points(run, candidate, level))
 
 
-def _points(data: RunData, candidate: str, level: float) -> Interval:
-    column = points_table(data)[:, data.candidates.index(candidate)]
+def _points(run: RunData, candidate: str, level: float) -> Interval:
+    column = points_table(run)[:, run.candidates.index(candidate)]
     known = ~np.isnan(column)
-    clusters = np.array([data.clusters[item.item_id] for item in data.items])[known]
+    clusters = np.array([run.clusters[item.item_id] for item in run.items])[known]
     found = mean_clustered(column[known], clusters, level)
     return replace(found, low=max(0.0, found.low), high=min(1.0, found.high))
 
 
-def _last_look(data: RunData, candidate: str, level: float) -> Interval | None:
+def _last_look(run: RunData, candidate: str, level: float) -> Interval | None:
     """Looks are at 95%; another level has none of them."""
-    looks = (data.manifest.stopping or {}).get("looks", [])
+    looks = (run.manifest.stopping or {}).get("looks", [])
     if not looks or looks[-1]["candidate"] != candidate or not math.isclose(level, 0.95):
         return None
-    last, judged = looks[-1], len(data.items)
+    last, judged = looks[-1], len(run.items)
     estimate = math.nan if last["estimate"] is None else last["estimate"]
-    name = str((data.manifest.stopping or {})["sequential"])
+    name = str((run.manifest.stopping or {})["sequential"])
     return Interval(estimate, last["low"], last["high"], level, judged, last["prompts"], name)
 
 
-def _concordance(data: RunData, level: float) -> Interval | None:
-    known = [verdict for verdict in data.verdicts if verdict.item_id in data.truth]
+def _concordance(run: RunData, level: float) -> Interval | None:
+    known = [verdict for verdict in run.verdicts if verdict.item_id in run.truth]
     if not known:
         return None
-    hits = [float(matches(verdict, data.truth[verdict.item_id])) for verdict in known]
-    return wilson_clustered(hits, [data.clusters[verdict.item_id] for verdict in known], level)
+    hits = [float(matches(verdict, run.truth[verdict.item_id])) for verdict in known]
+    return wilson_clustered(hits, [run.clusters[verdict.item_id] for verdict in known], level)

@@ -22,10 +22,10 @@ class Texts:
     second: str
 
 
-def run_texts(data: RunData) -> dict[str, Texts]:
+def run_texts(run: RunData) -> dict[str, Texts]:
     """The responses behind the rows of a run's votes, named as these are."""
     found = {}
-    for item_id, by_candidate in data.texts.items():
+    for item_id, by_candidate in run.texts.items():
         names = sorted(by_candidate)
         for a, b in combinations(names, 2):
             row = item_id if len(names) == 2 else f"{item_id}#{a}|{b}"

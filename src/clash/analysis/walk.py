@@ -73,43 +73,43 @@ class Walk:
         }
 
 
-def walk(data: RunData, item_id: str) -> Walk:
+def walk(run: RunData, item_id: str) -> Walk:
     """Collect the steps of an item.
 
     Raises:
         InputError: the run has no such item.
     """
-    found = next((i for i in data.items if i.item_id == item_id), None)
+    found = next((i for i in run.items if i.item_id == item_id), None)
     if found is None:
-        some = ", ".join(i.item_id for i in data.items[:5])
+        some = ", ".join(i.item_id for i in run.items[:5])
         raise InputError(
-            f"no item {item_id!r} in {data.manifest.run}", field="--item", hint=f"such as {some}"
+            f"no item {item_id!r} in {run.manifest.run}", field="--item", hint=f"such as {some}"
         )
-    return next(walks(data, [found]))
+    return next(walks(run, [found]))
 
 
-def walks(data: RunData, items: Sequence[Item] | None = None) -> Iterator[Walk]:
+def walks(run: RunData, items: Sequence[Item] | None = None) -> Iterator[Walk]:
     """The steps of each item (default: of all), in the order of the items."""
-    wanted = data.items if items is None else items
+    wanted = run.items if items is None else items
     names = {item.item_id for item in wanted}
-    pages, said = _by_item(data.blinds.records, names), _by_item(data.judgments, names)
-    responses = _by_item(data.responses, names)
-    verdicts = {verdict.item_id: verdict for verdict in data.verdicts}
+    pages, said = _by_item(run.blinds.records, names), _by_item(run.judgments, names)
+    responses = _by_item(run.responses, names)
+    verdicts = {verdict.item_id: verdict for verdict in run.verdicts}
     for item in wanted:
         name = item.item_id
-        criteria = data.criteria.get(name)
+        criteria = run.criteria.get(name)
         yield Walk(
             item=item,
-            responses=data.texts[name],
+            responses=run.texts[name],
             missing={r.candidate: r.error or "no text" for r in responses[name] if r.text is None},
             labels=pages[name][0].labels if pages[name] else {},
             scrubbed=sorted(
                 {f"{s.candidate}: {s.text!r}" for b in pages[name] for s in b.scrubbed}
             ),
             criteria=criteria,
-            said=[_said(data, judgment, criteria) for judgment in said[name]],
+            said=[_said(run, judgment, criteria) for judgment in said[name]],
             verdict=verdicts[name],
-            label=data.truth.get(name),
+            label=run.truth.get(name),
         )
 
 
@@ -121,8 +121,8 @@ def _by_item(records: Iterable[R], names: set[str]) -> dict[str, list[R]]:
     return found
 
 
-def _said(data: RunData, judgment: Judgment, criteria: Criteria | None) -> Said:
-    labels = data.blinds.labels(judgment)
+def _said(run: RunData, judgment: Judgment, criteria: Criteria | None) -> Said:
+    labels = run.blinds.labels(judgment)
     weights = {c.name: c.weight for c in criteria.criteria} if criteria else {}
     return Said(
         judge=judgment.judge,

@@ -110,9 +110,9 @@ def diagnose(
             print_dry_run(prepared.plan, environ, as_json=as_json)
             return
         source = str(judge_pairs(prepared, runs, options).folder.path)
-    data = _run(source, runs)
+    run = _run(source, runs)
     found = _diagnosis(
-        source, runs, data, (judges, subset, presentation), candidates, pairs, similarity,
+        source, runs, run, (judges, subset, presentation), candidates, pairs, similarity,
         replications if simulate else 0, number,
     )  # fmt: skip
     _tell(found, source, plot, as_json=as_json)

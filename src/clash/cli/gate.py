@@ -149,7 +149,7 @@ def _usable(rules: Sequence[Rule], changes: Sequence[Rule], baseline: str | None
 
 
 def _against(
-    data: RunData,
+    run: RunData,
     baseline: RunData,
     now: Mapping[str, Figure],
     changes: Sequence[Rule],
@@ -160,19 +160,19 @@ def _against(
     from clash.analysis.findings import findings_of
 
     before = figures(findings_of(baseline))
-    found = gates.changed(data, baseline, now, before)
+    found = gates.changed(run, baseline, now, before)
     name = "concordance" if "concordance" in found else "unanimity"
     rules = changes or [gates.Rule(name, "max-drop", _DEFAULT_DROP)]
     return gates.check_changes(rules, found, on.value)
 
 
 def _write_junit(
-    path: Path, data: RunData, checked: Sequence[Checked], baseline: str | None
+    path: Path, run: RunData, checked: Sequence[Checked], baseline: str | None
 ) -> None:
     from clash.report import gate as report
     from clash.version import __version__
 
-    manifest = data.manifest
+    manifest = run.manifest
     about = {
         "clash": __version__,
         "kind": manifest.kind,

@@ -176,8 +176,8 @@ def _result(folder: RunFolder) -> Redteam:
     from clash.datasets.controls import SOUND, WORSE
     from clash.errors import RunFolderError
 
-    data = RunData.load(folder)
-    result = resistance(data.controls or data, SOUND, WORSE)
+    run = RunData.load(folder)
+    result = resistance(run.controls or run, SOUND, WORSE)
     if result is None:
         raise RunFolderError(
             f"{folder.path}: holds no control items"

@@ -129,7 +129,7 @@ def _secret(folder: RunFolder) -> str:
     return seal_file(folder.path / layout.BLINDING).sha256
 
 
-def _take_in(folder: RunFolder, data: RunData, back: Path) -> int:
+def _take_in(folder: RunFolder, run: RunData, back: Path) -> int:
     """Write the decisions of a page from disk.
 
     Raises:
@@ -148,7 +148,7 @@ def _take_in(folder: RunFolder, data: RunData, back: Path) -> int:
         raise InputError(
             f"is no file of a review of {folder.path.name}", path=back, hint="see --export-static"
         )
-    tasks = {task.item.item_id: task for task in review_tasks(data, everything=True)}
+    tasks = {task.item.item_id: task for task in review_tasks(run, everything=True)}
     who = name_of(found.get("annotator"))
     key = order(found["key"], _secret(folder))
     records = []
@@ -214,10 +214,10 @@ class _Outcome:
     _last: _Change | None = None
 
     @classmethod
-    def of(cls, folder: RunFolder, data: RunData) -> _Outcome:
+    def of(cls, folder: RunFolder, run: RunData) -> _Outcome:
         from clash.analysis.findings import findings_of
 
-        return cls(folder, data, findings_of(data), _votes(folder))
+        return cls(folder, run, findings_of(run), _votes(folder))
 
     def after(self, written: int) -> _Change:
         """With the labels there are by now, computed once for each number of decisions."""
@@ -230,14 +230,14 @@ class _Outcome:
         from clash.analysis.findings import findings_of
         from clash.analysis.label_change import label_change
 
-        data = self.data.relabelled(self.folder.labels())
-        found = findings_of(data)
+        run = self.data.relabelled(self.folder.labels())
+        found = findings_of(run)
         now = _votes(self.folder)
         calibrated = None
         if self.votes is not None and now is not None:
             leader = found.leaderboard[0].candidate
-            calibrated = compare_calibrations(data, self.votes, now, leader)
-        return _Change(label_change(self.before, found, written, calibrated), data, found)
+            calibrated = compare_calibrations(run, self.votes, now, leader)
+        return _Change(label_change(self.before, found, written, calibrated), run, found)
 
 
 @dataclass(frozen=True)

@@ -31,14 +31,14 @@ class RaterChoices:
     by_rater: Mapping[str, Mapping[str, str]]
 
     @classmethod
-    def of(cls, data: RunData, labels: Sequence[Label]) -> RaterChoices:
+    def of(cls, run: RunData, labels: Sequence[Label]) -> RaterChoices:
         """The choices of people and of the panel; items without a verdict have none of the panel."""
         by_rater: dict[str, dict[str, str]] = {}
         for label in labels:
             choice = ItemLabel.of(label).choice
             if choice is not None:
                 by_rater.setdefault(label.annotator, {})[label.item_id] = choice
-        panel = {v.item_id: v.winner or "tie" for v in data.verdicts if v.ranking is not None}
+        panel = {v.item_id: v.winner or "tie" for v in run.verdicts if v.ranking is not None}
         return cls({**by_rater, PANEL: panel})
 
     def codes(self, raters: Sequence[str], items: Sequence[str]) -> np.ndarray:
@@ -54,42 +54,42 @@ class RaterChoices:
         return np.array(table, dtype=float).reshape(len(items), len(raters))
 
 
-def agreement(data: RunData, labels: Sequence[Label], annotator: str) -> list[dict[str, Any]]:
+def agreement(run: RunData, labels: Sequence[Label], annotator: str) -> list[dict[str, Any]]:
     """Agreement with everyone who shares an item with this person, and alpha over all people.
 
     Each entry has ``with``, ``n``, ``same`` (share, low, high) and ``kappa`` (likewise; null where
     it is undefined). With two or more people, the last entry is Krippendorff's alpha over all.
     """
-    choices = RaterChoices.of(data, labels)
+    choices = RaterChoices.of(run, labels)
     own_choices = choices.by_rater.get(annotator, {})
     lines = [
-        _pair(data, choices, annotator, peer)
+        _pair(run, choices, annotator, peer)
         for peer in (*sorted(r for r in choices.by_rater if r != PANEL), PANEL)
         if peer != annotator and own_choices.keys() & choices.by_rater[peer].keys()
     ]
     people = sorted(rater for rater in choices.by_rater if rater != PANEL)
     if len(people) > 1:
-        lines.append(_alpha(data, choices, people))
+        lines.append(_alpha(run, choices, people))
     return lines
 
 
-def _alpha(data: RunData, choices: RaterChoices, people: Sequence[str]) -> dict[str, Any]:
+def _alpha(run: RunData, choices: RaterChoices, people: Sequence[str]) -> dict[str, Any]:
     counts = Counter(item for person in people for item in choices.by_rater[person])
     items = sorted(item for item, n in counts.items() if n > 1)
     alpha = krippendorff_alpha(
         choices.codes(people, items),
         "nominal",
-        rng=np.random.default_rng(data.manifest.seeds.get("seed", 0)),
-        clusters=[data.clusters[item] for item in items],
+        rng=np.random.default_rng(run.manifest.seeds.get("seed", 0)),
+        clusters=[run.clusters[item] for item in items],
         n_bootstrap=_REPLICATES,
     )
     return {"with": EVERYONE, "n": len(items), "alpha": _interval(alpha)}
 
 
-def _pair(data: RunData, choices: RaterChoices, rater: str, peer: str) -> dict[str, Any]:
+def _pair(run: RunData, choices: RaterChoices, rater: str, peer: str) -> dict[str, Any]:
     shared_items = sorted(choices.by_rater[rater].keys() & choices.by_rater[peer].keys())
     codes = choices.codes([rater, peer], shared_items).astype(np.intp)
-    clusters = [data.clusters[item] for item in shared_items]
+    clusters = [run.clusters[item] for item in shared_items]
     same_share = wilson_clustered((codes[:, 0] == codes[:, 1]).astype(float), clusters)
     kappa = cohen_kappa(codes[:, 0], codes[:, 1], int(codes.max()) + 1, clusters=clusters)
     return {

@@ -55,12 +55,12 @@ class Session:
     """
 
     def __init__(
-        self, folder: RunFolder, data: RunData, tasks: Sequence[ReviewTask], *, reveal: bool = True
+        self, folder: RunFolder, run: RunData, tasks: Sequence[ReviewTask], *, reveal: bool = True
     ) -> None:
         self.folder, self.reveal = folder, reveal
         self.tasks = {task.item.item_id: task for task in tasks}
-        self._verdicts = {verdict.item_id: verdict for verdict in data.verdicts}
-        self._data = data
+        self._verdicts = {verdict.item_id: verdict for verdict in run.verdicts}
+        self._data = run
         self._people: dict[str, _Person] = defaultdict(_Person)
         self._lock = threading.Lock()
         path = folder.path / layout.LABELS

@@ -58,7 +58,7 @@ def needs_person(verdict: Verdict) -> bool:
 
 
 def review_tasks(
-    data: RunData,
+    run: RunData,
     *,
     everything: bool = False,
     sample: int | None = None,
@@ -76,11 +76,11 @@ def review_tasks(
     Raises:
         InputError: no item has two responses to choose from.
     """
-    tasks = {item.item_id: task for item in data.items if (task := _task(data, item))}
+    tasks = {item.item_id: task for item in run.items if (task := _task(run, item))}
     if not tasks:
-        raise InputError(f"{data.manifest.run}: no item has two responses to choose from")
+        raise InputError(f"{run.manifest.run}: no item has two responses to choose from")
     verdicts = sorted(
-        (v for v in data.verdicts if v.item_id in tasks),
+        (v for v in run.verdicts if v.item_id in tasks),
         key=lambda v: (not needs_person(v), _sure(v)),
     )
     selection = verdicts if everything else [v for v in verdicts if needs_person(v)]
@@ -95,11 +95,11 @@ def _sure(verdict: Verdict) -> float:
     return -1.0 if verdict.confidence is None else verdict.confidence
 
 
-def _task(data: RunData, item: Item) -> ReviewTask | None:
-    texts = data.texts[item.item_id]
+def _task(run: RunData, item: Item) -> ReviewTask | None:
+    texts = run.texts[item.item_id]
     if not 2 <= len(texts) <= len(SIDES):
         return None
-    criteria = data.criteria.get(item.item_id)
+    criteria = run.criteria.get(item.item_id)
     names = tuple(sorted(texts))
     return ReviewTask(
         item,

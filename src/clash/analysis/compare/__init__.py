@@ -78,13 +78,13 @@ def compare(runs: Sequence[RunData], *, every_record: bool = False) -> Compared:
         raise StatisticsError("a comparison takes two runs, or more")
     rng = np.random.default_rng(runs[0].manifest.seeds.get("seed", 0))
     made = Compared(
-        runs=[_summary(data) for data in runs],
+        runs=[_summary(run) for run in runs],
         pairs=[against(a, b, rng) for a, b in combinations(runs, 2)],
         pooled=pooled(runs, every_record=every_record),
         published=[],
     )
-    names = [data.manifest.run for data in runs]
-    stored = [entry for data in runs for entry in data.manifest.dataset.get("figures", [])]
+    names = [run.manifest.run for run in runs]
+    stored = [entry for run in runs for entry in run.manifest.dataset.get("figures", [])]
     mine = [
         entry
         for entry in stored
@@ -95,24 +95,24 @@ def compare(runs: Sequence[RunData], *, every_record: bool = False) -> Compared:
     return replace(made, published=claims(mine, figures(made))) if mine else made
 
 
-def _summary(data: RunData) -> Summary:
-    found = concordance(data)
-    covered = coverage(data)
-    cost = data.manifest.cost_usd
+def _summary(run: RunData) -> Summary:
+    found = concordance(run)
+    covered = coverage(run)
+    cost = run.manifest.cost_usd
     return Summary(
-        run=data.manifest.run,
-        kind=data.manifest.kind,
-        panel=data.manifest.panel["name"],
-        judges=len(data.rules.voting),
-        items=len(data.items),
-        questions=len(set(data.clusters.values())),
-        candidates=len(data.candidates),
+        run=run.manifest.run,
+        kind=run.manifest.kind,
+        panel=run.manifest.panel["name"],
+        judges=len(run.rules.voting),
+        items=len(run.items),
+        questions=len(set(run.clusters.values())),
+        candidates=len(run.candidates),
         decided=covered.decided,
         concordance=found.headline.rate if found else None,
         kappa=found.kappas[0] if found else None,
-        unanimity=unanimity(data).rate,
+        unanimity=unanimity(run).rate,
         cost_usd=cost,
-        seconds=data.manifest.wall_s,
+        seconds=run.manifest.wall_s,
     )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clash.analysis.concordance.cases import cases, concordance_of
+from clash.analysis.concordance.cases import concordance_of, labelled_cases
 from clash.analysis.leaderboard import points_table
 from clash.errors import StatisticsError
 from clash.labels import TIE
@@ -109,7 +109,7 @@ def against(first: RunData, second: RunData, rng: np.random.Generator) -> RunAga
     return RunAgainstRun(
         first.manifest.run,
         second.manifest.run,
-        _experiments(cases(first), cases(second)),
+        _experiments(labelled_cases(first), labelled_cases(second)),
         _shared(first, second, rng),
         _tau(both),
         both,
@@ -134,11 +134,11 @@ def _shared(first: RunData, second: RunData, rng: np.random.Generator) -> Shared
     if not names:
         return None
     order = {name: sorted(texts) for name, texts in _who(first).items() if name in names}
-    said = [_codes(data, names, order) for data in (first, second)]
+    said = [_codes(run, names, order) for run in (first, second)]
     groups = clusters_of(first, names)
     widest = max(map(len, order.values())) + 1
-    known = {case.item_id: case for case in cases(first)}
-    there = {case.item_id: case for case in cases(second)}
+    known = {case.item_id: case for case in labelled_cases(first)}
+    there = {case.item_id: case for case in labelled_cases(second)}
     rows = [n for n, name in enumerate(names) if name in known and name in there]
     a = np.array([float(known[names[n]].right) for n in rows])
     b = np.array([float(there[names[n]].right) for n in rows])
@@ -179,17 +179,17 @@ def same_items(first: RunData, second: RunData) -> list[str]:
     ]
 
 
-def _who(data: RunData) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {item.item_id: [] for item in data.items}
-    for response in data.responses:
+def _who(run: RunData) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {item.item_id: [] for item in run.items}
+    for response in run.responses:
         found[response.item_id].append(response.candidate)
     return found
 
 
 def _codes(
-    data: RunData, names: Sequence[str], order: Mapping[str, Sequence[str]]
+    run: RunData, names: Sequence[str], order: Mapping[str, Sequence[str]]
 ) -> NDArray[np.intp]:
-    verdicts = {verdict.item_id: verdict for verdict in data.verdicts}
+    verdicts = {verdict.item_id: verdict for verdict in run.verdicts}
     codes = []
     for name in names:
         verdict = verdicts[name]
@@ -201,9 +201,9 @@ def _codes(
     return np.array(codes, dtype=np.intp)
 
 
-def clusters_of(data: RunData, names: Sequence[str]) -> NDArray[np.intp]:
+def clusters_of(run: RunData, names: Sequence[str]) -> NDArray[np.intp]:
     """The clusters of some items, as codes."""
-    return np.array([data.clusters[name] for name in names], dtype=np.intp)
+    return np.array([run.clusters[name] for name in names], dtype=np.intp)
 
 
 def _candidates(first: RunData, second: RunData) -> list[Candidates]:
@@ -211,12 +211,12 @@ def _candidates(first: RunData, second: RunData) -> list[Candidates]:
     return [Candidates(name, a[name], b[name]) for name in a if name in b]
 
 
-def _points(data: RunData) -> dict[str, float]:
-    table = points_table(data)
+def _points(run: RunData) -> dict[str, float]:
+    table = points_table(run)
     there = ~np.isnan(table)
     return {
         name: float(table[there[:, k], k].mean())
-        for k, name in enumerate(data.candidates)
+        for k, name in enumerate(run.candidates)
         if there[:, k].any()
     }
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from clash.analysis.concordance.biases import SelfRate, self_rates
-from clash.analysis.concordance.cases import Case, Rate, cases, codes, concordance_of, rate
+from clash.analysis.concordance.cases import Case, Rate, codes, concordance_of, labelled_cases, rate
 from clash.analysis.concordance.unanimity import Split, split
 from clash.stats.hypothesis_tests import Significance, paired_difference
 
@@ -66,7 +66,7 @@ def pooled(runs: Sequence[RunData], *, every_record: bool = False) -> Pooled | N
         every_record: count repeated items as often as they were judged, as some published tables
             do.
     """
-    found = [cases(data) for data in runs]
+    found = [labelled_cases(run) for run in runs]
     if sum(bool(part) for part in found) < 2:
         return None
     judges = [p.id for p in runs[0].rules.voting]

@@ -16,7 +16,7 @@ from clash.analysis.concordance.biases import (
     SelfRate,
 )
 from clash.analysis.concordance.breakdown import Contrast, Row
-from clash.analysis.concordance.cases import Case, Profile, Rate, cases, profiles
+from clash.analysis.concordance.cases import Case, Profile, Rate, labelled_cases, profiles
 from clash.analysis.concordance.costs import Costs, costs
 from clash.analysis.concordance.disagreements import Direction, Disagreement, Gap, PairLine
 from clash.analysis.concordance.headline import (
@@ -57,8 +57,8 @@ __all__ = [
     "SelfRate",
     "Split",
     "SubPanels",
-    "cases",
     "concordance",
+    "labelled_cases",
 ]
 
 
@@ -94,20 +94,20 @@ class Concordance:
     costs: Costs
 
 
-def concordance(data: RunData) -> Concordance | None:
+def concordance(run: RunData) -> Concordance | None:
     """The concordance report of a run; null without labels."""
-    found = cases(data)
+    found = labelled_cases(run)
     if not found:
         return None
-    rng = np.random.default_rng(data.manifest.seeds.get("seed", 0))
-    known, voting = profiles(data), list(data.rules.voting)
+    rng = np.random.default_rng(run.manifest.seeds.get("seed", 0))
+    known, voting = profiles(run), list(run.rules.voting)
     judges = [panelist.id for panelist in voting]
     crowd = people(found, rng)
     return Concordance(
         headline=headline(found),
         kappas=kappas(found),
         people=crowd,
-        methods=methods(data, found, crowd),
+        methods=methods(run, found, crowd),
         by_winner=breakdown.by_winner(found),
         by_tier=breakdown.by_tier(found),
         by_tag=breakdown.by_tag(found),
@@ -120,8 +120,8 @@ def concordance(data: RunData) -> Concordance | None:
         self_rates=biases.self_rates(found),
         lengths=biases.lengths(found, judges),
         equal_length=biases.equal_length(found),
-        positions=biases.positions(data, found),
+        positions=biases.positions(run, found),
         split=split(found, judges),
         subpanels=subpanels(found, voting, rng),
-        costs=costs(data, found),
+        costs=costs(run, found),
     )

@@ -204,28 +204,28 @@ def _equal_length(name: str, pairs: Sequence[Case]) -> EqualLength:
     return EqualLength(name, fit, wilson_clustered(people, codes(mine)))
 
 
-def positions(data: RunData, found: Sequence[Case]) -> list[Position]:
+def positions(run: RunData, found: Sequence[Case]) -> list[Position]:
     """Who favours the first place: people (as listed), the panel's judges together, each judge."""
     pairs = [case for case in found if len(case.candidates) == 2]
     made = []
     if pairs:
         listed = bias.first_slot_rate(_first(pairs, lambda case: case.label), codes(pairs))
         made.append(Position("people (first listed)", listed))
-    voting = [panelist.id for panelist in data.rules.voting]
+    voting = [panelist.id for panelist in run.rules.voting]
     made += [
         Position(who, rate)
         for who, judges in {"panel": voting, **{judge: [judge] for judge in voting}}.items()
-        if (rate := _first_shown(data, judges)) is not None
+        if (rate := _first_shown(run, judges)) is not None
     ]
     return made
 
 
-def _first_shown(data: RunData, judges: Sequence[str]) -> bias.BiasRate | None:
+def _first_shown(run: RunData, judges: Sequence[str]) -> bias.BiasRate | None:
     """Judgments that rank A0 first; a shared first place counts its part."""
-    mine = [j for j in data.judgments if j.judge in judges and j.ranking]
+    mine = [j for j in run.judgments if j.judge in judges and j.ranking]
     if not mine:
         return None
     tops = [(j.ranking or [[]])[0] for j in mine]
     won = [("A0" in top) / len(top) for top in tops]
-    fair = [1 / len(data.blinds.labels(j)) for j in mine]
-    return bias.first_slot_rate(won, [data.clusters[j.item_id] for j in mine], fair)
+    fair = [1 / len(run.blinds.labels(j)) for j in mine]
+    return bias.first_slot_rate(won, [run.clusters[j.item_id] for j in mine], fair)

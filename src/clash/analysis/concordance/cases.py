@@ -92,37 +92,37 @@ class Case:
         return len(self.candidates) if said == TIE else self.candidates.index(said)
 
 
-def cases(data: RunData) -> tuple[Case, ...]:
+def labelled_cases(run: RunData) -> tuple[Case, ...]:
     """The labelled items of a run, in its order."""
-    known = profiles(data)
-    people = _annotators(data)
-    order = data.responders
-    verdicts = {verdict.item_id: verdict for verdict in data.verdicts}
+    known = profiles(run)
+    people = _annotators(run)
+    order = run.responders
+    verdicts = {verdict.item_id: verdict for verdict in run.verdicts}
     return tuple(
-        _case(data, item, verdicts[item.item_id], order, people.get(item.item_id, {}), known)
-        for item in data.items
-        if item.item_id in data.truth
+        _case(run, item, verdicts[item.item_id], order, people.get(item.item_id, {}), known)
+        for item in run.items
+        if item.item_id in run.truth
     )
 
 
 def _case(
-    data: RunData,
+    run: RunData,
     item: Item,
     verdict: Verdict,
     order: Mapping[str, tuple[str, ...]],
     people: Mapping[str, str],
     known: Mapping[str, Profile],
 ) -> Case:
-    label = data.truth[item.item_id]
+    label = run.truth[item.item_id]
     if label not in (*order[item.item_id], TIE):
         raise RunFolderError(
-            f"{data.manifest.run}: item {item.item_id!r} has the label {label!r}, which is none of"
+            f"{run.manifest.run}: item {item.item_id!r} has the label {label!r}, which is none of"
             f" {', '.join(order[item.item_id])}, {TIE}"
         )
-    said = data.ballots.get(item.item_id)
+    said = run.ballots.get(item.item_id)
     named = [tag.removeprefix(_TIER) for tag in item.tags if tag.startswith(_TIER)]
     return Case(
-        run=data.manifest.run,
+        run=run.manifest.run,
         item_id=item.item_id,
         cluster=item.cluster,
         candidates=order[item.item_id],
@@ -131,7 +131,7 @@ def _case(
         tops={} if said is None else {judge: said.top(judge) or TIE for judge in said.ranks},
         points={} if said is None else _points(said, order[item.item_id]),
         annotators=people,
-        lengths={name: len(text) for name, text in data.texts[item.item_id].items()},
+        lengths={name: len(text) for name, text in run.texts[item.item_id].items()},
         tags=tuple(tag for tag in item.tags if not tag.startswith(_TIER)),
         tier=named[0] if named else known.get(label, Profile()).tier,
     )
@@ -146,18 +146,18 @@ def _points(said: ItemRankings, order: Sequence[str]) -> dict[str, NDArray[np.fl
     }
 
 
-def _annotators(data: RunData) -> dict[str, dict[str, str]]:
+def _annotators(run: RunData) -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {}
-    for label in data.labels:
+    for label in run.labels:
         choice = ItemLabel.of(label).choice
         if choice is not None:
             found.setdefault(label.item_id, {})[label.annotator] = choice
     return found
 
 
-def profiles(data: RunData) -> dict[str, Profile]:
+def profiles(run: RunData) -> dict[str, Profile]:
     """What the manifest says of each candidate."""
-    listed: list[dict[str, Any]] = data.manifest.candidates or data.manifest.config["candidates"]
+    listed: list[dict[str, Any]] = run.manifest.candidates or run.manifest.config["candidates"]
     return {
         str(about["id"]): Profile(about.get("family"), about.get("tier"), about.get("elo"))
         for about in listed

@@ -33,16 +33,16 @@ class Costs:
     called_s: float | None
 
 
-def costs(data: RunData, found: Sequence[Case]) -> Costs:
+def costs(run: RunData, found: Sequence[Case]) -> Costs:
     """From the calls; from the manifest where the run holds none."""
-    n, right = len(data.items), sum(case.right for case in found)
-    if data.usage:
-        spent: float | None = math.fsum(use.cost_usd for use in data.usage.values())
-        exact = not any(use.unknown for use in data.usage.values())
+    n, right = len(run.items), sum(case.right for case in found)
+    if run.usage:
+        spent: float | None = math.fsum(use.cost_usd for use in run.usage.values())
+        exact = not any(use.unknown for use in run.usage.values())
     else:
-        spent, exact = data.manifest.cost_usd, not data.manifest.cost_is_lower_bound
-    called = math.fsum(s for use in data.usage.values() for s in use.latencies)
-    wall = data.manifest.wall_s
+        spent, exact = run.manifest.cost_usd, not run.manifest.cost_is_lower_bound
+    called = math.fsum(s for use in run.usage.values() for s in use.latencies)
+    wall = run.manifest.wall_s
     # Only labelled items can be right, so their share of the cost is what a correct one costs.
     share = len(found) / n if n else 0.0
     return Costs(
@@ -52,5 +52,5 @@ def costs(data: RunData, found: Sequence[Case]) -> Costs:
         per_correct=None if spent is None or not right else spent * share / right,
         wall_s=wall,
         wall_per_item=wall / n if n and wall else None,
-        called_s=called / n if n and data.usage else None,
+        called_s=called / n if n and run.usage else None,
     )

@@ -39,26 +39,26 @@ class Method:
     source: str = ""
 
 
-def methods(data: RunData, found: Sequence[Case], people: People | None) -> list[Method]:
+def methods(run: RunData, found: Sequence[Case], people: People | None) -> list[Method]:
     """Every line, in the order in which to read them."""
     panel = [float(case.right) for case in found]
     # What a guess may expect is no estimate, so it has no interval.
     made = [replace(_line("random guess", "chance", found, _chance(found), panel), interval=None)]
-    made += _baselines(data, found, panel)
-    for panelist in data.rules.panelists:
+    made += _baselines(run, found, panel)
+    for panelist in run.rules.panelists:
         kind: Kind = "judge" if panelist.role == "voting" else "observer"
         made += _judge(panelist.id, kind, found, panel)
-    made.append(_panel(data, found))
+    made.append(_panel(run, found))
     if people is not None:
         made.append(_person("two people, any vote", people.agreement))
         if people.decisive is not None:
             made.append(_person("two people, votes that are no tie", people.decisive))
-    return [*made, *published(data)]
+    return [*made, *published(run)]
 
 
-def _panel(data: RunData, found: Sequence[Case]) -> Method:
+def _panel(run: RunData, found: Sequence[Case]) -> Method:
     judged = concordance_of(found)
-    name = f"panel of {len(data.rules.voting)} ({data.rules.method})"
+    name = f"panel of {len(run.rules.voting)} ({run.rules.method})"
     return Method(name, "panel", judged.estimate, judged, judged.clustered)
 
 
@@ -94,11 +94,11 @@ def _judge(judge: str, kind: Kind, found: Sequence[Case], panel: Sequence[float]
     return [_line(judge, kind, found, right, panel, there)]
 
 
-def _baselines(data: RunData, found: Sequence[Case], panel: Sequence[float]) -> list[Method]:
+def _baselines(run: RunData, found: Sequence[Case], panel: Sequence[float]) -> list[Method]:
     if not all(len(case.lengths) > 1 for case in found):
         return []
     made = []
-    for name, tops in data.baseline_tops.items():
+    for name, tops in run.baseline_tops.items():
         credit = [_credit(tops[case.item_id], case.label) for case in found]
         made.append(_line(f"baseline: {name}", "baseline", found, credit, panel))
     return made
@@ -115,9 +115,9 @@ def _person(name: str, interval: Interval) -> Method:
     return Method(name, "people", interval.estimate, interval=interval)
 
 
-def published(data: RunData) -> list[Method]:
+def published(run: RunData) -> list[Method]:
     """Figures of other work on this data set, as its catalogue entry gives them."""
     return [
         Method(str(line["name"]), "published", float(line["value"]), source=str(line["source"]))
-        for line in data.manifest.dataset.get("published", [])
+        for line in run.manifest.dataset.get("published", [])
     ]

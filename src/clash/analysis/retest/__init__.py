@@ -151,6 +151,6 @@ def _beside_published(made: Retest, found: Aligned) -> Retest:
 
 def _entries(runs: Sequence[RunData], report: str) -> list[dict[str, Any]]:
     """Published figures that speak of exactly these runs."""
-    names = [data.manifest.run for data in runs]
-    stored = [entry for data in runs for entry in data.manifest.dataset.get("figures", [])]
+    names = [run.manifest.run for run in runs]
+    stored = [entry for run in runs for entry in run.manifest.dataset.get("figures", [])]
     return [e for e in stored if e["report"] == report and e["runs"] == names]

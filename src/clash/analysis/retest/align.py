@@ -52,7 +52,7 @@ class Aligned:
     @property
     def names(self) -> list[str]:
         """Run names."""
-        return [data.manifest.run for data in self.runs]
+        return [run.manifest.run for run in self.runs]
 
     @cached_property
     def n_classes(self) -> int:
@@ -98,7 +98,7 @@ def align(runs: Sequence[RunData]) -> Aligned:
     first = runs[0]
     order = first.responders
     items = tuple(item.item_id for item in first.items)
-    tables = [_table(data, items, order) for data in runs]
+    tables = [_table(run, items, order) for run in runs]
     held = np.stack([table.held for table in tables], axis=1)
     if not held[:, 1:].any():
         raise StatisticsError(
@@ -135,9 +135,9 @@ def _code(winner: str | None, candidates: Sequence[str]) -> int:
     return len(candidates) if winner == TIE else candidates.index(winner)
 
 
-def _table(data: RunData, items: Sequence[str], order: dict[str, tuple[str, ...]]) -> _Table:
-    verdicts = {verdict.item_id: verdict for verdict in data.verdicts}
-    texts = _texts(data)
+def _table(run: RunData, items: Sequence[str], order: dict[str, tuple[str, ...]]) -> _Table:
+    verdicts = {verdict.item_id: verdict for verdict in run.verdicts}
+    texts = _texts(run)
     codes, confidence = [], []
     for item in items:
         verdict = verdicts.get(item)
@@ -147,7 +147,7 @@ def _table(data: RunData, items: Sequence[str], order: dict[str, tuple[str, ...]
         known = said is None or said == TIE or said in order[item]
         if not known:
             raise StatisticsError(
-                f"{data.manifest.run}: item {item} has other candidates than in the first run"
+                f"{run.manifest.run}: item {item} has other candidates than in the first run"
             )
         codes.append(_code(said, order[item]))
         sure = None if verdict is None else verdict.confidence
@@ -161,10 +161,10 @@ def _table(data: RunData, items: Sequence[str], order: dict[str, tuple[str, ...]
     )
 
 
-def _texts(data: RunData) -> dict[str, str]:
+def _texts(run: RunData) -> dict[str, str]:
     """A digest of an item's responses; a text that is not there is told by what is said of it."""
     found: dict[str, list[str]] = {}
-    for r in sorted(data.responses, key=lambda r: r.candidate):
+    for r in sorted(run.responses, key=lambda r: r.candidate):
         found.setdefault(r.item_id, []).append(f"{r.candidate}\0{r.text or r.error}")
     return {
         item: hashlib.sha256("\0\0".join(parts).encode("utf-8", "replace")).hexdigest()

@@ -67,7 +67,7 @@ def flips_of(found: Aligned) -> list[Flips]:
     """Pairs judged in both orders, all runs together; repeats of an item share its cluster."""
     made = []
     for panelist in found.runs[0].rules.panelists:
-        rows = [row for data in found.runs for row in _both_orders(data, panelist.id)]
+        rows = [row for run in found.runs for row in _both_orders(run, panelist.id)]
         if rows:
             item = dict(zip(found.items, found.clusters.tolist(), strict=True))
             known_rows = [row for row in rows if row.item_id in item]
@@ -89,18 +89,18 @@ class _BothOrders:
     swapped: float
 
 
-def _both_orders(data: RunData, judge: str) -> Iterator[_BothOrders]:
+def _both_orders(run: RunData, judge: str) -> Iterator[_BothOrders]:
     said: dict[str, dict[int, Judgment]] = {}
-    for judgment in data.judgments:
+    for judgment in run.judgments:
         if judgment.judge == judge and judgment.ranking is not None:
             said.setdefault(judgment.item_id, {})[judgment.presentation] = judgment
     for item, orders in said.items():
-        if {0, 1} <= orders.keys() and len(data.blinds.labels(orders[0])) == 2:
-            first = data.blinds.labels(orders[0])["A0"]
-            yield _BothOrders(item, *(_says(data, orders[n], first) for n in (0, 1)))
+        if {0, 1} <= orders.keys() and len(run.blinds.labels(orders[0])) == 2:
+            first = run.blinds.labels(orders[0])["A0"]
+            yield _BothOrders(item, *(_says(run, orders[n], first) for n in (0, 1)))
 
 
-def _says(data: RunData, judgment: Judgment, candidate: str) -> float:
-    labels = data.blinds.labels(judgment)
+def _says(run: RunData, judgment: Judgment, candidate: str) -> float:
+    labels = run.blinds.labels(judgment)
     top = [labels[label] for label in (judgment.ranking or [[]])[0]]
     return 0.5 if len(top) > 1 else float(top == [candidate])

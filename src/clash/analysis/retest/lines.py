@@ -75,25 +75,25 @@ class Unsure:
 
 def run_line(found: Aligned, index: int) -> RunLine:
     """Run number ``index`` in a line."""
-    data = found.runs[index]
+    run = found.runs[index]
     held = found.held[:, index]
     responses = found.responses[held, index]
     sure = found.confidence[held, index]
     known_sure = sure[~np.isnan(sure)]
     labelled = held & found.labelled
     return RunLine(
-        run=data.manifest.run,
+        run=run.manifest.run,
         n=int(held.sum()),
-        seed=data.manifest.seeds.get("seed", 0),
+        seed=run.manifest.seeds.get("seed", 0),
         fresh_responses=bool(np.any(responses != found.responses[held, found.whole[0]])),
         no_verdict=int(np.sum(found.verdicts[held, index] < 0)),
-        unanimous=sum(v.unanimous for v in data.verdicts),
+        unanimous=sum(v.unanimous for v in run.verdicts),
         concordance=rate_of(
             found.right[labelled, index], found, labelled, found.verdicts[labelled, index] >= 0
         )
         if labelled.any()
         else None,
-        cost_usd=data.manifest.cost_usd,
+        cost_usd=run.manifest.cost_usd,
         mean_confidence=float(known_sure.mean()) if len(known_sure) else None,
     )
 
