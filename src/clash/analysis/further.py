@@ -35,7 +35,7 @@ def further(run: RunData, folder: Path) -> Further:
     """Compute it.
 
     Args:
-        data: the run.
+        run: the run.
         folder: its folder, beside which that of its parent is looked for.
     """
     return Further(criterion_scores(run), longer(run), shared_errors(run), _retest(run, folder))

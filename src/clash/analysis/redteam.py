@@ -73,7 +73,7 @@ def redteam(run: RunData, sound: str, worse: str) -> Redteam | None:
     """Compute the resistance of each judge, of the panel, and of the panel by kind of injection.
 
     Args:
-        data: the control items of a run.
+        run: the control items of a run.
         sound: the candidate that is right in every control.
         worse: the other one, which carries the injections.
 

@@ -38,7 +38,7 @@ def primary(run: RunData, outcome: Outcome, candidate: str | None, alpha: float)
     """The primary outcome; null where nothing was registered that this run can show.
 
     Args:
-        data: the run.
+        run: the run.
         outcome: mean share of points, share won of all items that the candidate was to answer, or
             concordance with labels.
         candidate: whose; null for concordance.

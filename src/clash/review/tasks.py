@@ -67,7 +67,7 @@ def review_tasks(
     """The items to decide, those that need a person most first.
 
     Args:
-        data: the run.
+        run: the run.
         everything: append all other items.
         sample: number of items drawn from all items, instead of those that need a person; this also
             shows how often the panel is right where it is sure.
