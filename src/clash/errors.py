@@ -3,6 +3,7 @@
     ClashError              2       the base; the command line prints it without a traceback
     ├── InputError          2       a file or a value a user wrote is wrong: file, line, field, hint
     │   └── ConfigError     2       … in a configuration or panel file, or on the command line
+    │       └── MissingPackageError 2   an optional package is not installed; the hint installs it
     ├── RunFolderError      2       a run folder is missing, locked, or not of this schema
     ├── StatisticsError     2       the data are too few or too uniform for a statistic
     │   └── NotIdentifiedError 2    several parameter values explain the data equally well
@@ -74,6 +75,10 @@ def field_path(loc: Sequence[object]) -> str:
 
 class ConfigError(InputError):
     """A configuration, a panel file or a command line option is wrong."""
+
+
+class MissingPackageError(ConfigError):
+    """What was asked for needs an optional package that is not installed."""
 
 
 class RunFolderError(ClashError):

@@ -171,7 +171,7 @@ def test_a_model_that_is_not_here_is_refused_and_not_fetched(installed: Path) ->
 
 
 def test_without_the_library_the_mend_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("clash.analysis.semantic.find_spec", lambda name: None)
+    monkeypatch.setattr("clash.extras.find_spec", lambda name: None)
     assert encoder_of() is None
     with pytest.raises(ConfigError, match=re.escape("clash-eval[semantic]")):
         encoder_of("some-model")

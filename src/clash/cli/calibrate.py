@@ -122,10 +122,13 @@ def calibrate(
 
     from clash.analysis.calibration.study import SIZES, study
     from clash.cli.common import print_json, read_votes, stdout
+    from clash.extras import require
     from clash.report import calibration as report
     from clash.report.terminal import print_tables
     from clash.stats.selection.blocks import SplitPlan
 
+    if plots is not None:
+        require("matplotlib", field="--plots")
     settings = _settings(paths, families, loss, select, guard, protocol)
     settings = replace(settings, sizes=_numbers(sizes) if sizes else SIZES)
     plan = SplitPlan(labels=labels, rotations=1 if protocol == "blocks" else 5)

@@ -56,8 +56,11 @@ def dependence(
     """Do the judges err together, and how many independent ones is the panel worth?"""
     from clash.analysis.dependence import DependenceOptions, diagnose
     from clash.cli.common import print_json, read_votes
+    from clash.extras import require
     from clash.report import dependence as report
 
+    if plots is not None:
+        require("matplotlib", field="--plots")
     votes = read_votes(source, runs, judges, subset, presentation, decisive=decisive)
     options = DependenceOptions(
         method, use_labels, bootstrap, 0 if seed is None else seed, threshold

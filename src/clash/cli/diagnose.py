@@ -97,9 +97,12 @@ def diagnose(
     from clash.cli.common import environment
     from clash.cli.observer import TerminalObserver
     from clash.cli.outcome import print_dry_run
+    from clash.extras import require
     from clash.pipeline.calibration_pairs import PairsOptions, judge_pairs, prepare_pairs
     from clash.pipeline.options import RunOptions
 
+    if plot is not None:
+        require("matplotlib", field="--plot")
     number = _SEED if seed is None else seed
     if calibrate:
         environ = environment(env_file, trust_host)

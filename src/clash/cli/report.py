@@ -42,9 +42,12 @@ def report(
     from clash.analysis.rundata import RunData
     from clash.analysis.walk import walk
     from clash.cli.common import open_run, print_json, stdout
+    from clash.extras import require
     from clash.report.item_walk import print_walk
     from clash.report.terminal import print_report
 
+    if plots is not None:
+        require("matplotlib", field="--plots")
     folder = open_run(run, out)
     data = RunData.load(folder)
     if item is not None:

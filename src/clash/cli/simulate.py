@@ -45,6 +45,7 @@ def simulate(
     `clash simulate semi-real --votes votes.jsonl`
     """
     from clash.cli.common import print_json, stdout
+    from clash.extras import require
     from clash.report import simulations as report
     from clash.report.terminal import print_table
     from clash.reproduction.simulations import EXPERIMENTS, ON_VOTES
@@ -56,6 +57,8 @@ def simulate(
     if show_list:
         print_table(stdout(), report.listing(known))
         return
+    if out is not None or plots is not None:
+        require("matplotlib", field="--out" if plots is None else "--plots")
     chosen = _chosen(name, list(known), votes)
     seed = seed or 0
     panels = _panels(votes or [], judges) if set(chosen) & set(ON_VOTES) else []

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from clash import documents
 from clash.errors import InputError
+from clash.extras import require
 from clash.files.csv_reader import read_csv
 from clash.files.inputs import open_bytes, without_gz
 
@@ -155,6 +156,7 @@ def _csv(path: Path, delimiter: str) -> Iterator[SourceRow]:
 
 
 def _parquet(path: Path) -> Iterator[SourceRow]:
+    require("pyarrow", field=str(path))
     import pyarrow as pa
     from pyarrow import parquet
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from clash.extras import require
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
@@ -99,6 +101,7 @@ def heat_map(
         limit: the value of the strongest colour. Default: the largest there is.
         frames: first row and the one after the last of blocks on the diagonal to be framed.
     """
+    require("matplotlib")
     import numpy as np
     from matplotlib import rc_context
     from matplotlib.figure import Figure
@@ -146,6 +149,7 @@ def curves(
     y_range: tuple[float, float] | None = None,
 ) -> Figure:
     """Panels of curves side by side, with one axis title for all and a legend each."""
+    require("matplotlib")
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from clash.analysis.serialize import to_plain
+from clash.extras import require
 from clash.report.plots import STYLE, save
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ def regime_figure(maps: Sequence[RegimeMap], titles: Sequence[str]) -> Figure:
     with the least test error of all, the number the gap. It stands in brackets within two
     standard errors of none.
     """
+    require("matplotlib")
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
@@ -134,6 +136,7 @@ def stopping_figure(families: Sequence[tuple[str, JudgeSteps]]) -> Figure:
 
     The band holds the middle 80% of the steps, the line their median; below zero a judge helps.
     """
+    require("matplotlib")
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 

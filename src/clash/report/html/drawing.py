@@ -12,6 +12,7 @@ from html import escape
 from typing import TYPE_CHECKING, Literal
 
 from clash.escape import visible
+from clash.extras import require
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -209,6 +210,7 @@ def _n(value: float) -> str:
 
 def png(picture: Picture) -> bytes:
     """The picture as PNG, at twice its size."""
+    require("matplotlib")
     from io import BytesIO
 
     from matplotlib import rc_context
@@ -252,6 +254,7 @@ def _artist(shape: Shape, colour: str) -> Artist:
 
 def save(pictures: list[Picture], folder: Path) -> list[Path]:
     """Write each picture as ``NAME.svg`` and ``NAME.png`` into ``folder``, making it."""
+    require("matplotlib")  # before the first SVG is written
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
     for picture in pictures:
