@@ -15,6 +15,7 @@ from clash.stats.resample import cluster_bootstrap
 from clash.stats.selection.families import FAMILIES, fit_family
 from clash.stats.selection.metrics import expected_side, verdicts
 from clash.stats.selection.panel import Evidence, sum_by
+from clash.votes.matrix import pair_item
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -259,8 +260,7 @@ def _pairs(data: RunData) -> dict[str, tuple[str, str]]:
     for page in data.blinds.records:
         names = sorted(page.labels.values())
         for first, second in combinations(names, 2):
-            row = f"{page.item_id}#{first}|{second}" if len(names) > 2 else page.item_id
-            pairs[row] = (first, second)
+            pairs[pair_item(page.item_id, first, second, len(names))] = (first, second)
     return pairs
 
 

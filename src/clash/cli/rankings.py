@@ -104,13 +104,12 @@ def read(
     from clash.cli.common import find_run
     from clash.votes.rankings import file_rankings, run_rankings
 
-    judging, subsets = _globs(judges), _globs(subset)
     folder = find_run(source, runs)
     if folder is None:
         return file_rankings(
             source,
-            judges=judging,
-            subset=subsets,
+            judges=judges,
+            subset=subset,
             presentation=presentation,
             decisive=decisive,
             copies=copies,
@@ -121,11 +120,7 @@ def read(
             field="--presentation",
             hint="leave it out, or rank the pairs: clash export RUN --votes",
         )
-    return run_rankings(folder, judges=judging, subset=subsets, decisive=decisive, copies=copies)
-
-
-def _globs(text: str | None) -> list[str] | None:
-    return None if text is None else [part.strip() for part in text.split(",") if part.strip()]
+    return run_rankings(folder, judges=judges, subset=subset, decisive=decisive, copies=copies)
 
 
 def item_weights(source: str, votes: Votes, named: NamedRankings | None) -> Floats:

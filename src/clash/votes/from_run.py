@@ -22,7 +22,7 @@ from clash.errors import InputError, RunFolderError
 from clash.labels import ranks_of, side, truths
 from clash.stats.voting.borda import borda_points
 from clash.store import layout
-from clash.votes.matrix import VoteRow
+from clash.votes.matrix import VoteRow, pair_item
 from clash.votes.read import encode
 
 if TYPE_CHECKING:
@@ -361,7 +361,7 @@ def _pair_row(
     item = run.items.get(judgment.item_id)
     truth = run.truths.get(judgment.item_id)
     return VoteRow(
-        item=f"{judgment.item_id}#{first}|{second}" if several else judgment.item_id,
+        item=pair_item(judgment.item_id, first, second, len(page)),
         judge=judgment.judge,
         vote=None if ranking is None else side(ranks_of(ranking), first, second),
         label=None if truth is None else truth.side(first, second),

@@ -25,7 +25,7 @@ from clash.escape import from_csv
 from clash.files.csv_reader import read_csv
 from clash.files.inputs import byte_lines, open_bytes, without_gz
 from clash.labels import TIE, ItemLabel, ranks_of, side
-from clash.votes.matrix import VoteRow, matches_globs
+from clash.votes.matrix import VoteRow, matches_globs, pair_item
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -349,7 +349,7 @@ def pair_rows(rankings: Sequence[JudgeRanking]) -> Iterator[VoteRow]:
         names = sorted(candidates[ranking.item])
         for first, second in combinations(names, 2):
             yield VoteRow(
-                item=ranking.item if len(names) == 2 else f"{ranking.item}#{first}|{second}",
+                item=pair_item(ranking.item, first, second, len(names)),
                 judge=ranking.judge,
                 vote=side(ranking.places or {}, first, second),
                 label=None if ranking.label is None else ranking.label.side(first, second),

@@ -33,6 +33,14 @@ def matches_globs(name: str | None, globs: Sequence[str] | None) -> bool:
     return name is not None and matches_any(name, globs)
 
 
+def pair_item(item: str, first: str, second: str, n_candidates: int) -> str:
+    """The item id under which votes on a pair of an item's candidates stand.
+
+    An item of two candidates keeps its own id; of more, each pair has one (``q1#a|b``).
+    """
+    return item if n_candidates == 2 else f"{item}#{first}|{second}"
+
+
 @dataclass(frozen=True, slots=True)
 class VoteRow:
     """A line of a votes file.

@@ -34,7 +34,7 @@ from clash.votes.lines import (
     read_rankings,
 )
 from clash.votes.matrix import matches_globs
-from clash.votes.read import VoteColumns, VoteTable
+from clash.votes.read import VoteColumns, VoteTable, split_globs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -87,8 +87,8 @@ class NamedRankings:
 def run_rankings(
     folder: RunFolder,
     *,
-    judges: Sequence[str] | None = None,
-    subset: Sequence[str] | None = None,
+    judges: str | Sequence[str] | None = None,
+    subset: str | Sequence[str] | None = None,
     decisive: bool = False,
     copies: str = "merge",
 ) -> NamedRankings:
@@ -96,8 +96,8 @@ def run_rankings(
 
     Args:
         folder: the run.
-        judges: ids with wildcards; null for all.
-        subset: first tags of items, with wildcards; null for all.
+        judges: ids with wildcards, comma separated or a list; null for all.
+        subset: first tags of items, likewise.
         decisive: only items whose label names a winner.
         copies: ``merge`` gives a judge that saw both orders one say, which its rankings share;
             ``separate`` a say for each.
@@ -105,11 +105,12 @@ def run_rankings(
     Raises:
         InputError: no ranking is left.
     """
+    judge_globs, subset_globs = split_globs(judges), split_globs(subset)
     manifest, items = folder.manifest(), without_controls(folder.items())
     voting = [
         panelist
         for panelist in read_panelists(folder, manifest)
-        if panelist.role == "voting" and matches_globs(panelist.id, judges)
+        if panelist.role == "voting" and matches_globs(panelist.id, judge_globs)
     ]
     names = [p.id for p in sorted(voting, key=lambda p: p.id)]
     judgments = [j for j in folder.judgments() if j.judge in names]
@@ -120,7 +121,7 @@ def run_rankings(
     items_read = [
         item
         for item in items
-        if matches_globs(item.tags[0] if item.tags else None, subset)
+        if matches_globs(item.tags[0] if item.tags else None, subset_globs)
         and (not decisive or item.item_id in decisive_ids)
     ]
     ids = {item.item_id for item in items_read}
@@ -203,8 +204,8 @@ class _IndexByName(dict[str, int]):
 def file_rankings(
     path: str | Path,
     *,
-    judges: Sequence[str] | None = None,
-    subset: Sequence[str] | None = None,
+    judges: str | Sequence[str] | None = None,
+    subset: str | Sequence[str] | None = None,
     presentation: str | None = None,
     decisive: bool = False,
     copies: str = "merge",
@@ -213,7 +214,7 @@ def file_rankings(
 
     Args:
         path: the file.
-        judges: ids with wildcards; null for all.
+        judges: ids with wildcards, comma separated or a list; null for all.
         subset: subsets, likewise.
         presentation: the presentation to keep.
         decisive: only votes whose label is a side.
@@ -225,19 +226,14 @@ def file_rankings(
             of models without a ``group``.
         StatisticsError: no ranking orders two candidates.
     """
-    file = Path(path)
+    file, filters = Path(path), (split_globs(judges), split_globs(subset), presentation)
     if holds_rankings(file):
-        lines_of_file = read_rankings(file, judges, subset, presentation, decisive=decisive)
+        lines_of_file = read_rankings(file, *filters, decisive=decisive)
         return _rank_candidates(lines_of_file, copies, str(file))
     columns = VoteColumns(text=is_csv(file), extra=MODEL_KEYS)
     for lines in read_lines(file, NamedVoteLine):
         columns.add(lines)
-    table = VoteTable.of(columns, file).filtered(
-        None if judges is None else list(judges),
-        None if subset is None else list(subset),
-        presentation,
-        decisive=decisive,
-    )
+    table = VoteTable.of(columns, file).filtered(*filters, decisive=decisive)
     pairs = any(name is not None for name in table.names["model_a"])
     if not pairs and all(name is None for name in table.names["model"]):
         return None

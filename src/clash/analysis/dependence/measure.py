@@ -156,16 +156,16 @@ def pairs(
             families[j] == families[k],
             round(float(together[i])),
             percentiles(estimates[i], replicates[:, i]),
-            _number(p[i]),
-            _number(p_holm[i]),
+            number_or_none(p[i]),
+            number_or_none(p_holm[i]),
             None
             if coupling_fit is None
             else percentiles(coupling_fit.matrix[j, k], coupling_fit.replicates[:, i]),
-            None if coupling_fit is None else _number(coupling_fit.error[j, k]),
-            _number(wald[i]),
-            _number(wald_holm[i]),
-            _number(ratio[i]),
-            _number(ratio_holm[i]),
+            None if coupling_fit is None else number_or_none(coupling_fit.error[j, k]),
+            number_or_none(wald[i]),
+            number_or_none(wald_holm[i]),
+            number_or_none(ratio[i]),
+            number_or_none(ratio_holm[i]),
         )
         for i, (j, k) in enumerate(zip(first.tolist(), second.tolist(), strict=True))
     )
@@ -184,7 +184,8 @@ def _holm_corrected(p: Floats) -> Floats:
     return out
 
 
-def _number(value: float) -> float | None:
+def number_or_none(value: float) -> float | None:
+    """A figure; null where it is undefined (NaN)."""
     return None if np.isnan(value) else float(value)
 
 

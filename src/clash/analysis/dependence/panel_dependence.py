@@ -284,12 +284,12 @@ def _judge(
     return JudgeFinding(
         name,
         family,
-        _number(accuracy),
+        measure.number_or_none(accuracy),
         information.bits if information else None,
         information.flips if information else None,
-        _number(redundancy_of),
+        measure.number_or_none(redundancy_of),
         contribution.log_loss if contribution else None,
-        _number(contribution.auc) if contribution else None,
+        measure.number_or_none(contribution.auc) if contribution else None,
         adds,
     )
 
@@ -297,7 +297,3 @@ def _judge(
 def _norm_ratio(coupling_fit: Couplings) -> float | None:
     norm_zero, norm_one = (float(np.linalg.norm(matrix)) for matrix in coupling_fit.by_class)
     return norm_one / norm_zero if norm_zero > 0 else None
-
-
-def _number(value: float) -> float | None:
-    return None if np.isnan(value) else value

@@ -18,6 +18,7 @@ from clash.analysis.power.pilot import FEW
 from clash.errors import ConfigError, StatisticsError
 from clash.votes.from_run import vote_rows
 from clash.votes.lines import NamedVoteLine, holds_rankings, read_lines, read_rankings
+from clash.votes.matrix import pair_item
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -62,7 +63,7 @@ def names_of_file(path: Path) -> dict[str, CandidatePair]:
     Empty for a file that does not name candidates.
     """
     if holds_rankings(path):
-        return _names_of_ballots(path)
+        return _names_of_rankings(path)
     lines = (line for chunk in read_lines(path, NamedVoteLine) for line in chunk)
     return {
         str(line.item): CandidatePair(line.model_a, line.model_b)
@@ -71,13 +72,13 @@ def names_of_file(path: Path) -> dict[str, CandidatePair]:
     }
 
 
-def _names_of_ballots(path: Path) -> dict[str, CandidatePair]:
+def _names_of_rankings(path: Path) -> dict[str, CandidatePair]:
     """Items are named as where rankings become votes on pairs."""
     candidates: dict[str, set[str]] = defaultdict(set)
     for ballot in read_rankings(path):
         candidates[ballot.item] |= set(ballot.places or {})
     return {
-        item if len(names) == 2 else f"{item}#{a}|{b}": CandidatePair(a, b)
+        pair_item(item, a, b, len(names)): CandidatePair(a, b)
         for item, names in candidates.items()
         for a, b in combinations(sorted(names), 2)
     }

@@ -20,6 +20,7 @@ from clash.reproduction.simulations.growth import (
     TABLE,
     TEST,
     VALIDATION,
+    best_possible,
     gap_plot,
     gap_rows,
     gaps,
@@ -82,7 +83,7 @@ def calibration_growth(seed: int, replications: int) -> Simulation:
         rows += gap_rows(name, budgets, [gap_means[i] for i in columns], paper, "table 22", notes)
         rows += _of_the_table(name, runs)
         panels.append((mean_curve(name, BUDGETS_22, gap_means), paper_curve(name, budgets, paper)))
-        findings.append(_best_possible(name, runs))
+        findings.append(best_possible(name, regime(name).bayes_risk, runs))
     return Simulation(
         "calibration-growth",
         "Scalar minus joint-table test MSE as labels grow",
@@ -110,18 +111,6 @@ def _of_the_table(name: str, runs: Sequence[Sequence[ErrorGrid]]) -> list[PaperC
         )
         for claim, mean, paper in claims
     ]
-
-
-def _best_possible(name: Regime, runs: Sequence[Sequence[ErrorGrid]]) -> str:
-    n_judges = np.mean([run[-1].k() for run in runs])
-    risks = {
-        family: np.mean([run[-1].risk(family) for run in runs]) for family in (TABLE, *SCALARS)
-    }
-    errors = ", ".join(f"{family} {risk:.3f}" for family, risk in risks.items())
-    return (
-        f"{name}, 2048 labels: {errors}; the best possible {regime(name).bayes_risk:.3f};"
-        f" the table asks {n_judges:.1f} judges"
-    )
 
 
 def contradiction() -> list[str]:

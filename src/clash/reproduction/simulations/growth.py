@@ -178,3 +178,16 @@ def gap_plot(name: str, titles: Sequence[str], panels: Sequence[Sequence[RiskCur
 def winner(gap: float) -> int:
     """Who wins by more than ``BOLD``: 1 the table, -1 the scalar family, 0 nobody."""
     return 0 if abs(gap) <= BOLD else int(np.sign(gap))
+
+
+def best_possible(name: str, least: float, runs: Sequence[Sequence[ErrorGrid]]) -> str:
+    """The errors at the largest budget beside the least that any rule can have, in a sentence."""
+    n_judges = np.mean([run[-1].k() for run in runs])
+    risks = {
+        family: np.mean([run[-1].risk(family) for run in runs]) for family in (TABLE, *SCALARS)
+    }
+    errors = ", ".join(f"{family} {risk:.3f}" for family, risk in risks.items())
+    return (
+        f"{name}, 2048 labels: {errors}; the best possible {least:.3f};"
+        f" the table asks {n_judges:.1f} judges"
+    )

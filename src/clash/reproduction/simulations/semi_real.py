@@ -11,7 +11,7 @@ from clash.reproduction.simulations.experiment import PaperComparison, SampleMea
 from clash.reproduction.simulations.growth import (
     HALF_DIGIT,
     SCALARS,
-    TABLE,
+    best_possible,
     gap_plot,
     gap_rows,
     gaps,
@@ -62,7 +62,7 @@ def semi_real(seed: int, replications: int, sources: Sequence[Votes]) -> Simulat
         rows += gap_rows(name, BUDGETS, gap_means, paper, "table 23", [OTHERS] * len(BUDGETS))
         rows += _unseen(runs) if name == "parity" else []
         curves.append((mean_curve(name, BUDGETS, gap_means), paper_curve(name, BUDGETS, paper)))
-        findings.append(_best_possible(name, law, runs))
+        findings.append(best_possible(name, law.bayes_risk, runs))
     return Simulation(
         "semi-real",
         "Scalar minus joint-table test MSE on patterns of real panels",
@@ -117,16 +117,6 @@ def _unseen(runs: Sequence[Sequence[ErrorGrid]]) -> list[PaperComparison]:
         )
         for n, paper in UNSEEN.items()
     ]
-
-
-def _best_possible(name: str, law: ResampledPanels, runs: Sequence[Sequence[ErrorGrid]]) -> str:
-    risks = {f: np.mean([run[-1].risk(f) for run in runs]) for f in (TABLE, *SCALARS)}
-    n_judges = np.mean([run[-1].k() for run in runs])
-    errors = ", ".join(f"{family} {risk:.3f}" for family, risk in risks.items())
-    return (
-        f"{name}, 2048 labels: {errors}; the best possible {law.bayes_risk:.3f};"
-        f" the table asks {n_judges:.1f} judges"
-    )
 
 
 def _setting(sources: Sequence[Votes], panels: Sequence[Floats], size: int) -> dict[str, str]:
