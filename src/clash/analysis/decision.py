@@ -38,6 +38,11 @@ class Decision:
     more_items: int | None
     sentence: str
 
+    @property
+    def headline(self) -> str:
+        """The decision in one sentence."""
+        return self.sentence
+
 
 def decide(board: Sequence[Standing], duels: Sequence[Duel], covered: Coverage) -> Decision:
     """Word the decision.

@@ -1,0 +1,64 @@
+"""Run blocking work beside an event loop: a notebook's, or that of an application.
+
+The pipeline starts an event loop of its own. It therefore runs in a thread, and the caller waits.
+Ctrl-C (or a notebook's interrupt) ends the run as it does on the command line: calls in flight are
+finished, the folder is sealed, and ``KeyboardInterrupt`` is raised.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T = TypeVar("T")
+_POLL_S = 0.1
+
+
+def run_blocking(work: Callable[[], T], interrupt: threading.Event) -> T:
+    """Run ``work`` in a thread and wait for it.
+
+    Args:
+        work: what to run.
+        interrupt: set where the caller is interrupted; the work then ends soon.
+
+    Raises:
+        KeyboardInterrupt: the caller was interrupted; the work has ended by then.
+    """
+    future = _start(work)
+    try:
+        return future.result()
+    except KeyboardInterrupt:
+        interrupt.set()
+        future.result()
+        raise
+
+
+async def run_async(work: Callable[[], T], interrupt: threading.Event) -> T:
+    """As :func:`run_blocking`, awaited; a cancellation interrupts the work."""
+    future = asyncio.wrap_future(_start(work))
+    try:
+        return await asyncio.shield(future)
+    except asyncio.CancelledError:
+        interrupt.set()
+        await asyncio.wait([future])
+        raise
+
+
+def _start(work: Callable[[], T]) -> Future[T]:
+    future: Future[T] = Future()
+    context = contextvars.copy_context()
+
+    def target() -> None:
+        try:
+            future.set_result(context.run(work))
+        except BaseException as error:  # noqa: BLE001 - handed to the caller
+            future.set_exception(error)
+
+    threading.Thread(target=target, name="clash", daemon=True).start()
+    return future

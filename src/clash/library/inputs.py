@@ -1,0 +1,152 @@
+"""What a notebook has (paths, lists of dicts, data frames, callables) in the form of files.
+
+Data in memory are written to a temporary file and read as any other, so that they meet the same
+checks and the same messages.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clash.errors import ConfigError, InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from clash.library.results import Run
+
+_RESPONSE = "response:"
+_LISTS = ("tags", "messages", "criteria", "ranking")
+
+Prompts = Any
+"""A path, a list of texts or dicts, or a data frame."""
+Candidates = Any
+"""A list of models, dicts and callables, or a dict of name to one of these."""
+PanelSpec = Any
+"""A name or path of a panel, a dict, or a list of judges (models, dicts, callables)."""
+VotesSource = Any
+"""A path, a :class:`~clash.Run`, a list of dicts, or a data frame."""
+
+
+@contextmanager
+def as_file(source: Any, name: str) -> Iterator[Path]:  # noqa: ANN401 - what a notebook has
+    """The source as a file: itself where it is a path, else JSON lines called ``name``.
+
+    Raises:
+        InputError: it is neither a path, a sequence of texts or dicts, nor a data frame.
+    """
+    if isinstance(source, str | Path):
+        yield Path(source)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / name
+        lines = [json.dumps(row, ensure_ascii=False, allow_nan=False) for row in _rows(source)]
+        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        try:
+            yield path
+        except InputError as error:
+            if error.path is not None and Path(error.path) == path:
+                error.path = path.stem  # entry 3 of the prompts, not line 3 of a file that is gone
+            raise
+
+
+def _rows(source: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - what a notebook has
+    if hasattr(source, "to_dict") and hasattr(source, "columns"):
+        return [_without_blanks(row) for row in source.to_dict(orient="records")]
+    if isinstance(source, Mapping) or not isinstance(source, Sequence):
+        raise InputError(
+            f"cannot be read: {type(source).__name__}",
+            field="prompts",
+            hint="give a path, a list of texts or dicts, or a data frame",
+        )
+    return [_row(entry) for entry in source]
+
+
+def _row(entry: object) -> dict[str, Any]:
+    if isinstance(entry, str):
+        return {"prompt": entry}
+    if isinstance(entry, Mapping):
+        return {str(name): _scalar(value) for name, value in entry.items()}
+    if hasattr(entry, "model_dump"):
+        return entry.model_dump(mode="json", exclude_none=True)  # type: ignore[no-any-return]
+    raise InputError(f"cannot be read: {entry!r:.60}", hint="each entry is a text or a dict")
+
+
+def _without_blanks(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of a data frame: NaN is a blank cell, ``response:NAME`` columns are responses."""
+    values = {str(k): _scalar(v) for k, v in row.items()}
+    values = {k: v for k, v in values.items() if v is not None}
+    responses = {k.removeprefix(_RESPONSE): v for k, v in values.items() if k.startswith(_RESPONSE)}
+    plain = {k: v for k, v in values.items() if not k.startswith(_RESPONSE)}
+    return {**plain, "responses": responses} if responses else plain
+
+
+def _scalar(value: Any) -> Any:  # noqa: ANN401 - any cell
+    if hasattr(value, "item") and not isinstance(value, str | bytes):
+        value = value.item()  # a numpy scalar
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+@dataclass
+class Callables:
+    """Models as the configuration writes them, and the Python functions among them by name."""
+
+    functions: dict[str, Callable[..., Any]] = field(default_factory=dict)
+
+    def candidates(self, candidates: Candidates) -> list[Any] | None:
+        """Candidates as entries of ``clash.yaml``."""
+        if candidates is None:
+            return None
+        if isinstance(candidates, str) or callable(candidates):
+            candidates = [candidates]
+        if isinstance(candidates, Mapping):
+            return [self._entry(spec, name) for name, spec in candidates.items()]
+        return [self._entry(spec, None) for spec in candidates]
+
+    def panel(self, panel: PanelSpec) -> Any:  # noqa: ANN401 - a name or an entry
+        """A panel as an entry of ``clash.yaml``."""
+        if panel is None or isinstance(panel, str):
+            return panel
+        if isinstance(panel, Path):
+            return str(panel)
+        if callable(panel):
+            panel = [panel]
+        if isinstance(panel, Mapping):
+            judges = [self._entry(judge, None) for judge in panel.get("judges", ())]
+            return {**panel, "judges": judges} if "judges" in panel else dict(panel)
+        if isinstance(panel, Sequence):
+            return {"name": "custom", "judges": [self._entry(judge, None) for judge in panel]}
+        return panel.model_dump(mode="json", exclude_unset=True)
+
+    def _entry(self, spec: Any, name: str | None) -> dict[str, Any]:  # noqa: ANN401 - a model
+        if isinstance(spec, str):
+            return {"model": spec} if name is None else {"id": name, "model": spec}
+        if isinstance(spec, Mapping):
+            return dict(spec) if name is None else {"id": name, **spec}
+        if not callable(spec):
+            raise ConfigError(
+                f"is no model: {spec!r:.60}",
+                field=name or "candidates",
+                hint='give "provider/model", a dict as in clash.yaml, or a function',
+            )
+        python_callable = import_module("clash.providers.python_callable")
+        known = name or getattr(spec, "__name__", type(spec).__name__).strip("<>")
+        if known in self.functions and self.functions[known] is not spec:
+            raise ConfigError(
+                f"two functions are called {known!r}", hint="name them: {'mine': f, 'other': g}"
+            )
+        self.functions[known] = spec
+        return {"id": known, **python_callable.describe(known, spec)}
+
+
+def run_path(run: str | Path | Run) -> str | Path:
+    """The path of a run, or what names one."""
+    return run if isinstance(run, str | Path) else run.path

@@ -1,0 +1,341 @@
+"""What the library returns: typed results that become data frames, dicts and tables in a notebook."""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass, fields, is_dataclass
+from functools import cached_property
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from clash.analysis.serialize import to_plain
+from clash.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    import pandas as pd
+
+    from clash.analysis.concordance import Concordance
+    from clash.analysis.coverage import Coverage
+    from clash.analysis.decision import Decision
+    from clash.analysis.findings import Findings
+    from clash.analysis.leaderboard import Standing
+    from clash.records import Item, Judgment, Label, Response, Verdict
+    from clash.report.tables import Table
+    from clash.store.folder import RunFolder
+    from clash.store.manifest import Manifest
+    from clash.votes import Votes
+
+T = TypeVar("T")
+F = TypeVar("F")
+
+
+def _pandas() -> Any:  # noqa: ANN401 - the module
+    try:
+        return import_module("pandas")
+    except ImportError:
+        raise ConfigError(
+            "a data frame needs pandas", hint="pip install 'clash-eval[notebook]'"
+        ) from None
+
+
+def _plain(record: object) -> dict[str, Any]:
+    """A record as plain data: a pydantic record or a dataclass."""
+    if hasattr(record, "model_dump"):
+        return record.model_dump(mode="json")  # type: ignore[no-any-return]
+    if is_dataclass(record):
+        return {f.name: to_plain(getattr(record, f.name)) for f in fields(record)}
+    raise TypeError(f"{type(record).__name__} is no record")
+
+
+def tables_html(tables: Iterable[Table]) -> str:
+    """Tables as HTML for a notebook; every cell is escaped, since models wrote some of them."""
+    return "".join(_table_html(table) for table in tables)
+
+
+def _table_html(table: Table) -> str:
+    def cells(values: Sequence[str], tag: str) -> str:
+        return "".join(
+            f'<{tag} style="text-align:{"right" if i in table.numeric else "left"}">'
+            f"{html.escape(value)}</{tag}>"
+            for i, value in enumerate(values)
+        )
+
+    rows = "".join(f"<tr>{cells(row, 'td')}</tr>" for row in table.rows)
+    notes = "".join(f"<br><small>{html.escape(note)}</small>" for note in table.notes)
+    return (
+        f"<p><b>{html.escape(table.title)}</b></p>"
+        f"<table><thead><tr>{cells(table.columns, 'th')}</tr></thead>"
+        f"<tbody>{rows}</tbody></table><p>{notes}</p>"
+    )
+
+
+class Records(tuple[T, ...], Generic[T]):
+    """An immutable sequence of records that becomes a data frame, dicts or an HTML table.
+
+    ``run.verdicts[0].winner`` reads one record; ``run.verdicts.to_frame()`` has a row for each.
+    """
+
+    __slots__ = ()
+
+    def to_dict(self) -> list[dict[str, Any]]:
+        """The records as plain data; NaN becomes null."""
+        return [_plain(record) for record in self]
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each record. Fields of a nested record become columns such as ``rate.low``.
+
+        Raises:
+            ConfigError: pandas is not installed.
+        """
+        return _pandas().json_normalize(self.to_dict())
+
+    def _repr_html_(self) -> str:
+        from clash.report.tables import Table
+
+        rows = [_flat(record) for record in self.to_dict()]
+        columns = list(dict.fromkeys(name for row in rows for name in row))
+        body = [[_cell(row.get(name)) for name in columns] for row in rows[:20]]
+        notes = [f"20 of {len(rows)} records"] if len(rows) > 20 else []
+        return tables_html([Table(f"{len(rows)} records", columns, body, frozenset(), notes)])
+
+
+def _flat(value: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, part in value.items():
+        if isinstance(part, dict):
+            flat |= _flat(part, f"{prefix}{name}.")
+        else:
+            flat[prefix + name] = part
+    return flat
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    text = f"{value:.4g}" if isinstance(value, float) else str(value)
+    return text if len(text) <= 80 else f"{text[:79]}…"
+
+
+@dataclass(frozen=True)
+class Result(Generic[F]):
+    """The result of a statistical function.
+
+    Attributes:
+        findings: the typed result of the analysis.
+        tables: the tables that the command of the same name prints.
+        headlines: its sentences.
+        warnings: what to beware of.
+    """
+
+    findings: F
+    tables: tuple[Table, ...]
+    headlines: tuple[str, ...]
+    warnings: tuple[str, ...]
+    record: dict[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        """What the command of the same name prints with ``--json``."""
+        return self.record
+
+    def to_frame(self, table: int | str = 0) -> pd.DataFrame:
+        """One of the tables as a data frame, by number or title.
+
+        Raises:
+            ConfigError: pandas is not installed, or there is no such table.
+        """
+        titles = [t.title for t in self.tables]
+        if isinstance(table, str):
+            if table not in titles:
+                raise ConfigError(f"no table {table!r}", hint=f"one of {'; '.join(titles)}")
+            table = titles.index(table)
+        if not -len(titles) <= table < len(titles):
+            raise ConfigError(f"no table {table}", hint=f"there are {len(titles)}")
+        chosen = self.tables[table]
+        return _pandas().DataFrame(chosen.rows, columns=chosen.columns)
+
+    def _repr_html_(self) -> str:
+        lines = "".join(f"<p>{html.escape(line)}</p>" for line in self.headlines)
+        warnings = "".join(f"<p>⚠ {html.escape(line)}</p>" for line in self.warnings)
+        return lines + tables_html(self.tables) + warnings
+
+
+@dataclass(frozen=True)
+class GateResult:
+    """Whether a run holds its thresholds; true where it does.
+
+    Attributes:
+        checks: one for each threshold, with the figure and whether it passed.
+    """
+
+    passed: bool
+    checks: Records[Any]
+    tables: tuple[Table, ...]
+    record: dict[str, Any]
+
+    def __bool__(self) -> bool:
+        return self.passed
+
+    def to_dict(self) -> dict[str, Any]:
+        """What ``clash gate --json`` prints."""
+        return self.record
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each threshold."""
+        return self.checks.to_frame()
+
+    def _repr_html_(self) -> str:
+        return tables_html(self.tables)
+
+
+class Run:
+    """A finished run: its folder, what it found, and its records.
+
+    ``run.decision.headline``, ``run.leaderboard.to_frame()``, ``run.report("report.html")``.
+
+    Attributes:
+        folder: the run folder.
+        warnings: notes of the run, and what is not trusted about it.
+    """
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        *,
+        exit_code: int = 0,
+        summary: dict[str, Any] | None = None,
+        warnings: Sequence[str] = (),
+    ) -> None:
+        self.folder = folder
+        self.exit_code = exit_code
+        self.warnings = tuple(warnings)
+        self._summary = summary
+
+    @property
+    def path(self) -> Path:
+        """The run folder's path."""
+        return self.folder.path
+
+    @property
+    def id(self) -> str:
+        """The run's id, which is the folder's name."""
+        return self.folder.path.name
+
+    @cached_property
+    def manifest(self) -> Manifest:
+        """Configuration, seeds, versions, counts and hashes."""
+        return self.folder.manifest()
+
+    @property
+    def status(self) -> str:
+        """``complete``, ``partial``, ``failed`` or ``running``."""
+        return self.manifest.status
+
+    @cached_property
+    def _data(self) -> Any:  # noqa: ANN401 - RunData, which is imported on use
+        from clash.analysis.rundata import RunData
+
+        return RunData.load(self.folder)
+
+    @cached_property
+    def findings(self) -> Findings:
+        """Everything that the report says, computed anew from the records."""
+        from clash.analysis.findings import findings_of
+
+        return findings_of(self._data)
+
+    @property
+    def decision(self) -> Decision:
+        """The decision, with its headline."""
+        return self.findings.decision
+
+    @property
+    def winner(self) -> str | None:
+        """The candidate that is significantly ahead of all others; null where none is."""
+        return self.findings.decision.winner
+
+    @property
+    def leaderboard(self) -> Records[Standing]:
+        """The candidates, best first, with intervals."""
+        return Records(self.findings.leaderboard)
+
+    @property
+    def coverage(self) -> Coverage:
+        """How many items were decided, tied, abstained or failed."""
+        return self.findings.coverage
+
+    @property
+    def concordance(self) -> Concordance | None:
+        """Agreement with human labels; null where there are none."""
+        return self.findings.concordance
+
+    @property
+    def cost_usd(self) -> float:
+        """What the calls cost, in US dollars."""
+        return self.findings.cost_usd
+
+    @cached_property
+    def items(self) -> Records[Item]:
+        """The prompts."""
+        return Records(self._data.items)
+
+    @cached_property
+    def responses(self) -> Records[Response]:
+        """The candidates' responses."""
+        return Records(self._data.responses)
+
+    @cached_property
+    def judgments(self) -> Records[Judgment]:
+        """What each judge answered, by blinded label."""
+        return Records(self._data.judgments)
+
+    @cached_property
+    def verdicts(self) -> Records[Verdict]:
+        """The aggregated verdict on each item."""
+        return Records(self._data.verdicts)
+
+    @cached_property
+    def labels(self) -> Records[Label]:
+        """People's decisions."""
+        return Records(self._data.labels)
+
+    def votes(self) -> Votes:
+        """The votes of the judges on pairs of responses, as arrays."""
+        from clash.votes.from_run import run_votes
+
+        return run_votes(self.folder)
+
+    def report(self, path: str | Path | None = None) -> Path:
+        """The HTML report; with ``path`` a copy of it there.
+
+        Raises:
+            RunFolderError: the run has no report yet.
+        """
+        from clash.library.runs import copy_report
+
+        return copy_report(self.folder, path)
+
+    def to_dict(self) -> dict[str, Any]:
+        """What ``clash eval --json`` prints."""
+        if self._summary is None:
+            from clash.library.runs import summarize
+
+            self._summary = summarize(self)
+        return self._summary
+
+    def to_frame(self) -> pd.DataFrame:
+        """The leaderboard, a row for each candidate."""
+        return self.leaderboard.to_frame()
+
+    def _repr_html_(self) -> str:
+        from clash.report.sections import report_tables
+
+        headline = f"<p><b>{html.escape(self.decision.headline)}</b></p>"
+        tables = [table for table in report_tables(self.findings) if table.brief]
+        place = f"<p><small>{html.escape(str(self.path))}</small></p>"
+        return headline + tables_html(tables) + place
+
+    def __repr__(self) -> str:
+        return f"<clash.Run {self.id}: {self.status}>"

@@ -1,0 +1,617 @@
+"""Runs by function calls: evaluate, validate, rerun, resume, load."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+from contextlib import ExitStack, nullcontext
+from dataclasses import dataclass, replace
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Unpack
+
+import anyio
+
+from clash.errors import ConfigError, RunFolderError
+from clash.library.background import run_async, run_blocking
+from clash.library.inputs import Callables, as_file, run_path
+from clash.library.results import Result, Run
+from clash.pipeline.options import CostCounter, Observer, RunOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+    from contextlib import AbstractContextManager
+
+    from clash.analysis.retest import Retest
+    from clash.collect.run import Progress
+    from clash.config import Config
+    from clash.library.inputs import Candidates, PanelSpec, Prompts
+    from clash.pipeline.finish import RunResult
+    from clash.pipeline.options import Level
+    from clash.records import Call
+    from clash.store.folder import RunFolder
+
+T = TypeVar("T")
+ProgressCallback = Any
+"""Called as ``progress(stage, done, total, cost_usd)``."""
+_POLL_S = 0.1
+
+
+class RunArguments(TypedDict, total=False):
+    """Keyword arguments of :func:`evaluate` and :func:`validate`; see :func:`evaluate`."""
+
+    max_cost: float | None
+    seed: int | None
+    out: str | Path | None
+    run_id: str | None
+    method: str | None
+    criteria: Literal["dynamic", "fixed", "none"] | None
+    criteria_from: str | Path | None
+    both_orders: bool | None
+    per_judge: bool | None
+    observers: list[Any] | None
+    exclude_self: bool | None
+    repeat: int | None
+    concurrency: int | None
+    allow_unknown_price: bool | None
+    calibrator: str | Path | None
+    max_risk: float | None
+    config: str | Path | None
+    settings: Mapping[str, Any] | None
+    env: Mapping[str, str] | None
+    replay: str | Path | Run | None
+    progress: ProgressCallback | None
+
+
+class EvaluateArguments(RunArguments, total=False):
+    """Keyword arguments of :func:`evaluate`."""
+
+    panel: PanelSpec
+    limit: int | None
+    until: str | None
+    sequential: Literal["always-valid", "obrien-fleming", "pocock"]
+    looks: int
+
+
+class ValidateArguments(RunArguments, total=False):
+    """Keyword arguments of :func:`validate`."""
+
+    n: int | None
+    sample_seed: int
+    rules: Literal["paper", "clear", "all"] | None
+    stratify: Literal["winner", "tier", "tag"] | None
+    cache: Path | None
+    tiers: Path | None
+
+
+class RerunArguments(TypedDict, total=False):
+    """Keyword arguments of :func:`rerun`."""
+
+    regenerate: bool
+    only: Collection[str] | None
+    panel: str | None
+    max_cost: float | None
+    concurrency: int | None
+    functions: Mapping[str, Callable[..., Any]] | None
+    out: str | Path
+    env: Mapping[str, str] | None
+    progress: ProgressCallback | None
+
+
+class _ProgressCallback(CostCounter):
+    """Tells a callback how far the run is."""
+
+    def __init__(self, callback: Callable[[str, int, int, float], None]) -> None:
+        super().__init__()
+        self._callback = callback
+        self._stage, self._done, self._total = "", 0, 0
+
+    def stage_began(self, name: str, totals: Mapping[str, int]) -> None:
+        self._stage, self._done, self._total = name, 0, sum(totals.values())
+        self._tell()
+
+    def attempt_ended(self, ask: Any, call: Call) -> None:  # noqa: ANN401 - an Ask
+        super().attempt_ended(ask, call)
+        self._tell()
+
+    def count_done(self, actor: str, *, failed: bool) -> None:  # noqa: ARG002 - part of the protocol
+        self._done += 1
+        self._tell()
+
+    def _tell(self) -> None:
+        self._callback(self._stage, self._done, self._total, self.cost_usd)
+
+
+class LibraryObserver(Observer):
+    """Keeps the notes for :attr:`Run.warnings`, reports progress to a callback, can be interrupted."""
+
+    def __init__(self, callback: ProgressCallback | None = None) -> None:
+        self.interrupt = threading.Event()
+        self.notes: list[str] = []
+        self._callback = callback
+
+    def note(self, text: str, level: Level = "notice") -> None:
+        """Keep notices and warnings."""
+        if level in ("notice", "warning") and text not in self.notes:
+            self.notes.append(text)
+
+    def progress(self) -> AbstractContextManager[Progress]:
+        """Report to the callback, where there is one."""
+        return (
+            super().progress()
+            if self._callback is None
+            else nullcontext(_ProgressCallback(self._callback))
+        )
+
+    async def listen(self, stop: Callable[[], None], scope: anyio.CancelScope) -> None:  # noqa: ARG002
+        """Stop the run once the caller is interrupted."""
+        # Another thread sets the event, which an event of this loop would not hear.
+        while not self.interrupt.is_set():  # noqa: ASYNC110
+            await anyio.sleep(_POLL_S)
+        stop()
+
+
+@dataclass(frozen=True)
+class _Work:
+    """A call of the library that leads a run: what it does, and who hears of it."""
+
+    run: Callable[[], Any]
+    observer: LibraryObserver
+
+    def blocking(self) -> Any:  # noqa: ANN401 - what the work returns
+        return run_blocking(self.run, self.observer.interrupt)
+
+    async def awaited(self) -> Any:  # noqa: ANN401 - what the work returns
+        return await run_async(self.run, self.observer.interrupt)
+
+
+def evaluate(
+    prompts: Prompts, candidates: Candidates = None, **arguments: Unpack[EvaluateArguments]
+) -> Run:
+    """Judge candidates on your prompts: generate or inject responses, blind, judge, aggregate.
+
+    Args:
+        prompts: a path, a list of texts or dicts (the keys of a prompts file), or a data frame
+            with these columns; a column ``response:NAME`` injects the responses of NAME.
+        candidates: the models under evaluation: a list of ``provider/model``, or a dict of name to
+            ``provider/model``, dict or Python function (``f(prompt) -> str``, sync or async).
+            Null where all responses are injected.
+        **arguments: the arguments below, all by keyword.
+
+    Keyword Arguments:
+        panel: the judges: the name or path of a panel, a dict, or a list of judges; a judge may
+            be a Python function (``j(prompt, responses) -> label``).
+        max_cost: a hard cap in US dollars.
+        seed: seed of every random choice; 42.
+        out: the folder that runs land in; ``runs``.
+        run_id: the name of the run folder; derived from time where null.
+        limit: judge only the first items.
+        method: how judgments become verdicts; ``borda``.
+        criteria: ``dynamic``, ``fixed`` or ``none``.
+        both_orders: each judge sees both orders of a pair.
+        per_judge: a shuffle of its own for each judge.
+        observers: judges that are recorded and never counted; [] for none.
+        concurrency: most calls in flight.
+        exclude_self: a voting judge that is a candidate does not judge its own responses.
+        calibrator: a file of :func:`calibrate`; ``max_risk`` the share of wrong verdicts to allow.
+        until: judge in batches until a rule such as ``"ci<0.1"`` holds.
+        config: a ``clash.yaml`` to start from; none is read by itself.
+        settings: further settings by dotted name, as ``{"limits.timeout_s": 30}``.
+        env: the environment that holds the keys; that of the process.
+        replay: a run whose calls answer instead of the network.
+        progress: called as ``progress(stage, done, total, cost_usd)``.
+
+    Returns:
+        The run. Failed calls are records in it, and ``run.exit_code`` says what the command
+        line would: 3 incomplete, 4 refused by a provider.
+
+    Raises:
+        ClashError: prompts, candidates or settings are wrong, or a key is missing; nothing has
+            been spent then.
+        KeyboardInterrupt: the caller was interrupted; the folder can be resumed.
+    """
+    return _evaluation(prompts, candidates, **arguments).blocking()  # type: ignore[no-any-return]
+
+
+async def evaluate_async(
+    prompts: Prompts, candidates: Candidates = None, **arguments: Unpack[EvaluateArguments]
+) -> Run:
+    """As :func:`evaluate`, awaited. Async candidates and judges run in the caller's event loop."""
+    import asyncio
+
+    work = _evaluation(prompts, candidates, home_loop=asyncio.get_running_loop(), **arguments)
+    return await work.awaited()  # type: ignore[no-any-return]
+
+
+def _evaluation(
+    prompts: Prompts,
+    candidates: Candidates,
+    panel: PanelSpec = None,
+    *,
+    limit: int | None = None,
+    replay: str | Path | Run | None = None,
+    until: str | None = None,
+    sequential: str = "always-valid",
+    looks: int = 5,
+    env: Mapping[str, str] | None = None,
+    progress: ProgressCallback | None = None,
+    home_loop: Any = None,  # noqa: ANN401 - an event loop
+    run_id: str | None = None,
+    **arguments: Any,  # noqa: ANN401 - settings, checked by _config
+) -> _Work:
+    observer = LibraryObserver(progress)
+
+    def work() -> Run:
+        from clash.pipeline.execute import execute
+        from clash.pipeline.options import Origin
+        from clash.pipeline.prepare import prepare
+        from clash.pipeline.sequential import execute_until
+        from clash.pipeline.sources import open_run
+        from clash.pipeline.stopping import check_controls, parse_rule
+
+        models = Callables()
+        config = _config(models, candidates, panel, **arguments)
+        options = RunOptions(_environ(env), observer, run_id=run_id, yes=True)
+        with ExitStack() as stack:
+            stack.enter_context(_registered(models, home_loop))
+            path = stack.enter_context(as_file(prompts, "prompts.jsonl"))
+            earlier = None
+            if replay is not None:
+                earlier = open_run(run_path(replay), Path(config.out), observer)
+            prepared = prepare(
+                config, options.environ, observer, prompts=path, limit=limit, replay=earlier
+            )
+            options = replace(options, origin=Origin())
+            if until is None:
+                return _run(execute(prepared, options), observer)
+            check_controls(prepared.plan.config)
+            rule = parse_rule(until, sequential, looks)
+            return _run(execute_until(prepared, rule, options), observer)
+
+    return _Work(work, observer)
+
+
+def validate(
+    dataset: str | Path, panel: PanelSpec = None, **arguments: Unpack[ValidateArguments]
+) -> Run:
+    """Hold a panel against people: judge labelled pairs blind.
+
+    Args:
+        dataset: ``mt-bench``, ``arena`` or another name of ``clash datasets list``, or a file.
+        panel: as for :func:`evaluate`.
+        **arguments: the arguments below and those of :func:`evaluate`, all by keyword.
+
+    Keyword Arguments:
+        n: how many items to draw; all where null.
+        sample_seed: seed of the draw.
+        rules: ``paper``, ``clear`` or ``all``: which items may be drawn.
+        tiers: a YAML file of tier, rating and family by candidate.
+
+    Returns:
+        The run; ``run.concordance`` is the agreement with people.
+
+    Raises:
+        ClashError: the data set holds no label, or a setting is wrong.
+    """
+    return _validation(dataset, panel, **arguments).blocking()  # type: ignore[no-any-return]
+
+
+async def validate_async(
+    dataset: str | Path, panel: PanelSpec = None, **arguments: Unpack[ValidateArguments]
+) -> Run:
+    """As :func:`validate`, awaited."""
+    return await _validation(dataset, panel, **arguments).awaited()  # type: ignore[no-any-return]
+
+
+def _validation(
+    dataset: str | Path,
+    panel: PanelSpec = None,
+    *,
+    n: int | None = None,
+    sample_seed: int = 42,
+    rules: str | None = None,
+    stratify: str | None = None,
+    cache: Path | None = None,
+    tiers: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    progress: ProgressCallback | None = None,
+    run_id: str | None = None,
+    replay: str | Path | Run | None = None,
+    **arguments: Any,  # noqa: ANN401 - settings, checked by _config
+) -> _Work:
+    observer = LibraryObserver(progress)
+
+    def work() -> Run:
+        from clash.pipeline.execute import execute
+        from clash.pipeline.prepare import assemble, injected_only
+        from clash.pipeline.sources import open_run
+        from clash.pipeline.validation import Draw, draw_labelled, sample_origin, sample_prompts
+
+        models = Callables()
+        config = injected_only(_config(models, None, panel, **arguments))
+        draw = Draw(n, sample_seed, rules, stratify, cache)  # type: ignore[arg-type]
+        drawn = draw_labelled(str(dataset), draw)
+        earlier = None
+        if replay is not None:
+            earlier = open_run(run_path(replay), Path(config.out), observer)
+        options = RunOptions(
+            _environ(env),
+            observer,
+            kind="validate",
+            run_id=run_id,
+            origin=sample_origin(drawn, tiers),
+            yes=True,
+        )
+        with _registered(models, None):
+            prepared = assemble(
+                config, sample_prompts(drawn), options.environ, observer, replay=earlier
+            )
+            return _run(execute(prepared, options), observer)
+
+    return _Work(work, observer)
+
+
+def rerun(
+    run: str | Path | Run, times: int = 1, **arguments: Unpack[RerunArguments]
+) -> Result[Retest]:
+    """Judge the items of a run again with fresh seeds: how far does the panel repeat itself?
+
+    Args:
+        run: the run.
+        times: how many reruns.
+        **arguments: the arguments below, all by keyword.
+
+    Keyword Arguments:
+        regenerate: ask the candidates for fresh responses too.
+        only: judge these items alone, by id.
+        panel: the panel that judges, for runs of other tools.
+        max_cost: a hard cap in US dollars for each rerun.
+        functions: Python functions of the run by name, where it has some.
+
+    Returns:
+        The test-retest findings over the run and all of its reruns.
+
+    Raises:
+        ClashError: there is nothing to judge again.
+    """
+    return _rerunning(run, times, **arguments).blocking()  # type: ignore[no-any-return]
+
+
+async def rerun_async(
+    run: str | Path | Run, times: int = 1, **arguments: Unpack[RerunArguments]
+) -> Result[Retest]:
+    """As :func:`rerun`, awaited."""
+    return await _rerunning(run, times, **arguments).awaited()  # type: ignore[no-any-return]
+
+
+def _rerunning(
+    run: str | Path | Run,
+    times: int,
+    *,
+    regenerate: bool = False,
+    only: Any = None,  # noqa: ANN401 - a collection of ids
+    panel: str | None = None,
+    max_cost: float | None = None,
+    concurrency: int | None = None,
+    functions: Mapping[str, Callable[..., Any]] | None = None,
+    out: str | Path = "runs",
+    env: Mapping[str, str] | None = None,
+    progress: ProgressCallback | None = None,
+) -> _Work:
+    observer = LibraryObserver(progress)
+
+    def work() -> Result[Retest]:
+        from clash.library.statistics import retest_result
+        from clash.pipeline.rerun import RerunOptions, execute_reruns, reruns
+        from clash.pipeline.sources import open_run
+
+        parent = open_run(run_path(run), Path(out), observer)
+        limits = {"max_cost": max_cost, "concurrency": concurrency}
+        changes = RerunOptions(
+            regenerate=regenerate,
+            only=None if only is None else set(only),
+            panel=panel,
+            limits={name: value for name, value in limits.items() if value is not None},
+        )
+        options = RunOptions(_environ(env), observer, yes=True)
+        with _registered(Callables(dict(functions or {})), None):
+            execute_reruns(parent, times, changes, options)
+        return retest_result([parent, *reruns(parent)], tuple(observer.notes))
+
+    return _Work(work, observer)
+
+
+def resume(
+    run: str | Path | Run,
+    *,
+    max_cost: float | None = None,
+    concurrency: int | None = None,
+    functions: Mapping[str, Callable[..., Any]] | None = None,
+    out: str | Path = "runs",
+    env: Mapping[str, str] | None = None,
+    progress: ProgressCallback | None = None,
+) -> Run:
+    """Finish an interrupted run; nothing that was answered is asked or paid for again.
+
+    Args:
+        run: the run.
+        max_cost: a new cap in US dollars, on the whole run.
+        concurrency: most calls in flight.
+        functions: Python functions of the run by name, where it has some.
+        out: the folder that run ids are looked up in.
+        env: the environment that holds the keys.
+        progress: as for :func:`evaluate`.
+
+    Raises:
+        RunFolderError: there is no such run, or it lost records that cannot be made again.
+    """
+    work = _resumption(run, max_cost, concurrency, functions, out, env, progress)
+    return work.blocking()  # type: ignore[no-any-return]
+
+
+async def resume_async(
+    run: str | Path | Run,
+    *,
+    max_cost: float | None = None,
+    concurrency: int | None = None,
+    functions: Mapping[str, Callable[..., Any]] | None = None,
+    out: str | Path = "runs",
+    env: Mapping[str, str] | None = None,
+    progress: ProgressCallback | None = None,
+) -> Run:
+    """As :func:`resume`, awaited."""
+    work = _resumption(run, max_cost, concurrency, functions, out, env, progress)
+    return await work.awaited()  # type: ignore[no-any-return]
+
+
+def _resumption(
+    run: str | Path | Run,
+    max_cost: float | None,
+    concurrency: int | None,
+    functions: Mapping[str, Callable[..., Any]] | None,
+    out: str | Path,
+    env: Mapping[str, str] | None,
+    progress: ProgressCallback | None,
+) -> _Work:
+    observer = LibraryObserver(progress)
+
+    def work() -> Run:
+        from clash.pipeline.sequential import resume_run
+        from clash.pipeline.sources import open_run
+
+        folder = open_run(run_path(run), Path(out), observer)
+        limits = {"max_cost": max_cost, "concurrency": concurrency}
+        limits = {name: value for name, value in limits.items() if value is not None}
+        with _registered(Callables(dict(functions or {})), None):
+            return _run(resume_run(folder, _environ(env), observer, limits), observer)
+
+    return _Work(work, observer)
+
+
+def load(run: str | Path, *, out: str | Path = "runs") -> Run:
+    """Open a run by its path, by its id in the folder ``out``, or as ``"latest"``.
+
+    Raises:
+        RunFolderError: there is no such run.
+    """
+    from clash.pipeline.sources import open_run
+
+    observer = LibraryObserver()
+    folder = open_run(run, Path(out), observer)
+    return Run(folder, warnings=observer.notes)
+
+
+def copy_report(folder: RunFolder, path: str | Path | None) -> Path:
+    """The path of the HTML report, or of a copy of it and of its data page.
+
+    Raises:
+        RunFolderError: the run has no report yet.
+    """
+    from clash.files import run_files
+    from clash.store import layout
+
+    page = folder.path / layout.REPORT_HTML
+    if not run_files.is_file(page):
+        raise RunFolderError(f"{page}: is missing\n  fix: clash.resume({str(folder.path)!r})")
+    if path is None:
+        return page
+    target = Path(path)
+    if (folder.path / layout.REPORT_DATA).exists():
+        raise RunFolderError(
+            f"{page}: has a data file beside it, so that one file is not enough"
+            "\n  fix: copy the run folder, or open the page where it is"
+        )
+    shutil.copyfile(page, target)
+    return target
+
+
+def summarize(run: Run) -> dict[str, Any]:
+    """What ``clash eval --json`` prints, for a run that was loaded."""
+    from clash.pipeline.finish import RunResult, summary
+
+    result = RunResult(run.folder, run.manifest, run.findings, run.exit_code, None)
+    return summary(result)
+
+
+def _run(result: RunResult, observer: LibraryObserver) -> Run:
+    from clash.pipeline.finish import summary
+
+    run = Run(
+        result.folder,
+        exit_code=result.exit_code,
+        summary=summary(result),
+        warnings=(*observer.notes, *result.swaps),
+    )
+    run.__dict__["findings"] = result.findings
+    return run
+
+
+def _environ(env: Mapping[str, str] | None) -> Mapping[str, str]:
+    from clash.collect.resolve import load_environ
+
+    return load_environ(os.environ if env is None else env, None)
+
+
+def _registered(models: Callables, home_loop: Any) -> AbstractContextManager[Any]:  # noqa: ANN401
+    if not models.functions:
+        return nullcontext()
+    python_callable = import_module("clash.providers.python_callable")
+    return python_callable.registered(models.functions, home_loop=home_loop)  # type: ignore[no-any-return]
+
+
+_SETTINGS = {
+    "method": "aggregate.method",
+    "calibrator": "aggregate.calibrator",
+    "max_risk": "aggregate.max_risk",
+    "max_cost": "limits.max_cost",
+    "concurrency": "limits.concurrency",
+    "allow_unknown_price": "limits.allow_unknown_price",
+    "criteria": "criteria.mode",
+    "criteria_from": "criteria.reuse",
+    "both_orders": "blinding.both_orders",
+    "per_judge": "blinding.per_judge",
+    "observers": "observers",
+    "exclude_self": "exclude_self",
+    "repeat": "repeat",
+    "seed": "seed",
+    "out": "out",
+}
+"""Arguments of :func:`evaluate` by the settings of ``clash.yaml`` that they are."""
+
+
+def _config(
+    models: Callables,
+    candidates: Candidates,
+    panel: PanelSpec,
+    *,
+    config: str | Path | None = None,
+    settings: Mapping[str, Any] | None = None,
+    **arguments: Any,  # noqa: ANN401 - settings, checked below
+) -> Config:
+    """The configuration that the arguments of a call stand for.
+
+    Raises:
+        ConfigError: an argument is unknown, or a setting is wrong.
+    """
+    from clash.collect.resolve import read_config
+
+    for name in arguments:
+        if name not in _SETTINGS:
+            raise ConfigError(
+                f"no argument {name!r}", field=name, hint=f"one of {', '.join(_SETTINGS)}"
+            )
+    paths = ("out", "calibrator", "criteria_from")
+    values = {
+        _SETTINGS[name]: str(value) if name in paths and value is not None else value
+        for name, value in arguments.items()
+    }
+    values |= {"candidates": models.candidates(candidates), "panel": models.panel(panel)}
+    values |= settings or {}
+    return read_config(None if config is None else Path(config), values, ignore_file=config is None)
+
+
+__all__ = [
+    "evaluate", "evaluate_async", "load", "rerun", "rerun_async", "resume", "resume_async",
+    "validate", "validate_async",
+]  # fmt: skip

@@ -1,0 +1,380 @@
+"""Statistics by function calls: aggregate, calibrate, dependence, diagnose, power, compare, gate.
+
+Each returns a :class:`~clash.library.results.Result`: the typed findings of the analysis, the
+tables that the command of the same name prints, and its JSON.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
+
+from clash.errors import ConfigError
+from clash.library.inputs import as_file, run_path
+from clash.library.results import GateResult, Records, Result, Run
+from clash.pipeline.options import Observer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from clash.analysis.aggregation import Aggregation
+    from clash.analysis.calibration.study import CalibrationStudy
+    from clash.analysis.compare import Compared
+    from clash.analysis.dependence import Dependence
+    from clash.analysis.diagnosis import Diagnosis
+    from clash.analysis.power.scenarios import Scenario
+    from clash.analysis.retest import Retest
+    from clash.analysis.rundata import RunData
+    from clash.library.inputs import VotesSource
+    from clash.store.folder import RunFolder
+    from clash.votes import Votes
+
+
+class VoteFilters(TypedDict, total=False):
+    """Filters of :func:`read_votes`."""
+
+    judges: str | None
+    subset: str | None
+    presentation: str | None
+    decisive: bool
+    out: str | Path
+
+
+Threshold = Any
+"""A number, at least that; or ``("max", number)``, ``("min", number)``."""
+_RUNS = Path("runs")
+_SILENT = Observer()
+
+
+def read_votes(
+    votes: VotesSource,
+    *,
+    judges: str | None = None,
+    subset: str | None = None,
+    presentation: str | None = None,
+    decisive: bool = False,
+    out: str | Path = _RUNS,
+) -> Votes:
+    """The votes of a file, a run, a list of dicts or a data frame, filtered.
+
+    Args:
+        votes: the source; rows have ``item``, ``judge``, ``vote`` and optionally ``label``.
+        judges: names with wildcards, comma separated.
+        subset: subsets with wildcards.
+        presentation: ``orig`` or ``swap``.
+        decisive: only items whose label is a side.
+        out: the folder that run ids are looked up in.
+
+    Raises:
+        InputError: a row is wrong, or nothing is left after the filter.
+    """
+    from clash.pipeline import sources
+
+    source = votes.path if isinstance(votes, Run) else votes
+    with as_file(source, "votes.jsonl") as path:
+        matrix = sources.read_votes(
+            path,
+            Path(out),
+            _SILENT,
+            judges=judges,
+            subset=subset,
+            presentation=presentation,
+            decisive=decisive,
+        )
+    return matrix if isinstance(source, str | Path) else replace(matrix, source="")
+
+
+def aggregate(
+    votes: VotesSource,
+    method: str = "auto",
+    *,
+    seed: int = 42,
+    use_labels: bool = False,
+    ties: Literal["half", "missing"] = "half",
+    copies: Literal["merge", "separate"] = "merge",
+    **filters: Unpack[VoteFilters],
+) -> Result[Aggregation]:
+    """Aggregate votes into verdicts, by one method or several (comma separated) side by side.
+
+    Args:
+        votes: as for :func:`read_votes`.
+        method: ``auto``, ``majority``, ``dawid-skene``, ``ising-shared``, ``factor``, …
+        seed: seed of the random starts and of the cross-validation.
+        use_labels: fit on the labels of the items that have one.
+        ties: a tie counts half for each side, or is missing.
+        copies: repeated votes of a judge on an item are merged, or count separately.
+        **filters: the filters of :func:`read_votes`.
+
+    Returns:
+        ``findings.methods`` has for each method its posterior ``p`` of side A and its verdicts;
+        ``findings.selected`` is the method to use.
+
+    Raises:
+        ConfigError: there is no such method.
+    """
+    from clash.analysis.aggregation import aggregate as compute
+    from clash.report import aggregation as report
+
+    names = tuple(name.strip() for name in method.split(",") if name.strip())
+    matrix = read_votes(votes, **filters)
+    findings = compute(matrix, names, seed=seed, ties=ties, copies=copies, use_labels=use_labels)
+    return Result(
+        findings,
+        (report.table(findings),),
+        (f"use {findings.selected}: {findings.reason}",),
+        tuple(findings.warnings),
+        report.as_json(findings),
+    )
+
+
+def calibrate(
+    votes: VotesSource,
+    *,
+    labels: int | None = None,
+    splits: int = 5,
+    folds: int = 5,
+    seed: int = 42,
+    jobs: int | None = 1,
+    to: str | Path | None = None,
+    **filters: Unpack[VoteFilters],
+) -> Result[CalibrationStudy]:
+    """Choose and fit, on human labels, which judges to ask and how to read their votes.
+
+    Args:
+        votes: votes with labels, as for :func:`read_votes`.
+        labels: use this many labels; null is all.
+        splits: repeated splits of the items into training and test.
+        folds: folds of the validation inside each training part.
+        seed: seed of the splits.
+        jobs: processes; null is one for each core.
+        to: write the calibrator here, for ``evaluate(calibrator=…)``.
+        **filters: the filters of :func:`read_votes`.
+
+    Raises:
+        InputError: there are too few labelled items.
+    """
+    from clash.analysis.calibration.fitting import fit
+    from clash.analysis.calibration.study import study
+    from clash.report import calibration as report
+    from clash.stats.selection.blocks import SplitPlan
+
+    matrix = read_votes(votes, **filters)
+    findings = study(
+        matrix, plan=SplitPlan(labels=labels), splits=splits, folds=folds, seed=seed, jobs=jobs
+    )
+    if to is not None:
+        calibrator = fit(
+            matrix, findings.frame, findings.frame.panel(matrix), findings.settings, seed=seed
+        )
+        text = json.dumps(calibrator.as_json(), ensure_ascii=False, allow_nan=False)
+        Path(to).write_text(f"{text}\n", encoding="utf-8")
+    return Result(
+        findings,
+        tuple(report.tables(findings)),
+        (report.in_words(findings),),
+        (),
+        {**report.as_json(findings), "written": None if to is None else str(to)},
+    )
+
+
+def dependence(
+    votes: VotesSource,
+    *,
+    method: str | None = None,
+    bootstrap: int = 500,
+    seed: int = 0,
+    use_labels: bool = False,
+    **filters: Unpack[VoteFilters],
+) -> Result[Dependence]:
+    """Do the judges err together, and how many independent judges is the panel worth?
+
+    Args:
+        votes: as for :func:`read_votes`.
+        method: the model of dependence; null chooses.
+        bootstrap: resamples for the intervals.
+        seed: seed of the resamples.
+        use_labels: measure errors against the labels where there are some.
+        **filters: the filters of :func:`read_votes`.
+    """
+    from clash.analysis.dependence import DependenceOptions, diagnose
+    from clash.report import dependence as report
+
+    default = DependenceOptions()
+    options = replace(
+        default,
+        method=default.method if method is None else method,
+        use_labels=use_labels,
+        bootstrap=bootstrap,
+        seed=seed,
+    )
+    findings = diagnose(read_votes(votes, **filters), options)
+    return Result(
+        findings,
+        tuple(report.tables(findings, whole=True)),
+        (report.headline(findings), *findings.conclusions),
+        tuple(findings.caveats),
+        report.as_json(findings),
+    )
+
+
+def diagnose(
+    votes: VotesSource,
+    *,
+    candidates: int | None = None,
+    seed: int = 42,
+    **filters: Unpack[VoteFilters],
+) -> Result[Diagnosis]:
+    """Is each judge worth its votes: ties, agreement, biases; keep, down-weight or replace.
+
+    Args:
+        votes: as for :func:`read_votes`; of a run its pages and orders are looked at too.
+        candidates: how many candidates a page shows; a run knows it, votes are of pairs.
+        seed: seed of the simulations.
+        **filters: the filters of :func:`read_votes`.
+    """
+    from clash.analysis.diagnosis import diagnose as compute
+    from clash.analysis.diagnosis.run_judges import run_facts
+    from clash.analysis.rundata import RunData
+    from clash.analysis.texts import run_texts
+    from clash.report import diagnosis as report
+
+    run = RunData.load(votes.folder) if isinstance(votes, Run) else None
+    facts = None if run is None else run_facts(run)
+    findings = compute(
+        read_votes(votes, **filters),
+        candidates=candidates or (2 if facts is None else facts.candidates),
+        seed=seed,
+        run=facts,
+        texts=None if run is None else run_texts(run),
+    )
+    tables = tuple(report.tables(findings))
+    return Result(findings, tables, (), (), report.as_json(findings))
+
+
+def power(
+    question: str = "paired",
+    *,
+    effect: float = 0.1,
+    panels: Sequence[Sequence[float]] = ((0.9, 0.8, 0.6),),
+    icc: Sequence[float] = (0.05, 0.1, 0.2, 0.3, 0.5),
+    n: int | None = None,
+    ballots: float | None = None,
+    **assumptions: Any,  # noqa: ANN401 - fields of PowerQuestion
+) -> Result[Scenario]:
+    """How many items, runs or labels a question needs, and what ``n`` of them can show.
+
+    Args:
+        question: ``compare``, ``paired``, ``concordance``, ``kappa`` or ``retest``.
+        effect: the absolute difference to detect.
+        panels: the share of decisive votes of each judge, for each panel to compare.
+        icc: correlations of the votes on one item.
+        n: what there is, to be told what it can show.
+        ballots: votes of all judges on an item; by default one of each judge.
+        **assumptions: further fields of
+            :class:`~clash.analysis.power.scenarios.PowerQuestion`, as ``half_width``.
+
+    Raises:
+        ConfigError: there is no such question, or an assumption is impossible.
+    """
+    from clash.analysis.power.scenarios import QUESTIONS, PanelDesign, PowerQuestion, scenario
+    from clash.report import power as report
+
+    if question not in QUESTIONS:
+        raise ConfigError(f"no question {question!r}", hint=f"one of {', '.join(QUESTIONS)}")
+    asked = PowerQuestion(question, effect=effect, n=n, **assumptions)
+    designs = [
+        PanelDesign(tuple(rates), float(len(rates)) if ballots is None else ballots)
+        for rates in panels
+    ]
+    findings = scenario(asked, designs, list(icc), simulate=False, replications=1, seed=0)
+    return Result(findings, (report.scenario_table(findings),), (), (), report.as_json(findings))
+
+
+def compare(
+    *runs: str | Path | Run, every_record: bool = False, out: str | Path = _RUNS
+) -> Result[Compared]:
+    """Compare runs with a test, paired where they share items.
+
+    Args:
+        runs: two runs or more.
+        every_record: pool items that stand in several runs as often as they do.
+        out: the folder that run ids are looked up in.
+
+    Raises:
+        ConfigError: fewer than two runs.
+    """
+    from clash.analysis.compare import compare as compute
+    from clash.report.compare import tables
+
+    if len(runs) < 2:
+        raise ConfigError("a comparison takes two runs", field="RUN", hint="name a second one")
+    folders = [_folder(run, out) for run in runs]
+    findings = compute([_load(folder) for folder in folders], every_record=every_record)
+    record = {"folders": [str(folder.path) for folder in folders], **findings.as_json()}
+    return Result(findings, tuple(tables(findings)), (), (), record)
+
+
+def retest_result(folders: Sequence[RunFolder], notes: tuple[str, ...] = ()) -> Result[Retest]:
+    """The test-retest findings of a run and its reruns."""
+    from clash.analysis.retest import retest
+    from clash.report.retest import tables
+
+    findings = retest([_load(folder) for folder in folders])
+    record = {"folders": [str(folder.path) for folder in folders], **findings.as_json()}
+    return Result(findings, tuple(tables(findings)), (), notes, record)
+
+
+def gate(
+    run: str | Path | Run,
+    thresholds: Mapping[str, Threshold] | None = None,
+    *,
+    baseline: str | Path | Run | None = None,
+    max_drop: Mapping[str, float] | None = None,
+    max_rise: Mapping[str, float] | None = None,
+    on: Literal["bound", "point"] = "bound",
+    allow_partial: bool = False,
+    out: str | Path = _RUNS,
+) -> GateResult:
+    """Hold a run to thresholds: ``gate(run, {"concordance": 0.8, "cost": ("max", 2)})``.
+
+    Args:
+        run: the run.
+        thresholds: by figure, a number (at least that) or ``("max", number)``.
+        baseline: a run that this one must not fall behind.
+        max_drop: by figure, how far it may fall against the baseline.
+        max_rise: by figure, how far it may rise.
+        on: hold the bound of the 95% interval to the threshold, or the estimate.
+        allow_partial: a run that did not complete may pass too.
+        out: the folder that run ids are looked up in.
+
+    Raises:
+        ConfigError: no threshold is given, or one is no number.
+    """
+    from clash.pipeline.gate import check_run, rules_of
+    from clash.report import gate as report
+
+    rules = rules_of(thresholds or {})
+    changes = [*rules_of(max_drop or {}, "max-drop"), *rules_of(max_rise or {}, "max-rise")]
+    folder = _folder(run, out)
+    earlier = None if baseline is None else _folder(baseline, out)
+    result = check_run(folder, rules, changes, baseline=earlier, on=on, allow_partial=allow_partial)
+    return GateResult(
+        result.passed,
+        Records(result.checks),
+        (report.table(folder.path.name, result.checks),),
+        result.as_json(),
+    )
+
+
+def _folder(run: str | Path | Run, out: str | Path) -> RunFolder:
+    from clash.pipeline.sources import open_run
+
+    return run.folder if isinstance(run, Run) else open_run(run_path(run), Path(out), _SILENT)
+
+
+def _load(folder: RunFolder) -> RunData:
+    from clash.analysis.rundata import RunData
+
+    return RunData.load(folder)

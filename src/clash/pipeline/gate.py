@@ -1,0 +1,103 @@
+"""Hold a run to thresholds, and against a baseline."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from clash.analysis import gate as gates
+from clash.analysis.figures import figures
+from clash.analysis.findings import findings_of
+from clash.analysis.rundata import RunData
+from clash.analysis.serialize import to_dict
+from clash.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from clash.analysis.gate import Checked, On, Rule, Way
+    from clash.store.folder import RunFolder
+
+DEFAULT_DROP = 0.05
+"""How far concordance (unanimity without labels) may fall against a baseline, by default."""
+
+
+@dataclass(frozen=True)
+class GateChecks:
+    """The thresholds of a run, each with its figure and whether it passed."""
+
+    run: RunData
+    folder: RunFolder
+    checks: tuple[Checked, ...]
+    on: On
+
+    @property
+    def passed(self) -> bool:
+        """Whether all thresholds hold."""
+        return all(check.passed for check in self.checks)
+
+    def as_json(self) -> dict[str, Any]:
+        """The JSON of ``clash gate``."""
+        rules = [to_dict(check) for check in self.checks]
+        run = str(self.folder.path)
+        return {"run": run, "passed": self.passed, "on": self.on, "rules": rules}
+
+
+def rules_of(thresholds: Mapping[str, Any], way: Way = "min") -> list[Rule]:
+    """Thresholds by figure as rules: a number, or ``("max", number)``.
+
+    Raises:
+        ConfigError: one is no number.
+    """
+    rules = []
+    for name, threshold in thresholds.items():
+        kind, value = threshold if isinstance(threshold, tuple) else (way, threshold)
+        if kind not in ("min", "max", "max-drop", "max-rise") or not _is_number(value):
+            raise ConfigError(
+                f"cannot be read: {threshold!r}", field=name, hint='0.8, or ("max", 2)'
+            )
+        rules.append(gates.Rule(name, kind, float(value)))
+    return rules
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value == value
+
+
+def check_run(
+    folder: RunFolder,
+    rules: Sequence[Rule],
+    changes: Sequence[Rule],
+    *,
+    baseline: RunFolder | None,
+    on: On,
+    allow_partial: bool,
+) -> GateChecks:
+    """Check a run against thresholds and, where there is one, a baseline.
+
+    Raises:
+        ConfigError: there is nothing to check.
+    """
+    _check_usable(rules, changes, has_baseline=baseline is not None)
+    run = RunData.load(folder)
+    now = figures(findings_of(run))
+    checks = [] if allow_partial else [gates.complete(run.manifest.status)]
+    checks += gates.check(rules, now, on)
+    if baseline is not None:
+        earlier = RunData.load(baseline)
+        changed = gates.changed(run, earlier, now, figures(findings_of(earlier)))
+        name = "concordance" if "concordance" in changed else "unanimity"
+        default = [gates.Rule(name, "max-drop", DEFAULT_DROP)]
+        checks += gates.check_changes(changes or default, changed, on)
+    return GateChecks(run, folder, tuple(checks), on)
+
+
+def _check_usable(rules: Sequence[Rule], changes: Sequence[Rule], *, has_baseline: bool) -> None:
+    if not rules and not has_baseline:
+        raise ConfigError(
+            "no rule was given, so nothing could fail",
+            field="--min",
+            hint="--min concordance=0.8, --max cost=2, or --baseline RUN; --list names the figures",
+        )
+    if changes and not has_baseline:
+        raise ConfigError("against which run?", field="--max-drop", hint="--baseline RUN")

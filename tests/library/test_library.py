@@ -1,0 +1,218 @@
+"""``import clash``: what a notebook has goes in, typed results come out, nothing is printed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import clash
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PROMPTS = [
+    {
+        "id": f"q{i}",
+        "prompt": f"Name {i + 1} things.",
+        "responses": {"long": "one two three " * (i + 1), "short": "one."},
+        "label": "long" if i % 4 else "short",
+    }
+    for i in range(8)
+]
+_rng = random.Random(7)
+VOTES = [
+    {
+        "item": f"i{i}",
+        "judge": f"j{j}",
+        "vote": int((_rng.random() < 0.75) == i % 2),
+        "label": i % 2,
+    }
+    for i in range(60)
+    for j in range(4)
+]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> clash.Run:
+    return clash.evaluate(PROMPTS, panel="baseline", out=tmp_path, run_id="first")
+
+
+def test_a_run_is_typed_and_prints_nothing(run: clash.Run, capfd) -> None:
+    assert run.status == "complete"
+    assert run.exit_code == 0
+    assert run.decision.headline
+    assert run.leaderboard[0].candidate in {"long", "short"}
+    assert len(run.verdicts) == len(run.items) == 8
+    assert run.concordance is not None
+    assert run.cost_usd == 0
+    assert run.coverage.items == 8
+    assert "<table" in run._repr_html_()
+    assert capfd.readouterr() == ("", "")
+
+
+def test_its_dict_is_the_json_of_the_command_line(run: clash.Run, capsys, tmp_path: Path) -> None:
+    from clash.cli.app import run as command_line
+
+    prompts = tmp_path / "prompts.jsonl"
+    prompts.write_text("".join(json.dumps(entry) + "\n" for entry in PROMPTS))
+    words = ["eval", str(prompts), "--panel", "baseline", "--out", str(tmp_path), "--json"]
+    assert command_line([*words, "--run-id", "second"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    ours = run.to_dict()
+    same = ("winner", "leaderboard", "coverage", "concordance", "decision")
+    assert {key: printed[key] for key in same} == json.loads(
+        json.dumps({key: ours[key] for key in same})
+    )
+    assert clash.load("second", out=tmp_path).to_dict()["leaderboard"] == ours["leaderboard"]
+
+
+def test_it_works_inside_a_running_loop(tmp_path: Path) -> None:
+    async def notebook() -> tuple[clash.Run, clash.Run]:
+        awaited = await clash.evaluate_async(
+            PROMPTS, panel="baseline", out=tmp_path, run_id="awaited"
+        )
+        called = clash.evaluate(PROMPTS, panel="baseline", out=tmp_path, run_id="called")
+        return awaited, called
+
+    awaited, called = asyncio.run(notebook())
+    assert awaited.to_dict()["leaderboard"] == called.to_dict()["leaderboard"]
+
+
+def test_data_frames_go_in_and_come_out(tmp_path: Path) -> None:
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(
+        {
+            "prompt": ["Say x.", "Say y.", "Say z."],
+            "response:a": ["one two", "three four", None],
+            "response:b": ["one", "two", "three"],
+            "label": ["a", float("nan"), "b"],
+        }
+    )
+    with pytest.raises(clash.ClashError):
+        clash.evaluate(frame, panel="baseline", out=tmp_path)  # nobody writes the blank response
+    run = clash.evaluate(frame.iloc[:2], panel="baseline", out=tmp_path)
+    assert set(run.to_frame()["candidate"]) == {"a", "b"}
+    assert len(run.labels) + sum(item.label is not None for item in run.items) >= 1
+    assert run.verdicts.to_frame()["item_id"].tolist() == ["q1", "q2"]
+
+
+def test_votes_are_read_alike_from_dicts_frames_and_files(tmp_path: Path) -> None:
+    pd = pytest.importorskip("pandas")
+    path = tmp_path / "votes.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in VOTES))
+    results = [
+        clash.aggregate(source, "majority,dawid-skene").to_dict()
+        for source in (VOTES, pd.DataFrame(VOTES), path)
+    ]
+    assert results[0] == results[1] == results[2]
+    assert results[0]["n_judges"] == 4
+
+
+def test_statistics_have_tables_dicts_and_html(run: clash.Run, tmp_path: Path) -> None:
+    results: list[Any] = [
+        clash.aggregate(VOTES, "majority"),
+        clash.dependence(VOTES, bootstrap=20),
+        clash.diagnose(run),
+        clash.power("paired", n=40),
+        clash.compare(run, clash.evaluate(PROMPTS, panel="baseline", out=tmp_path, seed=9)),
+        clash.calibrate(VOTES, splits=1, to=tmp_path / "calibrator.json"),
+    ]
+    for result in results:
+        assert json.dumps(result.to_dict(), allow_nan=False)
+        assert "<table" in result._repr_html_()
+        assert result.tables
+    assert (tmp_path / "calibrator.json").is_file()
+
+
+def test_a_rerun_says_how_far_the_panel_repeats_itself(run: clash.Run) -> None:
+    retest = clash.rerun(run, 1, max_cost=1)
+    assert len(retest.to_dict()["folders"]) == 2
+    assert retest.findings is not None
+
+
+def test_a_gate_is_true_where_the_thresholds_hold(run: clash.Run) -> None:
+    assert clash.gate(run, {"coverage": 0.5, "cost": ("max", 1)})
+    failed = clash.gate(run, {"coverage": 2.0})
+    assert not failed
+    assert any(not check.passed for check in failed.checks)
+    with pytest.raises(clash.ClashError, match="no rule"):
+        clash.gate(run)
+
+
+def test_a_validation_is_held_against_people(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.jsonl"
+    path.write_text("".join(json.dumps(entry) + "\n" for entry in PROMPTS))
+    run = clash.validate(path, "baseline", n=6, out=tmp_path)
+    assert run.manifest.kind == "validate"
+    assert run.concordance is not None
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: clash.evaluate([{"promt": "x"}], panel="baseline"), "promt"),
+        (lambda: clash.evaluate(PROMPTS, panel="baseline", sed=1), "no argument 'sed'"),
+        (lambda: clash.evaluate({"prompt": "x"}, panel="baseline"), "dict"),
+        (lambda: clash.evaluate(PROMPTS, [3], panel="baseline"), "is no model"),
+        (lambda: clash.load("nothing"), "nothing"),
+        (lambda: clash.compare("one"), "two runs"),
+        (lambda: clash.aggregate([{"item": "x"}]), "judge"),
+        (lambda: clash.power("what"), "no question"),
+    ],
+)
+def test_a_mistake_is_an_error_with_a_message(call, text: str, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(clash.ClashError, match=text):
+        call()
+
+
+def test_an_error_names_the_entry_and_no_file_that_is_gone() -> None:
+    with pytest.raises(clash.ClashError) as caught:
+        clash.evaluate([{"prompt": "fine"}, {"promt": "x"}], panel="baseline")
+    assert str(caught.value).startswith("prompts:2: promt")
+
+
+def test_progress_is_told_to_a_callback(tmp_path: Path) -> None:
+    steps: list[tuple[str, int, int, float]] = []
+    clash.evaluate(
+        PROMPTS, panel="baseline", out=tmp_path, progress=lambda *step: steps.append(step)
+    )
+    assert steps[-1][1] == steps[-1][2] > 0
+
+
+def test_an_error_of_the_callback_reaches_the_caller(tmp_path: Path) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("the bar broke")
+
+    with pytest.raises((RuntimeError, BaseExceptionGroup)):
+        clash.evaluate(PROMPTS, panel="baseline", out=tmp_path, progress=fail)
+
+
+def test_clash_yaml_of_the_working_folder_is_not_read(tmp_path: Path, monkeypatch) -> None:
+    (tmp_path / "clash.yaml").write_text("panel: does-not-exist\n")
+    monkeypatch.chdir(tmp_path)
+    assert clash.evaluate(PROMPTS, panel="baseline").status == "complete"
+    with pytest.raises(clash.ClashError):
+        clash.evaluate(PROMPTS, config="clash.yaml")
+
+
+def test_importing_loads_nothing_heavy() -> None:
+    code = (
+        "import sys, clash; heavy = {'numpy', 'pydantic', 'scipy', 'openai', 'typer', 'rich'};"
+        " print(sorted(heavy & set(sys.modules)))"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "[]"
+
+
+def test_every_name_of_the_library_is_there() -> None:
+    for name in clash.__all__:
+        assert getattr(clash, name) is not None
+    with pytest.raises(AttributeError):
+        clash.no_such_name  # noqa: B018
