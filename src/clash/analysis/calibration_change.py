@@ -1,4 +1,4 @@
-"""What a calibrator makes of a run, on the labels there were and on those there are now."""
+"""Compare the calibrated result of a run before and after new labels."""
 
 from __future__ import annotations
 
@@ -244,7 +244,7 @@ class _Fit:
 def _winners(
     rows: tuple[str, ...], sides: Sequence[float], pairs: Mapping[str, tuple[str, str]]
 ) -> dict[str, str]:
-    """What the map says by item: of both orders together, where an item was shown in both."""
+    """The map's winner by item, over both orders where an item was judged in both."""
     total: dict[str, float] = defaultdict(float)
     for row, side in zip(rows, sides, strict=True):
         if row in pairs:
@@ -265,7 +265,7 @@ def _pairs(data: RunData) -> dict[str, tuple[str, str]]:
 
 
 def _panel_winners(data: RunData) -> dict[str, str]:
-    """What the panel's verdict says of each row that it decides or ties."""
+    """The panel's winner, or ``tie``, for each row with a verdict."""
     rankings = {v.item_id: v.ranking for v in data.verdicts if v.ranking is not None}
     winners: dict[str, str] = {}
     for row, (first, second) in _pairs(data).items():

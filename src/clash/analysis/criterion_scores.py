@@ -1,4 +1,4 @@
-"""What the voting judges gave each candidate on each criterion."""
+"""Mean scores of each candidate on each criterion, over the voting judges."""
 
 from __future__ import annotations
 

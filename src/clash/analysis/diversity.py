@@ -1,4 +1,4 @@
-"""Judge failure or genuine equivalence: ties against the diversity of the responses."""
+"""Explain ties by the diversity of the responses: judge failure, or equivalent responses."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class TieShares:
 
 @dataclass(frozen=True)
 class Equivalence:
-    """What diversity explains of who decides where.
+    """How far the diversity of responses explains where judges decide.
 
     Attributes:
         semantic: what the semantic similarity is; ``semantic_version`` of what made it.
@@ -153,7 +153,7 @@ def equivalence(
 
 @dataclass(frozen=True)
 class _Table:
-    """Ballots with the diversity of what they are about.
+    """Ballots, and the diversity of the responses they compare.
 
     Attributes:
         decided: (n,), 1 or 0.

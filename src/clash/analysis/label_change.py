@@ -1,4 +1,4 @@
-"""What new labels changed: concordance and calibrated result, and how many more would matter."""
+"""Effect of new labels: on concordance and on the calibrated result, and how many more are needed."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ _WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 
 
 class Encoder(Protocol):
-    """A model that turns texts into vectors whose cosine is the likeness of what they mean."""
+    """An embedding model: the cosine of two vectors is the similarity in meaning of their texts."""
 
     @property
     def name(self) -> str:
@@ -44,7 +44,7 @@ class Encoder(Protocol):
 
     @property
     def version(self) -> str:
-        """What tells this model from another of the name: releases, hash of its weights."""
+        """Version of the model: releases of its packages, hash of its weights."""
         ...
 
     def encode(self, texts: Sequence[str]) -> Floats:
@@ -104,7 +104,7 @@ def likeness(
 
 
 def encoder_of(model: str | None = None) -> Encoder | None:
-    """The embedding model that is wanted, or that there is; null for TF-IDF.
+    """The embedding model asked for, or the one installed; null for TF-IDF.
 
     Args:
         model: ``tfidf``; a folder of a sentence-transformers model; a model's name, to be

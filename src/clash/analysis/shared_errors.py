@@ -1,4 +1,4 @@
-"""How the voting judges of a run err together: for its page; ``clash dependence`` tells all."""
+"""Shared errors of a run's voting judges, in brief for its report (``clash dependence`` has all)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class SharedErrors:
 
 @dataclass(frozen=True)
 class UnknownErrors:
-    """Why that cannot be told."""
+    """The reason why shared errors cannot be measured."""
 
     why: str
 

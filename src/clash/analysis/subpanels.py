@@ -75,7 +75,7 @@ class SubPanels:
 def subpanels(
     cases: Sequence[Case], voting: Sequence[Panelist], rng: np.random.Generator
 ) -> SubPanels | None:
-    """Aggregate every choice of voting judges anew, by weighted Borda count.
+    """Aggregate every subset of the voting judges by weighted Borda count.
 
     A sub-panel needs more than half of its own weight for a verdict, whatever quorum the whole
     panel has; ties stay ties.

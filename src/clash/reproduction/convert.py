@@ -1,4 +1,4 @@
-"""What other tools wrote, the system published with the first paper among them."""
+"""Convert the results of other tools, including the system published with the first paper."""
 
 from __future__ import annotations
 

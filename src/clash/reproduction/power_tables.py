@@ -47,7 +47,7 @@ class PublishedCell:
 
 @dataclass(frozen=True)
 class PublishedClaim:
-    """A figure in the text, ours, and what explains the difference."""
+    """A figure in the text, our figure, and the reason for the difference."""
 
     where: str
     published: str

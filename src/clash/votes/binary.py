@@ -1,4 +1,4 @@
-"""Votes as the models of an unknown truth read them: two sides, a row for each item."""
+"""Votes as models of two sides read them: outcomes 0, 1 or tie, a row for each item."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class MethodTable:
 
     @property
     def tied(self) -> Bools:
-        """(N,), rows in which some judge said that the sides are equal."""
+        """(N,), rows with at least one tied vote."""
         return np.asarray((self.codes == TIE).any(axis=1))
 
     @property

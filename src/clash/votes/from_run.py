@@ -55,7 +55,7 @@ class Panelist:
 
 @dataclass(frozen=True)
 class ItemRankings:
-    """What was said of one item, unblinded.
+    """The judges' rankings of one item, by candidate.
 
     Attributes:
         candidates: those whose responses were shown, sorted.
@@ -84,7 +84,7 @@ class ItemRankings:
         return not np.isnan(ranks[:, self.candidates.index(candidate)]).any()
 
     def top(self, judge: str) -> str | None:
-        """Whom a judge puts alone in first place; null where tied or missing."""
+        """The candidate that a judge ranks first alone; null where tied or missing."""
         return self._tops.get(judge)
 
     @cached_property
@@ -140,7 +140,7 @@ class BlindingIndex:
         return index
 
     def labels(self, judgment: Judgment) -> Mapping[str, str]:
-        """The labels that a judgment speaks of; none where it failed before it saw any.
+        """Candidates by label on the page of a judgment; empty where it failed before it saw one.
 
         Raises:
             RunFolderError: it ranks a page that is not there.
@@ -264,14 +264,14 @@ def weighted_score(scores: Mapping[str, int], rubric: Mapping[str, float]) -> fl
 
 
 def without_controls(items: Iterable[Item]) -> list[Item]:
-    """The items that results are about: no control items, unless there is nothing else."""
+    """The items without control items; all items where there are only controls."""
     everything = list(items)
     return [item for item in everything if item.control is None] or everything
 
 
 @dataclass(frozen=True)
 class _RunRecords:
-    """What a row needs to know of its run."""
+    """The records of a run that its votes are made from."""
 
     folder: RunFolder
     items: Mapping[str, Item]

@@ -1,4 +1,4 @@
-"""What votes are once their ids are indices."""
+"""Votes as a matrix, with ids as indices."""
 
 from __future__ import annotations
 

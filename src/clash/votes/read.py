@@ -285,7 +285,7 @@ class VoteTable:
         return _dense(key)
 
     def _merged_presentations(self) -> Codes | None:
-        """Presentations with ``both`` and none said as ``orig``; None where that changes nothing."""
+        """Presentations with ``both`` and missing ones as ``orig``; None where that changes nothing."""
         names = self.names["presentation"]
         one_order = [code for code, name in enumerate(names) if name in ("orig", "both", None)]
         if len(one_order) < 2:
@@ -312,7 +312,7 @@ class VoteTable:
         )
 
     def _labels(self, first: NDArray[np.intp]) -> Floats:
-        """The label of each row: that of its item, wherever it was said."""
+        """The label of each row: that of its item, on whichever of its votes it is given."""
         truth, item = self._coded("label"), self.codes["item"]
         label_rows = np.flatnonzero(~np.isnan(truth))
         of_item = np.full(len(self.names["item"]), np.nan)
@@ -335,7 +335,7 @@ class VoteTable:
         return np.array([index.setdefault(name, len(index)) for name in names], dtype=np.intp)
 
     def kind(self, name: str) -> VoteKind:
-        """What the outcomes are; scores by the whole file, so that a filter does not change it.
+        """The kind of the outcomes; from the whole file for scores, so that a filter does not change it.
 
         Raises:
             InputError: scores stand among sides.
@@ -373,7 +373,7 @@ def _dense(key: NDArray[np.intp]) -> NDArray[np.intp]:
 
 
 def _first_duplicate(cells: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Two votes that stand in one cell, in order; empty where there are none."""
+    """The first two votes in one cell, in order; empty where no cell has two."""
     size = int(cells.max()) + 1
     if size <= 8 * len(cells) and np.bincount(cells).max() == 1:
         return np.zeros(0, dtype=np.intp)

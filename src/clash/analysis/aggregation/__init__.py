@@ -1,4 +1,4 @@
-"""Votes to verdicts by several methods side by side, and how each fares where there are labels."""
+"""Aggregate votes to verdicts by several methods, and score each against the labels."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from clash.analysis.aggregation import three_outcomes as outcomes
+from clash.analysis.aggregation import three_outcomes
 from clash.analysis.aggregation.ising_methods import DEFAULT_RIDGE, RidgeChoice
 from clash.analysis.aggregation.methods import (
     MethodFit,
@@ -193,25 +193,25 @@ def aggregate_outcomes(
     names = [name for name in dict.fromkeys([*methods, "majority"]) if name != "auto"]
     _check_methods(names)
     table = MethodTable.of(votes, copies=copies)
-    anchor = outcomes.fit("majority", table)
-    share = outcomes.verdicts(anchor)
+    anchor = three_outcomes.fit("majority", table)
+    share = three_outcomes.verdicts(anchor)
     results = []
     for name in names:
         try:
-            fit = anchor if name == "majority" else outcomes.fit(name, table)
+            fit = anchor if name == "majority" else three_outcomes.fit(name, table)
         except StatisticsError as refusal:
             results.append(MethodResult(name, "refused", notes=(str(refusal),)))
             continue
-        labelled, verdict = table.labelled, outcomes.verdicts(fit)
+        labelled, verdict = table.labelled, three_outcomes.verdicts(fit)
         figures: dict[str, Any] = (
-            outcomes.score_figures(fit, anchor, table) if labelled.any() else {}
+            three_outcomes.score_figures(fit, anchor, table) if labelled.any() else {}
         )
         results.append(
             MethodResult(
                 method=name,
                 status="ok",
                 converged=fit.converged,
-                p=fit.tempered_posterior[:, outcomes.SIDE_1],
+                p=fit.tempered_posterior[:, three_outcomes.SIDE_1],
                 verdict=verdict,
                 log_likelihood=fit.log_likelihood,
                 temperature=fit.temperature,
@@ -261,7 +261,7 @@ def _cross_fit(
 def _result(
     method_fit: MethodFit, held_out: Floats | None, reference: Floats | None, table: MethodTable
 ) -> MethodResult:
-    """A method with its figures against labels and against majority."""
+    """A method's result, scored against the labels and against majority."""
     if method_fit.p is None or method_fit.fit is None:
         return MethodResult(method_fit.method, "refused", notes=(method_fit.refusal or "",))
     fit, verdict = method_fit.fit, _verdict(method_fit.p, table)

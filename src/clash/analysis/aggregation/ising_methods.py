@@ -39,7 +39,7 @@ FORMS = {
 def fit_ising(
     name: str, patterns: Patterns, table: MethodTable, ridge: RidgeChoice, seed: int
 ) -> tuple[LatentFit, tuple[str, ...]]:
-    """A tempered Ising fit, and in words how it came about.
+    """A tempered Ising fit, and a note on its likelihood and ridge.
 
     Args:
         name: one of :data:`FORMS`.

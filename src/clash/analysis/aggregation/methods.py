@@ -60,7 +60,7 @@ def _fitters(families: Sequence[object] | None) -> dict[str, Fitter]:
 
 @dataclass(frozen=True)
 class MethodFit:
-    """What a method made of the votes; ``p`` is null where it was refused."""
+    """The fit of a method; ``p`` is null where the method was refused."""
 
     method: str
     p: Floats | None

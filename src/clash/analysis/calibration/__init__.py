@@ -1,1 +1,1 @@
-"""Calibrating a panel on human labels: the study of a votes file, and what is deployed from it."""
+"""Calibrate a panel on human labels: study a votes file, fit a calibrator, apply it to new votes."""

@@ -52,7 +52,7 @@ def calibrate_verdicts(
 
 
 def _votes(rankings: ItemRankings, calibrator: Calibrator) -> list[float]:
-    """What the asked judges said of the pair: 1 for its first candidate, 0.5 a tie."""
+    """(k,), votes of the calibrator's judges on a pair: 1 for its first candidate, 0.5 a tie."""
     return [
         float(borda_points(rankings.ranks[judge]).mean(axis=0)[0])
         if judge in rankings.ranks

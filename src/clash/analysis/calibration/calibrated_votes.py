@@ -1,4 +1,4 @@
-"""A calibrator on a votes file: a probability for each row, and how it fares where there are labels."""
+"""Apply a calibrator to a votes file: a probability for each row, and its error on labelled rows."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class CalibratedVotes:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What a reader must know."""
+        """Warnings on the domain and on the risk."""
         return self.rows.warnings
 
     def lines(self) -> Iterator[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""What is deployed: ``calibrator.json``, its use on new votes, and when it must not be used.
+"""The calibrator: its file ``calibrator.json``, its use on new votes, and the checks that refuse it.
 
 The file holds the training rows as counts of vote patterns and sums of labels, and the choice of
 judges and family. The map is fitted from these anew wherever it is used, which takes milliseconds
@@ -82,7 +82,7 @@ class DeployedMap(CalibratorPart):
 
 
 class TrainingRecord(CalibratorPart):
-    """How the calibrator came about."""
+    """The labels that a calibrator was fitted to, and its validation risk."""
 
     source: str
     n: int
@@ -133,7 +133,7 @@ class Calibrator(CalibratorPart):
         return sha256("\n".join(names).encode()).hexdigest()
 
     def as_json(self) -> dict[str, Any]:
-        """What is written."""
+        """The content of ``calibrator.json``."""
         return {**self.model_dump(by_alias=True), "panel_hash": self.panel_hash}
 
 
@@ -213,7 +213,7 @@ class CalibratedRows:
         answered: (N,), whether the risk allows an answer; all where none was given.
         shift: how the rows differ from the training rows.
         fallback: the map was not used, because the rows differ too much.
-        warnings: what a reader must know.
+        warnings: on the domain of the votes and on the risk.
     """
 
     p: Floats

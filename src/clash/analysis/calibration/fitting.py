@@ -1,4 +1,4 @@
-"""Choosing and fitting what is deployed, on the labels of a votes file or run."""
+"""Fit a calibrator on the labels of a votes file or run."""
 
 from __future__ import annotations
 

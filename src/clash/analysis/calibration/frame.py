@@ -1,4 +1,4 @@
-"""Votes as what selection reads: everything on [0, 1], and how to get back."""
+"""Votes and labels scaled to [0, 1], as panel selection reads them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FEWEST = 30
 
 @dataclass(frozen=True)
 class ScoreFrame:
-    """What votes and labels of one source mean on [0, 1].
+    """The scale that takes votes and labels of one source to [0, 1].
 
     Attributes:
         judges: in the order of the columns.
@@ -91,7 +91,7 @@ class ScoreFrame:
 
 
 def _range(votes: Votes, labels: Floats) -> tuple[float, float]:
-    """What is 0 and what is 1: the range of the labels, or of the votes where only these score."""
+    """The values scaled to 0 and 1: the range of the labels, or of the votes where only votes are scores."""
     if votes.label_kind == "numeric":
         return float(labels.min()), float(labels.max())
     if votes.kind == "numeric":

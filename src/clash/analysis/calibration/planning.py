@@ -1,4 +1,4 @@
-"""Which items people should label next, and what the labels are expected to buy."""
+"""Choose the items to label next, and estimate how much the labels reduce the error."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class LabelStep:
 
 @dataclass(frozen=True)
 class LabelPlan:
-    """What to label.
+    """The items to label next.
 
     Attributes:
         items: the next ones; the most useful first where the way is ``active``.

@@ -1,4 +1,4 @@
-"""What earlier calibrators say of a panel that has few labels yet."""
+"""Priors from earlier calibrators for a panel with few labels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures of one panel's calibration: who wins where, and when the next judge stops paying."""
+"""Regime map and judge steps of one panel: the best family at each budget, and the gain of each judge."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOST_SPLITS = 10
 
 @dataclass(frozen=True)
 class PanelRegimes:
-    """What to draw of a panel.
+    """The regime map and judge steps of a panel, to be drawn.
 
     Attributes:
         title: of the map.

@@ -88,7 +88,7 @@ class MapMember:
 
 @dataclass(frozen=True)
 class CalibrationStudy:
-    """What a panel's labels are worth.
+    """The result of a study: the chosen maps, and their error on sealed test blocks.
 
     Attributes:
         selected: the heaviest of what is chosen on all labels.
@@ -137,12 +137,12 @@ class CalibrationStudy:
 
     @property
     def chance_ece(self) -> float:
-        """What ``ece`` would be of a perfectly calibrated map on so few rows."""
+        """Expected ``ece`` of a perfectly calibrated map on as many rows."""
         return self.reliability.chance
 
 
 def sizes_for(n_judges: int, sizes: Sequence[int] = SIZES) -> tuple[int, ...]:
-    """Prefix sizes of a panel: those wanted that it has, and the whole of it."""
+    """Prefix sizes of a panel: those of ``sizes`` below its size, and its size."""
     return (*(k for k in sizes if k < n_judges), n_judges)
 
 
@@ -199,7 +199,7 @@ def _splits(
 def choose_on_all(
     panel: PanelVotes, settings: SelectionSettings, plan: blocks.SplitPlan, seed: int
 ) -> DeployedModel:
-    """What is chosen on all labelled rows."""
+    """The model chosen on all labelled rows."""
     rng = np.random.default_rng([seed, 1])
     labelled_rows = np.flatnonzero(panel.has_label)
     roles = blocks.deal(panel.group, labelled_rows, plan, rng)

@@ -1,4 +1,4 @@
-"""Dependence between judges: from votes to what the panel is worth."""
+"""Dependence between judges: correlated errors, and the effective number of judges."""
 
 from clash.analysis.dependence.panel_dependence import DependenceOptions, diagnose
 from clash.analysis.dependence.results import Dependence

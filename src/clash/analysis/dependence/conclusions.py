@@ -1,4 +1,4 @@
-"""What follows from a diagnosis, in plain sentences, and what does not."""
+"""Conclusions and caveats of a dependence analysis, as sentences."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def _models(dependence: Dependence) -> Iterator[str]:
 
 
 def caveats(dependence: Dependence) -> tuple[str, ...]:
-    """What a reader must not take from it."""
+    """Limits of the analysis: estimated truth, clusters, ties and missing couplings."""
     return tuple(_truth_caveats(dependence)) + tuple(_reading_caveats(dependence))
 
 

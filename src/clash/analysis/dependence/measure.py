@@ -99,7 +99,7 @@ def effective(estimate: TruthEstimate, correlations: ErrorCorrelations) -> Effec
 
 
 def alternatives(estimate: TruthEstimate) -> tuple[Alternative, ...]:
-    """What the panel would be worth by other estimates; nothing where labels are the truth."""
+    """Effective numbers by other estimates of the truth; empty where labels are the truth."""
     if estimate.source.from_labels:
         return ()
     results = []
@@ -134,7 +134,7 @@ def pairs(
     judges: Sequence[str],
     families: Sequence[str],
 ) -> tuple[PairFinding, ...]:
-    """Every pair with what is known of it."""
+    """Every pair of judges: correlation, coupling and tests."""
     first, second = np.triu_indices(len(judges), 1)
     estimates = off_diagonal(correlations.correlations.pooled)
     replicates = off_diagonal(correlations.replicates)

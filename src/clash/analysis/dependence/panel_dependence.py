@@ -1,4 +1,4 @@
-"""The whole diagnosis, from votes to sentences."""
+"""Dependence of a panel's judges, from votes to conclusions."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def diagnose(votes: Votes, options: DependenceOptions | None = None) -> Dependen
 
 @dataclass(frozen=True)
 class _Work:
-    """What the parts of a diagnosis share.
+    """The inputs that all parts of the analysis share.
 
     Attributes:
         clusters: the group of each row; null where each row is its own.

@@ -1,4 +1,4 @@
-"""What a diagnosis of dependence found, with the judges' names on it."""
+"""Results of a dependence analysis, with judges by name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PanelDependence:
-    """What was read.
+    """The panel whose votes were read.
 
     Attributes:
         families: the family of each judge; a judge of unknown family is its own.
@@ -36,7 +36,7 @@ class PanelDependence:
 
 @dataclass(frozen=True)
 class TruthSource:
-    """What stands for the truth.
+    """The source of the truth: labels, or a model's estimate.
 
     Attributes:
         method: ``labels``, or the model that estimated it.
@@ -56,13 +56,13 @@ class TruthSource:
 
     @property
     def from_labels(self) -> bool:
-        """Whether labels, not a model, say what is true."""
+        """Whether the truth is observed (labels) rather than estimated."""
         return self.method == "labels"
 
 
 @dataclass(frozen=True)
 class EffectiveNumber:
-    """How many independent judges the panel is worth, three ways; see docs/dependence.md.
+    """The effective number of independent judges, by three definitions; see docs/dependence.md.
 
     Attributes:
         judges: on the panel.
@@ -86,7 +86,7 @@ class EffectiveNumber:
 
 @dataclass(frozen=True)
 class Alternative:
-    """What the panel would be worth by another estimate of the truth."""
+    """The effective number by another estimate of the truth."""
 
     method: str
     by_mean: float
@@ -169,7 +169,7 @@ class BlocFinding:
 
 @dataclass(frozen=True)
 class JudgeFinding:
-    """What one judge adds to the others.
+    """The information that one judge adds to the others.
 
     Attributes:
         accuracy: by the label or its estimate, a tie half right; null where it never voted.

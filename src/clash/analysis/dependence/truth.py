@@ -1,4 +1,4 @@
-"""What stands for the truth: labels, or a model's estimate of them."""
+"""The truth that errors are measured against: labels, or a model's estimate of them."""
 
 from __future__ import annotations
 

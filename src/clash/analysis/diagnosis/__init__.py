@@ -1,4 +1,4 @@
-"""Is this judge worth its ballots: facts, biases, thresholds, and what to do about it."""
+"""Judge effectiveness: discrimination, agreement, biases, thresholds and recommendations."""
 
 from clash.analysis.diagnosis.judge_quality import Agreement, JudgeFacts, judge_facts
 from clash.analysis.diagnosis.panel_diagnosis import Diagnosis, diagnose

@@ -1,4 +1,4 @@
-"""One judge at a time: how often it decides, whom it agrees with, where it leans.
+"""Measures of one judge: discrimination, agreement with a reference, position bias.
 
 The *rest* of a judge is, on each row, the majority of the decisive votes of judges of other
 families (people are a family of one each: they do not share weights). A family says the same
@@ -80,7 +80,7 @@ class SlotBias:
 
 @dataclass(frozen=True)
 class JudgeFacts:
-    """What the votes show of one judge.
+    """Measures of one judge.
 
     Attributes:
         ballots: usable votes, ties included; ``decisive`` of them no tie.
@@ -146,7 +146,7 @@ def weighted_rest(votes: Votes) -> Floats:
 
 
 def _edge(votes: Votes, index: int, rest: Floats) -> float:
-    """2 agreement - 1 with the label where there are enough, else with the rest; at least 0."""
+    """2 agreement - 1, with the label where 30 ballots have one, else with the rest; at least 0."""
     column = votes.matrix[:, index]
     for reference in (votes.labels, rest):
         decisive = np.isin(column, (0.0, 1.0)) & np.isin(reference, (0.0, 1.0))

@@ -22,7 +22,7 @@ TAG, ORIGINAL, ALTERED = "calibration", "original", "altered"
 
 @dataclass(frozen=True)
 class GapHits:
-    """What a judge made of the pairs of one kind and gap.
+    """A judge's outcomes on the pairs of one kind and gap.
 
     Attributes:
         better: share of trials in which it picked the unaltered response; at a gap of 0 either
@@ -37,7 +37,7 @@ class GapHits:
 
 @dataclass(frozen=True)
 class GapShares:
-    """The same at one gap, all kinds together: what a curve is fitted to."""
+    """The outcomes at one gap, all kinds together, to which the curve is fitted."""
 
     gap: float
     better: Interval

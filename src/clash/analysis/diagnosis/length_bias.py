@@ -1,4 +1,4 @@
-"""Whether the length of a response sways a judge, beyond what the reference says of length."""
+"""Length bias: how often the longer response wins, beyond its rate by a reference."""
 
 from __future__ import annotations
 

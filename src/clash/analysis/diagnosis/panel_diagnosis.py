@@ -1,4 +1,4 @@
-"""The whole diagnosis of votes."""
+"""Diagnosis of all judges of a panel."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """Everything there is to say of the judges behind votes.
+    """Measures, thresholds and recommendations for every judge of a panel.
 
     Attributes:
         icc: correlation of decisive ballots of one item, for the saving in runs.

@@ -1,4 +1,4 @@
-"""The panel as a whole: agreement, redundancy, and what ties do to effects."""
+"""Measures of the whole panel: agreement, effective number of judges, attenuation by ties."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _MOST_JUDGES = 40
 
 @dataclass(frozen=True)
 class ThresholdStanding:
-    """A judge against the three thresholds of a positive contribution.
+    """A judge compared with the three thresholds of a positive contribution.
 
     Attributes:
         published: verdict by 1 / (2K - 1).
@@ -70,7 +70,7 @@ class Thresholds:
 
 @dataclass(frozen=True)
 class PanelFacts:
-    """What the votes show of the panel.
+    """Measures of the panel.
 
     Attributes:
         ties: share of all ballots that are ties.
@@ -194,7 +194,7 @@ def thresholds(
     replications: int = 400,
     seed: int = 0,
 ) -> Thresholds:
-    """Every judge against the thresholds, and by simulation where asked for.
+    """Compare every judge with the thresholds, with a simulation where asked for.
 
     Raises:
         StatisticsError: fewer than two candidates.

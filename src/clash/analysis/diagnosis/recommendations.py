@@ -1,4 +1,4 @@
-"""Keep, down-weight or replace: a rule that says its reasons.
+"""Recommend to keep, down-weight or replace each judge, with reasons.
 
 Every reason rests on an interval: what the data do not rule out is not held against a judge.
 """
@@ -34,7 +34,7 @@ _WORST: tuple[Action, ...] = ("keep", "down-weight", "replace")
 
 @dataclass(frozen=True)
 class ActionReason:
-    """One thing that speaks for an action.
+    """A reason for an action.
 
     Attributes:
         code: one word for programs.
@@ -64,7 +64,7 @@ class Saving:
 
 @dataclass(frozen=True)
 class Recommendation:
-    """What to do with a judge.
+    """The action recommended for a judge.
 
     Attributes:
         sure: enough decisive ballots (30), ties or failures to say so.
@@ -135,7 +135,7 @@ def _enough(judge: JudgeFacts) -> bool:
 
 
 def _fails(judge: JudgeFacts) -> bool:
-    """Failures enough to say so, whatever it said where it did not fail."""
+    """Whether its failures alone are enough for a recommendation."""
     return judge.failed >= FEW and judge.failures.low > MOST_FAILURES
 
 

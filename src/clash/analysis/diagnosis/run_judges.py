@@ -1,4 +1,4 @@
-"""What only a run folder tells of its judges: cost, length, use of the scale, candidates."""
+"""Measures of judges that need a run folder: cost, length bias, use of the scale, effects on candidates."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class CandidatePair:
 
 
 def names_of_run(folder: RunFolder) -> dict[str, CandidatePair]:
-    """Who is side A and who side B, by item id of the run's votes."""
+    """The candidates on side A and side B, by item id of the run's votes."""
     return {
         row.item: CandidatePair(str(row.extra["model_a"]), str(row.extra["model_b"]))
         for row in vote_rows(folder)
@@ -176,7 +176,7 @@ def _names_of(pair: CandidatePair) -> tuple[str, str]:
 
 
 def choose_pair(field: PairVotes, names: str | None) -> CandidatePair | None:
-    """The pair that is wanted, else the two best placed; null where there are no names.
+    """The pair asked for, else the two best candidates; null where the votes name none.
 
     Null too where many pairs met on few prompts each: hardly one is a pilot by itself.
 

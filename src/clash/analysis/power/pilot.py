@@ -1,4 +1,4 @@
-"""What a pilot says of the numbers that a sample size stands on, and the next step."""
+"""Estimate the inputs of a sample size from a pilot, and the sample size that follows."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Addition:
 
 @dataclass(frozen=True)
 class Pilot:
-    """Estimates from a pilot, and what follows for the question.
+    """Estimates from a pilot, and the sample size that follows from them.
 
     Attributes:
         pair: whose wins over whom, where the votes name them; null where side A is nobody in
@@ -121,7 +121,7 @@ def pilot(
     level: ErrorRates | None = None,
     seed: int = 0,
 ) -> Pilot:
-    """Estimate what a sample size needs from votes, and compute it.
+    """Estimate the inputs of a sample size from votes, and compute it.
 
     Args:
         votes: sides and ties.
@@ -265,7 +265,7 @@ class _Setting:
         return None if math.isnan(effect) else effect
 
     def with_judge(self, rate: JudgeRate) -> _Setting:
-        """One judge more, who decides as often as this one and errs as the panel does.
+        """The setting with one more judge, which decides as often as this one and errs as the panel does.
 
         What a judge ties it does not show: of two candidates' difference a panel sees as much as
         it decides, so the difference looked for shrinks or grows with the mean discrimination.
@@ -288,7 +288,7 @@ def _intercept(ballots: _Ballots) -> RandomIntercept:
 def _correlation(
     question: str, model: RandomIntercept, anova: Interval, clusters: int
 ) -> tuple[Interval, list[str]]:
-    """The correlation on the scale of what is averaged, within [0, 1]."""
+    """The intra-cluster correlation of the outcome that is averaged, within [0, 1]."""
     estimate = model.observed if question == "compare" else anova
     if math.isnan(estimate.estimate) or clusters < FEW:
         reason = f"{clusters} prompts" if clusters < FEW else estimate.method

@@ -1,4 +1,4 @@
-"""A question, and what it needs under each assumption."""
+"""Sample size, power and detectable effect of a question under each assumption."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from clash.stats.power import (
     detectable_paired,
     detectable_two_proportions,
     kappa_items,
+    monte_carlo,
     power_paired,
     power_two_proportions,
     required_paired,
     required_two_proportions,
     retest_items,
 )
-from clash.stats.power import monte_carlo as check
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,7 +65,7 @@ class PanelDesign:
 
 @dataclass(frozen=True)
 class PowerQuestion:
-    """What is asked.
+    """The question that a sample size answers, and its assumptions.
 
     Attributes:
         effect: absolute difference to detect (compare: of two proportions; paired: wins minus
@@ -152,7 +152,7 @@ def scenario(
     correlations: Sequence[float],
     *,
     simulate: bool = False,
-    replications: int = check.REPLICATIONS,
+    replications: int = monte_carlo.REPLICATIONS,
     seed: int = 0,
 ) -> Scenario:
     """Answer ``ask`` for every panel and intra-cluster correlation.
@@ -177,7 +177,7 @@ def scenario(
 
 
 def clustering_of(ask: PowerQuestion, panel: PanelDesign | None, icc: float) -> Clustering:
-    """What hangs together: ballots of a run or an item, or items that share a question."""
+    """The clusters: ballots of a run or of an item, or items that share a question."""
     if ask.question == "compare" and panel is not None:
         return Clustering(panel.informative, icc)
     if ask.question == "paired" and panel is not None:
@@ -186,7 +186,7 @@ def clustering_of(ask: PowerQuestion, panel: PanelDesign | None, icc: float) -> 
 
 
 def demand(ask: PowerQuestion, panel: PanelDesign | None, clustering: Clustering) -> Demand:
-    """What a question needs at a clustering."""
+    """The sample size of a question, given the clustering."""
     match ask.question:
         case "compare":
             return required_two_proportions(ask.effect, ask.middle, clustering, ask.level)
@@ -278,7 +278,7 @@ def _simulate(
     confidence, clusters = _confidence(ask), math.ceil(needed / ask.per_cluster)
     run = {
         "compare": partial(
-            check.check_two_proportions,
+            monte_carlo.check_two_proportions,
             needed,
             ask.effect,
             ask.middle,
@@ -289,7 +289,7 @@ def _simulate(
             replications,
         ),
         "paired": partial(
-            check.check_paired,
+            monte_carlo.check_paired,
             needed,
             ask.effect,
             panel.mean if panel else 1.0,
@@ -300,7 +300,7 @@ def _simulate(
             replications,
         ),
         "concordance": partial(
-            check.check_concordance,
+            monte_carlo.check_concordance,
             clusters,
             ask.expected,
             clustering,
@@ -309,7 +309,7 @@ def _simulate(
             replications,
         ),
         "kappa": partial(
-            check.check_kappa,
+            monte_carlo.check_kappa,
             needed,
             ask.expected,
             ask.middle,
@@ -319,7 +319,7 @@ def _simulate(
             replications,
         ),
         "retest": partial(
-            check.check_retest, needed, ask.expected, ask.runs, rng, confidence, replications
+            monte_carlo.check_retest, needed, ask.expected, ask.runs, rng, confidence, replications
         ),
     }[ask.question]
     outcome = run()

@@ -83,7 +83,7 @@ class MethodRanking:
 
     @property
     def first(self) -> tuple[str, ...]:
-        """Who is first; several where they tie."""
+        """The candidates in first place; several where they tie."""
         return tuple(entry.candidate for entry in self.places if entry.rank == 1)
 
 

@@ -1,4 +1,4 @@
-"""Why methods rank differently, and what a ranking cannot say, in words."""
+"""Sentences on why methods rank differently, and warnings on the ranking."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MISFIT = 3.0
 
 
 def differences(rankings: CandidateRankings) -> tuple[str, ...]:
-    """Where the methods differ, and what in the ballots makes them."""
+    """Where the methods differ, and which rankings cause it."""
     usable = [m for m in rankings.methods if m.status == "ok" and m.places]
     return (_majorities(rankings), *_firsts(rankings, usable), *_orders(usable))
 
@@ -63,7 +63,7 @@ def _score(rankings: CandidateRankings, a: str, b: str) -> str:
 
 
 def _firsts(rankings: CandidateRankings, usable: Sequence[MethodRanking]) -> Iterator[str]:
-    """Who is first by whom, and why not by the others."""
+    """The first candidate by each method, and the comparisons behind the differences."""
     firsts: dict[tuple[str, ...], list[str]] = {}
     for method in usable:
         firsts.setdefault(method.first, []).append(method.method)
@@ -109,7 +109,7 @@ def _orders(usable: Sequence[MethodRanking]) -> Iterator[str]:
 
 
 def warnings(rankings: CandidateRankings) -> tuple[str, ...]:
-    """What a reader must know before believing a ranking."""
+    """Warnings that limit how far a ranking can be trusted."""
     return (
         *_too_few(rankings),
         *_link_warnings(rankings),
@@ -140,7 +140,7 @@ def _link_warnings(rankings: CandidateRankings) -> Iterator[str]:
 
 
 def _schedule(rankings: CandidateRankings) -> Iterator[str]:
-    """Who met whom, where that is not everybody equally often."""
+    """Warn where some pairs were compared less often than others, or never."""
     games = rankings.wins + rankings.wins.T + rankings.ties
     pairs = games[np.triu_indices(len(games), 1)]
     never = int((pairs == 0).sum())

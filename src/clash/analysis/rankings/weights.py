@@ -146,7 +146,7 @@ def _discrimination(rankings: NamedRankings) -> Floats:
 
 
 def _over_greatest(n_decisive: NDArray[Any], n: NDArray[Any]) -> Floats:
-    """Shares of what was decided, over the greatest of them; 0 for a judge without a ballot."""
+    """Discrimination rates over the greatest of them; 0 for a judge without a ballot."""
     rate = np.divide(n_decisive, n, out=np.zeros(len(n)), where=n > 0)
     shares: Floats = rate / rate.max() if rate.any() else rate
     return shares

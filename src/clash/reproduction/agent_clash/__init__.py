@@ -20,8 +20,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from clash.errors import InputError
-from clash.reproduction.agent_clash import end_to_end, experiments, files
-from clash.reproduction.agent_clash import paper_figures as published
+from clash.reproduction.agent_clash import end_to_end, experiments, files, paper_figures
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,4 +48,4 @@ def read(folder: Path) -> list[ForeignRun]:
     ]
     if not runs:
         raise InputError("holds the log of the judges but no result file", path=folder)
-    return [replace(run, claims=published.claims_of(run.name)) for run in runs]
+    return [replace(run, claims=paper_figures.claims_of(run.name)) for run in runs]

@@ -1,4 +1,4 @@
-"""The two experiments against people: MT-Bench, and Chatbot Arena in three runs."""
+"""The two experiments with human labels: MT-Bench, and Chatbot Arena in three runs."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _CATEGORIES = {
 
 @dataclass(frozen=True)
 class ExperimentMaterial:
-    """Items with what stands beside them, by item id; judged or not."""
+    """Items with their responses and published verdicts, by item id, judged or not."""
 
     items: Mapping[str, Item]
     responses: Mapping[str, list[Response]]
@@ -103,7 +103,7 @@ class ExperimentMaterial:
     def _published(
         self, item_id: str, judgments: Mapping[str, LoggedJudgments]
     ) -> PublishedVerdict:
-        """What a result file says of an item, else what the log says."""
+        """The verdict of the result file, else that of the log."""
         if item_id in self.published or item_id not in judgments:
             return self.published.get(item_id, PublishedVerdict(item_id=item_id))
         judgment = judgments[item_id]
@@ -116,7 +116,7 @@ class ExperimentMaterial:
         )
 
     def only(self, ids: Iterable[str]) -> ExperimentMaterial:
-        """Some of the items, in their order here, without what was published of them."""
+        """The items of these ids, in the same order, without their published verdicts."""
         keep = set(ids)
         return replace(
             self,
@@ -127,7 +127,7 @@ class ExperimentMaterial:
 
 
 def mt_bench(files: PublishedFiles) -> list[ForeignRun]:
-    """The first experiment and what was evaluated twice in it; none without texts and results."""
+    """The first experiment and its repeated evaluations; none without texts and results."""
     if files.pairs is None or files.mt_bench is None:
         return []
     pairs = {f"mtbench-{pair.id:03d}": pair for pair in files.pairs.pairs}
@@ -213,7 +213,7 @@ def _retries(
     earlier: Mapping[str, LoggedJudgments],
     source: str,
 ) -> list[ForeignRun]:
-    """What was evaluated before the evaluation that counts, as a run of its own."""
+    """Evaluations that a later one replaced, as a run of their own."""
     if not earlier:
         return []
     note = f"earlier evaluations of {len(earlier)} items, which {run.name} does not rest on"

@@ -53,7 +53,7 @@ class TallySummary(_PublishedRecord):
 
 
 class Evaluation(_PublishedRecord):
-    """One logged evaluation. An ``eval_id`` that stands twice was evaluated again."""
+    """One logged evaluation. An ``eval_id`` that occurs twice was evaluated again."""
 
     eval_id: str
     human_winner: str

@@ -93,7 +93,7 @@ def missing_judgment(item_id: str, judge: str) -> Judgment:
 
 
 def _labels(evaluation: Evaluation) -> dict[str, str]:
-    """Who stood under which label: the log names the winner's, the ranking names the other."""
+    """The candidate under each label: the log names the winner's, the ranking names the other."""
     winner = evaluation.summary.winner
     other_models = [model for model in evaluation.ai_ranking if model != winner.model]
     if (

@@ -1,4 +1,4 @@
-"""What the paper says of these results, figure by figure, to stand beside what follows from them."""
+"""The figures that the paper reports on these results, to compare with recomputed ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a rerun of a published simulation found, beside what was published."""
+"""Results of a rerun of a published simulation, beside the published figures."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ def calibration_growth(seed: int, replications: int) -> Simulation:
 
 
 def _of_the_table(name: str, runs: Sequence[Sequence[ErrorGrid]]) -> list[PaperComparison]:
-    """What the text says of the table itself: appendix C.3."""
+    """Figures on the table itself from the text of appendix C.3."""
     first = SampleMean.of([run[0].unseen_by_choice for run in runs])
     later = SampleMean.of([run[BUDGETS_22.index(512)].risk(TABLE) for run in runs])
     claims = (
@@ -114,7 +114,7 @@ def _of_the_table(name: str, runs: Sequence[Sequence[ErrorGrid]]) -> list[PaperC
 
 
 def contradiction() -> list[str]:
-    """What table 22 implies of the scalar families in the parity regime, and why it cannot be.
+    """What table 22 implies for the scalar families in the parity regime, and why it is impossible.
 
     A polynomial of degree 2 whose sign is that of the parity of 6 on all but fewer than
     1 + 6 patterns has a multiplier of degree 1, zero on those, whose square makes it a polynomial

@@ -1,4 +1,4 @@
-"""What a panel is worth to one who has to learn its law from unlabelled votes."""
+"""Errors of methods that learn a panel's distribution from unlabelled votes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every family at every prefix as labels grow: what tables 22 to 25 and the regime map are made of."""
+"""Errors of every family at every prefix as labels grow, for tables 22 to 25 and the regime map."""
 
 from __future__ import annotations
 

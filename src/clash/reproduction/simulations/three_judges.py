@@ -28,7 +28,7 @@ BY_CLASS = IsingPanel.of(
 
 @dataclass(frozen=True)
 class PublishedTable:
-    """What appendix C prints of one example; pmf and posteriors at ``votes``."""
+    """The figures of one example in appendix C; pmf and posteriors at ``votes``."""
 
     panel: IsingPanel
     couplings: str
