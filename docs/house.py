@@ -166,6 +166,8 @@ FLAGS = frozenset(["converged", "abstained", "truncated", "interrupted"])
 
 def is_empty_name(name: str) -> bool:
     """Whether a name is a bare participle or a pronoun, and so says not what it holds."""
+    if name.startswith("__"):
+        return False
     word = name.strip("_").lower()
     if word in PRONOUNS or word in IRREGULAR:
         return True

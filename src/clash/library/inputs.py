@@ -14,14 +14,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from clash.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from clash.library.results import Run
 
 _RESPONSE = "response:"
 _LISTS = ("tags", "messages", "criteria", "ranking")
@@ -147,6 +146,15 @@ class Callables:
         return {"id": known, **python_callable.describe(known, spec)}
 
 
-def run_path(run: str | Path | Run) -> str | Path:
-    """The path of a run, or what names one."""
+class HasPath(Protocol):
+    """A run that is open."""
+
+    @property
+    def path(self) -> Path:
+        """The run folder."""
+        ...
+
+
+def run_path(run: str | Path | HasPath) -> str | Path:
+    """The path of a run, or the text that names one."""
     return run if isinstance(run, str | Path) else run.path

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import html
+import shutil
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from clash.analysis.serialize import to_plain
-from clash.errors import ConfigError
+from clash.errors import ConfigError, RunFolderError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from pathlib import Path
 
     import pandas as pd
 
@@ -313,16 +314,29 @@ class Run:
         Raises:
             RunFolderError: the run has no report yet.
         """
-        from clash.library.runs import copy_report
+        from clash.files import run_files
+        from clash.store import layout
 
-        return copy_report(self.folder, path)
+        page = self.path / layout.REPORT_HTML
+        if not run_files.is_file(page):
+            raise RunFolderError(f"{page}: is missing\n  fix: clash.resume({str(self.path)!r})")
+        if path is None:
+            return page
+        if (self.path / layout.REPORT_DATA).exists():
+            raise RunFolderError(
+                f"{page}: has a data file beside it, so that one file is not enough"
+                "\n  fix: copy the run folder, or open the page where it is"
+            )
+        return Path(shutil.copyfile(page, path))
 
     def to_dict(self) -> dict[str, Any]:
         """What ``clash eval --json`` prints."""
         if self._summary is None:
-            from clash.library.runs import summarize
+            from clash.pipeline.finish import RunResult, summary
 
-            self._summary = summarize(self)
+            self._summary = summary(
+                RunResult(self.folder, self.manifest, self.findings, self.exit_code, None)
+            )
         return self._summary
 
     def to_frame(self) -> pd.DataFrame:

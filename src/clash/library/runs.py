@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import threading
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Unpack
 
 import anyio
 
-from clash.errors import ConfigError, RunFolderError
+from clash.errors import ConfigError
 from clash.library.background import run_async, run_blocking
 from clash.library.inputs import Callables, as_file, run_path
 from clash.library.results import Result, Run
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from clash.pipeline.finish import RunResult
     from clash.pipeline.options import Level
     from clash.records import Call
-    from clash.store.folder import RunFolder
 
 T = TypeVar("T")
 ProgressCallback = Any
@@ -500,38 +498,6 @@ def load(run: str | Path, *, out: str | Path = "runs") -> Run:
     observer = LibraryObserver()
     folder = open_run(run, Path(out), observer)
     return Run(folder, warnings=observer.notes)
-
-
-def copy_report(folder: RunFolder, path: str | Path | None) -> Path:
-    """The path of the HTML report, or of a copy of it and of its data page.
-
-    Raises:
-        RunFolderError: the run has no report yet.
-    """
-    from clash.files import run_files
-    from clash.store import layout
-
-    page = folder.path / layout.REPORT_HTML
-    if not run_files.is_file(page):
-        raise RunFolderError(f"{page}: is missing\n  fix: clash.resume({str(folder.path)!r})")
-    if path is None:
-        return page
-    target = Path(path)
-    if (folder.path / layout.REPORT_DATA).exists():
-        raise RunFolderError(
-            f"{page}: has a data file beside it, so that one file is not enough"
-            "\n  fix: copy the run folder, or open the page where it is"
-        )
-    shutil.copyfile(page, target)
-    return target
-
-
-def summarize(run: Run) -> dict[str, Any]:
-    """What ``clash eval --json`` prints, for a run that was loaded."""
-    from clash.pipeline.finish import RunResult, summary
-
-    result = RunResult(run.folder, run.manifest, run.findings, run.exit_code, None)
-    return summary(result)
 
 
 def _run(result: RunResult, observer: LibraryObserver) -> Run:
