@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 from analysis.ranked import ranked_run
 from clash.cli.aggregate import aggregate
-from clash.cli.rankings import Asked
 from clash.errors import ConfigError, InputError
+from clash.pipeline.aggregate import MethodChoice
 from clash.votes import VoteRow, write_votes
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def test_methods_of_both_kinds_give_both_tables(votes: Path) -> None:
     ],
 )
 def test_a_method_stands_where_it_belongs(method: str, items: tuple, rankings: tuple) -> None:
-    assert Asked.of(method) == Asked(items, rankings)
+    assert MethodChoice.parse(method) == MethodChoice(items, rankings)
 
 
 def test_votes_that_name_nobody_have_verdicts_and_a_reason(tmp_path: Path) -> None:

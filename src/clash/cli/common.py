@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from clash.errors import RunFolderError
+    from clash.pipeline.sources import VoteSelection
     from clash.report.tables import Table
     from clash.secrets.trust import Environ
     from clash.store.folder import RunFolder
-    from clash.votes import Votes
 
 _FILE_WIDTH = 110
 
@@ -70,19 +70,7 @@ def open_run(run: str | Path, out: Path) -> RunFolder:
     return sources.open_run(run, out, TerminalObserver(quiet=False))
 
 
-def find_run(source: str | Path, runs: Path) -> RunFolder | None:
-    """The run that a source names; null where it is a file of votes or of prompts.
-
-    Raises:
-        RunFolderError: it is neither a file nor a run.
-    """
-    from clash.cli.observer import TerminalObserver
-    from clash.pipeline import sources
-
-    return sources.find_run(source, runs, TerminalObserver(quiet=False))
-
-
-def read_votes(
+def vote_selection(
     source: str | Path,
     runs: Path,
     judges: str | None = None,
@@ -90,32 +78,20 @@ def read_votes(
     presentation: str | None = None,
     *,
     decisive: bool = False,
-) -> Votes:
-    """The votes of a file or of a run, filtered.
-
-    Raises:
-        InputError: a file is wrong, or nothing is left after the filter.
-        RunFolderError: the source is neither a file nor a run.
-    """
+) -> VoteSelection:
+    """The votes that a command was given, and its filters."""
     from clash.cli.observer import TerminalObserver
-    from clash.pipeline import sources
+    from clash.pipeline.sources import VoteSelection
 
-    return sources.read_votes(
-        source,
-        runs,
-        TerminalObserver(quiet=False),
-        judges=judges,
-        subset=subset,
-        presentation=presentation,
-        decisive=decisive,
-    )
+    observer = TerminalObserver(quiet=False)
+    return VoteSelection(source, runs, judges, subset, presentation, decisive, observer)
 
 
 def print_json(value: dict[str, Any]) -> None:
     """The one object of ``--json``; escaped where the encoding of stdout lacks a letter."""
-    whole = {"clash": clash.__version__, **value}
+    record = {"clash": clash.__version__, **value}
     unicode = (sys.stdout.encoding or "utf-8").lower().replace("-", "") == "utf8"
-    text = json.dumps(whole, ensure_ascii=not unicode, allow_nan=False)
+    text = json.dumps(record, ensure_ascii=not unicode, allow_nan=False)
     sys.stdout.write(f"{for_json(text)}\n")
 
 

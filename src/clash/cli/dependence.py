@@ -10,6 +10,7 @@ from clash.cli.options import (
     Decisive,
     Judges,
     Presentation,
+    RunsFolder,
     Seed,
     Subset,
     Verbose,
@@ -46,34 +47,32 @@ def dependence(
     plots: Annotated[
         Path | None, typer.Option("--plots", help="Folder for heat maps, SVG and PNG.")
     ] = None,
-    runs: Annotated[
-        Path, typer.Option("--runs", help="Folder that run ids are looked up in.")
-    ] = Path("runs"),
+    runs: RunsFolder = Path("runs"),
     seed: Seed = None,
     verbose: Verbose = False,
     as_json: AsJson = False,
 ) -> None:
     """Do the judges err together, and how many independent ones is the panel worth?"""
     from clash.analysis.dependence import DependenceOptions, diagnose
-    from clash.cli.common import print_json, read_votes
+    from clash.cli.common import print_json, vote_selection
     from clash.extras import require
     from clash.report import dependence as report
 
     if plots is not None:
         require("matplotlib", field="--plots")
-    votes = read_votes(source, runs, judges, subset, presentation, decisive=decisive)
+    selection = vote_selection(source, runs, judges, subset, presentation, decisive=decisive)
     options = DependenceOptions(
         method, use_labels, bootstrap, 0 if seed is None else seed, threshold
     )
-    found = diagnose(votes, options)
-    written = [] if plots is None else [str(path) for path in report.write_plots(found, plots)]
+    findings = diagnose(selection.votes(), options)
+    paths = [] if plots is None else [str(path) for path in report.write_plots(findings, plots)]
     if as_json:
-        print_json({"source": source, **report.as_json(found), "written": written})
+        print_json({"source": source, **report.as_json(findings), "written": paths})
         return
-    _print(found, written, whole=verbose)
+    _print(findings, paths, verbose=verbose)
 
 
-def _print(found: Dependence, written: list[str], *, whole: bool) -> None:
+def _print(findings: Dependence, paths: list[str], *, verbose: bool) -> None:
     from rich.padding import Padding
     from rich.text import Text
 
@@ -83,14 +82,14 @@ def _print(found: Dependence, written: list[str], *, whole: bool) -> None:
     from clash.report.terminal import print_table
 
     console = stdout()
-    console.print(Text(for_terminal(report.headline(found)), style="dim"))
+    console.print(Text(for_terminal(report.headline(findings)), style="dim"))
     console.print()
-    for sentence in found.conclusions:
+    for sentence in findings.conclusions:
         console.print(Padding(Text(for_terminal(f"• {sentence}")), (0, 0, 0, 1)))
-    for table in report.tables(found, whole=whole):
+    for table in report.tables(findings, whole=verbose):
         print_table(console, table)
     console.print()
-    for caveat in found.caveats:
+    for caveat in findings.caveats:
         console.print(Text(for_terminal(f"note: {caveat}"), style="yellow"))
-    for path in written:
+    for path in paths:
         console.print(Text(for_terminal(f"wrote {path}")), soft_wrap=True)

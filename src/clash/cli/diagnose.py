@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -15,12 +15,8 @@ from clash.cli.options import (
     Subset,
     TrustHost,
     VotesArgument,
+    Yes,
 )
-
-if TYPE_CHECKING:
-    from clash.analysis.diagnosis import Diagnosis
-    from clash.analysis.rundata import RunData
-    from clash.analysis.semantic import Encoder
 
 _SEED = 42
 
@@ -80,7 +76,7 @@ def diagnose(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Write the pairs and price judging them; no call.")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before spending.")] = False,
+    yes: Yes = False,
     plot: Annotated[
         Path | None, typer.Option("--plot", help="Folder for the psychometric curves (SVG, PNG).")
     ] = None,
@@ -94,99 +90,41 @@ def diagnose(
     quiet: Quiet = False,
 ) -> None:
     """Is each judge worth its ballots: ties, agreement, biases; keep, down-weight or replace."""
-    from clash.cli.common import environment
+    from clash.cli.common import environment, print_json, print_tables, print_written, say
+    from clash.cli.common import vote_selection as select
     from clash.cli.observer import TerminalObserver
     from clash.cli.outcome import print_dry_run
     from clash.extras import require
     from clash.pipeline.calibration_pairs import PairsOptions, judge_pairs, prepare_pairs
+    from clash.pipeline.diagnose import DiagnoseOptions, diagnose_votes
     from clash.pipeline.options import RunOptions
+    from clash.report import diagnosis as report
+    from clash.report.plots import save
+    from clash.report.psychometric import psychometric_plot
 
     if plot is not None:
         require("matplotlib", field="--plot")
     number = _SEED if seed is None else seed
     if calibrate:
         environ = environment(env_file, trust_host)
-        options = RunOptions(environ, TerminalObserver(quiet=quiet or as_json), yes=yes)
+        run_options = RunOptions(environ, TerminalObserver(quiet=quiet or as_json), yes=yes)
         pairs_options = PairsOptions(panel, sources, max_cost, number)
-        prepared = prepare_pairs(source, runs, pairs_options, options)
+        calibration = prepare_pairs(source, runs, pairs_options, run_options)
         if dry_run:
-            print_dry_run(prepared.plan, environ, as_json=as_json)
+            print_dry_run(calibration.plan, environ, as_json=as_json)
             return
-        source = str(judge_pairs(prepared, runs, options).folder.path)
-    run = _run(source, runs)
-    found = _diagnosis(
-        source, runs, run, (judges, subset, presentation), candidates, pairs, similarity,
-        replications if simulate else 0, number,
-    )  # fmt: skip
-    _tell(found, source, plot, as_json=as_json)
-
-
-def _diagnosis(
-    source: str,
-    runs: Path,
-    data: RunData | None,
-    filters: tuple[str | None, str | None, str | None],
-    candidates: int | None,
-    pairs: Path | None,
-    similarity: str | None,
-    replications: int,
-    seed: int,
-) -> Diagnosis:
-    from clash.analysis.diagnosis import diagnose as run
-    from clash.analysis.diagnosis.known_gaps import calibration_curves, is_calibration
-    from clash.analysis.diagnosis.run_judges import run_facts
-    from clash.analysis.semantic import encoder_of
-    from clash.analysis.texts import read_pairs, run_texts
-    from clash.cli.common import read_votes
-
-    facts = None if data is None else run_facts(data)
-    known_gaps = data is not None and is_calibration(data)
-    texts = read_pairs(pairs) if pairs else None if data is None else run_texts(data)
-    return run(
-        read_votes(source, runs, *filters),
-        candidates=candidates or (2 if facts is None else facts.candidates),
-        simulate=replications > 0,
-        replications=replications or 1,
-        seed=seed,
-        run=facts,
-        texts=texts,
-        encoder=_told(encoder_of(similarity)) if texts else None,
-        calibration=calibration_curves(data, seed) if data is not None and known_gaps else (),
+        source = str(judge_pairs(calibration, runs, run_options).folder.path)
+    options = DiagnoseOptions(
+        candidates, pairs, similarity, replications if simulate else 0, number
     )
-
-
-def _told(encoder: Encoder | None) -> Encoder | None:
-    if encoder is not None:
-        from clash.cli.common import say
-
-        say(f"comparing responses by {encoder.name}; --similarity tfidf is quicker")
-    return encoder
-
-
-def _tell(found: Diagnosis, source: str, plot: Path | None, *, as_json: bool) -> None:
-    from clash.cli.common import print_json, say, stdout
-    from clash.report import diagnosis as report
-    from clash.report.plots import save
-    from clash.report.psychometric import psychometric_plot
-    from clash.report.terminal import print_tables
-
-    written: list[Any] = []
-    if plot is not None and found.calibration:
-        written = [str(path) for path in save(psychometric_plot(found), plot, "psychometric")]
+    findings = diagnose_votes(select(source, runs, judges, subset, presentation), options)
+    paths: list[str] = []
+    if plot is not None and findings.calibration:
+        paths = [str(path) for path in save(psychometric_plot(findings), plot, "psychometric")]
     elif plot is not None:
         say("no plot: this is no run of calibration pairs (--calibrate-judges)", style="yellow")
     if as_json:
-        print_json({**report.as_json(found), "source": source, "written": written})
+        print_json({**report.as_json(findings), "source": source, "written": paths})
         return
-    print_tables(stdout(), report.tables(found))
-    for path in written:
-        stdout().print(f"wrote {path}", soft_wrap=True)
-
-
-def _run(source: str, runs: Path) -> RunData | None:
-    """The run; null for a votes file."""
-    from clash.analysis.rundata import RunData
-    from clash.cli.common import find_run
-
-    folder = find_run(source, runs)
-    return None if folder is None else RunData.load(folder)
+    print_tables(report.tables(findings))
+    print_written(paths)

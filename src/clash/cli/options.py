@@ -45,6 +45,7 @@ OutOrConfig = Annotated[
 RunId = Annotated[
     str | None, typer.Option("--run-id", callback=_check_run_id, help="Name of the run folder.")
 ]
+RunsFolder = Annotated[Path, typer.Option("--runs", help="Folder that run ids are looked up in.")]
 ReportFile = Annotated[
     Path | None, typer.Option("--to", help="Write the report here: .md or .json.")
 ]

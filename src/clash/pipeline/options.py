@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 Level = Literal["detail", "progress", "notice", "warning"]
 """How much a note matters: details may be left out, the others may not."""
+AGGREGATE_METHODS = (
+    "auto,majority,one-coin,dawid-skene,ising-shared,ising-class,ising-family,factor"
+)
+"""The methods of ``clash aggregate`` where none is named."""
 
 
 class CostCounter:

@@ -1,16 +1,19 @@
-"""What the user named: a run, a votes file, or votes that are in memory."""
+"""What the user named: a run, or the votes of a file or of a run."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from clash.pipeline.options import Observer
 from clash.store.folder import RunFolder
 
 if TYPE_CHECKING:
     from clash.errors import RunFolderError
-    from clash.pipeline.options import Observer
     from clash.votes import Votes
+    from clash.votes.rankings import NamedRankings
 
 _SUFFIXES = frozenset({".jsonl", ".csv", ".gz"})
 
@@ -41,35 +44,83 @@ def find_run(source: str | Path, runs: Path, observer: Observer) -> RunFolder | 
     return open_run(source, runs, observer)
 
 
-def read_votes(
-    source: str | Path,
-    runs: Path,
-    observer: Observer,
-    *,
-    judges: str | None = None,
-    subset: str | None = None,
-    presentation: str | None = None,
-    decisive: bool = False,
-) -> Votes:
-    """The votes of a file or of a run.
+@dataclass(frozen=True)
+class VoteSelection:
+    """Votes that somebody named, and which of them are read.
 
-    Raises:
-        InputError: a file is wrong, or nothing is left after the filter.
-        RunFolderError: the source is neither a file nor a run.
+    Attributes:
+        source: a votes file or a run.
+        runs: the folder that run ids are looked up in.
+        judges: only these judges: names with wildcards, comma separated.
+        subset: only these subsets, likewise.
+        presentation: only this presentation, ``orig`` or ``swap``.
+        decisive: only items whose label is a side.
     """
-    from clash.votes import encode
-    from clash.votes import read_votes as read_file
-    from clash.votes.from_run import vote_rows
 
-    folder = find_run(source, runs, observer)
-    if folder is None:
-        return read_file(
-            source, judges=judges, subset=subset, presentation=presentation, decisive=decisive
-        )
-    return encode(
-        vote_rows(folder),
-        judges=judges,
-        subset=subset,
-        presentation=presentation,
-        decisive=decisive,
-    )
+    source: str | Path
+    runs: Path = Path("runs")
+    judges: str | None = None
+    subset: str | None = None
+    presentation: str | None = None
+    decisive: bool = False
+    observer: Observer = field(default_factory=Observer, compare=False)
+
+    @cached_property
+    def folder(self) -> RunFolder | None:
+        """The run that is the source; null for a votes file.
+
+        Raises:
+            RunFolderError: the source is neither a file nor a run.
+        """
+        return find_run(self.source, self.runs, self.observer)
+
+    def votes(self) -> Votes:
+        """The selected votes.
+
+        Raises:
+            InputError: a file is wrong, or nothing is left after the filter.
+            RunFolderError: the source is neither a file nor a run.
+        """
+        from clash.votes import encode, read_votes
+        from clash.votes.from_run import vote_rows
+
+        selected: dict[str, Any] = {
+            "judges": self.judges,
+            "subset": self.subset,
+            "presentation": self.presentation,
+            "decisive": self.decisive,
+        }
+        if self.folder is None:
+            return read_votes(self.source, **selected)
+        return encode(vote_rows(self.folder), **selected)
+
+    def rankings(self, copies: str = "merge") -> NamedRankings | None:
+        """The selected rankings of candidates; null where a file names no candidates.
+
+        Args:
+            copies: ``merge`` gives a judge that saw an item in both orders one say on it;
+                ``separate`` a say for each.
+
+        Raises:
+            ConfigError: a presentation is selected from a run.
+            InputError: a file is wrong, or nothing is left after the filter.
+            RunFolderError: the source is neither a file nor a run.
+        """
+        from clash.errors import ConfigError
+        from clash.votes.rankings import file_rankings, run_rankings
+
+        selected: dict[str, Any] = {
+            "judges": self.judges,
+            "subset": self.subset,
+            "decisive": self.decisive,
+            "copies": copies,
+        }
+        if self.folder is None:
+            return file_rankings(self.source, presentation=self.presentation, **selected)
+        if self.presentation is not None:
+            raise ConfigError(
+                "a ballot of a run ranks all responses of a page, in whatever order they were shown",
+                field="--presentation",
+                hint="leave it out, or rank the pairs: clash export RUN --votes",
+            )
+        return run_rankings(self.folder, **selected)

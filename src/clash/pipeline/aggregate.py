@@ -1,0 +1,410 @@
+"""Aggregate the votes of a file or of a run by several methods side by side."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from clash.errors import ConfigError, InputError
+from clash.pipeline.options import AGGREGATE_METHODS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from clash.analysis.aggregation import Aggregation
+    from clash.analysis.aggregation.ising_methods import RidgeChoice
+    from clash.analysis.calibration.calibrated_votes import CalibratedVotes
+    from clash.analysis.rankings import CandidateRankings
+    from clash.pipeline.sources import VoteSelection
+    from clash.report.tables import Table
+    from clash.stats.typing import Floats
+    from clash.votes import Votes
+    from clash.votes.rankings import NamedRankings
+
+GROUPS = ("all", "rankings")
+"""Names that stand for several methods."""
+BOTH = ("borda", "majority", "weighted-majority")
+"""Methods that decide items and rank candidates."""
+NAMELESS = "the votes name no candidates: by model_a and model_b, model and group, or a ranking"
+
+
+@dataclass(frozen=True)
+class MethodChoice:
+    """The methods that somebody named.
+
+    Attributes:
+        items: methods that give a verdict on each item.
+        rankings: methods that rank the candidates.
+        refused: rankings that votes without names of candidates cannot have.
+    """
+
+    items: tuple[str, ...]
+    rankings: tuple[str, ...]
+    refused: tuple[str, ...] = ()
+
+    @classmethod
+    def parse(cls, text: str) -> MethodChoice:
+        """Sort comma-separated names of methods into those of items and those of candidates.
+
+        Borda and the majorities are about both: with a method of rankings they rank, with one of
+        items they give verdicts, and with both they do both.
+
+        Raises:
+            ConfigError: an unknown method, or none.
+        """
+        from clash.analysis.aggregation import method_names
+        from clash.analysis.rankings import ranking_names
+
+        verdicts, rankings = method_names(), ranking_names()
+        names = _expand_groups(text, verdicts, rankings)
+        for name in names:
+            if name not in (*verdicts, *rankings):
+                choices = dict.fromkeys((*GROUPS, *verdicts, *rankings))
+                hint = f"one of {', '.join(choices)}"
+                raise ConfigError(f"no method {name!r}", field="--method", hint=hint)
+        ranks = any(name not in verdicts or name == "borda" for name in names)
+        decides = not ranks or any(name not in rankings for name in names)
+        return cls(
+            tuple(name for name in names if decides and name in verdicts),
+            tuple(name for name in names if ranks and name in rankings),
+        )
+
+    def without_names(self, source: str | Path) -> MethodChoice:
+        """The same for votes that name no candidates.
+
+        Raises:
+            InputError: no method remains.
+        """
+        if not self.items and set(self.rankings) - set(BOTH):
+            hint = 'write {"item": …, "judge": …, "vote": "A", "model_a": …, "model_b": …}'
+            raise InputError(NAMELESS, path=source, hint=hint)
+        items = dict.fromkeys((*self.items, *(name for name in self.rankings if name in BOTH)))
+        return MethodChoice(tuple(items), (), tuple(n for n in self.rankings if n not in BOTH))
+
+
+def _expand_groups(text: str, verdicts: Sequence[str], rankings: Sequence[str]) -> list[str]:
+    groups = {"all": [n for n in verdicts if n != "borda"], "rankings": rankings}
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    if not parts:
+        raise ConfigError("names no method", field="--method", hint="majority,dawid-skene")
+    return list(dict.fromkeys(name for part in parts for name in groups.get(part, [part])))
+
+
+@dataclass(frozen=True)
+class AggregateOptions:
+    """How votes are aggregated; null where an option has a default that only some methods read.
+
+    Attributes:
+        method: methods, comma separated; ``all`` for those of verdicts, ``rankings`` for the others.
+        use_labels: labels enter the fits, and scores are cross-fitted.
+        ties: a tied vote is ``half`` a vote each (the default), ``missing``, or an ``outcome``.
+        copies: both orders and repeats of an item: ``merge`` or ``separate``.
+        threshold: scores from here on count as side 1.
+        weights: of the judges: ``panel``, ``equal``, ``discrimination``, ``one-coin``, or a file.
+        ridge: L2 on the couplings of the Ising models as a share of the items, or ``held-out``.
+        bootstrap: replicates behind the intervals of rankings.
+        calibrator: a file of ``clash calibrate``, as a method beside them.
+        max_risk: share of wrong calibrated verdicts to allow.
+    """
+
+    method: str = AGGREGATE_METHODS
+    use_labels: bool = False
+    ties: str | None = None
+    copies: str = "merge"
+    threshold: float | None = None
+    weights: str | None = None
+    ridge: str | None = None
+    bootstrap: int | None = None
+    calibrator: Path | None = None
+    max_risk: float | None = None
+    seed: int = 42
+
+
+@dataclass(frozen=True)
+class AggregateFindings:
+    """What the methods made of the votes; null where no method of a kind was named.
+
+    Attributes:
+        verdicts: on every item, by each method of verdicts.
+        calibrated: the verdicts of a calibrator.
+        rankings: the order of the candidates, by each method of rankings.
+        folder: the run that the votes are of; null for a votes file.
+    """
+
+    methods: MethodChoice
+    verdicts: Aggregation | None
+    calibrated: CalibratedVotes | None
+    rankings: CandidateRankings | None
+    folder: Path | None
+
+    def as_json(self) -> dict[str, Any]:
+        """The contract of ``clash aggregate --json``, without ``source`` and ``written``."""
+        from clash.report import aggregation, calibration, rankings
+
+        record: dict[str, Any] = {"run": None if self.folder is None else str(self.folder)}
+        record |= aggregation.as_json(self.verdicts) if self.verdicts else self._only_rankings()
+        methods = record["methods"]
+        if self.calibrated is not None:
+            methods["calibrated"] = calibration.applied_json(self.calibrated)
+        if self.rankings is not None:
+            record["rankings"] = rankings.as_json(self.rankings)
+            for name, method in rankings.methods_json(self.rankings).items():
+                verdict = methods.get(name, aggregation.without_figures())
+                methods[name] = (
+                    {**method, **verdict} if name in self.methods.items else {**verdict, **method}
+                )
+        for name in self.methods.refused:
+            methods[name] = {
+                **aggregation.without_figures(),
+                "status": "refused",
+                "converged": None,
+                "notes": [NAMELESS],
+            }
+        return record
+
+    def _only_rankings(self) -> dict[str, Any]:
+        """The head of the JSON where no method gives verdicts."""
+        if self.rankings is None:
+            return {"methods": {}}
+        ranked = [method.method for method in self.rankings.methods if method.places]
+        return {
+            "n_items": self.rankings.n_items,
+            "n_judges": len(self.rankings.weights),
+            "n_labelled": None,
+            "selected": ranked[0] if ranked else None,
+            "reason": "named first on the command line" if ranked else "no method could rank",
+            "warnings": list(self.rankings.warnings),
+            "notes": list(self.rankings.notes),
+            "methods": {},
+        }
+
+    def tables(self) -> list[Table]:
+        """The methods of verdicts side by side, then the rankings."""
+        from clash.report import aggregation, rankings
+
+        tables = [] if self.verdicts is None else [aggregation.table(self.verdicts)]
+        return tables + ([] if self.rankings is None else rankings.tables(self.rankings))
+
+    def headlines(self) -> list[str]:
+        """Which method to use, what the calibrator does, and where rankings differ."""
+        from clash.report import calibration
+
+        lines = []
+        if self.verdicts is not None:
+            lines.append(f"use {self.verdicts.selected}: {self.verdicts.reason}")
+        if self.calibrated is not None:
+            lines.append(calibration.applied_line(self.calibrated))
+        return lines + list(() if self.rankings is None else self.rankings.differences)
+
+    def warnings(self) -> list[str]:
+        """What to beware of, and which methods could not be had."""
+        parts = (self.verdicts, self.calibrated, self.rankings)
+        warnings = [line for part in parts if part is not None for line in part.warnings]
+        return warnings + [f"{name} refused: {NAMELESS}" for name in self.methods.refused]
+
+    def write(self, path: Path) -> None:
+        """Write a line of JSON for each method and item, and for each method and candidate."""
+        with path.open("w", encoding="utf-8", newline="\n") as file:
+            for line in self._lines():
+                file.write(json.dumps(line, ensure_ascii=False) + "\n")
+
+    def _lines(self) -> Iterator[Mapping[str, Any]]:
+        from clash.report import rankings
+
+        if self.verdicts is not None:
+            yield from _item_lines(self.verdicts)
+        if self.calibrated is not None:
+            yield from self.calibrated.lines()
+        if self.rankings is not None:
+            yield from rankings.lines(self.rankings)
+
+
+def _item_lines(aggregation: Aggregation) -> Iterator[Mapping[str, Any]]:
+    """For each item and method ``p`` of the first side, and the winner it implies."""
+    winners = {1.0: "A", 0.0: "B", 0.5: "tie"}
+    for result in aggregation.methods:
+        if result.p is None or result.verdict is None:
+            continue
+        rows = zip(aggregation.items, result.p.tolist(), result.verdict.tolist(), strict=True)
+        for item, p, verdict in rows:
+            line = {"item": item, "method": result.method, "p": round(p, 9)}
+            yield {**line, "winner": winners[verdict]}
+
+
+def aggregate_votes(selection: VoteSelection, options: AggregateOptions) -> AggregateFindings:
+    """Aggregate votes by the methods of the options.
+
+    Methods of rankings that need names of candidates are refused where the votes have none and
+    other methods remain.
+
+    Raises:
+        ConfigError: an option is wrong, or no method reads it.
+        InputError: the votes cannot be read, or the calibrator is of another panel.
+        StatisticsError: a model of weights is not identified.
+    """
+    methods = MethodChoice.parse(options.method)
+    _check_choice(options.copies, "--copies", "merge", "separate")
+    rankings = None
+    if methods.rankings:
+        rankings = selection.rankings(options.copies)
+        methods = methods if rankings is not None else methods.without_names(selection.source)
+    elif options.weights is not None:  # a run's panel has weights, and names may tell who ties
+        rankings = replace(selection, presentation=None).rankings(options.copies)
+    _check_use(methods, options)
+    verdicts = calibrated = None
+    if methods.items:
+        votes = selection.votes()
+        calibrated = _apply_calibrator(votes, options)
+        verdicts = _decide(votes, methods.items, options, rankings)
+    return AggregateFindings(
+        methods,
+        verdicts,
+        calibrated,
+        None if rankings is None else _rank(rankings, methods.rankings, options),
+        None if selection.folder is None else selection.folder.path,
+    )
+
+
+def _decide(
+    votes: Votes,
+    methods: Sequence[str],
+    options: AggregateOptions,
+    rankings: NamedRankings | None,
+) -> Aggregation:
+    """Verdicts on every item."""
+    from clash.analysis.aggregation import aggregate, aggregate_outcomes
+
+    weights = None
+    if options.weights not in (None, "one-coin") and "weighted-majority" in methods:
+        weights = _vote_weights(options.weights, votes, rankings)
+    ridge = _parse_ridge(options.ridge, methods)
+    ties = options.ties or "half"
+    copies = cast("Literal['merge', 'separate']", options.copies)
+    _check_choice(ties, "--ties", "half", "missing", "outcome")
+    if ties == "outcome":
+        return aggregate_outcomes(votes, methods, copies=copies)
+    return aggregate(
+        votes,
+        methods,
+        ties=cast("Literal['half', 'missing']", ties),
+        copies=copies,
+        seed=options.seed,
+        use_labels=options.use_labels,
+        threshold=options.threshold,
+        weights=weights,
+        ridge=ridge,
+    )
+
+
+def _rank(
+    rankings: NamedRankings, methods: Sequence[str], options: AggregateOptions
+) -> CandidateRankings | None:
+    """The order of the candidates."""
+    from clash.analysis.rankings import REPLICATES, rank_candidates
+
+    if not methods:
+        return None
+    return rank_candidates(
+        rankings,
+        methods,
+        seed=options.seed,
+        replicates=REPLICATES if options.bootstrap is None else options.bootstrap,
+        weights=options.weights,
+    )
+
+
+def _vote_weights(source: str, votes: Votes, rankings: NamedRankings | None) -> Floats:
+    """Weights of the judges of some votes, (J,).
+
+    Raises:
+        ConfigError: no such source, or a judge without a weight.
+        StatisticsError: the one-coin model is not identified.
+    """
+    from clash.analysis.rankings.weights import from_mapping, judge_weights, vote_weights
+
+    if rankings is None:
+        return vote_weights(source, votes)
+    weights = judge_weights(source, rankings).tolist()
+    return from_mapping(dict(zip(rankings.judges, weights, strict=True)), votes.judges, source)
+
+
+def _apply_calibrator(votes: Votes, options: AggregateOptions) -> CalibratedVotes | None:
+    """The verdicts of a calibrator on the votes.
+
+    Raises:
+        ConfigError: a risk without a calibrator, or no share.
+        InputError: it is of another panel.
+    """
+    if options.max_risk is not None and not 0 < options.max_risk < 1:
+        raise ConfigError("a risk lies between 0 and 1", field="--max-risk", hint="0.05")
+    if options.calibrator is None:
+        if options.max_risk is not None:
+            raise ConfigError("needs --calibrator", field="--max-risk")
+        return None
+    from clash.analysis.calibration.calibrated_votes import calibrate_votes
+    from clash.analysis.calibration.calibrator import read_calibrator
+
+    calibrator = read_calibrator(options.calibrator)
+    return calibrate_votes(calibrator, votes, options.max_risk, str(options.calibrator))
+
+
+def _parse_ridge(text: str | None, methods: Sequence[str]) -> RidgeChoice:
+    """The ridge of the Ising models.
+
+    Raises:
+        ConfigError: neither a positive number nor ``held-out``, or no method that reads it.
+    """
+    from clash.analysis.aggregation.ising_methods import DEFAULT_RIDGE, FORMS
+
+    if text is None:
+        return DEFAULT_RIDGE
+    if not set(methods) & set(FORMS):
+        hint = f"name one of {', '.join(FORMS)}"
+        raise ConfigError("no method named here reads it", field="--ridge", hint=hint)
+    if text == "held-out":
+        return "held-out"
+    try:
+        share = float(text)
+    except ValueError:
+        share = 0.0
+    if not 0 < share < float("inf"):
+        raise ConfigError(f"no ridge {text!r}", field="--ridge", hint="0.01, or held-out")
+    return share
+
+
+def _check_use(methods: MethodChoice, options: AggregateOptions) -> None:
+    """Refuse an option that no method would read.
+
+    Raises:
+        ConfigError: there is one.
+    """
+    of_items = {
+        "--use-labels": options.use_labels or None,
+        "--ties": options.ties,
+        "--threshold": options.threshold,
+        "--calibrator": options.calibrator,
+        "--max-risk": options.max_risk,
+        "--ridge": options.ridge,
+    }
+    for values, readers, hint in (
+        (of_items, methods.items, "name a method of verdicts, such as majority or dawid-skene"),
+        (
+            {"--bootstrap": options.bootstrap},
+            methods.rankings,
+            "name a method of rankings, such as bradley-terry",
+        ),
+    ):
+        for name, value in values.items():
+            if value is not None and not readers:
+                raise ConfigError("no method named here reads it", field=name, hint=hint)
+    weighs = methods.rankings or "weighted-majority" in methods.items
+    if options.weights is not None and not weighs:
+        hint = "name weighted-majority or a method of rankings"
+        raise ConfigError("no method named here reads it", field="--weights", hint=hint)
+
+
+def _check_choice(text: str, field: str, *choices: str) -> None:
+    if text not in choices:
+        raise ConfigError(f"no choice {text!r}", field=field, hint=" or ".join(choices))

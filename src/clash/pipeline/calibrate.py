@@ -1,0 +1,259 @@
+"""Calibrate a panel on human labels: compare panels and families, then fit what is deployed."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clash.errors import ConfigError, InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from clash.analysis.calibration.calibrator import Calibrator
+    from clash.analysis.calibration.planning import LabelPlan
+    from clash.analysis.calibration.regimes import PanelRegimes
+    from clash.analysis.calibration.study import CalibrationStudy
+    from clash.pipeline.sources import VoteSelection
+    from clash.report.tables import Table
+    from clash.stats.selection.candidate_methods import SelectionSettings
+    from clash.stats.selection.prior import Prior
+    from clash.votes import Votes
+
+    OnSplit = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class CalibrateOptions:
+    """How a panel is calibrated; null where the default depends on the votes or other options.
+
+    Attributes:
+        labels: labelled items to learn from in each split.
+        splits: random splits by source.
+        folds: cross-validation in place of splits.
+        protocol: ``rotate``: every label selects, calibrates and validates in turn, and the choice
+            is refitted; ``blocks``: one block each, as published.
+        paths: path rules, comma separated.
+        families: families of calibration maps, comma separated.
+        sizes: prefix sizes, comma separated; null is 1 to all judges.
+        loss: what validation compares, ``mse`` or ``nll``.
+        select: ``average`` weighs the menu by validation; ``one`` takes the best that passes the
+            guard.
+        guard: standard errors by which one must beat majority.
+        prior: calibrators of earlier panels, comma separated, or ``task``.
+        jobs: processes; null is one a core.
+    """
+
+    labels: int | None = None
+    splits: int = 30
+    folds: int | None = None
+    protocol: str = "rotate"
+    paths: str | None = None
+    families: str | None = None
+    sizes: str | None = None
+    loss: str = "mse"
+    select: str | None = None
+    guard: float | None = None
+    prior: str | None = None
+    jobs: int | None = None
+    seed: int = 42
+
+    def settings(self) -> SelectionSettings:
+        """The settings of selection.
+
+        Raises:
+            ConfigError: a name is unknown, or options contradict each other.
+        """
+        from clash.analysis.calibration.study import SIZES
+        from clash.stats.selection.candidate_methods import SelectionSettings
+        from clash.stats.selection.families import FAMILIES, MENU
+        from clash.stats.selection.paths import PATH_RULES
+
+        published = _names(self.protocol, ("rotate", "blocks"), "--protocol")[0] == "blocks"
+        select = self.select or ("one" if published or self.guard is not None else "average")
+        selects_one = _names(select, ("average", "one"), "--select")[0] == "one"
+        if self.guard is not None and not selects_one:
+            raise ConfigError("an average has no guard", field="--guard", hint="--select one")
+        families = (
+            MENU if self.families is None else _names(self.families, tuple(FAMILIES), "--families")
+        )
+        return SelectionSettings(
+            rules=_names(self.paths, PATH_RULES, "--paths"),
+            families=families,
+            loss="nll" if _names(self.loss, ("mse", "nll"), "--loss")[0] == "nll" else "mse",
+            combine="one" if selects_one else "average",
+            guard=self.guard,
+            refit=not published,
+            sizes=_prefix_sizes(self.sizes) if self.sizes else SIZES,
+        )
+
+
+def _names(text: str | None, choices: tuple[str, ...], option: str) -> tuple[str, ...]:
+    """The names of a comma-separated list; all of the choices where there is none."""
+    if text is None:
+        return choices
+    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    wrong = [name for name in names if name not in choices]
+    if wrong or not names:
+        hint = f"one of {', '.join(choices)}"
+        raise ConfigError(f"no {wrong[0] if wrong else 'name'!r}", field=option, hint=hint)
+    return names
+
+
+def _prefix_sizes(text: str) -> tuple[int, ...]:
+    try:
+        sizes = tuple(sorted({int(part) for part in text.split(",")}))
+    except ValueError:
+        sizes = ()
+    if not sizes or sizes[0] < 1:
+        raise ConfigError(f"not prefix sizes: {text!r}", field="--k", hint="--k 1,2,3")
+    return sizes
+
+
+@dataclass(frozen=True)
+class CalibrateFindings:
+    """How calibrated panels fare on labels that they were not fitted to.
+
+    Attributes:
+        votes: what was studied.
+        prior: the prior of families; null where none was asked for.
+    """
+
+    selection: VoteSelection
+    votes: Votes
+    study: CalibrationStudy
+    prior: Prior | None
+    seed: int
+
+    def as_json(self) -> dict[str, Any]:
+        """The contract of ``clash calibrate --json``, without ``source``, ``written`` and plots."""
+        from clash.report import calibration
+
+        prior = {} if self.prior is None else {"prior": calibration.prior_json(self.prior)}
+        return {**calibration.as_json(self.study), **prior}
+
+    def tables(self) -> list[Table]:
+        """The panels side by side, and the families."""
+        from clash.report import calibration
+
+        return calibration.tables(self.study)
+
+    def headlines(self) -> list[str]:
+        """The prior, where there is one, and what to make of the study."""
+        from clash.report import calibration
+
+        prior = [] if self.prior is None else [calibration.prior_line(self.prior)]
+        return [*prior, calibration.in_words(self.study)]
+
+    def fit(self) -> Calibrator:
+        """Choose and fit on all labels what is deployed.
+
+        Raises:
+            StatisticsError: too few sources.
+        """
+        from clash.analysis.calibration.calibrated_verdicts import models_of_run
+        from clash.analysis.calibration.fitting import fit
+
+        models, templates = None, None
+        if self.selection.folder is not None:
+            manifest = self.selection.folder.manifest()
+            models, templates = models_of_run(manifest.panel), manifest.hashes.get("templates")
+        return fit(
+            self.votes,
+            self.study.frame,
+            self.study.frame.panel(self.votes),
+            self.study.settings,
+            seed=self.seed,
+            models=models,
+            templates=templates,
+        )
+
+    def regimes(self, on_split: OnSplit | None = None) -> PanelRegimes:
+        """Which family wins, by judges and labels, and what the next judge changes."""
+        from clash.analysis.calibration.regimes import regimes
+
+        return regimes(self.votes, self.study, seed=self.seed, on_split=on_split)
+
+
+def calibrate_votes(
+    selection: VoteSelection, options: CalibrateOptions, on_split: OnSplit | None = None
+) -> CalibrateFindings:
+    """Compare calibrated panels on labelled votes, by random splits or cross-validation.
+
+    Args:
+        selection: the votes.
+        options: how.
+        on_split: called after each split with how many are done, and of how many.
+
+    Raises:
+        ConfigError: an option is wrong.
+        InputError: the votes or an earlier calibrator cannot be read.
+        StatisticsError: too few labels.
+    """
+    from clash.analysis.calibration.study import study
+    from clash.stats.selection.blocks import SplitPlan
+
+    settings = options.settings()
+    votes = selection.votes()
+    prior = None if options.prior is None else _prior(options, votes, settings)
+    if prior is not None:
+        settings = replace(settings, prior=prior.weights)
+    plan = SplitPlan(labels=options.labels, rotations=1 if options.protocol == "blocks" else 5)
+    findings = study(
+        votes,
+        settings=settings,
+        plan=plan,
+        splits=options.splits,
+        folds=options.folds,
+        seed=options.seed,
+        jobs=options.jobs,
+        on_split=on_split,
+    )
+    return CalibrateFindings(selection, votes, findings, prior, options.seed)
+
+
+def _prior(options: CalibrateOptions, votes: Votes, settings: SelectionSettings) -> Prior:
+    """The prior of families from earlier calibrators, or from the kind of target alone."""
+    import numpy as np
+
+    from clash.analysis.calibration.calibrator import read_calibrator
+    from clash.analysis.calibration.frame import ScoreFrame
+    from clash.analysis.calibration.priors import prior_for
+    from clash.stats.selection.blocks import FEWEST_GROUPS
+
+    frame = ScoreFrame.of(votes, FEWEST_GROUPS)
+    n_sources = len(np.unique(votes.groups[votes.labelled]))
+    n_labels = n_sources if options.labels is None else min(options.labels, n_sources)
+    names = [name.strip() for name in (options.prior or "").split(",") if name.strip()]
+    files = [] if names == ["task"] else names
+    earlier = {name: read_calibrator(Path(name)) for name in files}
+    return prior_for(frame.target, n_labels, settings.families, earlier, options.seed)
+
+
+def plan_labels(selection: VoteSelection, options: CalibrateOptions, n: int) -> LabelPlan:
+    """Which ``n`` items to label next.
+
+    Raises:
+        ConfigError: an option is wrong.
+        InputError: the votes cannot be read.
+        StatisticsError: too few items without a label.
+    """
+    from clash.analysis.calibration.planning import label_plan
+
+    options.settings()  # refuses wrong options
+    return label_plan(selection.votes(), n, options.seed)
+
+
+def write_calibrator(calibrator: Calibrator, path: Path) -> None:
+    """Write a calibrator, for ``clash eval`` and ``clash aggregate`` to deploy.
+
+    Raises:
+        InputError: the file may not be written.
+    """
+    text = json.dumps(calibrator.as_json(), ensure_ascii=False, allow_nan=False)
+    try:
+        path.write_text(f"{text}\n", encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"may not be written: {error.strerror}", path=path) from None

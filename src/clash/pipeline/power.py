@@ -1,0 +1,249 @@
+"""How many runs, items or labels a question needs: from assumptions, or from a pilot."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from clash.errors import ConfigError, StatisticsError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from clash.analysis.power import PanelDesign, Pilot, PowerQuestion
+    from clash.analysis.power.candidate_pairs import CandidatePair, PairVotes
+    from clash.analysis.power.scenarios import Scenario
+    from clash.pipeline.sources import VoteSelection
+    from clash.report.tables import Table
+    from clash.reproduction.power_tables import PublishedTables
+
+_BALLOTS = 20.0
+"""Ballots of a run where nobody says how many."""
+
+
+@dataclass(frozen=True)
+class PowerFindings:
+    """What a design can show.
+
+    Attributes:
+        published: the published tables computed again; null where they are not asked for.
+    """
+
+    scenario: Scenario
+    published: PublishedTables | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """The contract of ``clash power --json``."""
+        from clash.report import power
+
+        published = None if self.published is None else power.as_json(self.published)
+        return {**power.as_json(self.scenario), "published": published}
+
+    def tables(self) -> list[Table]:
+        """What each panel needs at each correlation, and the published tables."""
+        from clash.report import power
+
+        tables = [power.scenario_table(self.scenario)]
+        return tables + ([] if self.published is None else power.published_tables(self.published))
+
+
+def plan_power(
+    question: PowerQuestion,
+    panels: Sequence[PanelDesign],
+    correlations: Sequence[float],
+    *,
+    replications: int = 0,
+    seed: int = 0,
+    published: bool = False,
+) -> PowerFindings:
+    """What a question needs, for each panel and each correlation of ballots.
+
+    Args:
+        question: what is asked.
+        panels: rates and ballots of the judges.
+        correlations: of ballots of one run or item.
+        replications: simulated studies that check each figure; 0 simulates none.
+        seed: of the simulation.
+        published: compute the published tables again too.
+    """
+    from clash.analysis.power.scenarios import scenario
+    from clash.reproduction.power_tables import published_tables
+
+    findings = scenario(
+        question,
+        list(panels),
+        list(correlations),
+        simulate=replications > 0,
+        replications=replications or 1,
+        seed=seed,
+    )
+    return PowerFindings(findings, published_tables() if published else None)
+
+
+@dataclass(frozen=True)
+class PilotFindings:
+    """What a pilot says of the study after it.
+
+    Attributes:
+        pilot: of the candidates asked about, or of all of them.
+        others: the other pairs of candidates.
+        n_pairs: pairs of candidates that the votes hold.
+    """
+
+    pilot: Pilot
+    others: tuple[Pilot, ...]
+    n_pairs: int
+
+    def as_json(self) -> dict[str, Any]:
+        """The contract of ``clash power --from RUN --json``."""
+        from clash.report import power
+
+        pairs = [self.pilot, *self.others] if self.others else []
+        return {**power.as_json(self.pilot), "pairs": [power.pair_line(pilot) for pilot in pairs]}
+
+    def tables(self) -> list[Table]:
+        """The pilot's estimates, its next step, and the other pairs."""
+        from clash.report import power
+
+        pairs = power.pairs_tables(self.pilot, self.others, self.n_pairs)
+        return [*power.pilot_tables(self.pilot), *pairs]
+
+
+def pilot_power(
+    selection: VoteSelection,
+    question: PowerQuestion,
+    *,
+    pair: str | None = None,
+    outcome: str = "wins",
+    seed: int = 0,
+) -> PilotFindings:
+    """What the votes of a pilot say of the study after it.
+
+    Args:
+        selection: the votes.
+        question: ``compare`` or ``paired``.
+        pair: the two candidates asked about, as ``a,b``; null is the two with most points.
+        outcome: ``wins`` of the first side, or ``agreement`` with labels.
+        seed: of the bootstrap.
+
+    Raises:
+        ConfigError: a pilot cannot answer the question, or an option is wrong.
+        InputError: the votes cannot be read.
+        StatisticsError: the votes decide nothing.
+    """
+    from clash.analysis.power.candidate_pairs import choose_pair
+
+    if question.question not in ("compare", "paired"):
+        raise ConfigError(
+            f"a pilot answers compare and paired, not {question.question!r}",
+            field="--for",
+            hint="--for paired",
+        )
+    if outcome not in ("wins", "agreement"):
+        raise ConfigError(f"no outcome {outcome!r}", field="--outcome", hint="wins or agreement")
+    votes = _pair_votes(selection)
+    # Whether judges agree with labels is asked of all candidates, unless two are named.
+    chosen = choose_pair(votes, pair) if outcome == "wins" or pair is not None else None
+    estimate = partial(_pilot, votes, question, cast("Literal['wins', 'agreement']", outcome), seed)
+    findings = estimate(chosen)
+    if chosen is None and outcome == "wins" and votes.n_met > 1:
+        pooled = f"{votes.n_met} pairs of candidates, pooled: most met on few prompts;"
+        note = f"{pooled} --pair a,b asks about two"
+        findings = replace(findings, notes=(*findings.notes, note))
+    others: list[Pilot] = []
+    if chosen is not None and pair is None:
+        others = _other_pilots(votes, chosen, estimate)
+    return PilotFindings(findings, tuple(others), len(votes.pairs()))
+
+
+def _pair_votes(selection: VoteSelection) -> PairVotes:
+    """The votes, and who is which side in them."""
+    from clash.analysis.power.candidate_pairs import PairVotes, names_of_file, names_of_run
+
+    folder = selection.folder
+    names = names_of_file(Path(selection.source)) if folder is None else names_of_run(folder)
+    return PairVotes(selection.votes(), names)
+
+
+def _pilot(
+    votes: PairVotes,
+    question: PowerQuestion,
+    outcome: Literal["wins", "agreement"],
+    seed: int,
+    pair: CandidatePair | None,
+) -> Pilot:
+    from clash.analysis.power.pilot import pilot
+
+    return pilot(
+        votes.votes if pair is None else votes.of(pair),
+        cast("Literal['compare', 'paired']", question.question),
+        pair=pair,
+        outcome=outcome,
+        effect=question.effect,
+        level=question.level,
+        seed=seed,
+    )
+
+
+def _other_pilots(
+    votes: PairVotes, pair: CandidatePair, estimate: Callable[[CandidatePair], Pilot]
+) -> list[Pilot]:
+    """The other pairs; one whose votes decide nothing is left out."""
+    from clash.analysis.power.candidate_pairs import other_pairs
+
+    pilots = []
+    for other in other_pairs(votes.pairs(), pair):
+        with suppress(StatisticsError):
+            pilots.append(estimate(other))
+    return pilots
+
+
+def check_question(text: str) -> Any:  # noqa: ANN401 - a Literal
+    """The question, if it is one.
+
+    Raises:
+        ConfigError: it is none.
+    """
+    from clash.analysis.power.scenarios import QUESTIONS
+
+    if text not in QUESTIONS:
+        raise ConfigError(
+            f"no question {text!r}", field="--for", hint=f"one of {', '.join(QUESTIONS)}"
+        )
+    return text
+
+
+def panel_designs(texts: Sequence[str], ballots: float | None, question: str) -> list[PanelDesign]:
+    """Panels by their judges' rates; ballots by default 20 a run, or one a judge and item.
+
+    Raises:
+        ConfigError: a panel is no list of rates.
+    """
+    from clash.analysis.power.scenarios import PanelDesign
+
+    designs = []
+    for text in texts:
+        rates = tuple(parse_shares(text, "--panel"))
+        default = _BALLOTS if question == "compare" else float(len(rates))
+        designs.append(PanelDesign(rates, default if ballots is None else ballots))
+    return designs
+
+
+def parse_shares(text: str, option: str) -> list[float]:
+    """Comma-separated numbers from 0 to 1.
+
+    Raises:
+        ConfigError: they are none.
+    """
+    try:
+        shares = [float(part) for part in text.split(",") if part.strip()]
+    except ValueError:
+        shares = []
+    if not shares or not all(0 <= share <= 1 for share in shares):
+        raise ConfigError(
+            f"{text!r} is no list of numbers from 0 to 1", field=option, hint=f"{option} 0.2,0.3"
+        )
+    return shares
