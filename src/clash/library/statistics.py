@@ -70,19 +70,12 @@ def read_votes(
     Raises:
         InputError: a row is wrong, or nothing is left after the filter.
     """
-    from clash.pipeline import sources
+    from clash.pipeline.sources import VoteSelection
 
     source = votes.path if isinstance(votes, Run) else votes
     with as_file(source, "votes.jsonl") as path:
-        matrix = sources.read_votes(
-            path,
-            Path(out),
-            _SILENT,
-            judges=judges,
-            subset=subset,
-            presentation=presentation,
-            decisive=decisive,
-        )
+        selection = VoteSelection(path, Path(out), judges, subset, presentation, decisive)
+        matrix = selection.votes()
     return matrix if isinstance(source, str | Path) else replace(matrix, source="")
 
 
