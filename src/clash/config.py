@@ -25,7 +25,16 @@ from clash.secrets.trust import Source
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-PROVIDERS = ("openai", "anthropic", "google", "openrouter", "compatible", "baseline", "replay")
+PROVIDERS = (
+    "openai",
+    "anthropic",
+    "google",
+    "openrouter",
+    "compatible",
+    "baseline",
+    "replay",
+    "python",
+)
 _KEY = re.compile(r"^(sk-|AIza|gsk_|xai-)[\w-]{8,}")
 _CONNECTION_HEADERS = frozenset(
     {"connection", "content-length", "host", "te", "transfer-encoding", "upgrade"}

@@ -130,6 +130,7 @@ ErrorClass = Literal[
     "blocked",
     "budget",
     "replay_miss",
+    "callable",
     "interrupted",
 ]
 """Why an attempt failed, in one word that is stored in ``calls.jsonl``."""

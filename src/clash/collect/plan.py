@@ -28,6 +28,8 @@ METHOD = "borda"
 """How verdicts are made; with two candidates that is the majority."""
 SELF = "self:"
 """Prefix of the judge id under which a candidate judges."""
+FUNCTION = "python"
+"""The vendor of Python functions, replayed ones too."""
 
 
 class FallbackJudge(Judge):
@@ -255,7 +257,10 @@ def _judges(config: Config, panel: Panel) -> Iterator[Judge]:
 
 
 def observing(config: Config) -> list[Judge]:
-    """The observers that the configuration asks for; by default each candidate."""
+    """The observers that the configuration asks for; by default each candidate that is a model.
+
+    A Python function that writes responses need not be able to judge any.
+    """
     if isinstance(config.observers.judges, list):
         return config.observers.judges
     # A candidate's cap on its answers is not the cap on its judgments.
@@ -271,7 +276,16 @@ def observing(config: Config) -> list[Judge]:
             concurrency=candidate.concurrency,
         ).chosen_by(candidate.source)
         for candidate in config.candidates
+        if candidate.vendor != FUNCTION
     ]
+
+
+def not_observing(config: Config) -> list[str]:
+    """A note on candidates that would judge their own responses, and are functions."""
+    names = [candidate.id for candidate in config.candidates if candidate.vendor == FUNCTION]
+    if not names or isinstance(config.observers.judges, list):
+        return []
+    return [f"no self-evaluation by {', '.join(names)}: a Python function that writes responses"]
 
 
 def _repeat(prompts: Prompts, repeat: int) -> tuple[tuple[Item, ...], tuple[Response, ...]]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clash.collect.load import Prompts, load
-from clash.collect.plan import Plan, make_plan, observing, self_votes
+from clash.collect.plan import Plan, make_plan, not_observing, observing, self_votes
 from clash.collect.resolve import ResolvedConfig, replay_config, resolve
 from clash.collect.templates import Templates
 from clash.config import Config, Panel
@@ -118,7 +118,7 @@ def assemble(
         redactor=redactor,
         secret=secrets.token_hex(16) if replay is None else replay.manifest().secret,
     )
-    notes = [*resolved.notes, *self_votes(planned)]
+    notes = [*resolved.notes, *not_observing(planned.config), *self_votes(planned)]
     return Prepared(planned, replace(resolved, notes=notes), prompts)
 
 

@@ -61,7 +61,8 @@ def require(ref: ModelRef, environ: Mapping[str, str]) -> None:
     """Refuse a model that could not be called, before anything is made, opened or spent.
 
     Raises:
-        ConfigError: its key, its address, its run to replay or its name is missing or wrong.
+        ConfigError: its key, its address, its run to replay, its function or its name is missing
+            or wrong.
     """
     match ref.provider:
         case "replay":
@@ -72,6 +73,10 @@ def require(ref: ModelRef, environ: Mapping[str, str]) -> None:
             from clash.baselines import find
 
             find(ref.name)
+        case "python":
+            from clash.providers import python_callable
+
+            python_callable.find(ref)
         case _:
             account(ref, environ)
 
@@ -122,6 +127,10 @@ def open_provider(ref: ModelRef, *, environ: Mapping[str, str], limits: Limits) 
             from clash.providers.replay import Replay
 
             return Replay(ref, environ)
+        case "python":
+            from clash.providers.python_callable import PythonFunction
+
+            return PythonFunction(ref, limits, environ)
         case _:
             from clash.providers.baseline import BaselineProvider
 

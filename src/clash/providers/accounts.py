@@ -116,7 +116,7 @@ def base_url(ref: ModelRef, environ: Mapping[str, str]) -> str | None:
     """Where ``ref`` is reached.
 
     Returns:
-        Null where its provider has no address (baseline, replay), or where a compatible server
+        Null where its provider has no address (baseline, replay, python), or where a compatible server
         was given none.
     """
     vendor = _VENDORS.get(ref.provider)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from clash.providers.base import Reply, Request
 
 MILLION = Decimal(1_000_000)
-OFFLINE = ("baseline", "replay")
+OFFLINE = ("baseline", "replay", "python")
 BATCH_SHARE = Decimal("0.5")
 """What a batch costs of a price that the user gave: every vendor's batch API takes half."""
 _TURN_OVERHEAD = 32
