@@ -1,7 +1,7 @@
-"""Writes what the documents show: the reference of every command, and the pictures of a terminal.
+"""Writes what the documents show: the references of commands and library, pictures of a terminal.
 
-python docs/make.py            # writes docs/cli.md and docs/images/*.svg
-python docs/make.py --check    # exits with 1 where docs/cli.md is not current
+python docs/make.py            # writes docs/cli.md, docs/api.md and docs/images/*.svg
+python docs/make.py --check    # exits with 1 where docs/cli.md or docs/api.md is not current
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import api_reference
 import typer
 
 HERE = Path(__file__).parent
@@ -97,11 +98,14 @@ def pictures() -> None:
 
 def main() -> int:
     """Write, or check."""
-    target = HERE / "cli.md"
-    text = reference()
+    pages = {HERE / "cli.md": reference(), HERE / "api.md": api_reference.reference()}
     if "--check" in sys.argv:
-        return 0 if target.read_text() == text else 1
-    target.write_text(text)
+        stale = [path.name for path, text in pages.items() if path.read_text() != text]
+        for name in stale:
+            print(f"docs/{name} is not current: python docs/make.py", file=sys.stderr)
+        return 1 if stale else 0
+    for path, text in pages.items():
+        path.write_text(text)
     pictures()
     return 0
 

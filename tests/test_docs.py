@@ -47,7 +47,7 @@ def test_every_keyless_line_of_the_recipes_runs(place):
     assert again.read_bytes() == first.read_bytes()
 
 
-def test_the_command_reference_is_current():
+def test_the_references_of_commands_and_library_are_current():
     done = subprocess.run([sys.executable, str(ROOT / "docs" / "make.py"), "--check"], cwd=ROOT)
     assert done.returncode == 0, "run: python docs/make.py"
 

@@ -129,6 +129,7 @@ class Result(Generic[F]):
         tables: the tables that the command of the same name prints.
         headlines: its sentences.
         warnings: what to beware of.
+        record: what :meth:`to_dict` returns.
     """
 
     findings: F
@@ -168,7 +169,10 @@ class GateResult:
     """Whether a run holds its thresholds; true where it does.
 
     Attributes:
+        passed: whether all thresholds hold.
         checks: one for each threshold, with the figure and whether it passed.
+        tables: the table that ``clash gate`` prints.
+        record: what :meth:`to_dict` returns.
     """
 
     passed: bool
@@ -198,6 +202,7 @@ class Run:
 
     Attributes:
         folder: the run folder.
+        exit_code: that of the command line: 0, 3 incomplete, 4 refused by a provider.
         warnings: notes of the run, and what is not trusted about it.
     """
 

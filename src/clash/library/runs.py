@@ -187,13 +187,19 @@ def evaluate(
         limit: judge only the first items.
         method: how judgments become verdicts; ``borda``.
         criteria: ``dynamic``, ``fixed`` or ``none``.
+        criteria_from: a run whose criteria are used again.
         both_orders: each judge sees both orders of a pair.
         per_judge: a shuffle of its own for each judge.
         observers: judges that are recorded and never counted; [] for none.
+        repeat: how often each item is generated and judged.
         concurrency: most calls in flight.
+        allow_unknown_price: call models that have no price, which no cap can count.
         exclude_self: a voting judge that is a candidate does not judge its own responses.
         calibrator: a file of :func:`calibrate`; ``max_risk`` the share of wrong verdicts to allow.
         until: judge in batches until a rule such as ``"ci<0.1"`` holds.
+        sequential: how looking several times is paid for: ``always-valid``, ``obrien-fleming`` or
+            ``pocock``.
+        looks: how often ``until`` looks; 5.
         config: a ``clash.yaml`` to start from; none is read by itself.
         settings: further settings by dotted name, as ``{"limits.timeout_s": 30}``.
         env: the environment that holds the keys; that of the process.
@@ -284,6 +290,8 @@ def validate(
         n: how many items to draw; all where null.
         sample_seed: seed of the draw.
         rules: ``paper``, ``clear`` or ``all``: which items may be drawn.
+        stratify: draw in proportion to ``winner``, ``tier`` or ``tag``.
+        cache: the folder of downloaded data sets.
         tiers: a YAML file of tier, rating and family by candidate.
 
     Returns:
@@ -365,7 +373,11 @@ def rerun(
         only: judge these items alone, by id.
         panel: the panel that judges, for runs of other tools.
         max_cost: a hard cap in US dollars for each rerun.
+        concurrency: most calls in flight.
         functions: Python functions of the run by name, where it has some.
+        out: the folder that run ids are looked up in.
+        env: the environment that holds the keys.
+        progress: as for :func:`evaluate`.
 
     Returns:
         The test-retest findings over the run and all of its reruns.
@@ -488,7 +500,11 @@ def _resumption(
 
 
 def load(run: str | Path, *, out: str | Path = "runs") -> Run:
-    """Open a run by its path, by its id in the folder ``out``, or as ``"latest"``.
+    """Open a run; nothing is called or written.
+
+    Args:
+        run: the path of its folder, its id, or ``"latest"``.
+        out: the folder that ids are looked up in.
 
     Raises:
         RunFolderError: there is no such run.
