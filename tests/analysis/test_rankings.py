@@ -99,7 +99,7 @@ def test_places_of_one_method_hold_its_score_and_add_up():
             for other in method.places:
                 assert (other.candidate in place.close) == (place.candidate in other.close)
     assert found.n_clusters == 20
-    assert found.n_ballots == 60
+    assert found.n_rankings == 60
 
 
 def test_sets_that_never_met_are_said_and_no_place_across_them_is_believed():
@@ -201,7 +201,7 @@ def test_weights_of_a_file(tmp_path):
     with pytest.raises(InputError, match="is not JSON"):
         read_weights(plain)
     plain.write_text('{"j0": 0, "j1": 0}')
-    with pytest.raises(ConfigError, match="no ballot of any weight"):
+    with pytest.raises(ConfigError, match="no ranking of any weight"):
         rank_candidates(given, ["borda"], weights=str(plain))
 
 
@@ -377,8 +377,8 @@ def test_the_ballots_of_a_run_are_its_voting_judges_rankings(run):
         2,
     )
     told = rank_candidates(found, ["borda"], replicates=20).warnings
-    assert any("1 of 3 items have no ballot" in line for line in told)
-    assert any("never stands on no ballot" in line for line in told)
+    assert any("1 of 3 items have no ranking" in line for line in told)
+    assert any("never is in no ranking" in line for line in told)
     assert any("1 judgments failed" in line for line in told)
 
 
@@ -463,4 +463,4 @@ def test_59_models_of_the_crowd_are_ranked_and_agree_with_the_published_strength
     assert np.mean(gaps) < 1
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         crowd = sum(json.loads(row)["judge"].endswith("/crowd") for row in lines)
-    assert found.n_ballots == crowd
+    assert found.n_rankings == crowd

@@ -36,9 +36,9 @@ def as_json(rankings: CandidateRankings) -> dict[str, Any]:
         "candidates": list(rankings.candidates),
         "absent": list(rankings.absent),
         "n_items": rankings.n_items,
-        "n_judged": rankings.n_judged,
+        "n_judged": rankings.n_ranked_items,
         "n_clusters": rankings.n_clusters,
-        "n_ballots": rankings.n_ballots,
+        "n_ballots": rankings.n_rankings,
         "n_failed": rankings.failed,
         "seed": rankings.seed,
         "replicates": rankings.replicates,
@@ -115,8 +115,8 @@ def _side_by_side(rankings: CandidateRankings) -> Table:
     order = _order(rankings) if methods else []
     rows = [[name, *(_rank(column.get(name)) for column in by_name)] for name in order]
     title = (
-        f"{len(rankings.candidates)} candidates, {rankings.n_judged} of {rankings.n_items} items with a"
-        f" ballot, {len(rankings.weights)} judges, {rankings.n_ballots} ballots"
+        f"{len(rankings.candidates)} candidates, {rankings.n_ranked_items} of {rankings.n_items} items with a"
+        f" ranking, {len(rankings.weights)} judges, {rankings.n_rankings} rankings"
     )
     notes = []
     if rankings.replicates and methods:

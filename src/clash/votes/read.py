@@ -390,7 +390,7 @@ def read_votes(
     presentation: str | None = None,
     decisive: bool = False,
 ) -> Votes:
-    """Read a votes file, JSONL or CSV by its name, plain or ``.gz``; a file of ballots as pairs.
+    """Read a votes file, JSONL or CSV by its name, plain or ``.gz``; a file of rankings as pairs.
 
     Rows are (item, presentation, repeat). A vote whose presentation is ``both``, or is not said,
     stands in the row of ``orig``, unless some judge has several of these for one item.

@@ -1,4 +1,4 @@
-"""Ballots over candidates to rankings by several methods, with how sure each is and why they differ."""
+"""Rank candidates by several methods, with intervals, and say why the methods differ."""
 
 from __future__ import annotations
 
@@ -89,12 +89,12 @@ class MethodRanking:
 
 @dataclass(frozen=True)
 class CandidateRankings:
-    """All methods on the same ballots.
+    """All methods on the same rankings.
 
     Attributes:
         weights: of the judges, in every method but ``majority`` and ``weighted-majority``.
         weights_by: where they come from.
-        wins: (K, K), weight of the ballots that put the row before the column; ``ties`` level.
+        wins: (K, K), weight of the rankings that put the row before the column; ``ties`` level.
         condorcet: who beats every other head to head, null where nobody does.
         smith: the smallest set whose members beat everyone outside it.
         cycle: a shortest cycle of majorities, within ``smith`` where that is more than one;
@@ -108,9 +108,9 @@ class CandidateRankings:
     weights: Mapping[str, float]
     weights_by: str
     n_items: int
-    n_judged: int
+    n_ranked_items: int
     n_clusters: int
-    n_ballots: int
+    n_rankings: int
     failed: int
     seed: int
     replicates: int
@@ -147,7 +147,7 @@ def rank_candidates(
     """Rank the candidates by every method, on the same replicates.
 
     Args:
-        rankings: the ballots.
+        rankings: of the judges, by candidate.
         methods: names of :func:`ranking_names`.
         seed: of the bootstrap.
         replicates: of it; 0 for no intervals.
@@ -155,7 +155,7 @@ def rank_candidates(
             default the panel's, and one-coin's in the weighted majority.
 
     Raises:
-        ConfigError: an unknown method, or weights that leave no ballot.
+        ConfigError: an unknown method, or weights that leave no ranking.
         StatisticsError: fewer than two candidates were compared.
     """
     unknown = [name for name in methods if name not in RANKING_RULES]
@@ -176,9 +176,9 @@ def rank_candidates(
         weights=dict(zip(rankings.judges, study.worth.tolist(), strict=True)),
         weights_by=weights or "panel",
         n_items=rankings.n_items,
-        n_judged=rankings.n_ranked_items,
+        n_ranked_items=rankings.n_ranked_items,
         n_clusters=study.n_own,
-        n_ballots=rankings.n_rankings,
+        n_rankings=rankings.n_rankings,
         failed=rankings.failed,
         seed=seed,
         replicates=0 if study.draws is None else replicates,
@@ -215,10 +215,10 @@ def _groups(codes: NDArray[np.intp], names: Sequence[str]) -> tuple[tuple[str, .
 
 @dataclass(frozen=True)
 class _Study:
-    """The ballots with their twins, and the draws that every method shares.
+    """The rankings with their twins, and the draws that every method shares.
 
     Attributes:
-        pool: the ballots and, after them, the twins; every judge weighs 1.
+        pool: the rankings and, after them, the twins; every judge weighs 1.
         n_own: clusters that are no twins.
         worth: (J,), weights of the judges.
         base: the pool so weighted, counted.
@@ -242,7 +242,7 @@ class _Study:
         pool = with_twins(array, TWINS, rng) if with_intervals else array
         worth = judge_weights(weights, rankings)
         if not worth[np.unique(array.judges)].any():
-            raise ConfigError("leave no ballot of any weight", field="--weights")
+            raise ConfigError("leave no ranking of any weight", field="--weights")
         is_ranked = np.zeros((n_own, array.n_candidates), dtype=bool)
         np.logical_or.at(is_ranked, array.clusters, array.present)
         return cls(

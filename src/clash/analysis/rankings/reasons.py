@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 HEAD_TO_HEAD = ("copeland", "schulze", "kemeny")
 ASKS = {
-    "borda": "counts every place on every ballot",
+    "borda": "counts every place in every ranking",
     "majority": "counts items, by who has most first places there",
     "weighted-majority": "counts items, by weighted first places",
     "copeland": "counts head-to-head victories, narrow ones as much as clear ones",
@@ -116,18 +116,18 @@ def warnings(rankings: CandidateRankings) -> tuple[str, ...]:
         *_schedule(rankings),
         *_fits(rankings),
         *_misfits(rankings),
-        *(f"{name} stands on no ballot and has no place" for name in rankings.absent),
+        *(f"{name} is in no ranking and has no place" for name in rankings.absent),
     )
 
 
 def _too_few(rankings: CandidateRankings) -> Iterator[str]:
     if rankings.n_clusters < 2:
-        yield "all ballots are of one item: there is a ranking of it, and no interval"
-    n_without = rankings.n_items - rankings.n_judged
+        yield "all rankings are of one item: the candidates have an order, and no interval"
+    n_without = rankings.n_items - rankings.n_ranked_items
     if n_without:
-        yield f"{n_without} of {rankings.n_items} items have no ballot and count for nobody"
+        yield f"{n_without} of {rankings.n_items} items have no ranking and count for nobody"
     if rankings.failed:
-        yield f"{rankings.failed} judgments failed; they are no ballots"
+        yield f"{rankings.failed} judgments failed; they are not counted"
 
 
 def _link_warnings(rankings: CandidateRankings) -> Iterator[str]:
@@ -190,8 +190,8 @@ def _worst(
     win, tie = np.exp(gap) / total, nu / total
     share = win + tie / 2
     games = rankings.wins + rankings.wins.T + rankings.ties
-    # As if the ballots on one item were one: judges of an item are no independent evidence.
-    scale = games * min(1.0, rankings.n_clusters / max(1, rankings.n_ballots))
+    # As if the rankings of one item were one: judges of an item are no independent evidence.
+    scale = games * min(1.0, rankings.n_clusters / max(1, rankings.n_rankings))
     spread = np.sqrt(np.maximum(win + tie / 4 - share**2, 1e-12) / np.maximum(scale, 1e-12))
     actual = np.divide(
         rankings.wins + rankings.ties / 2, games, out=np.full(games.shape, np.nan), where=games > 0

@@ -1,4 +1,4 @@
-"""How much the ballot of each judge counts."""
+"""Weights of judges."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def judge_weights(source: str, rankings: NamedRankings) -> Floats:
             ``discrimination``, the share of a judge's pairs that it does not tie, over the
             greatest; ``one-coin``, the log-odds of its accuracy as the one-coin model has it
             (equation 12), 0 for a judge worse than chance; or a file, see :func:`read_weights`.
-        rankings: the ballots.
+        rankings: of the judges, by candidate.
 
     Raises:
         ConfigError: neither a source nor a file, or a file without one of the judges.
         InputError: the file cannot be read.
-        StatisticsError: the one-coin model is not identified from these ballots.
+        StatisticsError: the one-coin model is not identified from these rankings.
     """
     if source == "panel":
         return rankings.weights
@@ -146,7 +146,7 @@ def _discrimination(rankings: NamedRankings) -> Floats:
 
 
 def _over_greatest(n_decisive: NDArray[Any], n: NDArray[Any]) -> Floats:
-    """Discrimination rates over the greatest of them; 0 for a judge without a ballot."""
+    """Discrimination rates over the greatest of them; 0 for a judge without a ranking."""
     rate = np.divide(n_decisive, n, out=np.zeros(len(n)), where=n > 0)
     shares: Floats = rate / rate.max() if rate.any() else rate
     return shares
