@@ -16,12 +16,13 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
+from scipy.stats import binomtest  # noqa: TID253 - a script
+
 import labelled_texts as texts
 from clash.collect.authorship import claims
 from clash.collect.blind import mask
 from clash.collect.defusing import defuse
 from clash.collect.normalise import normalise
-from clash.stats.intervals import clopper_pearson
 
 CODE = "0123456789ab"
 
@@ -76,7 +77,7 @@ def measurements():
 def main():
     for name, cases, holds in measurements():
         count = sum(map(holds, cases))
-        bounds = clopper_pearson(count, len(cases))
+        bounds = binomtest(count, len(cases)).proportion_ci(method="exact")
         share = count / len(cases)
         print(f"{name:46}{count}/{len(cases)} = {share:.1%} [{bounds.low:.1%}, {bounds.high:.1%}]")
 

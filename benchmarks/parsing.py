@@ -17,7 +17,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from clash.stats.intervals import clopper_pearson
+from scipy.stats import binomtest  # noqa: TID253 - a script
+
 from collect.corpus import FORMATS, honest_answers, not_answers, outcome, with_a_remark
 
 
@@ -26,7 +27,7 @@ def rate(cases, is_one):
     if not cases:
         return "–"
     k = sum(map(is_one, cases))
-    found = clopper_pearson(k, len(cases))
+    found = binomtest(k, len(cases)).proportion_ci(method="exact")
     return f"{k}/{len(cases)} = {k / len(cases):.2%} [{found.low:.2%}, {found.high:.2%}]"
 
 

@@ -26,7 +26,7 @@ from clash.analysis.findings import compute_findings
 from clash.analysis.rundata import RunData
 from clash.cli.app import run as clash
 from clash.records import Blinding, Call, Criteria, Criterion, Item, Judgment, Response
-from clash.report.html import document
+from clash.report.html import render_report
 from clash.store import layout
 from clash.store.folder import RunFolder, RunWriter
 
@@ -177,7 +177,7 @@ def main() -> int:
             folder = synthetic(Path(place), n)
             data, read_s = worked(lambda: RunData.load(folder))  # noqa: B023
             found, found_s = worked(lambda: compute_findings(data))  # noqa: B023
-            made, html_s = worked(lambda: document(found, data, folder.path))  # noqa: B023
+            made, html_s = worked(lambda: render_report(found, data, folder.path))  # noqa: B023
             page, beside = Path(place) / layout.REPORT_HTML, Path(place) / layout.REPORT_DATA
             page.write_text(made.page, encoding="utf-8")
             beside.write_text(made.data or "", encoding="utf-8")

@@ -1,8 +1,11 @@
 """Measure the house: how many rooms, how long, how tangled, how named, how heavy.
 
 ``python docs/house.py`` measures the tree it stands in; ``--tree DIR`` another checkout, for
-before and after; ``--names PATH`` lists the names that say nothing; ``--install`` installs the
-package in a fresh environment and weighs it; ``--json`` prints one object.
+before and after; ``--names PATH`` lists the names that say nothing; ``--rooms`` lists import
+cycles, names that stand twice and modules with one importer; ``--install`` installs the package in
+a fresh environment and weighs it; ``--json`` prints one object; ``--table BEFORE AFTER`` prints two
+such objects as a Markdown table; ``--refresh`` measures this tree and its install, and rewrites the
+table of ``docs/house.md``.
 """
 
 from __future__ import annotations
@@ -303,6 +306,7 @@ class House:
         return {
             "modules": len(self.modules),
             "lines": lines,
+            "functions": len(lengths),
             "function lines (median, p90, max)": (
                 f"{statistics.median(lengths):.0f}, {lengths[len(lengths) * 9 // 10]}, {lengths[-1]}"
             ),
@@ -326,10 +330,13 @@ def _docstring_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 
 def import_seconds(python: str) -> float:
     """CPU seconds of ``import clash`` beyond the interpreter, the median of nine."""
+    # -I: neither PYTHONPATH nor the current folder may put another clash before the installed one.
     code = "import time; t = time.process_time(); import clash; print(time.process_time() - t)"
     runs = [
         float(
-            subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout
+            subprocess.run(
+                [python, "-I", "-c", code], capture_output=True, text=True, check=True
+            ).stdout
         )
         for _ in range(9)
     ]
@@ -356,6 +363,28 @@ def install(root: Path, extras: str = "") -> dict[str, object]:
         }
 
 
+HERE = Path(__file__).resolve().parent
+PAGE = HERE / "house.md"
+BEFORE, AFTER = HERE / "tables" / "house-before.json", HERE / "tables" / "house-after.json"
+TABLE = re.compile(r"(?<=<!-- table -->\n).*(?=<!-- /table -->)", re.DOTALL)
+
+
+def table(before: dict[str, object], after: dict[str, object]) -> str:
+    """A Markdown table of two measurements; a figure that one of them lacks is a dash."""
+    rows = [
+        f"| {name} | {before.get(name, '–')} | {after.get(name, '–')} |"
+        for name in dict.fromkeys([*before, *after])
+    ]
+    return "\n".join(["| | before | after |", "| --- | ---: | ---: |", *rows]) + "\n"
+
+
+def refresh(after: dict[str, object]) -> None:
+    """Keep the measurement as the one after, and rewrite the table of the page."""
+    AFTER.write_text(json.dumps(after, indent=1) + "\n")
+    rows = table(json.loads(BEFORE.read_text()), after)
+    PAGE.write_text(TABLE.sub(lambda _: rows, PAGE.read_text()))
+
+
 def main() -> None:
     """Print the figures."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -364,7 +393,13 @@ def main() -> None:
     parser.add_argument("--rooms", action="store_true", help="list cycles, twins, one importer")
     parser.add_argument("--install", action="store_true")
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--table", nargs=2, type=Path, metavar=("BEFORE", "AFTER"))
+    parser.add_argument("--refresh", action="store_true", help="rewrite the table of house.md")
     options = parser.parse_args()
+    if options.table:
+        before, after = (json.loads(path.read_text()) for path in options.table)
+        print(table(before, after), end="")
+        return
     house = House(options.tree)
     if options.names is not None:
         for path, line, name in house.empty_names():
@@ -383,8 +418,10 @@ def main() -> None:
         print(json.dumps(rooms, indent=1))
         return
     figures = house.measure()
-    if options.install:
+    if options.install or options.refresh:
         figures |= install(options.tree)
+    if options.refresh:
+        refresh(figures)
     if options.json:
         print(json.dumps(figures))
     else:

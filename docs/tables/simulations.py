@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from clash.report.markdown import table as markdown
+from clash.report.markdown import render_table as markdown
 from clash.report.plots import svg
 from clash.report.regime import regime_figure
 from clash.report.simulations import figure, setting, table
