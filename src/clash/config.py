@@ -149,6 +149,11 @@ class ModelRef(SourcedSection):
         return parts[1] if parts[0] in ("openrouter", "replay") and len(parts) > 2 else parts[0]
 
     @property
+    def is_function(self) -> bool:
+        """Whether this is a Python function, called or replayed, and no model."""
+        return self.vendor == "python"
+
+    @property
     def identity(self) -> str:
         """The model itself, whichever provider serves it and however its version is spelled."""
         name = self.model.removeprefix("replay/").removeprefix("openrouter/")
@@ -199,6 +204,11 @@ class Candidate(ModelRef):
         return _with_defaults(value, lambda ref: {"id": ref.model})
 
 
+def _family(ref: ModelRef) -> str:
+    """Models of one vendor are expected to err alike; two functions need not be."""
+    return ref.name if ref.is_function else ref.vendor
+
+
 class Judge(ModelRef):
     """A model that reads a blinded item and ranks the responses.
 
@@ -216,7 +226,7 @@ class Judge(ModelRef):
     @model_validator(mode="before")
     @classmethod
     def _fill_id_and_family(cls, value: object) -> object:
-        return _with_defaults(value, lambda ref: {"id": ref.model, "family": ref.vendor})
+        return _with_defaults(value, lambda ref: {"id": ref.model, "family": _family(ref)})
 
     @property
     def seat(self) -> str:

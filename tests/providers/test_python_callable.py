@@ -18,7 +18,8 @@ from clash.config import Candidate, Config, Judge, Limits, ModelRef
 from clash.errors import ConfigError, ProviderError
 from clash.pipeline.execute import execute
 from clash.pipeline.options import Observer, RunOptions
-from clash.pipeline.prepare import prepare, replan
+from clash.pipeline.prepare import prepare
+from clash.pipeline.sequential import resume_run
 from clash.providers import open_provider, prices, python_callable, require
 from clash.providers.base import JudgeTask, Request
 from clash.providers.python_callable import describe, registered
@@ -152,7 +153,7 @@ def test_what_a_judge_returns_is_parsed_as_an_answer(value, ranking, criteria):
     assert reply.structured == "schema"
     assert answer.ranking == ranking
     assert answer.scores == {}
-    assert answer.parse == ("repaired" if criteria else "clean")
+    assert (answer.parse, answer.repairs) == ("clean", ())
 
 
 def test_a_judge_sees_labels_prompt_and_criteria_and_no_name():
@@ -406,8 +407,11 @@ def prefer_longest(prompt, responses):
     return {label: len(text) for label, text in responses.items()}
 
 
+CATS = "cats"
+
+
 def fail_on_cats(prompt, responses):
-    if "cats" in prompt:
+    if CATS in prompt:
         raise LookupError("no cats here")
     return max(responses, key=lambda label: len(responses[label]))
 
@@ -433,7 +437,7 @@ def configuration(tmp_path):
         {
             "candidates": [described("long"), described("short")],
             "panel": {"name": "functions", "judges": judges},
-            "criteria": {"mode": "none"},
+            "criteria": {"mode": "fixed"},
             "limits": {"max_failed": 0.5},
             "out": str(tmp_path / "runs"),
         }
@@ -502,9 +506,15 @@ def test_a_run_of_functions_can_be_replayed_without_them(run, tmp_path):
     assert len(list(replay.judgments())) == len(list(folder.judgments()))
 
 
-def test_a_run_is_resumed_only_with_its_functions(run):
+def test_a_run_is_resumed_only_with_its_functions(run, monkeypatch):
     folder, _ = run
-    with pytest.raises(ConfigError, match=r"FUNCTION"):
-        replan(folder, {}, Observer())
+    with pytest.raises(ConfigError, match="FUNCTION"):
+        resume_run(folder, {}, Observer(), {})
+    monkeypatch.setattr(f"{__name__}.CATS", "dogs")
     with registered(FUNCTIONS):
-        replan(folder, {}, Observer())
+        resume_run(folder, {}, Observer(), {})
+    # What had failed is asked again, and nothing else.
+    attempts = [(call.purpose, call.judge, call.attempt) for call in folder.calls()]
+    assert len(attempts) == 11
+    assert attempts[-1] == ("judge", "picky", 2)
+    assert [finding for finding in all_checks(folder) if finding.state != "ok"] == []

@@ -83,7 +83,9 @@ def parse(
         answer = find_answer(text, AnswerForm(keys, code, schema_enforced=schema_enforced), repairs)
         _check_keys(answer, keys, repairs)
         ranking = _ranking(answer["ranking"], labels, repairs, ties=ties)
-        scores, reasons = _scores(answer, labels, criteria, repairs)
+        # An enforced schema lets no model leave out the scores: this is a judge that gives none.
+        gives_none = schema_enforced and answer.get("scores", {}) is None
+        scores, reasons = _scores(answer, labels, () if gives_none else criteria, repairs)
     except Unreadable as reason:
         return ParsedAnswer(None, "failed", repairs=tuple(repairs), error=str(reason))
     status: Parse = "repaired" if repairs else "clean"

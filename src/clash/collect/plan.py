@@ -28,8 +28,6 @@ METHOD = "borda"
 """How verdicts are made; with two candidates that is the majority."""
 SELF = "self:"
 """Prefix of the judge id under which a candidate judges."""
-FUNCTION = "python"
-"""The vendor of Python functions, replayed ones too."""
 
 
 class FallbackJudge(Judge):
@@ -276,13 +274,13 @@ def observing(config: Config) -> list[Judge]:
             concurrency=candidate.concurrency,
         ).chosen_by(candidate.source)
         for candidate in config.candidates
-        if candidate.vendor != FUNCTION
+        if not candidate.is_function
     ]
 
 
 def not_observing(config: Config) -> list[str]:
     """A note on candidates that would judge their own responses, and are functions."""
-    names = [candidate.id for candidate in config.candidates if candidate.vendor == FUNCTION]
+    names = [candidate.id for candidate in config.candidates if candidate.is_function]
     if not names or isinstance(config.observers.judges, list):
         return []
     return [f"no self-evaluation by {', '.join(names)}: a Python function that writes responses"]

@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 
     Function = Callable[..., Any]
 
-PROVIDER = "python"
 RANKING_FORMS = (
     "a label, a list of labels or of groups of labels with the best first, a dict of label to"
     " score, or None for a tie of all"
@@ -118,7 +117,7 @@ def describe(name: str, function: Function) -> dict[str, Any]:
     extra = {"callable": qualified_name(function)}
     if source is not None:
         extra["source_sha256"] = source
-    return {"model": f"{PROVIDER}/{name}", "options": {"extra": extra}}
+    return {"model": f"python/{name}", "options": {"extra": extra}}
 
 
 def qualified_name(function: Function) -> str:
@@ -180,9 +179,8 @@ def find(ref: ModelRef) -> RegisteredFunction:
         raise ConfigError(
             f"{ref.model} is a Python function, and none is registered as {ref.name!r}{recorded}",
             field="model",
-            hint=f"from Python, clash.resume(RUN, functions={{{ref.name!r}: FUNCTION}}), and rerun"
-            f" likewise; a new run takes it as clash.evaluate(…, candidates={{{ref.name!r}:"
-            " FUNCTION}) or as a judge",
+            hint=f"from Python: clash.resume(RUN, functions={{{ref.name!r}: FUNCTION}}), rerun"
+            " likewise; a new run takes functions as candidates and judges of clash.evaluate",
         )
     _check_source(ref, entry.function)
     _check_signature(ref, entry.function)
@@ -444,8 +442,8 @@ def _judgment(value: object, task: JudgeTask) -> _ReturnedValue:
         "ranking": groups if task.ties else [label for group in groups for label in group]
     }
     if task.criteria:
-        # A function says who is better, not why: scores are missing, and none is made up.
-        answer = {"scores": {}, **answer}
+        # A function says who is better, not why. It gives no scores, and none is made up.
+        answer = {"scores": None, **answer}
     return _ReturnedValue(
         json.dumps(answer, ensure_ascii=False), {"answer": answer}, Tokens(input=0, output=0)
     )
