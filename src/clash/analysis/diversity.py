@@ -286,6 +286,7 @@ def _ceiling(table: _Table) -> float:
         return math.nan
     m = float(np.bincount(table.item).mean())
     icc = max(0.0, icc)
+    # Spearman-Brown: reliability of a mean of m ballots, each of reliability icc.
     return m * icc / (1 + (m - 1) * icc) if icc else 0.0
 
 

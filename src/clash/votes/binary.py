@@ -192,6 +192,7 @@ def _merge_copies(rows: _Rows, notes: list[str]) -> _Rows:
     np.add.at(total, row, np.nan_to_num(rows.matrix))
     np.add.at(n_votes, row, ~np.isnan(rows.matrix))
     mean = np.divide(total, n_votes, out=np.full(total.shape, np.nan), where=n_votes > 0)
+    # The majority of a judge's own copies: sign -1, 0, 1 becomes side 0, a tie, side 1.
     side = np.where(np.isnan(mean), np.nan, 0.5 + 0.5 * np.sign(mean - 0.5))
     first_rows = first[order]
     truth = rows.truth[first_rows].copy()

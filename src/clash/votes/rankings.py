@@ -324,6 +324,7 @@ def _pair_rankings(table: VoteTable) -> _TableRankings:
     lines = np.flatnonzero(~np.isnan(votes) & ~self_pair)
     ranks = np.full((len(lines), len(index)), np.nan)
     row = np.arange(len(lines))
+    # Smaller is better: a vote of 1 is for the first, so it ranks 0 and the second 1; a tie is 1/2.
     ranks[row, first[lines]] = 1 - votes[lines]
     ranks[row, second[lines]] = votes[lines]
     notes = (

@@ -184,6 +184,8 @@ def _worst(
     """Pairs whose share of points is more than three standard errors from the fitted one."""
     scores = {entry.candidate: entry.score for entry in method.places}
     theta = np.array([scores.get(name, np.nan) for name in rankings.candidates])
+    # Davidson (1970): win, loss and tie are as exp(gap) : exp(-gap) : nu, with gap half the
+    # difference of the log strengths, so that without ties this is Bradley-Terry.
     gap = (theta[:, None] - theta[None, :]) / 2
     nu = method.fit.tie if method.fit and method.fit.tie else 0.0
     total = np.exp(gap) + np.exp(-gap) + nu
@@ -192,6 +194,7 @@ def _worst(
     games = rankings.wins + rankings.wins.T + rankings.ties
     # As if the rankings of one item were one: judges of an item are no independent evidence.
     scale = games * min(1.0, rankings.n_clusters / max(1, rankings.n_rankings))
+    # Variance of the points of one game (1, 1/2 or 0): E[x^2] - E[x]^2 = win + tie / 4 - share^2.
     spread = np.sqrt(np.maximum(win + tie / 4 - share**2, 1e-12) / np.maximum(scale, 1e-12))
     actual = np.divide(
         rankings.wins + rankings.ties / 2, games, out=np.full(games.shape, np.nan), where=games > 0
