@@ -50,9 +50,19 @@ async def run_async(work: Callable[[], T], interrupt: threading.Event) -> T:
         raise
 
 
+def _forget_event_loop() -> None:
+    """Say to anyio that none runs here: it notes the caller's in the context that we copied."""
+    try:
+        from sniffio import current_async_library_cvar
+    except ImportError:
+        return  # then it asks asyncio instead
+    current_async_library_cvar.set(None)
+
+
 def _start(work: Callable[[], T]) -> Future[T]:
     future: Future[T] = Future()
     context = contextvars.copy_context()
+    context.run(_forget_event_loop)
 
     def target() -> None:
         try:
