@@ -20,6 +20,7 @@ from clash.cli import (
     export,
     gate,
     init,
+    mcp,
     power,
     prereg,
     redteam,
@@ -89,6 +90,7 @@ app.command("runs", rich_help_panel=_RUNS)(runs.runs)
 app.command("verify", rich_help_panel=_RUNS)(verify.verify)
 app.command("seal", rich_help_panel=_RUNS)(seal.seal)
 app.command("export", rich_help_panel=_RUNS)(export.export)
+app.command("mcp", rich_help_panel=_RUNS)(mcp.mcp)
 app.command("aggregate", rich_help_panel=_STATISTICS)(aggregate.aggregate)
 app.command("dependence", rich_help_panel=_STATISTICS)(dependence.dependence)
 app.command("diagnose", rich_help_panel=_STATISTICS)(diagnose.diagnose)
