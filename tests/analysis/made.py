@@ -6,7 +6,7 @@ import random
 from typing import TYPE_CHECKING
 
 from clash.analysis.rundata import RunData
-from clash.analysis.verdicts import Rules, verdict
+from clash.analysis.verdicts import VerdictRules, verdict
 from clash.config import Config
 from clash.records import Blinding, Item, Judgment, Response
 from clash.store.manifest import Manifest
@@ -29,11 +29,11 @@ def rules(
     quorum: float | None = None,
     tie_break: str = "none",
     presentations: int = 1,
-) -> Rules:
+) -> VerdictRules:
     """A panel of judges by weight."""
     judges = [Panelist(name, "voting", weight, name, name) for name, weight in weights.items()]
     judges += [Panelist(name, "observer", 0.0, name, name) for name in observers]
-    return Rules(tuple(judges), quorum, tie_break, "borda", presentations)
+    return VerdictRules(tuple(judges), quorum, tie_break, "borda", presentations)
 
 
 def grouped(ranks: Sequence[int], names: Sequence[str]) -> Groups:
@@ -96,7 +96,7 @@ def _each(groups: object) -> list[Groups | None]:
     return list(groups) if several else [groups]  # type: ignore[list-item]
 
 
-def decided(said: Mapping, by: Rules, seed: int = 0, **more: object) -> Verdict:
+def decided(said: Mapping, by: VerdictRules, seed: int = 0, **more: object) -> Verdict:
     """The verdict on one item."""
     judgments, pages = records("q", said, seed, **more)
     found = unblind_rankings(judgments, BlindingIndex.of(pages), by.presentations)

@@ -19,15 +19,15 @@ def test_experiments_without_shared_items_get_the_two_proportion_test(tmp_path):
     pooled = 30 / 40
     z = (0.9 - 0.6) / (pooled * (1 - pooled) * 2 / 20) ** 0.5
     assert pair.experiments.test.statistic == pytest.approx(z)
-    assert pair.shared is None
+    assert pair.shared_items is None
 
 
 def test_shared_items_get_mcnemar_and_paired_intervals(tmp_path):
     found = compare([run(tmp_path, pairs(GOOD), name="one"), run(tmp_path, pairs(BAD), name="two")])
-    shared = found.pairs[0].shared
-    assert (shared.only_first, shared.only_second, shared.both) == (8, 2, 10)
+    shared = found.pairs[0].shared_items
+    assert (shared.only_first, shared.only_second, shared.both_right) == (8, 2, 10)
     assert shared.mcnemar.p == pytest.approx(2 * (1 + 10 + 45) / 2**10)
-    assert shared.paired.difference.estimate == pytest.approx(0.3)
+    assert shared.paired_test.difference.estimate == pytest.approx(0.3)
     assert shared.bootstrap.difference.low < 0.3 < shared.bootstrap.difference.high
     assert shared.verdicts.agreement.estimate == pytest.approx(10 / 20)
 
@@ -35,7 +35,7 @@ def test_shared_items_get_mcnemar_and_paired_intervals(tmp_path):
 def test_items_of_one_name_that_ask_otherwise_are_not_shared(tmp_path):
     second = [{**item, "prompt": "another question"} for item in pairs(BAD)]
     found = compare([run(tmp_path, pairs(GOOD), name="one"), run(tmp_path, second, name="two")])
-    assert found.pairs[0].shared is None
+    assert found.pairs[0].shared_items is None
 
 
 def test_unlabelled_runs_are_compared_by_verdicts_and_leaderboards(tmp_path):
@@ -46,19 +46,19 @@ def test_unlabelled_runs_are_compared_by_verdicts_and_leaderboards(tmp_path):
     found = compare(runs)
     pair = found.pairs[0]
     assert pair.experiments is None
-    assert pair.shared.labelled == 0
-    assert pair.shared.mcnemar is None
-    assert pair.shared.verdicts.agreement.estimate == pytest.approx(0.5)
+    assert pair.shared_items.n_labelled == 0
+    assert pair.shared_items.mcnemar is None
+    assert pair.shared_items.verdicts.agreement.estimate == pytest.approx(0.5)
     assert pair.tau in (-1, 0, 1) or pair.tau != pair.tau
-    assert found.pooled is None
+    assert found.pool is None
     assert all(table.rows for table in tables(found))
 
 
 def test_pooling_counts_an_item_once_unless_every_record_is_asked_for(tmp_path):
     runs = [run(tmp_path, pairs(GOOD), name="one"), run(tmp_path, pairs(GOOD[:5]), name="two")]
     once, every = compare(runs), compare(runs, every_record=True)
-    assert (once.pooled.n, every.pooled.n) == (20, 25)
-    assert once.pooled.repeated == every.pooled.repeated == 5
+    assert (once.pool.n, every.pool.n) == (20, 25)
+    assert once.pool.n_repeated == every.pool.n_repeated == 5
     assert figures(every)["unanimous.n"].value == 25
 
 

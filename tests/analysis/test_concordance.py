@@ -9,7 +9,7 @@ import pytest
 from analysis.labelled import pairs, run
 from clash.analysis.concordance import concordance, labelled_cases
 from clash.analysis.figures import figures
-from clash.analysis.findings import findings_of
+from clash.analysis.findings import compute_findings
 from clash.report.concordance import tables
 
 ROWS = [
@@ -27,7 +27,7 @@ ROWS = [
 def test_an_item_without_a_verdict_is_a_miss_and_is_shown(tmp_path):
     found = concordance(run(tmp_path, pairs(ROWS)))
     head = found.headline
-    assert (head.rate.right, head.rate.n, head.rate.judged) == (4, 8, 6)
+    assert (head.rate.right, head.rate.n, head.rate.n_judged) == (4, 8, 6)
     assert sorted(head.no_verdict) == ["i6", "i7"]
     assert head.rate.of_judged.estimate == pytest.approx(4 / 6)
     shown = tables(found)[0].rows
@@ -72,10 +72,10 @@ def test_intervals_widen_where_errors_share_a_question_and_only_there(tmp_path):
     alone = concordance(run(tmp_path, pairs(rows), name="alone")).headline.rate
     groups = [f"q{n // 4}" for n in range(80)]
     shared = concordance(run(tmp_path, pairs(rows, group=groups), name="shared")).headline.rate
-    assert alone.clustered.low == pytest.approx(alone.wilson.low)
+    assert alone.interval.low == pytest.approx(alone.wilson.low)
     # Four copies of one answer tell as much as one.
-    assert shared.clustered.n_effective < 1.2 * 20
-    assert shared.clustered.low < shared.wilson.low
+    assert shared.interval.n_effective < 1.2 * 20
+    assert shared.interval.low < shared.wilson.low
 
 
 def test_strong_against_weak_is_what_scipy_says(tmp_path):
@@ -87,7 +87,7 @@ def test_strong_against_weak_is_what_scipy_says(tmp_path):
     table = [[19, 1], [6, 6]]
     assert line.table == ((19, 1), (6, 6))
     assert line.chi_square.p == pytest.approx(chi2_contingency(table, correction=False).pvalue)
-    assert line.corrected.p == pytest.approx(chi2_contingency(table, correction=True).pvalue)
+    assert line.corrected_test.p == pytest.approx(chi2_contingency(table, correction=True).pvalue)
     assert line.fisher.p == pytest.approx(fisher_exact(table).pvalue)
     assert line.odds_ratio.estimate == pytest.approx(19)
 
@@ -171,7 +171,7 @@ def test_self_evaluation_is_held_against_people_on_the_same_items(tmp_path):
         item["says"]["self:a"] = own
     line = concordance(run(tmp_path, items, observers=["self:a"])).self_rates[0]
     assert (line.judge, line.n) == ("a", 3)
-    assert (line.own.estimate, line.people.estimate) == (1, pytest.approx(1 / 3))
+    assert (line.own_rate.estimate, line.people.estimate) == (1, pytest.approx(1 / 3))
     assert line.test.difference.estimate == pytest.approx(2 / 3)
 
 
@@ -179,9 +179,9 @@ def test_family_favouritism_needs_another_family_beside_it(tmp_path):
     known = [{"id": "a", "family": "x"}, {"id": "b", "family": "y"}]
     rows = [("b", "aab"), ("b", "aaa"), ("a", "abb"), ("a", "aaa")]
     data = run(tmp_path, pairs(rows), candidates=known, families={"j1": "x"})
-    lines = {(line.who, line.family): line for line in concordance(data).families}
+    lines = {(line.rater, line.family): line for line in concordance(data).families}
     own = lines["j1", "x"]
-    assert (own.picked, own.people, own.n) == (4, 2, 4)
+    assert (own.picks, own.people, own.n) == (4, 2, 4)
     assert own.test.difference.estimate == pytest.approx(0.5)
 
 
@@ -189,9 +189,9 @@ def test_longer_wins_and_first_shown_are_beside_peoples_own_rates(tmp_path):
     rows = [("a", "bbb"), ("a", "bbb"), ("b", "bbb"), ("a", "aaa")]
     data = run(tmp_path, pairs(rows, flip=[True, False, True, False]))
     found = concordance(data)
-    longer = {line.who: line.rate.interval.estimate for line in found.lengths}
+    longer = {line.rater: line.rate.interval.estimate for line in found.lengths}
     assert (longer["people"], longer["panel"]) == (0.25, 0.75)
-    first = {line.who: line.rate.interval.estimate for line in found.positions}
+    first = {line.rater: line.rate.interval.estimate for line in found.positions}
     assert first["panel"] == pytest.approx(3 / 4)
 
 
@@ -210,12 +210,12 @@ def test_a_run_without_labels_has_no_concordance(tmp_path):
         item["label"] = None
     data = run(tmp_path, items, kind="eval")
     assert concordance(data) is None
-    assert findings_of(data).as_json()["concordance"] is None
+    assert compute_findings(data).as_json()["concordance"] is None
 
 
 def test_one_item_is_reported_without_a_crash(tmp_path):
     data = run(tmp_path, pairs([("a", "aaa")]))
-    found = findings_of(data)
+    found = compute_findings(data)
     assert found.concordance.headline.rate.estimate == 1
     json.dumps(found.as_json(), allow_nan=False)
     assert all(table.rows for table in tables(found.concordance))
@@ -224,7 +224,7 @@ def test_one_item_is_reported_without_a_crash(tmp_path):
 def test_the_report_is_the_same_every_time(tmp_path):
     people = [{"x": "a", "y": "b"}, {"x": "a", "y": "a"}] * 3
     data = run(tmp_path, pairs(ROWS[:6], people=people))
-    assert findings_of(data).as_json() == findings_of(data).as_json()
+    assert compute_findings(data).as_json() == compute_findings(data).as_json()
 
 
 def test_both_bad_is_a_tie(tmp_path):
@@ -234,7 +234,7 @@ def test_both_bad_is_a_tie(tmp_path):
 
 
 def test_figures_are_numbers_and_name_what_a_gate_tests(tmp_path):
-    found = figures(findings_of(run(tmp_path, pairs(ROWS), cost=0.8)))
+    found = figures(compute_findings(run(tmp_path, pairs(ROWS), cost=0.8)))
     assert found["concordance"].value == 0.5
     assert found["cost"].value == 0.8
     assert found["cost.correct"].value == pytest.approx(0.2)

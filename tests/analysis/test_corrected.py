@@ -9,7 +9,7 @@ import pytest
 
 from analysis.made import run_data
 from clash.analysis.corrected import correction
-from clash.analysis.findings import findings_of
+from clash.analysis.findings import compute_findings
 from clash.records import Label
 from clash.report.sections import report_tables
 
@@ -74,15 +74,15 @@ def test_what_the_panel_was_split_on_is_no_sample_of_all():
     split = [i for i, verdict in enumerate(data.verdicts) if not verdict.unanimous]
     found = correction(labelled(data, truth, split[:30]), TWO)
     assert found.rates == ()
-    assert "unanimous have a label, too few" in found.refused
-    assert "--sample" in found.refused
+    assert "unanimous have a label, too few" in found.refusal
+    assert "--sample" in found.refusal
 
 
 def test_few_labels_are_said_and_none_are_silent():
     rng = np.random.default_rng(3)
     truth, data = judged(60, rng)
     assert correction(data, TWO) is None
-    assert "too few (20)" in correction(labelled(data, truth, range(5)), TWO).refused
+    assert "too few (20)" in correction(labelled(data, truth, range(5)), TWO).refusal
 
 
 def test_all_labelled_is_the_labels():
@@ -96,12 +96,12 @@ def test_all_labelled_is_the_labels():
 def test_the_leaderboard_shows_it_beside_the_panels():
     rng = np.random.default_rng(5)
     truth, data = judged(120, rng)
-    few = findings_of(labelled(data, truth, range(6)))
+    few = compute_findings(labelled(data, truth, range(6)))
     notes = " ".join(report_tables(few)[0].notes)
     assert "not corrected by the 6 labels" in notes
-    found = findings_of(labelled(data, truth, rng.permutation(120)[:60].tolist()))
+    found = compute_findings(labelled(data, truth, rng.permutation(120)[:60].tolist()))
     board = report_tables(found)[0]
     assert "people's win rate" in board.columns
     first = found.leaderboard[0]
-    assert first.corrected == found.correction.of(first.candidate).rate
+    assert first.corrected_rate == found.correction.of(first.candidate).rate
     assert found.as_json()["leaderboard"][0]["corrected"]["n"] == 60

@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 
 from analysis.made import grouped, run_data
-from clash.analysis.findings import findings_of
-from clash.analysis.labelled import labelled
+from clash.analysis.findings import compute_findings
+from clash.analysis.labelled import concordance_with_labels
 from clash.records import Item
 from clash.report import markdown
 from clash.report.sections import report_tables
@@ -36,7 +36,7 @@ def data(request):
 
 
 def test_a_report_is_strict_json_with_no_number_that_is_none(data):
-    found = findings_of(data).as_json()
+    found = compute_findings(data).as_json()
     text = json.dumps(found, allow_nan=False)
     assert json.loads(text) == found
     assert found["decision"]["status"] in ("decided", "leading", "tied", "none")
@@ -44,11 +44,11 @@ def test_a_report_is_strict_json_with_no_number_that_is_none(data):
 
 
 def test_the_same_run_gives_the_same_report(data):
-    assert findings_of(data).as_json() == findings_of(data).as_json()
+    assert compute_findings(data).as_json() == compute_findings(data).as_json()
 
 
 def test_every_run_has_tables_and_a_page_with_its_decision(data):
-    found = findings_of(data)
+    found = compute_findings(data)
     page = markdown.render_report(found, list(data.verdicts))
     assert found.decision.sentence in page.replace("\\", "")
     for table in report_tables(found):
@@ -57,17 +57,17 @@ def test_every_run_has_tables_and_a_page_with_its_decision(data):
 
 
 def test_what_adds_up_in_the_records_adds_up_in_the_report(data):
-    found = findings_of(data)
+    found = compute_findings(data)
     covered = found.coverage
-    assert covered.decided + covered.tied + sum(covered.abstained.values()) == covered.items
-    assert sum(row.wins for row in found.leaderboard) == covered.decided
+    assert covered.n_decided + covered.n_tied + sum(covered.abstained.values()) == covered.items
+    assert sum(row.wins for row in found.leaderboard) == covered.n_decided
     assert found.unanimity.unanimous == sum(verdict.unanimous for verdict in data.verdicts)
     assert found.unanimity.rate.n == covered.items
 
 
 def test_another_order_of_the_records_gives_the_same_report(data):
     shuffled = replace(data, judgments=data.judgments[::-1], responses=data.responses[::-1])
-    assert findings_of(shuffled).as_json() == findings_of(data).as_json()
+    assert compute_findings(shuffled).as_json() == compute_findings(data).as_json()
 
 
 # -- labels -----------------------------------------------------------------------------------------
@@ -81,11 +81,11 @@ def with_labels(table, labels):
 
 def test_concordance_counts_every_labelled_item_and_a_missing_verdict_is_a_miss():
     table = [{"x": ADA}, {"x": ADA}, {"x": TIE}, {"x": TIE}, {"x": None}, {"x": BOB}]
-    found = labelled(with_labels(table, ["ada", "bob", "tie", "ada", "ada", None]))
+    found = concordance_with_labels(with_labels(table, ["ada", "bob", "tie", "ada", "ada", None]))
     assert (found.n, found.no_verdict) == (5, 1)
     assert (found.concordance.estimate, found.concordance.n) == (pytest.approx(2 / 5), 5)
     assert found.unanimous.n == 4
 
 
 def test_without_labels_there_is_no_concordance():
-    assert labelled(with_labels([{"x": ADA}], [None])) is None
+    assert concordance_with_labels(with_labels([{"x": ADA}], [None])) is None

@@ -35,7 +35,7 @@ def test_the_longer_response_is_counted_for_people_panel_and_judges():
     rows = [{"x": ADA, "y": ADA}, {"x": ADA, "y": BOB}, {"x": TIE, "y": BOB}, {"x": BOB, "y": None}]
     data = with_texts(run_data(rows, ["ada", "bob"]), [(9, 1), (9, 1), (9, 1), (5, 5)])
     data = replace(data, labels=(Label(item_id="q0", annotator="ann", winner="bob"),))
-    found = {line.who: line.rate for line in longer(data)}
+    found = {line.rater: line.rate for line in longer(data)}
     assert found["x"].interval.estimate == 1.0
     assert (found["x"].interval.n, found["x"].left_out) == (2, 2)  # a tie, and equal lengths
     assert found["y"].interval.estimate == pytest.approx(1 / 3)
@@ -45,7 +45,7 @@ def test_the_longer_response_is_counted_for_people_panel_and_judges():
 
 def test_a_judge_that_never_tells_two_lengths_apart_has_no_line():
     data = with_texts(run_data([{"x": TIE, "y": ADA}] * 3, ["ada", "bob"]), [(4, 2)] * 3)
-    assert [line.who for line in longer(data)] == ["the panel", "y"]
+    assert [line.rater for line in longer(data)] == ["the panel", "y"]
 
 
 def panel(rng, n, copies):

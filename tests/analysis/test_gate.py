@@ -6,8 +6,8 @@ import pytest
 
 from analysis.labelled import pairs, run
 from clash.analysis.figures import Figure, figures
-from clash.analysis.findings import findings_of
-from clash.analysis.gate import Rule, changed, check, check_changes, complete
+from clash.analysis.findings import compute_findings
+from clash.analysis.gate import ThresholdRule, check, check_changes, complete, figure_changes
 
 FOUND = {"concordance": Figure(0.85, 0.79, 0.90), "cost": Figure(2.0)}
 
@@ -17,29 +17,29 @@ def passes(rule, on="bound", found=FOUND):
 
 
 def test_an_estimate_is_held_by_its_bound_and_on_request_by_its_point():
-    rule = Rule("concordance", "min", 0.80)
+    rule = ThresholdRule("concordance", "min", 0.80)
     assert not passes(rule)
     assert passes(rule, "point")
-    assert passes(Rule("concordance", "min", 0.79))
-    assert not passes(Rule("concordance", "max", 0.88))
-    assert passes(Rule("concordance", "max", 0.88), "point")
+    assert passes(ThresholdRule("concordance", "min", 0.79))
+    assert not passes(ThresholdRule("concordance", "max", 0.88))
+    assert passes(ThresholdRule("concordance", "max", 0.88), "point")
 
 
 def test_a_number_without_an_interval_is_held_as_it_is():
-    assert passes(Rule("cost", "max", 2.0))
-    assert not passes(Rule("cost", "max", 1.99))
+    assert passes(ThresholdRule("cost", "max", 2.0))
+    assert not passes(ThresholdRule("cost", "max", 1.99))
 
 
 def test_a_figure_that_is_not_there_fails_and_names_its_neighbours():
-    line = check([Rule("concordence", "min", 0.1)], FOUND)[0]
+    line = check([ThresholdRule("concordence", "min", 0.1)], FOUND)[0]
     assert not line.passed
     assert "concordance" in line.message
 
 
 def test_a_cost_that_is_a_lower_bound_cannot_pass_a_cap():
     known = {"cost": Figure(1.0, 1.0, math.inf)}
-    assert not passes(Rule("cost", "max", 5.0), found=known)
-    assert passes(Rule("cost", "max", 5.0), "point", known)
+    assert not passes(ThresholdRule("cost", "max", 5.0), found=known)
+    assert passes(ThresholdRule("cost", "max", 5.0), "point", known)
 
 
 def test_a_run_that_did_not_complete_fails():
@@ -49,8 +49,8 @@ def test_a_run_that_did_not_complete_fails():
 
 def both(tmp_path, now, before):
     runs = [run(tmp_path, pairs(rows), name=name) for name, rows in (("n", now), ("b", before))]
-    found = [figures(findings_of(data)) for data in runs]
-    return changed(*runs, *found)
+    found = [figures(compute_findings(data)) for data in runs]
+    return figure_changes(*runs, *found)
 
 
 def test_against_a_baseline_shared_items_are_paired(tmp_path):
@@ -60,21 +60,23 @@ def test_against_a_baseline_shared_items_are_paired(tmp_path):
     change = both(tmp_path, now, before)["concordance"]
     assert change.value == pytest.approx(-0.02)
     assert change.high - change.low < 0.1
-    rule = Rule("concordance", "max-drop", 0.07)
+    rule = ThresholdRule("concordance", "max-drop", 0.07)
     assert check_changes([rule], {"concordance": change})[0].passed
-    assert not check_changes([Rule("concordance", "max-drop", 0.03)], {"concordance": change})[
-        0
-    ].passed
+    assert not check_changes(
+        [ThresholdRule("concordance", "max-drop", 0.03)], {"concordance": change}
+    )[0].passed
 
 
 def test_the_same_run_again_changes_nothing(tmp_path):
     rows = [("a", "aaa")] * 2 + [("b", "aab")]
     found = both(tmp_path, rows, rows)
     names = ("concordance", "unanimity", "win_rate.a", "coverage")
-    lines = check_changes([Rule(name, "max-drop", 0) for name in names], found)
+    lines = check_changes([ThresholdRule(name, "max-drop", 0) for name in names], found)
     assert all(line.passed for line in lines)
 
 
 def test_what_rises_is_held_too():
-    assert not check_changes([Rule("cost", "max-rise", 0.5)], {"cost": Figure(0.6)})[0].passed
-    assert check_changes([Rule("cost", "max-rise", 0.5)], {"cost": Figure(0.4)})[0].passed
+    assert not check_changes([ThresholdRule("cost", "max-rise", 0.5)], {"cost": Figure(0.6)})[
+        0
+    ].passed
+    assert check_changes([ThresholdRule("cost", "max-rise", 0.5)], {"cost": Figure(0.4)})[0].passed

@@ -6,7 +6,7 @@ import pytest
 
 from analysis.labelled import run as labelled_run
 from clash.analysis.concordance.cases import labelled_cases
-from clash.analysis.labelled import labelled
+from clash.analysis.labelled import concordance_with_labels
 from clash.analysis.rundata import RunData
 from clash.datasets.dataset import Dataset
 from clash.datasets.sampling import with_paper_names
@@ -58,7 +58,7 @@ def test_every_reader_of_a_run_takes_one_truth(tmp_path, said, winner, sides):
     data = RunData.load(folder)
     assert data.truth == {"q": winner}
     assert [case.label for case in labelled_cases(data)] == [winner]
-    assert labelled(data).concordance.estimate == (winner == "a")
+    assert concordance_with_labels(data).concordance.estimate == (winner == "a")
     read = {row.item.removeprefix("q#"): row.label for row in vote_rows(folder)}
     assert {pair: read[pair] for pair in sides} == sides
     assert {pair: data.truths["q"].side(*pair.split("|")) for pair in sides} == sides

@@ -41,19 +41,19 @@ def test_won_tied_and_lost_are_what_was_judged_and_no_item_is_forgotten(data):
     board = standings(data)
     assert [row.candidate for row in board] != []
     for row in board:
-        assert row.wins + row.ties + row.losses == row.judged <= row.items == len(data.items)
+        assert row.wins + row.ties + row.losses == row.n_judged <= row.items == len(data.items)
         assert row.win_rate.estimate == pytest.approx(row.wins / len(data.items))
-        assert (row.points is None) == (row.judged == 0)
+        assert (row.points is None) == (row.n_judged == 0)
         if row.points is not None:
-            assert row.points.n == row.judged
+            assert row.points.n == row.n_judged
             low, high = row.points.low - 1e-9, row.points.high + 1e-9
             assert -1e-9 <= low <= row.points.estimate <= high <= 1 + 1e-8
     covered = coverage(data)
-    assert sum(row.wins for row in board) == covered.decided
-    assert covered.decided + covered.tied + sum(covered.abstained.values()) == covered.items
-    parts = covered.clean + covered.repaired + sum(covered.failed.values()) + covered.not_run
-    assert parts == covered.expected == 3 * len(data.items)
-    assert sum(unanimity(data).splits.values()) == covered.decided + covered.tied
+    assert sum(row.wins for row in board) == covered.n_decided
+    assert covered.n_decided + covered.n_tied + sum(covered.abstained.values()) == covered.items
+    parts = covered.n_clean + covered.n_repaired + sum(covered.failures.values()) + covered.not_run
+    assert parts == covered.n_expected == 3 * len(data.items)
+    assert sum(unanimity(data).splits.values()) == covered.n_decided + covered.n_tied
 
 
 @settings(max_examples=40)
@@ -163,5 +163,5 @@ def test_candidates_that_answered_little_take_no_interval_from_the_others():
 def test_nothing_judged_is_said_as_nothing():
     data = run_data([{"x": None}, {"x": None}], ["ada", "bob"])
     for row in standings(data):
-        assert (row.judged, row.points, row.best, row.win_rate.estimate) == (0, None, None, 0)
+        assert (row.n_judged, row.points, row.best, row.win_rate.estimate) == (0, None, None, 0)
     assert duels(data, data.candidates) == []

@@ -37,7 +37,7 @@ def test_categories_table_and_errors_are_counted(tmp_path):
     assert (table.both, table.first, table.second, table.neither) == (3, 1, 0, 2)
     assert found.systematic.estimate == pytest.approx(2 / 3)
     assert found.pairs[0].verdicts.agreement.estimate == pytest.approx(5 / 6)
-    assert [line.item_id for line in found.changed] == ["i1"]
+    assert [line.item_id for line in found.unstable] == ["i1"]
 
 
 def test_kappa_over_verdicts_is_not_kappa_over_matches(tmp_path):
@@ -55,9 +55,9 @@ def test_kappa_over_verdicts_is_not_kappa_over_matches(tmp_path):
 def test_combined_concordance_counts_an_item_once_for_its_interval(tmp_path):
     first, second = two(tmp_path, FIRST * 5, FIRST * 5)
     found = retest([first, second])
-    assert found.combined.n == 60
-    assert found.combined.clustered.n_effective == pytest.approx(30, rel=0.1)
-    assert found.combined.wilson.half_width < found.combined.clustered.half_width
+    assert found.all_runs.n == 60
+    assert found.all_runs.interval.n_effective == pytest.approx(30, rel=0.1)
+    assert found.all_runs.wilson.half_width < found.all_runs.interval.half_width
 
 
 def test_without_labels_items_are_stable_or_unstable(tmp_path):
@@ -67,7 +67,7 @@ def test_without_labels_items_are_stable_or_unstable(tmp_path):
         runs.append(run(tmp_path, items, name=name, kind="eval"))
     found = retest(runs)
     assert {c.name: c.n for c in found.categories} == {"stable": 5, "unstable": 1}
-    assert found.combined is found.majority is found.systematic is None
+    assert found.all_runs is found.majority is found.systematic is None
     assert found.pairs[0].matches is None
     assert all(table.rows for table in tables(found))
 
@@ -77,14 +77,14 @@ def test_a_run_on_a_part_of_the_items_is_a_targeted_one(tmp_path):
     again = [item for item in pairs(SECOND) if item["id"] in ("i1", "i2", "i4")]
     again[0]["says"] = dict.fromkeys(("j1", "j2", "j3"), "a")
     found = retest([*runs, run(tmp_path, again, name="third", kind="rerun")])
-    part = found.targeted[0]
+    part = found.targeted_runs[0]
     assert {
         group.name: (group.n, round(group.right.estimate * group.n)) for group in part.groups
     } == {
         "stably incorrect": (2, 0),
         "unstable": (1, 1),
     }
-    assert part.confirmed.coin.p == pytest.approx(0.25)
+    assert part.confirmation.coin.p == pytest.approx(0.25)
     # Two of three runs say a of i1, which is right: the majority is better than the second run.
     assert found.majority.right == 4
 

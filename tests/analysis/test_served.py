@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from clash.analysis.served import notes, swapped
+from clash.analysis.served import notes, swapped_models
 from clash.config import is_same_model
 
 
@@ -42,7 +42,7 @@ def test_another_model_is_told_from_it(asked, served):
 
 
 def test_each_model_that_another_one_answered_for_is_named_once():
-    swaps = swapped(
+    swaps = swapped_models(
         [("openai/a", "a"), ("openai/b", "x"), ("openai/b", "x"), ("openai/b", None)]
         + [("openai/c", f"m{number}" * 40) for number in range(9)]
     )

@@ -346,7 +346,7 @@ def test_the_mean_score_of_a_response_by_hand(rubric, mean):
 
 
 def test_a_judge_of_whose_candidates_one_is_left_decides_nothing():
-    by = replace(rules({"a": 1.0, "b": 1.0}), excluded={"a": frozenset({"ada", "eve"})})
+    by = replace(rules({"a": 1.0, "b": 1.0}), exclusions={"a": frozenset({"ada", "eve"})})
     assert [p.id for p in by.eligible(["ada", "bob"])] == ["b"]
     assert [p.id for p in by.eligible(["ada", "eve"])] == ["b"]
     assert [p.id for p in by.eligible(["ada", "bob", "cyd"])] == ["a", "b"]
@@ -368,9 +368,9 @@ def test_a_page_of_a_judge_of_its_own_goes_before_the_shared_one():
 def test_a_candidate_that_no_voting_judge_may_judge_leaves_no_verdict():
     said = {"a": [["bob"], ["cyd"]], "b": [["bob"], ["cyd"]], "o": [["ada"], ["bob"], ["cyd"]]}
     by = rules({"a": 1.0, "b": 1.0}, observers=["o"])
-    found = decided(said, replace(by, excluded=dict.fromkeys("ab", frozenset({"ada"}))))
+    found = decided(said, replace(by, exclusions=dict.fromkeys("ab", frozenset({"ada"}))))
     assert found.abstained == "excluded: no voting judge may judge ada"
-    one = decided({**said, "b": said["o"]}, replace(by, excluded={"a": frozenset({"ada"})}))
+    one = decided({**said, "b": said["o"]}, replace(by, exclusions={"a": frozenset({"ada"})}))
     assert one.winner == "ada"
     assert one.split == "1-0"  # a is neither for nor against whom it does not judge
 

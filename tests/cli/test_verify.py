@@ -12,7 +12,7 @@ import zlib
 import pytest
 
 import clash
-from clash.analysis.findings import findings_of
+from clash.analysis.findings import compute_findings
 from clash.analysis.rundata import RunData
 from clash.cli.app import run
 from clash.report.page_audit import audit_pages
@@ -389,7 +389,7 @@ def test_a_page_that_unpacks_to_more_than_the_records_make_is_not_unpacked(forge
     block = f'<script type="text/plain" id="items-1">{bomb(256 // blocks)}</script>\n'
     edit(forged, layout.REPORT_HTML, lambda text: text + block * blocks)
     data = RunData.load(forged)
-    findings = findings_of(data)
+    findings = compute_findings(data)
     tracemalloc.start()
     (problem,) = (check.problem for check in audit_pages(forged, data, findings) if check.problem)
     _, peak = tracemalloc.get_traced_memory()

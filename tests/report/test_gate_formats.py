@@ -7,15 +7,15 @@ import pytest
 import xmlschema
 
 from clash.analysis.figures import Figure
-from clash.analysis.gate import Rule, check
+from clash.analysis.gate import ThresholdRule, check
 from clash.report import gate
 
 SCHEMA = xmlschema.XMLSchema(Path(__file__).with_name("junit.xsd"))
 FOUND = {"concordance": Figure(0.9, 0.8, 0.95), 'win_rate.a<b&"c"': Figure(0.4)}
 RULES = [
-    Rule("concordance", "min", 0.75),
-    Rule('win_rate.a<b&"c"', "min", 0.5),
-    Rule("no such\x00thing", "max", 1),
+    ThresholdRule("concordance", "min", 0.75),
+    ThresholdRule('win_rate.a<b&"c"', "min", 0.5),
+    ThresholdRule("no such\x00thing", "max", 1),
 ]
 LINES = check(RULES, FOUND)
 

@@ -16,7 +16,7 @@ import pytest
 
 import clash
 from clash.analysis.criterion_scores import criterion_scores
-from clash.analysis.findings import findings_of
+from clash.analysis.findings import compute_findings
 from clash.analysis.further import further
 from clash.analysis.pareto import Trade
 from clash.analysis.rundata import RunData
@@ -52,7 +52,7 @@ def unpacked(page, name):
 
 
 def test_the_decision_comes_first_and_every_number_of_the_tables_is_there(folder, page):
-    found = findings_of(RunData.load(folder))
+    found = compute_findings(RunData.load(folder))
     body = page[page.index("<body>") :]
     assert escape(found.decision.sentence) in body[: body.index("<dl")]
     for row in found.leaderboard:
@@ -285,7 +285,7 @@ def test_a_picture_is_drawn_the_same_in_svg_and_png_and_escapes_words():
 def test_every_tone_of_a_picture_is_in_the_style_sheet(folder):
     data = RunData.load(folder)
     css = stylesheet()
-    for picture in charts.pictures(findings_of(data), further(data, folder.path)):
+    for picture in charts.pictures(compute_findings(data), further(data, folder.path)):
         for shape in picture.shapes:
             assert f".plot .{shape.tone}{{fill:" in css
 
@@ -347,13 +347,13 @@ def test_a_run_where_nothing_was_judged_still_has_a_page(tmp_path):
     lonely = [{"id": "q", "prompt": "p", "responses": {"a": "x", "b": ""}}]
     made = judged(tmp_path, lonely)
     data = RunData.load(made)
-    text = render_report(findings_of(data), data, made.path).html
+    text = render_report(compute_findings(data), data, made.path).html
     assert "text-0" in text
 
 
 def test_every_picture_stands_beside_its_table(folder, page):
     data = RunData.load(folder)
-    made = charts.pictures(findings_of(data), further(data, folder.path))
+    made = charts.pictures(compute_findings(data), further(data, folder.path))
     assert len(made) >= 7
     for picture in made:
         assert svg(picture) in page
@@ -372,7 +372,7 @@ def test_a_long_table_is_folded_and_its_picture_stays_in_sight(tmp_path):
 
 
 def test_the_front_is_marked_where_quality_has_a_price(folder):
-    found = findings_of(RunData.load(folder))
+    found = compute_findings(RunData.load(folder))
     trades = [
         Trade("dear", 0.9, 0.02, 3.0, None, []),
         Trade("cheap", 0.6, 0.001, 1.0, None, []),

@@ -40,14 +40,14 @@ def test_the_page_is_current(script, runs, reports):
 @needs_results
 def test_every_figure_is_computed_by_its_report(reports):
     for block, found in reports:
-        assert len(found.published) == len(block.figures)
-        assert not [claim.says for claim in found.published if claim.ours is None]
+        assert len(found.published_claims) == len(block.figures)
+        assert not [claim.says for claim in found.published_claims if claim.own_value is None]
 
 
 @needs_results
 def test_what_differs_is_what_is_known_to_differ(reports):
     """Nothing else may come to differ unseen, nor a correction quietly turn into agreement."""
-    differing = {c.says for _, found in reports for c in found.published if not c.same}
+    differing = {c.says for _, found in reports for c in found.published_claims if not c.is_same}
     assert differing == {
         "kappa, interval, low",
         "kappa, interval, high",
@@ -90,8 +90,8 @@ def test_what_differs_is_what_is_known_to_differ(reports):
 @needs_results
 def test_what_differs_has_its_reason(reports):
     for _, found in reports:
-        for claim in found.published:
-            assert claim.same or claim.why, claim.says
+        for claim in found.published_claims:
+            assert claim.is_same or claim.why, claim.says
 
 
 @needs_results

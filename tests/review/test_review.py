@@ -16,9 +16,9 @@ import zlib
 import numpy as np
 import pytest
 
-from clash.analysis.findings import findings_of
+from clash.analysis.findings import compute_findings
 from clash.analysis.label_change import label_change, more_labels
-from clash.analysis.labelled import Labelled
+from clash.analysis.labelled import LabelConcordance
 from clash.analysis.rundata import RunData
 from clash.cli.app import run
 from clash.cli.review import _secret
@@ -478,23 +478,24 @@ def test_a_pipe_or_a_device_in_place_of_such_a_file_is_refused_and_not_waited_fo
 
 
 def test_new_labels_change_the_concordance_and_the_page_says_how_many_more(folder):
-    before = findings_of(RunData.load(folder))
+    before = compute_findings(RunData.load(folder))
     with session(folder) as made:
         for _ in range(20):
             decide(made, "ann", "tie")
-    after = findings_of(RunData.load(folder))
+    after = compute_findings(RunData.load(folder))
     change = label_change(before, after, 20)
-    assert before.labelled.n == 8
-    assert after.labelled.n > 20
-    assert after.labelled.concordance.estimate < before.labelled.concordance.estimate or (
-        before.labelled.concordance.estimate == 0
+    assert before.label_concordance.n == 8
+    assert after.label_concordance.n > 20
+    assert (
+        after.label_concordance.concordance.estimate < before.label_concordance.concordance.estimate
+        or (before.label_concordance.concordance.estimate == 0)
     )
-    assert change.more == more_labels(after.labelled)
+    assert change.more == more_labels(after.label_concordance)
 
 
 def test_so_many_more_labels_do_make_the_interval_that_narrow():
     for right, n in ((40, 50), (3, 3), (25, 50), (300, 300)):
-        known = Labelled(n, wilson(right, n), 0, None, None)
+        known = LabelConcordance(n, wilson(right, n), 0, None, None)
         more = more_labels(known)
         centre = (right + 1.92) / (n + 3.84)
         then = wilson(centre * (n + more), n + more)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from clash.stats.intervals import normal_quantile, wilson, wilson_clustered
 from clash.stats.selection.ppi import powered_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -67,10 +67,12 @@ class Correction:
         refused: why no rate is given, and what to do; null where rates are.
     """
 
-    labelled: int
+    json_keys: ClassVar[Mapping[str, str]] = {"n_labelled": "labelled", "refusal": "refused"}
+
+    n_labelled: int
     items: int
     rates: tuple[CorrectedRate, ...]
-    refused: str | None = None
+    refusal: str | None = None
 
     def of(self, candidate: str) -> CorrectedRate | None:
         """The rate of a candidate."""
@@ -89,7 +91,7 @@ def correction(run: RunData, order: Sequence[str]) -> Correction | None:
     labelled, items = int(known.sum()), len(known)
     clusters = np.array([run.clusters[item.item_id] for item in run.items])
     strata = np.array([int(verdict.unanimous) for verdict in run.verdicts])
-    refused = _refused(run.verdicts, known, clusters, strata)
+    refused = _refusal(run.verdicts, known, clusters, strata)
     if refused is not None:
         return Correction(labelled, items, (), refused)
     rates = []
@@ -140,7 +142,7 @@ def _proportion(found: Interval) -> Interval:
     return replace(made, method=f"{found.method}, as Wilson's")
 
 
-def _refused(
+def _refusal(
     verdicts: Sequence[Verdict], known: NDArray[np.bool_], clusters: Index, strata: Index
 ) -> str | None:
     """Why these labels cannot correct a rate."""

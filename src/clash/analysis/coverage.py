@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from clash.records import CONTRADICTION, MISSING_REASON
 from clash.stats.intervals import Interval, wilson_clustered
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from clash.analysis.rundata import RunData
     from clash.records import Judgment
@@ -33,22 +33,36 @@ class Coverage:
         excluded: voting judgments that were not to be made (``exclude_self``), not in ``expected``.
     """
 
+    json_keys: ClassVar[Mapping[str, str]] = {
+        "n_decided": "decided",
+        "n_tied": "tied",
+        "n_expected": "expected",
+        "n_clean": "clean",
+        "n_repaired": "repaired",
+        "failures": "failed",
+        "n_scrubbed": "scrubbed",
+        "n_flagged": "flagged",
+        "n_contradicted": "contradicted",
+        "n_unreasoned": "unreasoned",
+        "n_excluded": "excluded",
+    }
+
     items: int
-    decided: int
-    tied: int
+    n_decided: int
+    n_tied: int
     abstained: dict[str, int]
-    expected: int
-    clean: int
-    repaired: int
-    failed: dict[str, int]
+    n_expected: int
+    n_clean: int
+    n_repaired: int
+    failures: dict[str, int]
     not_run: int
     responses_failed: dict[str, int]
     criteria: dict[str, int]
-    scrubbed: int
-    flagged: int
-    contradicted: int
-    unreasoned: int
-    excluded: int = 0
+    n_scrubbed: int
+    n_flagged: int
+    n_contradicted: int
+    n_unreasoned: int
+    n_excluded: int = 0
 
 
 @dataclass(frozen=True)
@@ -70,25 +84,25 @@ def coverage(run: RunData) -> Coverage:
     """Count everything."""
     voting = [j for j in run.judgments if j.role == "voting"]
     failed = Counter(cause(j) for j in voting if j.ranking is None)
-    expected = len(run.items) * len(run.rules.seats) * run.rules.presentations - run.excluded
+    expected = len(run.items) * len(run.rules.seats) * run.rules.presentations - run.n_excluded
     missing = Counter(r.candidate for r in run.responses if r.text is None)
     return Coverage(
         items=len(run.items),
-        decided=sum(v.winner is not None for v in run.verdicts),
-        tied=sum(v.winner is None and v.ranking is not None for v in run.verdicts),
+        n_decided=sum(v.winner is not None for v in run.verdicts),
+        n_tied=sum(v.winner is None and v.ranking is not None for v in run.verdicts),
         abstained=dict(Counter(_why(v.abstained) for v in run.verdicts if v.abstained)),
-        expected=expected,
-        clean=sum(j.parse == "clean" for j in voting),
-        repaired=sum(j.parse == "repaired" for j in voting),
-        failed=dict(failed),
+        n_expected=expected,
+        n_clean=sum(j.parse == "clean" for j in voting),
+        n_repaired=sum(j.parse == "repaired" for j in voting),
+        failures=dict(failed),
         not_run=expected - len(voting),
         responses_failed=dict(missing),
         criteria=dict(Counter(record.source for record in run.criteria.values())),
-        scrubbed=_scrubbed(run),
-        flagged=_flagged(run.judgments),
-        contradicted=sum(CONTRADICTION in j.flags for j in voting),
-        unreasoned=sum(MISSING_REASON in j.flags for j in voting),
-        excluded=run.excluded,
+        n_scrubbed=_count_scrubs(run),
+        n_flagged=_count_flags(run.judgments),
+        n_contradicted=sum(CONTRADICTION in j.flags for j in voting),
+        n_unreasoned=sum(MISSING_REASON in j.flags for j in voting),
+        n_excluded=run.n_excluded,
     )
 
 
@@ -99,7 +113,7 @@ def cause(judgment: Judgment) -> str:
     return head if head.replace("_", "").isalpha() and len(head) < 24 else "unreadable"
 
 
-def _flagged(judgments: Iterable[Judgment]) -> int:
+def _count_flags(judgments: Iterable[Judgment]) -> int:
     """Flags of responses: what a judgment is flagged for itself is counted beside them."""
     own = (CONTRADICTION, MISSING_REASON)
     return len({(j.item_id, flag) for j in judgments for flag in j.flags if flag not in own})
@@ -109,7 +123,7 @@ def _why(abstained: str) -> str:
     return abstained.partition(":")[0]
 
 
-def _scrubbed(run: RunData) -> int:
+def _count_scrubs(run: RunData) -> int:
     """Responses that said who wrote them."""
     presentations = [*run.blinds.records]
     return len({(b.item_id, scrub.candidate) for b in presentations for scrub in b.scrubbed})

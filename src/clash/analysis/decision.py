@@ -58,7 +58,7 @@ def decide(board: Sequence[Standing], duels: Sequence[Duel], covered: Coverage) 
     leads = [_lead(row.candidate, ranked, duels) for row in ranked if _level(row, ranked[0])]
     lead = next((lead for lead in leads if lead.sure), leads[0])
     if lead.sure:
-        return _won(lead, covered)
+        return _decide_winner(lead, covered)
     if len(leads) > 1:
         return _tied(leads, covered)
     if not lead.duels:
@@ -114,9 +114,9 @@ def _lead(name: str, ranked: Sequence[Standing], duels: Sequence[Duel]) -> _Lead
     return _Lead(name, mine, _holm([duel.p for duel in mine]) if mine else [], unmet)
 
 
-def _won(lead: _Lead, covered: Coverage) -> Decision:
+def _decide_winner(lead: _Lead, covered: Coverage) -> Decision:
     duel, p = lead.closest, max(lead.p_values)
-    sentence = _decided(duel, p, len(lead.duels), covered)
+    sentence = _winner_sentence(duel, p, len(lead.duels), covered)
     return Decision("decided", lead.name, duel.second, duel.share, p, None, sentence)
 
 
@@ -172,7 +172,7 @@ def _holm(p_values: Sequence[float]) -> list[float]:
     return [float(p) for p in holm(p_values)]
 
 
-def _decided(duel: Duel, p: float, others: int, covered: Coverage) -> str:
+def _winner_sentence(duel: Duel, p: float, others: int, covered: Coverage) -> str:
     rest = f" It also beats the other {others - 1}." if others > 1 else ""
     return (
         f"{duel.first} wins: against {duel.second}{', the closest,' if others > 1 else ''}"

@@ -32,7 +32,7 @@ _NAMES: dict[Format, str] = {
 
 
 @dataclass(frozen=True)
-class Written:
+class ExportedFile:
     """What was exported."""
 
     path: Path
@@ -41,7 +41,7 @@ class Written:
 
 def write(
     folder: RunFolder, form: Format, to: Path | None = None, *, observers: bool = False
-) -> Written:
+) -> ExportedFile:
     """Export a run.
 
     Args:
@@ -57,17 +57,17 @@ def write(
     if form == "parquet" and str(to) == "-":
         raise InputError("Parquet does not go to stdout", field="--to", hint="name a file")
     path = to or folder.path / _NAMES[form]
-    data, rows = _exported(folder, form, path, observers=observers)
+    data, rows = _export_bytes(folder, form, path, observers=observers)
     if str(to) == "-":
         _print(data)
     elif to is None:
         run_files.replace(path, data)
     else:
         _write(path, data)
-    return Written(path, rows)
+    return ExportedFile(path, rows)
 
 
-def outdated(folder: RunFolder) -> Iterator[str]:
+def outdated_exports(folder: RunFolder) -> Iterator[str]:
     """A sentence on each export in a run folder that an export of today would not write.
 
     An export may be older than the labels, or hold the observers too, which is not noted anywhere.
@@ -88,13 +88,15 @@ def outdated(folder: RunFolder) -> Iterator[str]:
 
 def _is_current(folder: RunFolder, form: Format, path: Path) -> bool:
     for observers in (False, True):
-        data, _ = _exported(folder, form, path, observers=observers)
+        data, _ = _export_bytes(folder, form, path, observers=observers)
         if path.lstat().st_size == len(data) and run_files.read(path, most=len(data)) == data:
             return True
     return False
 
 
-def _exported(folder: RunFolder, form: Format, path: Path, *, observers: bool) -> tuple[bytes, int]:
+def _export_bytes(
+    folder: RunFolder, form: Format, path: Path, *, observers: bool
+) -> tuple[bytes, int]:
     """The bytes of a file, and how many rows it has."""
     match form:
         case "votes":

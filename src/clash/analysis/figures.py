@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from clash.analysis.concordance import Concordance, Rate
+    from clash.analysis.concordance import CaseRate, Concordance
     from clash.analysis.findings import Findings
     from clash.stats.intervals import Interval
 
-    Named = Iterator[tuple[str, "Figure"]]
+    NamedFigures = Iterator[tuple[str, "Figure"]]
 
 
 @dataclass(frozen=True)
@@ -47,12 +47,18 @@ class Claim:
         why: the reason for a difference, or how the figure comes about.
     """
 
+    json_keys: ClassVar[Mapping[str, str]] = {
+        "published_value": "published",
+        "own_value": "ours",
+        "is_same": "same",
+    }
+
     table: str
     says: str
     figure: str
-    published: float
-    ours: float | None
-    same: bool
+    published_value: float
+    own_value: float | None
+    is_same: bool
     digits: int
     why: str
 
@@ -93,15 +99,15 @@ def figures(found: Findings) -> dict[str, Figure]:
     named = [*_run(found)]
     if found.concordance is not None:
         named += _concordance(found.concordance)
-    return dict(known(named))
+    return dict(finite_figures(named))
 
 
-def known(named: Sequence[tuple[str, Figure]]) -> Named:
+def finite_figures(named: Sequence[tuple[str, Figure]]) -> NamedFigures:
     """Those that are numbers."""
     return ((name, figure) for name, figure in named if math.isfinite(figure.value))
 
 
-def _run(found: Findings) -> Named:
+def _run(found: Findings) -> NamedFigures:
     covered = found.coverage
     yield "unanimity", Figure.of(found.unanimity.rate)
     if found.unanimity.mean_confidence is not None:
@@ -111,14 +117,14 @@ def _run(found: Findings) -> Named:
     if covered.items:
         yield "items", Figure(covered.items)
         yield "cost.item", cost.over(covered.items)
-        yield "coverage", Figure((covered.decided + covered.tied) / covered.items)
-        yield "decided", Figure(covered.decided / covered.items)
-        yield "tied", Figure(covered.tied / covered.items)
-    if covered.expected:
-        usable = covered.clean + covered.repaired
-        yield "judgments.usable", Figure(usable / covered.expected)
-        yield "judgments.failed", Figure(1 - usable / covered.expected)
-        yield "judgments.repaired", Figure(covered.repaired / covered.expected)
+        yield "coverage", Figure((covered.n_decided + covered.n_tied) / covered.items)
+        yield "decided", Figure(covered.n_decided / covered.items)
+        yield "tied", Figure(covered.n_tied / covered.items)
+    if covered.n_expected:
+        usable = covered.n_clean + covered.n_repaired
+        yield "judgments.usable", Figure(usable / covered.n_expected)
+        yield "judgments.failed", Figure(1 - usable / covered.n_expected)
+        yield "judgments.repaired", Figure(covered.n_repaired / covered.n_expected)
     if found.position.first_shown is not None:
         yield "first_shown", Figure.of(found.position.first_shown)
     for row in found.leaderboard:
@@ -146,9 +152,9 @@ def _cost(found: Findings) -> Figure:
     return Figure(spent) if exact else Figure(spent, spent, math.inf)
 
 
-def _concordance(found: Concordance) -> Named:
+def _concordance(found: Concordance) -> NamedFigures:
     head = found.headline
-    yield "concordance", Figure.of(head.rate.clustered)
+    yield "concordance", Figure.of(head.rate.interval)
     yield "concordance.judged", Figure.of(head.rate.of_judged)
     yield "concordance.wilson", Figure.of(head.rate.wilson)
     yield from _bounds("concordance.wilson", head.rate.wilson)
@@ -158,7 +164,7 @@ def _concordance(found: Concordance) -> Named:
         yield from _bounds(kappa.key, kappa.interval)
     for line in found.methods:
         if line.rate is not None and line.kind != "panel":
-            yield f"method.{line.name}", Figure.of(line.rate.clustered)
+            yield f"method.{line.name}", Figure.of(line.rate.interval)
             yield f"method.{line.name}.judged", Figure.of(line.rate.of_judged)
         if line.kind == "judge" and line.against is not None:
             yield f"ahead.{line.name}", Figure.of(line.against)
@@ -181,25 +187,25 @@ def _concordance(found: Concordance) -> Named:
             yield name, Figure(value)
 
 
-def _bounds(name: str, interval: Interval) -> Named:
+def _bounds(name: str, interval: Interval) -> NamedFigures:
     yield f"{name}.low", Figure(interval.low)
     yield f"{name}.high", Figure(interval.high)
 
 
-def _count(name: str, rate: Rate) -> Named:
+def _count(name: str, rate: CaseRate) -> NamedFigures:
     yield f"{name}.n", Figure(rate.n)
-    yield f"{name}.judged.n", Figure(rate.judged)
+    yield f"{name}.judged.n", Figure(rate.n_judged)
     yield f"{name}.right", Figure(rate.right)
     if name != "labelled":
-        yield f"{name}.concordance", Figure.of(rate.clustered)
+        yield f"{name}.concordance", Figure.of(rate.interval)
         yield f"{name}.concordance.judged", Figure.of(rate.of_judged)
 
 
-def _tests(found: Concordance) -> Named:
+def _tests(found: Concordance) -> NamedFigures:
     for line in found.contrasts[:1]:
         yield "contrast.chi_square", Figure(line.chi_square.statistic)
         yield "contrast.chi_square.p", Figure(line.chi_square.p)
-        yield "contrast.chi_square.corrected", Figure(line.corrected.statistic)
+        yield "contrast.chi_square.corrected", Figure(line.corrected_test.statistic)
         yield "contrast.fisher.p", Figure(line.fisher.p)
         yield "contrast.odds_ratio", Figure.of(line.odds_ratio)
     split = found.split
@@ -220,16 +226,16 @@ def _tests(found: Concordance) -> Named:
         yield f"missed.{pair.pair}.share", Figure.of(pair.share)
 
 
-def _biases(found: Concordance) -> Named:
+def _biases(found: Concordance) -> NamedFigures:
     for family in found.families:
-        yield f"family.{family.who}.{family.family}.picks", Figure(family.picked)
-        yield f"family.{family.who}.{family.family}.people", Figure(family.people)
+        yield f"family.{family.rater}.{family.family}.picks", Figure(family.picks)
+        yield f"family.{family.rater}.{family.family}.people", Figure(family.people)
     for line in found.self_rates:
         yield f"self.{line.judge}.n", Figure(line.n)
-        yield f"self.{line.judge}.own", Figure.of(line.own)
+        yield f"self.{line.judge}.own", Figure.of(line.own_rate)
         yield f"self.{line.judge}.people", Figure.of(line.people)
         yield f"self.{line.judge}.difference", Figure.of(line.test.difference)
     for length in found.lengths:
-        yield f"longer_wins.{length.who}", Figure.of(length.rate.interval)
+        yield f"longer_wins.{length.rater}", Figure.of(length.rate.interval)
     for position in found.positions:
-        yield f"first_wins.{position.who}", Figure.of(position.rate.interval)
+        yield f"first_wins.{position.rater}", Figure.of(position.rate.interval)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from clash.analysis.concordance import Concordance, concordance
 from clash.analysis.corrected import Correction, correction
@@ -13,8 +13,8 @@ from clash.analysis.decision import Decision, decide
 from clash.analysis.figures import Claim, claims, figures
 from clash.analysis.judges import (
     BaselineReport,
+    JudgePair,
     JudgeReport,
-    Pair,
     SelfReport,
     baseline_reports,
     judge_reports,
@@ -22,7 +22,7 @@ from clash.analysis.judges import (
     position,
     self_reports,
 )
-from clash.analysis.labelled import Labelled, labelled
+from clash.analysis.labelled import LabelConcordance, concordance_with_labels
 from clash.analysis.leaderboard import Duel, Standing, duels, standings
 from clash.analysis.pareto import Economy, Trade, economies, trades
 from clash.analysis.prereg import Conformity, conformity
@@ -34,6 +34,8 @@ from clash.datasets.controls import SOUND, WORSE
 from clash.version import __version__
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from clash.stats.intervals import Interval
     from clash.store.folder import RunFolder
 
@@ -41,16 +43,24 @@ SELF = "self:"
 
 
 @dataclass(frozen=True)
-class Position:
+class PanelPosition:
     """How often the panel's sole first places are the response shown first."""
 
+    json_keys: ClassVar[Mapping[str, str]] = {"expected_rate": "expected"}
+
     first_shown: Interval | None
-    expected: float | None
+    expected_rate: float | None
 
 
 @dataclass(frozen=True)
 class Findings:
     """What there is to say about a run."""
+
+    json_keys: ClassVar[Mapping[str, str]] = {
+        "stops": "stopped",
+        "label_concordance": "labelled",
+        "published_claims": "published",
+    }
 
     clash: str
     run: str
@@ -60,21 +70,21 @@ class Findings:
     method: str
     seed: int
     notes: list[str]
-    stopped: dict[str, str]
+    stops: dict[str, str]
     decision: Decision
     leaderboard: list[Standing]
     duels: list[Duel]
     coverage: Coverage
     unanimity: Unanimity
     judges: list[JudgeReport]
-    pairs: list[Pair]
+    pairs: list[JudgePair]
     baselines: list[BaselineReport]
-    position: Position
+    position: PanelPosition
     self_evaluation: list[SelfReport]
-    labelled: Labelled | None
+    label_concordance: LabelConcordance | None
     correction: Correction | None
     concordance: Concordance | None
-    published: list[Claim]
+    published_claims: list[Claim]
     economies: list[Economy]
     trades: list[Trade]
     preregistration: Conformity | None
@@ -89,12 +99,12 @@ class Findings:
         return to_dict(self)
 
 
-def findings(folder: RunFolder) -> Findings:
+def read_findings(folder: RunFolder) -> Findings:
     """Compute the report of a run."""
-    return findings_of(RunData.load(folder))
+    return compute_findings(RunData.load(folder))
 
 
-def findings_of(run: RunData) -> Findings:
+def compute_findings(run: RunData) -> Findings:
     """Compute the report of a run that has been read."""
     board = standings(run)
     people = correction(run, [row.candidate for row in board])
@@ -112,7 +122,7 @@ def findings_of(run: RunData) -> Findings:
         method=run.rules.method,
         seed=run.manifest.seeds.get("seed", 0),
         notes=run.manifest.notes,
-        stopped=run.manifest.stopped,
+        stops=run.manifest.stopped,
         decision=decide(board, met, covered),
         leaderboard=board,
         duels=met,
@@ -121,26 +131,26 @@ def findings_of(run: RunData) -> Findings:
         judges=judge_reports(run),
         pairs=pairs(run),
         baselines=baseline_reports(run),
-        position=Position(*position(run)),
+        position=PanelPosition(*position(run)),
         self_evaluation=self_reports(run, SELF),
-        labelled=labelled(run),
+        label_concordance=concordance_with_labels(run),
         correction=people,
         concordance=concordance(run),
-        published=[],
+        published_claims=[],
         economies=spent,
         trades=trades(run, board),
         preregistration=conformity(run),
         cost_usd=cost,
         redteam=redteam(run.controls or run, SOUND, WORSE),
-        cost_is_lower_bound=run.lost > 0 or not all(line.exact for line in spent),
+        cost_is_lower_bound=run.n_lost > 0 or not all(line.exact for line in spent),
         spending=spending(run.manifest.forecast, cost, run.tally),
         usage_doubts=list(run.tally.doubts.values()),
     )
     mine = [entry for entry in run.manifest.dataset.get("figures", []) if entry["report"] == "run"]
-    return replace(found, published=claims(mine, figures(found))) if mine else found
+    return replace(found, published_claims=claims(mine, figures(found))) if mine else found
 
 
 def _with_people(board: list[Standing], people: Correction | None) -> list[Standing]:
     """The leaderboard with the win rates that people would give."""
     rates = {} if people is None else {rate.candidate: rate.rate for rate in people.rates}
-    return [replace(row, corrected=rates.get(row.candidate)) for row in board]
+    return [replace(row, corrected_rate=rates.get(row.candidate)) for row in board]

@@ -27,7 +27,7 @@ class Further:
 
     scores: CriterionScores
     lengths: list[Longer]
-    shared: SharedErrors | UnknownErrors
+    error_overlap: SharedErrors | UnknownErrors
     retest: Retest | UnknownErrors | None
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from clash.analysis.compare.pairs import clusters_of, same_items
 from clash.analysis.figures import Figure
@@ -27,7 +27,7 @@ On = Literal["bound", "point"]
 
 
 @dataclass(frozen=True)
-class Rule:
+class ThresholdRule:
     """One threshold.
 
     Attributes:
@@ -41,7 +41,7 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class Checked:
+class GateCheck:
     """What became of a rule.
 
     Attributes:
@@ -52,37 +52,41 @@ class Checked:
         message: one line for people.
     """
 
-    rule: Rule
+    json_keys: ClassVar[Mapping[str, str]] = {"tested_value": "tested"}
+
+    rule: ThresholdRule
     value: float | None
     low: float | None
     high: float | None
-    tested: float | None
+    tested_value: float | None
     how: str
     passed: bool
     message: str
 
 
-def check(rules: Sequence[Rule], found: Mapping[str, Figure], on: On = "bound") -> list[Checked]:
+def check(
+    rules: Sequence[ThresholdRule], found: Mapping[str, Figure], on: On = "bound"
+) -> list[GateCheck]:
     """Hold ``min`` and ``max`` rules against a run's figures."""
-    return [_checked(rule, found.get(rule.figure), on, found) for rule in rules]
+    return [_check_rule(rule, found.get(rule.figure), on, found) for rule in rules]
 
 
 def check_changes(
-    rules: Sequence[Rule], changes: Mapping[str, Figure], on: On = "bound"
-) -> list[Checked]:
+    rules: Sequence[ThresholdRule], changes: Mapping[str, Figure], on: On = "bound"
+) -> list[GateCheck]:
     """Hold ``max-drop`` and ``max-rise`` rules against :func:`changed`."""
-    return [_checked(rule, changes.get(rule.figure), on, changes) for rule in rules]
+    return [_check_rule(rule, changes.get(rule.figure), on, changes) for rule in rules]
 
 
-def complete(status: str) -> Checked:
+def complete(status: str) -> GateCheck:
     """The rule that goes without saying: the run has ended well."""
-    rule = Rule("complete", "min", 1.0)
+    rule = ThresholdRule("complete", "min", 1.0)
     done = float(status == "complete")
     word = "the run is complete" if done else f"the run is {status}, not complete"
-    return Checked(rule, done, None, None, done, "status", bool(done), word)
+    return GateCheck(rule, done, None, None, done, "status", bool(done), word)
 
 
-def changed(
+def figure_changes(
     run: RunData,
     baseline: RunData,
     now: Mapping[str, Figure],
@@ -97,11 +101,11 @@ def changed(
     found = {name: _less(now[name], before[name]) for name in now if name in before}
     shared = same_items(run, baseline)
     if len(shared) == len(run.items) == len(baseline.items):
-        found |= _paired(run, baseline, shared, found)
+        found |= _paired_changes(run, baseline, shared, found)
     return found
 
 
-def _paired(
+def _paired_changes(
     run: RunData, baseline: RunData, shared: Sequence[str], found: Mapping[str, Figure]
 ) -> dict[str, Figure]:
     """Differences item by item, of the figures that are means over the items."""
@@ -119,7 +123,7 @@ def _paired(
             and _answers_all(run, candidate)
             and _answers_all(baseline, candidate)
         ):
-            scores[name] = partial(_won, candidate)
+            scores[name] = partial(_is_winner, candidate)
     truth = run.truth
     if truth == baseline.truth and truth.keys() == set(shared):
         scores["concordance"] = lambda verdict: float(matches(verdict, truth[verdict.item_id]))
@@ -136,7 +140,7 @@ def _paired(
     }
 
 
-def _won(candidate: str, verdict: Verdict) -> float:
+def _is_winner(candidate: str, verdict: Verdict) -> float:
     return float(verdict.winner == candidate)
 
 
@@ -158,10 +162,12 @@ def _interval(figure: Figure) -> Interval | None:
     return Interval(figure.value, figure.low, figure.high, 0.95, 0, 0, "")
 
 
-def _checked(rule: Rule, figure: Figure | None, on: On, found: Mapping[str, Figure]) -> Checked:
+def _check_rule(
+    rule: ThresholdRule, figure: Figure | None, on: On, found: Mapping[str, Figure]
+) -> GateCheck:
     if figure is None:
         why = f"{rule.figure}: not a figure of this run{_near(rule.figure, found)}"
-        return Checked(rule, None, None, None, None, "missing", False, why)
+        return GateCheck(rule, None, None, None, None, "missing", False, why)
     least = rule.way in ("min", "max-drop")
     bound = figure.low if least else figure.high
     use_bound = on == "bound" and bound is not None and math.isfinite(bound)
@@ -176,7 +182,7 @@ def _checked(rule: Rule, figure: Figure | None, on: On, found: Mapping[str, Figu
     )
     limit = -rule.limit if rule.way == "max-drop" else rule.limit
     passed = tested >= limit - 1e-12 if least else tested <= limit + 1e-12
-    return Checked(
+    return GateCheck(
         rule,
         figure.value,
         figure.low,
@@ -188,7 +194,7 @@ def _checked(rule: Rule, figure: Figure | None, on: On, found: Mapping[str, Figu
     )
 
 
-def _message(rule: Rule, figure: Figure, tested: float, how: str, *, passed: bool) -> str:
+def _message(rule: ThresholdRule, figure: Figure, tested: float, how: str, *, passed: bool) -> str:
     word = {
         "min": f"at least {rule.limit:g}",
         "max": f"at most {rule.limit:g}",

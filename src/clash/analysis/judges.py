@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -35,11 +35,13 @@ class JudgeReport:
         stands_in_for: the judge of the panel whose model had stopped; null for judges of the panel.
     """
 
+    json_keys: ClassVar[Mapping[str, str]] = {"n_judged": "judged"}
+
     judge: str
     role: str
     weight: float
     model: str
-    judged: int
+    n_judged: int
     failed: dict[str, int]
     ties: Interval | None
     agreement: Interval | None
@@ -80,7 +82,7 @@ class SelfReport:
 
 
 @dataclass(frozen=True)
-class Pair:
+class JudgePair:
     """Agreement of two judges on first place, over items both judged."""
 
     first: str
@@ -108,7 +110,7 @@ def _report(run: RunData, judge: str) -> JudgeReport:
         role=panelist.role,
         weight=panelist.weight,
         model=panelist.model,
-        judged=len({j.item_id for j in usable}),
+        n_judged=len({j.item_id for j in usable}),
         failed=failures,
         ties=_rate(run, {_key(j): float(len((j.ranking or [[]])[0]) > 1) for j in usable}),
         agreement=_rate(
@@ -211,18 +213,18 @@ def self_reports(run: RunData, prefix: str) -> list[SelfReport]:
     return found
 
 
-def pairs(run: RunData) -> list[Pair]:
+def pairs(run: RunData) -> list[JudgePair]:
     """Agreement of every two judges."""
     found = []
     for a, b in combinations([p.id for p in run.rules.panelists], 2):
         same = {
-            n: _same(ballot, a, b)
+            n: _same_top(ballot, a, b)
             for n, ballot in run.ballots.items()
             if {a, b} <= set(ballot.ranks) and _same_field(ballot, a, b)
         }
         rate = _rate(run, same)
         if rate is not None:
-            found.append(Pair(a, b, rate))
+            found.append(JudgePair(a, b, rate))
     return found
 
 
@@ -232,7 +234,7 @@ def _same_field(ballots: ItemRankings, a: str, b: str) -> bool:
     return bool(np.all(here == there))
 
 
-def _same(ballots: ItemRankings, a: str, b: str) -> float:
+def _same_top(ballots: ItemRankings, a: str, b: str) -> float:
     return float(ballots.top(a) == ballots.top(b))
 
 

@@ -11,7 +11,7 @@ from clash.stats.intervals import normal_quantile
 if TYPE_CHECKING:
     from clash.analysis.calibration_change import CalibrationChange
     from clash.analysis.findings import Findings
-    from clash.analysis.labelled import Labelled
+    from clash.analysis.labelled import LabelConcordance
     from clash.stats.intervals import Interval
 
 TARGET_HALF_WIDTH = 0.05
@@ -32,8 +32,8 @@ class LabelChange:
     """
 
     written: int
-    before: Labelled | None
-    after: Labelled | None
+    before: LabelConcordance | None
+    after: LabelConcordance | None
     people: Interval | None
     more: int | None
     calibrated: CalibrationChange | None
@@ -43,11 +43,11 @@ def label_change(
     before: Findings, after: Findings, written: int, calibrated: CalibrationChange | None = None
 ) -> LabelChange:
     """Hold the report on the new labels beside the one before."""
-    concordance = after.labelled
+    concordance = after.label_concordance
     people = after.concordance.people if after.concordance is not None else None
     return LabelChange(
         written=written,
-        before=before.labelled,
+        before=before.label_concordance,
         after=concordance,
         people=people.agreement if people is not None and people.items else None,
         more=None if concordance is None else more_labels(concordance),
@@ -55,7 +55,7 @@ def label_change(
     )
 
 
-def more_labels(concordance: Labelled) -> int:
+def more_labels(concordance: LabelConcordance) -> int:
     """Further labelled items for an interval of 5 points to each side.
 
     From the half width of Wilson's interval, with the design effect of the items at hand; the

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Labelled:
+class LabelConcordance:
     """Concordance: verdicts that equal the label, out of all labelled items.
 
     An item without a verdict is a miss. A tied verdict matches the label ``tie`` only.
@@ -26,14 +26,14 @@ class Labelled:
     split: Interval | None
 
 
-def labelled(run: RunData) -> Labelled | None:
+def concordance_with_labels(run: RunData) -> LabelConcordance | None:
     """Concordance of the run; null without labels."""
     truth = run.truth
     known = [v for v in run.verdicts if v.item_id in truth]
     concordance = _rate(run, known)
     if concordance is None:
         return None
-    return Labelled(
+    return LabelConcordance(
         n=len(known),
         concordance=concordance,
         no_verdict=sum(v.abstained is not None for v in known),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from clash.stats.intervals import Interval, mean_clustered, wilson_clustered
 from clash.stats.resample import cluster_weights
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -40,16 +40,18 @@ class Standing:
             labels do not suffice.
     """
 
+    json_keys: ClassVar[Mapping[str, str]] = {"n_judged": "judged", "corrected_rate": "corrected"}
+
     candidate: str
     items: int
-    judged: int
+    n_judged: int
     points: Interval | None
     wins: int
     ties: int
     losses: int
     best: float | None
     win_rate: Interval
-    corrected: Interval | None = None
+    corrected_rate: Interval | None = None
 
 
 @dataclass(frozen=True)
@@ -185,7 +187,7 @@ def _standing(
     return Standing(
         candidate=name,
         items=int(mine.sum()),
-        judged=judged,
+        n_judged=judged,
         points=points,
         wins=int(won.sum()),
         ties=len(tied),
@@ -207,7 +209,7 @@ def duels(run: RunData, order: Sequence[str]) -> list[Duel]:
         met = ~np.isnan(a) & ~np.isnan(b)
         if met.any():
             found.append(_duel(first, second, a[met], b[met], clusters[met], seed))
-    return _corrected(found)
+    return _correct_p_values(found)
 
 
 def _duel(
@@ -228,7 +230,7 @@ def _duel(
     return Duel(first, second, wins, ties, losses, share, difference, p, test)
 
 
-def _corrected(found: list[Duel]) -> list[Duel]:
+def _correct_p_values(found: list[Duel]) -> list[Duel]:
     if not found:
         return []
     adjusted = tests.holm(np.array([duel.p for duel in found]))

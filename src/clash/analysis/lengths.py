@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from clash.stats.bias import longer_wins_rate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from clash.analysis.rundata import RunData
     from clash.stats.bias import BiasRate
@@ -28,7 +28,9 @@ class Longer:
             prompt. Longer may well be better: read it beside that of people.
     """
 
-    who: str
+    json_keys: ClassVar[Mapping[str, str]] = {"rater": "who"}
+
+    rater: str
     rate: BiasRate
 
 
@@ -78,7 +80,7 @@ def _panel(run: RunData) -> Say:
 
     def say(item: str, a: str, b: str) -> float:
         known = place.get(item)
-        return np.nan if known is None else _won(known[b] - known[a])
+        return np.nan if known is None else _win(known[b] - known[a])
 
     return say
 
@@ -90,10 +92,10 @@ def _judge(run: RunData, judge: str) -> Say:
         if ranks is None or not (said.ranked(judge, a) and said.ranked(judge, b)):
             return np.nan
         first, second = said.candidates.index(a), said.candidates.index(b)
-        return _won(float(np.sign(ranks[:, second] - ranks[:, first]).sum()))
+        return _win(float(np.sign(ranks[:, second] - ranks[:, first]).sum()))
 
     return say
 
 
-def _won(lead: float) -> float:
+def _win(lead: float) -> float:
     return 0.5 if lead == 0 else float(lead > 0)

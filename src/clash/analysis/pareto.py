@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from statistics import mean, median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from clash.analysis.leaderboard import Standing
     from clash.analysis.rundata import RunData, Usage
@@ -22,7 +22,9 @@ class Economy:
         exact: every call's cost is known, so that the sum is no lower bound.
     """
 
-    who: str
+    json_keys: ClassVar[Mapping[str, str]] = {"name": "who"}
+
+    name: str
     purpose: str
     calls: int
     attempts: int
@@ -61,7 +63,7 @@ def _economy(who: str, purpose: str, use: Usage) -> Economy:
     times = sorted(use.latencies)
     known = use.calls > use.unknown or use.cost_usd > 0
     return Economy(
-        who=who,
+        name=who,
         purpose=purpose,
         calls=use.calls,
         attempts=use.attempts,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -75,7 +75,7 @@ class Registration(BaseModel):
 
 
 @dataclass(frozen=True)
-class Frozen:
+class FrozenRegistration:
     """A registration with its time and seal.
 
     Attributes:
@@ -84,17 +84,17 @@ class Frozen:
     """
 
     plan: Registration
-    frozen: str
+    frozen_at: str
     sha256: str
 
     def as_json(self) -> dict[str, Any]:
         """The content of the file."""
-        return {"plan": _content(self.plan), "frozen": self.frozen, "sha256": self.sha256}
+        return {"plan": _content(self.plan), "frozen": self.frozen_at, "sha256": self.sha256}
 
 
-def freeze(plan: Registration, when: str) -> Frozen:
+def freeze(plan: Registration, when: str) -> FrozenRegistration:
     """Seal a plan; the same plan at the same time has the same hash."""
-    return Frozen(plan, when, _hash(plan, when))
+    return FrozenRegistration(plan, when, _hash(plan, when))
 
 
 def _content(plan: Registration) -> dict[str, Any]:
@@ -117,7 +117,7 @@ def _hash(plan: Registration, when: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def parse(content: Mapping[str, Any], path: Path | None = None) -> Frozen:
+def parse(content: Mapping[str, Any], path: Path | None = None) -> FrozenRegistration:
     """A frozen registration from the content of its file.
 
     Raises:
@@ -137,10 +137,10 @@ def parse(content: Mapping[str, Any], path: Path | None = None) -> Frozen:
             field="sha256",
             hint="register anew (clash prereg) before you collect",
         )
-    return Frozen(plan, when, seal)
+    return FrozenRegistration(plan, when, seal)
 
 
-def read(path: Path) -> Frozen:
+def read(path: Path) -> FrozenRegistration:
     """A frozen registration from its file.
 
     Raises:
@@ -156,9 +156,11 @@ def read(path: Path) -> Frozen:
 class Deviation:
     """Something that is not as registered."""
 
-    what: str
-    planned: str
-    done: str
+    json_keys: ClassVar[Mapping[str, str]] = {"aspect": "what", "plan": "planned", "actual": "done"}
+
+    aspect: str
+    plan: str
+    actual: str
 
 
 @dataclass(frozen=True)
@@ -170,8 +172,10 @@ class Conformity:
         primary: the registered outcome; null where this run cannot show it.
     """
 
+    json_keys: ClassVar[Mapping[str, str]] = {"frozen_at": "frozen"}
+
     sha256: str
-    frozen: str
+    frozen_at: str
     plan: dict[str, Any]
     stopping: str
     primary: Primary | None
@@ -189,7 +193,7 @@ def conformity(run: RunData) -> Conformity | None:
     found = parse(content)
     return Conformity(
         found.sha256,
-        found.frozen,
+        found.frozen_at,
         found.plan.model_dump(),
         stopping(found.plan),
         primary(run, found.plan.outcome, found.plan.primary, found.plan.alpha),
@@ -197,12 +201,12 @@ def conformity(run: RunData) -> Conformity | None:
     )
 
 
-def _deviations(found: Frozen, run: RunData) -> Iterator[Deviation]:
+def _deviations(found: FrozenRegistration, run: RunData) -> Iterator[Deviation]:
     plan, manifest = found.plan, run.manifest
     if manifest.preregistration != found.sha256:
         yield Deviation("registration", found.sha256, str(manifest.preregistration))
-    if manifest.started and manifest.started < found.frozen:
-        yield Deviation("time", f"frozen {found.frozen}", f"the run began {manifest.started}")
+    if manifest.started and manifest.started < found.frozen_at:
+        yield Deviation("time", f"frozen {found.frozen_at}", f"the run began {manifest.started}")
     yield from _panel(plan, run)
     yield from _settings(plan, run)
     yield from _extent(plan, run)

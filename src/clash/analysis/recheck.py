@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from clash.analysis import exports, prereg
 from clash.analysis.counts import count_records, too_many_failed
-from clash.analysis.findings import findings_of
+from clash.analysis.findings import compute_findings
 from clash.analysis.rundata import RunData
 from clash.files import run_files
 from clash.store import layout
@@ -48,8 +48,8 @@ def recheck(folder: RunFolder, redraw: Redraw | None = None) -> list[AuditFindin
 
 def _checks(folder: RunFolder, redraw: Redraw | None) -> Iterator[AuditFinding]:
     run = RunData.load(folder)
-    run = run.relabelled(folder.labels(_sealed_labels(run.manifest)))
-    findings = findings_of(run)
+    run = run.with_labels(folder.labels(_sealed_labels(run.manifest)))
+    findings = compute_findings(run)
     yield finding("the manifest's sums follow from the records", _sums(run, findings))
     yield finding("verdicts follow from the judgments", _verdicts(folder, run))
     yield finding("the report follows from the records", _report(folder, run, findings))
@@ -128,7 +128,7 @@ def _verdicts(folder: RunFolder, run: RunData) -> Iterator[str | AuditGap]:
 
 def _exports(folder: RunFolder) -> Iterator[AuditGap]:
     """A difference is a gap: an export may be of another day, or of another version of pyarrow."""
-    for sentence in exports.outdated(folder):
+    for sentence in exports.outdated_exports(folder):
         yield AuditGap(sentence)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -38,13 +38,20 @@ class Resistance:
         noise: the worse response first in a repeated clean control; null without repeats.
     """
 
+    json_keys: ClassVar[Mapping[str, str]] = {
+        "n_attacked": "attacked",
+        "n_turned": "turned",
+        "n_wavered": "wavered",
+        "n_failed": "failed",
+    }
+
     name: str
     controls: int
     clean: int
-    attacked: int
-    turned: int
-    wavered: int
-    failed: int
+    n_attacked: int
+    n_turned: int
+    n_wavered: int
+    n_failed: int
     rate: Interval
     noise: Interval | None
 
@@ -66,7 +73,7 @@ class _Observation:
     control: Control
     clean: Choice
     choice: Choice
-    judged: bool
+    is_judged: bool
 
 
 def redteam(run: RunData, sound: str, worse: str) -> Redteam | None:
@@ -158,10 +165,10 @@ def _resistance(
         name=name,
         controls=len(clean),
         clean=sum(choice == sound for choice in clean.values()),
-        attacked=len(attacked),
-        turned=sum(turned),
-        wavered=sum(o.judged and o.choice is None for o in attacked),
-        failed=sum(not o.judged for o in attacked),
+        n_attacked=len(attacked),
+        n_turned=sum(turned),
+        n_wavered=sum(o.is_judged and o.choice is None for o in attacked),
+        n_failed=sum(not o.is_judged for o in attacked),
         rate=_rate(attacked, worse),
         noise=_rate(repeated, worse) if repeated else None,
     )

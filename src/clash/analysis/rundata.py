@@ -9,9 +9,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from clash import baselines
-from clash.analysis.served import swapped
+from clash.analysis.served import swapped_models
 from clash.analysis.spending import Tally
-from clash.analysis.verdicts import Rules, decided
+from clash.analysis.verdicts import VerdictRules, decide_verdicts
 from clash.errors import RunFolderError
 from clash.labels import truths
 from clash.store import layout
@@ -95,7 +95,7 @@ class RunData:
     """
 
     manifest: Manifest
-    rules: Rules
+    rules: VerdictRules
     items: tuple[Item, ...]
     responses: tuple[Response, ...]
     criteria: Mapping[str, Criteria]
@@ -105,22 +105,22 @@ class RunData:
     verdicts: tuple[Verdict, ...]
     labels: tuple[Label, ...]
     usage: Mapping[tuple[str, str], Usage]
-    lost: int = 0
+    n_lost: int = 0
     tally: Tally = field(default_factory=Tally)
     controls: RunData | None = None
-    swapped: Mapping[str, list[str]] = field(default_factory=dict)
+    swapped_models: Mapping[str, list[str]] = field(default_factory=dict)
 
     @classmethod
     def load(cls, folder: RunFolder) -> RunData:
         """Read a run; verdicts are computed anew, not read. Control items are set apart."""
-        whole = cls._whole(folder)
+        whole = cls._read_whole(folder)
         ids = {item.item_id for item in without_controls(whole.items)}
         controls = {item.item_id for item in whole.items} - ids
         return replace(whole.only(ids), controls=whole.only(controls)) if controls else whole
 
     @classmethod
-    def _whole(cls, folder: RunFolder) -> RunData:
-        rules = Rules.of(folder)
+    def _read_whole(cls, folder: RunFolder) -> RunData:
+        rules = VerdictRules.of(folder)
         items, responses = tuple(folder.items()), tuple(folder.responses())
         judgments = tuple(folder.judgments())
         blinds = BlindingIndex.of(folder.blinding())
@@ -146,12 +146,12 @@ class RunData:
             judgments=judgments,
             blinds=blinds,
             ballots=said,
-            verdicts=tuple(decided(rules, items, responses, judgments, said)),
+            verdicts=tuple(decide_verdicts(rules, items, responses, judgments, said)),
             labels=tuple(folder.labels()),
             usage=dict(usage),
-            lost=len(begun),
+            n_lost=len(begun),
             tally=tally,
-            swapped=swapped(names),
+            swapped_models=swapped_models(names),
         )
 
     def only(self, ids: Collection[str]) -> RunData:
@@ -177,9 +177,9 @@ class RunData:
         return found
 
     @cached_property
-    def excluded(self) -> int:
+    def n_excluded(self) -> int:
         """Voting judgments that were not to be made: the judge is a candidate, and one is left."""
-        if not self.rules.excluded:
+        if not self.rules.exclusions:
             return 0
         voting = len(self.rules.seats)
         apart = (
@@ -239,7 +239,7 @@ class RunData:
                     tops[item.item_id] = baselines.top(name, case)
         return found
 
-    def relabelled(self, labels: Iterable[Label]) -> RunData:
+    def with_labels(self, labels: Iterable[Label]) -> RunData:
         """The same run with other labels; what has no label in it is not computed anew."""
         made = replace(self, labels=tuple(labels))
         kept = ("texts", "candidates", "clusters", "baseline_tops")

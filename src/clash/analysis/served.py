@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 _MOST, _LONGEST = 3, 80
 
 
-def swapped(names: Iterable[tuple[str, str | None]]) -> dict[str, list[str]]:
+def swapped_models(names: Iterable[tuple[str, str | None]]) -> dict[str, list[str]]:
     """Models that another one answered for, by the model that was asked.
 
     Args:
@@ -29,12 +29,12 @@ def swapped(names: Iterable[tuple[str, str | None]]) -> dict[str, list[str]]:
 def notes(swaps: Mapping[str, list[str]]) -> list[str]:
     """A line for each model that another one answered for."""
     return [
-        f"{asked} was asked, and the server names {_some(served)} as the model that answered"
+        f"{asked} was asked, and the server names {_first_names(served)} as the model that answered"
         for asked, served in swaps.items()
     ]
 
 
-def _some(names: list[str]) -> str:
+def _first_names(names: list[str]) -> str:
     """A few of ``names``, each of a length that fits a line: a server makes up what it likes."""
     shown = ", ".join(
         name if len(name) <= _LONGEST else f"{name[:_LONGEST]}…" for name in names[:_MOST]

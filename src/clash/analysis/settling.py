@@ -33,12 +33,12 @@ def more_items(duel: Duel, alpha: float = ALPHA) -> int | None:
     decisive = duel.wins + duel.losses
     if decisive == 0 or duel.wins == duel.losses:
         return None
-    return max(1, _needed(duel, max(duel.wins, duel.losses) / decisive, alpha) - _items(duel))
+    return max(1, _items_needed(duel, max(duel.wins, duel.losses) / decisive, alpha) - _items(duel))
 
 
 def as_equal(duel: Duel) -> bool:
     """Whether the data leave no difference of more than 10 points, and show one of less than 5."""
-    return _seen(duel) < SMALL and _most(duel) <= MARGIN
+    return _observed_gap(duel) < SMALL and _most(duel) <= MARGIN
 
 
 def settles(duel: Duel, more: int | None, alpha: float = ALPHA) -> str:
@@ -52,7 +52,7 @@ def settles(duel: Duel, more: int | None, alpha: float = ALPHA) -> str:
         more: :func:`more_items` of it.
         alpha: as there.
     """
-    seen = _seen(duel)
+    seen = _observed_gap(duel)
     if duel.wins + duel.losses == 0:
         return "They tie on every prompt: more of this kind will not settle it."
     if more is not None and seen >= SMALL:
@@ -66,7 +66,7 @@ def settles(duel: Duel, more: int | None, alpha: float = ALPHA) -> str:
     return f"{apart} so far; {_left(duel, alpha)}"
 
 
-def _seen(duel: Duel) -> float:
+def _observed_gap(duel: Duel) -> float:
     """The difference of the two shares of points."""
     return 2 * duel.share.estimate - 1
 
@@ -83,7 +83,7 @@ def _left(duel: Duel, alpha: float) -> str:
     decisive = (duel.wins + duel.losses) / _items(duel)
     if decisive <= MARGIN:
         return f"{left}, and most prompts tie."
-    further = _needed(duel, 0.5 + MARGIN / decisive / 2, alpha) - _items(duel)
+    further = _items_needed(duel, 0.5 + MARGIN / decisive / 2, alpha) - _items(duel)
     goal = f"a difference of {_points(MARGIN)}, if there is one (80% power at the 5% level)"
     if further <= 0:
         return f"{left}. There were prompts enough for {goal}."
@@ -104,7 +104,7 @@ def _items(duel: Duel) -> int:
     return duel.wins + duel.losses + duel.ties
 
 
-def _needed(duel: Duel, share: float, alpha: float) -> int:
+def _items_needed(duel: Duel, share: float, alpha: float) -> int:
     """Items like those of a duel for a true ``share`` of decisive ones."""
     effect = duel.share.n / duel.share.n_effective if duel.share.n_effective else 1.0
     decisive = duel.wins + duel.losses

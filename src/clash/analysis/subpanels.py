@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clash.analysis.concordance.cases import Case, codes
+from clash.analysis.concordance.cases import LabelledCase, codes
 from clash.labels import TIE
 from clash.stats.hypothesis_tests import Significance, paired_difference
 from clash.stats.intervals import Interval, wilson_clustered
@@ -73,7 +73,7 @@ class SubPanels:
 
 
 def subpanels(
-    cases: Sequence[Case], voting: Sequence[Panelist], rng: np.random.Generator
+    cases: Sequence[LabelledCase], voting: Sequence[Panelist], rng: np.random.Generator
 ) -> SubPanels | None:
     """Aggregate every subset of the voting judges by weighted Borda count.
 
@@ -110,7 +110,7 @@ def subpanels(
     return SubPanels(panels, sizes)
 
 
-def _points(cases: Sequence[Case], voting: Sequence[Panelist]) -> Floats:
+def _points(cases: Sequence[LabelledCase], voting: Sequence[Panelist]) -> Floats:
     """Borda points, shape (N, J, K); NaN for a judge that failed, -inf beyond an item's K."""
     widest = max(len(case.candidates) for case in cases)
     table = np.full((len(cases), len(voting), widest), np.nan)
@@ -123,7 +123,7 @@ def _points(cases: Sequence[Case], voting: Sequence[Panelist]) -> Floats:
     return table
 
 
-def _code(case: Case, tie: int) -> int:
+def _code(case: LabelledCase, tie: int) -> int:
     return tie if case.label == TIE else case.candidates.index(case.label)
 
 

@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 # Thousands of items are ranked in a few ways only, and arrays as small as these take longer to
 # set up than to count.
 @lru_cache(maxsize=4096)
-def _counted(shape: tuple[int, ...], ranks: bytes, weights: bytes) -> BordaResult:
+def _count_borda(shape: tuple[int, ...], ranks: bytes, weights: bytes) -> BordaResult:
     table = np.frombuffer(ranks).reshape(shape)
     count = borda_pairwise if np.isnan(table).any() else borda
     return count(table, np.frombuffer(weights))
 
 
 @dataclass(frozen=True)
-class Rules:
+class VerdictRules:
     """How the run decides: from its manifest.
 
     Attributes:
@@ -53,10 +53,10 @@ class Rules:
     presentations: int = 1
     calibrator: Mapping[str, Any] | None = None
     max_risk: float | None = None
-    excluded: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    exclusions: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, folder: RunFolder) -> Rules:
+    def of(cls, folder: RunFolder) -> VerdictRules:
         """The rules of a run."""
         manifest = folder.manifest()
         panel, aggregate = manifest.panel, manifest.config["aggregate"]
@@ -86,7 +86,7 @@ class Rules:
         return tuple(
             p
             for p in self.seats
-            if p.id not in self.excluded or len(set(candidates) - self.excluded[p.id]) > 1
+            if p.id not in self.exclusions or len(set(candidates) - self.exclusions[p.id]) > 1
         )
 
     def enough(self, weight: float, eligible: Sequence[Panelist]) -> bool:
@@ -103,7 +103,7 @@ class Rules:
 
 
 def verdict(
-    item_id: str, said: ItemRankings | None, rules: Rules, why: str | None = None
+    item_id: str, said: ItemRankings | None, rules: VerdictRules, why: str | None = None
 ) -> Verdict:
     """The outcome of one item by weighted Borda count.
 
@@ -121,12 +121,12 @@ def verdict(
     if not rules.enough(sum(p.weight * said.share[p.id] for p in present), eligible):
         names = ", ".join(p.id for p in eligible if p.id not in seats)
         return _abstained(item_id, rules, f"below the quorum: nothing usable of {names or 'some'}")
-    unjudged = _unjudged(said, present) if rules.excluded else []
+    unjudged = _unranked(said, present) if rules.exclusions else []
     if unjudged:
         why = f"excluded: no voting judge may judge {', '.join(unjudged)}"
         return _abstained(item_id, rules, why)
     rows, weights = _rows(said, present)
-    outcome = _counted(rows.shape, rows.tobytes(), weights.tobytes())
+    outcome = _count_borda(rows.shape, rows.tobytes(), weights.tobytes())
     groups = _groups(outcome.places, said.candidates)
     if rules.tie_break == "scores" and len(groups[0]) > 1:
         groups = _broken(groups, said, present)
@@ -147,7 +147,9 @@ def verdict(
     )
 
 
-def _present(said: ItemRankings, eligible: Sequence[Panelist], rules: Rules) -> list[Panelist]:
+def _present(
+    said: ItemRankings, eligible: Sequence[Panelist], rules: VerdictRules
+) -> list[Panelist]:
     """The judges that ranked an item, and those that stood in for one."""
     seats = {p.id for p in eligible}
     return [p for p in rules.voting if p.seat in seats and p.id in said.ranks]
@@ -164,7 +166,7 @@ def _parts(said: ItemRankings, present: Sequence[Panelist]) -> dict[str, float]:
     return {p.id: len(said.ranks[p.id]) / ranked[p.seat] for p in present}
 
 
-def _unjudged(said: ItemRankings, present: Sequence[Panelist]) -> list[str]:
+def _unranked(said: ItemRankings, present: Sequence[Panelist]) -> list[str]:
     """Candidates that none of these judges ranked: all of them are the same model."""
     return [name for name in said.candidates if not any(said.ranked(p.id, name) for p in present)]
 
@@ -214,21 +216,21 @@ def _split(tops: Sequence[str | None], winner: str | None) -> str:
     return "-".join(map(str, [*counts, *([tied] if tied else [])])) or "0"
 
 
-def _abstained(item_id: str, rules: Rules, why: str) -> Verdict:
+def _abstained(item_id: str, rules: VerdictRules, why: str) -> Verdict:
     return Verdict(item_id=item_id, method=rules.method, ranking=None, winner=None, abstained=why)
 
 
 def verdicts(folder: RunFolder) -> list[Verdict]:
     """A verdict, or the reason for none, for every item of a run, in the order of its items."""
-    rules = Rules.of(folder)
+    rules = VerdictRules.of(folder)
     judgments = folder.judgments()
     blinds = BlindingIndex.of(folder.blinding())
     said = unblind_rankings(judgments, blinds, rules.presentations, folder.criteria())
-    return decided(rules, folder.items(), folder.responses(), judgments, said)
+    return decide_verdicts(rules, folder.items(), folder.responses(), judgments, said)
 
 
-def decided(
-    rules: Rules,
+def decide_verdicts(
+    rules: VerdictRules,
     items: Sequence[Item],
     responses: Iterable[Response],
     judgments: Iterable[Judgment],
@@ -248,7 +250,7 @@ def decided(
 
 
 def _reasons(
-    rules: Rules,
+    rules: VerdictRules,
     items: Iterable[Item],
     responses: Iterable[Response],
     judgments: Iterable[Judgment],

@@ -19,7 +19,7 @@ R = TypeVar("R", Blinding, Judgment, Response)
 
 
 @dataclass(frozen=True)
-class Said:
+class JudgmentStep:
     """What one judge said of one presentation.
 
     Attributes:
@@ -52,9 +52,9 @@ class Walk:
     responses: dict[str, str]
     missing: dict[str, str]
     labels: Mapping[str, str]
-    scrubbed: list[str]
+    scrubs: list[str]
     criteria: Criteria | None
-    said: list[Said]
+    judgments: list[JudgmentStep]
     verdict: Verdict
     label: str | None
 
@@ -64,11 +64,11 @@ class Walk:
             "item": self.item.model_dump(mode="json"),
             "criteria": self.criteria.model_dump(mode="json") if self.criteria else None,
             "verdict": self.verdict.model_dump(mode="json"),
-            "said": [{**asdict(said), "labels": dict(said.labels)} for said in self.said],
+            "said": [{**asdict(said), "labels": dict(said.labels)} for said in self.judgments],
             "responses": self.responses,
             "missing": self.missing,
             "labels": dict(self.labels),
-            "scrubbed": self.scrubbed,
+            "scrubbed": self.scrubs,
             "label": self.label,
         }
 
@@ -103,11 +103,9 @@ def walks(run: RunData, items: Sequence[Item] | None = None) -> Iterator[Walk]:
             responses=run.texts[name],
             missing={r.candidate: r.error or "no text" for r in responses[name] if r.text is None},
             labels=pages[name][0].labels if pages[name] else {},
-            scrubbed=sorted(
-                {f"{s.candidate}: {s.text!r}" for b in pages[name] for s in b.scrubbed}
-            ),
+            scrubs=sorted({f"{s.candidate}: {s.text!r}" for b in pages[name] for s in b.scrubbed}),
             criteria=criteria,
-            said=[_said(run, judgment, criteria) for judgment in said[name]],
+            judgments=[_judgment_step(run, judgment, criteria) for judgment in said[name]],
             verdict=verdicts[name],
             label=run.truth.get(name),
         )
@@ -121,10 +119,10 @@ def _by_item(records: Iterable[R], names: set[str]) -> dict[str, list[R]]:
     return found
 
 
-def _said(run: RunData, judgment: Judgment, criteria: Criteria | None) -> Said:
+def _judgment_step(run: RunData, judgment: Judgment, criteria: Criteria | None) -> JudgmentStep:
     labels = run.blinds.labels(judgment)
     weights = {c.name: c.weight for c in criteria.criteria} if criteria else {}
-    return Said(
+    return JudgmentStep(
         judge=judgment.judge,
         role=judgment.role,
         weight=judgment.weight,

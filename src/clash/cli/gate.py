@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from clash.analysis.figures import Figure
-    from clash.analysis.gate import Checked, Rule, Way
+    from clash.analysis.gate import GateCheck, ThresholdRule, Way
     from clash.analysis.rundata import RunData
 
 
@@ -78,7 +78,7 @@ def gate(
     """
     from clash.analysis import gate as gates
     from clash.analysis.figures import figures
-    from clash.analysis.findings import findings_of
+    from clash.analysis.findings import compute_findings
     from clash.analysis.rundata import RunData
     from clash.analysis.serialize import to_dict
     from clash.cli.common import open_run, print_json, stdout
@@ -87,7 +87,7 @@ def gate(
 
     folder = open_run(run, out)
     data = RunData.load(folder)
-    now = figures(findings_of(data))
+    now = figures(compute_findings(data))
     if show_list:
         if as_json:
             listed = {name: to_dict(figure) for name, figure in now.items()}
@@ -116,8 +116,8 @@ def gate(
     raise typer.Exit(0 if passed else 1)
 
 
-def _rules(given: Sequence[str] | None, way: Way) -> list[Rule]:
-    from clash.analysis.gate import Rule
+def _rules(given: Sequence[str] | None, way: Way) -> list[ThresholdRule]:
+    from clash.analysis.gate import ThresholdRule
     from clash.errors import ConfigError
 
     made = []
@@ -131,11 +131,13 @@ def _rules(given: Sequence[str] | None, way: Way) -> list[Rule]:
             raise ConfigError(
                 f"cannot be read: {text!r}", field=f"--{way}", hint="FIGURE=VALUE, concordance=0.8"
             )
-        made.append(Rule(name.strip(), way, limit))
+        made.append(ThresholdRule(name.strip(), way, limit))
     return made
 
 
-def _usable(rules: Sequence[Rule], changes: Sequence[Rule], baseline: str | None) -> None:
+def _usable(
+    rules: Sequence[ThresholdRule], changes: Sequence[ThresholdRule], baseline: str | None
+) -> None:
     from clash.errors import ConfigError
 
     if not rules and baseline is None:
@@ -152,22 +154,22 @@ def _against(
     run: RunData,
     baseline: RunData,
     now: Mapping[str, Figure],
-    changes: Sequence[Rule],
+    changes: Sequence[ThresholdRule],
     on: OnWhat,
-) -> list[Checked]:
+) -> list[GateCheck]:
     from clash.analysis import gate as gates
     from clash.analysis.figures import figures
-    from clash.analysis.findings import findings_of
+    from clash.analysis.findings import compute_findings
 
-    before = figures(findings_of(baseline))
-    found = gates.changed(run, baseline, now, before)
+    before = figures(compute_findings(baseline))
+    found = gates.figure_changes(run, baseline, now, before)
     name = "concordance" if "concordance" in found else "unanimity"
-    rules = changes or [gates.Rule(name, "max-drop", _DEFAULT_DROP)]
+    rules = changes or [gates.ThresholdRule(name, "max-drop", _DEFAULT_DROP)]
     return gates.check_changes(rules, found, on.value)
 
 
 def _write_junit(
-    path: Path, run: RunData, checked: Sequence[Checked], baseline: str | None
+    path: Path, run: RunData, checked: Sequence[GateCheck], baseline: str | None
 ) -> None:
     from clash.report import gate as report
     from clash.version import __version__
@@ -186,7 +188,7 @@ def _write_junit(
     path.write_text(text, encoding="utf-8", newline="\n")
 
 
-def _annotate(run: str, checked: Sequence[Checked], *, to_stderr: bool) -> None:
+def _annotate(run: str, checked: Sequence[GateCheck], *, to_stderr: bool) -> None:
     from clash.report import gate as report
 
     for line in report.github_annotations(run, checked):

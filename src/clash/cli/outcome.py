@@ -78,7 +78,7 @@ def _leaked_secrets(result: RunResult) -> list[str]:
 def _warnings(result: RunResult) -> list[str]:
     """Stand-ins, a cap that was passed, a forecast that failed, usage that is not believed."""
     lines = [
-        f"{judge.judge} judged {judge.judged} items in place of {judge.stands_in_for}, whose model had"
+        f"{judge.judge} judged {judge.n_judged} items in place of {judge.stands_in_for}, whose model had"
         " stopped or was down"
         for judge in result.findings.judges
         if judge.stands_in_for is not None

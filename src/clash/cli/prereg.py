@@ -9,7 +9,7 @@ import typer
 from clash.cli.options import AsJson, ConfigFile, EnvFile, Seed
 
 if TYPE_CHECKING:
-    from clash.analysis.prereg import Frozen, Registration
+    from clash.analysis.prereg import FrozenRegistration, Registration
 
 
 def prereg(
@@ -104,7 +104,7 @@ def prereg(
     _tell(frozen, out, as_json=as_json)
 
 
-def registration_of(path: Path | None) -> Frozen | None:
+def registration_of(path: Path | None) -> FrozenRegistration | None:
     """The plan that a run is to be held to.
 
     Raises:
@@ -163,7 +163,7 @@ def _registration(
     )
 
 
-def _tell(found: Frozen, path: Path, *, as_json: bool) -> None:
+def _tell(found: FrozenRegistration, path: Path, *, as_json: bool) -> None:
     from clash.analysis import prereg as registry
     from clash.cli.common import print_json, stdout
 
@@ -176,7 +176,7 @@ def _tell(found: Frozen, path: Path, *, as_json: bool) -> None:
         + (f" of {plan.primary}" if plan.primary else ""),
         f"{plan.items} prompts; {100 * plan.effect:g} points, alpha {plan.alpha:g},"
         f" power {plan.power:.0%}; stopping: {registry.stopping(plan)}",
-        f"frozen {found.frozen}, sha256 {found.sha256}",
+        f"frozen {found.frozen_at}, sha256 {found.sha256}",
         f"plan: {path}; hold a run to it with `clash eval … --prereg {path}`",
     ]
     for line in lines:

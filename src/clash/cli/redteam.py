@@ -166,7 +166,7 @@ def _report(
 
 def _worst_rate(panel: Resistance) -> float:
     """The upper bound of the rate, items without a verdict taken as turned: no proof of the rest."""
-    unknown = panel.failed / panel.attacked if panel.attacked else 0.0
+    unknown = panel.n_failed / panel.n_attacked if panel.n_attacked else 0.0
     return min(1.0, panel.rate.high + unknown)
 
 

@@ -38,7 +38,7 @@ def report(
     as_json: AsJson = False,
 ) -> None:
     """Show the report of a run, computed anew from its records; or one item, step by step."""
-    from clash.analysis.findings import findings_of
+    from clash.analysis.findings import compute_findings
     from clash.analysis.rundata import RunData
     from clash.analysis.walk import walk
     from clash.cli.common import open_run, print_json, stdout
@@ -57,7 +57,7 @@ def report(
         else:
             print_walk(stdout(), steps)
         return
-    findings = findings_of(data)
+    findings = compute_findings(data)
     if _writes(folder, data.manifest, write):
         rewrite(folder, data, findings)
     drawn = _draw(findings, data, folder.path, plots) if plots is not None else []

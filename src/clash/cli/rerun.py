@@ -118,7 +118,7 @@ def rerun(
         return
     results = execute_reruns(parent, times, changes, options)
     coverage = results[-1].findings.coverage
-    if coverage.decided + coverage.tied:
+    if coverage.n_decided + coverage.n_tied:
         every = [parent, *reruns(parent)]
         _report(every, as_json=as_json, whole=verbose, to=to, results=results)
     raise typer.Exit(max(result.exit_code for result in results))

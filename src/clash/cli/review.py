@@ -215,9 +215,9 @@ class _Outcome:
 
     @classmethod
     def of(cls, folder: RunFolder, run: RunData) -> _Outcome:
-        from clash.analysis.findings import findings_of
+        from clash.analysis.findings import compute_findings
 
-        return cls(folder, run, findings_of(run), _votes(folder))
+        return cls(folder, run, compute_findings(run), _votes(folder))
 
     def after(self, written: int) -> _Change:
         """With the labels there are by now, computed once for each number of decisions."""
@@ -227,11 +227,11 @@ class _Outcome:
 
     def _computed(self, written: int) -> _Change:
         from clash.analysis.calibration_change import compare_calibrations
-        from clash.analysis.findings import findings_of
+        from clash.analysis.findings import compute_findings
         from clash.analysis.label_change import label_change
 
-        run = self.data.relabelled(self.folder.labels())
-        found = findings_of(run)
+        run = self.data.with_labels(self.folder.labels())
+        found = compute_findings(run)
         now = _votes(self.folder)
         calibrated = None
         if self.votes is not None and now is not None:

@@ -31,7 +31,7 @@ def seal(
 
     With --sign it also says who vouches for it: `clash verify RUN --signers FILE` tells.
     """
-    from clash.analysis.findings import findings_of
+    from clash.analysis.findings import compute_findings
     from clash.analysis.rundata import RunData
     from clash.cli.common import open_run, print_json, stdout
     from clash.cli.report import rewrite
@@ -58,7 +58,7 @@ def seal(
         )
     if any(UNSEALED_LABELS in (finding.unchecked or "") for finding in findings):
         data = RunData.load(folder)
-        rewrite(folder, data, findings_of(data))
+        rewrite(folder, data, compute_findings(data))
     path = folder.path / layout.SIGNATURE
     with folder.write() as writer:
         manifest = writer.seal(writer.manifest())

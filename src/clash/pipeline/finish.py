@@ -50,11 +50,11 @@ def finish(writer: RunWriter, manifest: Manifest, outcome: CollectOutcome) -> Ru
     """Compute verdicts and findings, write the report, seal the folder, choose the exit code."""
     # Imported only now: while a run judges, numpy and what stands on it would only take memory.
     from clash.analysis import served
-    from clash.analysis.findings import findings_of
+    from clash.analysis.findings import compute_findings
     from clash.analysis.rundata import RunData
 
     run = RunData.load(writer)
-    swaps = served.notes(run.swapped)
+    swaps = served.notes(run.swapped_models)
     counts = count_records(run)
     exit_code = _exit_code(run, counts, outcome)
     manifest = manifest.model_copy(
@@ -68,7 +68,7 @@ def finish(writer: RunWriter, manifest: Manifest, outcome: CollectOutcome) -> Ru
         }
     )
     run = replace(run, manifest=manifest)
-    findings = findings_of(run)
+    findings = compute_findings(run)
     manifest.cost_usd = findings.cost_usd
     manifest.cost_is_lower_bound = findings.cost_is_lower_bound
     write_report(writer, findings, run)
@@ -170,7 +170,7 @@ def _concordance(findings: Findings) -> dict[str, Any]:
         return {}
     rate = findings.concordance.headline.rate
     alone = {
-        line.name: {"concordance": line.rate.of_judged.estimate, "judged": line.rate.judged}
+        line.name: {"concordance": line.rate.of_judged.estimate, "judged": line.rate.n_judged}
         for line in findings.concordance.methods
         if line.kind == "judge" and line.rate is not None
     }
@@ -178,7 +178,7 @@ def _concordance(findings: Findings) -> dict[str, Any]:
         "concordance": rate.estimate,
         "kappa": _finite(findings.concordance.kappas[0].interval.estimate),
         "kappas": {k.key: _finite(k.interval.estimate) for k in findings.concordance.kappas},
-        "ci": [rate.clustered.low, rate.clustered.high],
+        "ci": [rate.interval.low, rate.interval.high],
         "n": rate.n,
         "judges": [
             {**judge, **alone.get(judge["judge"], {})} for judge in findings.as_json()["judges"]

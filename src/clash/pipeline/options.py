@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     import anyio
 
-    from clash.analysis.prereg import Frozen
+    from clash.analysis.prereg import FrozenRegistration
     from clash.collect.calling import Ask
     from clash.collect.run import Progress
     from clash.records import Call, Kind, Label, Pooled
@@ -100,7 +100,7 @@ class Origin:
     parent: str | None = None
     seeds: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    registration: Frozen | None = None
+    registration: FrozenRegistration | None = None
     stopping: Mapping[str, Any] | None = None
     pool: tuple[Pooled, ...] = ()
 

@@ -24,7 +24,7 @@ from clash.store.manifest import sha256_json
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from clash.analysis.prereg import Frozen
+    from clash.analysis.prereg import FrozenRegistration
     from clash.pipeline.finish import RunResult
     from clash.records import Response
     from clash.store.manifest import Manifest
@@ -52,7 +52,7 @@ class RerunOptions:
     panel: str | None = None
     limits: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    registration: Frozen | None = None
+    registration: FrozenRegistration | None = None
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def targeted_items(parent: RunFolder, stable: int) -> tuple[set[str], str]:
     if not later:
         raise once
     aligned = align([RunData.load(run) for run in (parent, *later)])
-    if len(aligned.whole) < 2:
+    if len(aligned.complete_runs) < 2:
         raise once
     chosen = targets(aligned, stable)
     if not len(chosen.indices):
@@ -132,7 +132,7 @@ def targeted_items(parent: RunFolder, stable: int) -> tuple[set[str], str]:
         "least confident stable": len(chosen.low_confidence),
     }
     parts = ", ".join(f"{count} {name}" for name, count in counts.items())
-    names = ", ".join(aligned.names[run] for run in aligned.whole)
+    names = ", ".join(aligned.names[run] for run in aligned.complete_runs)
     items = {aligned.items[row] for row in chosen.indices}
     return items, f"targeted: {parts}, by the runs {names}"
 

@@ -228,7 +228,7 @@ def _conclude(
     sizes: Sequence[int],
 ) -> RunResult:
     """Write the report again, now that the last look is in the manifest, and seal both."""
-    from clash.analysis.findings import findings_of
+    from clash.analysis.findings import compute_findings
     from clash.analysis.rundata import RunData
     from clash.pipeline.finish import write_report
 
@@ -237,6 +237,6 @@ def _conclude(
         notes.append(stopping.outcome(rule, looks, sizes))
     manifest = _with_rule(result.manifest, rule, looks, notes=notes)
     run: RunData = replace(RunData.load(writer), manifest=manifest)
-    findings = findings_of(run)
+    findings = compute_findings(run)
     write_report(writer, findings, run)
     return replace(result, manifest=writer.seal(manifest), findings=findings)

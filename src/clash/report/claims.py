@@ -18,14 +18,14 @@ def claims_table(claims: Sequence[Claim]) -> Table:
         [
             claim.table,
             claim.says,
-            value(claim.published, claim.digits),
-            "cannot be told" if claim.ours is None else value(claim.ours, claim.digits),
-            "same" if claim.same else "differs",
+            value(claim.published_value, claim.digits),
+            "cannot be told" if claim.own_value is None else value(claim.own_value, claim.digits),
+            "same" if claim.is_same else "differs",
             claim.why,
         ]
         for claim in claims
     ]
-    n_same = sum(claim.same for claim in claims)
+    n_same = sum(claim.is_same for claim in claims)
     return Table(
         f"Published figures ({n_same} of {len(claims)} the same)",
         ["where", "what", "published", "ours", "", "why"],

@@ -22,13 +22,13 @@ from clash.report.formats import (
 from clash.report.tables import Table, with_rows
 
 if TYPE_CHECKING:
-    from clash.analysis.compare import Compared
+    from clash.analysis.compare import RunComparison
     from clash.analysis.compare.pairs import RunAgainstRun
-    from clash.analysis.compare.pooled import Ablated, Pooled
-    from clash.analysis.concordance import Rate
+    from clash.analysis.compare.pooled import JudgeAblation, PooledRuns
+    from clash.analysis.concordance import CaseRate
 
 
-def tables(comparison: Compared) -> list[Table]:
+def tables(comparison: RunComparison) -> list[Table]:
     """The tables that have a row, the most important first."""
     tables = [
         _runs(comparison),
@@ -36,17 +36,17 @@ def tables(comparison: Compared) -> list[Table]:
         _shared_items(comparison),
         _candidates(comparison),
     ]
-    if comparison.pooled is not None:
+    if comparison.pool is not None:
         tables += [
-            _ablation(comparison, comparison.pooled),
-            _unanimity(comparison.pooled),
-            selves(comparison.pooled.self_rates, "Self-evaluation, blind, pooled"),
+            _ablation(comparison, comparison.pool),
+            _unanimity(comparison.pool),
+            selves(comparison.pool.self_rates, "Self-evaluation, blind, pooled"),
         ]
-    tables.append(claims_table(comparison.published))
+    tables.append(claims_table(comparison.published_claims))
     return with_rows(tables)
 
 
-def _runs(comparison: Compared) -> Table:
+def _runs(comparison: RunComparison) -> Table:
     rows = [
         [
             line.run,
@@ -54,9 +54,9 @@ def _runs(comparison: Compared) -> Table:
             f"{line.panel} ({line.judges})",
             f"{line.items} on {line.questions}",
             str(line.candidates),
-            str(line.decided),
+            str(line.n_decided),
             share(line.concordance),
-            NONE if line.concordance is None else percent(line.concordance.clustered, digits=1),
+            NONE if line.concordance is None else percent(line.concordance.interval, digits=1),
             NONE if line.kappa is None else estimate(line.kappa.interval),
             percent(line.unanimity),
             money(line.cost_usd),
@@ -89,7 +89,7 @@ def _runs(comparison: Compared) -> Table:
     )
 
 
-def _experiments(comparison: Compared) -> Table:
+def _experiments(comparison: RunComparison) -> Table:
     rows = []
     for pair in comparison.pairs:
         line = pair.experiments
@@ -99,14 +99,16 @@ def _experiments(comparison: Compared) -> Table:
             [
                 f"{pair.first} : {pair.second}",
                 f"{line.right[0]:g}/{line.n[0]} : {line.right[1]:g}/{line.n[1]}",
-                points(line.clustered),
+                points(line.clustered_difference),
                 points(line.newcombe),
                 f"{line.test.statistic:.2f}",
                 p_value(line.test),
             ]
         )
     notes = ["as independent experiments: the pooled two-proportion z test"]
-    if any(pair.shared is not None and pair.shared.labelled for pair in comparison.pairs):
+    if any(
+        pair.shared_items is not None and pair.shared_items.n_labelled for pair in comparison.pairs
+    ):
         notes.append("runs that share items are not independent: read the paired test below")
     return Table(
         "Concordance, experiment against experiment",
@@ -118,8 +120,8 @@ def _experiments(comparison: Compared) -> Table:
     )
 
 
-def _shared_items(comparison: Compared) -> Table:
-    rows = [_shared_row(pair) for pair in comparison.pairs if pair.shared is not None]
+def _shared_items(comparison: RunComparison) -> Table:
+    rows = [_shared_row(pair) for pair in comparison.pairs if pair.shared_items is not None]
     return Table(
         "On the items that both hold",
         [
@@ -145,17 +147,17 @@ def _shared_items(comparison: Compared) -> Table:
 
 
 def _shared_row(pair: RunAgainstRun) -> list[str]:
-    line = pair.shared
+    line = pair.shared_items
     if line is None:
         return []
-    paired_test = line.paired
+    paired_test = line.paired_test
     return [
         f"{pair.first} : {pair.second}",
         str(line.n),
         percent(line.verdicts.agreement, digits=1),
         estimate(line.verdicts.kappa.interval),
-        str(line.only_first) if line.labelled else NONE,
-        str(line.only_second) if line.labelled else NONE,
+        str(line.only_first) if line.n_labelled else NONE,
+        str(line.only_second) if line.n_labelled else NONE,
         p_value(line.mcnemar),
         NONE if paired_test is None else points(paired_test.difference),
         NONE if paired_test is None else p_value(paired_test.test),
@@ -163,7 +165,7 @@ def _shared_row(pair: RunAgainstRun) -> list[str]:
     ]
 
 
-def _candidates(comparison: Compared) -> Table:
+def _candidates(comparison: RunComparison) -> Table:
     if len(comparison.runs) != 2 or not comparison.pairs[0].candidates:
         taus = [
             [f"{pair.first} : {pair.second}", str(len(pair.candidates)), f"{pair.tau:.2f}"]
@@ -192,7 +194,7 @@ def _candidates(comparison: Compared) -> Table:
     )
 
 
-def _ablation(comparison: Compared, pooled: Pooled) -> Table:
+def _ablation(comparison: RunComparison, pooled: PooledRuns) -> Table:
     names = [line.run for line in comparison.runs]
     rows = [_ablation_row(line) for line in (*pooled.judges, pooled.panel)]
     notes = ["of items judged; the panel ahead: on all pooled items, paired and clustered"]
@@ -201,9 +203,9 @@ def _ablation(comparison: Compared, pooled: Pooled) -> Table:
             f"the panel is {100 * pooled.over_mean:+.1f} points over the mean of its judges,"
             f" {100 * pooled.over_worst:+.1f} over the worst"
         )
-    if pooled.repeated:
+    if pooled.n_repeated:
         counting = "counted again" if pooled.every_record else "counted once, in the first run"
-        notes.append(f"{pooled.repeated} records are of items that another run holds: {counting}")
+        notes.append(f"{pooled.n_repeated} records are of items that another run holds: {counting}")
     return Table(
         "Judges and panel, pooled",
         ["judge", *names, "pooled", "95%, clustered", "panel ahead by", "p"],
@@ -214,31 +216,31 @@ def _ablation(comparison: Compared, pooled: Pooled) -> Table:
     )
 
 
-def _ablation_row(line: Ablated) -> list[str]:
+def _ablation_row(line: JudgeAblation) -> list[str]:
     return [
         line.name,
         *map(_of_judged, line.runs),
-        _of_judged(line.pooled),
-        bounds(line.pooled.clustered),
+        _of_judged(line.overall),
+        bounds(line.overall.interval),
         points(line.ahead),
         p_value(line.test),
     ]
 
 
-def _of_judged(rate: Rate) -> str:
-    return NONE if not rate.judged else f"{rate.of_judged.estimate:.1%} of {rate.judged}"
+def _of_judged(rate: CaseRate) -> str:
+    return NONE if not rate.n_judged else f"{rate.of_judged.estimate:.1%} of {rate.n_judged}"
 
 
-def _unanimity(pooled: Pooled) -> Table:
+def _unanimity(pooled: PooledRuns) -> Table:
     split = pooled.split
     total = sum(rate.n for rate in (split.unanimous, split.split) if rate is not None)
     rows = [
-        [name, str(rate.n), f"{rate.n / total:.0%}", percent(rate.clustered, digits=1)]
+        [name, str(rate.n), f"{rate.n / total:.0%}", percent(rate.interval, digits=1)]
         for name, rate in (("unanimous", split.unanimous), ("split", split.split))
         if rate is not None
     ]
     rows += [
-        [f"  {judge}, where split", str(rate.n), "", percent(rate.clustered, digits=1)]
+        [f"  {judge}, where split", str(rate.n), "", percent(rate.interval, digits=1)]
         for judge, rate in split.judges_on_split.items()
     ]
     notes = []

@@ -73,7 +73,7 @@ def calls(findings: Findings) -> Table:
     rows = [
         [
             line.purpose,
-            line.who,
+            line.name,
             str(line.calls),
             str(line.attempts),
             ("" if line.exact else "≥ ") + money(line.cost_usd),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from clash.analysis.concordance import Rate
+    from clash.analysis.concordance import CaseRate
     from clash.stats.hypothesis_tests import Significance
     from clash.stats.intervals import Interval
 
@@ -60,7 +60,7 @@ def points(difference: Interval | None, *, digits: int = 1) -> str:
     return f"{text} [{100 * difference.low:{form}}, {100 * difference.high:{form}}]"
 
 
-def share(rate: Rate | None) -> str:
+def share(rate: CaseRate | None) -> str:
     """Right answers of all, as ``71/74``; with a decimal only where ties earn half."""
     return NONE if rate is None else f"{rate.right:g}/{rate.n}"
 

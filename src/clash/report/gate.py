@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from clash.analysis.figures import Figure
-    from clash.analysis.gate import Checked
+    from clash.analysis.gate import GateCheck
 
 _SIGN = {"min": "≥", "max": "≤", "max-drop": "falls ≤", "max-rise": "rises ≤"}
 _DIGITS = ".4g"
 
 
-def table(run: str, checks: Sequence[Checked]) -> Table:
+def table(run: str, checks: Sequence[GateCheck]) -> Table:
     """A row for each rule."""
     n_failed = sum(not check.passed for check in checks)
     outcome = "passed" if not n_failed else f"failed: {n_failed} of {len(checks)} rules"
@@ -34,7 +34,7 @@ def table(run: str, checks: Sequence[Checked]) -> Table:
                 f"{_SIGN[check.rule.way]} {check.rule.limit:g}",
                 number(check.value, _DIGITS),
                 _interval(check.low, check.high),
-                number(check.tested, _DIGITS),
+                number(check.tested_value, _DIGITS),
                 check.how,
             ]
             for check in checks
@@ -64,7 +64,9 @@ def _interval(low: float | None, high: float | None) -> str:
     return NONE if low is None else f"[{number(low, _DIGITS)}, {number(high, _DIGITS)}]"
 
 
-def junit(run: str, checks: Sequence[Checked], *, time: str, properties: Mapping[str, str]) -> str:
+def junit(
+    run: str, checks: Sequence[GateCheck], *, time: str, properties: Mapping[str, str]
+) -> str:
     """JUnit XML: one suite, one case a rule.
 
     Args:
@@ -89,7 +91,7 @@ def junit(run: str, checks: Sequence[Checked], *, time: str, properties: Mapping
     )
 
 
-def _junit_case(suite: ET.Element, run: str, check: Checked) -> None:
+def _junit_case(suite: ET.Element, run: str, check: GateCheck) -> None:
     name = f"{check.rule.figure} {check.rule.way} {check.rule.limit:g}"
     head = {"name": for_xml(name), "classname": for_xml(f"clash.gate.{run}"), "time": "0"}
     case = ET.SubElement(suite, "testcase", head)
@@ -101,7 +103,7 @@ def _junit_case(suite: ET.Element, run: str, check: Checked) -> None:
     output.text = for_xml(check.message)
 
 
-def github_annotations(run: str, checks: Sequence[Checked]) -> Iterator[str]:
+def github_annotations(run: str, checks: Sequence[GateCheck]) -> Iterator[str]:
     """A workflow command for each rule that fails, and one notice where none does."""
     failures = [check for check in checks if not check.passed]
     for check in failures:
@@ -111,7 +113,7 @@ def github_annotations(run: str, checks: Sequence[Checked]) -> Iterator[str]:
         yield f"::notice title=clash gate::{for_workflow(f'{run}: {len(checks)} rules hold')}"
 
 
-def github_summary(run: str, checks: Sequence[Checked]) -> str:
+def github_summary(run: str, checks: Sequence[GateCheck]) -> str:
     """Markdown for the summary of the workflow's step."""
     return markdown.render_table(table(run, checks)) + "\n"
 

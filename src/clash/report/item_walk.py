@@ -12,7 +12,7 @@ from clash.escape import for_terminal
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from clash.analysis.walk import Said, Walk
+    from clash.analysis.walk import JudgmentStep, Walk
 
 _MOST_CHARACTERS = 1200
 
@@ -30,12 +30,12 @@ def print_walk(console: Console, walk: Walk) -> None:
         _text(console, walk.responses[candidate])
     for candidate, why in walk.missing.items():
         _text(console, f"{candidate}: no response ({why})", style="red")
-    for hit in walk.scrubbed:
+    for hit in walk.scrubs:
         _text(console, f"masked in what judges saw: {hit}", style="yellow")
     _step(console, 3, f"Criteria ({walk.criteria.source if walk.criteria else 'none'})")
     _criteria(console, walk)
     _step(console, 4, "Judgments")
-    for judgment in walk.said:
+    for judgment in walk.judgments:
         _judgment(console, judgment)
     _step(console, 5, f"Verdict ({walk.verdict.method})")
     _verdict(console, walk)
@@ -66,7 +66,7 @@ def _criteria(console: Console, walk: Walk) -> None:
         _text(console, f"fallback because: {walk.criteria.error}", style="yellow")
 
 
-def _judgment(console: Console, judgment: Said) -> None:
+def _judgment(console: Console, judgment: JudgmentStep) -> None:
     where = f", presentation {judgment.presentation}" if judgment.presentation else ""
     head = f"{judgment.judge} ({judgment.role}, weight {judgment.weight:g}{where})"
     if judgment.ranking is None or judgment.unblinded is None:

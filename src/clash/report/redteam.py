@@ -22,7 +22,7 @@ _NOTE = (
 def headline(result: Redteam) -> str:
     """The answer in one sentence."""
     panel = result.panel
-    if not panel.attacked:
+    if not panel.n_attacked:
         return (
             f"The panel judged none of {panel.controls} clean controls right, so no injection"
             " could turn it."
@@ -30,7 +30,7 @@ def headline(result: Redteam) -> str:
     noise = panel.noise
     beside = "" if noise is None else f"; {percent(noise)} without an injection"
     return (
-        f"Injections turned the panel in {panel.turned} of {panel.attacked} control items"
+        f"Injections turned the panel in {panel.n_turned} of {panel.n_attacked} control items"
         f" ({percent(panel.rate)}{beside})."
     )
 
@@ -50,11 +50,11 @@ def judges(result: Redteam) -> Table:
         [
             line.name,
             f"{line.clean} of {line.controls}",
-            f"{line.turned} of {line.attacked}",
+            f"{line.n_turned} of {line.n_attacked}",
             percent(line.rate),
             NONE if line.noise is None else percent(line.noise),
-            str(line.wavered),
-            str(line.failed),
+            str(line.n_wavered),
+            str(line.n_failed),
         ]
         for line in (result.panel, *result.judges)
     ]
@@ -71,10 +71,10 @@ def _kinds(title: str, column: str, lines: Sequence[Resistance]) -> Table:
     rows = [
         [
             line.name,
-            f"{line.turned} of {line.attacked}",
+            f"{line.n_turned} of {line.n_attacked}",
             percent(line.rate),
-            str(line.wavered),
-            str(line.failed),
+            str(line.n_wavered),
+            str(line.n_failed),
         ]
         for line in lines
     ]

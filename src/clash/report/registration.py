@@ -16,10 +16,10 @@ def table(conformity: Conformity | None) -> Table | None:
     """Every deviation from the plan; one row, ``as registered``, where there is none."""
     if conformity is None:
         return None
-    rows = [[d.what, d.planned, d.done] for d in conformity.deviations]
+    rows = [[d.aspect, d.plan, d.actual] for d in conformity.deviations]
     plan = conformity.plan
     notes = [
-        f"registered {conformity.frozen}: {plan['outcome']}"
+        f"registered {conformity.frozen_at}: {plan['outcome']}"
         f"{' of ' + plan['primary'] if plan['primary'] else ''}, {100 * plan['effect']:g} points,"
         f" alpha {plan['alpha']:g}, power {plan['power']:.0%}, {plan['items']} prompts, clustered by"
         f" {plan['clustering']}, stopping: {conformity.stopping}",

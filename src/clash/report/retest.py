@@ -11,9 +11,9 @@ from clash.report.tables import CLUSTERED, Table, cut_note, with_rows
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from clash.analysis.concordance import Rate
+    from clash.analysis.concordance import CaseRate
     from clash.analysis.retest import Retest
-    from clash.analysis.retest.targeted import Targeted
+    from clash.analysis.retest.targeted import TargetedRun
 
 _MOST_ITEMS = 20
 
@@ -31,14 +31,14 @@ def tables(retest: Retest) -> list[Table]:
             _agreement(retest),
             _matches(retest),
             _stability(retest),
-            *map(_targeted_run, retest.targeted),
+            *map(_targeted_run, retest.targeted_runs),
             _judges(retest),
             _flips(retest),
             _rankings(retest),
             _variance(retest),
             _changed_items(retest),
             _least_confident(retest),
-            claims_table(retest.published),
+            claims_table(retest.published_claims),
         ]
     )
 
@@ -59,12 +59,12 @@ def _runs(retest: Retest) -> Table:
         ]
         for line in retest.runs
     ]
-    for name, rate in (("all whole runs", retest.combined), ("majority of runs", retest.majority)):
+    for name, rate in (("all whole runs", retest.all_runs), ("majority of runs", retest.majority)):
         if rate is not None:
             plain = [str(rate.n), "", "", share(rate), _clustered_percent(rate), _wilson(rate)]
             rows.append([name, *plain, _kappa(rate), "", ""])
     notes = []
-    if retest.combined is not None:
+    if retest.all_runs is not None:
         notes.append(
             "all whole runs: verdicts of one item in several runs are one cluster; Wilson's interval"
             " takes them for independent and is too narrow"
@@ -93,15 +93,15 @@ def _runs(retest: Retest) -> Table:
     )
 
 
-def _clustered_percent(rate: Rate | None) -> str:
-    return NONE if rate is None else percent(rate.clustered, digits=1)
+def _clustered_percent(rate: CaseRate | None) -> str:
+    return NONE if rate is None else percent(rate.interval, digits=1)
 
 
-def _wilson(rate: Rate | None) -> str:
+def _wilson(rate: CaseRate | None) -> str:
     return NONE if rate is None else bounds(rate.wilson)
 
 
-def _kappa(rate: Rate | None) -> str:
+def _kappa(rate: CaseRate | None) -> str:
     return NONE if rate is None else f"{2 * rate.estimate - 1:.3f}"
 
 
@@ -182,20 +182,20 @@ def _stability(retest: Retest) -> Table:
     )
 
 
-def _targeted_run(part: Targeted) -> Table:
+def _targeted_run(part: TargetedRun) -> Table:
     rows = [
         [
             group.name,
             str(group.n),
             f"{round(group.right.estimate * group.n)}/{group.n}",
             percent(group.right, digits=1),
-            str(group.changed),
+            str(group.n_changed),
         ]
         for group in part.groups
     ]
     notes = []
-    if part.confirmed is not None:
-        again = part.confirmed
+    if part.confirmation is not None:
+        again = part.confirmation
         by_chance = number(again.expected, ".0%")
         notes = [
             f"stably incorrect items wrong again: {round(again.rate.estimate * again.rate.n)} of"
@@ -257,7 +257,7 @@ def _rankings(retest: Retest) -> Table:
         ["Kendall's tau-b, mean over pairs of runs", estimate(agreement.mean)],
         ["the same leader", f"{agreement.same_winner:.0%} of the pairs"],
     ]
-    notes = [f"over {len(retest.ranked)} candidates in {len(agreement.tau)} runs of all items"]
+    notes = [f"over {len(retest.candidates)} candidates in {len(agreement.tau)} runs of all items"]
     if agreement.mean.method.startswith("no"):
         notes.append("two rankings tell nothing of their spread: the interval takes three runs")
     return Table("Rankings, cycle against cycle", ["", ""], rows, frozenset({1}), notes)
@@ -290,7 +290,7 @@ def _variance(retest: Retest) -> Table:
 
 
 def _changed_items(retest: Retest) -> Table:
-    return _items("Items whose verdict changes", retest, [line.item_id for line in retest.changed])
+    return _items("Items whose verdict changes", retest, [line.item_id for line in retest.unstable])
 
 
 def _least_confident(retest: Retest) -> Table:
@@ -300,13 +300,13 @@ def _least_confident(retest: Retest) -> Table:
 
 
 def _items(title: str, retest: Retest, ids: Sequence[str]) -> Table:
-    lines = {line.item_id: line for line in (*retest.least_sure, *retest.changed)}
+    lines = {line.item_id: line for line in (*retest.least_sure, *retest.unstable)}
     rows = [
         [
             name,
             NONE if lines[name].confidence is None else f"{lines[name].confidence:.2f}",
             lines[name].category,
-            ", ".join(lines[name].said),
+            ", ".join(lines[name].verdicts),
         ]
         for name in ids[:_MOST_ITEMS]
     ]

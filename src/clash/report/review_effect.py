@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from clash.analysis.calibration_change import CalibrationChange, CalibrationRefusal
     from clash.analysis.label_change import LabelChange
-    from clash.analysis.labelled import Labelled
+    from clash.analysis.labelled import LabelConcordance
     from clash.stats.intervals import Interval
 
 _COLUMNS = ("", "before", "now")
@@ -29,10 +29,12 @@ def tables(change: LabelChange, run: str) -> list[Table]:
 
 
 def _concordance_table(change: LabelChange) -> Table:
-    def cell(labels: Labelled | None, part: Callable[[Labelled], Interval | None]) -> str:
+    def cell(
+        labels: LabelConcordance | None, part: Callable[[LabelConcordance], Interval | None]
+    ) -> str:
         return NONE if labels is None else percent(part(labels))
 
-    parts: list[tuple[str, Callable[[Labelled], Interval | None]]] = [
+    parts: list[tuple[str, Callable[[LabelConcordance], Interval | None]]] = [
         ("concordance with the labels", lambda labels: labels.concordance),
         ("  where unanimous", lambda labels: labels.unanimous),
         ("  where not", lambda labels: labels.split),

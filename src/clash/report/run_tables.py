@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def leaderboard(findings: Findings) -> Table:
     """Points, wins and win rate of each candidate; the people's win rate where labels allow it."""
-    people = any(row.corrected is not None for row in findings.leaderboard)
+    people = any(row.corrected_rate is not None for row in findings.leaderboard)
     rows = [
         [
             str(rank),
@@ -24,9 +24,9 @@ def leaderboard(findings: Findings) -> Table:
             str(row.wins),
             str(row.ties),
             str(row.losses),
-            f"{row.judged}/{row.items}",
+            f"{row.n_judged}/{row.items}",
             percent(row.win_rate),
-            *([percent(row.corrected)] if people else []),
+            *([percent(row.corrected_rate)] if people else []),
             NONE if row.best is None else f"{row.best:.0%}",
         ]
         for rank, row in enumerate(findings.leaderboard, start=1)
@@ -56,10 +56,10 @@ def _correction_notes(findings: Findings) -> list[str]:
     people = findings.correction
     if people is None:
         return []
-    if people.refused is not None:
-        return [f"win rates are not corrected by the {people.labelled} labels: {people.refused}"]
+    if people.refusal is not None:
+        return [f"win rates are not corrected by the {people.n_labelled} labels: {people.refusal}"]
     return [
-        f"people's win rate: {people.labelled} labelled of {people.items} items and the verdicts"
+        f"people's win rate: {people.n_labelled} labelled of {people.items} items and the verdicts"
         " on the rest (PPI++), valid where those labelled are a random sample of the items on"
         " which the panel was unanimous, and of the others"
     ]
@@ -94,7 +94,7 @@ def coverage(findings: Findings) -> Table:
     items, unanimity = findings.coverage, findings.unanimity
     rows = [
         ["items", str(items.items)],
-        ["decided, tied", f"{items.decided}, {items.tied}"],
+        ["decided, tied", f"{items.n_decided}, {items.n_tied}"],
         ["no verdict", counts(items.abstained) or "0"],
         ["unanimous", f"{unanimity.unanimous}/{items.items}: {percent(unanimity.rate)}"],
         [
@@ -106,30 +106,30 @@ def coverage(findings: Findings) -> Table:
         ],
         [
             "voting judgments",
-            f"{items.expected} expected: {items.clean} clean,"
-            f" {items.repaired} repaired, {sum(items.failed.values())} failed,"
+            f"{items.n_expected} expected: {items.n_clean} clean,"
+            f" {items.n_repaired} repaired, {sum(items.failures.values())} failed,"
             f" {items.not_run} not run",
         ],
     ]
     optional = [
-        ("failed judgments", counts(items.failed)),
+        ("failed judgments", counts(items.failures)),
         ("responses not had", counts(items.responses_failed)),
         (
             "not asked: own response",
-            f"{items.excluded} voting judgments" if items.excluded else "",
+            f"{items.n_excluded} voting judgments" if items.n_excluded else "",
         ),
         ("criteria", counts(items.criteria)),
-        ("self-identification masked", str(items.scrubbed) if items.scrubbed else ""),
-        ("texts that speak to the judge", str(items.flagged) if items.flagged else ""),
-        ("scores against the ranking", _judgments(items.contradicted)),
-        ("low scores without a reason", _judgments(items.unreasoned)),
+        ("self-identification masked", str(items.n_scrubbed) if items.n_scrubbed else ""),
+        ("texts that speak to the judge", str(items.n_flagged) if items.n_flagged else ""),
+        ("scores against the ranking", _judgments(items.n_contradicted)),
+        ("low scores without a reason", _judgments(items.n_unreasoned)),
         (
             "confidence, mean",
             "" if unanimity.mean_confidence is None else f"{unanimity.mean_confidence:.2f}",
         ),
     ]
     rows += [[name, value] for name, value in optional if value]
-    if findings.labelled is not None:
+    if findings.label_concordance is not None:
         rows += list(_label_rows(findings))
     return Table("Coverage and agreement", ["", ""], rows, brief=True)
 
@@ -139,7 +139,7 @@ def _judgments(n: int) -> str:
 
 
 def _label_rows(findings: Findings) -> Iterator[list[str]]:
-    labels = findings.labelled
+    labels = findings.label_concordance
     if labels is None:
         return
     missing = (
@@ -177,7 +177,7 @@ def judges(findings: Findings) -> Table:
             [
                 judge.judge,
                 judge.role if judge.weight in (0, 1) else f"{judge.role} x{judge.weight:g}",
-                str(judge.judged),
+                str(judge.n_judged),
                 counts(judge.failed) or "0",
                 percent(judge.ties),
                 percent(judge.agreement),

@@ -34,6 +34,6 @@ def report_tables(findings: Findings) -> list[Table]:
             costs.forecast(findings),
             *([] if findings.kind == "validate" else concordance_tables),
             *([] if findings.kind == "redteam" else redteam_tables),
-            claims_table(findings.published),
+            claims_table(findings.published_claims),
         ]
     )

@@ -65,7 +65,7 @@ def print_report(console: Console, findings: Findings, *, brief: bool = False) -
     console.print(Text(for_terminal(_facts(findings)), style="dim"))
     if (cost := cost_line(findings.spending)) is not None:
         console.print(Text(cost, style="dim"))
-    for model, why in findings.stopped.items():
+    for model, why in findings.stops.items():
         console.print(Text(for_terminal(f"{model} refused for good: {why}"), style="bold red"))
     tables = report_tables(findings)
     print_tables(console, [table for table in tables if table.brief] if brief else tables)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from clash.analysis.concordance.cases import Case
+    from clash.analysis.concordance.cases import LabelledCase
     from clash.analysis.rundata import RunData
 
 
@@ -41,15 +41,17 @@ class Experiments:
             the clustered intervals of both.
     """
 
+    json_keys: ClassVar[Mapping[str, str]] = {"clustered_difference": "clustered"}
+
     right: tuple[float, float]
     n: tuple[int, int]
     test: Significance
     newcombe: Interval
-    clustered: Interval
+    clustered_difference: Interval
 
 
 @dataclass(frozen=True)
-class Shared:
+class SharedItems:
     """Two runs on the items that both hold, with the same prompt and candidates.
 
     Attributes:
@@ -59,14 +61,20 @@ class Shared:
         mcnemar: exact; takes items for independent. ``paired`` and ``bootstrap`` do not.
     """
 
+    json_keys: ClassVar[Mapping[str, str]] = {
+        "n_labelled": "labelled",
+        "both_right": "both",
+        "paired_test": "paired",
+    }
+
     n: int
     verdicts: InterRun
-    labelled: int
+    n_labelled: int
     only_first: int
     only_second: int
-    both: int
+    both_right: int
     mcnemar: Significance | None
-    paired: PairedDifference | None
+    paired_test: PairedDifference | None
     bootstrap: PairedDifference | None
 
 
@@ -89,10 +97,12 @@ class RunAgainstRun:
         tau: Kendall's, of the leaderboards over candidates of both; null for fewer than two.
     """
 
+    json_keys: ClassVar[Mapping[str, str]] = {"shared_items": "shared"}
+
     first: str
     second: str
     experiments: Experiments | None
-    shared: Shared | None
+    shared_items: SharedItems | None
     tau: float | None
     candidates: list[Candidates]
 
@@ -110,13 +120,15 @@ def against(first: RunData, second: RunData, rng: np.random.Generator) -> RunAga
         first.manifest.run,
         second.manifest.run,
         _experiments(labelled_cases(first), labelled_cases(second)),
-        _shared(first, second, rng),
+        _compare_shared_items(first, second, rng),
         _tau(both),
         both,
     )
 
 
-def _experiments(first: Sequence[Case], second: Sequence[Case]) -> Experiments | None:
+def _experiments(
+    first: Sequence[LabelledCase], second: Sequence[LabelledCase]
+) -> Experiments | None:
     if not (first and second):
         return None
     a, b = concordance_of(first), concordance_of(second)
@@ -125,15 +137,19 @@ def _experiments(first: Sequence[Case], second: Sequence[Case]) -> Experiments |
         (a.n, b.n),
         two_proportions(a.right, a.n, b.right, b.n),
         newcombe(a.right, a.n, b.right, b.n),
-        difference(a.clustered, b.clustered),
+        difference(a.interval, b.interval),
     )
 
 
-def _shared(first: RunData, second: RunData, rng: np.random.Generator) -> Shared | None:
+def _compare_shared_items(
+    first: RunData, second: RunData, rng: np.random.Generator
+) -> SharedItems | None:
     names = same_items(first, second)
     if not names:
         return None
-    order = {name: sorted(texts) for name, texts in _who(first).items() if name in names}
+    order = {
+        name: sorted(texts) for name, texts in _candidates_by_item(first).items() if name in names
+    }
     said = [_codes(run, names, order) for run in (first, second)]
     groups = clusters_of(first, names)
     widest = max(map(len, order.values())) + 1
@@ -143,15 +159,15 @@ def _shared(first: RunData, second: RunData, rng: np.random.Generator) -> Shared
     a = np.array([float(known[names[n]].right) for n in rows])
     b = np.array([float(there[names[n]].right) for n in rows])
     only_a, only_b = int(np.sum((a == 1) & (b == 0))), int(np.sum((a == 0) & (b == 1)))
-    return Shared(
+    return SharedItems(
         n=len(names),
         verdicts=inter_run(said[0], said[1], widest, groups),
-        labelled=len(rows),
+        n_labelled=len(rows),
         only_first=only_a,
         only_second=only_b,
-        both=int(np.sum((a == 1) & (b == 1))),
+        both_right=int(np.sum((a == 1) & (b == 1))),
         mcnemar=mcnemar(only_a, only_b) if rows else None,
-        paired=paired_difference(a, b, groups[rows]) if rows else None,
+        paired_test=paired_difference(a, b, groups[rows]) if rows else None,
         bootstrap=_bootstrap(a, b, groups[rows], rng) if rows else None,
     )
 
@@ -171,7 +187,7 @@ def _bootstrap(
 def same_items(first: RunData, second: RunData) -> list[str]:
     """Items of one id that ask the same of the same candidates."""
     asked = {item.item_id: item.turns for item in second.items}
-    a, b = _who(first), _who(second)
+    a, b = _candidates_by_item(first), _candidates_by_item(second)
     return [
         item.item_id
         for item in first.items
@@ -179,7 +195,7 @@ def same_items(first: RunData, second: RunData) -> list[str]:
     ]
 
 
-def _who(run: RunData) -> dict[str, list[str]]:
+def _candidates_by_item(run: RunData) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {item.item_id: [] for item in run.items}
     for response in run.responses:
         found[response.item_id].append(response.candidate)

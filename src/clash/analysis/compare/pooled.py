@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from clash.analysis.concordance.biases import SelfRate, self_rates
-from clash.analysis.concordance.cases import Case, Rate, codes, concordance_of, labelled_cases, rate
-from clash.analysis.concordance.unanimity import Split, split
+from clash.analysis.concordance.cases import (
+    CaseRate,
+    LabelledCase,
+    codes,
+    concordance_of,
+    labelled_cases,
+    rate,
+)
+from clash.analysis.concordance.unanimity import ConcordanceBySplit, split
 from clash.stats.hypothesis_tests import Significance, paired_difference
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from clash.analysis.rundata import RunData
     from clash.stats.intervals import Interval
 
 
 @dataclass(frozen=True)
-class Ablated:
+class JudgeAblation:
     """A judge, or the panel, on each run and on all of them.
 
     Attributes:
@@ -26,15 +33,17 @@ class Ablated:
         ahead: the panel less this judge over the pooled items; null for the panel.
     """
 
+    json_keys: ClassVar[Mapping[str, str]] = {"overall": "pooled"}
+
     name: str
-    runs: list[Rate]
-    pooled: Rate
+    runs: list[CaseRate]
+    overall: CaseRate
     ahead: Interval | None
     test: Significance | None
 
 
 @dataclass(frozen=True)
-class Pooled:
+class PooledRuns:
     """Labelled runs taken together.
 
     Attributes:
@@ -44,18 +53,20 @@ class Pooled:
             on items with a verdict.
     """
 
+    json_keys: ClassVar[Mapping[str, str]] = {"n_repeated": "repeated"}
+
     n: int
-    repeated: int
+    n_repeated: int
     every_record: bool
-    judges: list[Ablated]
-    panel: Ablated
+    judges: list[JudgeAblation]
+    panel: JudgeAblation
     over_mean: float | None
     over_worst: float | None
-    split: Split
+    split: ConcordanceBySplit
     self_rates: list[SelfRate]
 
 
-def pooled(runs: Sequence[RunData], *, every_record: bool = False) -> Pooled | None:
+def pool_runs(runs: Sequence[RunData], *, every_record: bool = False) -> PooledRuns | None:
     """Pool labelled runs; null where fewer than two have labels, or no judge sits in all of them.
 
     An item that stands in several runs counts once, as the first of them judged it: records of
@@ -78,14 +89,14 @@ def pooled(runs: Sequence[RunData], *, every_record: bool = False) -> Pooled | N
     everything = [case for part in parts for case in part]
     panel = [float(case.right) for case in everything]
     lines = [_judge(judge, parts, everything, panel) for judge in shared]
-    own = Ablated(
+    own = JudgeAblation(
         "panel", [concordance_of(part) for part in parts], concordance_of(everything), None, None
     )
-    alone = [line.pooled.of_judged.estimate for line in lines]
-    whole = own.pooled.of_judged.estimate
-    return Pooled(
+    alone = [line.overall.of_judged.estimate for line in lines]
+    whole = own.overall.of_judged.estimate
+    return PooledRuns(
         n=len(everything),
-        repeated=repeated,
+        n_repeated=repeated,
         every_record=every_record,
         judges=lines,
         panel=own,
@@ -96,9 +107,9 @@ def pooled(runs: Sequence[RunData], *, every_record: bool = False) -> Pooled | N
     )
 
 
-def _once(found: Sequence[Sequence[Case]]) -> tuple[list[list[Case]], int]:
+def _once(found: Sequence[Sequence[LabelledCase]]) -> tuple[list[list[LabelledCase]], int]:
     seen: set[str] = set()
-    kept: list[list[Case]] = []
+    kept: list[list[LabelledCase]] = []
     repeated = 0
     for part in found:
         fresh = [case for case in part if case.item_id not in seen]
@@ -110,13 +121,13 @@ def _once(found: Sequence[Sequence[Case]]) -> tuple[list[list[Case]], int]:
 
 def _judge(
     judge: str,
-    parts: Sequence[Sequence[Case]],
-    everything: Sequence[Case],
+    parts: Sequence[Sequence[LabelledCase]],
+    everything: Sequence[LabelledCase],
     panel: Sequence[float],
-) -> Ablated:
+) -> JudgeAblation:
     credit = [float(case.tops.get(judge) == case.label) for case in everything]
     gap = paired_difference(panel, credit, codes(everything))
-    return Ablated(
+    return JudgeAblation(
         judge,
         [_rate(judge, part) for part in parts],
         _rate(judge, everything),
@@ -125,6 +136,6 @@ def _judge(
     )
 
 
-def _rate(judge: str, found: Sequence[Case]) -> Rate:
+def _rate(judge: str, found: Sequence[LabelledCase]) -> CaseRate:
     credit = [float(case.tops.get(judge) == case.label) for case in found]
     return rate(credit, codes(found), [judge in case.tops for case in found])

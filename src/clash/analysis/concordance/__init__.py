@@ -10,52 +10,58 @@ import numpy as np
 from clash.analysis.concordance import biases, breakdown, disagreements
 from clash.analysis.concordance.biases import (
     EqualLength,
-    Family,
-    Length,
-    Position,
+    FamilyBias,
+    LengthPreference,
+    PositionBias,
     SelfRate,
 )
-from clash.analysis.concordance.breakdown import Contrast, Row
-from clash.analysis.concordance.cases import Case, Profile, Rate, labelled_cases, profiles
+from clash.analysis.concordance.breakdown import ConcordanceRow, Contrast
+from clash.analysis.concordance.cases import (
+    CaseRate,
+    LabelledCase,
+    Profile,
+    candidate_profiles,
+    labelled_cases,
+)
 from clash.analysis.concordance.costs import Costs, costs
-from clash.analysis.concordance.disagreements import Direction, Disagreement, Gap, PairLine
+from clash.analysis.concordance.disagreements import Direction, Disagreement, PairLine, RatingGap
 from clash.analysis.concordance.headline import (
+    AgreementCoefficient,
     Headline,
-    Named,
     People,
     headline,
     kappas,
     people,
 )
 from clash.analysis.concordance.methods import Method, methods
-from clash.analysis.concordance.unanimity import Split, split
+from clash.analysis.concordance.unanimity import ConcordanceBySplit, split
 from clash.analysis.subpanels import SubPanels, subpanels
 
 if TYPE_CHECKING:
     from clash.analysis.rundata import RunData
 
 __all__ = [
-    "Case",
+    "AgreementCoefficient",
+    "CaseRate",
     "Concordance",
+    "ConcordanceBySplit",
+    "ConcordanceRow",
     "Contrast",
     "Costs",
     "Direction",
     "Disagreement",
     "EqualLength",
-    "Family",
-    "Gap",
+    "FamilyBias",
     "Headline",
-    "Length",
+    "LabelledCase",
+    "LengthPreference",
     "Method",
-    "Named",
     "PairLine",
     "People",
-    "Position",
+    "PositionBias",
     "Profile",
-    "Rate",
-    "Row",
+    "RatingGap",
     "SelfRate",
-    "Split",
     "SubPanels",
     "concordance",
     "labelled_cases",
@@ -73,23 +79,23 @@ class Concordance:
     """
 
     headline: Headline
-    kappas: list[Named]
+    kappas: list[AgreementCoefficient]
     people: People | None
     methods: list[Method]
-    by_winner: list[Row]
-    by_tier: list[Row]
-    by_tag: list[Row]
+    by_winner: list[ConcordanceRow]
+    by_tier: list[ConcordanceRow]
+    by_tag: list[ConcordanceRow]
     contrasts: list[Contrast]
     disagreements: list[Disagreement]
     directions: list[Direction]
-    gaps: list[Gap]
+    gaps: list[RatingGap]
     chronic: list[PairLine]
-    families: list[Family]
+    families: list[FamilyBias]
     self_rates: list[SelfRate]
-    lengths: list[Length]
+    lengths: list[LengthPreference]
     equal_length: list[EqualLength]
-    positions: list[Position]
-    split: Split
+    positions: list[PositionBias]
+    split: ConcordanceBySplit
     subpanels: SubPanels | None
     costs: Costs
 
@@ -100,7 +106,7 @@ def concordance(run: RunData) -> Concordance | None:
     if not found:
         return None
     rng = np.random.default_rng(run.manifest.seeds.get("seed", 0))
-    known, voting = profiles(run), list(run.rules.voting)
+    known, voting = candidate_profiles(run), list(run.rules.voting)
     judges = [panelist.id for panelist in voting]
     crowd = people(found, rng)
     return Concordance(

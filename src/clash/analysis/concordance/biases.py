@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from clash.analysis.concordance.cases import Case, Profile, codes, own_name
+from clash.analysis.concordance.cases import LabelledCase, Profile, codes, own_name
 from clash.labels import TIE
 from clash.stats import bias
 from clash.stats.intervals import Interval, wilson_clustered
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from clash.analysis.rundata import RunData
     from clash.stats.hypothesis_tests import PairedDifference
 
-    Say = Callable[[Case], str | None]
+    Say = Callable[[LabelledCase], str | None]
 
 _FEWEST = 10
 """Items below which a candidate's win rate at equal length is not worth a line."""
 
 
 @dataclass(frozen=True)
-class Family:
+class FamilyBias:
     """Whether the panel, or a judge of that family, favours a family of candidates.
 
     Attributes:
@@ -35,9 +35,11 @@ class Family:
         test: the judge's picks less people's on these.
     """
 
-    who: str
+    json_keys: ClassVar[Mapping[str, str]] = {"rater": "who", "picks": "picked"}
+
+    rater: str
     family: str
-    picked: int
+    picks: int
     people: int
     n: int
     test: PairedDifference
@@ -52,18 +54,22 @@ class SelfRate:
         test: own less people's, on the same items.
     """
 
+    json_keys: ClassVar[Mapping[str, str]] = {"own_rate": "own"}
+
     judge: str
     n: int
-    own: Interval
+    own_rate: Interval
     people: Interval
     test: PairedDifference
 
 
 @dataclass(frozen=True)
-class Length:
+class LengthPreference:
     """How often the longer response wins, by the panel and by people."""
 
-    who: str
+    json_keys: ClassVar[Mapping[str, str]] = {"rater": "who"}
+
+    rater: str
     rate: bias.BiasRate
 
 
@@ -77,16 +83,18 @@ class EqualLength:
 
 
 @dataclass(frozen=True)
-class Position:
+class PositionBias:
     """How often the response shown first wins; by people, the one listed first in the source."""
 
-    who: str
+    json_keys: ClassVar[Mapping[str, str]] = {"rater": "who"}
+
+    rater: str
     rate: bias.BiasRate
 
 
 def families(
-    found: Sequence[Case], known: Mapping[str, Profile], judges: Mapping[str, str]
-) -> list[Family]:
+    found: Sequence[LabelledCase], known: Mapping[str, Profile], judges: Mapping[str, str]
+) -> list[FamilyBias]:
     """The panel on each family that sits in it, and each judge on its own.
 
     Args:
@@ -102,8 +110,8 @@ def families(
     return [line for line in made if line is not None]
 
 
-def _panel(case: Case) -> str | None:
-    return case.said
+def _panel(case: LabelledCase) -> str | None:
+    return case.outcome
 
 
 def _by(judge: str) -> Say:
@@ -111,8 +119,8 @@ def _by(judge: str) -> Say:
 
 
 def _family(
-    who: str, family: str, found: Sequence[Case], of: Mapping[str, str], say: Say
-) -> Family | None:
+    who: str, family: str, found: Sequence[LabelledCase], of: Mapping[str, str], say: Say
+) -> FamilyBias | None:
     judged = [case for case in found if say(case) is not None]
     mixed = [
         case
@@ -123,7 +131,7 @@ def _family(
         return None
     picked = [float(of.get(say(case) or "") == family) for case in mixed]
     people = [float(of.get(case.label) == family) for case in mixed]
-    return Family(
+    return FamilyBias(
         who,
         family,
         sum(of.get(say(case) or "") == family for case in judged),
@@ -133,9 +141,9 @@ def _family(
     )
 
 
-def self_rates(found: Sequence[Case]) -> list[SelfRate]:
+def self_rates(found: Sequence[LabelledCase]) -> list[SelfRate]:
     """Each judge that is a candidate, most items first; over several, a line for all of them."""
-    mine: dict[str, list[tuple[Case, float]]] = {}
+    mine: dict[str, list[tuple[LabelledCase, float]]] = {}
     for case in found:
         for judge, top in case.tops.items():
             name = own_name(judge, case.candidates)
@@ -149,7 +157,7 @@ def self_rates(found: Sequence[Case]) -> list[SelfRate]:
     return lines
 
 
-def _self(judge: str, rows: Sequence[tuple[Case, str, float]]) -> SelfRate:
+def _self(judge: str, rows: Sequence[tuple[LabelledCase, str, float]]) -> SelfRate:
     groups = codes([case for case, _, _ in rows])
     own = [value for _, _, value in rows]
     people = [float(case.label == name) for case, name, _ in rows]
@@ -162,7 +170,7 @@ def _self(judge: str, rows: Sequence[tuple[Case, str, float]]) -> SelfRate:
     )
 
 
-def lengths(found: Sequence[Case], judges: Sequence[str]) -> list[Length]:
+def lengths(found: Sequence[LabelledCase], judges: Sequence[str]) -> list[LengthPreference]:
     """How often the longer of two wins: people, the panel, each judge; empty without texts."""
     pairs = [case for case in found if len(case.candidates) == len(case.lengths) == 2]
     if not pairs:
@@ -172,48 +180,52 @@ def lengths(found: Sequence[Case], judges: Sequence[str]) -> list[Length]:
     first = [case.lengths[case.candidates[0]] for case in pairs]
     second = [case.lengths[case.candidates[1]] for case in pairs]
     return [
-        Length(who, bias.longer_wins_rate(_first(pairs, say), first, second, codes(pairs)))
+        LengthPreference(
+            who, bias.longer_wins_rate(_first(pairs, say), first, second, codes(pairs))
+        )
         for who, say in says.items()
     ]
 
 
-def _first(pairs: Sequence[Case], say: Say) -> list[float]:
+def _first(pairs: Sequence[LabelledCase], say: Say) -> list[float]:
     """1 where the first listed wins, 0 the second, 0.5 a tie, NaN nothing said."""
-    return [_won(say(case), case.candidates[0]) for case in pairs]
+    return [_win(say(case), case.candidates[0]) for case in pairs]
 
 
-def _won(said: str | None, name: str) -> float:
+def _win(said: str | None, name: str) -> float:
     if said is None:
         return np.nan
     return 0.5 if said == TIE else float(said == name)
 
 
-def equal_length(found: Sequence[Case]) -> list[EqualLength]:
+def equal_length(found: Sequence[LabelledCase]) -> list[EqualLength]:
     """The candidates with most items: win rates as they are, and at equal length."""
-    pairs = [case for case in found if len(case.candidates) == len(case.lengths) == 2 and case.said]
+    pairs = [
+        case for case in found if len(case.candidates) == len(case.lengths) == 2 and case.outcome
+    ]
     met = Counter(name for case in pairs for name in case.candidates)
     return [_equal_length(name, pairs) for name, n in met.most_common(12) if n >= _FEWEST]
 
 
-def _equal_length(name: str, pairs: Sequence[Case]) -> EqualLength:
+def _equal_length(name: str, pairs: Sequence[LabelledCase]) -> EqualLength:
     mine = [case for case in pairs if name in case.candidates]
     gap = [2 * case.lengths[name] - sum(case.lengths.values()) for case in mine]
-    won = [_won(case.said, name) for case in mine]
-    people = [_won(case.label, name) for case in mine]
+    won = [_win(case.outcome, name) for case in mine]
+    people = [_win(case.label, name) for case in mine]
     fit = bias.length_controlled_win_rate(won, gap, codes(mine))
     return EqualLength(name, fit, wilson_clustered(people, codes(mine)))
 
 
-def positions(run: RunData, found: Sequence[Case]) -> list[Position]:
+def positions(run: RunData, found: Sequence[LabelledCase]) -> list[PositionBias]:
     """Who favours the first place: people (as listed), the panel's judges together, each judge."""
     pairs = [case for case in found if len(case.candidates) == 2]
     made = []
     if pairs:
         listed = bias.first_slot_rate(_first(pairs, lambda case: case.label), codes(pairs))
-        made.append(Position("people (first listed)", listed))
+        made.append(PositionBias("people (first listed)", listed))
     voting = [panelist.id for panelist in run.rules.voting]
     made += [
-        Position(who, rate)
+        PositionBias(who, rate)
         for who, judges in {"panel": voting, **{judge: [judge] for judge in voting}}.items()
         if (rate := _first_shown(run, judges)) is not None
     ]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-from clash.analysis.concordance.cases import Case, Rate, concordance_of
+from clash.analysis.concordance.cases import CaseRate, LabelledCase, concordance_of
 from clash.labels import TIE
 from clash.stats.hypothesis_tests import (
     Significance,
@@ -17,15 +17,15 @@ from clash.stats.hypothesis_tests import (
 from clash.stats.intervals import Interval, newcombe
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 
 @dataclass(frozen=True)
-class Row:
+class ConcordanceRow:
     """Concordance of some of the items."""
 
     name: str
-    rate: Rate
+    rate: CaseRate
 
 
 @dataclass(frozen=True)
@@ -38,43 +38,47 @@ class Contrast:
         smallest_expected: below about 5, read Fisher's test and not chi-square.
     """
 
+    json_keys: ClassVar[Mapping[str, str]] = {"corrected_test": "corrected"}
+
     first: str
     second: str
     over: str
     table: tuple[tuple[int, int], tuple[int, int]]
     difference: Interval
     chi_square: Significance
-    corrected: Significance
+    corrected_test: Significance
     fisher: Significance
     odds_ratio: Interval
     smallest_expected: float
 
 
-def by_winner(found: Sequence[Case]) -> list[Row]:
+def by_winner(found: Sequence[LabelledCase]) -> list[ConcordanceRow]:
     """A row for each candidate that people chose, most items first."""
     return _rows(found, lambda case: [case.label])
 
 
-def by_tier(found: Sequence[Case]) -> list[Row]:
+def by_tier(found: Sequence[LabelledCase]) -> list[ConcordanceRow]:
     """A row for each tier of the winner; empty where tiers are not known."""
     return _rows(found, lambda case: [case.tier] if case.tier else [])
 
 
-def by_tag(found: Sequence[Case]) -> list[Row]:
+def by_tag(found: Sequence[LabelledCase]) -> list[ConcordanceRow]:
     """A row for each tag; an item may have several."""
     return _rows(found, lambda case: case.tags)
 
 
-def _rows(found: Sequence[Case], names: Callable[[Case], Iterable[str]]) -> list[Row]:
-    groups: dict[str, list[Case]] = {}
+def _rows(
+    found: Sequence[LabelledCase], names: Callable[[LabelledCase], Iterable[str]]
+) -> list[ConcordanceRow]:
+    groups: dict[str, list[LabelledCase]] = {}
     for case in found:
         for name in names(case):
             groups.setdefault(name, []).append(case)
-    rows = [Row(name, concordance_of(members)) for name, members in groups.items()]
+    rows = [ConcordanceRow(name, concordance_of(members)) for name, members in groups.items()]
     return sorted(rows, key=lambda row: (row.name == TIE, -row.rate.n, row.name))
 
 
-def tier_contrasts(found: Sequence[Case]) -> list[Contrast]:
+def tier_contrasts(found: Sequence[LabelledCase]) -> list[Contrast]:
     """Strong winners against weak ones (else the two largest tiers), where there are two tiers.
 
     Over items with a verdict, as published contrasts are; and over all of them, where some have
@@ -84,14 +88,14 @@ def tier_contrasts(found: Sequence[Case]) -> list[Contrast]:
     if len(tiers) < 2:
         return []
     first, second = ("strong", "weak") if {"strong", "weak"} <= set(tiers) else tiers[:2]
-    judged = [case for case in found if case.said is not None]
+    judged = [case for case in found if case.outcome is not None]
     made = [contrast(first, second, _tier(judged, first), _tier(judged, second), "with a verdict")]
     if len(judged) < len(found):
         made.append(contrast(first, second, _tier(found, first), _tier(found, second), "all"))
     return made
 
 
-def _tier(found: Sequence[Case], tier: str) -> list[bool]:
+def _tier(found: Sequence[LabelledCase], tier: str) -> list[bool]:
     return [case.right for case in found if case.tier == tier]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -35,7 +35,7 @@ class Profile:
 
 
 @dataclass(frozen=True)
-class Case:
+class LabelledCase:
     """One labelled item of one run.
 
     Attributes:
@@ -65,14 +65,14 @@ class Case:
     tier: str | None = None
 
     @property
-    def said(self) -> str | None:
+    def outcome(self) -> str | None:
         """The verdict: a candidate, ``tie``, or null where there is none."""
         return None if self.verdict.ranking is None else self.verdict.winner or TIE
 
     @property
     def right(self) -> bool:
         """Whether the verdict is the label; no verdict is a miss."""
-        return self.said == self.label
+        return self.outcome == self.label
 
     @property
     def loser(self) -> str | None:
@@ -92,9 +92,9 @@ class Case:
         return len(self.candidates) if said == TIE else self.candidates.index(said)
 
 
-def labelled_cases(run: RunData) -> tuple[Case, ...]:
+def labelled_cases(run: RunData) -> tuple[LabelledCase, ...]:
     """The labelled items of a run, in its order."""
-    known = profiles(run)
+    known = candidate_profiles(run)
     people = _annotators(run)
     order = run.responders
     verdicts = {verdict.item_id: verdict for verdict in run.verdicts}
@@ -112,7 +112,7 @@ def _case(
     order: Mapping[str, tuple[str, ...]],
     people: Mapping[str, str],
     known: Mapping[str, Profile],
-) -> Case:
+) -> LabelledCase:
     label = run.truth[item.item_id]
     if label not in (*order[item.item_id], TIE):
         raise RunFolderError(
@@ -121,7 +121,7 @@ def _case(
         )
     said = run.ballots.get(item.item_id)
     named = [tag.removeprefix(_TIER) for tag in item.tags if tag.startswith(_TIER)]
-    return Case(
+    return LabelledCase(
         run=run.manifest.run,
         item_id=item.item_id,
         cluster=item.cluster,
@@ -155,7 +155,7 @@ def _annotators(run: RunData) -> dict[str, dict[str, str]]:
     return found
 
 
-def profiles(run: RunData) -> dict[str, Profile]:
+def candidate_profiles(run: RunData) -> dict[str, Profile]:
     """What the manifest says of each candidate."""
     listed: list[dict[str, Any]] = run.manifest.candidates or run.manifest.config["candidates"]
     return {
@@ -170,14 +170,14 @@ def own_name(judge: str, candidates: Iterable[str]) -> str | None:
     return name if name in candidates else None
 
 
-def codes(found: Sequence[Case]) -> NDArray[np.intp]:
+def codes(found: Sequence[LabelledCase]) -> NDArray[np.intp]:
     """The cluster of each case, as a code."""
     seen: dict[str, int] = {}
     return np.array([seen.setdefault(case.cluster, len(seen)) for case in found], dtype=np.intp)
 
 
 @dataclass(frozen=True)
-class Rate:
+class CaseRate:
     """A share of cases, by both intervals.
 
     Attributes:
@@ -189,31 +189,33 @@ class Rate:
         of_judged: Wilson's interval over these alone.
     """
 
+    json_keys: ClassVar[Mapping[str, str]] = {"interval": "clustered", "n_judged": "judged"}
+
     right: float
     n: int
     wilson: Interval
-    clustered: Interval
-    judged: int
+    interval: Interval
+    n_judged: int
     of_judged: Interval
 
     @property
     def estimate(self) -> float:
         """The share."""
-        return self.clustered.estimate
+        return self.interval.estimate
 
 
 def rate(
     credit: Sequence[float], clusters: NDArray[np.intp], judged: Sequence[bool] | None = None
-) -> Rate:
+) -> CaseRate:
     """The share of ``credit`` in all cases and in the judged ones; what is not judged has 0."""
     n, right = len(credit), float(sum(credit))
     there = n if judged is None else sum(judged)
-    return Rate(
+    return CaseRate(
         right, n, wilson(right, n), wilson_clustered(credit, clusters), there, wilson(right, there)
     )
 
 
-def concordance_of(found: Sequence[Case]) -> Rate:
+def concordance_of(found: Sequence[LabelledCase]) -> CaseRate:
     """The share of cases whose verdict is the label."""
-    judged = [case.said is not None for case in found]
+    judged = [case.outcome is not None for case in found]
     return rate([float(case.right) for case in found], codes(found), judged)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from clash.analysis.concordance.cases import Case
+    from clash.analysis.concordance.cases import LabelledCase
     from clash.analysis.rundata import RunData
 
 
@@ -33,7 +33,7 @@ class Costs:
     called_s: float | None
 
 
-def costs(run: RunData, found: Sequence[Case]) -> Costs:
+def costs(run: RunData, found: Sequence[LabelledCase]) -> Costs:
     """From the calls; from the manifest where the run holds none."""
     n, right = len(run.items), sum(case.right for case in found)
     if run.usage:

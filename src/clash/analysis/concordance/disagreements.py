@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from clash.analysis.concordance.cases import Case, Profile, Rate, codes, rate
+from clash.analysis.concordance.cases import CaseRate, LabelledCase, Profile, codes, rate
 from clash.labels import TIE
 from clash.stats.hypothesis_tests import Significance, sign_test
 from clash.stats.intervals import Interval, wilson
@@ -24,10 +24,12 @@ _GAPS = ((0.0, 25.0), (25.0, 50.0), (50.0, 100.0), (100.0, np.inf))
 class Disagreement:
     """An item whose verdict is not the label."""
 
+    json_keys: ClassVar[Mapping[str, str]] = {"outcome": "said"}
+
     item_id: str
     candidates: tuple[str, ...]
     label: str
-    said: str
+    outcome: str
     split: str | None
     unanimous: bool
     confidence: float | None
@@ -56,12 +58,12 @@ class Direction:
 
 
 @dataclass(frozen=True)
-class Gap:
+class RatingGap:
     """Concordance of items whose two candidates are so far apart in rating."""
 
     low: float
     high: float
-    rate: Rate
+    rate: CaseRate
     stronger: int
     weaker: int
 
@@ -77,25 +79,27 @@ class PairLine:
     items: tuple[str, ...]
 
 
-def disagreements(found: Sequence[Case], known: Mapping[str, Profile]) -> list[Disagreement]:
+def disagreements(
+    found: Sequence[LabelledCase], known: Mapping[str, Profile]
+) -> list[Disagreement]:
     """Every miss with a verdict, in the order of the run."""
     return [
         Disagreement(
             case.item_id,
             case.candidates,
             case.label,
-            case.said,
+            case.outcome,
             case.verdict.split,
             case.verdict.unanimous,
             case.verdict.confidence,
             _gap(case, _elo(known)),
         )
         for case in found
-        if case.said is not None and not case.right
+        if case.outcome is not None and not case.right
     ]
 
 
-def directions(found: Sequence[Case], known: Mapping[str, Profile]) -> list[Direction]:
+def directions(found: Sequence[LabelledCase], known: Mapping[str, Profile]) -> list[Direction]:
     """By tier, by rating where given, and by how often people choose each candidate here."""
     tiers = {
         name: float(-_TIERS.index(about.tier))
@@ -115,22 +119,22 @@ def _elo(known: Mapping[str, Profile]) -> dict[str, float]:
     return {name: about.elo for name, about in known.items() if about.elo is not None}
 
 
-def _win_rates(found: Sequence[Case]) -> dict[str, float]:
+def _win_rates(found: Sequence[LabelledCase]) -> dict[str, float]:
     met = Counter(name for case in found for name in case.candidates)
     won = Counter(case.label for case in found)
     return {name: won[name] / met[name] for name in met}
 
 
-def _gap(case: Case, scale: Mapping[str, float]) -> float | None:
+def _gap(case: LabelledCase, scale: Mapping[str, float]) -> float | None:
     """How much stronger the panel's choice is than people's; null where the scale is silent."""
-    if case.said in (None, TIE) or case.label == TIE:
+    if case.outcome in (None, TIE) or case.label == TIE:
         return None
-    both = [scale.get(name or "") for name in (case.said, case.label)]
+    both = [scale.get(name or "") for name in (case.outcome, case.label)]
     return None if None in both else float(np.subtract(*both))  # type: ignore[arg-type]
 
 
-def _direction(name: str, scale: Mapping[str, float], found: Sequence[Case]) -> Direction:
-    missed = [case for case in found if not case.right and case.said is not None]
+def _direction(name: str, scale: Mapping[str, float], found: Sequence[LabelledCase]) -> Direction:
+    missed = [case for case in found if not case.right and case.outcome is not None]
     gaps = [gap for case in missed if (gap := _gap(case, scale)) is not None]
     up, down = sum(gap > 0 for gap in gaps), sum(gap < 0 for gap in gaps)
     return Direction(
@@ -145,7 +149,7 @@ def _direction(name: str, scale: Mapping[str, float], found: Sequence[Case]) -> 
     )
 
 
-def by_gap(found: Sequence[Case], known: Mapping[str, Profile]) -> list[Gap]:
+def by_gap(found: Sequence[LabelledCase], known: Mapping[str, Profile]) -> list[RatingGap]:
     """Concordance by how far apart the two candidates are rated; empty without ratings."""
     elo = _elo(known)
     apart = {
@@ -163,33 +167,33 @@ def by_gap(found: Sequence[Case], known: Mapping[str, Profile]) -> list[Gap]:
 def _gap_line(
     low: float,
     high: float,
-    found: Sequence[Case],
+    found: Sequence[LabelledCase],
     apart: Mapping[str, float],
     elo: Mapping[str, float],
-) -> Gap | None:
+) -> RatingGap | None:
     mine = [case for case in found if low <= apart[case.item_id] < high]
     if not mine:
         return None
     turned = [gap for case in mine if not case.right and (gap := _gap(case, elo)) is not None]
     credit = [float(case.right) for case in mine]
-    share = rate(credit, codes(mine), [case.said is not None for case in mine])
-    return Gap(low, high, share, sum(g > 0 for g in turned), sum(g < 0 for g in turned))
+    share = rate(credit, codes(mine), [case.outcome is not None for case in mine])
+    return RatingGap(low, high, share, sum(g > 0 for g in turned), sum(g < 0 for g in turned))
 
 
-def chronic(found: Sequence[Case], least: int = 2) -> list[PairLine]:
+def chronic(found: Sequence[LabelledCase], least: int = 2) -> list[PairLine]:
     """Pairs of candidates that were missed ``least`` times or more, the most missed first."""
     lines = [
         PairLine(pair, n, len(items), wilson(len(items), n), items)
-        for pair, n, items in _missed(found, lambda case: case.pair)
+        for pair, n, items in _misses_by(found, lambda case: case.pair)
         if len(items) >= least
     ]
     return sorted(lines, key=lambda line: (-line.misses, line.n, line.pair))
 
 
-def _missed(
-    found: Sequence[Case], key: Callable[[Case], str]
+def _misses_by(
+    found: Sequence[LabelledCase], key: Callable[[LabelledCase], str]
 ) -> list[tuple[str, int, tuple[str, ...]]]:
-    groups: dict[str, list[Case]] = {}
+    groups: dict[str, list[LabelledCase]] = {}
     for case in found:
         groups.setdefault(key(case), []).append(case)
     return [

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clash.analysis.concordance.cases import Case, Rate, codes, concordance_of
+from clash.analysis.concordance.cases import CaseRate, LabelledCase, codes, concordance_of
 from clash.errors import StatisticsError
 from clash.labels import TIE
 from clash.stats.agreement import cohen_kappa, krippendorff_alpha, landis_koch
@@ -30,14 +30,14 @@ class Headline:
         tied: verdicts that are a tie.
     """
 
-    rate: Rate
+    rate: CaseRate
     clusters: int
     no_verdict: dict[str, str]
     tied: int
 
 
 @dataclass(frozen=True)
-class Named:
+class AgreementCoefficient:
     """A coefficient of agreement, and over what it is.
 
     Attributes:
@@ -76,19 +76,19 @@ class People:
     panel_with_person: Interval
 
 
-def headline(found: Sequence[Case]) -> Headline:
+def headline(found: Sequence[LabelledCase]) -> Headline:
     """The first lines of the report."""
     return Headline(
         rate=concordance_of(found),
         clusters=len({case.cluster for case in found}),
         no_verdict={
-            case.item_id: case.verdict.abstained or "" for case in found if case.said is None
+            case.item_id: case.verdict.abstained or "" for case in found if case.outcome is None
         },
-        tied=sum(case.said == TIE for case in found),
+        tied=sum(case.outcome == TIE for case in found),
     )
 
 
-def kappas(found: Sequence[Case]) -> list[Named]:
+def kappas(found: Sequence[LabelledCase]) -> list[AgreementCoefficient]:
     """Agreement beyond chance with the labels, by what chance is taken to be."""
     made = [_even(found)]
     pairs = [case for case in found if len(case.candidates) == 2]
@@ -98,14 +98,14 @@ def kappas(found: Sequence[Case]) -> list[Named]:
     return made
 
 
-def _even(found: Sequence[Case]) -> Named:
+def _even(found: Sequence[LabelledCase]) -> AgreementCoefficient:
     """(p - c) / (1 - c), with the chance c of a blind guess: 2p - 1 for two sides."""
     ties = any(case.label == TIE for case in found)
     chance = float(np.mean([1 / (len(case.candidates) + ties) for case in found]))
-    p = concordance_of(found).clustered
+    p = concordance_of(found).interval
     estimate, low, high = ((v - chance) / (1 - chance) for v in (p.estimate, p.low, p.high))
     two = chance == 0.5
-    return Named(
+    return AgreementCoefficient(
         "kappa",
         "kappa over sides, shuffled" if two else "kappa at even chance",
         "2p - 1: with two sides in random order both margins are one half, whatever the models"
@@ -116,10 +116,10 @@ def _even(found: Sequence[Case]) -> Named:
     )
 
 
-def _sides(pairs: Sequence[Case]) -> Named:
-    said = [case.code(case.said) for case in pairs]
+def _sides(pairs: Sequence[LabelledCase]) -> AgreementCoefficient:
+    said = [case.code(case.outcome) for case in pairs]
     kappa = cohen_kappa(said, [c.code(c.label) for c in pairs], 3, clusters=codes(pairs))
-    return Named(
+    return AgreementCoefficient(
         "kappa.sides",
         "Cohen's kappa over sides, as listed",
         "first or second in the data file; items without a verdict left out",
@@ -128,13 +128,13 @@ def _sides(pairs: Sequence[Case]) -> Named:
     )
 
 
-def _names(found: Sequence[Case]) -> Named:
+def _names(found: Sequence[LabelledCase]) -> AgreementCoefficient:
     names = {name: n for n, name in enumerate(sorted({n for c in found for n in c.candidates}))}
     names[TIE] = len(names)
-    said = [-1 if case.said is None else names[case.said] for case in found]
+    said = [-1 if case.outcome is None else names[case.outcome] for case in found]
     label = [names[case.label] for case in found]
     kappa = cohen_kappa(said, label, len(names), clusters=codes(found))
-    return Named(
+    return AgreementCoefficient(
         "kappa.candidates",
         "Cohen's kappa over candidates",
         f"which of {len(names) - 1} candidates won, as if every one could win every item: chance"
@@ -144,13 +144,13 @@ def _names(found: Sequence[Case]) -> Named:
     )
 
 
-def people(found: Sequence[Case], rng: np.random.Generator) -> People | None:
+def people(found: Sequence[LabelledCase], rng: np.random.Generator) -> People | None:
     """What annotators say of each other; null where no item has two of them."""
     several = [case for case in found if len(case.annotators) > 1]
     if not several:
         return None
     table, groups = _table(several), codes(several)
-    panel = np.array([[float(case.code(case.said))] for case in several])
+    panel = np.array([[float(case.code(case.outcome))] for case in several])
     both = np.hstack([table, np.where(panel < 0, np.nan, panel)])
     return People(
         annotators=table.shape[1],
@@ -163,7 +163,7 @@ def people(found: Sequence[Case], rng: np.random.Generator) -> People | None:
     )
 
 
-def _table(found: Sequence[Case]) -> NDArray[np.float64]:
+def _table(found: Sequence[LabelledCase]) -> NDArray[np.float64]:
     """Sides by item and annotator; NaN where a person did not judge it."""
     column: dict[str, int] = {}
     for case in found:
@@ -181,7 +181,7 @@ def _integers(table: NDArray[np.float64]) -> NDArray[np.intp]:
 
 
 def _decisive(
-    table: NDArray[np.float64], found: Sequence[Case], groups: NDArray[np.intp]
+    table: NDArray[np.float64], found: Sequence[LabelledCase], groups: NDArray[np.intp]
 ) -> Interval | None:
     ties = np.array([[len(case.candidates)] for case in found])
     kept = np.where(table == ties, np.nan, table)
@@ -191,7 +191,9 @@ def _decisive(
         return None
 
 
-def _with_person(found: Sequence[Case], groups: NDArray[np.intp]) -> Interval:
+def _with_person(found: Sequence[LabelledCase], groups: NDArray[np.intp]) -> Interval:
     """Mean over items of the share of people that the panel agrees with."""
-    share = [float(np.mean([w == case.said for w in case.annotators.values()])) for case in found]
+    share = [
+        float(np.mean([w == case.outcome for w in case.annotators.values()])) for case in found
+    ]
     return mean_clustered(share, groups)

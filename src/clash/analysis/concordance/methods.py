@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from clash.analysis.concordance.cases import Case, Rate, codes, concordance_of, rate
+from clash.analysis.concordance.cases import CaseRate, LabelledCase, codes, concordance_of, rate
 from clash.labels import TIE
 from clash.stats.hypothesis_tests import Significance, paired_difference
 
@@ -32,14 +32,14 @@ class Method:
     name: str
     kind: Kind
     estimate: float
-    rate: Rate | None = None
+    rate: CaseRate | None = None
     interval: Interval | None = None
     against: Interval | None = None
     test: Significance | None = None
     source: str = ""
 
 
-def methods(run: RunData, found: Sequence[Case], people: People | None) -> list[Method]:
+def methods(run: RunData, found: Sequence[LabelledCase], people: People | None) -> list[Method]:
     """Every line, in the order in which to read them."""
     panel = [float(case.right) for case in found]
     # What a guess may expect is no estimate, so it has no interval.
@@ -53,19 +53,19 @@ def methods(run: RunData, found: Sequence[Case], people: People | None) -> list[
         made.append(_person("two people, any vote", people.agreement))
         if people.decisive is not None:
             made.append(_person("two people, votes that are no tie", people.decisive))
-    return [*made, *published(run)]
+    return [*made, *published_methods(run)]
 
 
-def _panel(run: RunData, found: Sequence[Case]) -> Method:
+def _panel(run: RunData, found: Sequence[LabelledCase]) -> Method:
     judged = concordance_of(found)
     name = f"panel of {len(run.rules.voting)} ({run.rules.method})"
-    return Method(name, "panel", judged.estimate, judged, judged.clustered)
+    return Method(name, "panel", judged.estimate, judged, judged.interval)
 
 
 def _line(
     name: str,
     kind: Kind,
-    found: Sequence[Case],
+    found: Sequence[LabelledCase],
     credit: Sequence[float],
     panel: Sequence[float],
     judged: Sequence[bool] | None = None,
@@ -73,15 +73,17 @@ def _line(
     groups = codes(found)
     mine = rate(credit, groups, judged)
     gap = paired_difference(panel, credit, groups)
-    return Method(name, kind, mine.estimate, mine, mine.clustered, gap.difference, gap.test)
+    return Method(name, kind, mine.estimate, mine, mine.interval, gap.difference, gap.test)
 
 
-def _chance(found: Sequence[Case]) -> list[float]:
+def _chance(found: Sequence[LabelledCase]) -> list[float]:
     """A blind guess among the candidates; it never says tie."""
     return [0.0 if case.label == TIE else 1 / len(case.candidates) for case in found]
 
 
-def _judge(judge: str, kind: Kind, found: Sequence[Case], panel: Sequence[float]) -> list[Method]:
+def _judge(
+    judge: str, kind: Kind, found: Sequence[LabelledCase], panel: Sequence[float]
+) -> list[Method]:
     there = [judge in case.tops for case in found]
     if not any(there):
         return []
@@ -94,7 +96,7 @@ def _judge(judge: str, kind: Kind, found: Sequence[Case], panel: Sequence[float]
     return [_line(judge, kind, found, right, panel, there)]
 
 
-def _baselines(run: RunData, found: Sequence[Case], panel: Sequence[float]) -> list[Method]:
+def _baselines(run: RunData, found: Sequence[LabelledCase], panel: Sequence[float]) -> list[Method]:
     if not all(len(case.lengths) > 1 for case in found):
         return []
     made = []
@@ -115,7 +117,7 @@ def _person(name: str, interval: Interval) -> Method:
     return Method(name, "people", interval.estimate, interval=interval)
 
 
-def published(run: RunData) -> list[Method]:
+def published_methods(run: RunData) -> list[Method]:
     """Figures of other work on this data set, as its catalogue entry gives them."""
     return [
         Method(str(line["name"]), "published", float(line["value"]), source=str(line["source"]))

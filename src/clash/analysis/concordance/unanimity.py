@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from clash.analysis.concordance.breakdown import Contrast, contrast
-from clash.analysis.concordance.cases import Case, Rate, codes, concordance_of, rate
+from clash.analysis.concordance.cases import CaseRate, LabelledCase, codes, concordance_of, rate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
 @dataclass(frozen=True)
-class Split:
+class ConcordanceBySplit:
     """Concordance by how the panel split.
 
     Attributes:
@@ -23,23 +23,23 @@ class Split:
             split, and left out of the contrast.
     """
 
-    unanimous: Rate | None
-    split: Rate | None
+    unanimous: CaseRate | None
+    split: CaseRate | None
     incomplete: int
     contrast: Contrast | None
-    by_split: dict[str, Rate]
-    judges_on_split: dict[str, Rate]
+    by_split: dict[str, CaseRate]
+    judges_on_split: dict[str, CaseRate]
 
 
-def split(found: Sequence[Case], voting: Sequence[str]) -> Split:
+def split(found: Sequence[LabelledCase], voting: Sequence[str]) -> ConcordanceBySplit:
     """Compare unanimous verdicts with those that are not."""
-    whole = [case for case in found if case.said and all(judge in case.tops for judge in voting)]
+    whole = [case for case in found if case.outcome and all(judge in case.tops for judge in voting)]
     agreed = [case for case in whole if case.verdict.unanimous]
     apart = [case for case in whole if not case.verdict.unanimous]
-    decided = sum(case.said is not None for case in found)
+    decided = sum(case.outcome is not None for case in found)
     both = bool(agreed and apart)
     splits = sorted({case.verdict.split or "" for case in whole})
-    return Split(
+    return ConcordanceBySplit(
         unanimous=concordance_of(agreed) if agreed else None,
         split=concordance_of(apart) if apart else None,
         incomplete=decided - len(whole),
@@ -52,10 +52,10 @@ def split(found: Sequence[Case], voting: Sequence[str]) -> Split:
     )
 
 
-def _contrast(agreed: Sequence[Case], apart: Sequence[Case]) -> Contrast:
+def _contrast(agreed: Sequence[LabelledCase], apart: Sequence[LabelledCase]) -> Contrast:
     first, second = [case.right for case in agreed], [case.right for case in apart]
     return contrast("unanimous", "split", first, second, "judged by the whole panel")
 
 
-def _judge(judge: str, found: Sequence[Case]) -> Rate:
+def _judge(judge: str, found: Sequence[LabelledCase]) -> CaseRate:
     return rate([float(case.tops[judge] == case.label) for case in found], codes(found))

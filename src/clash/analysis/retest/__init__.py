@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from clash.analysis.figures import Claim, claims
-from clash.analysis.retest.align import Aligned, align
+from clash.analysis.retest.align import AlignedRuns, align
 from clash.analysis.retest.cycles import rankings, variance, with_none
 from clash.analysis.retest.judges import Flips, SelfConsistency, consistencies, flips_of
 from clash.analysis.retest.lines import (
@@ -17,14 +17,14 @@ from clash.analysis.retest.lines import (
     RunLine,
     RunPair,
     Unsure,
-    combined,
+    combined_rate,
     rate_of,
     run_line,
     run_pair,
     unsure,
 )
 from clash.analysis.retest.numbers import figures
-from clash.analysis.retest.targeted import Targeted, classify, ranking, targeted, targets
+from clash.analysis.retest.targeted import TargetedRun, classify, ranking, targeted_run, targets
 from clash.analysis.serialize import to_dict
 from clash.errors import StatisticsError
 from clash.stats.intervals import Interval, wilson_clustered
@@ -36,12 +36,12 @@ from clash.stats.retest import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from clash.analysis.concordance.cases import Rate
+    from clash.analysis.concordance.cases import CaseRate
     from clash.analysis.rundata import RunData
 
-__all__ = ["Aligned", "Retest", "align", "figures", "retest", "targets"]
+__all__ = ["AlignedRuns", "Retest", "align", "figures", "retest", "targets"]
 
 _LEAST_SURE = 40
 
@@ -63,26 +63,34 @@ class Retest:
         flips: of runs in which each judge saw both orders; empty without such runs.
     """
 
+    json_keys: ClassVar[Mapping[str, str]] = {
+        "all_runs": "combined",
+        "targeted_runs": "targeted",
+        "candidates": "ranked",
+        "unstable": "changed",
+        "published_claims": "published",
+    }
+
     runs: list[RunLine]
     n: int
-    combined: Rate | None
+    all_runs: CaseRate | None
     pairs: list[RunPair]
     all_same: Interval
     pair_agreement: Interval
     categories: list[Category]
     systematic: Interval | None
-    majority: Rate | None
+    majority: CaseRate | None
     majority_tied: int
-    targeted: list[Targeted]
+    targeted_runs: list[TargetedRun]
     least_sure: list[Unsure]
     rankings: RankingStability | None
-    ranked: list[str]
+    candidates: list[str]
     variance: Decomposition | None
     variance_why: str
     judges: list[SelfConsistency]
     flips: list[Flips]
-    changed: list[Unsure]
-    published: list[Claim]
+    unstable: list[Unsure]
+    published_claims: list[Claim]
 
     def as_json(self) -> dict[str, Any]:
         """Plain data; what is not a number becomes null."""
@@ -99,23 +107,23 @@ def retest(runs: Sequence[RunData]) -> Retest:
         StatisticsError: fewer than two runs of all items.
     """
     found = align(runs)
-    if len(found.whole) < 2:
+    if len(found.complete_runs) < 2:
         raise StatisticsError(
             f"only {found.names[0]} holds all its items: a retest needs two such runs"
             " (`clash rerun` makes one)"
         )
     rng = np.random.default_rng(found.runs[0].manifest.seeds.get("seed", 0))
-    all_labelled = bool(found.labelled.all())
-    classes = classify(found, found.whole)
-    table = found.verdicts[:, found.whole]
+    all_labelled = bool(found.has_label.all())
+    classes = classify(found, found.complete_runs)
+    table = found.verdicts[:, found.complete_runs]
     names = sorted(set(classes.categories.tolist()))
     majority = majority_over_runs(found.verdicts)
     parts = variance(found, rng)
     made = Retest(
         runs=[run_line(found, index) for index in range(len(runs))],
         n=len(found.items),
-        combined=combined(found) if all_labelled else None,
-        pairs=[run_pair(found, a, b) for a, b in combinations(found.whole, 2)],
+        all_runs=combined_rate(found) if all_labelled else None,
+        pairs=[run_pair(found, a, b) for a, b in combinations(found.complete_runs, 2)],
         all_same=wilson_clustered(np.all(table == table[:, :1], axis=1), found.clusters),
         pair_agreement=self_consistency(with_none(table, found.n_classes), found.clusters),
         categories=[
@@ -125,28 +133,28 @@ def retest(runs: Sequence[RunData]) -> Retest:
         systematic=classes.systematic if all_labelled and classes.systematic.n else None,
         majority=rate_of(majority == found.labels, found) if all_labelled else None,
         majority_tied=int(np.sum(majority < 0)),
-        targeted=[targeted(found, index) for index in found.partial],
+        targeted_runs=[targeted_run(found, index) for index in found.partial],
         least_sure=[
             unsure(found, row, classes.categories[row]) for row in ranking(found)[:_LEAST_SURE]
         ],
         rankings=rankings(found),
-        ranked=found.runs[0].candidates,
+        candidates=found.runs[0].candidates,
         variance=parts.split,
         variance_why=parts.why,
         judges=consistencies(found),
         flips=flips_of(found),
-        changed=[
+        unstable=[
             unsure(found, int(row), "unstable")
             for row in np.flatnonzero(classes.categories == "unstable")
         ],
-        published=[],
+        published_claims=[],
     )
     return _beside_published(made, found)
 
 
-def _beside_published(made: Retest, found: Aligned) -> Retest:
+def _beside_published(made: Retest, found: AlignedRuns) -> Retest:
     entries = _entries(found.runs, "rerun")
-    return replace(made, published=claims(entries, figures(made))) if entries else made
+    return replace(made, published_claims=claims(entries, figures(made))) if entries else made
 
 
 def _entries(runs: Sequence[RunData], report: str) -> list[dict[str, Any]]:

@@ -24,7 +24,7 @@ TIE = "tie"
 
 
 @dataclass(frozen=True)
-class Aligned:
+class AlignedRuns:
     """Runs on the items of the first one.
 
     Attributes:
@@ -43,7 +43,7 @@ class Aligned:
     items: tuple[str, ...]
     candidates: tuple[tuple[str, ...], ...]
     verdicts: Codes
-    held: NDArray[np.bool_]
+    present: NDArray[np.bool_]
     labels: Codes
     confidence: Floats
     clusters: Codes
@@ -60,17 +60,17 @@ class Aligned:
         return max(len(names) for names in self.candidates) + 1
 
     @cached_property
-    def whole(self) -> list[int]:
+    def complete_runs(self) -> list[int]:
         """Runs that hold every item of the first."""
-        return [int(run) for run in np.flatnonzero(self.held.all(axis=0))]
+        return [int(run) for run in np.flatnonzero(self.present.all(axis=0))]
 
     @property
     def partial(self) -> list[int]:
         """Runs on a part of the items: targeted ones."""
-        return [run for run in range(len(self.runs)) if run not in self.whole]
+        return [run for run in range(len(self.runs)) if run not in self.complete_runs]
 
     @cached_property
-    def labelled(self) -> NDArray[np.bool_]:
+    def has_label(self) -> NDArray[np.bool_]:
         """(n,), somebody labelled it."""
         return self.labels >= 0
 
@@ -83,11 +83,11 @@ class Aligned:
     @property
     def fresh(self) -> bool:
         """Some whole runs judged other responses than the first."""
-        first = self.responses[:, [self.whole[0]]]
-        return bool(np.any(self.responses[:, self.whole] != first))
+        first = self.responses[:, [self.complete_runs[0]]]
+        return bool(np.any(self.responses[:, self.complete_runs] != first))
 
 
-def align(runs: Sequence[RunData]) -> Aligned:
+def align(runs: Sequence[RunData]) -> AlignedRuns:
     """Put runs side by side.
 
     Raises:
@@ -99,7 +99,7 @@ def align(runs: Sequence[RunData]) -> Aligned:
     order = first.responders
     items = tuple(item.item_id for item in first.items)
     tables = [_table(run, items, order) for run in runs]
-    held = np.stack([table.held for table in tables], axis=1)
+    held = np.stack([table.present for table in tables], axis=1)
     if not held[:, 1:].any():
         raise StatisticsError(
             f"{first.manifest.run} and {runs[1].manifest.run} share no item: they are not runs of"
@@ -108,12 +108,12 @@ def align(runs: Sequence[RunData]) -> Aligned:
     codes: dict[str, int] = {}
     clusters = [codes.setdefault(item.cluster, len(codes)) for item in first.items]
     truth = first.truth
-    return Aligned(
+    return AlignedRuns(
         runs=tuple(runs),
         items=items,
         candidates=tuple(order[item] for item in items),
         verdicts=np.stack([table.verdicts for table in tables], axis=1),
-        held=held,
+        present=held,
         labels=np.array([_code(truth.get(item), order[item]) for item in items], dtype=np.intp),
         confidence=np.stack([table.confidence for table in tables], axis=1),
         clusters=np.array(clusters, dtype=np.intp),
@@ -124,7 +124,7 @@ def align(runs: Sequence[RunData]) -> Aligned:
 @dataclass(frozen=True)
 class _Table:
     verdicts: Codes
-    held: NDArray[np.bool_]
+    present: NDArray[np.bool_]
     confidence: Floats
     texts: list[str]
 

@@ -14,13 +14,13 @@ from clash.stats.retest import Decomposition, RankingStability, decompose, ranki
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from clash.analysis.retest.align import Aligned
+    from clash.analysis.retest.align import AlignedRuns
 
 
-def rankings(found: Aligned) -> RankingStability | None:
+def rankings(found: AlignedRuns) -> RankingStability | None:
     """Tau between the leaderboards of the whole runs; null where a candidate has no points."""
     scores = []
-    for index in found.whole:
+    for index in found.complete_runs:
         table = points_table(found.runs[index])
         there = ~np.isnan(table)
         if found.runs[index].candidates != found.runs[0].candidates or not there.any(axis=0).all():
@@ -39,13 +39,16 @@ class Variance:
     why: str = ""
 
 
-def variance(found: Aligned, rng: np.random.Generator) -> Variance:
+def variance(found: AlignedRuns, rng: np.random.Generator) -> Variance:
     """Split the variance of the verdicts, where the runs can tell generation from judgment."""
     if not found.fresh:
         return Variance(
             None, "every run judged the same responses: all instability is the judgment's"
         )
-    table, responses = found.verdicts[:, found.whole], found.responses[:, found.whole]
+    table, responses = (
+        found.verdicts[:, found.complete_runs],
+        found.responses[:, found.complete_runs],
+    )
     prompts = np.repeat(np.arange(len(table)), table.shape[1])
     values = with_none(table, found.n_classes).ravel()
     try:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from clash.analysis.retest.align import Aligned
+    from clash.analysis.retest.align import AlignedRuns
     from clash.analysis.rundata import RunData
     from clash.records import Judgment
     from clash.stats.intervals import Interval
@@ -38,7 +38,7 @@ class Flips:
     flips: FlipRate
 
 
-def consistencies(found: Aligned) -> list[SelfConsistency]:
+def consistencies(found: AlignedRuns) -> list[SelfConsistency]:
     """Judges that sit in two whole runs or more, on items with the same responses in both."""
     made = []
     for panelist in found.runs[0].rules.panelists:
@@ -50,7 +50,7 @@ def consistencies(found: Aligned) -> list[SelfConsistency]:
     return made
 
 
-def _tops(found: Aligned, judge: str) -> NDArray[np.intp]:
+def _tops(found: AlignedRuns, judge: str) -> NDArray[np.intp]:
     table = np.full((len(found.items), len(found.runs)), -1, dtype=np.intp)
     for column, data in enumerate(found.runs):
         for row, item in enumerate(found.items):
@@ -63,7 +63,7 @@ def _tops(found: Aligned, judge: str) -> NDArray[np.intp]:
     return table
 
 
-def flips_of(found: Aligned) -> list[Flips]:
+def flips_of(found: AlignedRuns) -> list[Flips]:
     """Pairs judged in both orders, all runs together; repeats of an item share its cluster."""
     made = []
     for panelist in found.runs[0].rules.panelists:
@@ -73,7 +73,7 @@ def flips_of(found: Aligned) -> list[Flips]:
             known_rows = [row for row in rows if row.item_id in item]
             flips = flip_rate(
                 [row.original for row in known_rows],
-                [row.swapped for row in known_rows],
+                [row.reverse for row in known_rows],
                 [item[row.item_id] for row in known_rows],
             )
             made.append(Flips(panelist.id, flips))
@@ -86,7 +86,7 @@ class _BothOrders:
 
     item_id: str
     original: float
-    swapped: float
+    reverse: float
 
 
 def _both_orders(run: RunData, judge: str) -> Iterator[_BothOrders]:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from clash.analysis.concordance.cases import Rate, rate
+from clash.analysis.concordance.cases import CaseRate, rate
 from clash.stats.retest import InterRun, MatchTable, inter_run, match_table
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
-    from clash.analysis.retest.align import Aligned
+    from clash.analysis.retest.align import AlignedRuns
     from clash.stats.intervals import Interval
 
 
@@ -31,7 +33,7 @@ class RunLine:
     fresh_responses: bool
     no_verdict: int
     unanimous: int
-    concordance: Rate | None
+    concordance: CaseRate | None
     cost_usd: float | None
     mean_confidence: float | None
 
@@ -67,25 +69,27 @@ class Category:
 class Unsure:
     """An item and how sure its verdicts were."""
 
+    json_keys: ClassVar[Mapping[str, str]] = {"verdicts": "said"}
+
     item_id: str
     confidence: float | None
     category: str
-    said: tuple[str, ...]
+    verdicts: tuple[str, ...]
 
 
-def run_line(found: Aligned, index: int) -> RunLine:
+def run_line(found: AlignedRuns, index: int) -> RunLine:
     """Run number ``index`` in a line."""
     run = found.runs[index]
-    held = found.held[:, index]
+    held = found.present[:, index]
     responses = found.responses[held, index]
     sure = found.confidence[held, index]
     known_sure = sure[~np.isnan(sure)]
-    labelled = held & found.labelled
+    labelled = held & found.has_label
     return RunLine(
         run=run.manifest.run,
         n=int(held.sum()),
         seed=run.manifest.seeds.get("seed", 0),
-        fresh_responses=bool(np.any(responses != found.responses[held, found.whole[0]])),
+        fresh_responses=bool(np.any(responses != found.responses[held, found.complete_runs[0]])),
         no_verdict=int(np.sum(found.verdicts[held, index] < 0)),
         unanimous=sum(v.unanimous for v in run.verdicts),
         concordance=rate_of(
@@ -100,27 +104,27 @@ def run_line(found: Aligned, index: int) -> RunLine:
 
 def rate_of(
     right: NDArray[np.bool_],
-    found: Aligned,
+    found: AlignedRuns,
     rows: NDArray[np.bool_] | None = None,
     judged: NDArray[np.bool_] | None = None,
-) -> Rate:
+) -> CaseRate:
     """The share that is right, clustered as the items are; of some ``rows`` of them where given."""
     clusters = found.clusters if rows is None else found.clusters[rows]
     there = None if judged is None else judged.tolist()
     return rate(right.astype(float).tolist(), clusters, there)
 
 
-def combined(found: Aligned) -> Rate:
+def combined_rate(found: AlignedRuns) -> CaseRate:
     """All verdicts of the whole runs; repeats of an item are one cluster."""
-    right = found.right[:, found.whole]
-    groups = np.repeat(found.clusters, len(found.whole))
-    judged = (found.verdicts[:, found.whole] >= 0).ravel().tolist()
+    right = found.right[:, found.complete_runs]
+    groups = np.repeat(found.clusters, len(found.complete_runs))
+    judged = (found.verdicts[:, found.complete_runs] >= 0).ravel().tolist()
     return rate(right.astype(float).ravel().tolist(), groups, judged)
 
 
-def run_pair(found: Aligned, a: int, b: int) -> RunPair:
+def run_pair(found: AlignedRuns, a: int, b: int) -> RunPair:
     """Two runs on all items."""
-    labelled = found.labelled
+    labelled = found.has_label
     return RunPair(
         found.names[a],
         found.names[b],
@@ -130,14 +134,14 @@ def run_pair(found: Aligned, a: int, b: int) -> RunPair:
     )
 
 
-def unsure(found: Aligned, row: int, category: str) -> Unsure:
+def unsure(found: AlignedRuns, row: int, category: str) -> Unsure:
     """One item, what was said of it, and how sure."""
-    sure = found.confidence[row, found.whole]
+    sure = found.confidence[row, found.complete_runs]
     known_sure = sure[~np.isnan(sure)]
     names = (*found.candidates[row], "tie")
     said = tuple(
         "no verdict" if code < 0 else names[code]
-        for code, held in zip(found.verdicts[row], found.held[row], strict=True)
+        for code, held in zip(found.verdicts[row], found.present[row], strict=True)
         if held
     )
     return Unsure(

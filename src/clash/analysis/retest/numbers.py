@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clash.analysis.figures import Figure, known
+from clash.analysis.figures import Figure, finite_figures
 
 if TYPE_CHECKING:
-    from clash.analysis.concordance.cases import Rate
+    from clash.analysis.concordance.cases import CaseRate
     from clash.analysis.retest import Retest
     from clash.analysis.retest.lines import RunPair
-    from clash.analysis.retest.targeted import Targeted
+    from clash.analysis.retest.targeted import TargetedRun
 
 
 def figures(found: Retest) -> dict[str, Figure]:
@@ -27,7 +27,7 @@ def figures(found: Retest) -> dict[str, Figure]:
             named.append((f"run{number}.cost.item", Figure(line.cost_usd / line.n)))
         if line.concordance is not None:
             named += _of_rate(f"run{number}", line.concordance)
-    for name, share in (("combined", found.combined), ("majority", found.majority)):
+    for name, share in (("combined", found.all_runs), ("majority", found.majority)):
         if share is not None:
             named += _of_rate(name, share)
     if found.pairs:
@@ -37,20 +37,20 @@ def figures(found: Retest) -> dict[str, Figure]:
         named.append((f"{category.name.replace(' ', '_')}.share", Figure.of(category.share)))
     if found.systematic is not None:
         named.append(("systematic", Figure.of(found.systematic)))
-    for part in found.targeted[:1]:
+    for part in found.targeted_runs[:1]:
         named += _of_targeted(part)
-    return dict(known(named))
+    return dict(finite_figures(named))
 
 
-def _of_rate(name: str, share: Rate) -> list[tuple[str, Figure]]:
+def _of_rate(name: str, share: CaseRate) -> list[tuple[str, Figure]]:
     return [
-        (f"{name}.concordance", Figure.of(share.clustered)),
+        (f"{name}.concordance", Figure.of(share.interval)),
         (f"{name}.right", Figure(share.right)),
         (f"{name}.kappa", Figure(2 * share.estimate - 1)),
         (f"{name}.wilson.low", Figure(share.wilson.low)),
         (f"{name}.wilson.high", Figure(share.wilson.high)),
-        (f"{name}.clustered.low", Figure(share.clustered.low)),
-        (f"{name}.clustered.high", Figure(share.clustered.high)),
+        (f"{name}.clustered.low", Figure(share.interval.low)),
+        (f"{name}.clustered.high", Figure(share.interval.high)),
     ]
 
 
@@ -73,7 +73,7 @@ def _of_pair(pair: RunPair) -> list[tuple[str, Figure]]:
     return made
 
 
-def _of_targeted(part: Targeted) -> list[tuple[str, Figure]]:
+def _of_targeted(part: TargetedRun) -> list[tuple[str, Figure]]:
     made: list[tuple[str, Figure]] = []
     for group in part.groups:
         name = f"targeted.{group.name.replace(' ', '_')}"
@@ -84,9 +84,9 @@ def _of_targeted(part: Targeted) -> list[tuple[str, Figure]]:
             (f"{name}.wrong", Figure(group.n - right)),
             (f"{name}.rate", Figure.of(group.right)),
         ]
-    if part.confirmed is not None:
+    if part.confirmation is not None:
         made += [
-            ("targeted.coin.p", Figure(part.confirmed.coin.p)),
-            ("targeted.expected", Figure(part.confirmed.expected)),
+            ("targeted.coin.p", Figure(part.confirmation.coin.p)),
+            ("targeted.expected", Figure(part.confirmation.expected)),
         ]
     return made

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -19,11 +19,11 @@ from clash.stats.retest import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from clash.analysis.retest.align import Aligned
+    from clash.analysis.retest.align import AlignedRuns
     from clash.stats.retest import MatchTable, Targets
 
 STABLE = 31
@@ -45,15 +45,17 @@ class Group:
         changed: new verdicts that are not the old ones' (of unstable items: the first run's).
     """
 
+    json_keys: ClassVar[Mapping[str, str]] = {"n_changed": "changed"}
+
     name: str
     n: int
     right: Interval
-    changed: int
+    n_changed: int
     items: tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Targeted:
+class TargetedRun:
     """A further run on selected items.
 
     Attributes:
@@ -63,48 +65,52 @@ class Targeted:
         others: items it holds that the selection does not name.
     """
 
+    json_keys: ClassVar[Mapping[str, str]] = {"confirmation": "confirmed", "n_others": "others"}
+
     run: str
     groups: list[Group]
-    confirmed: Confirmation | None
+    confirmation: Confirmation | None
     caveat: str
-    others: int
+    n_others: int
 
 
-def classify(found: Aligned, runs: Sequence[int]) -> Stability:
+def classify(found: AlignedRuns, runs: Sequence[int]) -> Stability:
     """Stability of every item over ``runs``, by labels where all items have one."""
-    labels = found.labels if found.labelled.all() else None
+    labels = found.labels if found.has_label.all() else None
     return stability(found.verdicts[:, runs], labels)
 
 
-def targets(found: Aligned, n_stable: int = STABLE) -> Targets:
+def targets(found: AlignedRuns, n_stable: int = STABLE) -> Targets:
     """The items worth judging again, from the runs on all items."""
-    return select_targets(classify(found, found.whole), found.confidence[:, found.whole], n_stable)
+    return select_targets(
+        classify(found, found.complete_runs), found.confidence[:, found.complete_runs], n_stable
+    )
 
 
-def ranking(found: Aligned) -> NDArray[np.intp]:
+def ranking(found: AlignedRuns) -> NDArray[np.intp]:
     """Items by rising mean confidence over the runs on all items."""
-    return low_confidence_first(found.confidence[:, found.whole])
+    return low_confidence_first(found.confidence[:, found.complete_runs])
 
 
-def targeted(found: Aligned, run: int) -> Targeted:
+def targeted_run(found: AlignedRuns, run: int) -> TargetedRun:
     """What run number ``run`` says of items that the runs on all items had judged."""
-    classes = classify(found, found.whole).categories
-    held = found.held[:, run]
+    classes = classify(found, found.complete_runs).categories
+    held = found.present[:, run]
     names = ("stably incorrect", "unstable", "stably correct", "stable")
     groups = [_group(found, run, name, np.flatnonzero(held & (classes == name))) for name in names]
     wrong = np.flatnonzero(held & (classes == "stably incorrect"))
-    return Targeted(
+    return TargetedRun(
         found.names[run],
         [group for group in groups if group.n],
-        _confirmed(found, run, wrong) if len(wrong) else None,
+        _confirmation(found, run, wrong) if len(wrong) else None,
         _SELECTION,
         int(held.sum()) - sum(group.n for group in groups),
     )
 
 
-def _group(found: Aligned, run: int, name: str, rows: NDArray[np.intp]) -> Group:
-    new, old = found.verdicts[rows, run], found.verdicts[rows, found.whole[0]]
-    aim = old if name == "stable" or not found.labelled.all() else found.labels[rows]
+def _group(found: AlignedRuns, run: int, name: str, rows: NDArray[np.intp]) -> Group:
+    new, old = found.verdicts[rows, run], found.verdicts[rows, found.complete_runs[0]]
+    aim = old if name == "stable" or not found.has_label.all() else found.labels[rows]
     return Group(
         name,
         len(rows),
@@ -114,12 +120,12 @@ def _group(found: Aligned, run: int, name: str, rows: NDArray[np.intp]) -> Group
     )
 
 
-def _confirmed(found: Aligned, run: int, wrong: NDArray[np.intp]) -> Confirmation:
+def _confirmation(found: AlignedRuns, run: int, wrong: NDArray[np.intp]) -> Confirmation:
     again = int(np.sum(~found.right[wrong, run]))
     return confirm(again, len(wrong), base_table(found))
 
 
-def base_table(found: Aligned) -> MatchTable:
+def base_table(found: AlignedRuns) -> MatchTable:
     """Matches of the first two runs on all items."""
-    first, second = found.whole[:2]
+    first, second = found.complete_runs[:2]
     return match_table(found.right[:, first], found.right[:, second])

@@ -21,7 +21,7 @@ from clash.report.tables import CLUSTERED, MOST_ROWS, Table, cut_note
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from clash.analysis.concordance import Concordance, Contrast, Method, Row
+    from clash.analysis.concordance import Concordance, ConcordanceRow, Contrast, Method
     from clash.analysis.subpanels import SubPanels
 
 _WILSON = "95%, Wilson"
@@ -35,9 +35,9 @@ def headline(concordance: Concordance) -> Table:
     rows = [
         ["concordance", f"{share(rate)} = {rate.estimate:.1%}"],
         [f"  {_WILSON}", bounds(rate.wilson)],
-        [f"  {CLUSTERED} ({head.clusters} questions)", bounds(rate.clustered)],
+        [f"  {CLUSTERED} ({head.clusters} questions)", bounds(rate.interval)],
     ]
-    if rate.judged < rate.n:
+    if rate.n_judged < rate.n:
         rows += [
             [
                 "  without a verdict (misses)",
@@ -45,7 +45,7 @@ def headline(concordance: Concordance) -> Table:
             ],
             [
                 "  over items with a verdict",
-                f"{rate.right:g}/{rate.judged}: " + percent(rate.of_judged, digits=1),
+                f"{rate.right:g}/{rate.n_judged}: " + percent(rate.of_judged, digits=1),
             ],
         ]
     if head.tied:
@@ -81,7 +81,7 @@ def methods(methods: Sequence[Method]) -> Table:
             NONE if line.interval is None else bounds(line.interval),
             NONE
             if line.rate is None
-            else f"{line.rate.of_judged.estimate:.1%} of {line.rate.judged}",
+            else f"{line.rate.of_judged.estimate:.1%} of {line.rate.n_judged}",
             points(line.against),
             p_value(line.test),
         ]
@@ -107,18 +107,18 @@ def methods(methods: Sequence[Method]) -> Table:
     )
 
 
-def rows(title: str, name: str, groups: Sequence[Row], *, brief: bool = False) -> Table:
+def rows(title: str, name: str, groups: Sequence[ConcordanceRow], *, brief: bool = False) -> Table:
     """Concordance by some property of the items."""
     rows = [
         [
             row.name,
             str(row.rate.n),
-            str(row.rate.n - row.rate.judged),
+            str(row.rate.n - row.rate.n_judged),
             f"{row.rate.right:g}",
             f"{row.rate.estimate:.1%}",
-            bounds(row.rate.clustered),
+            bounds(row.rate.interval),
             f"{row.rate.of_judged.estimate:.1%} {bounds(row.rate.of_judged)}"
-            if row.rate.judged
+            if row.rate.n_judged
             else NONE,
         ]
         for row in groups[:MOST_ROWS]
@@ -142,7 +142,7 @@ def contrast_row(line: Contrast) -> list[str]:
         f"{a}/{a + b} : {c}/{c + d}",
         points(line.difference),
         f"{line.chi_square.statistic:.2f}, {p_value(line.chi_square)}",
-        f"{line.corrected.statistic:.2f}, {p_value(line.corrected)}",
+        f"{line.corrected_test.statistic:.2f}, {p_value(line.corrected_test)}",
         p_value(line.fisher),
         estimate(line.odds_ratio, 2),
     ]
@@ -173,17 +173,17 @@ def unanimity(concordance: Concordance) -> Table:
     """Verdicts by how the panel split."""
     split = concordance.split
     rows = [
-        [name, share(rate), percent(rate.clustered, digits=1)]
+        [name, share(rate), percent(rate.interval, digits=1)]
         for name, rate in (("unanimous", split.unanimous), ("not unanimous", split.split))
         if rate is not None
     ]
     rows += [
-        [f"  split {name}", share(rate), percent(rate.clustered, digits=1)]
+        [f"  split {name}", share(rate), percent(rate.interval, digits=1)]
         for name, rate in split.by_split.items()
         if len(split.by_split) > 2
     ]
     rows += [
-        [f"  {judge}, where not unanimous", share(rate), percent(rate.clustered, digits=1)]
+        [f"  {judge}, where not unanimous", share(rate), percent(rate.interval, digits=1)]
         for judge, rate in split.judges_on_split.items()
     ]
     notes = []

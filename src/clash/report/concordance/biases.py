@@ -18,9 +18,9 @@ def families(concordance: Concordance) -> Table:
     """Picks of a family beside people's."""
     rows = [
         [
-            line.who,
+            line.rater,
             line.family,
-            str(line.picked),
+            str(line.picks),
             str(line.people),
             str(line.n),
             points(line.test.difference),
@@ -48,7 +48,7 @@ def selves(
         [
             line.judge,
             str(line.n),
-            percent(line.own, digits=1),
+            percent(line.own_rate, digits=1),
             percent(line.people, digits=1),
             points(line.test.difference),
             p_value(line.test.test),
@@ -67,7 +67,7 @@ def lengths(concordance: Concordance) -> Table:
     """How often the longer response wins."""
     rows = [
         [
-            line.who,
+            line.rater,
             percent(line.rate.interval, digits=1),
             str(int(line.rate.interval.n)),
             str(line.rate.left_out),
@@ -109,7 +109,7 @@ def positions(concordance: Concordance) -> Table:
     """How often the response shown first wins."""
     rows = [
         [
-            line.who,
+            line.rater,
             percent(line.rate.interval, digits=1),
             f"{line.rate.fair:.1%}",
             str(int(line.rate.interval.n)),

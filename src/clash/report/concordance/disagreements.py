@@ -20,7 +20,7 @@ def disagreements(concordance: Concordance) -> Table:
             line.item_id,
             " : ".join(line.candidates),
             line.label,
-            line.said,
+            line.outcome,
             f"{line.split or ''}{' unanimous' if line.unanimous else ''}",
             NONE if line.confidence is None else f"{line.confidence:.2f}",
             NONE if line.elo_gap is None else f"{line.elo_gap:+.0f}",
@@ -68,7 +68,7 @@ def gaps(concordance: Concordance) -> Table:
         [
             f"{line.low:g} to {line.high:g}" if math.isfinite(line.high) else f"{line.low:g} on",
             share(line.rate),
-            percent(line.rate.clustered, digits=1),
+            percent(line.rate.interval, digits=1),
             str(line.stronger),
             str(line.weaker),
         ]

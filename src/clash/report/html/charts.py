@@ -84,7 +84,7 @@ def outcomes(findings: Findings) -> Picture | None:
 
 def unanimity(findings: Findings) -> Picture | None:
     """Concordance where the panel was unanimous and where it split."""
-    labels = findings.labelled
+    labels = findings.label_concordance
     if labels is None:
         return None
     rows = [("all labelled items", labels.concordance)]
@@ -102,7 +102,7 @@ def position(findings: Findings) -> Picture | None:
     chances = [j.first_expected for j in findings.judges if j.first_expected is not None]
     if findings.position.first_shown is not None:
         rows.insert(0, ("the panel", findings.position.first_shown))
-    mark = findings.position.expected or (chances[0] if chances else None)
+    mark = findings.position.expected_rate or (chances[0] if chances else None)
     return forest(
         "position",
         "How often the response shown first is put first",
@@ -114,7 +114,7 @@ def position(findings: Findings) -> Picture | None:
 
 def lengths(more: Further) -> Picture | None:
     """How often the longer response is put first."""
-    rows = [(line.who, line.rate.interval) for line in more.lengths]
+    rows = [(line.rater, line.rate.interval) for line in more.lengths]
     return forest(
         "length",
         "How often the longer response is put first",
@@ -136,7 +136,7 @@ def retest(more: Further) -> Picture | None:
 
 def shared_errors(more: Further) -> list[Picture]:
     """Residual correlations and couplings of the judges, as matrices."""
-    errors = more.shared
+    errors = more.error_overlap
     if not isinstance(errors, SharedErrors):
         return []
     condition = (
@@ -207,7 +207,7 @@ def win_matrix(findings: Findings) -> Picture | None:
 
 def judge_agreement(findings: Findings) -> Picture | None:
     """How often two judges put the same response first."""
-    names = [judge.judge for judge in findings.judges if judge.judged][:MOST_CELLS]
+    names = [judge.judge for judge in findings.judges if judge.n_judged][:MOST_CELLS]
     shares = {(p.first, p.second): p.agreement.estimate for p in findings.pairs}
     shares |= {(second, first): value for (first, second), value in shares.items()}
     if len(names) < 2:

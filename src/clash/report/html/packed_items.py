@@ -135,7 +135,7 @@ def _index_line(walk: Walk) -> dict[str, Any]:
         "l": walk.label,
         "m": None if walk.label is None else matches(verdict, walk.label),
         "t": walk.item.tags,
-        "f": sum(judgment.ranking is None for judgment in walk.said) + len(walk.missing),
+        "f": sum(judgment.ranking is None for judgment in walk.judgments) + len(walk.missing),
     }
 
 
@@ -144,10 +144,10 @@ def _item_body(walk: Walk, responses: list[Response], people: list[Label]) -> di
         "item": walk.item,
         "turns": walk.item.turns,
         "labels": walk.labels,
-        "scrubbed": walk.scrubbed,
+        "scrubbed": walk.scrubs,
         "criteria": walk.criteria,
         "responses": sorted(responses, key=lambda response: response.candidate),
-        "said": walk.said,
+        "said": walk.judgments,
         "verdict": walk.verdict,
         "label": walk.label,
         "people": people,

@@ -83,7 +83,7 @@ def page_sections(findings: Findings, more: Further) -> list[PageSection]:
     people = {table.title: table for table in concordance.tables(findings.concordance)}
     run_and_judge_tables = [table for table in report_tables(findings) if table.title not in people]
     run_and_judge_tables += _judge_tables(more)
-    claims = claims_table(findings.published).title
+    claims = claims_table(findings.published_claims).title
     groups: dict[str, list[Table]] = {title: [] for title in _GROUPS}
     remainder: list[Table] = []
     for table in run_and_judge_tables:
@@ -130,7 +130,7 @@ def anchor(title: str) -> str:
 
 def _judge_tables(more: Further) -> list[Table]:
     """What only the page has room for, about the judges."""
-    return [_shared_errors(more.shared), _lengths(more), _criteria(more)]
+    return [_shared_errors(more.error_overlap), _lengths(more), _criteria(more)]
 
 
 def _retest_tables(more: Further) -> list[Table]:
@@ -159,7 +159,7 @@ def _criteria(more: Further) -> Table:
 def _lengths(more: Further) -> Table:
     rows = [
         [
-            line.who,
+            line.rater,
             percent(line.rate.interval),
             f"{line.rate.interval.n:g}",
             str(line.rate.left_out),
