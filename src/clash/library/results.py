@@ -248,9 +248,9 @@ class Run:
     @cached_property
     def findings(self) -> Findings:
         """Everything that the report says, computed anew from the records."""
-        from clash.analysis.findings import findings_of
+        from clash.analysis.findings import compute_findings
 
-        return findings_of(self._data)
+        return compute_findings(self._data)
 
     @property
     def decision(self) -> Decision:

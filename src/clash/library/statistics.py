@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from clash.analysis.aggregation import Aggregation
     from clash.analysis.calibration.study import CalibrationStudy
-    from clash.analysis.compare import Compared
+    from clash.analysis.compare import RunComparison
     from clash.analysis.dependence import Dependence
     from clash.analysis.diagnosis import Diagnosis
     from clash.analysis.power.scenarios import Scenario
@@ -287,7 +287,7 @@ def power(
 
 def compare(
     *runs: str | Path | Run, every_record: bool = False, out: str | Path = _RUNS
-) -> Result[Compared]:
+) -> Result[RunComparison]:
     """Compare runs with a test, paired where they share items.
 
     Args:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from clash.analysis import gate as gates
 from clash.analysis.figures import figures
-from clash.analysis.findings import findings_of
+from clash.analysis.findings import compute_findings
 from clash.analysis.rundata import RunData
 from clash.analysis.serialize import to_dict
 from clash.errors import ConfigError
@@ -15,7 +15,7 @@ from clash.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from clash.analysis.gate import Checked, On, Rule, Way
+    from clash.analysis.gate import GateCheck, On, ThresholdRule, Way
     from clash.store.folder import RunFolder
 
 DEFAULT_DROP = 0.05
@@ -28,7 +28,7 @@ class GateChecks:
 
     run: RunData
     folder: RunFolder
-    checks: tuple[Checked, ...]
+    checks: tuple[GateCheck, ...]
     on: On
 
     @property
@@ -43,7 +43,7 @@ class GateChecks:
         return {"run": run, "passed": self.passed, "on": self.on, "rules": rules}
 
 
-def rules_of(thresholds: Mapping[str, Any], way: Way = "min") -> list[Rule]:
+def rules_of(thresholds: Mapping[str, Any], way: Way = "min") -> list[ThresholdRule]:
     """Thresholds by figure as rules: a number, or ``("max", number)``.
 
     Raises:
@@ -56,7 +56,7 @@ def rules_of(thresholds: Mapping[str, Any], way: Way = "min") -> list[Rule]:
             raise ConfigError(
                 f"cannot be read: {threshold!r}", field=name, hint='0.8, or ("max", 2)'
             )
-        rules.append(gates.Rule(name, kind, float(value)))
+        rules.append(gates.ThresholdRule(name, kind, float(value)))
     return rules
 
 
@@ -66,8 +66,8 @@ def _is_number(value: object) -> bool:
 
 def check_run(
     folder: RunFolder,
-    rules: Sequence[Rule],
-    changes: Sequence[Rule],
+    rules: Sequence[ThresholdRule],
+    changes: Sequence[ThresholdRule],
     *,
     baseline: RunFolder | None,
     on: On,
@@ -80,19 +80,21 @@ def check_run(
     """
     _check_usable(rules, changes, has_baseline=baseline is not None)
     run = RunData.load(folder)
-    now = figures(findings_of(run))
+    now = figures(compute_findings(run))
     checks = [] if allow_partial else [gates.complete(run.manifest.status)]
     checks += gates.check(rules, now, on)
     if baseline is not None:
         earlier = RunData.load(baseline)
-        changed = gates.changed(run, earlier, now, figures(findings_of(earlier)))
-        name = "concordance" if "concordance" in changed else "unanimity"
-        default = [gates.Rule(name, "max-drop", DEFAULT_DROP)]
-        checks += gates.check_changes(changes or default, changed, on)
+        differences = gates.figure_changes(run, earlier, now, figures(compute_findings(earlier)))
+        name = "concordance" if "concordance" in differences else "unanimity"
+        default = [gates.ThresholdRule(name, "max-drop", DEFAULT_DROP)]
+        checks += gates.check_changes(changes or default, differences, on)
     return GateChecks(run, folder, tuple(checks), on)
 
 
-def _check_usable(rules: Sequence[Rule], changes: Sequence[Rule], *, has_baseline: bool) -> None:
+def _check_usable(
+    rules: Sequence[ThresholdRule], changes: Sequence[ThresholdRule], *, has_baseline: bool
+) -> None:
     if not rules and not has_baseline:
         raise ConfigError(
             "no rule was given, so nothing could fail",
