@@ -210,6 +210,12 @@ def test_an_exception_is_a_failed_call_with_class_and_message_and_no_secret():
     assert error.request["arguments"] == ["What?"]
 
 
+def test_a_wrong_value_is_quoted_without_secrets():
+    environ = {"OPENAI_API_KEY": "sk-verysecret0123456789"}
+    error = failure(lambda _: ["sk-verysecret0123456789"], question(), environ=environ)
+    assert "verysecret" not in f"{error} {error.message}"
+
+
 class _StatusError(Exception):
     def __init__(self, status):
         super().__init__("no")

@@ -122,7 +122,7 @@ def describe(name: str, function: Function) -> dict[str, Any]:
 
 def qualified_name(function: Function) -> str:
     """``module.name`` of a function, of the class where it is an object that can be called."""
-    bare = _unwrapped(function)
+    bare = _innermost(function)
     if not hasattr(bare, "__qualname__"):
         bare = type(bare)
     return f"{getattr(bare, '__module__', None) or 'builtins'}.{bare.__qualname__}"
@@ -134,7 +134,7 @@ def source_sha256(function: Function) -> str | None:
     Values that a function takes from elsewhere (arguments of a ``partial``, closures, defaults of
     an object's class) are no part of its source.
     """
-    bare = _unwrapped(function)
+    bare = _innermost(function)
     definition = bare if hasattr(bare, "__qualname__") else type(bare)
     try:
         text = inspect.getsource(definition)
@@ -148,7 +148,7 @@ def source_sha256(function: Function) -> str | None:
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
 
 
-def _unwrapped(function: Function) -> Any:  # noqa: ANN401 - a function, method, class or object
+def _innermost(function: Function) -> Any:  # noqa: ANN401 - a function, method, class or object
     while isinstance(function, functools.partial):
         function = function.func
     return inspect.unwrap(function)
@@ -175,9 +175,9 @@ def find(ref: ModelRef) -> RegisteredFunction:
     entry = _FUNCTIONS.get().get(ref.name)
     name = ref.options.extra.get("callable")
     if entry is None:
-        recorded = f" (it was {name})" if name else ""
+        former_name = f" (it was {name})" if name else ""
         raise ConfigError(
-            f"{ref.model} is a Python function, and none is registered as {ref.name!r}{recorded}",
+            f"{ref.model} is a Python function, and none is registered as {ref.name!r}{former_name}",
             field="model",
             hint=f"from Python: clash.resume(RUN, functions={{{ref.name!r}: FUNCTION}}), rerun"
             " likewise; a new run takes functions as candidates and judges of clash.evaluate",
@@ -188,8 +188,8 @@ def find(ref: ModelRef) -> RegisteredFunction:
 
 
 def _check_source(ref: ModelRef, function: Function) -> None:
-    recorded = ref.options.extra.get("source_sha256")
-    if recorded is not None and recorded != source_sha256(function):
+    recorded_hash = ref.options.extra.get("source_sha256")
+    if recorded_hash is not None and recorded_hash != source_sha256(function):
         raise ConfigError(
             f"{ref.model} was {ref.options.extra.get('callable')} with another source:"
             f" {qualified_name(function)} has changed or is another function",
@@ -264,20 +264,22 @@ class PythonFunction:
             ProviderError: it raised, took too long, or returned something else than was expected.
         """
         arguments, keywords = self._arguments(request)
-        sent = {**self._origin, "arguments": arguments, **keywords}
+        record = {**self._origin, "arguments": arguments, **keywords}
         arguments, keywords = self._arguments(request)  # the function may change its own
         start = time.perf_counter()
         try:
             value = await self._call(*arguments, **keywords)
             reply = _judgment(value, request.task) if request.task else _response(value)
         except ProviderError as error:
-            error.request = sent
+            error.message = self._redactor.message(error.message)
+            error.args = (error.message,)
+            error.request = record
             error.latency_s = round(time.perf_counter() - start, 6)
             raise
         return Reply(
             text=reply.text,
             outcome="ok" if reply.text.strip() else "empty",
-            request=sent,
+            request=record,
             response=reply.raw,
             status=None,
             finish_reason="stop",
@@ -296,13 +298,13 @@ class PythonFunction:
         task = request.task
         turns = task.turns if task else _with_system(request)
         takes_messages = self._parameters[:1] == [_MESSAGES]
-        asked = [turn.model_dump() for turn in turns] if takes_messages else prompt_text(turns)
+        question = [turn.model_dump() for turn in turns] if takes_messages else prompt_text(turns)
         if task is None:
-            return [asked], {}
+            return [question], {}
         keywords: dict[str, Any] = {}
         if _CRITERIA in self._parameters:
             keywords[_CRITERIA] = [criterion.model_dump() for criterion in task.criteria]
-        return [asked, dict(task.responses)], keywords
+        return [question, dict(task.responses)], keywords
 
     async def _call(self, *arguments: Any, **keywords: Any) -> Any:  # noqa: ANN401 - any value
         work = functools.partial(self._function, *arguments, **keywords)
@@ -347,9 +349,9 @@ class PythonFunction:
             ProviderError: always; ``retry`` for what passes by itself, else ``fail``.
         """
         text = "".join(traceback.format_exception_only(error)).strip()
-        error_class, action, retry_after = _classified(error)
+        error_class, action, retry_after = _classify(error)
         raise ProviderError(
-            self._redactor.message(text)[: failures.MESSAGE_SIZE],
+            text[: failures.MESSAGE_SIZE],
             error_class=error_class,
             action=action,
             retry_after=retry_after,
@@ -357,7 +359,7 @@ class PythonFunction:
 
 
 def _is_async(function: Function) -> bool:
-    bare = _unwrapped(function)
+    bare = _innermost(function)
     return any(map(inspect.iscoroutinefunction, (function, bare, type(bare).__call__)))
 
 
@@ -365,7 +367,7 @@ async def _coroutine(awaitable: Awaitable[Any]) -> Any:  # noqa: ANN401 - any va
     return await awaitable
 
 
-def _classified(error: BaseException) -> tuple[ErrorClass, Action, float | None]:
+def _classify(error: BaseException) -> tuple[ErrorClass, Action, float | None]:
     """What an exception means: a function that calls a server fails in the ways of servers."""
     response = getattr(error, "response", None)
     status = getattr(error, "status_code", None) or getattr(response, "status_code", None)
@@ -471,8 +473,8 @@ def read_ranking(value: object, labels: Sequence[str]) -> Groups:
         groups = [list(g) if isinstance(g, list | tuple | set | frozenset) else [g] for g in value]
     else:
         raise _wrong_ranking(value, labels)
-    named = [label for group in groups for label in group]
-    if len(named) != len(labels) or any(label not in named for label in labels):
+    names = [label for group in groups for label in group]
+    if len(names) != len(labels) or any(label not in names for label in labels):
         raise _wrong_ranking(value, labels)
     return [sorted(map(str, group)) for group in groups if group]
 
@@ -499,14 +501,14 @@ def _wrong_ranking(value: object, labels: Sequence[str]) -> ProviderError:
     return _wrong_value(value, f"{RANKING_FORMS}; each of {', '.join(labels)} once")
 
 
-def _wrong_value(value: object, expected: str) -> ProviderError:
-    """The failed call of a function that returned something else than ``expected``."""
+def _wrong_value(value: object, form: str) -> ProviderError:
+    """The failed call of a function that returned something else than ``form``."""
     try:
-        shown = repr(value)
+        text = repr(value)
     except Exception:  # noqa: BLE001 - a class of somebody else
-        shown = "…"
+        text = "…"
     return ProviderError(
-        f"returned {type(value).__name__} {shown[:100]}, expected {expected}",
+        f"returned {type(value).__name__} {text[:100]}, expected {form}",
         error_class="bad_payload",
         action="fail",
     )
