@@ -83,18 +83,23 @@ class ValidateArguments(RunArguments, total=False):
     tiers: Path | None
 
 
-class RerunArguments(TypedDict, total=False):
-    """Keyword arguments of :func:`rerun`."""
+class ResumeArguments(TypedDict, total=False):
+    """Keyword arguments of :func:`resume`, and some of :func:`rerun`."""
 
-    regenerate: bool
-    only: Collection[str] | None
-    panel: str | None
     max_cost: float | None
     concurrency: int | None
     functions: Mapping[str, Callable[..., Any]] | None
     out: str | Path
     env: Mapping[str, str] | None
     progress: ProgressCallback | None
+
+
+class RerunArguments(ResumeArguments, total=False):
+    """Keyword arguments of :func:`rerun`."""
+
+    regenerate: bool
+    only: Collection[str] | None
+    panel: str | None
 
 
 class _ProgressCallback(CostCounter):
@@ -432,20 +437,14 @@ def _rerunning(
     return _Work(work, observer)
 
 
-def resume(
-    run: str | Path | Run,
-    *,
-    max_cost: float | None = None,
-    concurrency: int | None = None,
-    functions: Mapping[str, Callable[..., Any]] | None = None,
-    out: str | Path = "runs",
-    env: Mapping[str, str] | None = None,
-    progress: ProgressCallback | None = None,
-) -> Run:
+def resume(run: str | Path | Run, **arguments: Unpack[ResumeArguments]) -> Run:
     """Finish an interrupted run; nothing that was answered is asked or paid for again.
 
     Args:
         run: the run.
+        **arguments: the arguments below, all by keyword.
+
+    Keyword Arguments:
         max_cost: a new cap in US dollars, on the whole run.
         concurrency: most calls in flight.
         functions: Python functions of the run by name, where it has some.
@@ -456,11 +455,15 @@ def resume(
     Raises:
         RunFolderError: there is no such run, or it lost records that cannot be made again.
     """
-    work = _resumption(run, max_cost, concurrency, functions, out, env, progress)
-    return work.blocking()  # type: ignore[no-any-return]
+    return _resumption(run, **arguments).blocking()  # type: ignore[no-any-return]
 
 
-async def resume_async(
+async def resume_async(run: str | Path | Run, **arguments: Unpack[ResumeArguments]) -> Run:
+    """As :func:`resume`, awaited."""
+    return await _resumption(run, **arguments).awaited()  # type: ignore[no-any-return]
+
+
+def _resumption(
     run: str | Path | Run,
     *,
     max_cost: float | None = None,
@@ -469,20 +472,6 @@ async def resume_async(
     out: str | Path = "runs",
     env: Mapping[str, str] | None = None,
     progress: ProgressCallback | None = None,
-) -> Run:
-    """As :func:`resume`, awaited."""
-    work = _resumption(run, max_cost, concurrency, functions, out, env, progress)
-    return await work.awaited()  # type: ignore[no-any-return]
-
-
-def _resumption(
-    run: str | Path | Run,
-    max_cost: float | None,
-    concurrency: int | None,
-    functions: Mapping[str, Callable[..., Any]] | None,
-    out: str | Path,
-    env: Mapping[str, str] | None,
-    progress: ProgressCallback | None,
 ) -> _Work:
     observer = LibraryObserver(progress)
 
