@@ -12,7 +12,6 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -136,7 +135,8 @@ class Callables:
                 field=name or "candidates",
                 hint='give "provider/model", a dict as in clash.yaml, or a function',
             )
-        python_callable = import_module("clash.providers.python_callable")
+        from clash.providers import python_callable
+
         known = name or getattr(spec, "__name__", type(spec).__name__).strip("<>")
         if known in self.functions and self.functions[known] is not spec:
             raise ConfigError(

@@ -6,7 +6,6 @@ import os
 import threading
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Unpack
 
@@ -65,7 +64,6 @@ class RunArguments(TypedDict, total=False):
 class EvaluateArguments(RunArguments, total=False):
     """Keyword arguments of :func:`evaluate`."""
 
-    panel: PanelSpec
     limit: int | None
     until: str | None
     sequential: Literal["always-valid", "obrien-fleming", "pocock"]
@@ -170,7 +168,10 @@ class _Work:
 
 
 def evaluate(
-    prompts: Prompts, candidates: Candidates = None, **arguments: Unpack[EvaluateArguments]
+    prompts: Prompts,
+    candidates: Candidates = None,
+    panel: PanelSpec = None,
+    **arguments: Unpack[EvaluateArguments],
 ) -> Run:
     """Judge candidates on your prompts: generate or inject responses, blind, judge, aggregate.
 
@@ -180,11 +181,11 @@ def evaluate(
         candidates: the models under evaluation: a list of ``provider/model``, or a dict of name to
             ``provider/model``, dict or Python function (``f(prompt) -> str``, sync or async).
             Null where all responses are injected.
+        panel: the judges: the name or path of a panel, a dict, or a list of judges; a judge may
+            be a Python function (``j(prompt, responses) -> label``).
         **arguments: the arguments below, all by keyword.
 
     Keyword Arguments:
-        panel: the judges: the name or path of a panel, a dict, or a list of judges; a judge may
-            be a Python function (``j(prompt, responses) -> label``).
         max_cost: a hard cap in US dollars.
         seed: seed of every random choice; 42.
         out: the folder that runs land in; ``runs``.
@@ -220,16 +221,21 @@ def evaluate(
             been spent then.
         KeyboardInterrupt: the caller was interrupted; the folder can be resumed.
     """
-    return _evaluation(prompts, candidates, **arguments).blocking()  # type: ignore[no-any-return]
+    return _evaluation(prompts, candidates, panel, **arguments).blocking()  # type: ignore[no-any-return]
 
 
 async def evaluate_async(
-    prompts: Prompts, candidates: Candidates = None, **arguments: Unpack[EvaluateArguments]
+    prompts: Prompts,
+    candidates: Candidates = None,
+    panel: PanelSpec = None,
+    **arguments: Unpack[EvaluateArguments],
 ) -> Run:
     """As :func:`evaluate`, awaited. Async candidates and judges run in the caller's event loop."""
     import asyncio
 
-    work = _evaluation(prompts, candidates, home_loop=asyncio.get_running_loop(), **arguments)
+    work = _evaluation(
+        prompts, candidates, panel, home_loop=asyncio.get_running_loop(), **arguments
+    )
     return await work.awaited()  # type: ignore[no-any-return]
 
 
@@ -527,8 +533,9 @@ def _environ(env: Mapping[str, str] | None) -> Mapping[str, str]:
 def _registered(models: Callables, home_loop: Any) -> AbstractContextManager[Any]:  # noqa: ANN401
     if not models.functions:
         return nullcontext()
-    python_callable = import_module("clash.providers.python_callable")
-    return python_callable.registered(models.functions, home_loop=home_loop)  # type: ignore[no-any-return]
+    from clash.providers import python_callable
+
+    return python_callable.registered(models.functions, home_loop=home_loop)
 
 
 _SETTINGS = {
@@ -578,8 +585,17 @@ def _config(
         for name, value in arguments.items()
     }
     values |= {"candidates": models.candidates(candidates), "panel": models.panel(panel)}
+    if _are_functions(panel) and values.get("criteria.mode") is None:
+        values["criteria.mode"] = "none"  # a function ranks, and scores no criteria
     values |= settings or {}
     return read_config(None if config is None else Path(config), values, ignore_file=config is None)
+
+
+def _are_functions(panel: PanelSpec) -> bool:
+    """Whether all judges are Python functions."""
+    return callable(panel) or (
+        isinstance(panel, list | tuple) and bool(panel) and all(map(callable, panel))
+    )
 
 
 __all__ = [
