@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clash.analysis.power.pilot import FEW
 from clash.errors import ConfigError, StatisticsError
 from clash.votes.from_run import vote_rows
 from clash.votes.lines import NamedVoteLine, holds_rankings, read_lines, read_rankings
@@ -28,6 +27,8 @@ if TYPE_CHECKING:
     from clash.votes import Votes
 
 
+FEW = 10
+"""Prompts below which no correlation is read off them."""
 MOST_PAIRS = 10
 """Pairs that are worked out beside the one asked for."""
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from clash.analysis.power.candidate_pairs import FEW
 from clash.errors import StatisticsError
 from clash.stats.icc import RandomIntercept, anova_icc, random_intercept
 from clash.stats.intervals import Interval, wilson_clustered
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
 Outcome = Literal["wins", "agreement"]
 ASSUMED_ICC = 0.20
 """What is assumed where a pilot cannot tell: the middle of what was found for panels of models."""
-FEW = 10
-"""Prompts below which no correlation is read off them."""
 
 
 @dataclass(frozen=True)
