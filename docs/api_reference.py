@@ -18,8 +18,8 @@ GROUPS = {
         "resume", "resume_async", "load",
     ),
     "Statistics": (
-        "read_votes", "aggregate", "calibrate", "dependence", "diagnose", "power", "compare",
-        "gate",
+        "read_votes", "aggregate", "calibrate", "apply_calibrator", "dependence", "diagnose",
+        "power", "compare", "gate",
     ),
     "Results": ("Run", "Records", "Result", "GateResult"),
     "Errors": ("ClashError",),

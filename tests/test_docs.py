@@ -52,6 +52,11 @@ def test_the_references_of_commands_and_library_are_current():
     assert done.returncode == 0, "run: python docs/make.py"
 
 
+def test_the_simulated_votes_are_what_their_program_writes():
+    script = ROOT / "docs" / "simulated_votes.py"
+    assert subprocess.run([sys.executable, str(script), "--check"]).returncode == 0
+
+
 def test_the_readme_has_its_two_lines():
     text = (ROOT / "README.md").read_text()
     assert "python -m pip install . && clash eval datasets/quickstart.yaml" in text

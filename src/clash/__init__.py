@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from clash.library.runs import validate as validate
     from clash.library.runs import validate_async as validate_async
     from clash.library.statistics import aggregate as aggregate
+    from clash.library.statistics import apply_calibrator as apply_calibrator
     from clash.library.statistics import calibrate as calibrate
     from clash.library.statistics import compare as compare
     from clash.library.statistics import dependence as dependence
@@ -48,8 +49,8 @@ _HOMES = {
         "validate", "validate_async",
     ),
     "clash.library.statistics": (
-        "aggregate", "calibrate", "compare", "dependence", "diagnose", "gate", "power",
-        "read_votes",
+        "aggregate", "apply_calibrator", "calibrate", "compare", "dependence", "diagnose", "gate",
+        "power", "read_votes",
     ),
 }  # fmt: skip
 _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names}

@@ -130,6 +130,21 @@ def test_statistics_have_tables_dicts_and_html(run: clash.Run, tmp_path: Path) -
     assert (tmp_path / "calibrator.json").is_file()
 
 
+def test_a_calibrator_gives_votes_their_probabilities(tmp_path: Path) -> None:
+    path = tmp_path / "calibrator.json"
+    clash.calibrate(VOTES, splits=1, to=path)
+    applied = clash.apply_calibrator(VOTES, path)
+    verdicts = applied.to_dict()["verdicts"]
+    assert json.dumps(applied.to_dict(), allow_nan=False)
+    assert len(verdicts) == applied.findings.n == 60
+    assert all((v["p"] > 0.5) == (v["winner"] == "A") for v in verdicts)
+    assert "60 of 60 rows answered" in applied.headlines[0]
+    with pytest.raises(clash.ClashError, match="the calibrator asks"):
+        clash.apply_calibrator(VOTES, path, judges="j0,j1")
+    with pytest.raises(clash.ClashError, match="between 0 and 1"):
+        clash.apply_calibrator(VOTES, path, max_risk=2.0)
+
+
 def test_a_rerun_says_how_far_the_panel_repeats_itself(run: clash.Run) -> None:
     retest = clash.rerun(run, 1, max_cost=1)
     assert len(retest.to_dict()["folders"]) == 2

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from clash.analysis.aggregation import Aggregation
+    from clash.analysis.calibration.calibrated_votes import CalibratedVotes
     from clash.analysis.calibration.study import CalibrationStudy
     from clash.analysis.compare import RunComparison
     from clash.analysis.dependence import Dependence
@@ -169,6 +170,50 @@ def calibrate(
         (report.in_words(findings),),
         (),
         {**report.as_json(findings), "written": None if to is None else str(to)},
+    )
+
+
+def apply_calibrator(
+    votes: VotesSource,
+    calibrator: str | Path,
+    *,
+    max_risk: float | None = None,
+    **filters: Unpack[VoteFilters],
+) -> Result[CalibratedVotes]:
+    """Read votes as probabilities with a calibrator, and abstain where it is not sure enough.
+
+    Args:
+        votes: votes of the judges that it was fitted on, as for :func:`read_votes`.
+        calibrator: a file of :func:`calibrate`.
+        max_risk: the share of wrong verdicts to allow; null answers every row.
+        **filters: the filters of :func:`read_votes`.
+
+    Returns:
+        A row for each item: the probability ``p`` of side A, and the winner, which is null where
+        the calibrator abstains.
+
+    Raises:
+        InputError: the votes lack a judge that it asks.
+        ConfigError: the risk is no share.
+    """
+    from clash.analysis.calibration.calibrated_votes import calibrate_votes
+    from clash.analysis.calibration.calibrator import read_calibrator
+    from clash.report import calibration as report
+    from clash.report.tables import Table
+
+    if max_risk is not None and not 0 < max_risk < 1:
+        raise ConfigError("a risk lies between 0 and 1", field="max_risk", hint="0.05")
+    path = Path(calibrator)
+    matrix = read_votes(votes, **filters)
+    findings = calibrate_votes(read_calibrator(path), matrix, max_risk, str(path))
+    verdicts = list(findings.lines())
+    rows = [(v["item"], f"{v['p']:.3f}", v["winner"] or "abstained") for v in verdicts]
+    return Result(
+        findings,
+        (Table("Calibrated verdicts", ("item", "p", "winner"), rows, frozenset({1})),),
+        (report.applied_line(findings),),
+        findings.warnings,
+        {**report.applied_json(findings), "verdicts": verdicts},
     )
 
 
