@@ -114,6 +114,15 @@ def test_votes_are_read_alike_from_dicts_frames_and_files(tmp_path: Path) -> Non
     assert results[0]["n_judges"] == 4
 
 
+def test_a_blank_vote_of_a_data_frame_is_a_missing_one() -> None:
+    pd = pytest.importorskip("pandas")
+    rows = [{**row, "vote": "AB"[row["vote"]]} for row in VOTES]
+    rows[5]["vote"] = None
+    frame = clash.read_votes(pd.DataFrame(rows))
+    assert frame.matrix.shape == (60, 4)
+    assert clash.aggregate(pd.DataFrame(rows)).to_dict() == clash.aggregate(rows).to_dict()
+
+
 def test_statistics_have_tables_dicts_and_html(run: clash.Run, tmp_path: Path) -> None:
     results: list[Any] = [
         clash.aggregate(VOTES, "majority"),

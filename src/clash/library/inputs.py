@@ -79,9 +79,12 @@ def _row(entry: object) -> dict[str, Any]:
 
 
 def _without_blanks(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row of a data frame: NaN is a blank cell, ``response:NAME`` columns are responses."""
+    """A row of a data frame: NaN is a blank cell, ``response:NAME`` columns are responses.
+
+    A blank vote stays, as null: the judge was asked and failed.
+    """
     values = {str(k): _scalar(v) for k, v in row.items()}
-    values = {k: v for k, v in values.items() if v is not None}
+    values = {k: v for k, v in values.items() if v is not None or k == "vote"}
     responses = {k.removeprefix(_RESPONSE): v for k, v in values.items() if k.startswith(_RESPONSE)}
     plain = {k: v for k, v in values.items() if not k.startswith(_RESPONSE)}
     return {**plain, "responses": responses} if responses else plain
