@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from clash.votes.from_run import ItemRankings
 
 PAIR = 2
-METHOD = "calibrate_verdicts"
+METHOD = "calibrated"
 
 
 def calibrate_verdicts(
