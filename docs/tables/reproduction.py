@@ -12,8 +12,8 @@ from clash.analysis.compare import compare
 from clash.analysis.findings import compute_findings
 from clash.analysis.retest import retest
 from clash.analysis.rundata import RunData
-from clash.cli.foreign import write
 from clash.datasets.convert import convert
+from clash.pipeline.foreign_runs import write
 from clash.report import markdown
 from clash.report.claims import claims_table
 from clash.reproduction.agent_clash.paper_figures import paper_figures

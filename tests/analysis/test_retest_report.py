@@ -9,8 +9,8 @@ import pytest
 from analysis.labelled import pairs, run
 from clash.analysis.retest import align, figures, retest, targets
 from clash.analysis.rundata import RunData
-from clash.cli.foreign import write
 from clash.errors import StatisticsError
+from clash.pipeline.foreign_runs import write
 from clash.report.retest import tables
 from clash.reproduction.convert import convert
 from clash.store.folder import RunFolder

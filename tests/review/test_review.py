@@ -21,8 +21,8 @@ from clash.analysis.label_change import label_change, more_labels
 from clash.analysis.labelled import LabelConcordance
 from clash.analysis.rundata import RunData
 from clash.cli.app import run
-from clash.cli.review import _secret
 from clash.errors import InputError
+from clash.pipeline.review import page_secret
 from clash.review.page import FORMAT, live, order
 from clash.review.server import ReviewServer
 from clash.review.session import Session
@@ -433,7 +433,7 @@ def test_whoever_knows_the_names_cannot_work_out_the_sides_of_a_page_from_disk(f
         shown[t.item.item_id] == data.texts[t.item.item_id][t.sides(held["key"])["A"]]
         for t in tasks
     ]
-    known = order(held["key"], _secret(folder))
+    known = order(held["key"], page_secret(folder))
     certain = [
         shown[t.item.item_id] == data.texts[t.item.item_id][t.sides(known)["A"]] for t in tasks
     ]

@@ -13,10 +13,9 @@ _YOUNG = 10_000
 def main() -> None:
     """Run ``clash``; errors of ours become a message and an exit code, never a traceback."""
     from clash.cli.app import run
-    from clash.cli.guard import guard
 
     sys.stdout, sys.stderr = streams.patient(sys.stdout), streams.patient(sys.stderr)
-    guard()
+    streams.guard()
     # A run holds many small objects for long and makes few cycles: looking for them at the default
     # of every 700 costs a twentieth of its time.
     gc.set_threshold(_YOUNG)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import traceback
+from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -36,15 +39,26 @@ from clash.cli import (
     verify,
 )
 from clash.cli.common import print_json, stderr
-from clash.cli.guard import guarded
-from clash.cli.spoilt import STUMBLES, spoilt
-from clash.errors import ClashError, ConfigError, InputError
+from clash.cli.streams import guarded
+from clash.errors import ClashError, ConfigError, InputError, RunFolderError
 from clash.escape import for_terminal
 from clash.files import run_files
+from clash.store import layout
 from clash.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+# What reading another's records raises where they contradict each other. The checks of `clash
+# verify` know every rule that records keep; to repeat them before each report would double its time.
+_CONTRADICTIONS = (
+    LookupError,
+    TypeError,
+    ValueError,
+    ArithmeticError,
+    AttributeError,
+    AssertionError,
+)
 
 app = typer.Typer(
     name="clash",
@@ -58,8 +72,8 @@ app = typer.Typer(
 )
 
 
-def _version(shown: bool) -> None:
-    if shown:
+def _version(value: bool) -> None:
+    if value:
         typer.echo(f"clash {__version__}")
         raise typer.Exit
 
@@ -117,28 +131,57 @@ def _run(arguments: Sequence[str]) -> int:
         # Not standalone: that mode drops the exit code that a command returns.
         code = app(list(arguments), prog_name="clash", standalone_mode=False)
     except ClashError as error:
-        _complain(str(error), error.exit_code, as_json="--json" in arguments)
+        _print_error(str(error), error.exit_code, as_json="--json" in arguments)
         return error.exit_code
     except TyperException as error:
-        return _misused(error, arguments)
+        return _usage_error(error, arguments)
     except OSError as error:
-        _complain(_unwritable(error), ConfigError.exit_code, as_json="--json" in arguments)
+        _print_error(_file_error(error), ConfigError.exit_code, as_json="--json" in arguments)
         return ConfigError.exit_code
     except (typer.Abort, KeyboardInterrupt):
         return 130
     except (RecursionError, MemoryError, UnicodeError) as error:
-        _complain(_beyond(error), InputError.exit_code, as_json="--json" in arguments)
+        _print_error(_input_error(error), InputError.exit_code, as_json="--json" in arguments)
         return InputError.exit_code
-    except STUMBLES as error:
-        folder_error = spoilt(error, arguments)
+    except _CONTRADICTIONS as error:
+        folder_error = _folder_error(error, arguments)
         if folder_error is None:
             raise
-        _complain(str(folder_error), folder_error.exit_code, as_json="--json" in arguments)
+        _print_error(str(folder_error), folder_error.exit_code, as_json="--json" in arguments)
         return folder_error.exit_code
     return code if isinstance(code, int) else 0
 
 
-def _beyond(error: Exception) -> str:
+def _folder_error(error: Exception, arguments: Sequence[str]) -> RunFolderError | None:
+    """The error of the run folder that a command line names; null where it names none.
+
+    Without such a folder the error is a bug of ours, and its traceback is wanted.
+    """
+    # What follows --run-id is a run that the command itself has made, by now.
+    words = [word for before, word in pairwise(["", *arguments]) if before != "--run-id"]
+    run = next((word for word in words if _is_run(word, arguments)), None)
+    if run is None:
+        return None
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    line = f"{Path(frame.filename).name}:{frame.lineno}"
+    return RunFolderError(
+        f"{run}: its records do not fit together ({type(error).__name__}: {error}, at {line})"
+        f"\n  fix: `clash verify {run}` says what was changed; if it finds nothing, this is a bug"
+        " of clash: please report it"
+    )
+
+
+def _is_run(word: str, arguments: Sequence[str]) -> bool:
+    """Whether a word is a run folder, or the name of one under ``--out``."""
+    try:
+        return word == "latest" or any(
+            (Path(out) / word / layout.MANIFEST).is_file() for out in (".", "runs", *arguments)
+        )
+    except (OSError, ValueError):  # a text that can be no path
+        return False
+
+
+def _input_error(error: Exception) -> str:
     """Words for what only input can cause, where no reader of it has said so before."""
     if isinstance(error, MemoryError):
         return "the input does not fit in memory\n  fix: split it, or give the process more memory"
@@ -147,28 +190,28 @@ def _beyond(error: Exception) -> str:
     return f"the input holds text that is not Unicode: {error}\n  fix: save it as UTF-8"
 
 
-def _unwritable(error: OSError) -> str:
+def _file_error(error: OSError) -> str:
     """What to say where a disk is full, a folder read-only, or a file of the wrong kind."""
     names = " -> ".join(str(name) for name in (error.filename, error.filename2) if name is not None)
     message = f"{names or 'a file'}: cannot be read or written ({error.strerror or error})"
     return run_files.with_hint(message, error)
 
 
-def _misused(error: TyperException, arguments: Sequence[str]) -> int:
+def _usage_error(error: TyperException, arguments: Sequence[str]) -> int:
     """A command line that Typer cannot read; a command without its own is a request for help."""
     if not error.format_message():
         return 0  # the help has been printed
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "clash"
     message = f"{error.format_message()}\n  fix: see `{command} --help`"
-    _complain(message, ConfigError.exit_code, as_json="--json" in arguments)
+    _print_error(message, ConfigError.exit_code, as_json="--json" in arguments)
     return ConfigError.exit_code
 
 
-def _complain(message: str, code: int, *, as_json: bool) -> None:
+def _print_error(message: str, code: int, *, as_json: bool) -> None:
     if as_json:
         print_json({"error": {"message": message, "exit_code": code}})
     from rich.text import Text
 
-    said = Text.assemble(("error: ", "bold red"), for_terminal(message))
-    stderr().print(said, soft_wrap=True)
+    line = Text.assemble(("error: ", "bold red"), for_terminal(message))
+    stderr().print(line, soft_wrap=True)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from clash.cli.options import AsJson, Out
+from clash.cli.options import AsJson, Out, ReportFile
 
 
 def compare(
@@ -21,30 +21,28 @@ def compare(
             help="Pool items that stand in several runs as often as they do, as some papers did.",
         ),
     ] = False,
-    to: Annotated[
-        Path | None, typer.Option("--to", help="Write the report here: .md or .json.")
-    ] = None,
+    to: ReportFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Compare runs with a test, not only a difference: paired where they share items."""
-    from clash.analysis.compare import compare as compared
+    from clash.analysis.compare import compare as compare_runs
     from clash.analysis.rundata import RunData
-    from clash.cli.common import open_run, print_json, stdout
-    from clash.cli.documents import write_report
+    from clash.cli.common import open_run, print_json, print_tables, stdout
     from clash.errors import ConfigError
     from clash.report.compare import tables
-    from clash.report.terminal import print_tables
+    from clash.report.report_file import write_report
 
     if len(runs) < 2:
         raise ConfigError("a comparison takes two runs", field="RUN", hint="name a second one")
     folders = [open_run(run, out) for run in runs]
-    found = compared([RunData.load(folder) for folder in folders], every_record=every_record)
-    made, paths = tables(found), [str(folder.path) for folder in folders]
-    title = "Comparison of runs"
-    written = [write_report(to, title, found.as_json(), made, paths)] if to is not None else []
+    names = [str(folder.path) for folder in folders]
+    findings = compare_runs([RunData.load(folder) for folder in folders], every_record=every_record)
+    report, record = tables(findings), findings.as_json()
+    if to is not None:
+        write_report(to, "Comparison of runs", record, report, names)
     if as_json:
-        print_json({"folders": paths, **found.as_json(), "written": written})
+        print_json({"folders": names, **record, "written": [] if to is None else [str(to)]})
         return
-    print_tables(stdout(), made)
-    for path in written:
-        stdout().print(f"\nwrote {path}", soft_wrap=True, markup=False)
+    print_tables(report)
+    if to is not None:
+        stdout().print(f"\nwrote {to}", soft_wrap=True, markup=False)

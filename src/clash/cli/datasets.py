@@ -366,8 +366,8 @@ def _tell_pulled(pulled: PulledDataset, citation: str, *, as_json: bool) -> None
 
 
 def _write_converted(converted: Conversion, path: Path, out: Path) -> Iterator[dict[str, str]]:
-    from clash.cli.foreign import write
     from clash.datasets.dataset import to_prompts
+    from clash.pipeline.foreign_runs import write
 
     for run in converted.runs:
         folder = write(run, path, out)

@@ -38,7 +38,7 @@ def doctor(
 ) -> None:
     """Check keys, addresses, models, prices and disk; never prints a key."""
     from clash.cli.common import environment, print_json, stdout
-    from clash.cli.guard import learn
+    from clash.cli.streams import learn
     from clash.collect import checkup
     from clash.report.tables import Table
     from clash.report.terminal import print_table

@@ -112,11 +112,11 @@ def evaluate(
     from clash.cli.common import environment
     from clash.cli.observer import TerminalObserver
     from clash.cli.outcome import print_dry_run, print_result
-    from clash.cli.prereg import registration_of
     from clash.collect.resolve import read_config
     from clash.pipeline.execute import execute
     from clash.pipeline.options import Origin, RunOptions
     from clash.pipeline.prepare import prepare
+    from clash.pipeline.prereg import read_plan
     from clash.pipeline.sequential import execute_until
     from clash.pipeline.sources import open_run
     from clash.pipeline.stopping import check_controls, parse_rule
@@ -153,7 +153,7 @@ def evaluate(
         replay=earlier,
     )
     labels = earlier.labels() if earlier is not None and prompts is None else ()
-    origin = Origin(labels=tuple(labels), registration=registration_of(prereg))
+    origin = Origin(labels=tuple(labels), registration=read_plan(prereg))
     options = RunOptions(environ, observer, run_id=run_id, origin=origin, yes=yes)
     rule = None if until is None else parse_rule(until, sequential, looks)
     if rule is not None:

@@ -9,13 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from clash.cli.options import AsJson, Out, RunArgument
+from clash.pipeline.options import DEFAULT_DROP
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from clash.analysis.figures import Figure
-    from clash.analysis.gate import GateCheck, ThresholdRule, Way
-    from clash.analysis.rundata import RunData
+    from clash.pipeline.gate import GateChecks
 
 
 class OnWhat(StrEnum):
@@ -23,9 +20,6 @@ class OnWhat(StrEnum):
 
     bound = "bound"
     point = "point"
-
-
-_DEFAULT_DROP = 0.05
 
 
 def gate(
@@ -44,7 +38,7 @@ def gate(
         typer.Option(
             "--max-drop",
             help="FIGURE=VALUE: falls by no more than that against --baseline; default:"
-            f" concordance (unanimity without labels) by {_DEFAULT_DROP:g}.",
+            f" concordance (unanimity without labels) by {DEFAULT_DROP:g}.",
         ),
     ] = None,
     max_rise: Annotated[
@@ -76,106 +70,48 @@ def gate(
 
     `clash gate latest --min concordance=0.80 --max cost=2 --junit gate.xml`
     """
-    from clash.analysis import gate as gates
     from clash.analysis.figures import figures
     from clash.analysis.findings import compute_findings
     from clash.analysis.rundata import RunData
     from clash.analysis.serialize import to_dict
-    from clash.cli.common import open_run, print_json, stdout
+    from clash.cli.common import open_run, print_json, print_tables
+    from clash.pipeline.gate import check_run, parse_rules
     from clash.report import gate as report
-    from clash.report.terminal import print_table
 
     folder = open_run(run, out)
-    data = RunData.load(folder)
-    now = figures(compute_findings(data))
     if show_list:
+        values = figures(compute_findings(RunData.load(folder)))
         if as_json:
-            listed = {name: to_dict(figure) for name, figure in now.items()}
-            print_json({"run": str(folder.path), "figures": listed})
+            listing = {name: to_dict(figure) for name, figure in values.items()}
+            print_json({"run": str(folder.path), "figures": listing})
         else:
-            print_table(stdout(), report.listing(now))
+            print_tables([report.listing(values)])
         return
-    rules = [*_rules(least, "min"), *_rules(most, "max")]
-    changes = [*_rules(max_drop, "max-drop"), *_rules(max_rise, "max-rise")]
-    _usable(rules, changes, baseline)
-    checked = [] if allow_partial else [gates.complete(data.manifest.status)]
-    checked += gates.check(rules, now, on.value)
-    if baseline is not None:
-        checked += _against(data, RunData.load(open_run(baseline, out)), now, changes, on)
-    passed = all(line.passed for line in checked)
-    name = data.manifest.run
+    result = check_run(
+        folder,
+        [*parse_rules(least or (), "min"), *parse_rules(most or (), "max")],
+        [*parse_rules(max_drop or (), "max-drop"), *parse_rules(max_rise or (), "max-rise")],
+        baseline=None if baseline is None else open_run(baseline, out),
+        on=on.value,
+        allow_partial=allow_partial,
+    )
     if junit is not None:
-        _write_junit(junit, data, checked, baseline)
+        _write_junit(junit, result, baseline)
     if github if github is not None else os.environ.get("GITHUB_ACTIONS") == "true":
-        _annotate(name, checked, to_stderr=as_json)
+        _annotate(result, to_stderr=as_json)
     if as_json:
-        lines = [to_dict(line) for line in checked]
-        print_json({"run": str(folder.path), "passed": passed, "on": on.value, "rules": lines})
+        print_json(result.as_json())
     else:
-        print_table(stdout(), report.table(name, checked))
-    raise typer.Exit(0 if passed else 1)
+        print_tables([report.table(result.run.manifest.run, result.checks)])
+    raise typer.Exit(0 if result.passed else 1)
 
 
-def _rules(given: Sequence[str] | None, way: Way) -> list[ThresholdRule]:
-    from clash.analysis.gate import ThresholdRule
-    from clash.errors import ConfigError
-
-    made = []
-    for text in given or ():
-        name, equals, value = text.rpartition("=")
-        try:
-            limit = float(value)
-        except ValueError:
-            limit = float("nan")
-        if not equals or not name or limit != limit:
-            raise ConfigError(
-                f"cannot be read: {text!r}", field=f"--{way}", hint="FIGURE=VALUE, concordance=0.8"
-            )
-        made.append(ThresholdRule(name.strip(), way, limit))
-    return made
-
-
-def _usable(
-    rules: Sequence[ThresholdRule], changes: Sequence[ThresholdRule], baseline: str | None
-) -> None:
-    from clash.errors import ConfigError
-
-    if not rules and baseline is None:
-        raise ConfigError(
-            "no rule was given, so nothing could fail",
-            field="--min",
-            hint="--min concordance=0.8, --max cost=2, or --baseline RUN; --list names the figures",
-        )
-    if changes and baseline is None:
-        raise ConfigError("against which run?", field="--max-drop", hint="--baseline RUN")
-
-
-def _against(
-    run: RunData,
-    baseline: RunData,
-    now: Mapping[str, Figure],
-    changes: Sequence[ThresholdRule],
-    on: OnWhat,
-) -> list[GateCheck]:
-    from clash.analysis import gate as gates
-    from clash.analysis.figures import figures
-    from clash.analysis.findings import compute_findings
-
-    before = figures(compute_findings(baseline))
-    found = gates.figure_changes(run, baseline, now, before)
-    name = "concordance" if "concordance" in found else "unanimity"
-    rules = changes or [gates.ThresholdRule(name, "max-drop", _DEFAULT_DROP)]
-    return gates.check_changes(rules, found, on.value)
-
-
-def _write_junit(
-    path: Path, run: RunData, checked: Sequence[GateCheck], baseline: str | None
-) -> None:
+def _write_junit(path: Path, result: GateChecks, baseline: str | None) -> None:
     from clash.report import gate as report
     from clash.version import __version__
 
-    manifest = run.manifest
-    about = {
+    manifest = result.run.manifest
+    properties = {
         "clash": __version__,
         "kind": manifest.kind,
         "panel": str(manifest.panel["name"]),
@@ -183,17 +119,18 @@ def _write_junit(
         **({"baseline": baseline} if baseline else {}),
     }
     path.parent.mkdir(parents=True, exist_ok=True)
-    ended = manifest.ended or manifest.started
-    text = report.junit(manifest.run, checked, time=ended, properties=about)
+    time = manifest.ended or manifest.started
+    text = report.junit(manifest.run, result.checks, time=time, properties=properties)
     path.write_text(text, encoding="utf-8", newline="\n")
 
 
-def _annotate(run: str, checked: Sequence[GateCheck], *, to_stderr: bool) -> None:
+def _annotate(result: GateChecks, *, to_stderr: bool) -> None:
     from clash.report import gate as report
 
-    for line in report.github_annotations(run, checked):
+    run = result.run.manifest.run
+    for line in report.github_annotations(run, result.checks):
         typer.echo(line, file=sys.stderr if to_stderr else sys.stdout)
     summary = os.environ.get("GITHUB_STEP_SUMMARY")
     if summary:
         with Path(summary).open("a", encoding="utf-8") as file:
-            file.write(report.github_summary(run, checked) + "\n")
+            file.write(report.github_summary(run, result.checks) + "\n")

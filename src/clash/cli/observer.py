@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from clash.cli.common import say, stderr
-from clash.cli.guard import learn
+from clash.cli.streams import learn
 from clash.pipeline.options import CostCounter, Observer
 
 if TYPE_CHECKING:

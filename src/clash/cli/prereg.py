@@ -1,15 +1,14 @@
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from clash.cli.options import AsJson, ConfigFile, EnvFile, Seed
+from clash.cli.options import AsJson, ConfigFile, EnvFile, Method, Seed
 
 if TYPE_CHECKING:
-    from clash.analysis.prereg import FrozenRegistration, Registration
+    from clash.analysis.prereg import FrozenRegistration
 
 
 def prereg(
@@ -25,9 +24,7 @@ def prereg(
     panel: Annotated[
         str | None, typer.Option("--panel", "-p", help="Name or file of the panel.")
     ] = None,
-    method: Annotated[
-        str | None, typer.Option("--method", help="How judgments become verdicts.")
-    ] = None,
+    method: Method = None,
     outcome: Annotated[
         str, typer.Option("--outcome", help="points, wins or concordance.")
     ] = "points",
@@ -66,117 +63,58 @@ def prereg(
 
     `clash prereg prompts.yaml --panel supreme-court` · `clash eval … --prereg prereg.json`
     """
-    from clash.analysis import prereg as registry
-    from clash.errors import InputError
-    from clash.files import run_files
-    from clash.store.manifest import now
+    from clash.analysis.prereg import read
+    from clash.cli.common import environment
+    from clash.cli.observer import TerminalObserver
+    from clash.collect.resolve import read_config
+    from clash.pipeline.prereg import StudyPlan, register
 
     if check is not None:
-        _tell(registry.read(check), check, as_json=as_json)
+        _print_plan(read(check), check, as_json=as_json)
         return
-    if out.exists():
-        raise InputError(
-            "is there already, and a frozen plan is not overwritten",
-            path=out,
-            hint="choose another --out",
-        )
-    overrides: dict[str, Any] = {
+    settings = {
         "candidates": [m.strip() for m in models.split(",") if m.strip()] if models else None,
         "panel": panel,
         "aggregate.method": method,
         "seed": seed,
     }
-    about = {
-        "outcome": outcome,
-        "primary": primary,
-        "effect": effect,
-        "alpha": alpha,
-        "power": power,
-        "stopping": until or "fixed",
-        "sequential": sequential if until else None,
-        "looks": looks if until else None,
-        "note": note,
-    }
-    plan = _registration(prompts, config, overrides, env_file, about, n)
-    frozen = registry.freeze(plan, now())
-    text = json.dumps(frozen.as_json(), indent=1, ensure_ascii=False) + "\n"
-    run_files.replace(out, text.encode("utf-8"))
-    _tell(frozen, out, as_json=as_json)
-
-
-def registration_of(path: Path | None) -> FrozenRegistration | None:
-    """The plan that a run is to be held to.
-
-    Raises:
-        InputError: it is none, or was changed after it was frozen.
-    """
-    from clash.analysis.prereg import read
-
-    return None if path is None else read(path)
-
-
-def _registration(
-    prompts: Path | None,
-    config: Path | None,
-    overrides: dict[str, Any],
-    env_file: Path | None,
-    about: dict[str, Any],
-    n: int | None,
-) -> Registration:
-    from clash.analysis.prereg import OUTCOMES, Registration, Seat
-    from clash.cli.common import environment
-    from clash.cli.observer import TerminalObserver
-    from clash.collect.resolve import read_config
-    from clash.errors import ConfigError
-    from clash.pipeline.prepare import prepare
-    from clash.pipeline.stopping import parse_rule
-
-    if about["outcome"] not in OUTCOMES:
-        raise ConfigError(
-            f"no outcome {about['outcome']!r}", field="--outcome", hint=", ".join(OUTCOMES)
-        )
-    if about["stopping"] != "fixed":
-        parse_rule(about["stopping"], cast("str", about["sequential"]))
-    environ, observer = environment(env_file, None), TerminalObserver(quiet=True)
-    prepared = prepare(read_config(config, overrides), environ, observer, prompts=prompts)
-    plan, blinding = prepared.plan, prepared.plan.config.blinding
-    candidates = {*(c.id for c in plan.candidates), *prepared.prompts.candidates}
-    if about["primary"] is not None and about["primary"] not in candidates:
-        raise ConfigError(
-            f"no candidate {about['primary']!r}",
-            field="--primary",
-            hint=f"one of {', '.join(sorted(candidates))}",
-        )
-    return Registration(
-        **about,
-        panel=[Seat(id=j.id, model=j.model, role=j.role, weight=j.weight) for j in plan.judges],
-        quorum=plan.quorum,
-        method=plan.config.aggregate.method,
-        tie_break=plan.config.aggregate.tie_break,
-        candidates=sorted(candidates),
-        items=n or len(plan.items),
-        prompts=prepared.prompts.sha256,
-        criteria=plan.config.criteria.mode,
-        both_orders=blinding.both_orders,
-        per_judge=blinding.per_judge,
-        seed=plan.config.seed,
+    study = StudyPlan(
+        outcome,
+        primary,
+        effect,
+        alpha,
+        power,
+        until or "fixed",
+        sequential if until else None,
+        looks if until else None,
+        note,
     )
+    plan = register(
+        study,
+        read_config(config, settings),
+        environment(env_file, None),
+        TerminalObserver(quiet=True),
+        out,
+        prompts=prompts,
+        n=n,
+    )
+    _print_plan(plan, out, as_json=as_json)
 
 
-def _tell(found: FrozenRegistration, path: Path, *, as_json: bool) -> None:
-    from clash.analysis import prereg as registry
+def _print_plan(frozen: FrozenRegistration, path: Path, *, as_json: bool) -> None:
+    from clash.analysis.prereg import stopping
     from clash.cli.common import print_json, stdout
 
     if as_json:
-        print_json({**found.as_json(), "path": str(path)})
+        print_json({**frozen.as_json(), "path": str(path)})
         return
-    plan = found.plan
+    plan = frozen.plan
     lines = [
         f"{len(plan.panel)} judges, {plan.method}; {plan.outcome}"
         + (f" of {plan.primary}" if plan.primary else ""),
         f"{plan.items} prompts; {100 * plan.effect:g} points, alpha {plan.alpha:g},"
-        f" power {plan.power:.0%}; stopping: {registry.stopping(plan)}",
-        f"frozen {found.frozen_at}, sha256 {found.sha256}",
+        f" power {plan.power:.0%}; stopping: {stopping(plan)}",
+        f"frozen {frozen.frozen_at}, sha256 {frozen.sha256}",
         f"plan: {path}; hold a run to it with `clash eval … --prereg {path}`",
     ]
     for line in lines:

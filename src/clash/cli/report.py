@@ -8,8 +8,6 @@ import typer
 from clash.cli.options import AsJson, Out, RunArgument
 
 if TYPE_CHECKING:
-    from clash.analysis.findings import Findings
-    from clash.analysis.rundata import RunData
     from clash.store.folder import RunFolder
     from clash.store.manifest import Manifest
 
@@ -42,7 +40,9 @@ def report(
     from clash.analysis.rundata import RunData
     from clash.analysis.walk import walk
     from clash.cli.common import open_run, print_json, stdout
+    from clash.cli.observer import TerminalObserver
     from clash.extras import require
+    from clash.pipeline.finish import rewrite_report
     from clash.report.item_walk import print_walk
     from clash.report.terminal import print_report
 
@@ -58,27 +58,25 @@ def report(
             print_walk(stdout(), steps)
         return
     findings = compute_findings(data)
-    if _writes(folder, data.manifest, write):
-        rewrite(folder, data, findings)
-    drawn = _draw(findings, data, folder.path, plots) if plots is not None else []
+    if _is_rewritten(folder, data.manifest, write):
+        rewrite_report(folder, findings, data, TerminalObserver(quiet=False))
+    paths = []
+    if plots is not None:
+        from clash.report.html import drawing
+        from clash.report.html.report_page import pictures
+
+        paths = drawing.save(pictures(findings, data, folder.path), plots)
     page = _browse(folder) if browse else None
     if as_json:
-        also = {"plots": [str(path) for path in drawn]} if plots is not None else {}
-        print_json({**findings.as_json(), "run": str(folder.path), **also})
+        plot_paths = {} if plots is None else {"plots": [str(path) for path in paths]}
+        print_json({**findings.as_json(), "run": str(folder.path), **plot_paths})
         return
     print_report(stdout(), findings)
-    if drawn:
-        stdout().print(f"\nwrote {len(drawn)} pictures to {plots}", soft_wrap=True)
+    if paths:
+        stdout().print(f"\nwrote {len(paths)} pictures to {plots}", soft_wrap=True)
     if page is not None:
         stdout().print(f"\nreport: {page}", soft_wrap=True)
     stdout().print(f"\nrun: {folder.path}", style="bold", soft_wrap=True)
-
-
-def _draw(findings: Findings, data: RunData, run: Path, to: Path) -> list[Path]:
-    from clash.report.html import drawing
-    from clash.report.html.report_page import pictures
-
-    return drawing.save(pictures(findings, data, run), to)
 
 
 def _browse(folder: RunFolder) -> Path:
@@ -102,7 +100,7 @@ def _browse(folder: RunFolder) -> Path:
     return path
 
 
-def _writes(folder: RunFolder, manifest: Manifest, write: bool | None) -> bool:
+def _is_rewritten(folder: RunFolder, manifest: Manifest, write: bool | None) -> bool:
     """Whether the files of the report are written: a signature holds for what is there."""
     from clash.cli.common import say
     from clash.files import run_files
@@ -112,16 +110,3 @@ def _writes(folder: RunFolder, manifest: Manifest, write: bool | None) -> bool:
         say("the run is signed, so its report files are left as they are: --write replaces them")
         return False
     return write is not False and manifest.seal is not None
-
-
-def rewrite(folder: RunFolder, run: RunData, findings: Findings) -> None:
-    """Write the report files anew, and say where a signature no longer holds."""
-    from clash.cli.common import say
-    from clash.pipeline.finish import rewrite_report
-
-    if rewrite_report(folder, findings, run):
-        say(
-            f"the signature of {folder.path} is of the run before this change:"
-            f" `clash seal {folder.path} --sign KEY` signs it as it is now",
-            style="yellow",
-        )

@@ -6,14 +6,23 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from clash.cli.options import AsJson, Batch, EnvFile, Out, Prereg, Quiet, TrustHost, Verbose
+from clash.cli.options import (
+    AsJson,
+    Batch,
+    EnvFile,
+    Out,
+    Prereg,
+    Quiet,
+    ReportFile,
+    TrustHost,
+    Verbose,
+    Yes,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from clash.analysis.retest import Retest
     from clash.pipeline.finish import RunResult
-    from clash.report.tables import Table
     from clash.store.folder import RunFolder
 
 _STABLE = 31
@@ -60,10 +69,8 @@ def rerun(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Plan and price one rerun; make no call.")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before spending.")] = False,
-    to: Annotated[
-        Path | None, typer.Option("--to", help="Write the report here: .md or .json.")
-    ] = None,
+    yes: Yes = False,
+    to: ReportFile = None,
     prereg: Prereg = None,
     env_file: EnvFile = None,
     trust_host: TrustHost = None,
@@ -78,9 +85,9 @@ def rerun(
     from clash.cli.common import environment
     from clash.cli.observer import TerminalObserver
     from clash.cli.outcome import print_dry_run
-    from clash.cli.prereg import registration_of
     from clash.errors import ConfigError
     from clash.pipeline.options import RunOptions
+    from clash.pipeline.prereg import read_plan
     from clash.pipeline.rerun import (
         RerunOptions,
         execute_reruns,
@@ -97,7 +104,7 @@ def rerun(
     if compare:
         if len(folders) == 1:
             folders += reruns(parent)
-        _report(folders, as_json=as_json, whole=True, to=to)
+        _report(folders, as_json=as_json, verbose=True, to=to)
         return
     if len(folders) > 1:
         raise ConfigError("one run at a time", field="RUN", hint="--compare takes several")
@@ -105,7 +112,7 @@ def rerun(
     changes = RerunOptions(
         regenerate=regenerate,
         panel=panel,
-        registration=registration_of(prereg),
+        registration=read_plan(prereg),
         limits={name: value for name, value in limits.items() if value is not None},
     )
     if targeted:
@@ -113,14 +120,14 @@ def rerun(
         changes = replace(changes, only=items, notes=(note,))
     options = RunOptions(environment(env_file, trust_host), observer, yes=yes)
     if dry_run:
-        planned = plan_rerun(parent, next_number(parent), changes, options)
-        print_dry_run(planned.prepared.plan, options.environ, as_json=as_json)
+        plan = plan_rerun(parent, next_number(parent), changes, options).prepared.plan
+        print_dry_run(plan, options.environ, as_json=as_json)
         return
     results = execute_reruns(parent, times, changes, options)
     coverage = results[-1].findings.coverage
     if coverage.n_decided + coverage.n_tied:
-        every = [parent, *reruns(parent)]
-        _report(every, as_json=as_json, whole=verbose, to=to, results=results)
+        runs_of_parent = [parent, *reruns(parent)]
+        _report(runs_of_parent, as_json=as_json, verbose=verbose, to=to, results=results)
     raise typer.Exit(max(result.exit_code for result in results))
 
 
@@ -128,50 +135,32 @@ def _report(
     folders: Sequence[RunFolder],
     *,
     as_json: bool,
-    whole: bool,
+    verbose: bool,
     to: Path | None,
     results: Sequence[RunResult] = (),
 ) -> None:
-    """Print and write how far the runs agree."""
+    """Print how far the runs agree, and write it beside the newest rerun and to ``to``."""
     from clash.analysis.retest import retest
     from clash.analysis.rundata import RunData
     from clash.cli.common import print_json, print_tables, print_written
-    from clash.report.retest import tables
+    from clash.pipeline.rerun import write_retest
+    from clash.report.report_file import write_report
+    from clash.report.retest import tables, title_of
 
     findings = retest([RunData.load(folder) for folder in folders])
     paths = [str(folder.path) for folder in folders]
-    written = _write(findings, tables(findings), paths, results, to)
+    files = []
+    if to is not None:
+        # Names, not paths: a folder is read elsewhere too.
+        names = [folder.path.name for folder in folders]
+        write_report(to, title_of(names), findings.as_json(), tables(findings), names)
+        files.append(str(to))
+    if results:
+        files += map(str, write_retest(results[-1].folder, folders, findings))
     if as_json:
-        record = {"run": paths[0], "folders": paths, **findings.as_json(), "written": written}
+        record = {"run": paths[0], "folders": paths, **findings.as_json(), "written": files}
         cost = sum(result.manifest.cost_usd or 0.0 for result in results)
         print_json({**record, "cost_usd": cost} if results else record)
         return
-    print_tables(table for table in tables(findings) if whole or table.brief)
-    print_written(written)
-
-
-def _write(
-    findings: Retest,
-    tables: Sequence[Table],
-    runs: Sequence[str],
-    results: Sequence[RunResult],
-    to: Path | None,
-) -> list[str]:
-    """The report beside the newest rerun, and wherever it was asked for."""
-    from clash.cli.documents import render_report, write_report
-    from clash.files import run_files
-    from clash.report.retest import title_of
-    from clash.store import layout
-
-    # Names, not paths: a folder is read elsewhere too.
-    names = [Path(run).name for run in runs]
-    title = title_of(names)
-    written = []
-    if to is not None:
-        written.append(write_report(to, title, findings.as_json(), tables, names))
-    for name in (layout.RETEST_JSON, layout.RETEST_MD) if results else ():
-        path = results[-1].folder.path / name
-        text = render_report(path.suffix, title, findings.as_json(), tables, names)
-        run_files.replace(path, text.encode())
-        written.append(str(path))
-    return written
+    print_tables(table for table in tables(findings) if verbose or table.brief)
+    print_written(files)

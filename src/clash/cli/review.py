@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,15 +11,12 @@ from clash.cli.options import AsJson, Out, Quiet, RunArgument, Seed
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from clash.analysis.findings import Findings
-    from clash.analysis.label_change import LabelChange
-    from clash.analysis.rundata import RunData
+    from clash.pipeline.review import Review
     from clash.review.page import Page
     from clash.review.server import ReviewServer
     from clash.review.session import Session
     from clash.review.tasks import ReviewTask
     from clash.store.folder import RunFolder
-    from clash.votes import Votes
 
 _SEED = 42
 
@@ -69,6 +65,7 @@ def review(
     from clash.analysis.rundata import RunData
     from clash.cli.common import open_run, say
     from clash.errors import ConfigError, RunFolderError
+    from clash.pipeline.review import Review, import_decisions
     from clash.review.page import live
     from clash.review.session import Session
     from clash.review.tasks import review_tasks
@@ -86,19 +83,19 @@ def review(
     if export is not None:
         _export(folder, tasks, export, annotator, as_json=as_json)
         return
-    outcome = _Outcome.of(folder, data)
+    effects = Review.of(folder, data)
     if back is not None:
-        written = _take_in(folder, data, back)
+        decisions = import_decisions(folder, data, back)
     else:
         page = live(folder.path.name, annotator)
         with Session(folder, data, tasks, reveal=reveal) as session:
             if tasks:
-                told = partial(_told, outcome, session)
-                _hold(_server(session, page, port, told), browse=browse, quiet=quiet)
+                summary = partial(_effect_tables, effects, session)
+                _serve(_server(session, page, port, summary), browse=browse, quiet=quiet)
             else:
                 say("the panel was unanimous and sure everywhere: --all or --sample N review that")
-            written = session.n_written
-    _conclude(outcome, written, as_json=as_json)
+            decisions = session.n_written
+    _conclude(effects, decisions, as_json=as_json)
 
 
 def _export(
@@ -106,11 +103,12 @@ def _export(
 ) -> None:
     from clash.cli.common import print_json, stdout
     from clash.errors import InputError
+    from clash.pipeline.review import page_secret
     from clash.review.page import static
 
     try:
         to.write_text(
-            static(folder.path.name, tasks, _secret(folder), annotator).text, encoding="utf-8"
+            static(folder.path.name, tasks, page_secret(folder), annotator).text, encoding="utf-8"
         )
     except OSError as error:
         raise InputError(f"may not be written: {error.strerror}", path=to) from None
@@ -119,49 +117,6 @@ def _export(
         return
     stdout().print(f"wrote {to} ({len(tasks)} items, no names in it)", soft_wrap=True)
     stdout().print(f"then: clash review {folder.path} --import FILE", soft_wrap=True)
-
-
-def _secret(folder: RunFolder) -> str:
-    """What only the run knows and no review changes: the hash of who was shown where to judges."""
-    from clash.store import layout
-    from clash.store.manifest import seal_file
-
-    return seal_file(folder.path / layout.BLINDING).sha256
-
-
-def _take_in(folder: RunFolder, run: RunData, back: Path) -> int:
-    """Write the decisions of a page from disk.
-
-    Raises:
-        InputError: the file is none of ours, or of another run.
-    """
-    from clash.documents import read_json
-    from clash.errors import InputError
-    from clash.review.page import order, parse_returned_file
-    from clash.review.session import label, name_of
-    from clash.review.tasks import review_tasks
-    from clash.store import layout
-    from clash.store.journal import Journal, repair_tail
-
-    found = parse_returned_file(read_json(back).value)
-    if found is None or found.get("run") != folder.path.name:
-        raise InputError(
-            f"is no file of a review of {folder.path.name}", path=back, hint="see --export-static"
-        )
-    tasks = {task.item.item_id: task for task in review_tasks(run, everything=True)}
-    who = name_of(found.get("annotator"))
-    key = order(found["key"], _secret(folder))
-    records = []
-    for said in found["decisions"]:
-        name = said.get("item") if isinstance(said, dict) else None
-        if not isinstance(name, str) or name not in tasks:
-            raise InputError(f"decides on {name!r}, which is no item of the run", path=back)
-        records.append(label(tasks[name], key, who, said))
-    repair_tail(folder.path / layout.LABELS)
-    with Journal(folder.path / layout.LABELS) as journal:
-        for record in records:
-            journal.append(record)
-    return len(records)
 
 
 def _server(
@@ -181,7 +136,7 @@ def _server(
         raise InputError(f"cannot be listened on: {error.strerror}", field="--port") from None
 
 
-def _hold(server: ReviewServer, *, browse: bool, quiet: bool) -> None:
+def _serve(server: ReviewServer, *, browse: bool, quiet: bool) -> None:
     """Serve the page until someone finishes, here or there."""
     import webbrowser
 
@@ -199,87 +154,29 @@ def _hold(server: ReviewServer, *, browse: bool, quiet: bool) -> None:
             say("ending")
 
 
-@dataclass
-class _Outcome:
-    """What a session changes: everything before it, and what it came to when last asked.
-
-    Attributes:
-        votes: of the run, with the labels there were; null where it has none.
-    """
-
-    folder: RunFolder
-    data: RunData
-    before: Findings
-    votes: Votes | None
-    _last: _Change | None = None
-
-    @classmethod
-    def of(cls, folder: RunFolder, run: RunData) -> _Outcome:
-        from clash.analysis.findings import compute_findings
-
-        return cls(folder, run, compute_findings(run), _votes(folder))
-
-    def after(self, written: int) -> _Change:
-        """With the labels there are by now, computed once for each number of decisions."""
-        if self._last is None or self._last.changed.written != written:
-            self._last = self._computed(written)
-        return self._last
-
-    def _computed(self, written: int) -> _Change:
-        from clash.analysis.calibration_change import compare_calibrations
-        from clash.analysis.findings import compute_findings
-        from clash.analysis.label_change import label_change
-
-        run = self.data.with_labels(self.folder.labels())
-        found = compute_findings(run)
-        now = _votes(self.folder)
-        calibrated = None
-        if self.votes is not None and now is not None:
-            leader = found.leaderboard[0].candidate
-            calibrated = compare_calibrations(run, self.votes, now, leader)
-        return _Change(label_change(self.before, found, written, calibrated), run, found)
-
-
-@dataclass(frozen=True)
-class _Change:
-    changed: LabelChange
-    data: RunData
-    findings: Findings
-
-
-def _votes(folder: RunFolder) -> Votes | None:
-    from clash.errors import InputError
-    from clash.votes import run_votes
-
-    try:
-        return run_votes(folder)
-    except InputError:
-        return None  # nobody judged anything
-
-
-def _told(outcome: _Outcome, session: Session) -> list[dict[str, Any]]:
-    """What the page tells at the end, as tables of words."""
+def _effect_tables(review: Review, session: Session) -> list[dict[str, Any]]:
+    """What the page shows at the end, as tables of words."""
     from clash.report.review_effect import tables
 
-    change = outcome.after(session.n_written).changed
+    change = review.effect(session.n_written).change
     return [
         {"title": t.title, "columns": t.columns, "rows": t.rows, "notes": t.notes}
-        for t in tables(change, str(outcome.folder.path))
+        for t in tables(change, str(review.folder.path))
     ]
 
 
-def _conclude(outcome: _Outcome, written: int, *, as_json: bool) -> None:
-    """Rebuild the report on the new labels, and tell what they changed."""
+def _conclude(review: Review, decisions: int, *, as_json: bool) -> None:
+    """Write the report on the new labels, and print what they changed."""
     from clash.analysis.serialize import to_dict
-    from clash.cli.common import print_json, stdout
-    from clash.cli.report import rewrite
+    from clash.cli.common import print_json, print_tables, stdout
+    from clash.cli.observer import TerminalObserver
+    from clash.pipeline.finish import rewrite_report
     from clash.report.review_effect import tables
-    from clash.report.terminal import print_tables
 
-    folder, change = outcome.folder, outcome.after(written)
-    rewrite(folder, change.data, change.findings)
+    folder, effect = review.folder, review.effect(decisions)
+    rewrite_report(folder, effect.findings, effect.run, TerminalObserver(quiet=False))
     if as_json:
-        print_json({"run": str(folder.path), **to_dict(change.changed)})
+        print_json({"run": str(folder.path), **to_dict(effect.change)})
         return
-    print_tables(stdout(), tables(change.changed, str(folder.path)))
+    print_tables(tables(effect.change, str(folder.path)))
     stdout().print(f"\nrun: {folder.path}", style="bold", soft_wrap=True)

@@ -1,21 +1,31 @@
-"""Streams that end no run: their reader may leave, their disk fill up, their encoding lack a letter."""
+"""Streams that end no run and pass on no secret.
+
+Their reader may leave, their disk fill up, their encoding lack a letter; and whatever is written
+to them, the secrets in it are taken out.
+"""
 
 from __future__ import annotations
 
 import errno
 import io
 import os
+import sys
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO, cast
+
+from clash.secrets.redaction import Redactor
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from typing_extensions import Buffer
 
-_LEFT = (errno.EPIPE, errno.EIO, errno.ECONNRESET)
+_READER_GONE = (errno.EPIPE, errno.EIO, errno.ECONNRESET)
 """Nobody reads any more: `clash eval … | head` has ended, or the terminal was closed."""
 
 
-class _Patient(io.FileIO):
+class _PatientFile(io.FileIO):
     """What cannot be written goes nowhere; ``failure`` is the first reason.
 
     A reader that leaves ends the reading, not the judging, and the exit code stays that of the
@@ -42,7 +52,7 @@ def patient(stream: TextIO | None) -> TextIO:
         stream.reconfigure(errors="replace")
         return stream
     return io.TextIOWrapper(
-        io.BufferedWriter(_Patient(stream.fileno(), "wb", closefd=False)),
+        io.BufferedWriter(_PatientFile(stream.fileno(), "wb", closefd=False)),
         encoding=stream.encoding,
         errors="replace",
         line_buffering=stream.line_buffering,
@@ -54,5 +64,53 @@ def failure(stream: TextIO) -> OSError | None:
     """Why some of what was printed is lost; null where it is not, or where nobody wants it."""
     stream.flush()
     raw = getattr(getattr(stream, "buffer", None), "raw", None)
-    error = raw.failure if isinstance(raw, _Patient) else None
-    return None if error is None or error.errno in _LEFT else error
+    error = raw.failure if isinstance(raw, _PatientFile) else None
+    return None if error is None or error.errno in _READER_GONE else error
+
+
+class GuardedStream:
+    """A stream of text that takes the secrets out of what is written to it.
+
+    Reports, progress, warnings, logs and tracebacks all come through here, whoever wrote them.
+    """
+
+    def __init__(self, stream: TextIO, redactor: Redactor) -> None:
+        self._stream = stream
+        self.redactor = redactor
+
+    def write(self, text: str) -> int:
+        """Pass ``text`` on without the secrets in it."""
+        self._stream.write(self.redactor.data(text))
+        return len(text)
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the stream has
+        return getattr(self._stream, name)
+
+
+def guard() -> None:
+    """Guard stdout and stderr against the secrets of the process's environment, for good."""
+    redactor = Redactor.of_environ(os.environ)
+    sys.stdout, sys.stderr = (
+        stream
+        if isinstance(stream, GuardedStream)
+        else cast("TextIO", GuardedStream(stream, redactor))
+        for stream in (sys.stdout, sys.stderr)
+    )
+
+
+@contextmanager
+def guarded() -> Iterator[None]:
+    """Guard stdout and stderr for as long as a command runs."""
+    before = sys.stdout, sys.stderr
+    guard()
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = before
+
+
+def learn(redactor: Redactor) -> None:
+    """Guard against what ``redactor`` knows as well: ``.env`` is read by the command itself."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, GuardedStream):
+            stream.redactor = stream.redactor.with_secrets(dict(redactor.secrets))

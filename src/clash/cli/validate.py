@@ -100,11 +100,11 @@ def validate(
     from clash.cli.common import environment
     from clash.cli.observer import TerminalObserver
     from clash.cli.outcome import print_dry_run, print_result
-    from clash.cli.prereg import registration_of
     from clash.collect.resolve import read_config
     from clash.pipeline.execute import execute
     from clash.pipeline.options import RunOptions
     from clash.pipeline.prepare import assemble, injected_only
+    from clash.pipeline.prereg import read_plan
     from clash.pipeline.sources import open_run
     from clash.pipeline.validation import Draw, draw_labelled, sample_origin, sample_prompts
 
@@ -144,7 +144,7 @@ def validate(
     if dry_run:
         print_dry_run(prepared.plan, environ, as_json=as_json)
         return
-    origin = replace(sample_origin(drawn, tiers), registration=registration_of(prereg))
+    origin = replace(sample_origin(drawn, tiers), registration=read_plan(prereg))
     options = RunOptions(environ, observer, kind="validate", run_id=run_id, origin=origin, yes=yes)
     result = execute(prepared, options)
     print_result(result, as_json=as_json, whole=verbose, quiet=quiet)

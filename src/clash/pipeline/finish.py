@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from clash.analysis.findings import Findings
     from clash.analysis.rundata import RunData
     from clash.collect.run import CollectOutcome
+    from clash.pipeline.options import Observer
     from clash.store.folder import RunWriter
     from clash.store.manifest import Manifest
 
@@ -104,23 +105,25 @@ def write_report(writer: RunWriter, findings: Findings, run: RunData) -> None:
     writer.replace_text(layout.REPORT_HTML, page.html)
 
 
-def rewrite_report(folder: RunFolder, findings: Findings, run: RunData) -> bool:
+def rewrite_report(folder: RunFolder, findings: Findings, run: RunData, observer: Observer) -> None:
     """Write the derived files anew and seal them; the collected files keep their seals.
 
-    Returns:
-        Whether a signature of the folder is now one of the run before this change.
+    The observer hears where a signature no longer holds.
     """
     with folder.write() as writer:
         write_report(writer, findings, run)
-        manifest = writer.manifest()
+        before = writer.manifest()
         # The report counts the labels, so both are sealed together.
-        derived = (*layout.DERIVED_FILES, layout.LABELS)
-        collected = {n: seal for n, seal in manifest.files.items() if n not in derived}
-        seals = {**collected, **seals_of(writer.path, derived)}
-        sealed = manifest.model_copy(update={"files": seals}).with_seal()
-        writer.save(sealed)
-    is_signed = run_files.is_file(folder.path / layout.SIGNATURE)
-    return is_signed and sealed.seal != manifest.seal
+        derived_names = (*layout.DERIVED_FILES, layout.LABELS)
+        seals = {name: seal for name, seal in before.files.items() if name not in derived_names}
+        seals |= seals_of(writer.path, derived_names)
+        manifest = before.model_copy(update={"files": seals}).with_seal()
+        writer.save(manifest)
+    if run_files.is_file(folder.path / layout.SIGNATURE) and manifest.seal != before.seal:
+        observer.note(
+            f"the signature of {folder.path} is of the run before this change:"
+            f" `clash seal {folder.path} --sign KEY` signs it as it is now"
+        )
 
 
 def _exit_code(run: RunData, counts: Mapping[str, int], outcome: CollectOutcome) -> int:

@@ -11,15 +11,13 @@ from clash.analysis.findings import compute_findings
 from clash.analysis.rundata import RunData
 from clash.analysis.serialize import to_dict
 from clash.errors import ConfigError
+from clash.pipeline.options import DEFAULT_DROP
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from clash.analysis.gate import GateCheck, On, ThresholdRule, Way
     from clash.store.folder import RunFolder
-
-DEFAULT_DROP = 0.05
-"""How far concordance (unanimity without labels) may fall against a baseline, by default."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +55,27 @@ def rules_of(thresholds: Mapping[str, Any], way: Way = "min") -> list[ThresholdR
                 f"cannot be read: {threshold!r}", field=name, hint='0.8, or ("max", 2)'
             )
         rules.append(gates.ThresholdRule(name, kind, float(value)))
+    return rules
+
+
+def parse_rules(texts: Sequence[str], way: Way) -> list[ThresholdRule]:
+    """Rules as ``FIGURE=VALUE``.
+
+    Raises:
+        ConfigError: one is none.
+    """
+    rules = []
+    for text in texts:
+        name, equals, value = text.rpartition("=")
+        try:
+            limit = float(value)
+        except ValueError:
+            limit = float("nan")
+        if not equals or not name or limit != limit:
+            raise ConfigError(
+                f"cannot be read: {text!r}", field=f"--{way}", hint="FIGURE=VALUE, concordance=0.8"
+            )
+        rules.append(gates.ThresholdRule(name.strip(), way, limit))
     return rules
 
 

@@ -25,6 +25,8 @@ AGGREGATE_METHODS = (
     "auto,majority,one-coin,dawid-skene,ising-shared,ising-class,ising-family,factor"
 )
 """The methods of ``clash aggregate`` where none is named."""
+DEFAULT_DROP = 0.05
+"""How far concordance (unanimity without labels) may fall against a baseline, by default."""
 
 
 class CostCounter:

@@ -13,6 +13,7 @@ from clash.collect.resolve import own_config, read_panel
 from clash.collect.templates import Templates
 from clash.config import Config, Observers, Panel
 from clash.errors import ConfigError, InputError
+from clash.files import run_files
 from clash.pipeline import keys
 from clash.pipeline.execute import execute
 from clash.pipeline.options import Origin, RunOptions
@@ -22,9 +23,10 @@ from clash.store.folder import RunFolder, check_run_id, manifests
 from clash.store.manifest import sha256_json
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
     from clash.analysis.prereg import FrozenRegistration
+    from clash.analysis.retest import Retest
     from clash.pipeline.finish import RunResult
     from clash.records import Response
     from clash.store.manifest import Manifest
@@ -252,3 +254,23 @@ def _regenerating(
 
 def _hash(items: tuple[Any, ...], responses: tuple[Response, ...]) -> str:
     return sha256_json([part.model_dump(mode="json") for part in (*items, *responses)])
+
+
+def write_retest(folder: RunFolder, folders: Sequence[RunFolder], findings: Retest) -> list[Path]:
+    """Write how far the runs ``folders`` agree into one of them, as JSON and Markdown.
+
+    Returns:
+        The files written.
+    """
+    from clash.report.report_file import render_report
+    from clash.report.retest import tables, title_of
+
+    # Names, not paths: a folder is read elsewhere too.
+    names = [run.path.name for run in folders]
+    paths = [folder.path / name for name in (layout.RETEST_JSON, layout.RETEST_MD)]
+    for path in paths:
+        text = render_report(
+            path.suffix, title_of(names), findings.as_json(), tables(findings), names
+        )
+        run_files.replace(path, text.encode())
+    return paths

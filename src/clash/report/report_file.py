@@ -1,4 +1,4 @@
-"""Reports over several runs as files."""
+"""Write a report over several runs to a file, as JSON or Markdown."""
 
 from __future__ import annotations
 
@@ -22,11 +22,8 @@ def write_report(
     record: Mapping[str, Any],
     tables: Sequence[Table],
     runs: Sequence[str],
-) -> str:
+) -> None:
     """Write a report as its ending says, JSON or Markdown.
-
-    Returns:
-        The path, for the message that says so.
 
     Raises:
         ConfigError: another ending.
@@ -34,7 +31,6 @@ def write_report(
     text = render_report(path.suffix, title, record, tables, runs)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8", newline="\n")
-    return str(path)
 
 
 def render_report(
@@ -51,8 +47,8 @@ def render_report(
     """
     match suffix.lower():
         case ".json":
-            whole = {"clash": __version__, "runs": list(runs), **record}
-            text = json.dumps(whole, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+            document = {"clash": __version__, "runs": list(runs), **record}
+            text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
         case ".md":
             text = markdown.render_comparison(title, tables, runs)
         case other:
