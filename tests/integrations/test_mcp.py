@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -217,6 +218,25 @@ def test_no_key_is_in_a_result(agent, run):
     errors = agent.refusal("explain_verdict", run=run["run"], item=SECRET)
     for answer in (json.dumps(result), json.dumps(steps), errors):
         assert SECRET not in answer
+
+
+def test_a_run_whose_records_contradict_each_other_is_an_error_with_a_fix(agent, run, folder):
+    spoilt = folder / "runs" / "spoilt"
+    shutil.copytree(folder / "runs" / run["run"], spoilt)
+    lines = (spoilt / "blinding.jsonl").read_text().replace('"long"', '"other"')
+    (spoilt / "blinding.jsonl").write_text(lines)
+    try:
+        message = agent.refusal("explain_verdict", run="spoilt", item="q1")
+        assert "fix:" in message
+    finally:
+        shutil.rmtree(spoilt)
+
+
+def test_judges_without_a_price_call_no_model_for_criteria(tmp_path):
+    keys = {"OPENROUTER_API_KEY": SECRET, "OPENROUTER_BASE_URL": "http://127.0.0.1:9"}
+    with agent_of(tmp_path, "1", keys) as other:
+        result = other.call("evaluate", prompts=PROMPTS[:2], panel=["baseline/longest"])
+    assert result["status"] == "complete"
 
 
 def test_without_the_package_the_command_says_what_to_install(tmp_path):

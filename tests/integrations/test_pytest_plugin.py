@@ -111,7 +111,7 @@ def test_free(clash):
 
 def test_by_hand(clash):
     run = clash.load(clash.evaluate(PROMPTS, run_id="by-hand").id)
-    other = clash.evaluate(PROMPTS, panel=["baseline/longest"], criteria="none")
+    other = clash.evaluate(PROMPTS, None, ["baseline/longest"])
     assert clash.compare(run, other).to_dict()["pairs"]
     assert not clash.gate(run, {"win_rate.theirs": 0.5})
     assert clash.gate(run, {"win_rate.theirs": 0.5})
@@ -179,6 +179,21 @@ def test_runs_land_in_the_folder_that_the_command_line_names(suite, tmp_path):
     )
     result.assert_outcomes(passed=1)
     assert (tmp_path / "kept-runs" / "kept" / "manifest.json").is_file()
+
+
+def test_functions_of_the_test_answer_and_judge_without_a_key(suite):
+    suite("""
+@pytest.mark.clash(min={"win_rate.mine": 0.5}, max={"cost": 0})
+def test_functions(clash):
+    def mine(prompt):
+        return f"An answer that is long enough: {prompt}"
+
+    def longest(prompt, responses):
+        return max(responses, key=lambda label: len(responses[label]))
+
+    prompts = [p["prompt"] for p in PROMPTS]
+    clash.evaluate(prompts, {"mine": mine, "theirs": lambda prompt: "No"}, [longest])
+""").assert_outcomes(passed=1)
 
 
 def test_nothing_is_spent_where_no_cap_is_set(suite, monkeypatch):

@@ -94,6 +94,7 @@ class ClashFixture:
 
     Arguments are those of the functions of the same name in :mod:`clash`. Without a panel the
     baseline judges sit, which need no key; candidates are called only where the test names them.
+    With a list of judges there are no criteria, unless the test asks for some.
     A ``clash.yaml`` is read only where the test names it as ``config``.
 
     Attributes:
@@ -107,29 +108,36 @@ class ClashFixture:
         self.max_cost = max_cost
         self.runs: list[Run] = []
 
-    def evaluate(self, prompts: Any, candidates: Any = None, **options: Any) -> Run:  # noqa: ANN401
+    def evaluate(
+        self,
+        prompts: Any,  # noqa: ANN401 - as in the library, here and below
+        candidates: Any = None,  # noqa: ANN401
+        panel: Any = None,  # noqa: ANN401
+        **options: Any,  # noqa: ANN401
+    ) -> Run:
         """As :func:`clash.evaluate`."""
         import clash
 
-        return self._note(clash.evaluate(prompts, candidates, **self._options(options)))
+        return self._note(clash.evaluate(prompts, candidates, **self._options(panel, options)))
 
     async def evaluate_async(
         self,
-        prompts: Any,  # noqa: ANN401 - as in the library
+        prompts: Any,  # noqa: ANN401
         candidates: Any = None,  # noqa: ANN401
+        panel: Any = None,  # noqa: ANN401
         **options: Any,  # noqa: ANN401
     ) -> Run:
         """As :func:`clash.evaluate_async`."""
         import clash
 
-        run = await clash.evaluate_async(prompts, candidates, **self._options(options))
-        return self._note(run)
+        options = self._options(panel, options)
+        return self._note(await clash.evaluate_async(prompts, candidates, **options))
 
-    def validate(self, dataset: Any, **options: Any) -> Run:  # noqa: ANN401
+    def validate(self, dataset: Any, panel: Any = None, **options: Any) -> Run:  # noqa: ANN401
         """As :func:`clash.validate`."""
         import clash
 
-        return self._note(clash.validate(dataset, **self._options(options)))
+        return self._note(clash.validate(dataset, **self._options(panel, options)))
 
     def load(self, run: str | Path) -> Run:
         """A run by path, or by its id in :attr:`folder`. The marker does not hold for it."""
@@ -149,10 +157,14 @@ class ClashFixture:
 
         return clash.gate(run, thresholds, **options)
 
-    def _options(self, options: dict[str, Any]) -> dict[str, Any]:
+    def _options(self, panel: Any, options: dict[str, Any]) -> dict[str, Any]:  # noqa: ANN401
         cap = _KEYLESS_CAP if self.max_cost is None else self.max_cost
-        given = {name: value for name, value in options.items() if value is not None}
-        return {"panel": _PANEL, "max_cost": cap, "out": self.folder, **given}
+        defaults: dict[str, Any] = {"max_cost": cap, "out": self.folder}
+        if isinstance(panel, list | tuple) or callable(panel):
+            # Else the default model would be called to write criteria, which no test named.
+            defaults["criteria"] = "none"
+        named = {name: value for name, value in options.items() if value is not None}
+        return {**defaults, **named, "panel": _PANEL if panel is None else panel}
 
     def _note(self, run: Run) -> Run:
         self.runs.append(run)
