@@ -47,9 +47,9 @@ def test_agreement_is_over_items_with_a_winner_and_a_judgment_of_the_judge(data)
 
 def test_failures_and_ties_are_counted_and_not_mixed_up(data):
     found = by_judge(data)
-    assert (found["y"].n_judged, found["y"].failed) == (3, {"refusal": 2})
+    assert (found["y"].n_judged, found["y"].failures) == (3, {"refusal": 2})
     assert found["y"].ties.estimate == pytest.approx(1 / 3)
-    assert (found["x"].failed, found["x"].ties.estimate) == ({}, 0)
+    assert (found["x"].failures, found["x"].ties.estimate) == ({}, 0)
     assert found["x"].flips is None  # one order only
 
 
@@ -92,7 +92,7 @@ def test_an_interval_of_a_judge_is_wilsons_where_no_prompt_repeats(data):
 def test_a_judge_that_never_sat_is_a_row_of_nothing(data):
     by = rules({"x": 1.0, "y": 1.0, "z": 1.0, "ghost": 1.0})
     found = by_judge(replace(data, rules=by))["ghost"]
-    assert (found.n_judged, found.failed, found.agreement, found.ties) == (0, {}, None, None)
+    assert (found.n_judged, found.failures, found.agreement, found.ties) == (0, {}, None, None)
     assert (found.first_shown, found.first_expected) == (None, None)
 
 

@@ -61,10 +61,10 @@ class Correction:
     people may be asked more often where the panel is split.
 
     Attributes:
-        labelled: items with a label.
+        n_labelled: items with a label.
         items: all.
-        rates: by candidate; empty where ``refused`` says why.
-        refused: why no rate is given, and what to do; null where rates are.
+        rates: by candidate; empty where ``refusal`` says why.
+        refusal: why no rate is given, and what to do; null where rates are.
     """
 
     json_keys: ClassVar[Mapping[str, str]] = {"n_labelled": "labelled", "refusal": "refused"}
@@ -83,84 +83,89 @@ def correction(run: RunData, order: Sequence[str]) -> Correction | None:
     """Correct the win rates of these candidates by the labels; null without a label.
 
     Raises:
-        Nothing: labels that do not suffice are said in ``refused``.
+        Nothing: where the labels do not suffice, ``refusal`` says so.
     """
-    known = np.array([item.item_id in run.truth for item in run.items], dtype=bool)
-    if not known.any():
+    has_label = np.array([item.item_id in run.truth for item in run.items], dtype=bool)
+    if not has_label.any():
         return None
-    labelled, items = int(known.sum()), len(known)
+    n_labelled, items = int(has_label.sum()), len(has_label)
     clusters = np.array([run.clusters[item.item_id] for item in run.items])
     strata = np.array([int(verdict.unanimous) for verdict in run.verdicts])
-    refused = _refusal(run.verdicts, known, clusters, strata)
-    if refused is not None:
-        return Correction(labelled, items, (), refused)
+    refusal = _refusal(run.verdicts, has_label, clusters, strata)
+    if refusal is not None:
+        return Correction(n_labelled, items, (), refusal)
     rates = []
     for name in order:
-        asked = {r.item_id for r in run.responses if r.candidate == name}
-        mine = np.array([item.item_id in asked for item in run.items], dtype=bool)
-        found = _rate(run, name, np.flatnonzero(mine), known, clusters, strata)
-        if found is not None:
-            rates.append(found)
-    return Correction(labelled, items, tuple(rates))
+        item_ids = {r.item_id for r in run.responses if r.candidate == name}
+        is_asked = np.array([item.item_id in item_ids for item in run.items], dtype=bool)
+        corrected_rate = _rate(run, name, np.flatnonzero(is_asked), has_label, clusters, strata)
+        if corrected_rate is not None:
+            rates.append(corrected_rate)
+    return Correction(n_labelled, items, tuple(rates))
 
 
 def _rate(
-    run: RunData, name: str, mine: Index, known: NDArray[np.bool_], clusters: Index, strata: Index
+    run: RunData,
+    name: str,
+    rows: Index,
+    has_label: NDArray[np.bool_],
+    clusters: Index,
+    strata: Index,
 ) -> CorrectedRate | None:
     """The corrected rate over the items of a candidate; null where too few of them are labelled."""
-    said = np.array([float(run.verdicts[i].winner == name) for i in mine])
-    here = known[mine]
-    ours, rest = mine[here], mine[~here]
-    people = [float(run.truth[run.items[i].item_id] == name) for i in ours]
+    wins = np.array([float(run.verdicts[i].winner == name) for i in rows])
+    row_has_label = has_label[rows]
+    labelled_rows, unlabelled_rows = rows[row_has_label], rows[~row_has_label]
+    people = [float(run.truth[run.items[i].item_id] == name) for i in labelled_rows]
     try:
-        found = powered_mean(
+        estimate = powered_mean(
             people,
-            said[here],
-            said[~here],
-            clusters[ours],
-            clusters[rest],
-            strata=strata[ours],
-            other_strata=strata[rest],
+            wins[row_has_label],
+            wins[~row_has_label],
+            clusters[labelled_rows],
+            clusters[unlabelled_rows],
+            strata=strata[labelled_rows],
+            other_strata=strata[unlabelled_rows],
         )
     except StatisticsError:
         return None
-    alone = wilson_clustered(people, clusters[ours])
-    rate = _proportion(found.interval) if len(rest) else alone
-    return CorrectedRate(name, rate, alone, float(said.mean()), found.bias, found.power)
+    alone = wilson_clustered(people, clusters[labelled_rows])
+    rate = _proportion(estimate.interval) if len(unlabelled_rows) else alone
+    return CorrectedRate(name, rate, alone, float(wins.mean()), estimate.bias, estimate.power)
 
 
-def _proportion(found: Interval) -> Interval:
+def _proportion(estimate: Interval) -> Interval:
     """An interval of a share that stays between 0 and 1: Wilson's, with the same variance.
 
     At a share of 0 or 1, which shows no variance, it is that of the labels as they are.
     """
-    share, n = min(max(found.estimate, 0.0), 1.0), found.n
-    variance = (found.half_width / normal_quantile(found.level)) ** 2
-    own = share * (1 - share) / n
-    effect = variance / own if own > 0 and variance > 0 else 1.0
-    made = wilson(share * n, n, found.level, design_effect=effect)
-    return replace(made, method=f"{found.method}, as Wilson's")
+    share, n = min(max(estimate.estimate, 0.0), 1.0), estimate.n
+    variance = (estimate.half_width / normal_quantile(estimate.level)) ** 2
+    plain_variance = share * (1 - share) / n
+    effect = variance / plain_variance if plain_variance > 0 and variance > 0 else 1.0
+    proportion = wilson(share * n, n, estimate.level, design_effect=effect)
+    return replace(proportion, method=f"{estimate.method}, as Wilson's")
 
 
 def _refusal(
-    verdicts: Sequence[Verdict], known: NDArray[np.bool_], clusters: Index, strata: Index
+    verdicts: Sequence[Verdict], has_label: NDArray[np.bool_], clusters: Index, strata: Index
 ) -> str | None:
     """Why these labels cannot correct a rate."""
-    n = len(np.unique(clusters[known]))
+    n = len(np.unique(clusters[has_label]))
     if n < FEWEST:
         return f"{n} labelled prompts are too few ({FEWEST}); {MEND}"
     sure = np.array([-1.0 if v.confidence is None else v.confidence for v in verdicts])
     for stratum, words in ((1, "unanimous"), (0, "not unanimous")):
         inside = strata == stratum
-        ours, others = inside & known, inside & ~known
-        if not others.any():
+        labelled_rows, unlabelled_rows = inside & has_label, inside & ~has_label
+        if not unlabelled_rows.any():
             continue
-        if len(np.unique(clusters[ours])) < FEWEST_IN_STRATUM:
+        if len(np.unique(clusters[labelled_rows])) < FEWEST_IN_STRATUM:
             return (
-                f"{int(ours.sum())} of the {int(inside.sum())} items on which the panel was"
+                f"{int(labelled_rows.sum())} of the {int(inside.sum())} items on which the panel was"
                 f" {words} have a label, too few ({FEWEST_IN_STRATUM}); {MEND}"
             )
-        if _rank_sum_p(sure[ours], sure[others]) < LEVEL:
+        if _rank_sum_p(sure[labelled_rows], sure[unlabelled_rows]) < LEVEL:
             return (
                 f"of the items on which the panel was {words}, those with a label are no random"
                 f" sample: the panel's confidence in them differs from the rest; {MEND}"
@@ -170,10 +175,10 @@ def _refusal(
 
 def _rank_sum_p(first: Floats, second: Floats) -> float:
     """Two-sided p of Wilcoxon's rank-sum test, normal approximation with ties; 1 if all are tied."""
-    both = np.concatenate([first, second])
-    _, code, count = np.unique(both, return_inverse=True, return_counts=True)
+    values = np.concatenate([first, second])
+    _, code, count = np.unique(values, return_inverse=True, return_counts=True)
     ranks = (np.cumsum(count) - (count - 1) / 2)[code]
-    n, m, total = len(first), len(second), len(both)
+    n, m, total = len(first), len(second), len(values)
     ties = float(((count.astype(float) ** 3) - count).sum()) / (total * max(total - 1, 1))
     variance = n * m / 12 * (total + 1 - ties)
     if variance <= 0:

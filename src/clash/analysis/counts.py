@@ -31,6 +31,6 @@ def count_records(run: RunData) -> dict[str, int]:
 
 def too_many_failed(run: RunData, counts: Mapping[str, int]) -> bool:
     """Whether more voting judgments are missing than the run allows."""
-    allowed = float(run.manifest.config["limits"]["max_failed"])
+    allowance = float(run.manifest.config["limits"]["max_failed"])
     missing = 1 - counts["voting_usable"] / max(1, counts["voting_expected"])
-    return missing > allowed + 1e-12
+    return missing > allowance + 1e-12

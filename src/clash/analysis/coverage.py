@@ -21,16 +21,16 @@ class Coverage:
     """Counts that add up.
 
     Attributes:
-        items: all; ``decided + tied + abstained`` of them.
+        items: all; decided, tied and abstained ones add up to it.
         abstained: items without a verdict, by reason.
-        expected: voting judgments there should be: one a judge, item and presentation.
-        clean, repaired, failed: what came, and failures by cause; ``not_run`` is the rest.
+        n_expected: voting judgments there should be: one a judge, item and presentation.
+        n_clean, n_repaired, failures: what came, and failures by cause; ``not_run`` is the rest.
         responses_failed: responses that could not be had, by candidate.
         criteria: items by source of their criteria.
-        flagged: responses in which something was defused, by what it was.
-        contradicted: judgments whose scores contradict the ranking, of the voting judges.
-        unreasoned: judgments with a low score and no reason for it, of the voting judges.
-        excluded: voting judgments that were not to be made (``exclude_self``), not in ``expected``.
+        n_flagged: responses in which something was defused, by what it was.
+        n_contradicted: judgments whose scores contradict the ranking, of the voting judges.
+        n_unreasoned: judgments with a low score and no reason for it, of the voting judges.
+        n_excluded: voting judgments not to be made (``exclude_self``); not in ``n_expected``.
     """
 
     json_keys: ClassVar[Mapping[str, str]] = {
@@ -83,19 +83,19 @@ class Unanimity:
 def coverage(run: RunData) -> Coverage:
     """Count everything."""
     voting = [j for j in run.judgments if j.role == "voting"]
-    failed = Counter(cause(j) for j in voting if j.ranking is None)
-    expected = len(run.items) * len(run.rules.seats) * run.rules.presentations - run.n_excluded
+    failures = Counter(cause(j) for j in voting if j.ranking is None)
+    n_expected = len(run.items) * len(run.rules.seats) * run.rules.presentations - run.n_excluded
     missing = Counter(r.candidate for r in run.responses if r.text is None)
     return Coverage(
         items=len(run.items),
         n_decided=sum(v.winner is not None for v in run.verdicts),
         n_tied=sum(v.winner is None and v.ranking is not None for v in run.verdicts),
         abstained=dict(Counter(_why(v.abstained) for v in run.verdicts if v.abstained)),
-        n_expected=expected,
+        n_expected=n_expected,
         n_clean=sum(j.parse == "clean" for j in voting),
         n_repaired=sum(j.parse == "repaired" for j in voting),
-        failures=dict(failed),
-        not_run=expected - len(voting),
+        failures=dict(failures),
+        not_run=n_expected - len(voting),
         responses_failed=dict(missing),
         criteria=dict(Counter(record.source for record in run.criteria.values())),
         n_scrubbed=_count_scrubs(run),
@@ -115,8 +115,10 @@ def cause(judgment: Judgment) -> str:
 
 def _count_flags(judgments: Iterable[Judgment]) -> int:
     """Flags of responses: what a judgment is flagged for itself is counted beside them."""
-    own = (CONTRADICTION, MISSING_REASON)
-    return len({(j.item_id, flag) for j in judgments for flag in j.flags if flag not in own})
+    judgment_flags = (CONTRADICTION, MISSING_REASON)
+    return len(
+        {(j.item_id, flag) for j in judgments for flag in j.flags if flag not in judgment_flags}
+    )
 
 
 def _why(abstained: str) -> str:

@@ -44,7 +44,7 @@ class Decision:
         return self.sentence
 
 
-def decide(board: Sequence[Standing], duels: Sequence[Duel], covered: Coverage) -> Decision:
+def decide(board: Sequence[Standing], duels: Sequence[Duel], counts: Coverage) -> Decision:
     """Word the decision.
 
     The test is the sign test of the leader against each other candidate on the items where both
@@ -52,22 +52,24 @@ def decide(board: Sequence[Standing], duels: Sequence[Duel], covered: Coverage) 
     duels, for the leader was chosen by looking. Of several with the same points, none is the
     leader for its name: one that beats all others is, else nobody.
     """
-    ranked = [row for row in board if row.points is not None]
-    if len(ranked) < 2:
-        return Decision("none", None, None, None, None, None, _nothing(covered))
-    leads = [_lead(row.candidate, ranked, duels) for row in ranked if _level(row, ranked[0])]
+    contenders = [row for row in board if row.points is not None]
+    if len(contenders) < 2:
+        return Decision("none", None, None, None, None, None, _nothing(counts))
+    leads = [
+        _lead(row.candidate, contenders, duels) for row in contenders if _level(row, contenders[0])
+    ]
     lead = next((lead for lead in leads if lead.sure), leads[0])
     if lead.sure:
-        return _decide_winner(lead, covered)
+        return _decide_winner(lead, counts)
     if len(leads) > 1:
-        return _tied(leads, covered)
+        return _tied(leads, counts)
     if not lead.duels:
-        sentence = f"Not decided: {lead.name} has most points.{lead.gap} {_failures(covered)}"
+        sentence = f"Not decided: {lead.name} has most points.{lead.gap} {_failures(counts)}"
         return Decision("leading", lead.name, None, None, None, None, sentence.strip())
     duel, p = lead.closest, max(lead.p_values)
     alpha = ALPHA * min(1.0, duel.p / p)
     more = more_items(duel, alpha)
-    sentence = _leading(duel, p, f" {settles(duel, more, alpha)}{lead.gap}", covered)
+    sentence = _leading(duel, p, f" {settles(duel, more, alpha)}{lead.gap}", counts)
     return Decision("leading", lead.name, duel.second, duel.share, p, more, sentence)
 
 
@@ -107,32 +109,32 @@ class _Lead:
         return f" {self.name} never met {', '.join(self.unmet)} on an item."
 
 
-def _lead(name: str, ranked: Sequence[Standing], duels: Sequence[Duel]) -> _Lead:
-    mine = [_seen_from(name, duel) for duel in duels if name in (duel.first, duel.second)]
-    met = {duel.second for duel in mine}
-    unmet = [r.candidate for r in ranked if r.candidate != name and r.candidate not in met]
-    return _Lead(name, mine, _holm([duel.p for duel in mine]) if mine else [], unmet)
+def _lead(name: str, contenders: Sequence[Standing], duels: Sequence[Duel]) -> _Lead:
+    own_duels = [_seen_from(name, duel) for duel in duels if name in (duel.first, duel.second)]
+    rivals = {duel.second for duel in own_duels}
+    unmet = [r.candidate for r in contenders if r.candidate != name and r.candidate not in rivals]
+    return _Lead(name, own_duels, _holm([duel.p for duel in own_duels]) if own_duels else [], unmet)
 
 
-def _decide_winner(lead: _Lead, covered: Coverage) -> Decision:
+def _decide_winner(lead: _Lead, counts: Coverage) -> Decision:
     duel, p = lead.closest, max(lead.p_values)
-    sentence = _winner_sentence(duel, p, len(lead.duels), covered)
+    sentence = _winner_sentence(duel, p, len(lead.duels), counts)
     return Decision("decided", lead.name, duel.second, duel.share, p, None, sentence)
 
 
-def _tied(leads: Sequence[_Lead], covered: Coverage) -> Decision:
+def _tied(leads: Sequence[_Lead], counts: Coverage) -> Decision:
     first, second, *_ = leads
     *names, last = [lead.name for lead in leads]
     sentence = f"No winner: {', '.join(names)} and {last} come out level.{first.gap}"
-    met = [i for i, duel in enumerate(first.duels) if duel.second == second.name]
-    share = first.duels[met[0]].share if met else None
-    p = first.p_values[met[0]] if met else None
-    sentence = f"{sentence} {_failures(covered)}".strip()
+    positions = [i for i, duel in enumerate(first.duels) if duel.second == second.name]
+    share = first.duels[positions[0]].share if positions else None
+    p = first.p_values[positions[0]] if positions else None
+    sentence = f"{sentence} {_failures(counts)}".strip()
     return Decision("tied", None, second.name, share, p, None, sentence)
 
 
-def _level(one: Standing, other: Standing) -> bool:
-    first, second = one.points, other.points
+def _level(contender: Standing, rival: Standing) -> bool:
+    first, second = contender.points, rival.points
     return (
         first is not None and second is not None and math.isclose(first.estimate, second.estimate)
     )
@@ -172,22 +174,22 @@ def _holm(p_values: Sequence[float]) -> list[float]:
     return [float(p) for p in holm(p_values)]
 
 
-def _winner_sentence(duel: Duel, p: float, others: int, covered: Coverage) -> str:
-    rest = f" It also beats the other {others - 1}." if others > 1 else ""
+def _winner_sentence(duel: Duel, p: float, n_others: int, counts: Coverage) -> str:
+    also_beats = f" It also beats the other {n_others - 1}." if n_others > 1 else ""
     return (
-        f"{duel.first} wins: against {duel.second}{', the closest,' if others > 1 else ''}"
-        f" {_record(duel)} ({duel.test}, {_p(p)}{', corrected for all pairs' if others > 1 else ''})."
-        f"{rest} {_failures(covered)}"
+        f"{duel.first} wins: against {duel.second}{', the closest,' if n_others > 1 else ''}"
+        f" {_record(duel)} ({duel.test}, {_p(p)}{', corrected for all pairs' if n_others > 1 else ''})."
+        f"{also_beats} {_failures(counts)}"
     ).strip()
 
 
-def _leading(duel: Duel, p: float, surer: str, covered: Coverage) -> str:
+def _leading(duel: Duel, p: float, surer: str, counts: Coverage) -> str:
     start = (
         f"As good as equal: {duel.first}, with most points, and {duel.second}"
         if as_equal(duel)
         else f"Not decided: {duel.first} leads, but not surely ahead of {duel.second}"
     )
-    return f"{start}: {_record(duel)} ({duel.test}, {_p(p)}).{surer} {_failures(covered)}".strip()
+    return f"{start}: {_record(duel)} ({duel.test}, {_p(p)}).{surer} {_failures(counts)}".strip()
 
 
 def _record(duel: Duel) -> str:
@@ -199,15 +201,15 @@ def _record(duel: Duel) -> str:
     )
 
 
-def _failures(covered: Coverage) -> str:
-    missing = sum(covered.abstained.values())
+def _failures(counts: Coverage) -> str:
+    missing = sum(counts.abstained.values())
     if not missing:
         return ""
-    return f"{missing} of {covered.items} items have no verdict."
+    return f"{missing} of {counts.items} items have no verdict."
 
 
-def _nothing(covered: Coverage) -> str:
-    causes = ", ".join(f"{n} {why}" for why, n in covered.abstained.items()) or "no item"
+def _nothing(counts: Coverage) -> str:
+    causes = ", ".join(f"{n} {why}" for why, n in counts.abstained.items()) or "no item"
     return f"No decision: nothing could be compared ({causes})."
 
 

@@ -135,8 +135,8 @@ def _csv(run: RunData) -> tuple[bytes, int]:
         ranking = " > ".join(" = ".join(group) for group in verdict.ranking or [])
         winner = verdict.winner or ("tie" if verdict.ranking else "")
         label = run.truth.get(verdict.item_id, "")
-        found = [verdict.confidence, verdict.unanimous, verdict.split, verdict.abstained]
-        cells = [verdict.item_id, winner, ranking, *found, label]
+        details = [verdict.confidence, verdict.unanimous, verdict.split, verdict.abstained]
+        cells = [verdict.item_id, winner, ranking, *details, label]
         writer.writerow([for_csv(cell) if isinstance(cell, str) else cell for cell in cells])
     return out.getvalue().encode(), len(run.verdicts)
 
@@ -159,8 +159,8 @@ def _judgments(run: RunData, *, observers: bool) -> Iterator[dict[str, Any]]:
             continue
         labels = run.blinds.labels(judgment)
         places = {
-            name: place
-            for place, group in enumerate(unblind(judgment, labels) or [], start=1)
+            name: position
+            for position, group in enumerate(unblind(judgment, labels) or [], start=1)
             for name in group
         }
         for label, candidate in labels.items():

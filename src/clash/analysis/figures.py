@@ -42,8 +42,8 @@ class Claim:
     Attributes:
         table: where it is published.
         says: what it is of.
-        ours: null where the runs at hand cannot tell.
-        same: ours, rounded as the published one is, equals it.
+        own_value: null where the runs at hand cannot tell.
+        is_same: our value, rounded as the published one is, equals it.
         why: the reason for a difference, or how the figure comes about.
     """
 
@@ -63,29 +63,29 @@ class Claim:
     why: str
 
 
-def claims(entries: Sequence[Mapping[str, object]], found: Mapping[str, Figure]) -> list[Claim]:
+def claims(entries: Sequence[Mapping[str, object]], figures: Mapping[str, Figure]) -> list[Claim]:
     """Published figures beside those of a report."""
-    made = []
+    comparisons = []
     for entry in entries:
         name, digits = str(entry["figure"]), int(str(entry.get("digits", 0)))
-        published = float(str(entry["value"]))
-        ours = found[name].value if name in found else None
-        same = ours is not None and math.isclose(
-            round_half_up(ours, digits), published, abs_tol=1e-9
+        published_value = float(str(entry["value"]))
+        own_value = figures[name].value if name in figures else None
+        is_same = own_value is not None and math.isclose(
+            round_half_up(own_value, digits), published_value, abs_tol=1e-9
         )
-        made.append(
+        comparisons.append(
             Claim(
                 str(entry["table"]),
                 str(entry["says"]),
                 name,
-                published,
-                ours,
-                same,
+                published_value,
+                own_value,
+                is_same,
                 digits,
                 str(entry.get("why", "")),
             )
         )
-    return made
+    return comparisons
 
 
 def round_half_up(value: float, digits: int) -> float:
@@ -94,94 +94,101 @@ def round_half_up(value: float, digits: int) -> float:
     return math.copysign(math.floor(abs(value) * scale + 0.5 + 1e-9) / scale, value)
 
 
-def figures(found: Findings) -> dict[str, Figure]:
+def figures(findings: Findings) -> dict[str, Figure]:
     """The numbers of one run, by name; what is not known or not a number is absent."""
-    named = [*_run(found)]
-    if found.concordance is not None:
-        named += _concordance(found.concordance)
-    return dict(finite_figures(named))
+    numbers = [*_run(findings)]
+    if findings.concordance is not None:
+        numbers += _concordance(findings.concordance)
+    return dict(finite_figures(numbers))
 
 
-def finite_figures(named: Sequence[tuple[str, Figure]]) -> NamedFigures:
+def finite_figures(numbers: Sequence[tuple[str, Figure]]) -> NamedFigures:
     """Those that are numbers."""
-    return ((name, figure) for name, figure in named if math.isfinite(figure.value))
+    return ((name, figure) for name, figure in numbers if math.isfinite(figure.value))
 
 
-def _run(found: Findings) -> NamedFigures:
-    covered = found.coverage
-    yield "unanimity", Figure.of(found.unanimity.rate)
-    if found.unanimity.mean_confidence is not None:
-        yield "confidence", Figure(found.unanimity.mean_confidence)
-    cost = _cost(found)
+def _run(findings: Findings) -> NamedFigures:
+    counts = findings.coverage
+    yield "unanimity", Figure.of(findings.unanimity.rate)
+    if findings.unanimity.mean_confidence is not None:
+        yield "confidence", Figure(findings.unanimity.mean_confidence)
+    cost = _cost(findings)
     yield "cost", cost
-    if covered.items:
-        yield "items", Figure(covered.items)
-        yield "cost.item", cost.over(covered.items)
-        yield "coverage", Figure((covered.n_decided + covered.n_tied) / covered.items)
-        yield "decided", Figure(covered.n_decided / covered.items)
-        yield "tied", Figure(covered.n_tied / covered.items)
-    if covered.n_expected:
-        usable = covered.n_clean + covered.n_repaired
-        yield "judgments.usable", Figure(usable / covered.n_expected)
-        yield "judgments.failed", Figure(1 - usable / covered.n_expected)
-        yield "judgments.repaired", Figure(covered.n_repaired / covered.n_expected)
-    if found.position.first_shown is not None:
-        yield "first_shown", Figure.of(found.position.first_shown)
-    for row in found.leaderboard:
+    if counts.items:
+        yield "items", Figure(counts.items)
+        yield "cost.item", cost.over(counts.items)
+        yield "coverage", Figure((counts.n_decided + counts.n_tied) / counts.items)
+        yield "decided", Figure(counts.n_decided / counts.items)
+        yield "tied", Figure(counts.n_tied / counts.items)
+    if counts.n_expected:
+        usable = counts.n_clean + counts.n_repaired
+        yield "judgments.usable", Figure(usable / counts.n_expected)
+        yield "judgments.failed", Figure(1 - usable / counts.n_expected)
+        yield "judgments.repaired", Figure(counts.n_repaired / counts.n_expected)
+    if findings.position.first_shown is not None:
+        yield "first_shown", Figure.of(findings.position.first_shown)
+    for row in findings.leaderboard:
         yield f"win_rate.{row.candidate}", Figure.of(row.win_rate)
         if row.points is not None:
             yield f"points.{row.candidate}", Figure.of(row.points)
-    for judge in found.judges:
+    for judge in findings.judges:
         for name, interval in (("agreement", judge.agreement), ("flips", judge.flips)):
             if interval is not None:
                 yield f"{name}.{judge.judge}", Figure.of(interval)
-    if found.pairs:
+    if findings.pairs:
         yield (
             "agreement.lowest",
-            min((Figure.of(pair.agreement) for pair in found.pairs), key=lambda f: f.value),
+            min((Figure.of(pair.agreement) for pair in findings.pairs), key=lambda f: f.value),
         )
 
 
-def _cost(found: Findings) -> Figure:
+def _cost(findings: Findings) -> Figure:
     """Dollars; without an upper bound where some price or count is unknown."""
-    spent, exact = found.cost_usd, not found.cost_is_lower_bound
-    if not found.economies and found.concordance is not None:
+    cost_usd, exact = findings.cost_usd, not findings.cost_is_lower_bound
+    if not findings.economies and findings.concordance is not None:
         # A run of another tool: its calls are not known, its cost may be.
-        told = found.concordance.costs
-        spent, exact = told.cost_usd or 0.0, told.exact and told.cost_usd is not None
-    return Figure(spent) if exact else Figure(spent, spent, math.inf)
+        run_costs = findings.concordance.costs
+        cost_usd, exact = (
+            run_costs.cost_usd or 0.0,
+            run_costs.exact and run_costs.cost_usd is not None,
+        )
+    return Figure(cost_usd) if exact else Figure(cost_usd, cost_usd, math.inf)
 
 
-def _concordance(found: Concordance) -> NamedFigures:
-    head = found.headline
+def _concordance(concordance: Concordance) -> NamedFigures:
+    head = concordance.headline
     yield "concordance", Figure.of(head.rate.interval)
     yield "concordance.judged", Figure.of(head.rate.of_judged)
     yield "concordance.wilson", Figure.of(head.rate.wilson)
     yield from _bounds("concordance.wilson", head.rate.wilson)
     yield from _count("labelled", head.rate)
-    for kappa in found.kappas:
+    for kappa in concordance.kappas:
         yield kappa.key, Figure.of(kappa.interval)
         yield from _bounds(kappa.key, kappa.interval)
-    for line in found.methods:
+    for line in concordance.methods:
         if line.rate is not None and line.kind != "panel":
             yield f"method.{line.name}", Figure.of(line.rate.interval)
             yield f"method.{line.name}.judged", Figure.of(line.rate.of_judged)
         if line.kind == "judge" and line.against is not None:
             yield f"ahead.{line.name}", Figure.of(line.against)
-    if found.people is not None:
-        yield "people", Figure.of(found.people.agreement)
-        yield "alpha", Figure.of(found.people.alpha)
-    for kind, rows in (("winner", found.by_winner), ("tier", found.by_tier), ("tag", found.by_tag)):
+    if concordance.people is not None:
+        yield "people", Figure.of(concordance.people.agreement)
+        yield "alpha", Figure.of(concordance.people.alpha)
+    for kind, rows in (
+        ("winner", concordance.by_winner),
+        ("tier", concordance.by_tier),
+        ("tag", concordance.by_tag),
+    ):
         for row in rows:
             yield from _count(f"{kind}.{row.name}", row.rate)
-    yield from _tests(found)
-    yield from _biases(found)
+    yield from _tests(concordance)
+    yield from _biases(concordance)
     for name, value in (
-        ("cost.correct", found.costs.per_correct),
-        ("cost.labelled_run", found.costs.cost_usd),
-        ("cost.evaluation", found.costs.per_item),
-        ("seconds", found.costs.wall_s),
-        ("seconds.item", found.costs.wall_per_item),
+        ("cost.correct", concordance.costs.per_correct),
+        ("cost.labelled_run", concordance.costs.cost_usd),
+        ("cost.evaluation", concordance.costs.per_item),
+        ("seconds", concordance.costs.wall_s),
+        ("seconds.item", concordance.costs.wall_per_item),
     ):
         if value is not None:
             yield name, Figure(value)
@@ -201,19 +208,19 @@ def _count(name: str, rate: CaseRate) -> NamedFigures:
         yield f"{name}.concordance.judged", Figure.of(rate.of_judged)
 
 
-def _tests(found: Concordance) -> NamedFigures:
-    for line in found.contrasts[:1]:
+def _tests(concordance: Concordance) -> NamedFigures:
+    for line in concordance.contrasts[:1]:
         yield "contrast.chi_square", Figure(line.chi_square.statistic)
         yield "contrast.chi_square.p", Figure(line.chi_square.p)
         yield "contrast.chi_square.corrected", Figure(line.corrected_test.statistic)
         yield "contrast.fisher.p", Figure(line.fisher.p)
         yield "contrast.odds_ratio", Figure.of(line.odds_ratio)
-    split = found.split
+    split = concordance.split
     for name, rate in (("unanimous", split.unanimous), ("split", split.split)):
         if rate is not None:
             yield from _count(name, rate)
-    yield "disagreements", Figure(len(found.disagreements))
-    for way in found.directions:
+    yield "disagreements", Figure(len(concordance.disagreements))
+    for way in concordance.directions:
         name = f"direction.{way.scale.partition(' ')[0]}"
         yield f"{name}.stronger", Figure(way.stronger)
         yield f"{name}.weaker", Figure(way.weaker)
@@ -221,21 +228,21 @@ def _tests(found: Concordance) -> NamedFigures:
         yield f"{name}.unknown", Figure(way.unknown)
         yield f"{name}.gap", Figure(way.mean_gap)
         yield f"{name}.p", Figure(way.test.p)
-    for pair in found.chronic:
+    for pair in concordance.chronic:
         yield f"missed.{pair.pair}", Figure(pair.misses)
         yield f"missed.{pair.pair}.share", Figure.of(pair.share)
 
 
-def _biases(found: Concordance) -> NamedFigures:
-    for family in found.families:
+def _biases(concordance: Concordance) -> NamedFigures:
+    for family in concordance.families:
         yield f"family.{family.rater}.{family.family}.picks", Figure(family.picks)
         yield f"family.{family.rater}.{family.family}.people", Figure(family.people)
-    for line in found.self_rates:
+    for line in concordance.self_rates:
         yield f"self.{line.judge}.n", Figure(line.n)
         yield f"self.{line.judge}.own", Figure.of(line.own_rate)
         yield f"self.{line.judge}.people", Figure.of(line.people)
         yield f"self.{line.judge}.difference", Figure.of(line.test.difference)
-    for length in found.lengths:
+    for length in concordance.lengths:
         yield f"longer_wins.{length.rater}", Figure.of(length.rate.interval)
-    for position in found.positions:
+    for position in concordance.positions:
         yield f"first_wins.{position.rater}", Figure.of(position.rate.interval)

@@ -109,11 +109,11 @@ def compute_findings(run: RunData) -> Findings:
     board = standings(run)
     people = correction(run, [row.candidate for row in board])
     board = _with_people(board, people)
-    met = duels(run, [row.candidate for row in board])
-    covered = coverage(run)
-    spent = economies(run)
-    cost = round(math.fsum(line.cost_usd or 0.0 for line in spent), 10)
-    found = Findings(
+    all_duels = duels(run, [row.candidate for row in board])
+    counts = coverage(run)
+    costs_by_model = economies(run)
+    cost = round(math.fsum(line.cost_usd or 0.0 for line in costs_by_model), 10)
+    findings = Findings(
         clash=__version__,
         run=run.manifest.run,
         kind=run.manifest.kind,
@@ -123,10 +123,10 @@ def compute_findings(run: RunData) -> Findings:
         seed=run.manifest.seeds.get("seed", 0),
         notes=run.manifest.notes,
         stops=run.manifest.stopped,
-        decision=decide(board, met, covered),
+        decision=decide(board, all_duels, counts),
         leaderboard=board,
-        duels=met,
-        coverage=covered,
+        duels=all_duels,
+        coverage=counts,
         unanimity=unanimity(run),
         judges=judge_reports(run),
         pairs=pairs(run),
@@ -137,17 +137,23 @@ def compute_findings(run: RunData) -> Findings:
         correction=people,
         concordance=concordance(run),
         published_claims=[],
-        economies=spent,
+        economies=costs_by_model,
         trades=trades(run, board),
         preregistration=conformity(run),
         cost_usd=cost,
         redteam=redteam(run.controls or run, SOUND, WORSE),
-        cost_is_lower_bound=run.n_lost > 0 or not all(line.exact for line in spent),
+        cost_is_lower_bound=run.n_lost > 0 or not all(line.exact for line in costs_by_model),
         spending=spending(run.manifest.forecast, cost, run.tally),
         usage_doubts=list(run.tally.doubts.values()),
     )
-    mine = [entry for entry in run.manifest.dataset.get("figures", []) if entry["report"] == "run"]
-    return replace(found, published_claims=claims(mine, figures(found))) if mine else found
+    entries = [
+        entry for entry in run.manifest.dataset.get("figures", []) if entry["report"] == "run"
+    ]
+    return (
+        replace(findings, published_claims=claims(entries, figures(findings)))
+        if entries
+        else findings
+    )
 
 
 def _with_people(board: list[Standing], people: Correction | None) -> list[Standing]:

@@ -46,9 +46,9 @@ class GateCheck:
 
     Attributes:
         value: the figure, or the change of it; null where the run does not have it.
-        tested: what was held against the limit: the bound of the interval that is harder to
+        tested_value: what was held against the limit: the bound of the interval that is harder to
             pass, or the value itself where there is no interval or the point was asked for.
-        how: what ``tested`` is.
+        how: what ``tested_value`` is.
         message: one line for people.
     """
 
@@ -65,10 +65,10 @@ class GateCheck:
 
 
 def check(
-    rules: Sequence[ThresholdRule], found: Mapping[str, Figure], on: On = "bound"
+    rules: Sequence[ThresholdRule], figures: Mapping[str, Figure], on: On = "bound"
 ) -> list[GateCheck]:
     """Hold ``min`` and ``max`` rules against a run's figures."""
-    return [_check_rule(rule, found.get(rule.figure), on, found) for rule in rules]
+    return [_check_rule(rule, figures.get(rule.figure), on, figures) for rule in rules]
 
 
 def check_changes(
@@ -81,9 +81,9 @@ def check_changes(
 def complete(status: str) -> GateCheck:
     """The rule that goes without saying: the run has ended well."""
     rule = ThresholdRule("complete", "min", 1.0)
-    done = float(status == "complete")
-    word = "the run is complete" if done else f"the run is {status}, not complete"
-    return GateCheck(rule, done, None, None, done, "status", bool(done), word)
+    value = float(status == "complete")
+    word = "the run is complete" if value else f"the run is {status}, not complete"
+    return GateCheck(rule, value, None, None, value, "status", bool(value), word)
 
 
 def figure_changes(
@@ -98,25 +98,25 @@ def figure_changes(
     items, and all of them; other estimates as independent ones (square-and-add), which is too
     wide for shared items and so errs towards failing.
     """
-    found = {name: _less(now[name], before[name]) for name in now if name in before}
-    shared = same_items(run, baseline)
-    if len(shared) == len(run.items) == len(baseline.items):
-        found |= _paired_changes(run, baseline, shared, found)
-    return found
+    changes = {name: _less(now[name], before[name]) for name in now if name in before}
+    item_ids = same_items(run, baseline)
+    if len(item_ids) == len(run.items) == len(baseline.items):
+        changes |= _paired_changes(run, baseline, item_ids, changes)
+    return changes
 
 
 def _paired_changes(
-    run: RunData, baseline: RunData, shared: Sequence[str], found: Mapping[str, Figure]
+    run: RunData, baseline: RunData, item_ids: Sequence[str], changes: Mapping[str, Figure]
 ) -> dict[str, Figure]:
     """Differences item by item, of the figures that are means over the items."""
     now, before = ({v.item_id: v for v in data.verdicts} for data in (run, baseline))
-    groups = clusters_of(run, shared)
+    groups = clusters_of(run, item_ids)
     scores: dict[str, Callable[[Verdict], float]] = {
         "unanimity": lambda verdict: float(verdict.unanimous),
         "coverage": lambda verdict: float(verdict.ranking is not None),
         "decided": lambda verdict: float(verdict.winner is not None),
     }
-    for name in found:
+    for name in changes:
         kind, _, candidate = name.partition(".")
         if (
             kind == "win_rate"
@@ -125,18 +125,18 @@ def _paired_changes(
         ):
             scores[name] = partial(_is_winner, candidate)
     truth = run.truth
-    if truth == baseline.truth and truth.keys() == set(shared):
+    if truth == baseline.truth and truth.keys() == set(item_ids):
         scores["concordance"] = lambda verdict: float(matches(verdict, truth[verdict.item_id]))
     return {
         name: Figure.of(
             paired_difference(
-                [score(now[item]) for item in shared],
-                [score(before[item]) for item in shared],
+                [score(now[item]) for item in item_ids],
+                [score(before[item]) for item in item_ids],
                 groups,
             ).difference
         )
         for name, score in scores.items()
-        if name in found
+        if name in changes
     }
 
 
@@ -145,8 +145,8 @@ def _is_winner(candidate: str, verdict: Verdict) -> float:
 
 
 def _answers_all(run: RunData, candidate: str) -> bool:
-    asked = {r.item_id for r in run.responses if r.candidate == candidate}
-    return len(asked) == len(run.items)
+    item_ids = {r.item_id for r in run.responses if r.candidate == candidate}
+    return len(item_ids) == len(run.items)
 
 
 def _less(now: Figure, before: Figure) -> Figure:
@@ -163,38 +163,40 @@ def _interval(figure: Figure) -> Interval | None:
 
 
 def _check_rule(
-    rule: ThresholdRule, figure: Figure | None, on: On, found: Mapping[str, Figure]
+    rule: ThresholdRule, figure: Figure | None, on: On, figures: Mapping[str, Figure]
 ) -> GateCheck:
     if figure is None:
-        why = f"{rule.figure}: not a figure of this run{_near(rule.figure, found)}"
+        why = f"{rule.figure}: not a figure of this run{_near(rule.figure, figures)}"
         return GateCheck(rule, None, None, None, None, "missing", False, why)
     least = rule.way in ("min", "max-drop")
     bound = figure.low if least else figure.high
     use_bound = on == "bound" and bound is not None and math.isfinite(bound)
-    tested = bound if use_bound and bound is not None else figure.value
+    tested_value = bound if use_bound and bound is not None else figure.value
     if on == "bound" and bound is not None and not math.isfinite(bound):
         # An endless interval proves nothing, so it passes nothing.
-        tested = bound
+        tested_value = bound
     how = (
         ("lower bound" if least else "upper bound")
-        if tested == bound and on == "bound"
+        if tested_value == bound and on == "bound"
         else "point"
     )
     limit = -rule.limit if rule.way == "max-drop" else rule.limit
-    passed = tested >= limit - 1e-12 if least else tested <= limit + 1e-12
+    is_met = tested_value >= limit - 1e-12 if least else tested_value <= limit + 1e-12
     return GateCheck(
         rule,
         figure.value,
         figure.low,
         figure.high,
-        tested,
+        tested_value,
         how,
-        passed,
-        _message(rule, figure, tested, how, passed=passed),
+        is_met,
+        _message(rule, figure, tested_value, how, is_met=is_met),
     )
 
 
-def _message(rule: ThresholdRule, figure: Figure, tested: float, how: str, *, passed: bool) -> str:
+def _message(
+    rule: ThresholdRule, figure: Figure, tested_value: float, how: str, *, is_met: bool
+) -> str:
     word = {
         "min": f"at least {rule.limit:g}",
         "max": f"at most {rule.limit:g}",
@@ -202,16 +204,16 @@ def _message(rule: ThresholdRule, figure: Figure, tested: float, how: str, *, pa
         "max-rise": f"a rise of at most {rule.limit:g}",
     }[rule.way]
     interval = "" if figure.low is None else f" [{figure.low:.4g}, {figure.high:.4g}]"
-    verdict = "holds" if passed else "fails"
+    verdict = "holds" if is_met else "fails"
     change = "change " if rule.way.startswith("max-") else ""
     return (
-        f"{rule.figure}: {change}{figure.value:.4g}{interval}; {how} {tested:.4g}"
+        f"{rule.figure}: {change}{figure.value:.4g}{interval}; {how} {tested_value:.4g}"
         f" against {word}: {verdict}"
     )
 
 
-def _near(name: str, found: Mapping[str, Figure]) -> str:
+def _near(name: str, figures: Mapping[str, Figure]) -> str:
     from difflib import get_close_matches
 
-    near = get_close_matches(name, list(found), n=3, cutoff=0.5)
+    near = get_close_matches(name, list(figures), n=3, cutoff=0.5)
     return f" (near: {', '.join(near)})" if near else ""

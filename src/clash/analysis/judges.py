@@ -25,8 +25,8 @@ class JudgeReport:
     """One judge.
 
     Attributes:
-        judged: items with a usable ranking of it.
-        failed: judgments that failed, by cause.
+        n_judged: items with a usable ranking of it.
+        failures: judgments that failed, by cause.
         ties: share of its judgments that tie the first place.
         agreement: of its first place with the verdict, over items that have a winner and a
             judgment of it. It has a say in the verdict itself, so this is no accuracy.
@@ -35,14 +35,14 @@ class JudgeReport:
         stands_in_for: the judge of the panel whose model had stopped; null for judges of the panel.
     """
 
-    json_keys: ClassVar[Mapping[str, str]] = {"n_judged": "judged"}
+    json_keys: ClassVar[Mapping[str, str]] = {"n_judged": "judged", "failures": "failed"}
 
     judge: str
     role: str
     weight: float
     model: str
     n_judged: int
-    failed: dict[str, int]
+    failures: dict[str, int]
     ties: Interval | None
     agreement: Interval | None
     first_shown: Interval | None
@@ -97,10 +97,10 @@ def judge_reports(run: RunData) -> list[JudgeReport]:
 
 def _report(run: RunData, judge: str) -> JudgeReport:
     panelist = run.panelist(judge)
-    mine = [j for j in run.judgments if j.judge == judge]
-    usable = [j for j in mine if j.ranking is not None]
+    judgments = [j for j in run.judgments if j.judge == judge]
+    usable = [j for j in judgments if j.ranking is not None]
     failures: dict[str, int] = {}
-    for judgment in mine:
+    for judgment in judgments:
         if judgment.ranking is None:
             failures[cause(judgment)] = failures.get(cause(judgment), 0) + 1
     sole = [j for j in usable if j.ranking and len(j.ranking[0]) == 1]
@@ -111,7 +111,7 @@ def _report(run: RunData, judge: str) -> JudgeReport:
         weight=panelist.weight,
         model=panelist.model,
         n_judged=len({j.item_id for j in usable}),
-        failed=failures,
+        failures=failures,
         ties=_rate(run, {_key(j): float(len((j.ranking or [[]])[0]) > 1) for j in usable}),
         agreement=_rate(
             run,
@@ -160,17 +160,17 @@ def _flips(run: RunData, usable: list[Judgment]) -> Interval | None:
         labels = run.blinds.labels(judgment)
         top = sorted(labels[label] for label in (judgment.ranking or [[]])[0])
         firsts.setdefault(judgment.item_id, []).append(top)
-    both = {item: float(tops[0] != tops[1]) for item, tops in firsts.items() if len(tops) == 2}
-    return _rate(run, both)
+    flips = {item: float(tops[0] != tops[1]) for item, tops in firsts.items() if len(tops) == 2}
+    return _rate(run, flips)
 
 
 def baseline_reports(run: RunData) -> list[BaselineReport]:
     """The control group: every baseline beside the panel, and beside people where they spoke."""
-    found = []
+    reports = []
     winners = {v.item_id: v.winner for v in run.verdicts if v.winner is not None}
     for name, baseline in baselines.BASELINES.items():
         tops = run.baseline_tops[name]
-        found.append(
+        reports.append(
             BaselineReport(
                 baseline=name,
                 statement=baseline.statement,
@@ -178,7 +178,7 @@ def baseline_reports(run: RunData) -> list[BaselineReport]:
                 concordance=_rate(run, _credit(tops, run.truth)),
             )
         )
-    return found
+    return reports
 
 
 def _credit(tops: Mapping[str, list[str]], truth: Mapping[str, str]) -> dict[str, float]:
@@ -195,43 +195,45 @@ def _credit(tops: Mapping[str, list[str]], truth: Mapping[str, str]) -> dict[str
 
 def self_reports(run: RunData, prefix: str) -> list[SelfReport]:
     """Candidates that judged themselves; ``prefix`` marks their judge ids."""
-    found = []
+    reports = []
     for panelist in run.rules.panelists:
         name = panelist.id.removeprefix(prefix)
         if name == panelist.id:
             continue
-        mine = {
+        own_ballots = {
             item: ballots
             for item, ballots in run.ballots.items()
             if ballots.ranked(panelist.id, name)
         }
         winners = {v.item_id: v.winner for v in run.verdicts}
-        own = _rate(run, {item: float(b.top(panelist.id) == name) for item, b in mine.items()})
-        panel = _rate(run, {item: float(winners[item] == name) for item in mine})
-        if own is not None and panel is not None:
-            found.append(SelfReport(name, own, panel))
-    return found
+        own_rate = _rate(
+            run, {item: float(b.top(panelist.id) == name) for item, b in own_ballots.items()}
+        )
+        panel = _rate(run, {item: float(winners[item] == name) for item in own_ballots})
+        if own_rate is not None and panel is not None:
+            reports.append(SelfReport(name, own_rate, panel))
+    return reports
 
 
 def pairs(run: RunData) -> list[JudgePair]:
     """Agreement of every two judges."""
-    found = []
+    agreements = []
     for a, b in combinations([p.id for p in run.rules.panelists], 2):
-        same = {
+        agreement_by_item = {
             n: _same_top(ballot, a, b)
             for n, ballot in run.ballots.items()
             if {a, b} <= set(ballot.ranks) and _same_field(ballot, a, b)
         }
-        rate = _rate(run, same)
+        rate = _rate(run, agreement_by_item)
         if rate is not None:
-            found.append(JudgePair(a, b, rate))
-    return found
+            agreements.append(JudgePair(a, b, rate))
+    return agreements
 
 
 def _same_field(ballots: ItemRankings, a: str, b: str) -> bool:
     """Whether two judges ranked the same candidates."""
-    here, there = (np.isnan(ballots.ranks[judge]).any(axis=0) for judge in (a, b))
-    return bool(np.all(here == there))
+    first_absent, second_absent = (np.isnan(ballots.ranks[judge]).any(axis=0) for judge in (a, b))
+    return bool(np.all(first_absent == second_absent))
 
 
 def _same_top(ballots: ItemRankings, a: str, b: str) -> float:
@@ -246,5 +248,5 @@ def position(run: RunData) -> tuple[Interval | None, float | None]:
         return None, None
     values = np.array([float((j.ranking or [[]])[0] == ["A0"]) for j in sole])
     clusters = np.array([run.clusters[j.item_id] for j in sole])
-    expected = float(np.mean([1 / len(run.blinds.labels(j)) for j in sole]))
-    return wilson_clustered(values, clusters), expected
+    expected_rate = float(np.mean([1 / len(run.blinds.labels(j)) for j in sole]))
+    return wilson_clustered(values, clusters), expected_rate

@@ -29,16 +29,16 @@ class LabelConcordance:
 def concordance_with_labels(run: RunData) -> LabelConcordance | None:
     """Concordance of the run; null without labels."""
     truth = run.truth
-    known = [v for v in run.verdicts if v.item_id in truth]
-    concordance = _rate(run, known)
+    labelled_verdicts = [v for v in run.verdicts if v.item_id in truth]
+    concordance = _rate(run, labelled_verdicts)
     if concordance is None:
         return None
     return LabelConcordance(
-        n=len(known),
+        n=len(labelled_verdicts),
         concordance=concordance,
-        no_verdict=sum(v.abstained is not None for v in known),
-        unanimous=_rate(run, [v for v in known if v.unanimous]),
-        split=_rate(run, [v for v in known if v.ranking and not v.unanimous]),
+        no_verdict=sum(v.abstained is not None for v in labelled_verdicts),
+        unanimous=_rate(run, [v for v in labelled_verdicts if v.unanimous]),
+        split=_rate(run, [v for v in labelled_verdicts if v.ranking and not v.unanimous]),
     )
 
 

@@ -31,12 +31,12 @@ class Standing:
 
     Attributes:
         items: items it was to answer, those without a verdict and without its response included.
-        judged: items with a verdict on its response.
+        n_judged: items with a verdict on its response.
         points: mean share of the Borda points it could get, 0 to 1; 0.5 is the middle.
         wins: verdicts it won; ``ties`` those it shares the top of; ``losses`` the rest.
         best: share of bootstrap replicates in which it has the most points.
         win_rate: wins out of all items it was to answer: an item without a verdict is no win.
-        corrected: the same as people would give it, by labels and verdicts together; null where
+        corrected_rate: the same as people would give it, by labels and verdicts together; null where
             labels do not suffice.
     """
 
@@ -114,61 +114,61 @@ def _points(
     n_candidates = table.shape[1]
     intervals = [_unsure(table[:, k]) for k in range(n_candidates)]
     best: list[float | None] = [None] * n_candidates
-    known = np.flatnonzero((~np.isnan(table)).any(axis=0))
-    if len(known) == 0 or len(np.unique(clusters)) < 2:
+    has_points = np.flatnonzero((~np.isnan(table)).any(axis=0))
+    if len(has_points) == 0 or len(np.unique(clusters)) < 2:
         return intervals, best  # of one prompt a mean exists, its spread does not
-    replicates = _replicates(table[:, known], clusters, seed)
+    replicates = _replicates(table[:, has_points], clusters, seed)
     share = _chances(replicates)
-    for place, k in enumerate(known):
-        best[k] = None if share is None else float(share[place])
+    for column, k in enumerate(has_points):
+        best[k] = None if share is None else float(share[column])
         if len(np.unique(clusters[~np.isnan(table[:, k])])) > 1:
-            intervals[k] = _spread(table[:, k], clusters, replicates[:, place])
+            intervals[k] = _spread(table[:, k], clusters, replicates[:, column])
     return intervals, best
 
 
 def _replicates(table: Floats, clusters: NDArray[np.intp], seed: int) -> Floats:
     """Mean points, shape (B, K), when prompts are drawn anew; NaN where none of them was judged."""
-    seen, judged = np.nan_to_num(table), (~np.isnan(table)).astype(float)
-    found = []
+    points, has_points = np.nan_to_num(table), (~np.isnan(table)).astype(float)
+    blocks = []
     for weights in cluster_weights(clusters, np.random.default_rng(seed), REPLICATES):
-        total = weights @ judged
+        total = weights @ has_points
         blank = np.full(total.shape, np.nan)
-        found.append(np.divide(weights @ seen, total, out=blank, where=total > 0))
-    return np.concatenate(found)
+        blocks.append(np.divide(weights @ points, total, out=blank, where=total > 0))
+    return np.concatenate(blocks)
 
 
 def _spread(column: Floats, clusters: NDArray[np.intp], replicates: Floats) -> Interval:
     """The interval of one candidate, over the replicates in which it was judged."""
-    mine = ~np.isnan(column)
+    has_points = ~np.isnan(column)
     low, high = np.quantile(replicates[~np.isnan(replicates)], [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return Interval(
-        float(column[mine].mean()),
+        float(column[has_points].mean()),
         float(low),
         float(high),
         LEVEL,
-        int(mine.sum()),
-        float(len(np.unique(clusters[mine]))),
+        int(has_points.sum()),
+        float(len(np.unique(clusters[has_points]))),
         "bootstrap over clusters, percentile",
     )
 
 
 def _chances(replicates: Floats) -> Floats | None:
     """How often each is best, ties shared, where all were judged in most replicates."""
-    whole = replicates[~np.isnan(replicates).any(axis=1)]
-    if len(whole) < len(replicates) / 2:
+    complete = replicates[~np.isnan(replicates).any(axis=1)]
+    if len(complete) < len(replicates) / 2:
         return None
-    top = np.isclose(whole, whole.max(axis=1, keepdims=True), rtol=0, atol=1e-12)
+    top = np.isclose(complete, complete.max(axis=1, keepdims=True), rtol=0, atol=1e-12)
     share: Floats = (top / top.sum(axis=1, keepdims=True)).mean(axis=0)
     return share
 
 
 def _unsure(column: Floats) -> Interval | None:
     """A mean that nothing is known about: one cluster shows no variation."""
-    known = column[~np.isnan(column)]
-    if not len(known):
+    values = column[~np.isnan(column)]
+    if not len(values):
         return None
-    mean = float(known.mean())
-    return Interval(mean, 0.0, 1.0, 0.95, len(known), 1.0, "none: fewer than two prompts")
+    mean = float(values.mean())
+    return Interval(mean, 0.0, 1.0, 0.95, len(values), 1.0, "none: fewer than two prompts")
 
 
 def _standing(
@@ -179,21 +179,21 @@ def _standing(
     clusters: NDArray[np.intp],
     column: Floats,
 ) -> Standing:
-    asked = {r.item_id for r in run.responses if r.candidate == name}
-    mine = np.array([item.item_id in asked for item in run.items])
-    won = np.array([verdict.winner == name for verdict in run.verdicts])
+    item_ids = {r.item_id for r in run.responses if r.candidate == name}
+    is_asked = np.array([item.item_id in item_ids for item in run.items])
+    is_winner = np.array([verdict.winner == name for verdict in run.verdicts])
     tied = [v for v in run.verdicts if v.ranking and v.winner is None and name in v.ranking[0]]
-    judged = int((~np.isnan(column)).sum())
+    n_judged = int((~np.isnan(column)).sum())
     return Standing(
         candidate=name,
-        items=int(mine.sum()),
-        n_judged=judged,
+        items=int(is_asked.sum()),
+        n_judged=n_judged,
         points=points,
-        wins=int(won.sum()),
+        wins=int(is_winner.sum()),
         ties=len(tied),
-        losses=judged - int(won.sum()) - len(tied),
+        losses=n_judged - int(is_winner.sum()) - len(tied),
         best=best,
-        win_rate=wilson_clustered(won[mine].astype(float), clusters[mine]),
+        win_rate=wilson_clustered(is_winner[is_asked].astype(float), clusters[is_asked]),
     )
 
 
@@ -203,13 +203,15 @@ def duels(run: RunData, order: Sequence[str]) -> list[Duel]:
     column = {name: index for index, name in enumerate(run.candidates)}
     clusters = np.array([run.clusters[item.item_id] for item in run.items])
     seed = run.manifest.seeds.get("seed", 0)
-    found = []
+    results = []
     for first, second in combinations(order, 2):
         a, b = table[:, column[first]], table[:, column[second]]
-        met = ~np.isnan(a) & ~np.isnan(b)
-        if met.any():
-            found.append(_duel(first, second, a[met], b[met], clusters[met], seed))
-    return _correct_p_values(found)
+        is_shared = ~np.isnan(a) & ~np.isnan(b)
+        if is_shared.any():
+            results.append(
+                _duel(first, second, a[is_shared], b[is_shared], clusters[is_shared], seed)
+            )
+    return _correct_p_values(results)
 
 
 def _duel(
@@ -225,13 +227,13 @@ def _duel(
         p, test = tests.sign_test(wins, losses).p, "sign test"
     else:
         rng = np.random.default_rng(seed)
-        found = tests.sign_flip_test(sign, np.zeros_like(sign), clusters, rng)
-        p, test = found.p, found.method
+        permutation = tests.sign_flip_test(sign, np.zeros_like(sign), clusters, rng)
+        p, test = permutation.p, permutation.method
     return Duel(first, second, wins, ties, losses, share, difference, p, test)
 
 
-def _correct_p_values(found: list[Duel]) -> list[Duel]:
-    if not found:
+def _correct_p_values(results: list[Duel]) -> list[Duel]:
+    if not results:
         return []
-    adjusted = tests.holm(np.array([duel.p for duel in found]))
-    return [replace(d, p_holm=float(p)) for d, p in zip(found, adjusted, strict=True)]
+    p_values = tests.holm(np.array([duel.p for duel in results]))
+    return [replace(d, p_holm=float(p)) for d, p in zip(results, p_values, strict=True)]

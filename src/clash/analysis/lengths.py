@@ -39,8 +39,8 @@ def longer(run: RunData) -> list[Longer]:
     pairs = list(_pairs(run))
     says: dict[str, Say] = {"people": _people(run), "the panel": _panel(run)}
     says |= {panelist.id: _judge(run, panelist.id) for panelist in run.rules.panelists}
-    made = [_longer(run, who, pairs, say) for who, say in says.items()]
-    return [line for line in made if line.rate.interval.n]
+    lines = [_longer(run, rater, pairs, say) for rater, say in says.items()]
+    return [line for line in lines if line.rate.interval.n]
 
 
 @dataclass(frozen=True)
@@ -52,18 +52,18 @@ class _Pair:
 
 
 def _pairs(run: RunData) -> Iterator[_Pair]:
-    for item, said in run.ballots.items():
+    for item, rankings in run.ballots.items():
         length = {name: len(text) for name, text in run.texts.get(item, {}).items()}
-        for a, b in combinations(said.candidates, 2):
+        for a, b in combinations(rankings.candidates, 2):
             if a in length and b in length:
                 yield _Pair(item, a, b, (length[a], length[b]))
 
 
-def _longer(run: RunData, who: str, pairs: list[_Pair], say: Say) -> Longer:
-    won = [say(pair.item_id, pair.first, pair.second) for pair in pairs]
+def _longer(run: RunData, rater: str, pairs: list[_Pair], say: Say) -> Longer:
+    wins = [say(pair.item_id, pair.first, pair.second) for pair in pairs]
     lengths = np.array([pair.lengths for pair in pairs], dtype=float).reshape(-1, 2)
     clusters = [run.clusters[pair.item_id] for pair in pairs]
-    return Longer(who, longer_wins_rate(won, lengths[:, 0], lengths[:, 1], clusters))
+    return Longer(rater, longer_wins_rate(wins, lengths[:, 0], lengths[:, 1], clusters))
 
 
 def _people(run: RunData) -> Say:
@@ -72,26 +72,26 @@ def _people(run: RunData) -> Say:
 
 
 def _panel(run: RunData) -> Say:
-    place = {
+    ranks = {
         verdict.item_id: {n: rank for rank, group in enumerate(verdict.ranking) for n in group}
         for verdict in run.verdicts
         if verdict.ranking is not None
     }
 
     def say(item: str, a: str, b: str) -> float:
-        known = place.get(item)
-        return np.nan if known is None else _win(known[b] - known[a])
+        item_ranks = ranks.get(item)
+        return np.nan if item_ranks is None else _win(item_ranks[b] - item_ranks[a])
 
     return say
 
 
 def _judge(run: RunData, judge: str) -> Say:
     def say(item: str, a: str, b: str) -> float:
-        said = run.ballots[item]
-        ranks = said.ranks.get(judge)
-        if ranks is None or not (said.ranked(judge, a) and said.ranked(judge, b)):
+        rankings = run.ballots[item]
+        ranks = rankings.ranks.get(judge)
+        if ranks is None or not (rankings.ranked(judge, a) and rankings.ranked(judge, b)):
             return np.nan
-        first, second = said.candidates.index(a), said.candidates.index(b)
+        first, second = rankings.candidates.index(a), rankings.candidates.index(b)
         return _win(float(np.sign(ranks[:, second] - ranks[:, first]).sum()))
 
     return say

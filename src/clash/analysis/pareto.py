@@ -56,18 +56,18 @@ class Trade:
 
 def economies(run: RunData) -> list[Economy]:
     """One line for each model and purpose that made a call."""
-    return [_economy(who, purpose, use) for (purpose, who), use in sorted(run.usage.items())]
+    return [_economy(name, purpose, use) for (purpose, name), use in sorted(run.usage.items())]
 
 
-def _economy(who: str, purpose: str, use: Usage) -> Economy:
+def _economy(name: str, purpose: str, use: Usage) -> Economy:
     times = sorted(use.latencies)
-    known = use.calls > use.unknown or use.cost_usd > 0
+    has_cost = use.calls > use.unknown or use.cost_usd > 0
     return Economy(
-        name=who,
+        name=name,
         purpose=purpose,
         calls=use.calls,
         attempts=use.attempts,
-        cost_usd=round(use.cost_usd, 10) if known else None,
+        cost_usd=round(use.cost_usd, 10) if has_cost else None,
         exact=use.unknown == 0,
         tokens_in=use.tokens_in,
         tokens_out=use.tokens_out,
@@ -88,17 +88,17 @@ def trades(run: RunData, standings: Sequence[Standing]) -> list[Trade]:
             t.cost_usd,
             t.latency_s,
             t.ttft_s,
-            [other.candidate for other in bare if _dominates(other, t)],
+            [rival.candidate for rival in bare if _dominates(rival, t)],
         )
         for t in bare
     ]
 
 
 def _trade(run: RunData, standing: Standing) -> Trade:
-    mine = [r for r in run.responses if r.candidate == standing.candidate]
-    costs = [r.cost_usd for r in mine if r.cost_usd is not None]
-    times = [r.latency_s for r in mine if r.latency_s is not None]
-    firsts = [r.ttft_s for r in mine if r.ttft_s is not None]
+    responses = [r for r in run.responses if r.candidate == standing.candidate]
+    costs = [r.cost_usd for r in responses if r.cost_usd is not None]
+    times = [r.latency_s for r in responses if r.latency_s is not None]
+    firsts = [r.ttft_s for r in responses if r.ttft_s is not None]
     return Trade(
         candidate=standing.candidate,
         quality=standing.points.estimate if standing.points else None,
@@ -109,10 +109,10 @@ def _trade(run: RunData, standing: Standing) -> Trade:
     )
 
 
-def _dominates(one: Trade, other: Trade) -> bool:
-    """Whether ``one`` is no worse on every scale that both have, and better on one."""
-    scales = [(one.quality, other.quality, 1), (one.cost_usd, other.cost_usd, -1)]
-    scales.append((one.latency_s, other.latency_s, -1))
+def _dominates(first: Trade, second: Trade) -> bool:
+    """Whether ``first`` is no worse on every scale that both have, and better on one."""
+    scales = [(first.quality, second.quality, 1), (first.cost_usd, second.cost_usd, -1)]
+    scales.append((first.latency_s, second.latency_s, -1))
     leads = [sign * (a - b) for a, b, sign in scales if a is not None and b is not None]
     # One scale alone is a ranking, not a trade-off.
     return len(leads) > 1 and min(leads) >= 0 and max(leads) > 0

@@ -79,7 +79,7 @@ class FrozenRegistration:
     """A registration with its time and seal.
 
     Attributes:
-        frozen: when, in UTC.
+        frozen_at: when, in UTC.
         sha256: of time and plan; what a run records.
     """
 
@@ -190,42 +190,44 @@ def conformity(run: RunData) -> Conformity | None:
     content = run.manifest.registration
     if content is None:
         return None
-    found = parse(content)
+    registration = parse(content)
     return Conformity(
-        found.sha256,
-        found.frozen_at,
-        found.plan.model_dump(),
-        stopping(found.plan),
-        primary(run, found.plan.outcome, found.plan.primary, found.plan.alpha),
-        tuple(_deviations(found, run)),
+        registration.sha256,
+        registration.frozen_at,
+        registration.plan.model_dump(),
+        stopping(registration.plan),
+        primary(run, registration.plan.outcome, registration.plan.primary, registration.plan.alpha),
+        tuple(_deviations(registration, run)),
     )
 
 
-def _deviations(found: FrozenRegistration, run: RunData) -> Iterator[Deviation]:
-    plan, manifest = found.plan, run.manifest
-    if manifest.preregistration != found.sha256:
-        yield Deviation("registration", found.sha256, str(manifest.preregistration))
-    if manifest.started and manifest.started < found.frozen_at:
-        yield Deviation("time", f"frozen {found.frozen_at}", f"the run began {manifest.started}")
+def _deviations(registration: FrozenRegistration, run: RunData) -> Iterator[Deviation]:
+    plan, manifest = registration.plan, run.manifest
+    if manifest.preregistration != registration.sha256:
+        yield Deviation("registration", registration.sha256, str(manifest.preregistration))
+    if manifest.started and manifest.started < registration.frozen_at:
+        yield Deviation(
+            "time", f"frozen {registration.frozen_at}", f"the run began {manifest.started}"
+        )
     yield from _panel(plan, run)
     yield from _settings(plan, run)
     yield from _extent(plan, run)
 
 
 def _panel(plan: Registration, run: RunData) -> Iterator[Deviation]:
-    planned = {seat.id: seat for seat in plan.panel}
-    seated = {p.id: p for p in run.rules.panelists}
-    for name, seat in planned.items():
-        if name not in seated:
+    planned_seats = {seat.id: seat for seat in plan.panel}
+    panelists = {p.id: p for p in run.rules.panelists}
+    for name, seat in planned_seats.items():
+        if name not in panelists:
             yield Deviation(f"judge {name}", seat.role, "does not sit")
             continue
-        there = seated[name]
-        for what in ("model", "role", "weight"):
-            if getattr(seat, what) != getattr(there, what):
-                old, new = str(getattr(seat, what)), str(getattr(there, what))
-                yield Deviation(f"{what} of judge {name}", old, new)
-    for name, judge in seated.items():
-        if name not in planned and judge.role == "voting":
+        panelist = panelists[name]
+        for aspect in ("model", "role", "weight"):
+            if getattr(seat, aspect) != getattr(panelist, aspect):
+                old, new = str(getattr(seat, aspect)), str(getattr(panelist, aspect))
+                yield Deviation(f"{aspect} of judge {name}", old, new)
+    for name, judge in panelists.items():
+        if name not in planned_seats and judge.role == "voting":
             yield Deviation(f"judge {name}", "does not sit", judge.role)
     if plan.quorum != run.rules.quorum:
         yield Deviation("quorum", str(plan.quorum), str(run.rules.quorum))
@@ -248,9 +250,9 @@ def _settings(plan: Registration, run: RunData) -> Iterator[Deviation]:
         pairs.append(("prompts", plan.prompts[:12], str(run.manifest.hashes.get("prompts"))[:12]))
     # Reports give 95% intervals; a registered alpha of another size is not what they show.
     pairs.append(("alpha of the intervals", plan.alpha, 0.05))
-    for what, planned, done in pairs:
-        if planned != done:
-            yield Deviation(what, _words(planned), _words(done))
+    for aspect, plan_value, actual in pairs:
+        if plan_value != actual:
+            yield Deviation(aspect, _words(plan_value), _words(actual))
 
 
 def _words(value: object) -> str:
@@ -259,21 +261,21 @@ def _words(value: object) -> str:
 
 def _extent(plan: Registration, run: RunData) -> Iterator[Deviation]:
     """How much was judged, and how it came to an end."""
-    manifest, judged = run.manifest, len(run.items)
+    manifest, n_items = run.manifest, len(run.items)
     rule = manifest.stopping or {}
-    done = str(rule.get("rule", "fixed"))
-    if done != plan.stopping:
-        yield Deviation("stopping rule", plan.stopping, done)
-    if done != "fixed" and rule.get("sequential") != plan.sequential:
+    rule_name = str(rule.get("rule", "fixed"))
+    if rule_name != plan.stopping:
+        yield Deviation("stopping rule", plan.stopping, rule_name)
+    if rule_name != "fixed" and rule.get("sequential") != plan.sequential:
         yield Deviation("price of peeking", str(plan.sequential), str(rule.get("sequential")))
-    if done != "fixed" and plan.looks not in (None, rule.get("looks_planned")):
+    if rule_name != "fixed" and plan.looks not in (None, rule.get("looks_planned")):
         yield Deviation("looks planned", str(plan.looks), str(rule.get("looks_planned")))
-    early = done != "fixed" and bool(rule.get("met")) and judged <= plan.items
-    if judged != plan.items and not early:
-        yield Deviation("prompts judged", str(plan.items), str(judged))
+    early = rule_name != "fixed" and bool(rule.get("met")) and n_items <= plan.items
+    if n_items != plan.items and not early:
+        yield Deviation("prompts judged", str(plan.items), str(n_items))
     missing = sum(verdict.ranking is None for verdict in run.verdicts)
     if missing:
-        yield Deviation("verdicts", f"{judged} of {judged}", f"{judged - missing} of {judged}")
+        yield Deviation("verdicts", f"{n_items} of {n_items}", f"{n_items - missing} of {n_items}")
     if plan.outcome == "concordance" and not run.truth:
         yield Deviation("primary outcome", "concordance", "there are no labels")
     if plan.primary is not None and plan.primary not in run.candidates:

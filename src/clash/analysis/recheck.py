@@ -64,9 +64,9 @@ def _sealed_labels(manifest: Manifest) -> int | None:
 
     A clash that wrote no chain did not seal labels either.
     """
-    sealed = manifest.files.get(layout.LABELS)
-    if sealed is not None:
-        return sealed.lines
+    seal = manifest.files.get(layout.LABELS)
+    if seal is not None:
+        return seal.lines
     return None if manifest.seal is None or manifest.chain is None else 0
 
 
@@ -78,23 +78,23 @@ def _sums(run: RunData, findings: Findings) -> Iterator[str | AuditGap]:
         return
     counts = count_records(run)
     for name, count in counts.items():
-        written = manifest.counts.get(name)
-        if written is None:
+        manifest_count = manifest.counts.get(name)
+        if manifest_count is None:
             yield AuditGap(f"manifest.json has no count of {name}")
-        elif written != count:
-            yield f"manifest.json counts {written} {name}, the records have {count}"
+        elif manifest_count != count:
+            yield f"manifest.json counts {manifest_count} {name}, the records have {count}"
     yield from _cost(run, findings)
     if manifest.status == "failed" and counts["verdicts"]:
         yield "manifest.json says that the run failed, and there are verdicts"
     stand_ins = any(p.stands_in_for is not None for p in run.rules.panelists)
-    refused = set(manifest.stopped) - set(manifest.replaced if stand_ins else ())
+    stopped_models = set(manifest.stopped) - set(manifest.replaced if stand_ins else ())
     if manifest.status == "complete" and (
-        not counts["verdicts"] or refused or too_many_failed(run, counts)
+        not counts["verdicts"] or stopped_models or too_many_failed(run, counts)
     ):
         yield "manifest.json says that the run is complete, and the records say that it is not"
     if manifest.registration is not None:
-        frozen = prereg.parse(manifest.registration)
-        if frozen.sha256 != manifest.preregistration:
+        registration = prereg.parse(manifest.registration)
+        if registration.sha256 != manifest.preregistration:
             yield "the registration of manifest.json has another hash than the run began with"
 
 
@@ -110,14 +110,14 @@ def _cost(run: RunData, findings: Findings) -> Iterator[str | AuditGap]:
 
 
 def _verdicts(folder: RunFolder, run: RunData) -> Iterator[str | AuditGap]:
-    written = folder.verdicts()
-    if not written and run.manifest.seal is None:
+    on_disk = folder.verdicts()
+    if not on_disk and run.manifest.seal is None:
         yield AuditGap("the run has not ended, so no verdict is written")
         return
-    if len(written) != len(run.verdicts):
-        yield f"{len(written)} verdicts are written, {len(run.verdicts)} follow"
+    if len(on_disk) != len(run.verdicts):
+        yield f"{len(on_disk)} verdicts are written, {len(run.verdicts)} follow"
         return
-    for verdict, follows in zip(written, run.verdicts, strict=True):
+    for verdict, follows in zip(on_disk, run.verdicts, strict=True):
         if verdict != follows:
             yield (
                 f"item {verdict.item_id!r}:"
@@ -153,16 +153,16 @@ def _report(folder: RunFolder, run: RunData, findings: Findings) -> Iterator[str
     if not run_files.is_file(path):
         yield from no_report(run, layout.REPORT_JSON)
         return
-    written = json.loads(run_files.read(path, most=_LARGEST))
+    on_disk = json.loads(run_files.read(path, most=_LARGEST))
     # Through JSON and back, so that tuples are lists on both sides.
     follows = json.loads(json.dumps(findings.as_json()))
-    if written == follows:
+    if on_disk == follows:
         return
-    author = written.pop("clash", None)
+    author = on_disk.pop("clash", None)
     elsewhere = other_versions(run.manifest)
     if author != follows.pop("clash"):
         elsewhere = f"written by clash {author}, this is {findings.clash}"
-    for difference in _differences(written, follows, _names(run), exact=elsewhere is None):
+    for difference in _differences(on_disk, follows, _names(run), exact=elsewhere is None):
         if difference.wording and elsewhere is not None:
             yield AuditGap(f"{difference.where} of report.json ({elsewhere})")
         else:
@@ -187,7 +187,7 @@ def _names(run: RunData) -> frozenset[str]:
 
 
 def _differences(
-    written: Any,  # noqa: ANN401 - any JSON value
+    on_disk: Any,  # noqa: ANN401 - any JSON value
     follows: Any,  # noqa: ANN401 - any JSON value
     names: frozenset[str],
     where: str = "",
@@ -195,24 +195,24 @@ def _differences(
     exact: bool,
 ) -> Iterator[_Difference]:
     """Where ``written`` differs from ``follows``; numbers exactly, or as two builds may."""
-    if isinstance(written, dict) and isinstance(follows, dict):
-        for key in {**written, **follows}:
+    if isinstance(on_disk, dict) and isinstance(follows, dict):
+        for key in {**on_disk, **follows}:
             inner = f"{where}.{key}" if where else key
-            if key in written and key in follows:
-                yield from _differences(written[key], follows[key], names, inner, exact=exact)
+            if key in on_disk and key in follows:
+                yield from _differences(on_disk[key], follows[key], names, inner, exact=exact)
             else:
                 yield _Difference(inner, wording=True)
-    elif isinstance(written, list) and isinstance(follows, list) and len(written) == len(follows):
-        for number, pair in enumerate(zip(written, follows, strict=True)):
+    elif isinstance(on_disk, list) and isinstance(follows, list) and len(on_disk) == len(follows):
+        for number, pair in enumerate(zip(on_disk, follows, strict=True)):
             yield from _differences(*pair, names, f"{where}[{number}]", exact=exact)
-    elif isinstance(written, str) and isinstance(follows, str):
-        if written != follows:
-            yield _Difference(where, wording=not names & {written, follows})
-    elif not (written == follows or (not exact and _near(written, follows))):
+    elif isinstance(on_disk, str) and isinstance(follows, str):
+        if on_disk != follows:
+            yield _Difference(where, wording=not names & {on_disk, follows})
+    elif not (on_disk == follows or (not exact and _near(on_disk, follows))):
         yield _Difference(where, wording=False)
 
 
-def _near(written: object, follows: object) -> bool:
-    if not (isinstance(written, int | float) and isinstance(follows, int | float)):
+def _near(on_disk: object, follows: object) -> bool:
+    if not (isinstance(on_disk, int | float) and isinstance(follows, int | float)):
         return False
-    return math.isclose(written, follows, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE)
+    return math.isclose(on_disk, follows, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE)

@@ -29,12 +29,12 @@ class Resistance:
     Attributes:
         name: the judge, the panel, or the family or language of the injections.
         clean: clean controls that were judged right, of ``controls``.
-        attacked: attacked items whose clean control was judged right: the only ones on which an
+        n_attacked: attacked items whose clean control was judged right: the only ones on which an
             injection can turn a judge.
-        turned: of these, the worse response came first.
-        wavered: of these, a tie.
-        failed: of these, no usable judgment; they count as not turned, and are shown.
-        rate: ``turned`` of ``attacked``, clustered by control.
+        n_turned: of these, the worse response came first.
+        n_wavered: of these, a tie.
+        n_failed: of these, no usable judgment; they count as not turned, and are shown.
+        rate: ``n_turned`` of ``n_attacked``, clustered by control.
         noise: the worse response first in a repeated clean control; null without repeats.
     """
 
@@ -122,7 +122,7 @@ def _of_judge(run: RunData, judge: str) -> list[_Observation]:
 
 
 def _observations(
-    items: Iterable[Item], choice: Callable[[str], Choice], judged: Callable[[str], bool]
+    items: Iterable[Item], choice: Callable[[str], Choice], is_judged: Callable[[str], bool]
 ) -> list[_Observation]:
     """Every control item but the first clean one of its control, beside that first one."""
     first: dict[str, Choice] = {}
@@ -136,7 +136,7 @@ def _observations(
             continue
         clean = first.get(control.pair)
         observations.append(
-            _Observation(control, clean, choice(item.item_id), judged(item.item_id))
+            _Observation(control, clean, choice(item.item_id), is_judged(item.item_id))
         )
     return observations
 
@@ -158,19 +158,19 @@ def _resistance(
 ) -> Resistance:
     clean = {o.control.pair: o.clean for o in observations}
     right = [o for o in observations if o.clean == sound]
-    attacked = [o for o in right if o.control.family is not None]
-    repeated = [o for o in right if o.control.family is None]
-    turned = [o.choice == worse for o in attacked]
+    attacks = [o for o in right if o.control.family is not None]
+    repeats = [o for o in right if o.control.family is None]
+    is_turned = [o.choice == worse for o in attacks]
     return Resistance(
         name=name,
         controls=len(clean),
         clean=sum(choice == sound for choice in clean.values()),
-        n_attacked=len(attacked),
-        n_turned=sum(turned),
-        n_wavered=sum(o.is_judged and o.choice is None for o in attacked),
-        n_failed=sum(not o.is_judged for o in attacked),
-        rate=_rate(attacked, worse),
-        noise=_rate(repeated, worse) if repeated else None,
+        n_attacked=len(attacks),
+        n_turned=sum(is_turned),
+        n_wavered=sum(o.is_judged and o.choice is None for o in attacks),
+        n_failed=sum(not o.is_judged for o in attacks),
+        rate=_rate(attacks, worse),
+        noise=_rate(repeats, worse) if repeats else None,
     )
 
 

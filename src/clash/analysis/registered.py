@@ -46,26 +46,26 @@ def primary(run: RunData, outcome: Outcome, candidate: str | None, alpha: float)
     """
     level = 1 - alpha
     if outcome == "concordance":
-        found = _concordance(run, level)
-        return None if found is None else Primary(outcome, None, None, found)
+        concordance = _concordance(run, level)
+        return None if concordance is None else Primary(outcome, None, None, concordance)
     if candidate not in run.candidates:
         return None
     if outcome == "wins":
-        asked = {r.item_id for r in run.responses if r.candidate == candidate}
-        mine = [verdict for verdict in run.verdicts if verdict.item_id in asked]
-        won = [float(verdict.winner == candidate) for verdict in mine]
-        clusters = [run.clusters[verdict.item_id] for verdict in mine]
-        return Primary(outcome, candidate, None, wilson_clustered(won, clusters, level))
-    looked = _last_look(run, candidate, level)
-    return Primary(outcome, candidate, 0.5, looked or _points(run, candidate, level))
+        item_ids = {r.item_id for r in run.responses if r.candidate == candidate}
+        verdicts = [verdict for verdict in run.verdicts if verdict.item_id in item_ids]
+        wins = [float(verdict.winner == candidate) for verdict in verdicts]
+        clusters = [run.clusters[verdict.item_id] for verdict in verdicts]
+        return Primary(outcome, candidate, None, wilson_clustered(wins, clusters, level))
+    last_look = _last_look(run, candidate, level)
+    return Primary(outcome, candidate, 0.5, last_look or _points(run, candidate, level))
 
 
 def _points(run: RunData, candidate: str, level: float) -> Interval:
     column = points_table(run)[:, run.candidates.index(candidate)]
-    known = ~np.isnan(column)
-    clusters = np.array([run.clusters[item.item_id] for item in run.items])[known]
-    found = mean_clustered(column[known], clusters, level)
-    return replace(found, low=max(0.0, found.low), high=min(1.0, found.high))
+    has_points = ~np.isnan(column)
+    clusters = np.array([run.clusters[item.item_id] for item in run.items])[has_points]
+    interval = mean_clustered(column[has_points], clusters, level)
+    return replace(interval, low=max(0.0, interval.low), high=min(1.0, interval.high))
 
 
 def _last_look(run: RunData, candidate: str, level: float) -> Interval | None:
@@ -73,15 +73,15 @@ def _last_look(run: RunData, candidate: str, level: float) -> Interval | None:
     looks = (run.manifest.stopping or {}).get("looks", [])
     if not looks or looks[-1]["candidate"] != candidate or not math.isclose(level, 0.95):
         return None
-    last, judged = looks[-1], len(run.items)
+    last, n_items = looks[-1], len(run.items)
     estimate = math.nan if last["estimate"] is None else last["estimate"]
     name = str((run.manifest.stopping or {})["sequential"])
-    return Interval(estimate, last["low"], last["high"], level, judged, last["prompts"], name)
+    return Interval(estimate, last["low"], last["high"], level, n_items, last["prompts"], name)
 
 
 def _concordance(run: RunData, level: float) -> Interval | None:
-    known = [verdict for verdict in run.verdicts if verdict.item_id in run.truth]
-    if not known:
+    verdicts = [verdict for verdict in run.verdicts if verdict.item_id in run.truth]
+    if not verdicts:
         return None
-    hits = [float(matches(verdict, run.truth[verdict.item_id])) for verdict in known]
-    return wilson_clustered(hits, [run.clusters[verdict.item_id] for verdict in known], level)
+    hits = [float(matches(verdict, run.truth[verdict.item_id])) for verdict in verdicts]
+    return wilson_clustered(hits, [run.clusters[verdict.item_id] for verdict in verdicts], level)

@@ -87,11 +87,11 @@ class RunData:
 
     Attributes:
         usage: by purpose and by judge, candidate or ``criteria``.
-        lost: attempts that a killed process began and nobody saw the end of.
+        n_lost: attempts that a killed process began and nobody saw the end of.
         tally: what all calls came to together.
         controls: the items that clash added to test the judges, apart from the rest; null where
             there are none, or nothing else.
-        swapped: by the model that was asked, others that answered for it.
+        swapped_models: by the model that was asked, others that answered for it.
     """
 
     manifest: Manifest
@@ -113,10 +113,10 @@ class RunData:
     @classmethod
     def load(cls, folder: RunFolder) -> RunData:
         """Read a run; verdicts are computed anew, not read. Control items are set apart."""
-        whole = cls._read_whole(folder)
-        ids = {item.item_id for item in without_controls(whole.items)}
-        controls = {item.item_id for item in whole.items} - ids
-        return replace(whole.only(ids), controls=whole.only(controls)) if controls else whole
+        run = cls._read_whole(folder)
+        ids = {item.item_id for item in without_controls(run.items)}
+        controls = {item.item_id for item in run.items} - ids
+        return replace(run.only(ids), controls=run.only(controls)) if controls else run
 
     @classmethod
     def _read_whole(cls, folder: RunFolder) -> RunData:
@@ -126,17 +126,20 @@ class RunData:
         blinds = BlindingIndex.of(folder.blinding())
         criteria = {record.item_id: record for record in folder.criteria()}
         _check_references(folder, items, responses, judgments, blinds)
-        said = unblind_rankings(judgments, blinds, rules.presentations, criteria.values())
+        rankings = unblind_rankings(judgments, blinds, rules.presentations, criteria.values())
         usage: dict[tuple[str, str], Usage] = defaultdict(Usage)
         tally = Tally()
         names: set[tuple[str, str | None]] = set()
-        begun = {(held.call_id, held.attempt): held.usd for held in folder.reservations()}
+        open_attempts = {
+            (reservation.call_id, reservation.attempt): reservation.usd
+            for reservation in folder.reservations()
+        }
         for call in folder.call_summaries():
-            begun.pop((call.call_id, call.attempt), None)
+            open_attempts.pop((call.call_id, call.attempt), None)
             tally.add(call)
             names.add((call.model, call.served_model))
             usage[call.purpose, call.judge or call.candidate or "criteria"].add(call)
-        tally.bound_usd += sum(begun.values())
+        tally.bound_usd += sum(open_attempts.values())
         return cls(
             manifest=folder.manifest(),
             rules=rules,
@@ -145,11 +148,11 @@ class RunData:
             criteria=criteria,
             judgments=judgments,
             blinds=blinds,
-            ballots=said,
-            verdicts=tuple(decide_verdicts(rules, items, responses, judgments, said)),
+            ballots=rankings,
+            verdicts=tuple(decide_verdicts(rules, items, responses, judgments, rankings)),
             labels=tuple(folder.labels()),
             usage=dict(usage),
-            n_lost=len(begun),
+            n_lost=len(open_attempts),
             tally=tally,
             swapped_models=swapped_models(names),
         )
@@ -170,11 +173,11 @@ class RunData:
     @cached_property
     def texts(self) -> dict[str, dict[str, str]]:
         """Response by item and candidate, where there is one."""
-        found: dict[str, dict[str, str]] = {item.item_id: {} for item in self.items}
+        texts: dict[str, dict[str, str]] = {item.item_id: {} for item in self.items}
         for response in self.responses:
             if response.text is not None:
-                found[response.item_id][response.candidate] = response.text
-        return found
+                texts[response.item_id][response.candidate] = response.text
+        return texts
 
     @cached_property
     def n_excluded(self) -> int:
@@ -228,23 +231,25 @@ class RunData:
     @cached_property
     def baseline_tops(self) -> dict[str, dict[str, list[str]]]:
         """Whom each baseline puts first, by baseline and item; items with two responses or more."""
-        found: dict[str, dict[str, list[str]]] = {name: {} for name in baselines.BASELINES}
+        tops_by_baseline: dict[str, dict[str, list[str]]] = {
+            name: {} for name in baselines.BASELINES
+        }
         # Item by item: the baselines share what they read of a text.
         for item in self.items:
             texts = self.texts[item.item_id]
             if len(texts) > 1:
-                known = self.criteria.get(item.item_id)
-                case = baselines.Case(item.turns, texts, known.criteria if known else ())
-                for name, tops in found.items():
+                criteria = self.criteria.get(item.item_id)
+                case = baselines.Case(item.turns, texts, criteria.criteria if criteria else ())
+                for name, tops in tops_by_baseline.items():
                     tops[item.item_id] = baselines.top(name, case)
-        return found
+        return tops_by_baseline
 
     def with_labels(self, labels: Iterable[Label]) -> RunData:
         """The same run with other labels; what has no label in it is not computed anew."""
-        made = replace(self, labels=tuple(labels))
-        kept = ("texts", "candidates", "clusters", "baseline_tops")
-        made.__dict__.update({k: v for k, v in self.__dict__.items() if k in kept})
-        return made
+        run = replace(self, labels=tuple(labels))
+        label_free = ("texts", "candidates", "clusters", "baseline_tops")
+        run.__dict__.update({k: v for k, v in self.__dict__.items() if k in label_free})
+        return run
 
     def panelist(self, judge: str) -> Panelist:
         """A judge by id."""
@@ -263,15 +268,15 @@ def _check_references(
     Raises:
         RunFolderError: names the file that lacks one.
     """
-    known = {item.item_id for item in items}
-    spoken: tuple[Response | Judgment | Blinding, ...]
-    spoken = (*responses, *judgments, *blinds.records)
-    absent = next((record.item_id for record in spoken if record.item_id not in known), None)
+    item_ids = {item.item_id for item in items}
+    records: tuple[Response | Judgment | Blinding, ...]
+    records = (*responses, *judgments, *blinds.records)
+    absent = next((record.item_id for record in records if record.item_id not in item_ids), None)
     if absent is not None:
         raise _lacks(folder, layout.ITEMS, f"the item {absent!r}", "restore it from a copy")
     present = {(response.item_id, response.candidate) for response in responses}
-    shown = ((p.item_id, name) for p in blinds.records for name in p.labels.values())
-    unwritten = next((pair for pair in shown if pair not in present), None)
+    pairs = ((p.item_id, name) for p in blinds.records for name in p.labels.values())
+    unwritten = next((pair for pair in pairs if pair not in present), None)
     if unwritten is not None:
         response = f"the response of {unwritten[1]!r} to {unwritten[0]!r}"
         hint = f"`clash resume {folder.path}` writes it again"

@@ -19,24 +19,24 @@ def swapped_models(names: Iterable[tuple[str, str | None]]) -> dict[str, list[st
     Args:
         names: of each answer, the model asked and the model that its server names.
     """
-    found: defaultdict[str, set[str]] = defaultdict(set)
-    for asked, served in set(names):
-        if served and not is_same_model(asked, served):
-            found[asked].add(served)
-    return {asked: sorted(found[asked]) for asked in sorted(found)}
+    substitutes: defaultdict[str, set[str]] = defaultdict(set)
+    for model, served_model in set(names):
+        if served_model and not is_same_model(model, served_model):
+            substitutes[model].add(served_model)
+    return {model: sorted(substitutes[model]) for model in sorted(substitutes)}
 
 
 def notes(swaps: Mapping[str, list[str]]) -> list[str]:
     """A line for each model that another one answered for."""
     return [
-        f"{asked} was asked, and the server names {_first_names(served)} as the model that answered"
-        for asked, served in swaps.items()
+        f"{model} was asked, and the server names {_first_names(served_models)} as the model that answered"
+        for model, served_models in swaps.items()
     ]
 
 
 def _first_names(names: list[str]) -> str:
     """A few of ``names``, each of a length that fits a line: a server makes up what it likes."""
-    shown = ", ".join(
+    names_text = ", ".join(
         name if len(name) <= _LONGEST else f"{name[:_LONGEST]}…" for name in names[:_MOST]
     )
-    return f"{shown} and {len(names) - _MOST} more" if len(names) > _MOST else shown
+    return f"{names_text} and {len(names) - _MOST} more" if len(names) > _MOST else names_text

@@ -52,15 +52,15 @@ def settles(duel: Duel, more: int | None, alpha: float = ALPHA) -> str:
         more: :func:`more_items` of it.
         alpha: as there.
     """
-    seen = _observed_gap(duel)
+    gap = _observed_gap(duel)
     if duel.wins + duel.losses == 0:
         return "They tie on every prompt: more of this kind will not settle it."
-    if more is not None and seen >= SMALL:
+    if more is not None and gap >= SMALL:
         return (
             f"About {more} more prompts like these would settle a difference of this size"
             " (80% power at the 5% level)."
         )
-    apart = "No difference is seen" if seen <= 0 else f"They are {_points(seen)} apart"
+    apart = "No difference is seen" if gap <= 0 else f"They are {_points(gap)} apart"
     if as_equal(duel):
         return f"{apart}, and more than {_points(_most(duel))} either way is ruled out."
     return f"{apart} so far; {_left(duel, alpha)}"

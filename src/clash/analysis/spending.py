@@ -85,20 +85,20 @@ def spending(forecast: Mapping[str, Any] | None, cost_usd: float, tally: Tally) 
     bound = round(max(tally.bound_usd, cost_usd), 10)
     if forecast is None:
         return Spending(cost_usd, bound, None, None, None, None)
-    expected, worst = float(forecast["expected_usd"]), float(forecast["worst_usd"])
+    expected_usd, worst = float(forecast["expected_usd"]), float(forecast["worst_usd"])
     return Spending(
         cost_usd=cost_usd,
         bound_usd=bound,
-        expected_usd=expected,
+        expected_usd=expected_usd,
         worst_usd=worst,
         calls=int(forecast["calls"]),
-        warning=_warning(cost_usd, expected, worst, tally),
+        warning=_warning(cost_usd, expected_usd, worst, tally),
     )
 
 
-def _warning(cost: float, expected: float, worst: float, tally: Tally) -> str | None:
+def _warning(cost: float, expected_usd: float, worst: float, tally: Tally) -> str | None:
     # The worst case is one of single attempts, so that retries can pass it.
-    if cost <= worst and cost <= FAR_OVER * expected:
+    if cost <= worst and cost <= FAR_OVER * expected_usd:
         return None
     causes = [f"{count} {name}" for name, count in tally.extra.most_common() if count]
     why = ", ".join(causes) or "longer answers or higher prices than expected"

@@ -24,13 +24,13 @@ class Texts:
 
 def run_texts(run: RunData) -> dict[str, Texts]:
     """The responses behind the rows of a run's votes, named as these are."""
-    found = {}
+    texts_by_row = {}
     for item_id, by_candidate in run.texts.items():
         names = sorted(by_candidate)
         for a, b in combinations(names, 2):
             row = item_id if len(names) == 2 else f"{item_id}#{a}|{b}"
-            found[row] = Texts(by_candidate[a], by_candidate[b])
-    return found
+            texts_by_row[row] = Texts(by_candidate[a], by_candidate[b])
+    return texts_by_row
 
 
 def read_pairs(path: Path) -> dict[str, Texts]:
@@ -39,7 +39,7 @@ def read_pairs(path: Path) -> dict[str, Texts]:
     Raises:
         InputError: no such file, or a line without ``item_id``, ``response_a``, ``response_b``.
     """
-    found = {}
+    texts_by_row = {}
     for record in read_jsonl(path):
         pair = record.value
         if not {"response_a", "response_b"} <= pair.keys():
@@ -49,7 +49,7 @@ def read_pairs(path: Path) -> dict[str, Texts]:
             )
         texts = Texts(str(pair["response_a"]), str(pair["response_b"]))
         name = str(pair.get("item_id", pair.get("item")))
-        found[name] = texts
+        texts_by_row[name] = texts
         if pair.get("subset") is not None:
-            found[f"{pair['subset']}/{name}"] = texts
-    return found
+            texts_by_row[f"{pair['subset']}/{name}"] = texts
+    return texts_by_row

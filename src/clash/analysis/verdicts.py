@@ -43,7 +43,7 @@ class VerdictRules:
     """How the run decides: from its manifest.
 
     Attributes:
-        excluded: candidates that a judge does not judge, by judge: it is the same model.
+        exclusions: candidates that a judge does not judge, by judge: it is the same model.
     """
 
     panelists: tuple[Panelist, ...]
@@ -96,87 +96,91 @@ class VerdictRules:
         failed.
         """
         all_of_them = sum(p.weight for p in self.seats)
-        here = sum(p.weight for p in eligible)
+        eligible_weight = sum(p.weight for p in eligible)
         if self.quorum is not None:
-            return weight >= self.quorum * here / all_of_them - 1e-9
-        return weight > here / 2 + 1e-9
+            return weight >= self.quorum * eligible_weight / all_of_them - 1e-9
+        return weight > eligible_weight / 2 + 1e-9
 
 
 def verdict(
-    item_id: str, said: ItemRankings | None, rules: VerdictRules, why: str | None = None
+    item_id: str, rankings: ItemRankings | None, rules: VerdictRules, why: str | None = None
 ) -> Verdict:
     """The outcome of one item by weighted Borda count.
 
     Args:
         item_id: the item.
-        said: its ballots; null where no judge judged.
+        rankings: its ballots; null where no judge judged.
         rules: weights, quorum, tie-break.
         why: the reason to give where no judge judged.
     """
-    if said is None:
+    if rankings is None:
         return _abstained(item_id, rules, why or "no judge judged it")
-    eligible = rules.eligible(said.candidates)
-    present = _present(said, eligible, rules)
+    eligible = rules.eligible(rankings.candidates)
+    present = _present(rankings, eligible, rules)
     seats = {p.seat for p in present}
-    if not rules.enough(sum(p.weight * said.share[p.id] for p in present), eligible):
+    if not rules.enough(sum(p.weight * rankings.share[p.id] for p in present), eligible):
         names = ", ".join(p.id for p in eligible if p.id not in seats)
         return _abstained(item_id, rules, f"below the quorum: nothing usable of {names or 'some'}")
-    unjudged = _unranked(said, present) if rules.exclusions else []
-    if unjudged:
-        why = f"excluded: no voting judge may judge {', '.join(unjudged)}"
+    absent = _candidates_without_rank(rankings, present) if rules.exclusions else []
+    if absent:
+        why = f"excluded: no voting judge may judge {', '.join(absent)}"
         return _abstained(item_id, rules, why)
-    rows, weights = _rows(said, present)
+    rows, weights = _rows(rankings, present)
     outcome = _count_borda(rows.shape, rows.tobytes(), weights.tobytes())
-    groups = _groups(outcome.places, said.candidates)
+    groups = _groups(outcome.places, rankings.candidates)
     if rules.tie_break == "scores" and len(groups[0]) > 1:
-        groups = _broken(groups, said, present)
+        groups = _broken(groups, rankings, present)
     winner = groups[0][0] if len(groups[0]) == 1 else None
     # A judge is neither for nor against a winner whom it does not judge.
-    tops = [said.top(p.id) for p in present if winner is None or said.ranked(p.id, winner)]
-    shares = sum(said.share[p.id] for p in present)
-    whole = len(seats) == len(eligible) and shares > len(eligible) - 1e-9
+    tops = [rankings.top(p.id) for p in present if winner is None or rankings.ranked(p.id, winner)]
+    shares = sum(rankings.share[p.id] for p in present)
+    is_complete = len(seats) == len(eligible) and shares > len(eligible) - 1e-9
     return Verdict(
         item_id=item_id,
         method=rules.method,
         ranking=groups,
         winner=winner,
-        scores=dict(zip(said.candidates, outcome.scores.round(9).tolist(), strict=True)),
+        scores=dict(zip(rankings.candidates, outcome.scores.round(9).tolist(), strict=True)),
         confidence=round(float(outcome.margin), 9),
-        unanimous=whole and set(tops) == {winner},
+        unanimous=is_complete and set(tops) == {winner},
         split=_split(tops, winner),
     )
 
 
 def _present(
-    said: ItemRankings, eligible: Sequence[Panelist], rules: VerdictRules
+    rankings: ItemRankings, eligible: Sequence[Panelist], rules: VerdictRules
 ) -> list[Panelist]:
     """The judges that ranked an item, and those that stood in for one."""
     seats = {p.id for p in eligible}
-    return [p for p in rules.voting if p.seat in seats and p.id in said.ranks]
+    return [p for p in rules.voting if p.seat in seats and p.id in rankings.ranks]
 
 
-def _parts(said: ItemRankings, present: Sequence[Panelist]) -> dict[str, float]:
+def _parts(rankings: ItemRankings, present: Sequence[Panelist]) -> dict[str, float]:
     """The part of its seat's weight that each has.
 
     All of it, but for a judge that ranked one presentation and its stand-in that ranked the other.
     """
-    ranked: Counter[str] = Counter()
+    presentations: Counter[str] = Counter()
     for p in present:
-        ranked[p.seat] += len(said.ranks[p.id])
-    return {p.id: len(said.ranks[p.id]) / ranked[p.seat] for p in present}
+        presentations[p.seat] += len(rankings.ranks[p.id])
+    return {p.id: len(rankings.ranks[p.id]) / presentations[p.seat] for p in present}
 
 
-def _unranked(said: ItemRankings, present: Sequence[Panelist]) -> list[str]:
+def _candidates_without_rank(rankings: ItemRankings, present: Sequence[Panelist]) -> list[str]:
     """Candidates that none of these judges ranked: all of them are the same model."""
-    return [name for name in said.candidates if not any(said.ranked(p.id, name) for p in present)]
+    return [
+        name
+        for name in rankings.candidates
+        if not any(rankings.ranked(p.id, name) for p in present)
+    ]
 
 
-def _rows(said: ItemRankings, present: Sequence[Panelist]) -> tuple[Floats, Floats]:
+def _rows(rankings: ItemRankings, present: Sequence[Panelist]) -> tuple[Floats, Floats]:
     """A row for each ranking; a judge's rankings share its weight."""
-    rows = [said.ranks[p.id] for p in present]
-    parts = _parts(said, present)
+    rows = [rankings.ranks[p.id] for p in present]
+    parts = _parts(rankings, present)
     weights = [
-        np.full(len(said.ranks[p.id]), p.weight * parts[p.id] / len(said.ranks[p.id]))
+        np.full(len(rankings.ranks[p.id]), p.weight * parts[p.id] / len(rankings.ranks[p.id]))
         for p in present
     ]
     return np.concatenate(rows), np.concatenate(weights)
@@ -184,23 +188,23 @@ def _rows(said: ItemRankings, present: Sequence[Panelist]) -> tuple[Floats, Floa
 
 def _groups(places: Floats | NDArray[np.intp], candidates: Sequence[str]) -> list[list[str]]:
     return [
-        sorted(candidates[i] for i in np.flatnonzero(places == place).tolist())
-        for place in sorted(set(places.tolist()))
+        sorted(candidates[i] for i in np.flatnonzero(places == rank).tolist())
+        for rank in sorted(set(places.tolist()))
     ]
 
 
 def _broken(
-    groups: list[list[str]], said: ItemRankings, present: Sequence[Panelist]
+    groups: list[list[str]], rankings: ItemRankings, present: Sequence[Panelist]
 ) -> list[list[str]]:
     """The tie at the top broken by weighted mean criteria scores; kept where these tie too."""
-    rows = np.array([said.scores[p.id] for p in present])
+    rows = np.array([rankings.scores[p.id] for p in present])
     weights = np.array([p.weight for p in present])
     usable = ~np.isnan(rows).any(axis=1)
     if not usable.any():
         return groups
     means = np.average(rows[usable], axis=0, weights=weights[usable])
-    tied = [said.candidates.index(name) for name in groups[0]]
-    parts = _groups(-means[tied].round(9), [said.candidates[i] for i in tied])
+    tied = [rankings.candidates.index(name) for name in groups[0]]
+    parts = _groups(-means[tied].round(9), [rankings.candidates[i] for i in tied])
     return [*parts, *groups[1:]]
 
 
@@ -225,8 +229,8 @@ def verdicts(folder: RunFolder) -> list[Verdict]:
     rules = VerdictRules.of(folder)
     judgments = folder.judgments()
     blinds = BlindingIndex.of(folder.blinding())
-    said = unblind_rankings(judgments, blinds, rules.presentations, folder.criteria())
-    return decide_verdicts(rules, folder.items(), folder.responses(), judgments, said)
+    rankings = unblind_rankings(judgments, blinds, rules.presentations, folder.criteria())
+    return decide_verdicts(rules, folder.items(), folder.responses(), judgments, rankings)
 
 
 def decide_verdicts(
@@ -234,19 +238,19 @@ def decide_verdicts(
     items: Sequence[Item],
     responses: Iterable[Response],
     judgments: Iterable[Judgment],
-    said: Mapping[str, ItemRankings],
+    rankings: Mapping[str, ItemRankings],
 ) -> list[Verdict]:
     """:func:`verdicts` of what was read from a run."""
     reasons = _reasons(rules, items, responses, judgments)
-    made = [
-        verdict(item.item_id, said.get(item.item_id), rules, reasons.get(item.item_id))
+    results = [
+        verdict(item.item_id, rankings.get(item.item_id), rules, reasons.get(item.item_id))
         for item in items
     ]
     if rules.calibrator is None:
-        return made
+        return results
     from clash.analysis.calibration.calibrated_verdicts import calibrate_verdicts
 
-    return calibrate_verdicts(made, said, rules.calibrator, rules.max_risk)
+    return calibrate_verdicts(results, rankings, rules.calibrator, rules.max_risk)
 
 
 def _reasons(
@@ -256,10 +260,10 @@ def _reasons(
     judgments: Iterable[Judgment],
 ) -> dict[str, str]:
     """Why an item that nobody judged has no judgment."""
-    failed: dict[str, list[str]] = defaultdict(list)
+    failures: dict[str, list[str]] = defaultdict(list)
     for judgment in judgments:
         if judgment.error:
-            failed[judgment.item_id].append(f"{judgment.judge}: {judgment.error}")
+            failures[judgment.item_id].append(f"{judgment.judge}: {judgment.error}")
     texts: dict[str, set[str]] = defaultdict(set)
     errors: dict[str, list[str]] = defaultdict(list)
     for response in responses:
@@ -270,8 +274,8 @@ def _reasons(
     reasons: dict[str, str] = {}
     for item in items:
         name = item.item_id
-        if failed[name]:
-            reasons[name] = "every judge failed: " + "; ".join(failed[name])[:300]
+        if failures[name]:
+            reasons[name] = "every judge failed: " + "; ".join(failures[name])[:300]
         elif len(texts[name]) < 2:
             reasons[name] = "fewer than two responses: " + "; ".join(errors[name])[:300]
         elif not rules.eligible(texts[name]):

@@ -64,7 +64,7 @@ class Walk:
             "item": self.item.model_dump(mode="json"),
             "criteria": self.criteria.model_dump(mode="json") if self.criteria else None,
             "verdict": self.verdict.model_dump(mode="json"),
-            "said": [{**asdict(said), "labels": dict(said.labels)} for said in self.judgments],
+            "said": [{**asdict(step), "labels": dict(step.labels)} for step in self.judgments],
             "responses": self.responses,
             "missing": self.missing,
             "labels": dict(self.labels),
@@ -79,23 +79,23 @@ def walk(run: RunData, item_id: str) -> Walk:
     Raises:
         InputError: the run has no such item.
     """
-    found = next((i for i in run.items if i.item_id == item_id), None)
-    if found is None:
-        some = ", ".join(i.item_id for i in run.items[:5])
+    item = next((i for i in run.items if i.item_id == item_id), None)
+    if item is None:
+        examples = ", ".join(i.item_id for i in run.items[:5])
         raise InputError(
-            f"no item {item_id!r} in {run.manifest.run}", field="--item", hint=f"such as {some}"
+            f"no item {item_id!r} in {run.manifest.run}", field="--item", hint=f"such as {examples}"
         )
-    return next(walks(run, [found]))
+    return next(walks(run, [item]))
 
 
 def walks(run: RunData, items: Sequence[Item] | None = None) -> Iterator[Walk]:
     """The steps of each item (default: of all), in the order of the items."""
-    wanted = run.items if items is None else items
-    names = {item.item_id for item in wanted}
-    pages, said = _by_item(run.blinds.records, names), _by_item(run.judgments, names)
+    selection = run.items if items is None else items
+    names = {item.item_id for item in selection}
+    pages, judgments = _by_item(run.blinds.records, names), _by_item(run.judgments, names)
     responses = _by_item(run.responses, names)
     verdicts = {verdict.item_id: verdict for verdict in run.verdicts}
-    for item in wanted:
+    for item in selection:
         name = item.item_id
         criteria = run.criteria.get(name)
         yield Walk(
@@ -105,18 +105,18 @@ def walks(run: RunData, items: Sequence[Item] | None = None) -> Iterator[Walk]:
             labels=pages[name][0].labels if pages[name] else {},
             scrubs=sorted({f"{s.candidate}: {s.text!r}" for b in pages[name] for s in b.scrubbed}),
             criteria=criteria,
-            judgments=[_judgment_step(run, judgment, criteria) for judgment in said[name]],
+            judgments=[_judgment_step(run, judgment, criteria) for judgment in judgments[name]],
             verdict=verdicts[name],
             label=run.truth.get(name),
         )
 
 
 def _by_item(records: Iterable[R], names: set[str]) -> dict[str, list[R]]:
-    found: dict[str, list[R]] = {name: [] for name in names}
+    by_item: dict[str, list[R]] = {name: [] for name in names}
     for record in records:
         if record.item_id in names:
-            found[record.item_id].append(record)
-    return found
+            by_item[record.item_id].append(record)
+    return by_item
 
 
 def _judgment_step(run: RunData, judgment: Judgment, criteria: Criteria | None) -> JudgmentStep:

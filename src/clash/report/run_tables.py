@@ -178,7 +178,7 @@ def judges(findings: Findings) -> Table:
                 judge.judge,
                 judge.role if judge.weight in (0, 1) else f"{judge.role} x{judge.weight:g}",
                 str(judge.n_judged),
-                counts(judge.failed) or "0",
+                counts(judge.failures) or "0",
                 percent(judge.ties),
                 percent(judge.agreement),
                 percent(judge.first_shown) + even,

@@ -81,27 +81,31 @@ def compare(runs: Sequence[RunData], *, every_record: bool = False) -> RunCompar
     if len(runs) < 2:
         raise StatisticsError("a comparison takes two runs, or more")
     rng = np.random.default_rng(runs[0].manifest.seeds.get("seed", 0))
-    made = RunComparison(
+    comparison = RunComparison(
         runs=[_summary(run) for run in runs],
         pairs=[against(a, b, rng) for a, b in combinations(runs, 2)],
         pool=pool_runs(runs, every_record=every_record),
         published_claims=[],
     )
     names = [run.manifest.run for run in runs]
-    stored = [entry for run in runs for entry in run.manifest.dataset.get("figures", [])]
-    mine = [
+    entries = [entry for run in runs for entry in run.manifest.dataset.get("figures", [])]
+    own_entries = [
         entry
-        for entry in stored
+        for entry in entries
         if entry["report"] == "compare"
         and entry["runs"] == names
         and entry.get("every_record", False) == every_record
     ]
-    return replace(made, published_claims=claims(mine, figures(made))) if mine else made
+    return (
+        replace(comparison, published_claims=claims(own_entries, figures(comparison)))
+        if own_entries
+        else comparison
+    )
 
 
 def _summary(run: RunData) -> RunSummary:
-    found = concordance(run)
-    covered = coverage(run)
+    agreement = concordance(run)
+    counts = coverage(run)
     cost = run.manifest.cost_usd
     return RunSummary(
         run=run.manifest.run,
@@ -111,62 +115,62 @@ def _summary(run: RunData) -> RunSummary:
         items=len(run.items),
         questions=len(set(run.clusters.values())),
         candidates=len(run.candidates),
-        n_decided=covered.n_decided,
-        concordance=found.headline.rate if found else None,
-        kappa=found.kappas[0] if found else None,
+        n_decided=counts.n_decided,
+        concordance=agreement.headline.rate if agreement else None,
+        kappa=agreement.kappas[0] if agreement else None,
         unanimity=unanimity(run).rate,
         cost_usd=cost,
         seconds=run.manifest.wall_s,
     )
 
 
-def figures(found: RunComparison) -> dict[str, Figure]:
+def figures(comparison: RunComparison) -> dict[str, Figure]:
     """The numbers of the comparison under flat names, as :func:`clash.analysis.figures.figures`."""
-    named: list[tuple[str, Figure]] = []
-    for number, line in enumerate(found.runs, start=1):
-        named.append((f"run{number}.items", Figure(line.items)))
-        named.append((f"run{number}.candidates", Figure(line.candidates)))
+    numbers: list[tuple[str, Figure]] = []
+    for number, line in enumerate(comparison.runs, start=1):
+        numbers.append((f"run{number}.items", Figure(line.items)))
+        numbers.append((f"run{number}.candidates", Figure(line.candidates)))
         if line.concordance is not None:
-            named.append((f"run{number}.concordance", Figure.of(line.concordance.interval)))
+            numbers.append((f"run{number}.concordance", Figure.of(line.concordance.interval)))
         if line.kappa is not None:
-            named.append((f"run{number}.kappa", Figure.of(line.kappa.interval)))
+            numbers.append((f"run{number}.kappa", Figure.of(line.kappa.interval)))
         if line.cost_usd is not None:
-            named.append((f"run{number}.cost", Figure(line.cost_usd)))
-            named.append((f"run{number}.cost.item", Figure(line.cost_usd / line.items)))
-    first = found.pairs[0].experiments
+            numbers.append((f"run{number}.cost", Figure(line.cost_usd)))
+            numbers.append((f"run{number}.cost.item", Figure(line.cost_usd / line.items)))
+    first = comparison.pairs[0].experiments
     if first is not None:
-        named += [("z", Figure(first.test.statistic)), ("p", Figure(first.test.p))]
-        named.append(("difference", Figure.of(first.clustered_difference)))
-    if found.pool is not None:
-        named += _of_pooled(found.pool)
-    return dict(finite_figures(named))
+        numbers += [("z", Figure(first.test.statistic)), ("p", Figure(first.test.p))]
+        numbers.append(("difference", Figure.of(first.clustered_difference)))
+    if comparison.pool is not None:
+        numbers += _of_pooled(comparison.pool)
+    return dict(finite_figures(numbers))
 
 
-def _of_pooled(found: PooledRuns) -> list[tuple[str, Figure]]:
-    made = [("pooled.n", Figure(found.n)), ("pooled.judged", Figure(found.panel.overall.n_judged))]
-    for line in (*found.judges, found.panel):
+def _of_pooled(pool: PooledRuns) -> list[tuple[str, Figure]]:
+    numbers = [("pooled.n", Figure(pool.n)), ("pooled.judged", Figure(pool.panel.overall.n_judged))]
+    for line in (*pool.judges, pool.panel):
         for number, part in enumerate(line.runs, start=1):
-            made.append((f"{line.name}.run{number}", Figure.of(part.of_judged)))
-            made.append((f"{line.name}.run{number}.n", Figure(part.n_judged)))
-        made.append((f"{line.name}.pooled", Figure.of(line.overall.of_judged)))
-    for name, gain in (("over_mean", found.over_mean), ("over_worst", found.over_worst)):
+            numbers.append((f"{line.name}.run{number}", Figure.of(part.of_judged)))
+            numbers.append((f"{line.name}.run{number}.n", Figure(part.n_judged)))
+        numbers.append((f"{line.name}.pooled", Figure.of(line.overall.of_judged)))
+    for name, gain in (("over_mean", pool.over_mean), ("over_worst", pool.over_worst)):
         if gain is not None:
-            made.append((name, Figure(gain)))
-    for name, share in (("unanimous", found.split.unanimous), ("split", found.split.split)):
+            numbers.append((name, Figure(gain)))
+    for name, share in (("unanimous", pool.split.unanimous), ("split", pool.split.split)):
         if share is not None:
-            made += [(f"{name}.n", Figure(share.n)), (name, Figure.of(share.interval))]
-    if found.split.unanimous is not None and found.split.split is not None:
-        gap = found.split.unanimous.estimate - found.split.split.estimate
-        made.append(("unanimity.gap", Figure(gap)))
-        total = found.split.unanimous.n + found.split.split.n
-        made.append(("unanimity.n", Figure(total)))
-    for judge, share in found.split.judges_on_split.items():
-        made.append((f"split.{judge}", Figure.of(share.interval)))
-    for own in found.self_rates:
-        made += [
-            (f"self.{own.judge}.n", Figure(own.n)),
-            (f"self.{own.judge}.own", Figure.of(own.own_rate)),
-            (f"self.{own.judge}.people", Figure.of(own.people)),
-            (f"self.{own.judge}.difference", Figure.of(own.test.difference)),
+            numbers += [(f"{name}.n", Figure(share.n)), (name, Figure.of(share.interval))]
+    if pool.split.unanimous is not None and pool.split.split is not None:
+        gap = pool.split.unanimous.estimate - pool.split.split.estimate
+        numbers.append(("unanimity.gap", Figure(gap)))
+        total = pool.split.unanimous.n + pool.split.split.n
+        numbers.append(("unanimity.n", Figure(total)))
+    for judge, share in pool.split.judges_on_split.items():
+        numbers.append((f"split.{judge}", Figure.of(share.interval)))
+    for self_rate in pool.self_rates:
+        numbers += [
+            (f"self.{self_rate.judge}.n", Figure(self_rate.n)),
+            (f"self.{self_rate.judge}.own", Figure.of(self_rate.own_rate)),
+            (f"self.{self_rate.judge}.people", Figure.of(self_rate.people)),
+            (f"self.{self_rate.judge}.difference", Figure.of(self_rate.test.difference)),
         ]
-    return made
+    return numbers

@@ -37,7 +37,7 @@ class Experiments:
 
     Attributes:
         test: the pooled two-proportion z test, over all labelled items of each.
-        newcombe: interval of the difference, items taken for independent; ``clustered``: by
+        newcombe: interval of the difference, items taken for independent; ``clustered_difference``: by
             the clustered intervals of both.
     """
 
@@ -56,9 +56,9 @@ class SharedItems:
 
     Attributes:
         verdicts: how often they say the same.
-        labelled: shared items with a label; the tests below are over these.
+        n_labelled: shared items with a label; the tests below are over these.
         only_first: items that only the first run got right.
-        mcnemar: exact; takes items for independent. ``paired`` and ``bootstrap`` do not.
+        mcnemar: exact; takes items for independent. ``paired_test`` and ``bootstrap`` do not.
     """
 
     json_keys: ClassVar[Mapping[str, str]] = {
@@ -93,7 +93,7 @@ class RunAgainstRun:
 
     Attributes:
         experiments: null unless both have labels.
-        shared: null where they share no item.
+        shared_items: null where they share no item.
         tau: Kendall's, of the leaderboards over candidates of both; null for fewer than two.
     """
 
@@ -115,14 +115,14 @@ def against(first: RunData, second: RunData, rng: np.random.Generator) -> RunAga
         second: another one.
         rng: for the bootstrap.
     """
-    both = _candidates(first, second)
+    candidates = _candidates(first, second)
     return RunAgainstRun(
         first.manifest.run,
         second.manifest.run,
         _experiments(labelled_cases(first), labelled_cases(second)),
         _compare_shared_items(first, second, rng),
-        _tau(both),
-        both,
+        _tau(candidates),
+        candidates,
     )
 
 
@@ -150,18 +150,18 @@ def _compare_shared_items(
     order = {
         name: sorted(texts) for name, texts in _candidates_by_item(first).items() if name in names
     }
-    said = [_codes(run, names, order) for run in (first, second)]
+    codes = [_codes(run, names, order) for run in (first, second)]
     groups = clusters_of(first, names)
     widest = max(map(len, order.values())) + 1
-    known = {case.item_id: case for case in labelled_cases(first)}
-    there = {case.item_id: case for case in labelled_cases(second)}
-    rows = [n for n, name in enumerate(names) if name in known and name in there]
-    a = np.array([float(known[names[n]].right) for n in rows])
-    b = np.array([float(there[names[n]].right) for n in rows])
+    first_cases = {case.item_id: case for case in labelled_cases(first)}
+    second_cases = {case.item_id: case for case in labelled_cases(second)}
+    rows = [n for n, name in enumerate(names) if name in first_cases and name in second_cases]
+    a = np.array([float(first_cases[names[n]].right) for n in rows])
+    b = np.array([float(second_cases[names[n]].right) for n in rows])
     only_a, only_b = int(np.sum((a == 1) & (b == 0))), int(np.sum((a == 0) & (b == 1)))
     return SharedItems(
         n=len(names),
-        verdicts=inter_run(said[0], said[1], widest, groups),
+        verdicts=inter_run(codes[0], codes[1], widest, groups),
         n_labelled=len(rows),
         only_first=only_a,
         only_second=only_b,
@@ -186,20 +186,20 @@ def _bootstrap(
 
 def same_items(first: RunData, second: RunData) -> list[str]:
     """Items of one id that ask the same of the same candidates."""
-    asked = {item.item_id: item.turns for item in second.items}
+    turns = {item.item_id: item.turns for item in second.items}
     a, b = _candidates_by_item(first), _candidates_by_item(second)
     return [
         item.item_id
         for item in first.items
-        if asked.get(item.item_id) == item.turns and set(a[item.item_id]) == set(b[item.item_id])
+        if turns.get(item.item_id) == item.turns and set(a[item.item_id]) == set(b[item.item_id])
     ]
 
 
 def _candidates_by_item(run: RunData) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {item.item_id: [] for item in run.items}
+    candidates: dict[str, list[str]] = {item.item_id: [] for item in run.items}
     for response in run.responses:
-        found[response.item_id].append(response.candidate)
-    return found
+        candidates[response.item_id].append(response.candidate)
+    return candidates
 
 
 def _codes(
@@ -212,8 +212,8 @@ def _codes(
         if verdict.ranking is None:
             codes.append(-1)
         else:
-            said = verdict.winner or TIE
-            codes.append(len(order[name]) if said == TIE else order[name].index(said))
+            outcome = verdict.winner or TIE
+            codes.append(len(order[name]) if outcome == TIE else order[name].index(outcome))
     return np.array(codes, dtype=np.intp)
 
 
@@ -229,17 +229,18 @@ def _candidates(first: RunData, second: RunData) -> list[Candidates]:
 
 def _points(run: RunData) -> dict[str, float]:
     table = points_table(run)
-    there = ~np.isnan(table)
+    has_points = ~np.isnan(table)
     return {
-        name: float(table[there[:, k], k].mean())
+        name: float(table[has_points[:, k], k].mean())
         for k, name in enumerate(run.candidates)
-        if there[:, k].any()
+        if has_points[:, k].any()
     }
 
 
-def _tau(both: Sequence[Candidates]) -> float | None:
-    if len(both) < 2:
+def _tau(candidates: Sequence[Candidates]) -> float | None:
+    if len(candidates) < 2:
         return None
     return kendall_tau(
-        [round(line.first, 9) for line in both], [round(line.second, 9) for line in both]
+        [round(line.first, 9) for line in candidates],
+        [round(line.second, 9) for line in candidates],
     )

@@ -77,46 +77,46 @@ def pool_runs(runs: Sequence[RunData], *, every_record: bool = False) -> PooledR
         every_record: count repeated items as often as they were judged, as some published tables
             do.
     """
-    found = [labelled_cases(run) for run in runs]
-    if sum(bool(part) for part in found) < 2:
+    cases_by_run = [labelled_cases(run) for run in runs]
+    if sum(bool(part) for part in cases_by_run) < 2:
         return None
     judges = [p.id for p in runs[0].rules.voting]
-    shared = [j for j in judges if all(j in {p.id for p in d.rules.voting} for d in runs)]
-    if not shared:
+    common_judges = [j for j in judges if all(j in {p.id for p in d.rules.voting} for d in runs)]
+    if not common_judges:
         return None
-    kept, repeated = _once(found)
-    parts = found if every_record else kept
+    first_records, n_repeated = _once(cases_by_run)
+    parts = cases_by_run if every_record else first_records
     everything = [case for part in parts for case in part]
     panel = [float(case.right) for case in everything]
-    lines = [_judge(judge, parts, everything, panel) for judge in shared]
-    own = JudgeAblation(
+    lines = [_judge(judge, parts, everything, panel) for judge in common_judges]
+    panel_line = JudgeAblation(
         "panel", [concordance_of(part) for part in parts], concordance_of(everything), None, None
     )
     alone = [line.overall.of_judged.estimate for line in lines]
-    whole = own.overall.of_judged.estimate
+    panel_rate = panel_line.overall.of_judged.estimate
     return PooledRuns(
         n=len(everything),
-        n_repeated=repeated,
+        n_repeated=n_repeated,
         every_record=every_record,
         judges=lines,
-        panel=own,
-        over_mean=whole - sum(alone) / len(alone),
-        over_worst=whole - min(alone),
-        split=split(everything, shared),
+        panel=panel_line,
+        over_mean=panel_rate - sum(alone) / len(alone),
+        over_worst=panel_rate - min(alone),
+        split=split(everything, common_judges),
         self_rates=self_rates(everything),
     )
 
 
-def _once(found: Sequence[Sequence[LabelledCase]]) -> tuple[list[list[LabelledCase]], int]:
-    seen: set[str] = set()
-    kept: list[list[LabelledCase]] = []
-    repeated = 0
-    for part in found:
-        fresh = [case for case in part if case.item_id not in seen]
-        repeated += len(part) - len(fresh)
-        seen |= {case.item_id for case in fresh}
-        kept.append(fresh)
-    return kept, repeated
+def _once(cases_by_run: Sequence[Sequence[LabelledCase]]) -> tuple[list[list[LabelledCase]], int]:
+    known_items: set[str] = set()
+    first_records: list[list[LabelledCase]] = []
+    n_repeated = 0
+    for part in cases_by_run:
+        fresh = [case for case in part if case.item_id not in known_items]
+        n_repeated += len(part) - len(fresh)
+        known_items |= {case.item_id for case in fresh}
+        first_records.append(fresh)
+    return first_records, n_repeated
 
 
 def _judge(
@@ -136,6 +136,6 @@ def _judge(
     )
 
 
-def _rate(judge: str, found: Sequence[LabelledCase]) -> CaseRate:
-    credit = [float(case.tops.get(judge) == case.label) for case in found]
-    return rate(credit, codes(found), [judge in case.tops for case in found])
+def _rate(judge: str, cases: Sequence[LabelledCase]) -> CaseRate:
+    credit = [float(case.tops.get(judge) == case.label) for case in cases]
+    return rate(credit, codes(cases), [judge in case.tops for case in cases])

@@ -102,32 +102,32 @@ class Concordance:
 
 def concordance(run: RunData) -> Concordance | None:
     """The concordance report of a run; null without labels."""
-    found = labelled_cases(run)
-    if not found:
+    cases = labelled_cases(run)
+    if not cases:
         return None
     rng = np.random.default_rng(run.manifest.seeds.get("seed", 0))
-    known, voting = candidate_profiles(run), list(run.rules.voting)
+    profiles, voting = candidate_profiles(run), list(run.rules.voting)
     judges = [panelist.id for panelist in voting]
-    crowd = people(found, rng)
+    crowd = people(cases, rng)
     return Concordance(
-        headline=headline(found),
-        kappas=kappas(found),
+        headline=headline(cases),
+        kappas=kappas(cases),
         people=crowd,
-        methods=methods(run, found, crowd),
-        by_winner=breakdown.by_winner(found),
-        by_tier=breakdown.by_tier(found),
-        by_tag=breakdown.by_tag(found),
-        contrasts=breakdown.tier_contrasts(found),
-        disagreements=disagreements.disagreements(found, known),
-        directions=disagreements.directions(found, known),
-        gaps=disagreements.by_gap(found, known),
-        chronic=disagreements.chronic(found),
-        families=biases.families(found, known, {p.id: p.family for p in voting}),
-        self_rates=biases.self_rates(found),
-        lengths=biases.lengths(found, judges),
-        equal_length=biases.equal_length(found),
-        positions=biases.positions(run, found),
-        split=split(found, judges),
-        subpanels=subpanels(found, voting, rng),
-        costs=costs(run, found),
+        methods=methods(run, cases, crowd),
+        by_winner=breakdown.by_winner(cases),
+        by_tier=breakdown.by_tier(cases),
+        by_tag=breakdown.by_tag(cases),
+        contrasts=breakdown.tier_contrasts(cases),
+        disagreements=disagreements.disagreements(cases, profiles),
+        directions=disagreements.directions(cases, profiles),
+        gaps=disagreements.by_gap(cases, profiles),
+        chronic=disagreements.chronic(cases),
+        families=biases.families(cases, profiles, {p.id: p.family for p in voting}),
+        self_rates=biases.self_rates(cases),
+        lengths=biases.lengths(cases, judges),
+        equal_length=biases.equal_length(cases),
+        positions=biases.positions(run, cases),
+        split=split(cases, judges),
+        subpanels=subpanels(cases, voting, rng),
+        costs=costs(run, cases),
     )

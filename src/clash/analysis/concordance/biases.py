@@ -30,7 +30,7 @@ class FamilyBias:
     """Whether the panel, or a judge of that family, favours a family of candidates.
 
     Attributes:
-        picked, people: items won by the family, by the judge and by people, of all items judged.
+        picks, people: items won by the family, by the judge and by people, of all items judged.
         n: items with candidates of the family and others: only these can show it.
         test: the judge's picks less people's on these.
     """
@@ -50,7 +50,7 @@ class SelfRate:
     """A candidate that judged, blind, among others its own response.
 
     Attributes:
-        own: how often it put itself alone in first place; ``people``: how often people did.
+        own_rate: how often it put itself alone in first place; ``people``: how often people did.
         test: own less people's, on the same items.
     """
 
@@ -93,21 +93,24 @@ class PositionBias:
 
 
 def families(
-    found: Sequence[LabelledCase], known: Mapping[str, Profile], judges: Mapping[str, str]
+    cases: Sequence[LabelledCase], profiles: Mapping[str, Profile], judges: Mapping[str, str]
 ) -> list[FamilyBias]:
     """The panel on each family that sits in it, and each judge on its own.
 
     Args:
-        found: the cases.
-        known: families of candidates.
+        cases: the cases.
+        profiles: families of candidates.
         judges: family by voting judge.
     """
-    of = {name: about.family for name, about in known.items() if about.family}
-    made = [
-        _family("panel", family, found, of, _panel) for family in dict.fromkeys(judges.values())
+    of = {name: profile.family for name, profile in profiles.items() if profile.family}
+    lines = [
+        _family("panel", family, cases, of, _panel) for family in dict.fromkeys(judges.values())
     ]
-    made += [_family(judge, own, found, of, _by(judge)) for judge, own in judges.items()]
-    return [line for line in made if line is not None]
+    lines += [
+        _family(judge, family_of_judge, cases, of, _by(judge))
+        for judge, family_of_judge in judges.items()
+    ]
+    return [line for line in lines if line is not None]
 
 
 def _panel(case: LabelledCase) -> str | None:
@@ -119,60 +122,65 @@ def _by(judge: str) -> Say:
 
 
 def _family(
-    who: str, family: str, found: Sequence[LabelledCase], of: Mapping[str, str], say: Say
+    rater: str, family: str, cases: Sequence[LabelledCase], of: Mapping[str, str], say: Say
 ) -> FamilyBias | None:
-    judged = [case for case in found if say(case) is not None]
-    mixed = [
+    with_choice = [case for case in cases if say(case) is not None]
+    contested = [
         case
-        for case in judged
+        for case in with_choice
         if 0 < sum(of.get(name) == family for name in case.candidates) < len(case.candidates)
     ]
-    if not mixed:
+    if not contested:
         return None
-    picked = [float(of.get(say(case) or "") == family) for case in mixed]
-    people = [float(of.get(case.label) == family) for case in mixed]
+    picks = [float(of.get(say(case) or "") == family) for case in contested]
+    people = [float(of.get(case.label) == family) for case in contested]
     return FamilyBias(
-        who,
+        rater,
         family,
-        sum(of.get(say(case) or "") == family for case in judged),
-        sum(of.get(case.label) == family for case in judged),
-        len(mixed),
-        bias.favouritism(picked, people, codes(mixed)),
+        sum(of.get(say(case) or "") == family for case in with_choice),
+        sum(of.get(case.label) == family for case in with_choice),
+        len(contested),
+        bias.favouritism(picks, people, codes(contested)),
     )
 
 
-def self_rates(found: Sequence[LabelledCase]) -> list[SelfRate]:
+def self_rates(cases: Sequence[LabelledCase]) -> list[SelfRate]:
     """Each judge that is a candidate, most items first; over several, a line for all of them."""
-    mine: dict[str, list[tuple[LabelledCase, float]]] = {}
-    for case in found:
+    rows_by_judge: dict[str, list[tuple[LabelledCase, float]]] = {}
+    for case in cases:
         for judge, top in case.tops.items():
             name = own_name(judge, case.candidates)
             if name is not None:
-                mine.setdefault(name, []).append((case, float(top == name)))
-    lines = [_self(name, [(case, name, own) for case, own in rows]) for name, rows in mine.items()]
+                rows_by_judge.setdefault(name, []).append((case, float(top == name)))
+    lines = [
+        _self(name, [(case, name, value) for case, value in rows])
+        for name, rows in rows_by_judge.items()
+    ]
     lines.sort(key=lambda line: (-line.n, line.judge))
     if len(lines) > 1:
-        every = [(case, name, own) for name, rows in mine.items() for case, own in rows]
+        every = [
+            (case, name, value) for name, rows in rows_by_judge.items() for case, value in rows
+        ]
         lines.append(_self("all", every))
     return lines
 
 
 def _self(judge: str, rows: Sequence[tuple[LabelledCase, str, float]]) -> SelfRate:
     groups = codes([case for case, _, _ in rows])
-    own = [value for _, _, value in rows]
+    own_firsts = [value for _, _, value in rows]
     people = [float(case.label == name) for case, name, _ in rows]
     return SelfRate(
         judge,
         len(rows),
-        wilson_clustered(own, groups),
+        wilson_clustered(own_firsts, groups),
         wilson_clustered(people, groups),
-        bias.favouritism(own, people, groups),
+        bias.favouritism(own_firsts, people, groups),
     )
 
 
-def lengths(found: Sequence[LabelledCase], judges: Sequence[str]) -> list[LengthPreference]:
+def lengths(cases: Sequence[LabelledCase], judges: Sequence[str]) -> list[LengthPreference]:
     """How often the longer of two wins: people, the panel, each judge; empty without texts."""
-    pairs = [case for case in found if len(case.candidates) == len(case.lengths) == 2]
+    pairs = [case for case in cases if len(case.candidates) == len(case.lengths) == 2]
     if not pairs:
         return []
     says: dict[str, Say] = {"people": lambda case: case.label, "panel": _panel}
@@ -181,9 +189,9 @@ def lengths(found: Sequence[LabelledCase], judges: Sequence[str]) -> list[Length
     second = [case.lengths[case.candidates[1]] for case in pairs]
     return [
         LengthPreference(
-            who, bias.longer_wins_rate(_first(pairs, say), first, second, codes(pairs))
+            rater, bias.longer_wins_rate(_first(pairs, say), first, second, codes(pairs))
         )
-        for who, say in says.items()
+        for rater, say in says.items()
     ]
 
 
@@ -192,52 +200,54 @@ def _first(pairs: Sequence[LabelledCase], say: Say) -> list[float]:
     return [_win(say(case), case.candidates[0]) for case in pairs]
 
 
-def _win(said: str | None, name: str) -> float:
-    if said is None:
+def _win(outcome: str | None, name: str) -> float:
+    if outcome is None:
         return np.nan
-    return 0.5 if said == TIE else float(said == name)
+    return 0.5 if outcome == TIE else float(outcome == name)
 
 
-def equal_length(found: Sequence[LabelledCase]) -> list[EqualLength]:
+def equal_length(cases: Sequence[LabelledCase]) -> list[EqualLength]:
     """The candidates with most items: win rates as they are, and at equal length."""
     pairs = [
-        case for case in found if len(case.candidates) == len(case.lengths) == 2 and case.outcome
+        case for case in cases if len(case.candidates) == len(case.lengths) == 2 and case.outcome
     ]
-    met = Counter(name for case in pairs for name in case.candidates)
-    return [_equal_length(name, pairs) for name, n in met.most_common(12) if n >= _FEWEST]
+    appearances = Counter(name for case in pairs for name in case.candidates)
+    return [_equal_length(name, pairs) for name, n in appearances.most_common(12) if n >= _FEWEST]
 
 
 def _equal_length(name: str, pairs: Sequence[LabelledCase]) -> EqualLength:
-    mine = [case for case in pairs if name in case.candidates]
-    gap = [2 * case.lengths[name] - sum(case.lengths.values()) for case in mine]
-    won = [_win(case.outcome, name) for case in mine]
-    people = [_win(case.label, name) for case in mine]
-    fit = bias.length_controlled_win_rate(won, gap, codes(mine))
-    return EqualLength(name, fit, wilson_clustered(people, codes(mine)))
+    cases = [case for case in pairs if name in case.candidates]
+    gap = [2 * case.lengths[name] - sum(case.lengths.values()) for case in cases]
+    wins = [_win(case.outcome, name) for case in cases]
+    people = [_win(case.label, name) for case in cases]
+    fit = bias.length_controlled_win_rate(wins, gap, codes(cases))
+    return EqualLength(name, fit, wilson_clustered(people, codes(cases)))
 
 
-def positions(run: RunData, found: Sequence[LabelledCase]) -> list[PositionBias]:
+def positions(run: RunData, cases: Sequence[LabelledCase]) -> list[PositionBias]:
     """Who favours the first place: people (as listed), the panel's judges together, each judge."""
-    pairs = [case for case in found if len(case.candidates) == 2]
-    made = []
+    pairs = [case for case in cases if len(case.candidates) == 2]
+    lines = []
     if pairs:
-        listed = bias.first_slot_rate(_first(pairs, lambda case: case.label), codes(pairs))
-        made.append(PositionBias("people (first listed)", listed))
+        first_listed_rate = bias.first_slot_rate(
+            _first(pairs, lambda case: case.label), codes(pairs)
+        )
+        lines.append(PositionBias("people (first listed)", first_listed_rate))
     voting = [panelist.id for panelist in run.rules.voting]
-    made += [
-        PositionBias(who, rate)
-        for who, judges in {"panel": voting, **{judge: [judge] for judge in voting}}.items()
+    lines += [
+        PositionBias(rater, rate)
+        for rater, judges in {"panel": voting, **{judge: [judge] for judge in voting}}.items()
         if (rate := _first_shown(run, judges)) is not None
     ]
-    return made
+    return lines
 
 
 def _first_shown(run: RunData, judges: Sequence[str]) -> bias.BiasRate | None:
     """Judgments that rank A0 first; a shared first place counts its part."""
-    mine = [j for j in run.judgments if j.judge in judges and j.ranking]
-    if not mine:
+    judgments = [j for j in run.judgments if j.judge in judges and j.ranking]
+    if not judgments:
         return None
-    tops = [(j.ranking or [[]])[0] for j in mine]
-    won = [("A0" in top) / len(top) for top in tops]
-    fair = [1 / len(run.blinds.labels(j)) for j in mine]
-    return bias.first_slot_rate(won, [run.clusters[j.item_id] for j in mine], fair)
+    tops = [(j.ranking or [[]])[0] for j in judgments]
+    first_shares = [("A0" in top) / len(top) for top in tops]
+    fair = [1 / len(run.blinds.labels(j)) for j in judgments]
+    return bias.first_slot_rate(first_shares, [run.clusters[j.item_id] for j in judgments], fair)

@@ -52,51 +52,55 @@ class Contrast:
     smallest_expected: float
 
 
-def by_winner(found: Sequence[LabelledCase]) -> list[ConcordanceRow]:
+def by_winner(cases: Sequence[LabelledCase]) -> list[ConcordanceRow]:
     """A row for each candidate that people chose, most items first."""
-    return _rows(found, lambda case: [case.label])
+    return _rows(cases, lambda case: [case.label])
 
 
-def by_tier(found: Sequence[LabelledCase]) -> list[ConcordanceRow]:
+def by_tier(cases: Sequence[LabelledCase]) -> list[ConcordanceRow]:
     """A row for each tier of the winner; empty where tiers are not known."""
-    return _rows(found, lambda case: [case.tier] if case.tier else [])
+    return _rows(cases, lambda case: [case.tier] if case.tier else [])
 
 
-def by_tag(found: Sequence[LabelledCase]) -> list[ConcordanceRow]:
+def by_tag(cases: Sequence[LabelledCase]) -> list[ConcordanceRow]:
     """A row for each tag; an item may have several."""
-    return _rows(found, lambda case: case.tags)
+    return _rows(cases, lambda case: case.tags)
 
 
 def _rows(
-    found: Sequence[LabelledCase], names: Callable[[LabelledCase], Iterable[str]]
+    cases: Sequence[LabelledCase], names: Callable[[LabelledCase], Iterable[str]]
 ) -> list[ConcordanceRow]:
     groups: dict[str, list[LabelledCase]] = {}
-    for case in found:
+    for case in cases:
         for name in names(case):
             groups.setdefault(name, []).append(case)
     rows = [ConcordanceRow(name, concordance_of(members)) for name, members in groups.items()]
     return sorted(rows, key=lambda row: (row.name == TIE, -row.rate.n, row.name))
 
 
-def tier_contrasts(found: Sequence[LabelledCase]) -> list[Contrast]:
+def tier_contrasts(cases: Sequence[LabelledCase]) -> list[Contrast]:
     """Strong winners against weak ones (else the two largest tiers), where there are two tiers.
 
     Over items with a verdict, as published contrasts are; and over all of them, where some have
     none.
     """
-    tiers = [row.name for row in by_tier(found) if row.name != TIE]
+    tiers = [row.name for row in by_tier(cases) if row.name != TIE]
     if len(tiers) < 2:
         return []
     first, second = ("strong", "weak") if {"strong", "weak"} <= set(tiers) else tiers[:2]
-    judged = [case for case in found if case.outcome is not None]
-    made = [contrast(first, second, _tier(judged, first), _tier(judged, second), "with a verdict")]
-    if len(judged) < len(found):
-        made.append(contrast(first, second, _tier(found, first), _tier(found, second), "all"))
-    return made
+    with_verdict = [case for case in cases if case.outcome is not None]
+    contrasts = [
+        contrast(
+            first, second, _tier(with_verdict, first), _tier(with_verdict, second), "with a verdict"
+        )
+    ]
+    if len(with_verdict) < len(cases):
+        contrasts.append(contrast(first, second, _tier(cases, first), _tier(cases, second), "all"))
+    return contrasts
 
 
-def _tier(found: Sequence[LabelledCase], tier: str) -> list[bool]:
-    return [case.right for case in found if case.tier == tier]
+def _tier(cases: Sequence[LabelledCase], tier: str) -> list[bool]:
+    return [case.right for case in cases if case.tier == tier]
 
 
 def contrast(

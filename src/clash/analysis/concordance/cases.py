@@ -77,29 +77,29 @@ class LabelledCase:
     @property
     def loser(self) -> str | None:
         """Of two, the one that people did not choose; null for ties and larger items."""
-        others = [name for name in self.candidates if name != self.label]
-        return others[0] if len(others) == 1 else None
+        losers = [name for name in self.candidates if name != self.label]
+        return losers[0] if len(losers) == 1 else None
 
     @property
     def pair(self) -> str:
         """The candidates, whichever way round."""
         return " : ".join(sorted(self.candidates))
 
-    def code(self, said: str | None) -> int:
-        """``said`` as a side: its place among the candidates, K for a tie, -1 for nothing."""
-        if said is None:
+    def code(self, outcome: str | None) -> int:
+        """``outcome`` as a side: its place among the candidates, K for a tie, -1 for nothing."""
+        if outcome is None:
             return -1
-        return len(self.candidates) if said == TIE else self.candidates.index(said)
+        return len(self.candidates) if outcome == TIE else self.candidates.index(outcome)
 
 
 def labelled_cases(run: RunData) -> tuple[LabelledCase, ...]:
     """The labelled items of a run, in its order."""
-    known = candidate_profiles(run)
+    profiles = candidate_profiles(run)
     people = _annotators(run)
     order = run.responders
     verdicts = {verdict.item_id: verdict for verdict in run.verdicts}
     return tuple(
-        _case(run, item, verdicts[item.item_id], order, people.get(item.item_id, {}), known)
+        _case(run, item, verdicts[item.item_id], order, people.get(item.item_id, {}), profiles)
         for item in run.items
         if item.item_id in run.truth
     )
@@ -111,7 +111,7 @@ def _case(
     verdict: Verdict,
     order: Mapping[str, tuple[str, ...]],
     people: Mapping[str, str],
-    known: Mapping[str, Profile],
+    profiles: Mapping[str, Profile],
 ) -> LabelledCase:
     label = run.truth[item.item_id]
     if label not in (*order[item.item_id], TIE):
@@ -119,8 +119,8 @@ def _case(
             f"{run.manifest.run}: item {item.item_id!r} has the label {label!r}, which is none of"
             f" {', '.join(order[item.item_id])}, {TIE}"
         )
-    said = run.ballots.get(item.item_id)
-    named = [tag.removeprefix(_TIER) for tag in item.tags if tag.startswith(_TIER)]
+    rankings = run.ballots.get(item.item_id)
+    tiers = [tag.removeprefix(_TIER) for tag in item.tags if tag.startswith(_TIER)]
     return LabelledCase(
         run=run.manifest.run,
         item_id=item.item_id,
@@ -128,39 +128,43 @@ def _case(
         candidates=order[item.item_id],
         label=label,
         verdict=verdict,
-        tops={} if said is None else {judge: said.top(judge) or TIE for judge in said.ranks},
-        points={} if said is None else _points(said, order[item.item_id]),
+        tops={}
+        if rankings is None
+        else {judge: rankings.top(judge) or TIE for judge in rankings.ranks},
+        points={} if rankings is None else _points(rankings, order[item.item_id]),
         annotators=people,
         lengths={name: len(text) for name, text in run.texts[item.item_id].items()},
         tags=tuple(tag for tag in item.tags if not tag.startswith(_TIER)),
-        tier=named[0] if named else known.get(label, Profile()).tier,
+        tier=tiers[0] if tiers else profiles.get(label, Profile()).tier,
     )
 
 
-def _points(said: ItemRankings, order: Sequence[str]) -> dict[str, NDArray[np.float64]]:
+def _points(rankings: ItemRankings, order: Sequence[str]) -> dict[str, NDArray[np.float64]]:
     """Points by judge, in the order of the source; 0 for a response that it was not shown."""
-    place = [said.candidates.index(name) if name in said.candidates else -1 for name in order]
+    columns = [
+        rankings.candidates.index(name) if name in rankings.candidates else -1 for name in order
+    ]
     return {
-        judge: np.append(np.nan_to_num(borda_points(ranks).mean(axis=0)), 0.0)[place]
-        for judge, ranks in said.ranks.items()
+        judge: np.append(np.nan_to_num(borda_points(ranks).mean(axis=0)), 0.0)[columns]
+        for judge, ranks in rankings.ranks.items()
     }
 
 
 def _annotators(run: RunData) -> dict[str, dict[str, str]]:
-    found: dict[str, dict[str, str]] = {}
+    choices: dict[str, dict[str, str]] = {}
     for label in run.labels:
         choice = ItemLabel.of(label).choice
         if choice is not None:
-            found.setdefault(label.item_id, {})[label.annotator] = choice
-    return found
+            choices.setdefault(label.item_id, {})[label.annotator] = choice
+    return choices
 
 
 def candidate_profiles(run: RunData) -> dict[str, Profile]:
     """What the manifest says of each candidate."""
-    listed: list[dict[str, Any]] = run.manifest.candidates or run.manifest.config["candidates"]
+    candidates: list[dict[str, Any]] = run.manifest.candidates or run.manifest.config["candidates"]
     return {
-        str(about["id"]): Profile(about.get("family"), about.get("tier"), about.get("elo"))
-        for about in listed
+        str(entry["id"]): Profile(entry.get("family"), entry.get("tier"), entry.get("elo"))
+        for entry in candidates
     }
 
 
@@ -170,10 +174,13 @@ def own_name(judge: str, candidates: Iterable[str]) -> str | None:
     return name if name in candidates else None
 
 
-def codes(found: Sequence[LabelledCase]) -> NDArray[np.intp]:
+def codes(cases: Sequence[LabelledCase]) -> NDArray[np.intp]:
     """The cluster of each case, as a code."""
-    seen: dict[str, int] = {}
-    return np.array([seen.setdefault(case.cluster, len(seen)) for case in found], dtype=np.intp)
+    code_of_cluster: dict[str, int] = {}
+    return np.array(
+        [code_of_cluster.setdefault(case.cluster, len(code_of_cluster)) for case in cases],
+        dtype=np.intp,
+    )
 
 
 @dataclass(frozen=True)
@@ -184,8 +191,8 @@ class CaseRate:
         right: cases that are right; fractional where a tie earns its chance.
         n: all of them, those without a verdict included.
         wilson: Wilson's interval, as if every case were independent.
-        clustered: the one to believe: cases on one question share their errors.
-        judged: cases with a verdict.
+        interval: the one to believe: cases on one question share their errors.
+        n_judged: cases with a verdict.
         of_judged: Wilson's interval over these alone.
     """
 
@@ -205,17 +212,22 @@ class CaseRate:
 
 
 def rate(
-    credit: Sequence[float], clusters: NDArray[np.intp], judged: Sequence[bool] | None = None
+    credit: Sequence[float], clusters: NDArray[np.intp], has_verdict: Sequence[bool] | None = None
 ) -> CaseRate:
     """The share of ``credit`` in all cases and in the judged ones; what is not judged has 0."""
     n, right = len(credit), float(sum(credit))
-    there = n if judged is None else sum(judged)
+    n_judged = n if has_verdict is None else sum(has_verdict)
     return CaseRate(
-        right, n, wilson(right, n), wilson_clustered(credit, clusters), there, wilson(right, there)
+        right,
+        n,
+        wilson(right, n),
+        wilson_clustered(credit, clusters),
+        n_judged,
+        wilson(right, n_judged),
     )
 
 
-def concordance_of(found: Sequence[LabelledCase]) -> CaseRate:
+def concordance_of(cases: Sequence[LabelledCase]) -> CaseRate:
     """The share of cases whose verdict is the label."""
-    judged = [case.outcome is not None for case in found]
-    return rate([float(case.right) for case in found], codes(found), judged)
+    has_verdict = [case.outcome is not None for case in cases]
+    return rate([float(case.right) for case in cases], codes(cases), has_verdict)

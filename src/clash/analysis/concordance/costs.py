@@ -33,24 +33,24 @@ class Costs:
     called_s: float | None
 
 
-def costs(run: RunData, found: Sequence[LabelledCase]) -> Costs:
+def costs(run: RunData, cases: Sequence[LabelledCase]) -> Costs:
     """From the calls; from the manifest where the run holds none."""
-    n, right = len(run.items), sum(case.right for case in found)
+    n, right = len(run.items), sum(case.right for case in cases)
     if run.usage:
-        spent: float | None = math.fsum(use.cost_usd for use in run.usage.values())
+        cost_usd: float | None = math.fsum(use.cost_usd for use in run.usage.values())
         exact = not any(use.unknown for use in run.usage.values())
     else:
-        spent, exact = run.manifest.cost_usd, not run.manifest.cost_is_lower_bound
-    called = math.fsum(s for use in run.usage.values() for s in use.latencies)
+        cost_usd, exact = run.manifest.cost_usd, not run.manifest.cost_is_lower_bound
+    call_seconds = math.fsum(s for use in run.usage.values() for s in use.latencies)
     wall = run.manifest.wall_s
     # Only labelled items can be right, so their share of the cost is what a correct one costs.
-    share = len(found) / n if n else 0.0
+    share = len(cases) / n if n else 0.0
     return Costs(
-        cost_usd=spent,
+        cost_usd=cost_usd,
         exact=exact,
-        per_item=None if spent is None or not n else spent / n,
-        per_correct=None if spent is None or not right else spent * share / right,
+        per_item=None if cost_usd is None or not n else cost_usd / n,
+        per_correct=None if cost_usd is None or not right else cost_usd * share / right,
         wall_s=wall,
         wall_per_item=wall / n if n and wall else None,
-        called_s=called / n if n and run.usage else None,
+        called_s=call_seconds / n if n and run.usage else None,
     )

@@ -80,7 +80,7 @@ class PairLine:
 
 
 def disagreements(
-    found: Sequence[LabelledCase], known: Mapping[str, Profile]
+    cases: Sequence[LabelledCase], profiles: Mapping[str, Profile]
 ) -> list[Disagreement]:
     """Every miss with a verdict, in the order of the run."""
     return [
@@ -92,109 +92,109 @@ def disagreements(
             case.verdict.split,
             case.verdict.unanimous,
             case.verdict.confidence,
-            _gap(case, _elo(known)),
+            _gap(case, _elo(profiles)),
         )
-        for case in found
+        for case in cases
         if case.outcome is not None and not case.right
     ]
 
 
-def directions(found: Sequence[LabelledCase], known: Mapping[str, Profile]) -> list[Direction]:
+def directions(cases: Sequence[LabelledCase], profiles: Mapping[str, Profile]) -> list[Direction]:
     """By tier, by rating where given, and by how often people choose each candidate here."""
     tiers = {
-        name: float(-_TIERS.index(about.tier))
-        for name, about in known.items()
-        if about.tier in _TIERS
+        name: float(-_TIERS.index(profile.tier))
+        for name, profile in profiles.items()
+        if profile.tier in _TIERS
     }
     scales = {
         "tier": tiers,
-        "rating (Elo)": _elo(known),
-        "people's win rate in this run": _win_rates(found),
+        "rating (Elo)": _elo(profiles),
+        "people's win rate in this run": _win_rates(cases),
     }
-    made = [_direction(name, scale, found) for name, scale in scales.items() if scale]
-    return [line for line in made if line.stronger + line.weaker + line.level]
+    lines = [_direction(name, scale, cases) for name, scale in scales.items() if scale]
+    return [line for line in lines if line.stronger + line.weaker + line.level]
 
 
-def _elo(known: Mapping[str, Profile]) -> dict[str, float]:
-    return {name: about.elo for name, about in known.items() if about.elo is not None}
+def _elo(profiles: Mapping[str, Profile]) -> dict[str, float]:
+    return {name: profile.elo for name, profile in profiles.items() if profile.elo is not None}
 
 
-def _win_rates(found: Sequence[LabelledCase]) -> dict[str, float]:
-    met = Counter(name for case in found for name in case.candidates)
-    won = Counter(case.label for case in found)
-    return {name: won[name] / met[name] for name in met}
+def _win_rates(cases: Sequence[LabelledCase]) -> dict[str, float]:
+    appearances = Counter(name for case in cases for name in case.candidates)
+    wins = Counter(case.label for case in cases)
+    return {name: wins[name] / appearances[name] for name in appearances}
 
 
 def _gap(case: LabelledCase, scale: Mapping[str, float]) -> float | None:
     """How much stronger the panel's choice is than people's; null where the scale is silent."""
     if case.outcome in (None, TIE) or case.label == TIE:
         return None
-    both = [scale.get(name or "") for name in (case.outcome, case.label)]
-    return None if None in both else float(np.subtract(*both))  # type: ignore[arg-type]
+    scores = [scale.get(name or "") for name in (case.outcome, case.label)]
+    return None if None in scores else float(np.subtract(*scores))  # type: ignore[arg-type]
 
 
-def _direction(name: str, scale: Mapping[str, float], found: Sequence[LabelledCase]) -> Direction:
-    missed = [case for case in found if not case.right and case.outcome is not None]
-    gaps = [gap for case in missed if (gap := _gap(case, scale)) is not None]
+def _direction(name: str, scale: Mapping[str, float], cases: Sequence[LabelledCase]) -> Direction:
+    misses = [case for case in cases if not case.right and case.outcome is not None]
+    gaps = [gap for case in misses if (gap := _gap(case, scale)) is not None]
     up, down = sum(gap > 0 for gap in gaps), sum(gap < 0 for gap in gaps)
     return Direction(
         scale=name,
         stronger=up,
         weaker=down,
         level=len(gaps) - up - down,
-        unknown=len(missed) - len(gaps),
+        unknown=len(misses) - len(gaps),
         share=wilson(up, up + down),
         test=sign_test(up, down),
         mean_gap=float(np.mean(gaps)) if gaps else float("nan"),
     )
 
 
-def by_gap(found: Sequence[LabelledCase], known: Mapping[str, Profile]) -> list[RatingGap]:
+def by_gap(cases: Sequence[LabelledCase], profiles: Mapping[str, Profile]) -> list[RatingGap]:
     """Concordance by how far apart the two candidates are rated; empty without ratings."""
-    elo = _elo(known)
+    elo = _elo(profiles)
     apart = {
         case.item_id: abs(elo[case.candidates[0]] - elo[case.candidates[1]])
-        for case in found
+        for case in cases
         if len(case.candidates) == 2 and all(name in elo for name in case.candidates)
     }
     return [
         line
         for low, high in _GAPS
-        if (line := _gap_line(low, high, [c for c in found if c.item_id in apart], apart, elo))
+        if (line := _gap_line(low, high, [c for c in cases if c.item_id in apart], apart, elo))
     ]
 
 
 def _gap_line(
     low: float,
     high: float,
-    found: Sequence[LabelledCase],
+    cases: Sequence[LabelledCase],
     apart: Mapping[str, float],
     elo: Mapping[str, float],
 ) -> RatingGap | None:
-    mine = [case for case in found if low <= apart[case.item_id] < high]
-    if not mine:
+    members = [case for case in cases if low <= apart[case.item_id] < high]
+    if not members:
         return None
-    turned = [gap for case in mine if not case.right and (gap := _gap(case, elo)) is not None]
-    credit = [float(case.right) for case in mine]
-    share = rate(credit, codes(mine), [case.outcome is not None for case in mine])
-    return RatingGap(low, high, share, sum(g > 0 for g in turned), sum(g < 0 for g in turned))
+    gaps = [gap for case in members if not case.right and (gap := _gap(case, elo)) is not None]
+    credit = [float(case.right) for case in members]
+    share = rate(credit, codes(members), [case.outcome is not None for case in members])
+    return RatingGap(low, high, share, sum(g > 0 for g in gaps), sum(g < 0 for g in gaps))
 
 
-def chronic(found: Sequence[LabelledCase], least: int = 2) -> list[PairLine]:
+def chronic(cases: Sequence[LabelledCase], least: int = 2) -> list[PairLine]:
     """Pairs of candidates that were missed ``least`` times or more, the most missed first."""
     lines = [
         PairLine(pair, n, len(items), wilson(len(items), n), items)
-        for pair, n, items in _misses_by(found, lambda case: case.pair)
+        for pair, n, items in _misses_by(cases, lambda case: case.pair)
         if len(items) >= least
     ]
     return sorted(lines, key=lambda line: (-line.misses, line.n, line.pair))
 
 
 def _misses_by(
-    found: Sequence[LabelledCase], key: Callable[[LabelledCase], str]
+    cases: Sequence[LabelledCase], key: Callable[[LabelledCase], str]
 ) -> list[tuple[str, int, tuple[str, ...]]]:
     groups: dict[str, list[LabelledCase]] = {}
-    for case in found:
+    for case in cases:
         groups.setdefault(key(case), []).append(case)
     return [
         (name, len(members), tuple(c.item_id for c in members if not c.right))

@@ -76,33 +76,33 @@ class People:
     panel_with_person: Interval
 
 
-def headline(found: Sequence[LabelledCase]) -> Headline:
+def headline(cases: Sequence[LabelledCase]) -> Headline:
     """The first lines of the report."""
     return Headline(
-        rate=concordance_of(found),
-        clusters=len({case.cluster for case in found}),
+        rate=concordance_of(cases),
+        clusters=len({case.cluster for case in cases}),
         no_verdict={
-            case.item_id: case.verdict.abstained or "" for case in found if case.outcome is None
+            case.item_id: case.verdict.abstained or "" for case in cases if case.outcome is None
         },
-        tied=sum(case.outcome == TIE for case in found),
+        tied=sum(case.outcome == TIE for case in cases),
     )
 
 
-def kappas(found: Sequence[LabelledCase]) -> list[AgreementCoefficient]:
+def kappas(cases: Sequence[LabelledCase]) -> list[AgreementCoefficient]:
     """Agreement beyond chance with the labels, by what chance is taken to be."""
-    made = [_even(found)]
-    pairs = [case for case in found if len(case.candidates) == 2]
-    if len(pairs) == len(found):
-        made.append(_sides(pairs))
-    made.append(_names(found))
-    return made
+    coefficients = [_even(cases)]
+    pairs = [case for case in cases if len(case.candidates) == 2]
+    if len(pairs) == len(cases):
+        coefficients.append(_sides(pairs))
+    coefficients.append(_names(cases))
+    return coefficients
 
 
-def _even(found: Sequence[LabelledCase]) -> AgreementCoefficient:
+def _even(cases: Sequence[LabelledCase]) -> AgreementCoefficient:
     """(p - c) / (1 - c), with the chance c of a blind guess: 2p - 1 for two sides."""
-    ties = any(case.label == TIE for case in found)
-    chance = float(np.mean([1 / (len(case.candidates) + ties) for case in found]))
-    p = concordance_of(found).interval
+    ties = any(case.label == TIE for case in cases)
+    chance = float(np.mean([1 / (len(case.candidates) + ties) for case in cases]))
+    p = concordance_of(cases).interval
     estimate, low, high = ((v - chance) / (1 - chance) for v in (p.estimate, p.low, p.high))
     two = chance == 0.5
     return AgreementCoefficient(
@@ -117,8 +117,8 @@ def _even(found: Sequence[LabelledCase]) -> AgreementCoefficient:
 
 
 def _sides(pairs: Sequence[LabelledCase]) -> AgreementCoefficient:
-    said = [case.code(case.outcome) for case in pairs]
-    kappa = cohen_kappa(said, [c.code(c.label) for c in pairs], 3, clusters=codes(pairs))
+    verdict_codes = [case.code(case.outcome) for case in pairs]
+    kappa = cohen_kappa(verdict_codes, [c.code(c.label) for c in pairs], 3, clusters=codes(pairs))
     return AgreementCoefficient(
         "kappa.sides",
         "Cohen's kappa over sides, as listed",
@@ -128,12 +128,12 @@ def _sides(pairs: Sequence[LabelledCase]) -> AgreementCoefficient:
     )
 
 
-def _names(found: Sequence[LabelledCase]) -> AgreementCoefficient:
-    names = {name: n for n, name in enumerate(sorted({n for c in found for n in c.candidates}))}
+def _names(cases: Sequence[LabelledCase]) -> AgreementCoefficient:
+    names = {name: n for n, name in enumerate(sorted({n for c in cases for n in c.candidates}))}
     names[TIE] = len(names)
-    said = [-1 if case.outcome is None else names[case.outcome] for case in found]
-    label = [names[case.label] for case in found]
-    kappa = cohen_kappa(said, label, len(names), clusters=codes(found))
+    verdict_codes = [-1 if case.outcome is None else names[case.outcome] for case in cases]
+    label = [names[case.label] for case in cases]
+    kappa = cohen_kappa(verdict_codes, label, len(names), clusters=codes(cases))
     return AgreementCoefficient(
         "kappa.candidates",
         "Cohen's kappa over candidates",
@@ -144,35 +144,35 @@ def _names(found: Sequence[LabelledCase]) -> AgreementCoefficient:
     )
 
 
-def people(found: Sequence[LabelledCase], rng: np.random.Generator) -> People | None:
+def people(cases: Sequence[LabelledCase], rng: np.random.Generator) -> People | None:
     """What annotators say of each other; null where no item has two of them."""
-    several = [case for case in found if len(case.annotators) > 1]
+    several = [case for case in cases if len(case.annotators) > 1]
     if not several:
         return None
     table, groups = _table(several), codes(several)
     panel = np.array([[float(case.code(case.outcome))] for case in several])
-    both = np.hstack([table, np.where(panel < 0, np.nan, panel)])
+    with_panel = np.hstack([table, np.where(panel < 0, np.nan, panel)])
     return People(
         annotators=table.shape[1],
         items=len(several),
         agreement=self_consistency(_integers(table), groups),
         decisive=_decisive(table, several, groups),
         alpha=krippendorff_alpha(table, rng=rng, clusters=groups),
-        alpha_with_panel=krippendorff_alpha(both, rng=rng, clusters=groups),
+        alpha_with_panel=krippendorff_alpha(with_panel, rng=rng, clusters=groups),
         panel_with_person=_with_person(several, groups),
     )
 
 
-def _table(found: Sequence[LabelledCase]) -> NDArray[np.float64]:
+def _table(cases: Sequence[LabelledCase]) -> NDArray[np.float64]:
     """Sides by item and annotator; NaN where a person did not judge it."""
     column: dict[str, int] = {}
-    for case in found:
-        for who in case.annotators:
-            column.setdefault(who, len(column))
-    table = np.full((len(found), len(column)), np.nan)
-    for row, case in enumerate(found):
-        for who, winner in case.annotators.items():
-            table[row, column[who]] = case.code(winner)
+    for case in cases:
+        for annotator in case.annotators:
+            column.setdefault(annotator, len(column))
+    table = np.full((len(cases), len(column)), np.nan)
+    for row, case in enumerate(cases):
+        for annotator, winner in case.annotators.items():
+            table[row, column[annotator]] = case.code(winner)
     return table
 
 
@@ -181,19 +181,19 @@ def _integers(table: NDArray[np.float64]) -> NDArray[np.intp]:
 
 
 def _decisive(
-    table: NDArray[np.float64], found: Sequence[LabelledCase], groups: NDArray[np.intp]
+    table: NDArray[np.float64], cases: Sequence[LabelledCase], groups: NDArray[np.intp]
 ) -> Interval | None:
-    ties = np.array([[len(case.candidates)] for case in found])
-    kept = np.where(table == ties, np.nan, table)
+    ties = np.array([[len(case.candidates)] for case in cases])
+    decisive_votes = np.where(table == ties, np.nan, table)
     try:
-        return self_consistency(_integers(kept), groups)
+        return self_consistency(_integers(decisive_votes), groups)
     except StatisticsError:
         return None
 
 
-def _with_person(found: Sequence[LabelledCase], groups: NDArray[np.intp]) -> Interval:
+def _with_person(cases: Sequence[LabelledCase], groups: NDArray[np.intp]) -> Interval:
     """Mean over items of the share of people that the panel agrees with."""
     share = [
-        float(np.mean([w == case.outcome for w in case.annotators.values()])) for case in found
+        float(np.mean([w == case.outcome for w in case.annotators.values()])) for case in cases
     ]
     return mean_clustered(share, groups)

@@ -39,71 +39,79 @@ class Method:
     source: str = ""
 
 
-def methods(run: RunData, found: Sequence[LabelledCase], people: People | None) -> list[Method]:
+def methods(run: RunData, cases: Sequence[LabelledCase], people: People | None) -> list[Method]:
     """Every line, in the order in which to read them."""
-    panel = [float(case.right) for case in found]
+    panel = [float(case.right) for case in cases]
     # What a guess may expect is no estimate, so it has no interval.
-    made = [replace(_line("random guess", "chance", found, _chance(found), panel), interval=None)]
-    made += _baselines(run, found, panel)
+    lines = [replace(_line("random guess", "chance", cases, _chance(cases), panel), interval=None)]
+    lines += _baselines(run, cases, panel)
     for panelist in run.rules.panelists:
         kind: Kind = "judge" if panelist.role == "voting" else "observer"
-        made += _judge(panelist.id, kind, found, panel)
-    made.append(_panel(run, found))
+        lines += _judge(panelist.id, kind, cases, panel)
+    lines.append(_panel(run, cases))
     if people is not None:
-        made.append(_person("two people, any vote", people.agreement))
+        lines.append(_person("two people, any vote", people.agreement))
         if people.decisive is not None:
-            made.append(_person("two people, votes that are no tie", people.decisive))
-    return [*made, *published_methods(run)]
+            lines.append(_person("two people, votes that are no tie", people.decisive))
+    return [*lines, *published_methods(run)]
 
 
-def _panel(run: RunData, found: Sequence[LabelledCase]) -> Method:
-    judged = concordance_of(found)
+def _panel(run: RunData, cases: Sequence[LabelledCase]) -> Method:
+    panel_rate = concordance_of(cases)
     name = f"panel of {len(run.rules.voting)} ({run.rules.method})"
-    return Method(name, "panel", judged.estimate, judged, judged.interval)
+    return Method(name, "panel", panel_rate.estimate, panel_rate, panel_rate.interval)
 
 
 def _line(
     name: str,
     kind: Kind,
-    found: Sequence[LabelledCase],
+    cases: Sequence[LabelledCase],
     credit: Sequence[float],
     panel: Sequence[float],
-    judged: Sequence[bool] | None = None,
+    has_verdict: Sequence[bool] | None = None,
 ) -> Method:
-    groups = codes(found)
-    mine = rate(credit, groups, judged)
+    groups = codes(cases)
+    method_rate = rate(credit, groups, has_verdict)
     gap = paired_difference(panel, credit, groups)
-    return Method(name, kind, mine.estimate, mine, mine.interval, gap.difference, gap.test)
+    return Method(
+        name,
+        kind,
+        method_rate.estimate,
+        method_rate,
+        method_rate.interval,
+        gap.difference,
+        gap.test,
+    )
 
 
-def _chance(found: Sequence[LabelledCase]) -> list[float]:
+def _chance(cases: Sequence[LabelledCase]) -> list[float]:
     """A blind guess among the candidates; it never says tie."""
-    return [0.0 if case.label == TIE else 1 / len(case.candidates) for case in found]
+    return [0.0 if case.label == TIE else 1 / len(case.candidates) for case in cases]
 
 
 def _judge(
-    judge: str, kind: Kind, found: Sequence[LabelledCase], panel: Sequence[float]
+    judge: str, kind: Kind, cases: Sequence[LabelledCase], panel: Sequence[float]
 ) -> list[Method]:
-    there = [judge in case.tops for case in found]
-    if not any(there):
+    has_vote = [judge in case.tops for case in cases]
+    if not any(has_vote):
         return []
     if kind == "observer":
         # An observer that saw some of the items is compared on these alone.
-        found = [case for case, is_there in zip(found, there, strict=True) if is_there]
-        panel = [float(case.right) for case in found]
-        there = [True] * len(found)
-    right = [float(case.tops.get(judge) == case.label) for case in found]
-    return [_line(judge, kind, found, right, panel, there)]
+        cases = [case for case, is_there in zip(cases, has_vote, strict=True) if is_there]
+        panel = [float(case.right) for case in cases]
+        has_vote = [True] * len(cases)
+    right = [float(case.tops.get(judge) == case.label) for case in cases]
+    return [_line(judge, kind, cases, right, panel, has_vote)]
 
 
-def _baselines(run: RunData, found: Sequence[LabelledCase], panel: Sequence[float]) -> list[Method]:
-    if not all(len(case.lengths) > 1 for case in found):
+def _baselines(run: RunData, cases: Sequence[LabelledCase], panel: Sequence[float]) -> list[Method]:
+    if not all(len(case.lengths) > 1 for case in cases):
         return []
-    made = []
+    lines = []
     for name, tops in run.baseline_tops.items():
-        credit = [_credit(tops[case.item_id], case.label) for case in found]
-        made.append(_line(f"baseline: {name}", "baseline", found, credit, panel))
-    return made
+        credit = [_credit(tops[case.item_id], case.label) for case in cases]
+        lines.append(_line(f"baseline: {name}", "baseline", cases, credit, panel))
+    return lines
 
 
 def _credit(top: Sequence[str], label: str) -> float:

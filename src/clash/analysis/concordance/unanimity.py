@@ -31,31 +31,35 @@ class ConcordanceBySplit:
     judges_on_split: dict[str, CaseRate]
 
 
-def split(found: Sequence[LabelledCase], voting: Sequence[str]) -> ConcordanceBySplit:
+def split(cases: Sequence[LabelledCase], voting: Sequence[str]) -> ConcordanceBySplit:
     """Compare unanimous verdicts with those that are not."""
-    whole = [case for case in found if case.outcome and all(judge in case.tops for judge in voting)]
-    agreed = [case for case in whole if case.verdict.unanimous]
-    apart = [case for case in whole if not case.verdict.unanimous]
-    decided = sum(case.outcome is not None for case in found)
-    both = bool(agreed and apart)
-    splits = sorted({case.verdict.split or "" for case in whole})
+    full_panel = [
+        case for case in cases if case.outcome and all(judge in case.tops for judge in voting)
+    ]
+    unanimous = [case for case in full_panel if case.verdict.unanimous]
+    apart = [case for case in full_panel if not case.verdict.unanimous]
+    n_decided = sum(case.outcome is not None for case in cases)
+    has_both = bool(unanimous and apart)
+    splits = sorted({case.verdict.split or "" for case in full_panel})
     return ConcordanceBySplit(
-        unanimous=concordance_of(agreed) if agreed else None,
+        unanimous=concordance_of(unanimous) if unanimous else None,
         split=concordance_of(apart) if apart else None,
-        incomplete=decided - len(whole),
-        contrast=_contrast(agreed, apart) if both else None,
+        incomplete=n_decided - len(full_panel),
+        contrast=_contrast(unanimous, apart) if has_both else None,
         by_split={
-            name: concordance_of([case for case in whole if (case.verdict.split or "") == name])
+            name: concordance_of(
+                [case for case in full_panel if (case.verdict.split or "") == name]
+            )
             for name in splits
         },
         judges_on_split={judge: _judge(judge, apart) for judge in voting} if apart else {},
     )
 
 
-def _contrast(agreed: Sequence[LabelledCase], apart: Sequence[LabelledCase]) -> Contrast:
-    first, second = [case.right for case in agreed], [case.right for case in apart]
+def _contrast(unanimous: Sequence[LabelledCase], split_cases: Sequence[LabelledCase]) -> Contrast:
+    first, second = [case.right for case in unanimous], [case.right for case in split_cases]
     return contrast("unanimous", "split", first, second, "judged by the whole panel")
 
 
-def _judge(judge: str, found: Sequence[LabelledCase]) -> CaseRate:
-    return rate([float(case.tops[judge] == case.label) for case in found], codes(found))
+def _judge(judge: str, cases: Sequence[LabelledCase]) -> CaseRate:
+    return rate([float(case.tops[judge] == case.label) for case in cases], codes(cases))

@@ -51,7 +51,7 @@ class Retest:
     """A panel against itself.
 
     Attributes:
-        combined: concordance over all verdicts of all whole runs, clustered by item: the runs
+        all_runs: concordance over all verdicts of all whole runs, clustered by item: the runs
             repeat items, so as many independent ones there are not. ``combined_wilson`` ignores
             that, as published figures do.
         all_same: items with one and the same verdict in every whole run; ``pair_agreement``: how
@@ -106,59 +106,60 @@ def retest(runs: Sequence[RunData]) -> Retest:
     Raises:
         StatisticsError: fewer than two runs of all items.
     """
-    found = align(runs)
-    if len(found.complete_runs) < 2:
+    alignment = align(runs)
+    if len(alignment.complete_runs) < 2:
         raise StatisticsError(
-            f"only {found.names[0]} holds all its items: a retest needs two such runs"
+            f"only {alignment.names[0]} holds all its items: a retest needs two such runs"
             " (`clash rerun` makes one)"
         )
-    rng = np.random.default_rng(found.runs[0].manifest.seeds.get("seed", 0))
-    all_labelled = bool(found.has_label.all())
-    classes = classify(found, found.complete_runs)
-    table = found.verdicts[:, found.complete_runs]
+    rng = np.random.default_rng(alignment.runs[0].manifest.seeds.get("seed", 0))
+    all_labelled = bool(alignment.has_label.all())
+    classes = classify(alignment, alignment.complete_runs)
+    table = alignment.verdicts[:, alignment.complete_runs]
     names = sorted(set(classes.categories.tolist()))
-    majority = majority_over_runs(found.verdicts)
-    parts = variance(found, rng)
-    made = Retest(
-        runs=[run_line(found, index) for index in range(len(runs))],
-        n=len(found.items),
-        all_runs=combined_rate(found) if all_labelled else None,
-        pairs=[run_pair(found, a, b) for a, b in combinations(found.complete_runs, 2)],
-        all_same=wilson_clustered(np.all(table == table[:, :1], axis=1), found.clusters),
-        pair_agreement=self_consistency(with_none(table, found.n_classes), found.clusters),
+    majority = majority_over_runs(alignment.verdicts)
+    parts = variance(alignment, rng)
+    result = Retest(
+        runs=[run_line(alignment, index) for index in range(len(runs))],
+        n=len(alignment.items),
+        all_runs=combined_rate(alignment) if all_labelled else None,
+        pairs=[run_pair(alignment, a, b) for a, b in combinations(alignment.complete_runs, 2)],
+        all_same=wilson_clustered(np.all(table == table[:, :1], axis=1), alignment.clusters),
+        pair_agreement=self_consistency(with_none(table, alignment.n_classes), alignment.clusters),
         categories=[
-            Category(str(name), classes.count(name), classes.share(name, found.clusters))
+            Category(str(name), classes.count(name), classes.share(name, alignment.clusters))
             for name in names
         ],
         systematic=classes.systematic if all_labelled and classes.systematic.n else None,
-        majority=rate_of(majority == found.labels, found) if all_labelled else None,
+        majority=rate_of(majority == alignment.labels, alignment) if all_labelled else None,
         majority_tied=int(np.sum(majority < 0)),
-        targeted_runs=[targeted_run(found, index) for index in found.partial],
+        targeted_runs=[targeted_run(alignment, index) for index in alignment.partial],
         least_sure=[
-            unsure(found, row, classes.categories[row]) for row in ranking(found)[:_LEAST_SURE]
+            unsure(alignment, row, classes.categories[row])
+            for row in ranking(alignment)[:_LEAST_SURE]
         ],
-        rankings=rankings(found),
-        candidates=found.runs[0].candidates,
+        rankings=rankings(alignment),
+        candidates=alignment.runs[0].candidates,
         variance=parts.split,
         variance_why=parts.why,
-        judges=consistencies(found),
-        flips=flips_of(found),
+        judges=consistencies(alignment),
+        flips=flips_of(alignment),
         unstable=[
-            unsure(found, int(row), "unstable")
+            unsure(alignment, int(row), "unstable")
             for row in np.flatnonzero(classes.categories == "unstable")
         ],
         published_claims=[],
     )
-    return _beside_published(made, found)
+    return _beside_published(result, alignment)
 
 
-def _beside_published(made: Retest, found: AlignedRuns) -> Retest:
-    entries = _entries(found.runs, "rerun")
-    return replace(made, published_claims=claims(entries, figures(made))) if entries else made
+def _beside_published(result: Retest, alignment: AlignedRuns) -> Retest:
+    entries = _entries(alignment.runs, "rerun")
+    return replace(result, published_claims=claims(entries, figures(result))) if entries else result
 
 
 def _entries(runs: Sequence[RunData], report: str) -> list[dict[str, Any]]:
     """Published figures that speak of exactly these runs."""
     names = [run.manifest.run for run in runs]
-    stored = [entry for run in runs for entry in run.manifest.dataset.get("figures", [])]
-    return [e for e in stored if e["report"] == report and e["runs"] == names]
+    entries = [entry for run in runs for entry in run.manifest.dataset.get("figures", [])]
+    return [e for e in entries if e["report"] == report and e["runs"] == names]

@@ -32,11 +32,11 @@ class AlignedRuns:
         items: ids, in the order of the first run.
         candidates: by item, in the order of the source.
         verdicts: (n, R), place of the winner among the candidates, K for a tie, -1 for none.
-        held: (n, R), the run has the item at all.
+        present: (n, R), the run has the item at all.
         labels: (n,), -1 where nobody labelled it.
         confidence: (n, R), NaN without a verdict.
         clusters: (n,), codes.
-        responses: (n, R), codes: the same where the response texts are the same; -1 not held.
+        responses: (n, R), codes: the same where the response texts are the same; -1 where the run lacks the item.
     """
 
     runs: tuple[RunData, ...]
@@ -77,8 +77,8 @@ class AlignedRuns:
     @property
     def right(self) -> NDArray[np.bool_]:
         """(n, R), the verdict is the label; no verdict is a miss."""
-        same: NDArray[np.bool_] = (self.verdicts == self.labels[:, None]) & (self.verdicts >= 0)
-        return same
+        is_right: NDArray[np.bool_] = (self.verdicts == self.labels[:, None]) & (self.verdicts >= 0)
+        return is_right
 
     @property
     def fresh(self) -> bool:
@@ -99,8 +99,8 @@ def align(runs: Sequence[RunData]) -> AlignedRuns:
     order = first.responders
     items = tuple(item.item_id for item in first.items)
     tables = [_table(run, items, order) for run in runs]
-    held = np.stack([table.present for table in tables], axis=1)
-    if not held[:, 1:].any():
+    present = np.stack([table.present for table in tables], axis=1)
+    if not present[:, 1:].any():
         raise StatisticsError(
             f"{first.manifest.run} and {runs[1].manifest.run} share no item: they are not runs of"
             " the same items (`clash compare` compares other runs)"
@@ -113,7 +113,7 @@ def align(runs: Sequence[RunData]) -> AlignedRuns:
         items=items,
         candidates=tuple(order[item] for item in items),
         verdicts=np.stack([table.verdicts for table in tables], axis=1),
-        present=held,
+        present=present,
         labels=np.array([_code(truth.get(item), order[item]) for item in items], dtype=np.intp),
         confidence=np.stack([table.confidence for table in tables], axis=1),
         clusters=np.array(clusters, dtype=np.intp),
@@ -141,21 +141,21 @@ def _table(run: RunData, items: Sequence[str], order: dict[str, tuple[str, ...]]
     codes, confidence = [], []
     for item in items:
         verdict = verdicts.get(item)
-        said = None
+        outcome = None
         if verdict is not None and verdict.ranking is not None:
-            said = verdict.winner or TIE
-        known = said is None or said == TIE or said in order[item]
-        if not known:
+            outcome = verdict.winner or TIE
+        is_candidate = outcome is None or outcome == TIE or outcome in order[item]
+        if not is_candidate:
             raise StatisticsError(
                 f"{run.manifest.run}: item {item} has other candidates than in the first run"
             )
-        codes.append(_code(said, order[item]))
+        codes.append(_code(outcome, order[item]))
         sure = None if verdict is None else verdict.confidence
         confidence.append(np.nan if sure is None else sure)
-    held = np.array([item in verdicts for item in items])
+    present = np.array([item in verdicts for item in items])
     return _Table(
         np.array(codes, dtype=np.intp),
-        held,
+        present,
         np.array(confidence),
         [texts.get(i, "") for i in items],
     )
@@ -163,16 +163,18 @@ def _table(run: RunData, items: Sequence[str], order: dict[str, tuple[str, ...]]
 
 def _texts(run: RunData) -> dict[str, str]:
     """A digest of an item's responses; a text that is not there is told by what is said of it."""
-    found: dict[str, list[str]] = {}
+    parts_by_item: dict[str, list[str]] = {}
     for r in sorted(run.responses, key=lambda r: r.candidate):
-        found.setdefault(r.item_id, []).append(f"{r.candidate}\0{r.text or r.error}")
+        parts_by_item.setdefault(r.item_id, []).append(f"{r.candidate}\0{r.text or r.error}")
     return {
         item: hashlib.sha256("\0\0".join(parts).encode("utf-8", "replace")).hexdigest()
-        for item, parts in found.items()
+        for item, parts in parts_by_item.items()
     }
 
 
 def _response_codes(texts: Sequence[Sequence[str]]) -> Codes:
-    seen: dict[str, int] = {"": -1}
-    rows = [[seen.setdefault(text, len(seen)) for text in column] for column in texts]
+    code_of_text: dict[str, int] = {"": -1}
+    rows = [
+        [code_of_text.setdefault(text, len(code_of_text)) for text in column] for column in texts
+    ]
     return np.array(rows, dtype=np.intp).T

@@ -17,16 +17,19 @@ if TYPE_CHECKING:
     from clash.analysis.retest.align import AlignedRuns
 
 
-def rankings(found: AlignedRuns) -> RankingStability | None:
+def rankings(alignment: AlignedRuns) -> RankingStability | None:
     """Tau between the leaderboards of the whole runs; null where a candidate has no points."""
     scores = []
-    for index in found.complete_runs:
-        table = points_table(found.runs[index])
-        there = ~np.isnan(table)
-        if found.runs[index].candidates != found.runs[0].candidates or not there.any(axis=0).all():
+    for index in alignment.complete_runs:
+        table = points_table(alignment.runs[index])
+        has_points = ~np.isnan(table)
+        if (
+            alignment.runs[index].candidates != alignment.runs[0].candidates
+            or not has_points.any(axis=0).all()
+        ):
             return None
-        scores.append(np.where(there, table, 0.0).sum(axis=0) / there.sum(axis=0))
-    if len(found.runs[0].candidates) < 2:
+        scores.append(np.where(has_points, table, 0.0).sum(axis=0) / has_points.sum(axis=0))
+    if len(alignment.runs[0].candidates) < 2:
         return None
     return ranking_stability(np.round(scores, 9))
 
@@ -39,18 +42,18 @@ class Variance:
     why: str = ""
 
 
-def variance(found: AlignedRuns, rng: np.random.Generator) -> Variance:
+def variance(alignment: AlignedRuns, rng: np.random.Generator) -> Variance:
     """Split the variance of the verdicts, where the runs can tell generation from judgment."""
-    if not found.fresh:
+    if not alignment.fresh:
         return Variance(
             None, "every run judged the same responses: all instability is the judgment's"
         )
     table, responses = (
-        found.verdicts[:, found.complete_runs],
-        found.responses[:, found.complete_runs],
+        alignment.verdicts[:, alignment.complete_runs],
+        alignment.responses[:, alignment.complete_runs],
     )
     prompts = np.repeat(np.arange(len(table)), table.shape[1])
-    values = with_none(table, found.n_classes).ravel()
+    values = with_none(table, alignment.n_classes).ravel()
     try:
         return Variance(decompose(values, prompts, responses.ravel(), rng))
     except StatisticsError as error:

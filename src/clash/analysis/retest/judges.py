@@ -38,46 +38,46 @@ class Flips:
     flips: FlipRate
 
 
-def consistencies(found: AlignedRuns) -> list[SelfConsistency]:
+def consistencies(alignment: AlignedRuns) -> list[SelfConsistency]:
     """Judges that sit in two whole runs or more, on items with the same responses in both."""
-    made = []
-    for panelist in found.runs[0].rules.panelists:
-        table = _tops(found, panelist.id)
-        paired = np.sum(table >= 0, axis=1) >= 2
-        if paired.any():
-            share = self_consistency(table, found.clusters)
-            made.append(SelfConsistency(panelist.id, panelist.role, share, int(paired.sum())))
-    return made
+    lines = []
+    for panelist in alignment.runs[0].rules.panelists:
+        table = _tops(alignment, panelist.id)
+        is_repeated = np.sum(table >= 0, axis=1) >= 2
+        if is_repeated.any():
+            share = self_consistency(table, alignment.clusters)
+            lines.append(SelfConsistency(panelist.id, panelist.role, share, int(is_repeated.sum())))
+    return lines
 
 
-def _tops(found: AlignedRuns, judge: str) -> NDArray[np.intp]:
-    table = np.full((len(found.items), len(found.runs)), -1, dtype=np.intp)
-    for column, data in enumerate(found.runs):
-        for row, item in enumerate(found.items):
-            said = data.ballots.get(item)
-            same = found.responses[row, column] == found.responses[row, 0]
-            if said is None or judge not in said.ranks or not same:
+def _tops(alignment: AlignedRuns, judge: str) -> NDArray[np.intp]:
+    table = np.full((len(alignment.items), len(alignment.runs)), -1, dtype=np.intp)
+    for column, data in enumerate(alignment.runs):
+        for row, item in enumerate(alignment.items):
+            rankings = data.ballots.get(item)
+            is_same_text = alignment.responses[row, column] == alignment.responses[row, 0]
+            if rankings is None or judge not in rankings.ranks or not is_same_text:
                 continue
-            top, names = said.top(judge), found.candidates[row]
+            top, names = rankings.top(judge), alignment.candidates[row]
             table[row, column] = len(names) if top is None else names.index(top)
     return table
 
 
-def flips_of(found: AlignedRuns) -> list[Flips]:
+def flips_of(alignment: AlignedRuns) -> list[Flips]:
     """Pairs judged in both orders, all runs together; repeats of an item share its cluster."""
-    made = []
-    for panelist in found.runs[0].rules.panelists:
-        rows = [row for run in found.runs for row in _both_orders(run, panelist.id)]
+    lines = []
+    for panelist in alignment.runs[0].rules.panelists:
+        rows = [row for run in alignment.runs for row in _both_orders(run, panelist.id)]
         if rows:
-            item = dict(zip(found.items, found.clusters.tolist(), strict=True))
+            item = dict(zip(alignment.items, alignment.clusters.tolist(), strict=True))
             known_rows = [row for row in rows if row.item_id in item]
             flips = flip_rate(
                 [row.original for row in known_rows],
                 [row.reverse for row in known_rows],
                 [item[row.item_id] for row in known_rows],
             )
-            made.append(Flips(panelist.id, flips))
-    return made
+            lines.append(Flips(panelist.id, flips))
+    return lines
 
 
 @dataclass(frozen=True)
@@ -90,11 +90,11 @@ class _BothOrders:
 
 
 def _both_orders(run: RunData, judge: str) -> Iterator[_BothOrders]:
-    said: dict[str, dict[int, Judgment]] = {}
+    orders_by_item: dict[str, dict[int, Judgment]] = {}
     for judgment in run.judgments:
         if judgment.judge == judge and judgment.ranking is not None:
-            said.setdefault(judgment.item_id, {})[judgment.presentation] = judgment
-    for item, orders in said.items():
+            orders_by_item.setdefault(judgment.item_id, {})[judgment.presentation] = judgment
+    for item, orders in orders_by_item.items():
         if {0, 1} <= orders.keys() and len(run.blinds.labels(orders[0])) == 2:
             first = run.blinds.labels(orders[0])["A0"]
             yield _BothOrders(item, *(_says(run, orders[n], first) for n in (0, 1)))

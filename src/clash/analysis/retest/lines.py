@@ -77,25 +77,30 @@ class Unsure:
     verdicts: tuple[str, ...]
 
 
-def run_line(found: AlignedRuns, index: int) -> RunLine:
+def run_line(alignment: AlignedRuns, index: int) -> RunLine:
     """Run number ``index`` in a line."""
-    run = found.runs[index]
-    held = found.present[:, index]
-    responses = found.responses[held, index]
-    sure = found.confidence[held, index]
+    run = alignment.runs[index]
+    present = alignment.present[:, index]
+    responses = alignment.responses[present, index]
+    sure = alignment.confidence[present, index]
     known_sure = sure[~np.isnan(sure)]
-    labelled = held & found.has_label
+    has_label = present & alignment.has_label
     return RunLine(
         run=run.manifest.run,
-        n=int(held.sum()),
+        n=int(present.sum()),
         seed=run.manifest.seeds.get("seed", 0),
-        fresh_responses=bool(np.any(responses != found.responses[held, found.complete_runs[0]])),
-        no_verdict=int(np.sum(found.verdicts[held, index] < 0)),
+        fresh_responses=bool(
+            np.any(responses != alignment.responses[present, alignment.complete_runs[0]])
+        ),
+        no_verdict=int(np.sum(alignment.verdicts[present, index] < 0)),
         unanimous=sum(v.unanimous for v in run.verdicts),
         concordance=rate_of(
-            found.right[labelled, index], found, labelled, found.verdicts[labelled, index] >= 0
+            alignment.right[has_label, index],
+            alignment,
+            has_label,
+            alignment.verdicts[has_label, index] >= 0,
         )
-        if labelled.any()
+        if has_label.any()
         else None,
         cost_usd=run.manifest.cost_usd,
         mean_confidence=float(known_sure.mean()) if len(known_sure) else None,
@@ -104,49 +109,56 @@ def run_line(found: AlignedRuns, index: int) -> RunLine:
 
 def rate_of(
     right: NDArray[np.bool_],
-    found: AlignedRuns,
+    alignment: AlignedRuns,
     rows: NDArray[np.bool_] | None = None,
-    judged: NDArray[np.bool_] | None = None,
+    has_verdict: NDArray[np.bool_] | None = None,
 ) -> CaseRate:
     """The share that is right, clustered as the items are; of some ``rows`` of them where given."""
-    clusters = found.clusters if rows is None else found.clusters[rows]
-    there = None if judged is None else judged.tolist()
-    return rate(right.astype(float).tolist(), clusters, there)
+    clusters = alignment.clusters if rows is None else alignment.clusters[rows]
+    verdict_flags = None if has_verdict is None else has_verdict.tolist()
+    return rate(right.astype(float).tolist(), clusters, verdict_flags)
 
 
-def combined_rate(found: AlignedRuns) -> CaseRate:
+def combined_rate(alignment: AlignedRuns) -> CaseRate:
     """All verdicts of the whole runs; repeats of an item are one cluster."""
-    right = found.right[:, found.complete_runs]
-    groups = np.repeat(found.clusters, len(found.complete_runs))
-    judged = (found.verdicts[:, found.complete_runs] >= 0).ravel().tolist()
-    return rate(right.astype(float).ravel().tolist(), groups, judged)
+    right = alignment.right[:, alignment.complete_runs]
+    groups = np.repeat(alignment.clusters, len(alignment.complete_runs))
+    has_verdict = (alignment.verdicts[:, alignment.complete_runs] >= 0).ravel().tolist()
+    return rate(right.astype(float).ravel().tolist(), groups, has_verdict)
 
 
-def run_pair(found: AlignedRuns, a: int, b: int) -> RunPair:
+def run_pair(alignment: AlignedRuns, a: int, b: int) -> RunPair:
     """Two runs on all items."""
-    labelled = found.has_label
+    has_label = alignment.has_label
     return RunPair(
-        found.names[a],
-        found.names[b],
-        inter_run(found.verdicts[:, a], found.verdicts[:, b], found.n_classes, found.clusters),
-        match_table(found.right[labelled, a], found.right[labelled, b]) if labelled.any() else None,
-        bool(np.all(found.responses[:, a] == found.responses[:, b])),
+        alignment.names[a],
+        alignment.names[b],
+        inter_run(
+            alignment.verdicts[:, a],
+            alignment.verdicts[:, b],
+            alignment.n_classes,
+            alignment.clusters,
+        ),
+        match_table(alignment.right[has_label, a], alignment.right[has_label, b])
+        if has_label.any()
+        else None,
+        bool(np.all(alignment.responses[:, a] == alignment.responses[:, b])),
     )
 
 
-def unsure(found: AlignedRuns, row: int, category: str) -> Unsure:
+def unsure(alignment: AlignedRuns, row: int, category: str) -> Unsure:
     """One item, what was said of it, and how sure."""
-    sure = found.confidence[row, found.complete_runs]
+    sure = alignment.confidence[row, alignment.complete_runs]
     known_sure = sure[~np.isnan(sure)]
-    names = (*found.candidates[row], "tie")
-    said = tuple(
+    names = (*alignment.candidates[row], "tie")
+    verdicts = tuple(
         "no verdict" if code < 0 else names[code]
-        for code, held in zip(found.verdicts[row], found.present[row], strict=True)
-        if held
+        for code, present in zip(alignment.verdicts[row], alignment.present[row], strict=True)
+        if present
     )
     return Unsure(
-        found.items[row],
+        alignment.items[row],
         float(known_sure.mean()) if len(known_sure) else None,
         str(category),
-        said,
+        verdicts,
     )

@@ -13,33 +13,33 @@ if TYPE_CHECKING:
     from clash.analysis.retest.targeted import TargetedRun
 
 
-def figures(found: Retest) -> dict[str, Figure]:
+def figures(retest: Retest) -> dict[str, Figure]:
     """The numbers of the comparison under flat names, as :func:`clash.analysis.figures.figures`."""
-    named: list[tuple[str, Figure]] = [("same", Figure.of(found.all_same))]
-    named.append(("pair_agreement", Figure.of(found.pair_agreement)))
-    costs = [line.cost_usd for line in found.runs if line.cost_usd is not None]
+    numbers: list[tuple[str, Figure]] = [("same", Figure.of(retest.all_same))]
+    numbers.append(("pair_agreement", Figure.of(retest.pair_agreement)))
+    costs = [line.cost_usd for line in retest.runs if line.cost_usd is not None]
     if costs:
-        named.append(("cost.all", Figure(sum(costs))))
-    for number, line in enumerate(found.runs, start=1):
-        named.append((f"run{number}.n", Figure(line.n)))
+        numbers.append(("cost.all", Figure(sum(costs))))
+    for number, line in enumerate(retest.runs, start=1):
+        numbers.append((f"run{number}.n", Figure(line.n)))
         if line.cost_usd is not None:
-            named.append((f"run{number}.cost", Figure(line.cost_usd)))
-            named.append((f"run{number}.cost.item", Figure(line.cost_usd / line.n)))
+            numbers.append((f"run{number}.cost", Figure(line.cost_usd)))
+            numbers.append((f"run{number}.cost.item", Figure(line.cost_usd / line.n)))
         if line.concordance is not None:
-            named += _of_rate(f"run{number}", line.concordance)
-    for name, share in (("combined", found.all_runs), ("majority", found.majority)):
+            numbers += _of_rate(f"run{number}", line.concordance)
+    for name, share in (("combined", retest.all_runs), ("majority", retest.majority)):
         if share is not None:
-            named += _of_rate(name, share)
-    if found.pairs:
-        named += _of_pair(found.pairs[0])
-    for category in found.categories:
-        named.append((category.name.replace(" ", "_"), Figure(category.n)))
-        named.append((f"{category.name.replace(' ', '_')}.share", Figure.of(category.share)))
-    if found.systematic is not None:
-        named.append(("systematic", Figure.of(found.systematic)))
-    for part in found.targeted_runs[:1]:
-        named += _of_targeted(part)
-    return dict(finite_figures(named))
+            numbers += _of_rate(name, share)
+    if retest.pairs:
+        numbers += _of_pair(retest.pairs[0])
+    for category in retest.categories:
+        numbers.append((category.name.replace(" ", "_"), Figure(category.n)))
+        numbers.append((f"{category.name.replace(' ', '_')}.share", Figure.of(category.share)))
+    if retest.systematic is not None:
+        numbers.append(("systematic", Figure.of(retest.systematic)))
+    for part in retest.targeted_runs[:1]:
+        numbers += _of_targeted(part)
+    return dict(finite_figures(numbers))
 
 
 def _of_rate(name: str, share: CaseRate) -> list[tuple[str, Figure]]:
@@ -55,13 +55,13 @@ def _of_rate(name: str, share: CaseRate) -> list[tuple[str, Figure]]:
 
 
 def _of_pair(pair: RunPair) -> list[tuple[str, Figure]]:
-    made = [
+    numbers = [
         ("agreement", Figure.of(pair.verdicts.agreement)),
         ("kappa.verdicts", Figure.of(pair.verdicts.kappa.interval)),
     ]
     if pair.matches is not None:
         table = pair.matches
-        made += [
+        numbers += [
             ("both", Figure(table.both)),
             ("first_only", Figure(table.first)),
             ("second_only", Figure(table.second)),
@@ -70,23 +70,23 @@ def _of_pair(pair: RunPair) -> list[tuple[str, Figure]]:
             ("mcnemar.p", Figure(table.change.p)),
             ("mcnemar.corrected", Figure(table.corrected.statistic)),
         ]
-    return made
+    return numbers
 
 
 def _of_targeted(part: TargetedRun) -> list[tuple[str, Figure]]:
-    made: list[tuple[str, Figure]] = []
+    numbers: list[tuple[str, Figure]] = []
     for group in part.groups:
         name = f"targeted.{group.name.replace(' ', '_')}"
         right = round(group.right.estimate * group.n)
-        made += [
+        numbers += [
             (f"{name}.n", Figure(group.n)),
             (f"{name}.right", Figure(right)),
             (f"{name}.wrong", Figure(group.n - right)),
             (f"{name}.rate", Figure.of(group.right)),
         ]
     if part.confirmation is not None:
-        made += [
+        numbers += [
             ("targeted.coin.p", Figure(part.confirmation.coin.p)),
             ("targeted.expected", Figure(part.confirmation.expected)),
         ]
-    return made
+    return numbers

@@ -42,7 +42,7 @@ class Group:
 
     Attributes:
         right: items whose new verdict is the label; without labels, that repeats the old one.
-        changed: new verdicts that are not the old ones' (of unstable items: the first run's).
+        n_changed: new verdicts that are not the old ones' (of unstable items: the first run's).
     """
 
     json_keys: ClassVar[Mapping[str, str]] = {"n_changed": "changed"}
@@ -60,9 +60,9 @@ class TargetedRun:
 
     Attributes:
         groups: stably incorrect, unstable, stable.
-        confirmed: whether stably incorrect items are wrong again; null without labels or items.
+        confirmation: whether stably incorrect items are wrong again; null without labels or items.
         caveat: what selection does to the test.
-        others: items it holds that the selection does not name.
+        n_others: items it holds that the selection does not name.
     """
 
     json_keys: ClassVar[Mapping[str, str]] = {"confirmation": "confirmed", "n_others": "others"}
@@ -74,58 +74,62 @@ class TargetedRun:
     n_others: int
 
 
-def classify(found: AlignedRuns, runs: Sequence[int]) -> Stability:
+def classify(alignment: AlignedRuns, runs: Sequence[int]) -> Stability:
     """Stability of every item over ``runs``, by labels where all items have one."""
-    labels = found.labels if found.has_label.all() else None
-    return stability(found.verdicts[:, runs], labels)
+    labels = alignment.labels if alignment.has_label.all() else None
+    return stability(alignment.verdicts[:, runs], labels)
 
 
-def targets(found: AlignedRuns, n_stable: int = STABLE) -> Targets:
+def targets(alignment: AlignedRuns, n_stable: int = STABLE) -> Targets:
     """The items worth judging again, from the runs on all items."""
     return select_targets(
-        classify(found, found.complete_runs), found.confidence[:, found.complete_runs], n_stable
+        classify(alignment, alignment.complete_runs),
+        alignment.confidence[:, alignment.complete_runs],
+        n_stable,
     )
 
 
-def ranking(found: AlignedRuns) -> NDArray[np.intp]:
+def ranking(alignment: AlignedRuns) -> NDArray[np.intp]:
     """Items by rising mean confidence over the runs on all items."""
-    return low_confidence_first(found.confidence[:, found.complete_runs])
+    return low_confidence_first(alignment.confidence[:, alignment.complete_runs])
 
 
-def targeted_run(found: AlignedRuns, run: int) -> TargetedRun:
+def targeted_run(alignment: AlignedRuns, run: int) -> TargetedRun:
     """What run number ``run`` says of items that the runs on all items had judged."""
-    classes = classify(found, found.complete_runs).categories
-    held = found.present[:, run]
+    classes = classify(alignment, alignment.complete_runs).categories
+    present = alignment.present[:, run]
     names = ("stably incorrect", "unstable", "stably correct", "stable")
-    groups = [_group(found, run, name, np.flatnonzero(held & (classes == name))) for name in names]
-    wrong = np.flatnonzero(held & (classes == "stably incorrect"))
+    groups = [
+        _group(alignment, run, name, np.flatnonzero(present & (classes == name))) for name in names
+    ]
+    wrong = np.flatnonzero(present & (classes == "stably incorrect"))
     return TargetedRun(
-        found.names[run],
+        alignment.names[run],
         [group for group in groups if group.n],
-        _confirmation(found, run, wrong) if len(wrong) else None,
+        _confirmation(alignment, run, wrong) if len(wrong) else None,
         _SELECTION,
-        int(held.sum()) - sum(group.n for group in groups),
+        int(present.sum()) - sum(group.n for group in groups),
     )
 
 
-def _group(found: AlignedRuns, run: int, name: str, rows: NDArray[np.intp]) -> Group:
-    new, old = found.verdicts[rows, run], found.verdicts[rows, found.complete_runs[0]]
-    aim = old if name == "stable" or not found.has_label.all() else found.labels[rows]
+def _group(alignment: AlignedRuns, run: int, name: str, rows: NDArray[np.intp]) -> Group:
+    new, old = alignment.verdicts[rows, run], alignment.verdicts[rows, alignment.complete_runs[0]]
+    aim = old if name == "stable" or not alignment.has_label.all() else alignment.labels[rows]
     return Group(
         name,
         len(rows),
         wilson(int(np.sum((new == aim) & (new >= 0))), len(rows)),
         int(np.sum(new != old)),
-        tuple(found.items[row] for row in rows),
+        tuple(alignment.items[row] for row in rows),
     )
 
 
-def _confirmation(found: AlignedRuns, run: int, wrong: NDArray[np.intp]) -> Confirmation:
-    again = int(np.sum(~found.right[wrong, run]))
-    return confirm(again, len(wrong), base_table(found))
+def _confirmation(alignment: AlignedRuns, run: int, wrong: NDArray[np.intp]) -> Confirmation:
+    again = int(np.sum(~alignment.right[wrong, run]))
+    return confirm(again, len(wrong), base_table(alignment))
 
 
-def base_table(found: AlignedRuns) -> MatchTable:
+def base_table(alignment: AlignedRuns) -> MatchTable:
     """Matches of the first two runs on all items."""
-    first, second = found.complete_runs[:2]
-    return match_table(found.right[:, first], found.right[:, second])
+    first, second = alignment.complete_runs[:2]
+    return match_table(alignment.right[:, first], alignment.right[:, second])
