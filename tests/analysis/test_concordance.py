@@ -8,8 +8,7 @@ import pytest
 
 from analysis.labelled import pairs, run
 from clash.analysis.concordance import concordance, labelled_cases
-from clash.analysis.figures import figures
-from clash.analysis.findings import compute_findings
+from clash.analysis.findings import compute_findings, figures
 from clash.report.concordance import tables
 
 ROWS = [

@@ -5,8 +5,8 @@ import math
 import pytest
 
 from analysis.labelled import pairs, run
-from clash.analysis.figures import Figure, figures
-from clash.analysis.findings import compute_findings
+from clash.analysis.figures import Figure
+from clash.analysis.findings import compute_findings, figures
 from clash.analysis.gate import ThresholdRule, check, check_changes, complete, figure_changes
 
 FOUND = {"concordance": Figure(0.85, 0.79, 0.90), "cost": Figure(2.0)}

@@ -1,4 +1,4 @@
-"""Every headline number of a run under one flat name: what gates test and published figures meet."""
+"""Headline numbers under flat names, which gates test and published figures are compared with."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from clash.analysis.concordance import CaseRate, Concordance
-    from clash.analysis.findings import Findings
     from clash.stats.intervals import Interval
 
     NamedFigures = Iterator[tuple[str, "Figure"]]
@@ -94,68 +93,13 @@ def round_half_up(value: float, digits: int) -> float:
     return math.copysign(math.floor(abs(value) * scale + 0.5 + 1e-9) / scale, value)
 
 
-def figures(findings: Findings) -> dict[str, Figure]:
-    """The numbers of one run, by name; what is not known or not a number is absent."""
-    numbers = [*_run(findings)]
-    if findings.concordance is not None:
-        numbers += _concordance(findings.concordance)
-    return dict(finite_figures(numbers))
-
-
 def finite_figures(numbers: Sequence[tuple[str, Figure]]) -> NamedFigures:
     """Those that are numbers."""
     return ((name, figure) for name, figure in numbers if math.isfinite(figure.value))
 
 
-def _run(findings: Findings) -> NamedFigures:
-    counts = findings.coverage
-    yield "unanimity", Figure.of(findings.unanimity.rate)
-    if findings.unanimity.mean_confidence is not None:
-        yield "confidence", Figure(findings.unanimity.mean_confidence)
-    cost = _cost(findings)
-    yield "cost", cost
-    if counts.items:
-        yield "items", Figure(counts.items)
-        yield "cost.item", cost.over(counts.items)
-        yield "coverage", Figure((counts.n_decided + counts.n_tied) / counts.items)
-        yield "decided", Figure(counts.n_decided / counts.items)
-        yield "tied", Figure(counts.n_tied / counts.items)
-    if counts.n_expected:
-        usable = counts.n_clean + counts.n_repaired
-        yield "judgments.usable", Figure(usable / counts.n_expected)
-        yield "judgments.failed", Figure(1 - usable / counts.n_expected)
-        yield "judgments.repaired", Figure(counts.n_repaired / counts.n_expected)
-    if findings.position.first_shown is not None:
-        yield "first_shown", Figure.of(findings.position.first_shown)
-    for row in findings.leaderboard:
-        yield f"win_rate.{row.candidate}", Figure.of(row.win_rate)
-        if row.points is not None:
-            yield f"points.{row.candidate}", Figure.of(row.points)
-    for judge in findings.judges:
-        for name, interval in (("agreement", judge.agreement), ("flips", judge.flips)):
-            if interval is not None:
-                yield f"{name}.{judge.judge}", Figure.of(interval)
-    if findings.pairs:
-        yield (
-            "agreement.lowest",
-            min((Figure.of(pair.agreement) for pair in findings.pairs), key=lambda f: f.value),
-        )
-
-
-def _cost(findings: Findings) -> Figure:
-    """Dollars; without an upper bound where some price or count is unknown."""
-    cost_usd, exact = findings.cost_usd, not findings.cost_is_lower_bound
-    if not findings.economies and findings.concordance is not None:
-        # A run of another tool: its calls are not known, its cost may be.
-        run_costs = findings.concordance.costs
-        cost_usd, exact = (
-            run_costs.cost_usd or 0.0,
-            run_costs.exact and run_costs.cost_usd is not None,
-        )
-    return Figure(cost_usd) if exact else Figure(cost_usd, cost_usd, math.inf)
-
-
-def _concordance(concordance: Concordance) -> NamedFigures:
+def concordance_figures(concordance: Concordance) -> NamedFigures:
+    """The numbers of a labelled run beside people's, by name."""
     head = concordance.headline
     yield "concordance", Figure.of(head.rate.interval)
     yield "concordance.judged", Figure.of(head.rate.of_judged)

@@ -10,7 +10,7 @@ from clash.analysis.concordance import Concordance, concordance
 from clash.analysis.corrected import Correction, correction
 from clash.analysis.coverage import Coverage, Unanimity, coverage, unanimity
 from clash.analysis.decision import Decision, decide
-from clash.analysis.figures import Claim, claims, figures
+from clash.analysis.figures import Claim, Figure, claims, concordance_figures, finite_figures
 from clash.analysis.judges import (
     BaselineReport,
     JudgePair,
@@ -36,6 +36,7 @@ from clash.version import __version__
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from clash.analysis.figures import NamedFigures
     from clash.stats.intervals import Interval
     from clash.store.folder import RunFolder
 
@@ -160,3 +161,59 @@ def _with_people(board: list[Standing], people: Correction | None) -> list[Stand
     """The leaderboard with the win rates that people would give."""
     rates = {} if people is None else {rate.candidate: rate.rate for rate in people.rates}
     return [replace(row, corrected_rate=rates.get(row.candidate)) for row in board]
+
+
+def figures(findings: Findings) -> dict[str, Figure]:
+    """The numbers of one run, by name; what is not known or not a number is absent."""
+    numbers = [*_run_figures(findings)]
+    if findings.concordance is not None:
+        numbers += concordance_figures(findings.concordance)
+    return dict(finite_figures(numbers))
+
+
+def _run_figures(findings: Findings) -> NamedFigures:
+    counts = findings.coverage
+    yield "unanimity", Figure.of(findings.unanimity.rate)
+    if findings.unanimity.mean_confidence is not None:
+        yield "confidence", Figure(findings.unanimity.mean_confidence)
+    cost = _cost(findings)
+    yield "cost", cost
+    if counts.items:
+        yield "items", Figure(counts.items)
+        yield "cost.item", cost.over(counts.items)
+        yield "coverage", Figure((counts.n_decided + counts.n_tied) / counts.items)
+        yield "decided", Figure(counts.n_decided / counts.items)
+        yield "tied", Figure(counts.n_tied / counts.items)
+    if counts.n_expected:
+        usable = counts.n_clean + counts.n_repaired
+        yield "judgments.usable", Figure(usable / counts.n_expected)
+        yield "judgments.failed", Figure(1 - usable / counts.n_expected)
+        yield "judgments.repaired", Figure(counts.n_repaired / counts.n_expected)
+    if findings.position.first_shown is not None:
+        yield "first_shown", Figure.of(findings.position.first_shown)
+    for row in findings.leaderboard:
+        yield f"win_rate.{row.candidate}", Figure.of(row.win_rate)
+        if row.points is not None:
+            yield f"points.{row.candidate}", Figure.of(row.points)
+    for judge in findings.judges:
+        for name, interval in (("agreement", judge.agreement), ("flips", judge.flips)):
+            if interval is not None:
+                yield f"{name}.{judge.judge}", Figure.of(interval)
+    if findings.pairs:
+        yield (
+            "agreement.lowest",
+            min((Figure.of(pair.agreement) for pair in findings.pairs), key=lambda f: f.value),
+        )
+
+
+def _cost(findings: Findings) -> Figure:
+    """Dollars; without an upper bound where some price or count is unknown."""
+    cost_usd, exact = findings.cost_usd, not findings.cost_is_lower_bound
+    if not findings.economies and findings.concordance is not None:
+        # A run of another tool: its calls are not known, its cost may be.
+        run_costs = findings.concordance.costs
+        cost_usd, exact = (
+            run_costs.cost_usd or 0.0,
+            run_costs.exact and run_costs.cost_usd is not None,
+        )
+    return Figure(cost_usd) if exact else Figure(cost_usd, cost_usd, math.inf)

@@ -70,8 +70,7 @@ def gate(
 
     `clash gate latest --min concordance=0.80 --max cost=2 --junit gate.xml`
     """
-    from clash.analysis.figures import figures
-    from clash.analysis.findings import compute_findings
+    from clash.analysis.findings import compute_findings, figures
     from clash.analysis.rundata import RunData
     from clash.analysis.serialize import to_dict
     from clash.cli.common import open_run, print_json, print_tables

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from clash.analysis import gate as gates
-from clash.analysis.figures import figures
-from clash.analysis.findings import compute_findings
+from clash.analysis.findings import compute_findings, figures
 from clash.analysis.rundata import RunData
 from clash.analysis.serialize import to_dict
 from clash.errors import ConfigError

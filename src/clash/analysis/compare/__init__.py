@@ -125,7 +125,7 @@ def _summary(run: RunData) -> RunSummary:
 
 
 def figures(comparison: RunComparison) -> dict[str, Figure]:
-    """The numbers of the comparison under flat names, as :func:`clash.analysis.figures.figures`."""
+    """The numbers of the comparison under flat names, as :func:`clash.analysis.findings.figures`."""
     numbers: list[tuple[str, Figure]] = []
     for number, line in enumerate(comparison.runs, start=1):
         numbers.append((f"run{number}.items", Figure(line.items)))
