@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import tomllib
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import clash
 from clash.cli.app import run
 from clash.errors import ConfigError
 from clash.extras import EXTRAS, install_line, require
@@ -103,6 +105,20 @@ def test_a_command_that_needs_a_missing_package_ends_with_2(
     assert f"this needs {package.replace('_', '-')}" in error
     assert f"fix: {install_line(package)}" in error
     assert not Path("p").exists()
+
+
+def test_a_data_frame_of_the_library_needs_pandas(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(["demo"]) == 0
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    loaded = clash.load("latest")
+    assert loaded.to_dict()
+    with pytest.raises(
+        ConfigError, match=re.escape(f"needs pandas\n  fix: {install_line('pandas')}")
+    ):
+        loaded.leaderboard.to_frame()
 
 
 def test_the_core_works_without_any_optional_package(votes: str, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Intervals agree with published and independent figures, and never run out of range."""
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -357,3 +358,31 @@ def test_both_bounds_of_a_difference_with_nothing():
     assert (found.low, found.high) == pytest.approx((wilson(3, 4).low - 1, wilson(3, 4).high))
     found = difference(wilson(0, 0), wilson(3, 4))
     assert (found.low, found.high) == pytest.approx((-wilson(3, 4).high, 1 - wilson(3, 4).low))
+
+
+@pytest.mark.parametrize(
+    ("interval", "method"),
+    [(wilson(0, 0), "wilson"), (wilson_clustered([], []), "wilson, clustered")],
+)
+def test_without_observations_every_proportion_is_possible(interval, method):
+    assert math.isnan(interval.estimate)
+    assert (interval.low, interval.high, interval.n, interval.n_effective) == (0, 1, 0, 0)
+    assert interval.method == method
+
+
+def test_at_the_end_of_the_range_the_bound_is_the_end():
+    assert wilson(0, 7).low == 0.0
+    assert wilson(7, 7).high == 1.0
+    assert wilson(1e9, 1e9 + 1e-6).high <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: wilson_clustered([2.0], [0]), "lie in [0, 1]"),
+        (lambda: mean_clustered([math.nan], [0]), "without NaN"),
+    ],
+)
+def test_a_refusal_says_what_was_expected(call, words):
+    with pytest.raises(StatisticsError, match=re.escape(words)):
+        call()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from clash.analysis.serialize import to_plain
 from clash.errors import ConfigError, RunFolderError
+from clash.extras import require
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -34,12 +35,8 @@ F = TypeVar("F")
 
 
 def _pandas() -> Any:  # noqa: ANN401 - the module
-    try:
-        return import_module("pandas")
-    except ImportError:
-        raise ConfigError(
-            "a data frame needs pandas", hint="pip install 'clash-eval[notebook]'"
-        ) from None
+    require("pandas")
+    return import_module("pandas")
 
 
 def _plain(record: object) -> dict[str, Any]:
