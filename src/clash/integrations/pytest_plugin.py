@@ -163,8 +163,8 @@ class ClashFixture:
         if isinstance(panel, list | tuple) or callable(panel):
             # Else the default model would be called to write criteria, which no test named.
             defaults["criteria"] = "none"
-        named = {name: value for name, value in options.items() if value is not None}
-        return {**defaults, **named, "panel": _PANEL if panel is None else panel}
+        settings = {name: value for name, value in options.items() if value is not None}
+        return {**defaults, **settings, "panel": _PANEL if panel is None else panel}
 
     def _note(self, run: Run) -> Run:
         self.runs.append(run)
