@@ -13,7 +13,7 @@ from clash.analysis.findings import compute_findings
 from clash.analysis.retest import retest
 from clash.analysis.rundata import RunData
 from clash.datasets.convert import convert
-from clash.pipeline.foreign_runs import write
+from clash.pipeline.foreign_runs import write_run
 from clash.report import markdown
 from clash.report.claims import claims_table
 from clash.reproduction.agent_clash.paper_figures import paper_figures
@@ -58,7 +58,7 @@ def read(source):
     """The converted runs, and what their makers say of each item."""
     with tempfile.TemporaryDirectory() as folder:
         for run in convert(source).runs:
-            write(run, source, Path(folder))
+            write_run(run, source, Path(folder))
         data = {path.name: RunData.load(RunFolder(path)) for path in Path(folder).iterdir()}
         published = {
             name: {row["item_id"]: row for row in rows(Path(folder) / name)} for name in data

@@ -10,7 +10,7 @@ from analysis.labelled import pairs, run
 from clash.analysis.retest import align, figures, retest, targets
 from clash.analysis.rundata import RunData
 from clash.errors import StatisticsError
-from clash.pipeline.foreign_runs import write
+from clash.pipeline.foreign_runs import write_run
 from clash.report.retest import tables
 from clash.reproduction.convert import convert
 from clash.store.folder import RunFolder
@@ -168,7 +168,7 @@ def published(tmp_path_factory):
         pytest.skip("../shared/data is absent")
     out = tmp_path_factory.mktemp("agent-clash")
     for made in convert(RESULTS).runs:
-        write(made, RESULTS, out)
+        write_run(made, RESULTS, out)
     return lambda *names: [RunData.load(RunFolder(out / name)) for name in names]
 
 

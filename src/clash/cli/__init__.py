@@ -20,7 +20,7 @@ def main() -> None:
     # of every 700 costs a twentieth of its time.
     gc.set_threshold(_YOUNG)
     code = run(sys.argv[1:])
-    lost = streams.failure(sys.stdout)
-    if lost is not None:
-        sys.stderr.write(f"error: stdout: cannot be written ({lost.strerror})\n")
-    sys.exit(code or (2 if lost is not None else 0))
+    failure = streams.failure(sys.stdout)
+    if failure is not None:
+        sys.stderr.write(f"error: stdout: cannot be written ({failure.strerror})\n")
+    sys.exit(code or (2 if failure is not None else 0))

@@ -39,7 +39,7 @@ from clash.cli import (
     verify,
 )
 from clash.cli.common import print_json, stderr
-from clash.cli.streams import guarded
+from clash.cli.streams import guard_streams
 from clash.errors import ClashError, ConfigError, InputError, RunFolderError
 from clash.escape import for_terminal
 from clash.files import run_files
@@ -122,7 +122,7 @@ def run(arguments: Sequence[str]) -> int:
         0 done, 1 a gate failed, 2 usage or input, 3 incomplete, 4 refused by a provider,
         5 an audit failed, 130 interrupted.
     """
-    with guarded():
+    with guard_streams():
         return _run(arguments)
 
 

@@ -367,10 +367,10 @@ def _tell_pulled(pulled: PulledDataset, citation: str, *, as_json: bool) -> None
 
 def _write_converted(converted: Conversion, path: Path, out: Path) -> Iterator[dict[str, str]]:
     from clash.datasets.dataset import to_prompts
-    from clash.pipeline.foreign_runs import write
+    from clash.pipeline.foreign_runs import write_run
 
     for run in converted.runs:
-        folder = write(run, path, out)
+        folder = write_run(run, path, out)
         counts = run.counts()
         about = f"{counts['items']} items, {counts['judgments']} judgments"
         yield {"path": str(folder), "run": run.name, "about": about}

@@ -30,7 +30,7 @@ def demo(
         os.environ, TerminalObserver(quiet=quiet or as_json), out=out, run_id=run_id
     )
     prompts = assets.path("datasets", "quickstart.yaml")
-    prepared = prepare(config, {}, options.observer, prompts=prompts)
-    result = execute(prepared, options)
-    print_result(result, as_json=as_json, whole=verbose, quiet=quiet)
+    setup = prepare(config, {}, options.observer, prompts=prompts)
+    result = execute(setup, options)
+    print_result(result, as_json=as_json, verbose=verbose, quiet=quiet)
     raise typer.Exit(result.exit_code)

@@ -48,21 +48,21 @@ def doctor(
     learn(Redactor.of_environ(environ))
     if torture is not None:
         title = "clash doctor --torture"
-        found = _tortured(torture, models, environ, quiet=as_json)
+        findings = _torture(torture, models, environ, quiet=as_json)
     else:
         title = "clash doctor"
-        found = list(checkup.check_setup(config, panel, models, environ, ping=ping))
-    bad = any(finding.level == "bad" for finding in found)
+        findings = list(checkup.check_setup(config, panel, models, environ, ping=ping))
+    bad = any(finding.level == "bad" for finding in findings)
     if as_json:
-        print_json({"ok": not bad, "findings": [finding.as_json() for finding in found]})
+        print_json({"ok": not bad, "findings": [finding.as_json() for finding in findings]})
     else:
         columns = ["", "what", "is", "hint"]
-        rows = [[f.level, f.subject, f.says, f.hint] for f in found]
+        rows = [[f.level, f.subject, f.says, f.hint] for f in findings]
         print_table(stdout(), Table(title, columns, rows))
     raise typer.Exit(1 if bad else 0)
 
 
-def _tortured(
+def _torture(
     url_or_panel: str, models: str | None, environ: Environ, *, quiet: bool
 ) -> list[CheckupFinding]:
     """Every probe of every model, one model after the other: they may share a rate limit."""

@@ -144,7 +144,7 @@ def evaluate(
     environ = environment(env_file, trust_host)
     observer = TerminalObserver(quiet=quiet or as_json)
     earlier = open_run(replay, out or Path("runs"), observer) if replay else None
-    prepared = prepare(
+    setup = prepare(
         read_config(config, settings),
         environ,
         observer,
@@ -157,10 +157,10 @@ def evaluate(
     options = RunOptions(environ, observer, run_id=run_id, origin=origin, yes=yes)
     rule = None if until is None else parse_rule(until, sequential, looks)
     if rule is not None:
-        check_controls(prepared.plan.config)
+        check_controls(setup.plan.config)
     if dry_run:
-        print_dry_run(prepared.plan, environ, as_json=as_json)
+        print_dry_run(setup.plan, environ, as_json=as_json)
         return
-    result = execute_until(prepared, rule, options) if rule else execute(prepared, options)
-    print_result(result, as_json=as_json, whole=verbose, quiet=quiet)
+    result = execute_until(setup, rule, options) if rule else execute(setup, options)
+    print_result(result, as_json=as_json, verbose=verbose, quiet=quiet)
     raise typer.Exit(result.exit_code)

@@ -31,21 +31,21 @@ def export(
     from clash.errors import ConfigError
 
     on: dict[exports.Format, bool] = {"votes": votes, "csv": csv, "parquet": parquet}
-    chosen = [name for name, wanted in on.items() if wanted]
-    if len(chosen) != 1:
+    formats = [name for name, flag in on.items() if flag]
+    if len(formats) != 1:
         raise ConfigError("choose one", field="export", hint="--votes, --csv or --parquet")
     folder = open_run(run, out)
-    written = exports.write(folder, chosen[0], to, observers=observers)
+    file = exports.write(folder, formats[0], to, observers=observers)
     if to is not None and str(to) == "-":
         return
     if as_json:
         print_json(
             {
                 "run": str(folder.path),
-                "format": chosen[0],
-                "written": str(written.path),
-                "rows": written.rows,
+                "format": formats[0],
+                "written": str(file.path),
+                "rows": file.rows,
             }
         )
     else:
-        stdout().print(f"wrote {written.path} ({written.rows} rows)", soft_wrap=True)
+        stdout().print(f"wrote {file.path} ({file.rows} rows)", soft_wrap=True)

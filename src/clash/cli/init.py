@@ -28,19 +28,19 @@ def init(
 
     targets = {assets.path("configs", "examples", name): folder / to for name, to in _FILES.items()}
     # A link that leads nowhere yet is there too: writing would follow it.
-    there = [str(target) for target in targets.values() if os.path.lexists(target)]
-    if there and not force:
-        raise InputError(f"{there[0]} is there already", hint="another folder, or --force")
+    existing = [str(target) for target in targets.values() if os.path.lexists(target)]
+    if existing and not force:
+        raise InputError(f"{existing[0]} is there already", hint="another folder, or --force")
     for target in targets.values():
         if not target.parent.resolve().is_relative_to(folder.resolve()):
             raise InputError(f"{target.parent} leads out of {folder}", hint="remove the link in it")
     for file, target in targets.items():
         target.parent.mkdir(parents=True, exist_ok=True)
         run_files.replace(target, file.read_bytes())
-    written = [str(target) for target in targets.values()]
+    paths = [str(target) for target in targets.values()]
     if as_json:
-        print_json({"written": written})
+        print_json({"written": paths})
         return
-    for name in written:
+    for name in paths:
         stdout().print(f"wrote {name}", soft_wrap=True)
     stdout().print("next: edit prompts.yaml, then `clash doctor` and `clash eval --dry-run`")

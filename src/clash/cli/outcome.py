@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     from clash.store.folder import RunFolder
 
 
-def print_result(result: RunResult, *, as_json: bool, whole: bool, quiet: bool) -> None:
+def print_result(result: RunResult, *, as_json: bool, verbose: bool, quiet: bool) -> None:
     """Print the result of a run, where its folder is, and what is left to do."""
     path = result.folder.path
     if as_json:
         print_json(summary(result))
     else:
-        print_report(stdout(), result.findings, brief=not whole)
+        print_report(stdout(), result.findings, brief=not verbose)
         stdout().print(f"\nrun: {path}", style="bold", soft_wrap=True)
-        if not quiet and not whole:
+        if not quiet and not verbose:
             say(f"everything: {path / layout.REPORT_HTML}, or `clash report {path}`")
     for line in (*result.swaps, *_warnings(result), *_next_steps(result)):
         say(line, style="yellow")
@@ -100,11 +100,11 @@ def _open_batches(folder: RunFolder) -> list[str]:
     if not batches:
         return []
     rows = sum(len(batch.rows) for batch in batches)
-    one = len(batches) == 1
+    single = len(batches) == 1
     return [
-        f"{len(batches)} batch{'' if one else 'es'} of {rows} rows"
-        f" {'stays' if one else 'stay'} with the provider: `clash resume {folder.path}` fetches"
-        f" {'it' if one else 'them'}, with --cancel-batches only what is through by now"
+        f"{len(batches)} batch{'' if single else 'es'} of {rows} rows"
+        f" {'stays' if single else 'stay'} with the provider: `clash resume {folder.path}` fetches"
+        f" {'it' if single else 'them'}, with --cancel-batches only what is through by now"
     ]
 
 

@@ -101,20 +101,20 @@ def prereg(
     _print_plan(plan, out, as_json=as_json)
 
 
-def _print_plan(frozen: FrozenRegistration, path: Path, *, as_json: bool) -> None:
+def _print_plan(registration: FrozenRegistration, path: Path, *, as_json: bool) -> None:
     from clash.analysis.prereg import stopping
     from clash.cli.common import print_json, stdout
 
     if as_json:
-        print_json({**frozen.as_json(), "path": str(path)})
+        print_json({**registration.as_json(), "path": str(path)})
         return
-    plan = frozen.plan
+    plan = registration.plan
     lines = [
         f"{len(plan.panel)} judges, {plan.method}; {plan.outcome}"
         + (f" of {plan.primary}" if plan.primary else ""),
         f"{plan.items} prompts; {100 * plan.effect:g} points, alpha {plan.alpha:g},"
         f" power {plan.power:.0%}; stopping: {stopping(plan)}",
-        f"frozen {frozen.frozen_at}, sha256 {frozen.sha256}",
+        f"frozen {registration.frozen_at}, sha256 {registration.sha256}",
         f"plan: {path}; hold a run to it with `clash eval … --prereg {path}`",
     ]
     for line in lines:

@@ -120,7 +120,7 @@ def rerun(
         changes = replace(changes, only=items, notes=(note,))
     options = RunOptions(environment(env_file, trust_host), observer, yes=yes)
     if dry_run:
-        plan = plan_rerun(parent, next_number(parent), changes, options).prepared.plan
+        plan = plan_rerun(parent, next_number(parent), changes, options).setup.plan
         print_dry_run(plan, options.environ, as_json=as_json)
         return
     results = execute_reruns(parent, times, changes, options)

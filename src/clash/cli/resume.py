@@ -56,5 +56,5 @@ def resume(
         {name: value for name, value in limits.items() if value is not None},
         cancel_batches=cancel_batches,
     )
-    print_result(result, as_json=as_json, whole=verbose, quiet=quiet)
+    print_result(result, as_json=as_json, verbose=verbose, quiet=quiet)
     raise typer.Exit(result.exit_code)

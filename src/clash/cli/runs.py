@@ -16,12 +16,12 @@ def runs(out: Out = Path("runs"), as_json: AsJson = False) -> None:
     from clash.report.terminal import print_table
     from clash.store.folder import manifests
 
-    known = [_line(manifest) for _, manifest in manifests(out, left_out)]
+    lines = [_line(manifest) for _, manifest in manifests(out, left_out)]
     if as_json:
-        print_json({"runs": known, "out": str(out)})
+        print_json({"runs": lines, "out": str(out)})
         return
     columns = ["run", "kind", "status", "panel", "items", "verdicts", "cost", "started"]
-    rows = [[str(line[column]) for column in columns] for line in known]
+    rows = [[str(line[column]) for column in columns] for line in lines]
     if rows:
         print_table(
             stdout(), Table(f"{len(rows)} runs in {out}", columns, rows, frozenset({4, 5, 6}))

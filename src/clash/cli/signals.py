@@ -25,10 +25,10 @@ _ENDING = b"clash: stopped at once; every finished call is in the run folder, an
 async def listen(stop: Callable[[], None], scope: anyio.CancelScope) -> None:
     """Call ``stop`` at the first signal and cancel ``scope`` at the second."""
     try:
-        with anyio.open_signal_receiver(*_signals()) as signals, _watchdog(*_signals()) as heard:
+        with anyio.open_signal_receiver(*_signals()) as signals, _watchdog(*_signals()) as disarm:
             stopped = False
             async for _ in signals:
-                heard()
+                disarm()
                 if stopped:
                     scope.cancel()
                     return
@@ -40,10 +40,10 @@ async def listen(stop: Callable[[], None], scope: anyio.CancelScope) -> None:
 
 def _signals() -> list[signal.Signals]:
     names = ("SIGINT", "SIGTERM", "SIGHUP")
-    known = [getattr(signal, name) for name in names if hasattr(signal, name)]
+    signals = [getattr(signal, name) for name in names if hasattr(signal, name)]
     # `nohup` leaves SIGHUP ignored, for a run that is to outlive its terminal.
-    ignored = [s for s in known if s.name == "SIGHUP" and signal.getsignal(s) == signal.SIG_IGN]
-    return [number for number in known if number not in ignored]
+    hangups = [s for s in signals if s.name == "SIGHUP" and signal.getsignal(s) == signal.SIG_IGN]
+    return [number for number in signals if number not in hangups]
 
 
 @contextmanager
@@ -55,7 +55,7 @@ def _watchdog(*signals: signal.Signals) -> Iterator[Callable[[], None]]:
     """
     unheard: float | None = None
 
-    def heard() -> None:
+    def disarm() -> None:
         nonlocal unheard
         unheard = None
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -76,7 +76,7 @@ def _watchdog(*signals: signal.Signals) -> Iterator[Callable[[], None]]:
     for number in signals:
         signal.signal(number, arrives)
     try:
-        yield heard
+        yield disarm
     finally:
-        heard()
+        disarm()
         signal.signal(signal.SIGALRM, before)

@@ -99,7 +99,7 @@ def guard() -> None:
 
 
 @contextmanager
-def guarded() -> Iterator[None]:
+def guard_streams() -> Iterator[None]:
     """Guard stdout and stderr for as long as a command runs."""
     before = sys.stdout, sys.stderr
     guard()

@@ -25,22 +25,24 @@ def trust(
     from clash.errors import ConfigError
     from clash.secrets.trust import destination_named, read_confirmed, write_confirmed
 
-    confirmed = set(read_confirmed())
+    destinations = set(read_confirmed())
     if variable is not None and host is not None:
-        named = destination_named(variable, host)
-        if remove and named not in confirmed:
+        destination = destination_named(variable, host)
+        if remove and destination not in destinations:
             raise ConfigError(
-                f"{named} was not confirmed", field="--remove", hint="`clash trust` lists what is"
+                f"{destination} was not confirmed",
+                field="--remove",
+                hint="`clash trust` lists what is",
             )
-        confirmed = confirmed - {named} if remove else confirmed | {named}
-        write_confirmed(confirmed)
+        destinations = destinations - {destination} if remove else destinations | {destination}
+        write_confirmed(destinations)
     elif variable is not None or remove:
         raise ConfigError("names no host", field="HOST", hint="clash trust VARIABLE HOST")
     if as_json:
-        entries = [{"variable": d.variable, "server": d.server} for d in sorted(confirmed)]
+        entries = [{"variable": d.variable, "server": d.server} for d in sorted(destinations)]
         print_json({"confirmed": entries})
         return
-    for where in sorted(confirmed):
+    for where in sorted(destinations):
         stdout().print(str(where), soft_wrap=True, markup=False)
-    if not confirmed:
+    if not destinations:
         stdout().print("nothing is confirmed: keys go to their vendors' own servers only")

@@ -132,20 +132,20 @@ def validate(
         None if stratify is None else stratify.value,
         cache,
     )
-    drawn = draw_labelled(dataset, draw)
+    sample = draw_labelled(dataset, draw)
     earlier = open_run(replay, out or Path("runs"), observer) if replay else None
-    prepared = assemble(
+    setup = assemble(
         injected_only(read_config(config, settings)),
-        sample_prompts(drawn),
+        sample_prompts(sample),
         environ,
         observer,
         replay=earlier,
     )
     if dry_run:
-        print_dry_run(prepared.plan, environ, as_json=as_json)
+        print_dry_run(setup.plan, environ, as_json=as_json)
         return
-    origin = replace(sample_origin(drawn, tiers), registration=read_plan(prereg))
+    origin = replace(sample_origin(sample, tiers), registration=read_plan(prereg))
     options = RunOptions(environ, observer, kind="validate", run_id=run_id, origin=origin, yes=yes)
-    result = execute(prepared, options)
-    print_result(result, as_json=as_json, whole=verbose, quiet=quiet)
+    result = execute(setup, options)
+    print_result(result, as_json=as_json, verbose=verbose, quiet=quiet)
     raise typer.Exit(result.exit_code)

@@ -168,13 +168,13 @@ class AggregateFindings:
         """The head of the JSON where no method gives verdicts."""
         if self.rankings is None:
             return {"methods": {}}
-        ranked = [method.method for method in self.rankings.methods if method.places]
+        names = [method.method for method in self.rankings.methods if method.places]
         return {
             "n_items": self.rankings.n_items,
             "n_judges": len(self.rankings.weights),
             "n_labelled": None,
-            "selected": ranked[0] if ranked else None,
-            "reason": "named first on the command line" if ranked else "no method could rank",
+            "selected": names[0] if names else None,
+            "reason": "named first on the command line" if names else "no method could rank",
             "warnings": list(self.rankings.warnings),
             "notes": list(self.rankings.notes),
             "methods": {},

@@ -90,12 +90,12 @@ def _check_signature(folder: RunFolder, signers: Path) -> tuple[AuditFinding, st
     """Whether an allowed signer vouches for the manifest, and who."""
     check = "the manifest is signed by an allowed signer"
     try:
-        signed = run_files.read(folder.path / layout.SIGNATURE)
+        signature_text = run_files.read(folder.path / layout.SIGNATURE)
     except FileNotFoundError:
         return AuditFinding(check, f"there is no {layout.SIGNATURE}"), None
     try:
         manifest = run_files.read(folder.path / layout.MANIFEST)
-        return AuditFinding(check), signature.signer_of(manifest, signed, signers)
+        return AuditFinding(check), signature.signer_of(manifest, signature_text, signers)
     except AuditFailed as error:
         return AuditFinding(check, f"{layout.MANIFEST} {error}"), None
 

@@ -15,7 +15,7 @@ from clash.files import run_files
 from clash.pipeline import keys
 from clash.pipeline.execute import execute
 from clash.pipeline.options import Observer
-from clash.pipeline.prepare import Prepared, assemble
+from clash.pipeline.prepare import RunSetup, assemble
 from clash.pipeline.sources import find_run
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class PairsOptions:
 
 def prepare_pairs(
     source: str | Path, runs: Path, pairs: PairsOptions, options: RunOptions
-) -> Prepared:
+) -> RunSetup:
     """Make pairs from the responses of a run or a prompts file, and plan to judge them.
 
     Raises:
@@ -62,13 +62,13 @@ def prepare_pairs(
     return assemble(config, load(path), options.environ, options.observer)
 
 
-def judge_pairs(prepared: Prepared, runs: Path, options: RunOptions) -> RunResult:
+def judge_pairs(setup: RunSetup, runs: Path, options: RunOptions) -> RunResult:
     """Judge calibration pairs.
 
     Raises:
         IncompleteRun: the run was interrupted, or a provider refused for good.
     """
-    result = execute(prepared, replace(options, kind="eval", out=runs))
+    result = execute(setup, replace(options, kind="eval", out=runs))
     if result.exit_code not in (0, 3):
         raise IncompleteRun(
             f"the judging of the pairs stopped; `clash resume {result.folder.path}`, then"

@@ -28,26 +28,26 @@ if TYPE_CHECKING:
     from clash.collect.run import New
     from clash.pipeline.finish import RunResult
     from clash.pipeline.options import Observer, RunOptions
-    from clash.pipeline.prepare import Prepared
+    from clash.pipeline.prepare import RunSetup
     from clash.store.folder import RunWriter
 
 
-def execute(prepared: Prepared, options: RunOptions) -> RunResult:
+def execute(setup: RunSetup, options: RunOptions) -> RunResult:
     """Run a plan from the price to the sealed folder.
 
     Raises:
         ConfigError: a key is missing, or the price was not agreed to; nothing has been spent.
     """
-    forecast = start(prepared, options)
-    with create_folder(prepared, options, forecast) as writer:
-        return carry_on(writer, prepared.plan, options.environ, options.observer)
+    forecast = start(setup, options)
+    with create_folder(setup, options, forecast) as writer:
+        return carry_on(writer, setup.plan, options.environ, options.observer)
 
 
-def start(prepared: Prepared, options: RunOptions) -> Forecast:
+def start(setup: RunSetup, options: RunOptions) -> Forecast:
     """Check the keys, pass on the notes of the preparation, and have the price approved."""
-    plan, observer = prepared.plan, options.observer
+    plan, observer = setup.plan, options.observer
     keys.check(plan.refs(), options.environ, observer)
-    notes = (*prepared.resolved.notes, *options.origin.notes, *prepared.prompts.warnings)
+    notes = (*setup.resolution.notes, *options.origin.notes, *setup.prompts.warnings)
     for note in (*notes, *_live_models(plan)):
         observer.note(note)
     forecast = price(plan)
@@ -81,7 +81,7 @@ def carry_on(
         new: how questions are asked that nobody has asked yet, as for
             :func:`clash.collect.run.collect`.
     """
-    started = time.monotonic()
+    start_time = time.monotonic()
     writer.redactor = plan.redactor
     manifest = writer.manifest().model_copy(update={"status": "running", "files": {}, "seal": None})
     writer.save(manifest)
@@ -89,7 +89,7 @@ def carry_on(
         outcome = anyio.run(_collect, writer, plan, environ, observer, new)
     except BaseExceptionGroup as group:
         raise _expected_error(group) from None
-    wall_s = round(manifest.wall_s + time.monotonic() - started, 3)
+    wall_s = round(manifest.wall_s + time.monotonic() - start_time, 3)
     return finish(writer, manifest.model_copy(update={"wall_s": wall_s}), outcome)
 
 
@@ -117,15 +117,15 @@ async def _collect(
 
 def _expected_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
     """The first error of a group that has a message; the group itself where it holds a bug."""
-    expected, bugs = group.split((ClashError, OSError))
-    if bugs is not None or expected is None:
+    errors, bugs = group.split((ClashError, OSError))
+    if bugs is not None or errors is None:
         return group
-    first: BaseException = expected
+    first: BaseException = errors
     while isinstance(first, BaseExceptionGroup):
         first = first.exceptions[0]
     return first
 
 
-def out_folder(prepared: Prepared, options: RunOptions) -> RunOptions:
+def out_folder(setup: RunSetup, options: RunOptions) -> RunOptions:
     """The options with the folder that the configuration names, where they name none."""
-    return replace(options, out=options.out or Path(prepared.plan.config.out))
+    return replace(options, out=options.out or Path(setup.plan.config.out))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _RESULT_FILES = (".json", ".jsonl", ".gz", ".csv", ".parquet")
 
 
-def write(run: ForeignRun, source: Path, out: Path) -> Path:
+def write_run(run: ForeignRun, source: Path, out: Path) -> Path:
     """Make the run folder, with verdicts by the rules of clash beside the published ones.
 
     Raises:
@@ -35,11 +35,11 @@ def write(run: ForeignRun, source: Path, out: Path) -> Path:
     with RunWriter.create(out, run.name, _manifest(run, source)) as writer:
         for record in run.records():
             writer.append(record)
-        found = verdicts(writer)
-        writer.replace(layout.VERDICTS, found)
-        published = "".join(f"{p.model_dump_json()}\n" for p in run.verdicts)
-        writer.replace_text(layout.PUBLISHED_VERDICTS, published)
-        counts = {**run.counts(), "verdicts": sum(v.abstained is None for v in found)}
+        own_verdicts = verdicts(writer)
+        writer.replace(layout.VERDICTS, own_verdicts)
+        published_lines = "".join(f"{p.model_dump_json()}\n" for p in run.verdicts)
+        writer.replace_text(layout.PUBLISHED_VERDICTS, published_lines)
+        counts = {**run.counts(), "verdicts": sum(v.abstained is None for v in own_verdicts)}
         writer.seal(writer.manifest(), status="complete", counts=counts)
     return out / run.name
 
@@ -85,10 +85,10 @@ def _panel(run: ForeignRun) -> dict[str, Any]:
 def _config(run: ForeignRun) -> dict[str, Any]:
     """What clash would call the way the run was made, as far as that is known."""
     presentations = {blinding.presentation for blinding in run.blinding}
-    known = Config.model_validate(
+    config = Config.model_validate(
         {"criteria": {"mode": "none"}, "blinding": {"both_orders": len(presentations) > 1}}
     ).model_dump(mode="json")
-    return {**known, "candidates": [published_models.describe(name) for name in run.candidates]}
+    return {**config, "candidates": [published_models.describe(name) for name in run.candidates]}
 
 
 def _hashes(source: Path) -> dict[str, str]:

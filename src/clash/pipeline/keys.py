@@ -65,7 +65,7 @@ def _confirm(refs: Sequence[ModelRef], environ: Mapping[str, str], observer: Obs
         raise refusal
     new = destinations(doubtful, environ)
     # --yes agrees to a price, not to this.
-    agreed = observer.confirm(
+    answer = observer.confirm(
         "Send them there, now and in later runs?",
         (
             "These keys would be sent to servers that you have not confirmed:",
@@ -75,7 +75,7 @@ def _confirm(refs: Sequence[ModelRef], environ: Mapping[str, str], observer: Obs
             ),
         ),
     )
-    if not agreed:
+    if not answer:
         raise refusal
     environ.confirm(new)
     try:
@@ -101,6 +101,6 @@ def sign(manifest: Manifest, refs: Iterable[ModelRef], environ: Mapping[str, str
 def recall(manifest: Manifest, environ: Mapping[str, str]) -> None:
     """Let keys go where the run sent them, if this user made it on this machine."""
     places = [Destination(d.variable, d.server) for d in manifest.destinations]
-    ours = manifest.origin is not None and is_tagged(manifest.run, places, manifest.origin)
-    if ours and isinstance(environ, Environ):
+    is_own = manifest.origin is not None and is_tagged(manifest.run, places, manifest.origin)
+    if is_own and isinstance(environ, Environ):
         environ.confirm(places)

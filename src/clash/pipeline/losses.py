@@ -26,15 +26,15 @@ def check_inputs(folder: RunFolder) -> None:
         RunFolderError: names the file, how much of it is lost, and what can be done.
     """
     counts = folder.manifest().counts
-    given = sum(response.source == "injected" for response in folder.responses())
+    n_responses = sum(response.source == "injected" for response in folder.responses())
     present = {
         layout.ITEMS: (len(folder.items()), counts.get("items"), "items"),
-        layout.RESPONSES: (given, counts.get("injected"), "given responses"),
+        layout.RESPONSES: (n_responses, counts.get("injected"), "given responses"),
         layout.POOL: (len(folder.pool()), counts.get("pool"), "items"),
     }
-    for name, (number, expected, noun) in present.items():
-        if expected is not None and number < expected:
-            raise _lost(folder, name, f"holds {number} of {expected} {noun}")
+    for name, (number, total, noun) in present.items():
+        if total is not None and number < total:
+            raise _loss_error(folder, name, f"holds {number} of {total} {noun}")
 
 
 def check_calls(folder: RunFolder) -> None:
@@ -48,13 +48,15 @@ def check_calls(folder: RunFolder) -> None:
     """
     path, manifest = folder.path / layout.CALLS, folder.manifest()
     number = seal_file(path).lines if run_files.is_file(path) else 0
-    sealed = manifest.files.get(layout.CALLS)
-    if sealed is not None and number < sealed.lines:
-        raise _lost(folder, layout.CALLS, f"holds {number} of {sealed.lines} calls")
-    lost = _named_calls(folder) - {call.call_id for call in folder.call_summaries()}
+    seal = manifest.files.get(layout.CALLS)
+    if seal is not None and number < seal.lines:
+        raise _loss_error(folder, layout.CALLS, f"holds {number} of {seal.lines} calls")
+    missing_calls = _named_calls(folder) - {call.call_id for call in folder.call_summaries()}
     in_flight = manifest.config.get("limits", {}).get("concurrency", 0)
-    if sealed is None and len(lost) > (in_flight if number else 0):
-        raise _lost(folder, layout.CALLS, f"lacks {len(lost)} calls that other files speak of")
+    if seal is None and len(missing_calls) > (in_flight if number else 0):
+        raise _loss_error(
+            folder, layout.CALLS, f"lacks {len(missing_calls)} calls that other files speak of"
+        )
 
 
 def _named_calls(folder: RunFolder) -> set[str]:
@@ -64,7 +66,7 @@ def _named_calls(folder: RunFolder) -> set[str]:
     return {record.call_id for record in records if record.call_id is not None}
 
 
-def _lost(folder: RunFolder, name: str, count: str) -> RunFolderError:
+def _loss_error(folder: RunFolder, name: str, count: str) -> RunFolderError:
     calls = sum(1 for _ in run_files.lines(folder.path / layout.CALLS))
     if calls or name == layout.CALLS:
         hint = f"restore {name} from a copy of the run; do not remove the folder, it holds {calls} calls"

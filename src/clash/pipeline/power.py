@@ -146,17 +146,17 @@ def pilot_power(
         raise ConfigError(f"no outcome {outcome!r}", field="--outcome", hint="wins or agreement")
     votes = _pair_votes(selection)
     # Whether judges agree with labels is asked of all candidates, unless two are named.
-    chosen = choose_pair(votes, pair) if outcome == "wins" or pair is not None else None
+    candidates = choose_pair(votes, pair) if outcome == "wins" or pair is not None else None
     estimate = partial(_pilot, votes, question, cast("Literal['wins', 'agreement']", outcome), seed)
-    findings = estimate(chosen)
-    if chosen is None and outcome == "wins" and votes.n_met > 1:
+    findings = estimate(candidates)
+    if candidates is None and outcome == "wins" and votes.n_met > 1:
         pooled = f"{votes.n_met} pairs of candidates, pooled: most met on few prompts;"
         note = f"{pooled} --pair a,b asks about two"
         findings = replace(findings, notes=(*findings.notes, note))
-    others: list[Pilot] = []
-    if chosen is not None and pair is None:
-        others = _other_pilots(votes, chosen, estimate)
-    return PilotFindings(findings, tuple(others), len(votes.pairs()))
+    other_pairs: list[Pilot] = []
+    if candidates is not None and pair is None:
+        other_pairs = _other_pilots(votes, candidates, estimate)
+    return PilotFindings(findings, tuple(other_pairs), len(votes.pairs()))
 
 
 def _pair_votes(selection: VoteSelection) -> PairVotes:

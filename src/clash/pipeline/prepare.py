@@ -43,11 +43,11 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Prepared:
+class RunSetup:
     """A run that could begin now."""
 
     plan: Plan
-    resolved: ResolvedConfig
+    resolution: ResolvedConfig
     prompts: Prompts
 
 
@@ -59,7 +59,7 @@ def prepare(
     prompts: Path | None = None,
     limit: int | None = None,
     replay: RunFolder | None = None,
-) -> Prepared:
+) -> RunSetup:
     """Read the prompts that the user named, and plan what is to be done with them.
 
     A replay without prompts of its own takes the prompts and templates of that run.
@@ -70,16 +70,16 @@ def prepare(
     path = prompts or (Path(config.prompts) if config.prompts else None)
     templates = None
     if path is not None:
-        loaded = load(path)
+        prompt_set = load(path)
     elif replay is not None:
         templates = Templates.from_manifest(replay.manifest().templates)
-        loaded = recorded_prompts(replay)
+        prompt_set = recorded_prompts(replay)
     else:
         raise ConfigError(
             "no prompts", field="PROMPTS", hint="clash eval prompts.yaml, or prompts: in clash.yaml"
         )
     return assemble(
-        config, loaded, environ, observer, limit=limit, replay=replay, templates=templates
+        config, prompt_set, environ, observer, limit=limit, replay=replay, templates=templates
     )
 
 
@@ -92,44 +92,44 @@ def assemble(
     limit: int | None = None,
     replay: RunFolder | None = None,
     templates: Templates | None = None,
-) -> Prepared:
+) -> RunSetup:
     """Plan what is to be done with these prompts, wherever they came from.
 
     A replay repeats the questions of its run, codes included, so it takes over its secret.
     """
     if replay is not None:
         config = replay_config(config, replay)
-    resolved = resolve(config, environ)
+    resolution = resolve(config, environ)
     if limit is not None:
         prompts = prompts.first(limit)
     if config.blinding.controls and not any(item.control for item in prompts.items):
         prompts = _with_controls(prompts, config)
-    redactor = _redactor(config, resolved, environ, observer)
+    redactor = _redactor(config, resolution, environ, observer)
     prompts = prompts.without_secrets(redactor)
     templates = templates or Templates.load(config.templates)
-    planned = make_plan(
+    plan = make_plan(
         config,
-        resolved.panel,
+        resolution.panel,
         prompts,
         Templates(redactor.data(dict(templates.texts))),
-        criteria_ref=resolved.criteria_ref,
-        criteria_why=resolved.criteria_why,
-        reused_criteria=_reused(config),
+        criteria_ref=resolution.criteria_ref,
+        criteria_why=resolution.criteria_why,
+        reused_criteria=_earlier_criteria(config),
         redactor=redactor,
         secret=secrets.token_hex(16) if replay is None else replay.manifest().secret,
     )
-    notes = [*resolved.notes, *not_observing(planned.config), *self_votes(planned)]
-    return Prepared(planned, replace(resolved, notes=notes), prompts)
+    notes = [*resolution.notes, *not_observing(plan.config), *self_votes(plan)]
+    return RunSetup(plan, replace(resolution, notes=notes), prompts)
 
 
 def _redactor(
-    config: Config, resolved: ResolvedConfig, environ: Mapping[str, str], observer: Observer
+    config: Config, resolution: ResolvedConfig, environ: Mapping[str, str], observer: Observer
 ) -> Redactor:
     """A redactor of the secrets of the environment and of every model that a run may call."""
-    judges = [*resolved.panel.judges, *observing(config)]
+    judges = [*resolution.panel.judges, *observing(config)]
     fallbacks = (ref for judge in judges for ref in judge.fallbacks)
     refs = [*judges, *fallbacks, *config.candidates]
-    criteria = [] if resolved.criteria_ref is None else [resolved.criteria_ref]
+    criteria = [] if resolution.criteria_ref is None else [resolution.criteria_ref]
     redactor = redactor_for([*refs, *criteria], environ)
     observer.learn(redactor)
     return redactor
@@ -137,8 +137,8 @@ def _redactor(
 
 def _with_controls(prompts: Prompts, config: Config) -> Prompts:
     """The prompts, and the control items that test the judges."""
-    attacked = draw(read_controls(), config.blinding.controls, config.seed)
-    items, responses = control_items(attacked)
+    controls = draw(read_controls(), config.blinding.controls, config.seed)
+    items, responses = control_items(controls)
     return replace(
         prompts,
         items=(*prompts.items, *items),
@@ -146,7 +146,7 @@ def _with_controls(prompts: Prompts, config: Config) -> Prompts:
     )
 
 
-def _reused(config: Config) -> dict[str, Criteria]:
+def _earlier_criteria(config: Config) -> dict[str, Criteria]:
     """Criteria of an earlier run, by item."""
     if config.criteria.reuse is None:
         return {}
@@ -160,23 +160,23 @@ def _still_reused(folder: RunFolder, config: Config) -> dict[str, Criteria]:
     Raises:
         RunFolderError: the run that it names is none that lies beside it.
     """
-    written = {record.item_id for record in folder.criteria()}
-    if config.criteria.reuse is None or all(i.item_id in written for i in folder.items()):
+    item_ids = {record.item_id for record in folder.criteria()}
+    if config.criteria.reuse is None or all(i.item_id in item_ids for i in folder.items()):
         return {}
     earlier = folder.sibling(Path(config.criteria.reuse).name)
     earlier.manifest()
     return {record.item_id: record for record in earlier.criteria()}
 
 
-def create_folder(prepared: Prepared, options: RunOptions, forecast: Forecast) -> RunWriter:
+def create_folder(setup: RunSetup, options: RunOptions, forecast: Forecast) -> RunWriter:
     """Create the run folder, with everything in it that is known before the first call."""
-    planned, prompts, origin = prepared.plan, prepared.prompts, options.origin
-    config = _without_paths(planned.config).model_copy(update={"panel": planned.panel})
+    plan, prompts, origin = setup.plan, setup.prompts, options.origin
+    config = _without_paths(plan.config).model_copy(update={"panel": plan.panel})
     # Hashed as they are written, which is without secrets.
-    settings = planned.redactor.data(config.model_dump(mode="json"))
-    panel = planned.redactor.data(planned.panel_record)
+    settings = plan.redactor.data(config.model_dump(mode="json"))
+    panel = plan.redactor.data(plan.panel_record)
     name = options.run_id or new_run_id(without_gz(prompts.path).stem)
-    templates = sha256_json(dict(planned.templates.texts))
+    templates = sha256_json(dict(plan.templates.texts))
     calibrator, doubts = _calibrator(config, panel["judges"], templates, options.observer)
     manifest = Manifest(
         run=name,
@@ -186,19 +186,19 @@ def create_folder(prepared: Prepared, options: RunOptions, forecast: Forecast) -
         config=settings,
         panel=panel,
         candidates=[
-            *(c.model_dump(mode="json") for c in planned.candidates),
+            *(c.model_dump(mode="json") for c in plan.candidates),
             *map(dict, origin.candidates),
         ],
         dataset=dict(origin.dataset),
-        templates=dict(planned.templates.texts),
+        templates=dict(plan.templates.texts),
         seeds={"seed": config.seed, **origin.seeds},
-        secret=planned.secret,
+        secret=plan.secret,
         hashes={
             "config": sha256_json(settings),
             "panel": sha256_json(panel),
             "prompts": prompts.sha256,
             "templates": templates,
-            **{f"template {n}": sha256_text(t) for n, t in planned.templates.texts.items()},
+            **{f"template {n}": sha256_text(t) for n, t in plan.templates.texts.items()},
         },
         calibrator=calibrator,
         preregistration=origin.registration.sha256 if origin.registration else None,
@@ -206,31 +206,29 @@ def create_folder(prepared: Prepared, options: RunOptions, forecast: Forecast) -
         versions=versions(),
         git=git_state(),
         stopping=None if origin.stopping is None else dict(origin.stopping),
-        counts=_initial_counts(planned, origin),
+        counts=_initial_counts(plan, origin),
         forecast=forecast.summary(),
         started=now(),
-        notes=[*prepared.resolved.notes, *prompts.warnings, *origin.notes, *doubts],
+        notes=[*setup.resolution.notes, *prompts.warnings, *origin.notes, *doubts],
     )
-    manifest = keys.sign(
-        without_secrets(manifest, planned.redactor), planned.refs(), options.environ
-    )
-    criteria = _reused_criteria(planned, origin)
-    records = (*planned.items, *planned.responses, *origin.labels, *origin.pool, *criteria)
-    out = options.out or Path(planned.config.out)
-    return RunWriter.create(out, name, manifest, records, redactor=planned.redactor)
+    manifest = keys.sign(without_secrets(manifest, plan.redactor), plan.refs(), options.environ)
+    criteria = _reused_criteria(plan, origin)
+    records = (*plan.items, *plan.responses, *origin.labels, *origin.pool, *criteria)
+    out = options.out or Path(plan.config.out)
+    return RunWriter.create(out, name, manifest, records, redactor=plan.redactor)
 
 
-def _reused_criteria(planned: Plan, origin: Origin) -> Iterator[Criteria]:
+def _reused_criteria(plan: Plan, origin: Origin) -> Iterator[Criteria]:
     """The criteria of an earlier run for every item, so that this folder no longer needs that one."""
-    items = (*planned.items, *(pooled.item for pooled in origin.pool))
+    items = (*plan.items, *(entry.item for entry in origin.pool))
     for item_id in dict.fromkeys(item.item_id for item in items):
-        if item_id in planned.reused_criteria:
-            yield planned.reused_criteria[item_id].model_copy(update={"call_id": None})
+        if item_id in plan.reused_criteria:
+            yield plan.reused_criteria[item_id].model_copy(update={"call_id": None})
 
 
-def _initial_counts(planned: Plan, origin: Origin) -> dict[str, int]:
+def _initial_counts(plan: Plan, origin: Origin) -> dict[str, int]:
     """Records written before the first call: a folder that holds fewer was cut short."""
-    counts = {"items": len(planned.items), "injected": len(planned.responses)}
+    counts = {"items": len(plan.items), "injected": len(plan.responses)}
     return counts if origin.stopping is None else {**counts, "pool": len(origin.pool)}
 
 
@@ -271,9 +269,9 @@ def _calibrator(
 def recorded_prompts(folder: RunFolder) -> Prompts:
     """The prompts of a run, with the responses that came with them."""
     name = Path(folder.manifest().prompts or layout.ITEMS)
-    injected = tuple(r for r in folder.responses() if r.source == "injected")
+    responses = tuple(r for r in folder.responses() if r.source == "injected")
     items = seal_file(folder.path / layout.ITEMS)
-    return Prompts(name, tuple(folder.items()), injected, items.sha256)
+    return Prompts(name, tuple(folder.items()), responses, items.sha256)
 
 
 def replan(
@@ -296,24 +294,24 @@ def replan(
         config = config.model_copy(update={"limits": new_limits})
     if not isinstance(config.panel, Panel):
         raise ConfigError("names no panel", path=folder.path / layout.MANIFEST, field="config")
-    resolved = resolve(config, environ)
-    planned = make_plan(
+    resolution = resolve(config, environ)
+    plan = make_plan(
         config.model_copy(update={"repeat": 1}),
         config.panel,
         recorded_prompts(folder),
         Templates(manifest.templates),
-        criteria_ref=resolved.criteria_ref,
-        criteria_why=resolved.criteria_why,
+        criteria_ref=resolution.criteria_ref,
+        criteria_why=resolution.criteria_why,
         reused_criteria=_still_reused(folder, config),
-        redactor=_redactor(config, resolved, environ, observer),
+        redactor=_redactor(config, resolution, environ, observer),
         secret=manifest.secret,
     )
-    if any(ref.provider not in OFFLINE for ref in planned.refs()):
+    if any(ref.provider not in OFFLINE for ref in plan.refs()):
         check_calls(folder)
-    check_cap(sorted({r.model for r in planned.refs() if not has_price(r)}), config.limits)
+    check_cap(sorted({r.model for r in plan.refs() if not has_price(r)}), config.limits)
     keys.recall(manifest, environ)
-    keys.check(planned.refs(), environ, observer)
-    return planned
+    keys.check(plan.refs(), environ, observer)
+    return plan
 
 
 def injected_only(config: Config) -> Config:

@@ -17,7 +17,7 @@ from clash.files import run_files
 from clash.pipeline import keys
 from clash.pipeline.execute import execute
 from clash.pipeline.options import Origin, RunOptions
-from clash.pipeline.prepare import Prepared, assemble
+from clash.pipeline.prepare import RunSetup, assemble
 from clash.store import layout
 from clash.store.folder import RunFolder, check_run_id, manifests
 from clash.store.manifest import sha256_json
@@ -61,7 +61,7 @@ class RerunOptions:
 class Rerun:
     """A rerun that is ready to begin."""
 
-    prepared: Prepared
+    setup: RunSetup
     origin: Origin
     name: str
 
@@ -69,12 +69,12 @@ class Rerun:
 def reruns(parent: RunFolder) -> list[RunFolder]:
     """The reruns of ``parent`` that lie beside it and have ended, in the order they were made."""
     name = parent.manifest().run
-    ended = [
+    pairs = [
         (run, manifest)
         for run, manifest in manifests(parent.path.parent)
         if run.path != parent.path and manifest.parent == name and manifest.seal
     ]
-    return [run for run, _ in sorted(ended, key=lambda pair: (_number(pair[1]), pair[1].started))]
+    return [run for run, _ in sorted(pairs, key=lambda pair: (_number(pair[1]), pair[1].started))]
 
 
 def _number(manifest: Manifest) -> int:
@@ -122,20 +122,20 @@ def targeted_items(parent: RunFolder, stable: int) -> tuple[set[str], str]:
     later = reruns(parent)
     if not later:
         raise once
-    aligned = align([RunData.load(run) for run in (parent, *later)])
-    if len(aligned.complete_runs) < 2:
+    table = align([RunData.load(run) for run in (parent, *later)])
+    if len(table.complete_runs) < 2:
         raise once
-    chosen = targets(aligned, stable)
-    if not len(chosen.indices):
+    target = targets(table, stable)
+    if not len(target.indices):
         raise InputError("no item is worth judging again", path=parent.path, field="--targeted")
     counts = {
-        "stably incorrect": len(chosen.stably_incorrect),
-        "unstable": len(chosen.unstable),
-        "least confident stable": len(chosen.low_confidence),
+        "stably incorrect": len(target.stably_incorrect),
+        "unstable": len(target.unstable),
+        "least confident stable": len(target.low_confidence),
     }
     parts = ", ".join(f"{count} {name}" for name, count in counts.items())
-    names = ", ".join(aligned.names[run] for run in aligned.complete_runs)
-    items = {aligned.items[row] for row in chosen.indices}
+    names = ", ".join(table.names[run] for run in table.complete_runs)
+    items = {table.items[row] for row in target.indices}
     return items, f"targeted: {parts}, by the runs {names}"
 
 
@@ -145,15 +145,15 @@ def execute_reruns(
     """Rerun ``times`` times, one after the other; an interruption or a refusal ends it."""
     results: list[RunResult] = []
     for _ in range(times):
-        planned = plan_rerun(parent, next_number(parent), rerun, options)
+        plan = plan_rerun(parent, next_number(parent), rerun, options)
         result = execute(
-            planned.prepared,
+            plan.setup,
             replace(
                 options,
                 kind="rerun",
                 out=parent.path.parent,
-                run_id=planned.name,
-                origin=planned.origin,
+                run_id=plan.name,
+                origin=plan.origin,
             ),
         )
         results.append(result)
@@ -175,26 +175,26 @@ def plan_rerun(parent: RunFolder, number: int, rerun: RerunOptions, options: Run
     config = _config(parent, derived_seed(seed, number), rerun)
     responses = tuple(parent.responses())
     adapt = _regenerating if rerun.regenerate else _reusing
-    config, injected = adapt(config, responses, parent)
+    config, answers = adapt(config, responses, parent)
     items = tuple(i for i in parent.items() if rerun.only is None or i.item_id in rerun.only)
     ids = {item.item_id for item in items}
-    injected = tuple(r for r in injected if r.item_id in ids)
+    answers = tuple(r for r in answers if r.item_id in ids)
     path = Path(manifest.prompts or layout.ITEMS)
-    prompts = Prompts(path, items, injected, _hash(items, injected))
+    prompts = Prompts(path, items, answers, _hash(items, answers))
     templates = Templates.from_manifest(manifest.templates) if manifest.templates else None
-    prepared = assemble(config, prompts, options.environ, options.observer, templates=templates)
-    generated = {candidate.id for candidate in prepared.plan.candidates}
+    setup = assemble(config, prompts, options.environ, options.observer, templates=templates)
+    generated_ids = {candidate.id for candidate in setup.plan.candidates}
     candidates = manifest.candidates or manifest.config["candidates"]
     origin = Origin(
         labels=tuple(label for label in parent.labels() if label.item_id in ids),
         dataset={key: part for key, part in manifest.dataset.items() if key != "figures"},
-        candidates=tuple(entry for entry in candidates if entry["id"] not in generated),
+        candidates=tuple(entry for entry in candidates if entry["id"] not in generated_ids),
         parent=manifest.run,
         seeds={"parent_seed": seed, "number": number},
         notes=rerun.notes,
         registration=rerun.registration,
     )
-    return Rerun(prepared, origin, f"{_run_id(parent)}-r{number}")
+    return Rerun(setup, origin, f"{_run_id(parent)}-r{number}")
 
 
 def _config(parent: RunFolder, seed: int, rerun: RerunOptions) -> Config:

@@ -14,7 +14,7 @@ import numpy as np
 
 from clash.pipeline import stopping
 from clash.pipeline.execute import carry_on, start
-from clash.pipeline.prepare import Prepared, assemble, create_folder, replan
+from clash.pipeline.prepare import RunSetup, assemble, create_folder, replan
 from clash.pipeline.stopping import Look, StoppingRule
 
 if TYPE_CHECKING:
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from clash.store.manifest import Manifest
 
 
-def execute_until(prepared: Prepared, rule: StoppingRule, options: RunOptions) -> RunResult:
+def execute_until(setup: RunSetup, rule: StoppingRule, options: RunOptions) -> RunResult:
     """Judge prompts in a random order, in batches, until the rule is met or the prompts end.
 
     The price is that of all prompts, and ``--max-cost`` holds for the whole.
     """
-    forecast = start(prepared, options)
-    pool, first = _pool(prepared), _first_batch(prepared, rule.looks, options)
+    forecast = start(setup, options)
+    pool, first = _pool(setup), _first_batch(setup, rule.looks, options)
     origin = replace(options.origin, stopping=stopping.as_json(rule, []), pool=pool)
     with create_folder(first, replace(options, origin=origin), forecast) as writer:
         return _judge_batches(writer, rule, [], options.environ, options.observer, {})
@@ -117,36 +117,36 @@ def _judge_batches(
         writer.save(_with_rule(result.manifest, rule, looks, **unsealed))
 
 
-def _order(prepared: Prepared) -> dict[str, int]:
+def _order(setup: RunSetup) -> dict[str, int]:
     """Clusters in random order, whole ones together: a part of them is then a fair sample."""
-    clusters = list(dict.fromkeys(item.cluster for item in prepared.prompts.items))
-    rng = np.random.default_rng(prepared.plan.config.seed)
+    clusters = list(dict.fromkeys(item.cluster for item in setup.prompts.items))
+    rng = np.random.default_rng(setup.plan.config.seed)
     return {clusters[old]: new for new, old in enumerate(rng.permutation(len(clusters)))}
 
 
-def _pool(prepared: Prepared) -> tuple[Pooled, ...]:
+def _pool(setup: RunSetup) -> tuple[Pooled, ...]:
     """All items that may be judged, in the order of judging."""
     from clash.records import Pooled, Response
 
-    order = _order(prepared)
+    order = _order(setup)
     responses: dict[str, list[Response]] = {}
-    for response in prepared.plan.responses:
+    for response in setup.plan.responses:
         responses.setdefault(response.item_id, []).append(response)
     return tuple(
         Pooled(item=item, responses=responses.get(item.item_id, []))
-        for item in sorted(prepared.plan.items, key=lambda item: order[item.cluster])
+        for item in sorted(setup.plan.items, key=lambda item: order[item.cluster])
     )
 
 
-def _first_batch(prepared: Prepared, looks: int, options: RunOptions) -> Prepared:
+def _first_batch(setup: RunSetup, looks: int, options: RunOptions) -> RunSetup:
     """A run of the first clusters only."""
-    order = _order(prepared)
+    order = _order(setup)
     size = stopping.sizes_of(len(order), looks)[0]
-    items = sorted(prepared.prompts.items, key=lambda item: order[item.cluster])
-    prompts = replace(prepared.prompts, items=tuple(items))
+    items = sorted(setup.prompts.items, key=lambda item: order[item.cluster])
+    prompts = replace(setup.prompts, items=tuple(items))
     count = sum(order[item.cluster] < size for item in items)
     first = prompts.first(count)
-    return assemble(prepared.plan.config, first, options.environ, options.observer)
+    return assemble(setup.plan.config, first, options.environ, options.observer)
 
 
 def _top_up(writer: RunWriter, pool: Sequence[Pooled], clusters: int) -> None:
@@ -207,8 +207,8 @@ def _look(
 def _primary(run: RunData, looks: Sequence[Look]) -> str:
     """The candidate of the looks before, else the registered one, else the first by name."""
     plan = (run.manifest.registration or {}).get("plan", {})
-    named = [look.candidate for look in looks[:1]] + [plan.get("primary")]
-    return next((name for name in named if name in run.candidates), run.candidates[0])
+    names = [look.candidate for look in looks[:1]] + [plan.get("primary")]
+    return next((name for name in names if name in run.candidates), run.candidates[0])
 
 
 def _with_rule(

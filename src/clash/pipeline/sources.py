@@ -84,15 +84,15 @@ class VoteSelection:
         from clash.votes import encode, read_votes
         from clash.votes.from_run import vote_rows
 
-        selected: dict[str, Any] = {
+        filters: dict[str, Any] = {
             "judges": self.judges,
             "subset": self.subset,
             "presentation": self.presentation,
             "decisive": self.decisive,
         }
         if self.folder is None:
-            return read_votes(self.source, **selected)
-        return encode(vote_rows(self.folder), **selected)
+            return read_votes(self.source, **filters)
+        return encode(vote_rows(self.folder), **filters)
 
     def rankings(self, copies: str = "merge") -> NamedRankings | None:
         """The selected rankings of candidates; null where a file names no candidates.
@@ -109,18 +109,18 @@ class VoteSelection:
         from clash.errors import ConfigError
         from clash.votes.rankings import file_rankings, run_rankings
 
-        selected: dict[str, Any] = {
+        filters: dict[str, Any] = {
             "judges": self.judges,
             "subset": self.subset,
             "decisive": self.decisive,
             "copies": copies,
         }
         if self.folder is None:
-            return file_rankings(self.source, presentation=self.presentation, **selected)
+            return file_rankings(self.source, presentation=self.presentation, **filters)
         if self.presentation is not None:
             raise ConfigError(
                 "a ballot of a run ranks all responses of a page, in whatever order they were shown",
                 field="--presentation",
                 hint="leave it out, or rank the pairs: clash export RUN --votes",
             )
-        return run_rankings(self.folder, **selected)
+        return run_rankings(self.folder, **filters)

@@ -66,11 +66,11 @@ def draw_labelled(name: str, draw: Draw) -> DatasetSample:
         seed=draw.seed,
         stratify=draw.stratify,
     )
-    labelled = dataset.only(
+    labelled_items = dataset.only(
         {item.item_id for item in dataset.items if item.label},
         [Exclusion(item.item_id, "no label") for item in dataset.items if not item.label],
     )
-    return sample(labelled, rules, np.random.default_rng(draw.seed))
+    return sample(labelled_items, rules, np.random.default_rng(draw.seed))
 
 
 def _load(name: str, cache: Path | None) -> Dataset:
@@ -100,15 +100,15 @@ def _sampling_rules(dataset: Dataset, rules: RuleSet) -> SamplingRules:
             return SamplingRules()
 
 
-def sample_prompts(drawn: DatasetSample) -> Prompts:
+def sample_prompts(sample: DatasetSample) -> Prompts:
     """A sample as a prompts file would hold it, with notes on what was left out."""
-    dataset = drawn.dataset
+    dataset = sample.dataset
     digest = hashlib.sha256()
     for line in to_prompts(dataset):
         digest.update(f"{line}\n".encode())
-    left_out = {k: v for k, v in drawn.counts.items() if k not in ("items", "admitted", "drawn")}
+    left_out = {k: v for k, v in sample.counts.items() if k not in ("items", "admitted", "drawn")}
     notes = [f"left out: {count} ({reason})" for reason, count in left_out.items()]
-    notes += [f"the source does not say, so not applied: {name}" for name in drawn.unanswered]
+    notes += [f"the source does not say, so not applied: {name}" for name in sample.unanswered]
     return Prompts(
         Path(dataset.name),
         dataset.items,
@@ -118,9 +118,9 @@ def sample_prompts(drawn: DatasetSample) -> Prompts:
     )
 
 
-def sample_origin(drawn: DatasetSample, tiers: Path | None) -> Origin:
+def sample_origin(sample: DatasetSample, tiers: Path | None) -> Origin:
     """Labels, data set and candidates of a sample, for the manifest of its run."""
-    dataset = drawn.dataset
+    dataset = sample.dataset
     entry = catalogue.find_in_text(dataset.name)
     return Origin(
         labels=dataset.labels,
@@ -128,8 +128,8 @@ def sample_origin(drawn: DatasetSample, tiers: Path | None) -> Origin:
             "name": dataset.name,
             "source": dataset.source,
             "licence": dataset.licence,
-            "rules": asdict(drawn.rules),
-            "counts": dict(drawn.counts),
+            "rules": asdict(sample.rules),
+            "counts": dict(sample.counts),
             "published": [ref.model_dump() for ref in entry.published] if entry else [],
         },
         candidates=tuple(_describe_candidates(dataset.candidates, tiers)),
