@@ -8,6 +8,7 @@ import itertools
 import re
 import sys
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ GROUPS = {
     "Results": ("Run", "Records", "Result", "GateResult"),
     "Errors": ("ClashError",),
 }  # fmt: skip
+RECORDS = ("Decision", "Standing", "Coverage", "Verdict", "Judgment", "Item", "Response", "Label")
 INTRODUCTION = """\
 # API reference
 
@@ -49,7 +51,7 @@ def reference() -> str:
         for name in names:
             value = getattr(clash, name)
             parts += _class(name, value) if inspect.isclass(value) else [_function(name, value)]
-    return "\n\n".join([*parts, _error_tree(), _aliases()]) + "\n"
+    return "\n\n".join([*parts, _error_tree(), *_records(), _aliases()]) + "\n"
 
 
 # -- functions ------------------------------------------------------------------------------------
@@ -170,6 +172,32 @@ def _getter(value: Any) -> Any:
     if isinstance(value, property):
         return value.fget
     return value.func if isinstance(value, cached_property) else None
+
+
+def _records() -> list[str]:
+    """The records of a run with their fields, which are the columns of their data frames."""
+    from clash.library import results
+
+    modules = {
+        alias.name: node.module
+        for node in ast.walk(ast.parse(inspect.getsource(results)))
+        if isinstance(node, ast.ImportFrom) and node.module
+        for alias in node.names
+    }
+    parts = ["## Records of a run"]
+    for name in RECORDS:
+        cls = getattr(import_module(modules[name]), name)
+        fields = {
+            field: kind
+            for base in reversed(cls.__mro__)
+            if base.__module__.startswith("clash.")
+            for field, kind in inspect.get_annotations(base).items()
+            if "ClassVar" not in _text(kind)
+        }
+        rows = "\n".join(f"    {field}: {_text(kind)}" for field, kind in fields.items())
+        text = _markdown(inspect.getdoc(cls) or "")
+        parts.append(f"### `{name}`\n\n{text}\n\n```python\nclass {name}:\n{rows}\n```")
+    return parts
 
 
 # -- docstrings -----------------------------------------------------------------------------------
