@@ -45,7 +45,7 @@ class Registration(BaseModel):
         stopping: ``fixed`` (all items, one look), or a rule as ``ci<0.1`` with ``sequential``
             and the ``looks`` planned (null in plans of before these were registered).
         prompts: SHA-256 of the prompts file; null where it is not settled.
-        order: both orders shown, a shuffle for each judge, as configured.
+        both_orders: shown to each judge; ``per_judge`` a shuffle for each, as configured.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

@@ -62,7 +62,7 @@ class ItemRankings:
         ranks: by judge, a row (K,) for each presentation it ranked; smaller is better, NaN for a
             response that the judge was not shown, since it is its own.
         share: of its presentations, how many a judge answered.
-        marks: makes ``scores``, which only a broken tie asks for.
+        compute_scores: makes ``scores``, which only a broken tie asks for.
     """
 
     item_id: str

@@ -78,7 +78,7 @@ class SplitOutcome:
             envelope and the plots, never for a choice.
         pressure: of the chosen prefix's joint table.
         test_rows: (n,), rows of the test block.
-        sealed: the block, still sealed.
+        test_block: the block, still sealed.
         gains: (n,), credit of the verdict minus that of majority.
     """
 
