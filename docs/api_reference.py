@@ -90,7 +90,12 @@ def _signature(name: str, function: Any, keywords: dict[str, str]) -> str:
     if len(line) > 96:
         rows = "".join(f"    {argument},\n" for argument in arguments)
         line = f"{start}{name}(\n{rows}){returns}"
-    return f"```python\n{line}\n```"
+    return _code(line)
+
+
+def _code(text: str) -> str:
+    # The quotes that the formatter of this project would write.
+    return "```python\n" + text.replace("'", '"') + "\n```"
 
 
 def _argument(parameter: inspect.Parameter) -> str:
@@ -195,8 +200,9 @@ def _records() -> list[str]:
             if "ClassVar" not in _text(kind)
         }
         rows = "\n".join(f"    {field}: {_text(kind)}" for field, kind in fields.items())
+        definition = f"class {name}:\n{rows}"
         text = _markdown(inspect.getdoc(cls) or "")
-        parts.append(f"### `{name}`\n\n{text}\n\n```python\nclass {name}:\n{rows}\n```")
+        parts.append(f"### `{name}`\n\n{text}\n\n{_code(definition)}")
     return parts
 
 
