@@ -52,7 +52,7 @@ def repeat(votes: Votes, labels: int, repetitions: int) -> Kept:
     frame = ScoreFrame.of(votes)
     whole = frame.panel(votes)
     settings = replace(MENU, sizes=sizes_for(whole.n_judges))
-    y = frame.scaled(votes.labels)
+    y = frame.scale(votes.labels)
     known = np.flatnonzero(whole.has_label)
     wrong, answered = [], []
     for repetition in range(repetitions):
@@ -60,7 +60,7 @@ def repeat(votes: Votes, labels: int, repetitions: int) -> Kept:
         chosen = rng.permutation(np.unique(whole.group[known]))[:labels]
         ours = np.isin(whole.group, chosen)
         panel = PanelVotes.of(
-            frame.scaled(votes.matrix), np.where(ours, y, np.nan), whole.group, frame.target
+            frame.scale(votes.matrix), np.where(ours, y, np.nan), whole.group, frame.target
         )
         found = fit(votes, frame, panel, settings, seed=repetition)
         rest = known[~ours[known]]

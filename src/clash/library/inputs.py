@@ -140,13 +140,13 @@ class Callables:
             )
         from clash.providers import python_callable
 
-        known = name or getattr(spec, "__name__", type(spec).__name__).strip("<>")
-        if known in self.functions and self.functions[known] is not spec:
+        label = name or getattr(spec, "__name__", type(spec).__name__).strip("<>")
+        if label in self.functions and self.functions[label] is not spec:
             raise ConfigError(
-                f"two functions are called {known!r}", hint="name them: {'mine': f, 'other': g}"
+                f"two functions are called {label!r}", hint="name them: {'mine': f, 'other': g}"
             )
-        self.functions[known] = spec
-        return {"id": known, **python_callable.describe(known, spec)}
+        self.functions[label] = spec
+        return {"id": label, **python_callable.describe(label, spec)}
 
 
 class HasPath(Protocol):

@@ -152,8 +152,8 @@ class Result(Generic[F]):
             table = titles.index(table)
         if not -len(titles) <= table < len(titles):
             raise ConfigError(f"no table {table}", hint=f"there are {len(titles)}")
-        chosen = self.tables[table]
-        return _pandas().DataFrame(chosen.rows, columns=chosen.columns)
+        selection = self.tables[table]
+        return _pandas().DataFrame(selection.rows, columns=selection.columns)
 
     def _repr_html_(self) -> str:
         lines = "".join(f"<p>{html.escape(line)}</p>" for line in self.headlines)
@@ -350,8 +350,8 @@ class Run:
 
         headline = f"<p><b>{html.escape(self.decision.headline)}</b></p>"
         tables = [table for table in report_tables(self.findings) if table.brief]
-        place = f"<p><small>{html.escape(str(self.path))}</small></p>"
-        return headline + tables_html(tables) + place
+        path = f"<p><small>{html.escape(str(self.path))}</small></p>"
+        return headline + tables_html(tables) + path
 
     def __repr__(self) -> str:
         return f"<clash.Run {self.id}: {self.status}>"

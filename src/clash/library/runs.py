@@ -106,10 +106,10 @@ class _ProgressCallback(CostCounter):
     def __init__(self, callback: Callable[[str, int, int, float], None]) -> None:
         super().__init__()
         self._callback = callback
-        self._stage, self._done, self._total = "", 0, 0
+        self._stage, self._n_done, self._total = "", 0, 0
 
     def stage_began(self, name: str, totals: Mapping[str, int]) -> None:
-        self._stage, self._done, self._total = name, 0, sum(totals.values())
+        self._stage, self._n_done, self._total = name, 0, sum(totals.values())
         self._tell()
 
     def attempt_ended(self, ask: Any, call: Call) -> None:  # noqa: ANN401 - an Ask
@@ -117,11 +117,11 @@ class _ProgressCallback(CostCounter):
         self._tell()
 
     def count_done(self, actor: str, *, failed: bool) -> None:  # noqa: ARG002 - part of the protocol
-        self._done += 1
+        self._n_done += 1
         self._tell()
 
     def _tell(self) -> None:
-        self._callback(self._stage, self._done, self._total, self.cost_usd)
+        self._callback(self._stage, self._n_done, self._total, self.cost_usd)
 
 
 class LibraryObserver(Observer):
@@ -163,7 +163,7 @@ class _Work:
     def blocking(self) -> Any:  # noqa: ANN401 - what the work returns
         return run_blocking(self.run, self.observer.interrupt)
 
-    async def awaited(self) -> Any:  # noqa: ANN401 - what the work returns
+    async def wait_async(self) -> Any:  # noqa: ANN401 - what the work returns
         return await run_async(self.run, self.observer.interrupt)
 
 
@@ -236,7 +236,7 @@ async def evaluate_async(
     work = _evaluation(
         prompts, candidates, panel, home_loop=asyncio.get_running_loop(), **arguments
     )
-    return await work.awaited()  # type: ignore[no-any-return]
+    return await work.wait_async()  # type: ignore[no-any-return]
 
 
 def _evaluation(
@@ -269,7 +269,7 @@ def _evaluation(
         config = _config(models, candidates, panel, **arguments)
         options = RunOptions(_environ(env), observer, run_id=run_id, yes=True)
         with ExitStack() as stack:
-            stack.enter_context(_registered(models, home_loop))
+            stack.enter_context(_register(models, home_loop))
             path = stack.enter_context(as_file(prompts, "prompts.jsonl"))
             earlier = None
             if replay is not None:
@@ -318,7 +318,7 @@ async def validate_async(
     dataset: str | Path, panel: PanelSpec = None, **arguments: Unpack[ValidateArguments]
 ) -> Run:
     """As :func:`validate`, awaited."""
-    return await _validation(dataset, panel, **arguments).awaited()  # type: ignore[no-any-return]
+    return await _validation(dataset, panel, **arguments).wait_async()  # type: ignore[no-any-return]
 
 
 def _validation(
@@ -348,7 +348,7 @@ def _validation(
         models = Callables()
         config = injected_only(_config(models, None, panel, **arguments))
         draw = Draw(n, sample_seed, rules, stratify, cache)  # type: ignore[arg-type]
-        drawn = draw_labelled(str(dataset), draw)
+        dataset_sample = draw_labelled(str(dataset), draw)
         earlier = None
         if replay is not None:
             earlier = open_run(run_path(replay), Path(config.out), observer)
@@ -357,12 +357,12 @@ def _validation(
             observer,
             kind="validate",
             run_id=run_id,
-            origin=sample_origin(drawn, tiers),
+            origin=sample_origin(dataset_sample, tiers),
             yes=True,
         )
-        with _registered(models, None):
+        with _register(models, None):
             prepared = assemble(
-                config, sample_prompts(drawn), options.environ, observer, replay=earlier
+                config, sample_prompts(dataset_sample), options.environ, observer, replay=earlier
             )
             return _run(execute(prepared, options), observer)
 
@@ -403,7 +403,7 @@ async def rerun_async(
     run: str | Path | Run, times: int = 1, **arguments: Unpack[RerunArguments]
 ) -> Result[Retest]:
     """As :func:`rerun`, awaited."""
-    return await _rerunning(run, times, **arguments).awaited()  # type: ignore[no-any-return]
+    return await _rerunning(run, times, **arguments).wait_async()  # type: ignore[no-any-return]
 
 
 def _rerunning(
@@ -436,7 +436,7 @@ def _rerunning(
             limits={name: value for name, value in limits.items() if value is not None},
         )
         options = RunOptions(_environ(env), observer, yes=True)
-        with _registered(Callables(dict(functions or {})), None):
+        with _register(Callables(dict(functions or {})), None):
             execute_reruns(parent, times, changes, options)
         return retest_result([parent, *reruns(parent)], tuple(observer.notes))
 
@@ -466,7 +466,7 @@ def resume(run: str | Path | Run, **arguments: Unpack[ResumeArguments]) -> Run:
 
 async def resume_async(run: str | Path | Run, **arguments: Unpack[ResumeArguments]) -> Run:
     """As :func:`resume`, awaited."""
-    return await _resumption(run, **arguments).awaited()  # type: ignore[no-any-return]
+    return await _resumption(run, **arguments).wait_async()  # type: ignore[no-any-return]
 
 
 def _resumption(
@@ -488,7 +488,7 @@ def _resumption(
         folder = open_run(run_path(run), Path(out), observer)
         limits = {"max_cost": max_cost, "concurrency": concurrency}
         limits = {name: value for name, value in limits.items() if value is not None}
-        with _registered(Callables(dict(functions or {})), None):
+        with _register(Callables(dict(functions or {})), None):
             return _run(resume_run(folder, _environ(env), observer, limits), observer)
 
     return _Work(work, observer)
@@ -530,7 +530,7 @@ def _environ(env: Mapping[str, str] | None) -> Mapping[str, str]:
     return load_environ(os.environ if env is None else env, None)
 
 
-def _registered(models: Callables, home_loop: Any) -> AbstractContextManager[Any]:  # noqa: ANN401
+def _register(models: Callables, home_loop: Any) -> AbstractContextManager[Any]:  # noqa: ANN401
     if not models.functions:
         return nullcontext()
     from clash.providers import python_callable

@@ -321,12 +321,12 @@ def power(
 
     if question not in QUESTIONS:
         raise ConfigError(f"no question {question!r}", hint=f"one of {', '.join(QUESTIONS)}")
-    asked = PowerQuestion(question, effect=effect, n=n, **assumptions)
+    assumption_set = PowerQuestion(question, effect=effect, n=n, **assumptions)
     designs = [
         PanelDesign(tuple(rates), float(len(rates)) if ballots is None else ballots)
         for rates in panels
     ]
-    findings = scenario(asked, designs, list(icc), simulate=False, replications=1, seed=0)
+    findings = scenario(assumption_set, designs, list(icc), simulate=False, replications=1, seed=0)
     return Result(findings, (report.scenario_table(findings),), (), (), report.as_json(findings))
 
 

@@ -110,9 +110,9 @@ def minimise(
         if longest_step < np.inf:
             length = np.abs(step).max(axis=-1, keepdims=True)
             step = step * (longest_step / np.maximum(length, longest_step))
-        moved, x, value = _line_search(problem, x, value, gradient, step, active)
-        n_iter = n_iter + moved
-        stuck = stuck | (active & ~moved)
+        has_moved, x, value = _line_search(problem, x, value, gradient, step, active)
+        n_iter = n_iter + has_moved
+        stuck = stuck | (active & ~has_moved)
     return NewtonMinimum(
         x,
         np.asarray(value, np.float64),
@@ -135,24 +135,24 @@ def _line_search(
 ) -> tuple[Bools, Floats, Floats]:
     """Halve steps until their functions fall: which moved, where to, and the values there."""
     slope = (gradient * step).sum(axis=-1)
-    allowed = value + ROUNDING * np.maximum(1.0, np.abs(value))
+    limit = value + ROUNDING * np.maximum(1.0, np.abs(value))
     trial = x - step
     trial_value = problem.value(trial)
-    moved = active & (trial_value <= allowed - SUFFICIENT * slope)
-    if moved.all():
-        return moved, trial, trial_value
-    x = np.where(moved[..., None], trial, x)
-    value = np.where(moved, trial_value, value)
+    has_moved = active & (trial_value <= limit - SUFFICIENT * slope)
+    if has_moved.all():
+        return has_moved, trial, trial_value
+    x = np.where(has_moved[..., None], trial, x)
+    value = np.where(has_moved, trial_value, value)
     size = 0.5
-    while (active & ~moved).any() and size > SMALLEST_STEP:
+    while (active & ~has_moved).any() and size > SMALLEST_STEP:
         trial = x - size * step
         trial_value = problem.value(trial)
         # What has moved already stays where it is: its step was accepted at a larger size.
-        falls = active & ~moved & (trial_value <= allowed - SUFFICIENT * size * slope)
+        falls = active & ~has_moved & (trial_value <= limit - SUFFICIENT * size * slope)
         x = np.where(falls[..., None], trial, x)
         value = np.where(falls, trial_value, value)
-        moved, size = moved | falls, size / 2
-    return moved, x, value
+        has_moved, size = has_moved | falls, size / 2
+    return has_moved, x, value
 
 
 @dataclass(frozen=True, slots=True)

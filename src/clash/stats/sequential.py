@@ -188,7 +188,7 @@ class _ClusterMeans:
         if self.share:
             return self._smooth_interval(reach, level, name)
         error = math.sqrt(float(np.sum((self.parts - self.mean) ** 2)) / (self.n - 1) / self.n)
-        return self._bounded(self.mean - reach * error, self.mean + reach * error, level, name)
+        return self._clip(self.mean - reach * error, self.mean + reach * error, level, name)
 
     def _smooth_interval(self, reach: float, level: float, name: str) -> Interval:
         """As if reach^2 / 2 clusters more had been lost, and as many won.
@@ -203,14 +203,14 @@ class _ClusterMeans:
         squares += pseudo_count / 2 * (middle**2 + (1 - middle) ** 2)
         half = reach * math.sqrt(squares / n / n)
         low, high = max(0.0, middle - half), min(1.0, middle + half)
-        return self._bounded(min(low, self.mean), max(high, self.mean), level, name)
+        return self._clip(min(low, self.mean), max(high, self.mean), level, name)
 
     def endless(self, level: float, name: str) -> Interval:
         """Nothing is known yet."""
         low, high = (0.0, 1.0) if self.share else (-math.inf, math.inf)
-        return self._bounded(low, high, level, name)
+        return self._clip(low, high, level, name)
 
-    def _bounded(self, low: float, high: float, level: float, name: str) -> Interval:
+    def _clip(self, low: float, high: float, level: float, name: str) -> Interval:
         return Interval(self.mean, low, high, level, self.observations, self.n, name)
 
 

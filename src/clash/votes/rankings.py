@@ -233,7 +233,7 @@ def file_rankings(
     columns = VoteColumns(text=is_csv(file), extra=MODEL_KEYS)
     for lines in read_lines(file, NamedVoteLine):
         columns.add(lines)
-    table = VoteTable.of(columns, file).filtered(*filters, decisive=decisive)
+    table = VoteTable.of(columns, file).select(*filters, decisive=decisive)
     pairs = any(name is not None for name in table.names["model_a"])
     if not pairs and all(name is None for name in table.names["model"]):
         return None

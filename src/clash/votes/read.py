@@ -156,7 +156,7 @@ class VoteTable:
             return None
         return line_number(self.file, at if self.lines is None else int(self.lines[at]))
 
-    def filtered(
+    def select(
         self,
         judges: list[str] | None,
         subset: list[str] | None,
@@ -213,7 +213,7 @@ class VoteTable:
                 path=self.file,
                 hint="choose judges with --judges",
             )
-        values = self._coded("vote")
+        values = self._codes("vote")
         matrix = np.full((n_rows, len(judges)), np.nan)
         matrix[rows, judge_of] = values
         first = np.empty(n_rows, dtype=np.intp)
@@ -236,7 +236,7 @@ class VoteTable:
             source="" if self.file is None else str(self.file),
         )
 
-    def _coded(self, name: str) -> Floats:
+    def _codes(self, name: str) -> Floats:
         return self.values[name][self.codes[name]]
 
     def _text(self, name: str, rows: NDArray[np.intp]) -> tuple[str | None, ...]:
@@ -313,7 +313,7 @@ class VoteTable:
 
     def _labels(self, first: NDArray[np.intp]) -> Floats:
         """The label of each row: that of its item, on whichever of its votes it is given."""
-        truth, item = self._coded("label"), self.codes["item"]
+        truth, item = self._codes("label"), self.codes["item"]
         label_rows = np.flatnonzero(~np.isnan(truth))
         of_item = np.full(len(self.names["item"]), np.nan)
         of_item[item[label_rows[::-1]]] = truth[label_rows[::-1]]
@@ -359,7 +359,7 @@ class VoteTable:
                 )
         if scores:
             return "numeric"
-        return "ternary" if np.any(self._coded(name) == 0.5) else "binary"
+        return "ternary" if np.any(self._codes(name) == 0.5) else "binary"
 
 
 def _dense(key: NDArray[np.intp]) -> NDArray[np.intp]:
@@ -413,7 +413,7 @@ def read_votes(
         return encode(pair_rows(read_rankings(file, *filters, decisive=decisive)), source=file)
     return (
         _table(file)
-        .filtered(split_globs(judges), split_globs(subset), presentation, decisive=decisive)
+        .select(split_globs(judges), split_globs(subset), presentation, decisive=decisive)
         .votes()
     )
 
@@ -442,7 +442,7 @@ def encode(
     columns = VoteColumns(text=False)
     columns.add(list(rows))
     table = VoteTable.of(columns, source)
-    return table.filtered(
+    return table.select(
         split_globs(judges), split_globs(subset), presentation, decisive=decisive
     ).votes()
 

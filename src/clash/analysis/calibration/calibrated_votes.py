@@ -49,14 +49,14 @@ class CalibratedVotes:
                 "presentation": self.votes.presentations[row],
                 "repeat": self.votes.repeats[row],
             }
-            answered = bool(self.rows.answered[row])
+            is_answered = bool(self.rows.answered[row])
             yield {
                 "item": item,
                 **{name: value for name, value in where.items() if value is not None},
                 "method": "calibrated",
                 "p": round(float(side[row]), 9),
-                "winner": WINNERS[float(verdict[row])] if answered else None,
-                "abstained": not answered,
+                "winner": WINNERS[float(verdict[row])] if is_answered else None,
+                "abstained": not is_answered,
             }
 
 
@@ -79,9 +79,9 @@ def calibrate_votes(
     if not has_label.any():
         return CalibratedVotes(predictions, votes, None, None, 0)
     y = _targets(calibrator, votes.labels[has_label])
-    p, answered = predictions.p[has_label], predictions.answered[has_label]
+    p, is_answered = predictions.p[has_label], predictions.answered[has_label]
     wrong = 1 - credits_of(p, y)
-    share = float(wrong[answered].mean()) if answered.any() else None
+    share = float(wrong[is_answered].mean()) if is_answered.any() else None
     return CalibratedVotes(predictions, votes, measure(p, y), share, int(has_label.sum()))
 
 

@@ -306,17 +306,17 @@ def apply(calibrator: Calibrator, votes: Floats, max_risk: float | None = None) 
         p = vote_shares(cells)
         warnings += ("the map was not used: verdicts are those of uniform majority",)
     confidences = confidence(p)[new_cells]
-    answered = np.ones(len(new), bool)
+    is_answered = np.ones(len(new), bool)
     if max_risk is not None:
         control = ConformalControl(
             np.array(calibrator.control.wrong), calibrator.control.n, max_risk
         )
-        answered = np.zeros(len(new), bool) if drift.is_shift else control.answers(confidences)
+        is_answered = np.zeros(len(new), bool) if drift.is_shift else control.answers(confidences)
         if drift.is_shift:
             warnings += ("no risk can be promised on a shifted domain: everything abstains",)
         elif control.n < control.fewest:
             warnings += (f"{control.n} held sources cannot promise a risk of {max_risk:g}",)
-    return CalibratedRows(p[new_cells], answered, drift, fallback, warnings)
+    return CalibratedRows(p[new_cells], is_answered, drift, fallback, warnings)
 
 
 def _maps(calibrator: Calibrator) -> list[DeployedMap]:

@@ -77,7 +77,7 @@ class ScoreFrame:
             return cls(votes.judges, "three")
         return cls(votes.judges, "binary", low, high)
 
-    def scaled(self, values: Floats) -> Floats:
+    def scale(self, values: Floats) -> Floats:
         """Votes or labels on [0, 1]; scores beyond the range are taken to its ends."""
         if (self.low, self.high) == (0.0, 1.0):
             return values
@@ -86,8 +86,8 @@ class ScoreFrame:
     def panel(self, votes: Votes) -> PanelVotes:
         """The votes, collapsed to patterns."""
         scores = votes.label_kind == "numeric"
-        labels = self.scaled(votes.labels) if scores else votes.labels
-        return PanelVotes.of(self.scaled(votes.matrix), labels, votes.groups, self.target)
+        labels = self.scale(votes.labels) if scores else votes.labels
+        return PanelVotes.of(self.scale(votes.matrix), labels, votes.groups, self.target)
 
 
 def _range(votes: Votes, labels: Floats) -> tuple[float, float]:

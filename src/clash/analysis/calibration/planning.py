@@ -154,7 +154,7 @@ def win_rate(votes: Votes, panel: PanelVotes, frame: ScoreFrame) -> PoweredMean 
     side_by_votes = expected_side(plain_majority(panel))[panel.pattern]
     is_unlabelled = ~has_label & ~np.isin(panel.group, panel.group[has_label])
     labels = (
-        frame.scaled(votes.labels[has_label])
+        frame.scale(votes.labels[has_label])
         if frame.target == "scalar"
         else votes.labels[has_label]
     )

@@ -145,12 +145,12 @@ def weighted_rest(votes: Votes) -> Floats:
     return rest_of_panel(votes, edges) if edges.any() else first_round
 
 
-def _edge(votes: Votes, index: int, rest: Floats) -> float:
+def _edge(votes: Votes, index: int, panel_mean: Floats) -> float:
     """2 agreement - 1, with the label where 30 ballots have one, else with the rest; at least 0."""
     column = votes.matrix[:, index]
-    for reference in (votes.labels, rest):
+    for reference in (votes.labels, panel_mean):
         decisive = np.isin(column, (0.0, 1.0)) & np.isin(reference, (0.0, 1.0))
-        if reference is rest or decisive.sum() >= 30:
+        if reference is panel_mean or decisive.sum() >= 30:
             agreeing = (column == reference)[decisive]
             return max(0.0, 2 * float(agreeing.mean()) - 1) if len(agreeing) else 0.0
     return 0.0

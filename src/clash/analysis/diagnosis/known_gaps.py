@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from clash.analysis.rundata import RunData
 
-TAG, ORIGINAL, ALTERED = "calibration", "original", "altered"
+TAG, ORIGINAL, ALTERED_TEXT = "calibration", "original", "altered"
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def _trials(data: RunData) -> Mapping[str, list[_Trial]]:
     tags = {item.item_id: item.tags for item in data.items if TAG in item.tags}
     by_judge: dict[str, list[_Trial]] = defaultdict(list)
     for item_id, rankings in data.ballots.items():
-        if item_id not in tags or set(rankings.candidates) != {ORIGINAL, ALTERED}:
+        if item_id not in tags or set(rankings.candidates) != {ORIGINAL, ALTERED_TEXT}:
             continue
         gap = next(float(tag[4:]) for tag in tags[item_id] if tag.startswith("gap:"))
         better = rankings.candidates.index(ORIGINAL)

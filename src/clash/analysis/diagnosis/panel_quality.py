@@ -151,10 +151,10 @@ def _effective(votes: Votes, rng: np.random.Generator) -> tuple[Interval | None,
     )
     if len(columns) < 2:
         return None, len(columns), name
-    compared = matrix[:, columns]
+    pair_votes = matrix[:, columns]
     try:
         replicates = cluster_bootstrap(
-            lambda w: np.array([_kish(compared, row) for row in w]), groups, rng, REPLICATES
+            lambda w: np.array([_kish(pair_votes, row) for row in w]), groups, rng, REPLICATES
         )
     except StatisticsError:
         return None, len(columns), name

@@ -25,7 +25,7 @@ FEW = 30
 MOST_FAILURES = 0.10
 MOST_FLIPS = 0.25
 MOST_PULL = 0.05
-LOPSIDED = 0.7
+LOPSIDED_SHARE = 0.7
 """Where one side has more than this share, agreement has to be read beside what it would give."""
 EFFECT = 0.10
 _LEAST = 0.1
@@ -193,7 +193,7 @@ def _direction(judge: JudgeFacts, other_judges: Sequence[JudgeFacts]) -> ActionR
         f" ballots (kappa {reference.kappa.estimate:.2f} [{reference.kappa.low:.2f},"
         f" {reference.kappa.high:.2f}])"
     )
-    if reference.kappa.estimate < NOISE and reference.commoner > LOPSIDED:
+    if reference.kappa.estimate < NOISE and reference.commoner > LOPSIDED_SHARE:
         finding += f", where always naming the commoner side agrees on {reference.commoner:.0%}"
     worst: Action = "replace"
     doubt = ""

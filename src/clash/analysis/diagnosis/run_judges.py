@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from clash.stats.voting.bradley_terry import BradleyTerry
 
 
-RESTRICTED = 0.8
+RESTRICTED_SHARE = 0.8
 """A judge that gives two neighbouring scores to this share of what it scores uses no scale."""
 
 
@@ -191,7 +191,7 @@ def _scale(data: RunData, judges: Sequence[str], judge: str) -> ScoreScale | Non
         mean=float(values.mean()),
         sd=float(values.std(ddof=1)) if len(values) > 1 else 0.0,
         two=two,
-        restricted=two >= RESTRICTED,
+        restricted=two >= RESTRICTED_SHARE,
         anchor=_anchor(data, cells, own_scores, judge),
     )
 

@@ -192,15 +192,19 @@ def choose_pair(field: PairVotes, names: str | None) -> CandidatePair | None:
     if names is None:
         return None if not pairs or (field.n_met > MOST_PAIRS and field.is_scattered) else pairs[0]
     candidates = field.candidates
-    chosen = [name.strip() for name in names.split(",")]
-    if len(chosen) != 2 or chosen[0] == chosen[1] or not set(chosen) <= set(candidates):
+    pair_names = [name.strip() for name in names.split(",")]
+    if (
+        len(pair_names) != 2
+        or pair_names[0] == pair_names[1]
+        or not set(pair_names) <= set(candidates)
+    ):
         choices = (
             f"two of {', '.join(candidates)}"
             if candidates
             else "these votes do not name the candidates"
         )
         raise ConfigError(f"no pair {names!r}", field="--pair", hint=choices)
-    return CandidatePair(*chosen)
+    return CandidatePair(*pair_names)
 
 
 def other_pairs(pairs: Sequence[CandidatePair], pair: CandidatePair) -> list[CandidatePair]:

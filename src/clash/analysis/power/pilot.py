@@ -295,8 +295,10 @@ def _correlation(
             f"the pilot does not tell how ballots of one prompt hang together ({reason});"
             f" {ASSUMED_ICC:g} is assumed, and the range is 0 to 1"
         )
-        assumed = Interval(ASSUMED_ICC, 0.0, 1.0, 0.95, estimate.n, estimate.n_effective, "assumed")
-        return assumed, [note]
+        default_icc = Interval(
+            ASSUMED_ICC, 0.0, 1.0, 0.95, estimate.n, estimate.n_effective, "assumed"
+        )
+        return default_icc, [note]
     low, middle, high = (
         float(np.clip(x, 0, 1)) for x in (estimate.low, estimate.estimate, estimate.high)
     )

@@ -223,7 +223,7 @@ def _cell(
     need = demand(ask, panel, clustering)
     # Precision questions are about items: what is counted is items, in clusters or not.
     count = need.exact if panel is not None else need.observations
-    needed = math.ceil(count - 1e-9)
+    size = math.ceil(count - 1e-9)
     power, detectable = _at(ask, panel, clustering) if ask.n is not None else (None, None)
     return PowerCell(
         panel=index,
@@ -232,13 +232,11 @@ def _cell(
         design_effect=need.design_effect,
         observations=need.observations,
         exact=count,
-        needed=needed,
-        ballots=None if panel is None else needed * panel.ballots,
+        needed=size,
+        ballots=None if panel is None else size * panel.ballots,
         power_at_n=power,
         detectable=detectable,
-        checked=None
-        if rng is None
-        else _simulate(ask, panel, clustering, needed, rng, replications),
+        checked=None if rng is None else _simulate(ask, panel, clustering, size, rng, replications),
     )
 
 

@@ -84,7 +84,7 @@ class ExperimentMaterial:
                 for i in ids
                 for j in (judgments[i].judgments if i in judgments else missing_judgments[i])
             ),
-            verdicts=tuple(self._published(i, judgments) for i in ids),
+            verdicts=tuple(self._paper_figures(i, judgments) for i in ids),
             labels=tuple(
                 Label(item_id=item.item_id, annotator="human", winner=item.label)
                 for item in items
@@ -100,7 +100,7 @@ class ExperimentMaterial:
             ),
         )
 
-    def _published(
+    def _paper_figures(
         self, item_id: str, judgments: Mapping[str, LoggedJudgments]
     ) -> PublishedVerdict:
         """The verdict of the result file, else that of the log."""

@@ -148,7 +148,7 @@ class EndToEnd(_PublishedRecord):
 
     @field_validator("models")
     @classmethod
-    def _both(cls, models: dict[str, str]) -> dict[str, str]:
+    def _check_both(cls, models: dict[str, str]) -> dict[str, str]:
         if {"model_a", "model_b"} - models.keys():
             raise ValueError("expected model_a and model_b")
         return models

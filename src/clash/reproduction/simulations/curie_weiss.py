@@ -17,8 +17,8 @@ from clash.stats.simulate import CurieWeiss
 
 N_ITEMS = 1000
 JUDGES = (5, 7, 9, 15, 21, 31, 51, 75, 101, 151, 201)
-SAMPLED = (5, 15, 51, 101)
-FITTED = 7
+SAMPLED_SIZES = (5, 15, 51, 101)
+FITTED_SIZE = 7
 MANY = 2001
 GLAUBER_JUDGES, GLAUBER_SWEEPS = 101, 30
 NEGLIGIBLE = 5e-4
@@ -80,9 +80,9 @@ def _rows(name: str, replications: int, rng: np.random.Generator) -> list[PaperC
         ),
         _glauber(name, replications, rng),
         *fitted_rows(
-            f"{name}, {FITTED} judges",
-            [panel.counts(FITTED).sample(N_ITEMS, rng) for _ in range(min(replications, 10))],
-            panel.counts(FITTED),
+            f"{name}, {FITTED_SIZE} judges",
+            [panel.counts(FITTED_SIZE).sample(N_ITEMS, rng) for _ in range(min(replications, 10))],
+            panel.counts(FITTED_SIZE),
         ),
     ]
 
@@ -124,7 +124,7 @@ def _risk_plot(replications: int, rng: np.random.Generator) -> CurvePlot:
                 ),
                 sampled_curve(
                     f"independence, {replications} x {N_ITEMS} items",
-                    [panel.counts(K) for K in SAMPLED],
+                    [panel.counts(K) for K in SAMPLED_SIZES],
                     N_ITEMS,
                     replications,
                     rng,

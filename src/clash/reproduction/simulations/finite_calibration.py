@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from clash.reproduction.simulations.growth import ErrorGrid
 
-OURS = "coefficients ours"
+OUR_COEFFICIENTS = "coefficients ours"
 BEYOND = (
     "parity of six is uncorrelated with votes and products of two: no label helps the scalar maps"
 )
@@ -79,7 +79,7 @@ def calibration_growth(seed: int, replications: int) -> Simulation:
     for number, (name, paper) in enumerate(TABLE_22.items()):
         runs = repeat_draws(regime(name).draw, BUDGETS_22, [seed, 22, number], replications)
         gap_means = gaps(runs)
-        notes = [BEYOND if name != "additive" and n > 64 else OURS for n in budgets]
+        notes = [BEYOND if name != "additive" and n > 64 else OUR_COEFFICIENTS for n in budgets]
         rows += gap_rows(name, budgets, [gap_means[i] for i in columns], paper, "table 22", notes)
         rows += _of_the_table(name, runs)
         panels.append((mean_curve(name, BUDGETS_22, gap_means), paper_curve(name, budgets, paper)))
@@ -107,7 +107,14 @@ def _of_the_table(name: str, runs: Sequence[Sequence[ErrorGrid]]) -> list[PaperC
     )
     return [
         PaperComparison(
-            f"{name}, {claim}", mean.value, paper, "C.3", mean.se, None, HALF_DIGIT, OURS
+            f"{name}, {claim}",
+            mean.value,
+            paper,
+            "C.3",
+            mean.se,
+            None,
+            HALF_DIGIT,
+            OUR_COEFFICIENTS,
         )
         for claim, mean, paper in claims
     ]
@@ -193,7 +200,7 @@ def _rows_24(name: Regime, budget: int, means: dict[str, SampleMean]) -> list[Pa
             mean.se,
             None,
             HALF_DIGIT,
-            OURS,
+            OUR_COEFFICIENTS,
         )
         for (family, mean), paper in zip(means.items(), TABLE_24[name, budget], strict=True)
     ]
@@ -214,7 +221,9 @@ def interaction_strength(seed: int, replications: int) -> Simulation:
         law = Interaction("parity", 4, strength)
         runs = repeat_draws(law.draw, BUDGETS_25, [seed, 25, number], replications)
         gap_means, name = gaps(runs, ADDITIVE), f"gamma {strength:g}"
-        rows += gap_rows(name, BUDGETS_25, gap_means, paper, "table 25", [OURS] * len(BUDGETS_25))
+        rows += gap_rows(
+            name, BUDGETS_25, gap_means, paper, "table 25", [OUR_COEFFICIENTS] * len(BUDGETS_25)
+        )
         lines.append(mean_curve(name, BUDGETS_25, gap_means, number))
         lines.append(paper_curve(name, BUDGETS_25, paper, number))
     agree = sum(winner(row.ours) == winner(row.paper or 0.0) for row in rows)

@@ -53,15 +53,15 @@ class ErrorGrid:
 
     def k(self, name: str = TABLE) -> int:
         """The prefix that validation chooses for a family."""
-        return int(np.argmin(self.validation[_PLACE[name]])) + 1
+        return int(np.argmin(self.validation[_POSITION[name]])) + 1
 
     def risk(self, name: str) -> float:
         """Test error of a family at that prefix."""
-        return float(self.test[_PLACE[name], self.k(name) - 1])
+        return float(self.test[_POSITION[name], self.k(name) - 1])
 
     def gap(self, scalars: Sequence[str] = SCALARS) -> float:
         """Best scalar by validation minus table: positive where the table is worth its labels."""
-        best = min(scalars, key=lambda name: self.validation[_PLACE[name]].min())
+        best = min(scalars, key=lambda name: self.validation[_POSITION[name]].min())
         return self.risk(best) - self.risk(TABLE)
 
     @property
@@ -71,7 +71,7 @@ class ErrorGrid:
 
 
 NAMES = (TABLE, *SCALARS)
-_PLACE = {name: place for place, name in enumerate(NAMES)}
+_POSITION = {name: position for position, name in enumerate(NAMES)}
 
 
 def learn(

@@ -22,20 +22,20 @@ if TYPE_CHECKING:
 
 N_ITEMS = 1000
 JUDGES = (5, 7, 11, 15, 21, 31, 51, 75, 101, 151, 201, 501, 1001)
-SAMPLED = (5, 21, 51, 101)
-FITTED = 7
+SAMPLED_SIZES = (5, 21, 51, 101)
+FITTED_SIZE = 7
 PANELS = {
     "lambda 0.1, variance 1": LatentFactor(0.5, 1.0, 0.1, 1.0, 0.7),
     "lambda 0.15, variance 1.5": LatentFactor(0.5, 1.0, 0.15, 1.5, 0.7),
 }
 STRONG = {"lambda 1, variance 1": LatentFactor(0.5, 1.0, 1.0, 1.0, 0.7)}
-ALL = PANELS | STRONG
+ALL_PANELS = PANELS | STRONG
 
 
 def latent_factor(seed: int, replications: int) -> Simulation:
     """Both rows of figure 5, and a factor ten times as strong."""
     rng = np.random.default_rng(seed)
-    rows = [row for name in ALL for row in _rows(name, replications, rng)]
+    rows = [row for name in ALL_PANELS for row in _rows(name, replications, rng)]
     return Simulation(
         name="latent-factor",
         title="A latent factor shared by the judges: dependence against independence",
@@ -56,7 +56,7 @@ def latent_factor(seed: int, replications: int) -> Simulation:
 
 
 def _rows(name: str, replications: int, rng: np.random.Generator) -> list[PaperComparison]:
-    panel = ALL[name]
+    panel = ALL_PANELS[name]
     best, independence_threshold = panel.bayes_threshold, panel.independent_threshold
     limits = panel.limiting_risk(best), panel.limiting_risk(independence_threshold)
     law = _laws(name)[-1]
@@ -79,16 +79,16 @@ def _rows(name: str, replications: int, rng: np.random.Generator) -> list[PaperC
             max(_plug_in(name), key=abs),
         ),
         *fitted_rows(
-            f"{name}, {FITTED} judges",
-            [panel.counts(FITTED).sample(N_ITEMS, rng) for _ in range(min(replications, 10))],
-            panel.counts(FITTED),
+            f"{name}, {FITTED_SIZE} judges",
+            [panel.counts(FITTED_SIZE).sample(N_ITEMS, rng) for _ in range(min(replications, 10))],
+            panel.counts(FITTED_SIZE),
         ),
     ]
 
 
 @cache
 def _laws(name: str) -> tuple[CountLaw, ...]:
-    return tuple(ALL[name].counts(K) for K in JUDGES)
+    return tuple(ALL_PANELS[name].counts(K) for K in JUDGES)
 
 
 def _excess(name: str) -> list[float]:
@@ -98,7 +98,7 @@ def _excess(name: str) -> list[float]:
 
 def _plug_in(name: str) -> list[float]:
     """The same for the two limiting rules with the vote share in place of its limit."""
-    panel = ALL[name]
+    panel = ALL_PANELS[name]
     rules = panel.independent_threshold, panel.bayes_threshold
     risks = [
         [law.risk(panel.share_rule(law.n_judges, rule)) for rule in rules] for law in _laws(name)
@@ -108,7 +108,7 @@ def _plug_in(name: str) -> list[float]:
 
 def _risk_plot(replications: int, rng: np.random.Generator) -> CurvePlot:
     panels = []
-    for name in ALL:
+    for name in ALL_PANELS:
         laws = _laws(name)
         panels.append(
             (
@@ -118,14 +118,16 @@ def _risk_plot(replications: int, rng: np.random.Generator) -> CurvePlot:
                 ),
                 sampled_curve(
                     f"independence, {replications} x {N_ITEMS} items",
-                    [law for law in laws if law.n_judges in SAMPLED],
+                    [law for law in laws if law.n_judges in SAMPLED_SIZES],
                     N_ITEMS,
                     replications,
                     rng,
                 ),
             )
         )
-    return CurvePlot("latent-factor-risk", tuple(ALL), tuple(panels), "judges", "risk", log_x=True)
+    return CurvePlot(
+        "latent-factor-risk", tuple(ALL_PANELS), tuple(panels), "judges", "risk", log_x=True
+    )
 
 
 def _separation_plot() -> CurvePlot:
@@ -134,10 +136,15 @@ def _separation_plot() -> CurvePlot:
             RiskCurve("independence - Bayes", JUDGES, tuple(_excess(name))),
             RiskCurve("the same, plug-in rules", JUDGES, tuple(_plug_in(name))),
         )
-        for name in ALL
+        for name in ALL_PANELS
     ]
     return CurvePlot(
-        "latent-factor-separation", tuple(ALL), tuple(panels), "judges", "excess risk", log_x=True
+        "latent-factor-separation",
+        tuple(ALL_PANELS),
+        tuple(panels),
+        "judges",
+        "excess risk",
+        log_x=True,
     )
 
 
@@ -192,6 +199,6 @@ def weak_factor(seed: int, replications: int) -> Simulation:
 def _coupling_error(strength: float) -> float:
     loadings = strength * np.asarray(DIRECTIONS)
     exact = pairwise_interactions(INTERCEPTS, loadings)
-    predicted = np.outer(loadings, loadings)
-    np.fill_diagonal(predicted, 0.0)
-    return float(np.abs(exact - predicted).max())
+    correlations = np.outer(loadings, loadings)
+    np.fill_diagonal(correlations, 0.0)
+    return float(np.abs(exact - correlations).max())

@@ -37,7 +37,7 @@ BUDGETS = (16, 64, 256, 1024, 2048)
 UNSEEN = {16: 0.273, 2048: 0.007}
 """Of the chosen table in the parity regime (appendix C.4)."""
 FEWEST_JUDGES, FEWEST_ROWS = 3, 30
-OTHERS = "patterns of other panels"
+OTHER_PANELS = "patterns of other panels"
 
 
 def semi_real(seed: int, replications: int, sources: Sequence[Votes]) -> Simulation:
@@ -59,7 +59,7 @@ def semi_real(seed: int, replications: int, sources: Sequence[Votes]) -> Simulat
         law = ResampledPanels(panels, regime(name))
         runs = repeat_draws(law.draw, BUDGETS, [seed, 23, number], replications)
         gap_means = gaps(runs)
-        rows += gap_rows(name, BUDGETS, gap_means, paper, "table 23", [OTHERS] * len(BUDGETS))
+        rows += gap_rows(name, BUDGETS, gap_means, paper, "table 23", [OTHER_PANELS] * len(BUDGETS))
         rows += _unseen(runs) if name == "parity" else []
         curves.append((mean_curve(name, BUDGETS, gap_means), paper_curve(name, BUDGETS, paper)))
         findings.append(best_possible(name, law.bayes_risk, runs))
@@ -113,7 +113,7 @@ def _unseen(runs: Sequence[Sequence[ErrorGrid]]) -> list[PaperComparison]:
             means[n].se,
             None,
             HALF_DIGIT,
-            OTHERS,
+            OTHER_PANELS,
         )
         for n, paper in UNSEEN.items()
     ]

@@ -13,7 +13,7 @@ HALF_DIGIT = 5e-5
 PARAMETER_ROUNDING = 4e-4
 """Relative error of a probability when its parameters are printed to four decimals."""
 
-SHARED = IsingPanel.of(
+SHARED_PANEL = IsingPanel.of(
     [[-1.7447, 2.2991, 3.5085], [-2.0094, 0.1721, -2.7597]],
     [[0, -2.7496, 4.4583], [-2.7496, 0, -4.8249], [4.4583, -4.8249, 0]],
 )
@@ -40,7 +40,7 @@ class PublishedTable:
 
 EXAMPLES = (
     PublishedTable(
-        SHARED,
+        SHARED_PANEL,
         "shared couplings",
         (0, 1, 1),
         (0.0048253, 0.0001929),
@@ -98,9 +98,9 @@ def _rows(example: PublishedTable) -> list[PaperComparison]:
     }
     return [
         PaperComparison(
-            f"{what} {at}", float(ours), paper, "appendix C", resolution=float(resolution)
+            f"{title} {at}", float(value), paper, "appendix C", resolution=float(resolution)
         )
-        for what, (ours, paper, resolution) in figures.items()
+        for title, (value, paper, resolution) in figures.items()
     ]
 
 

@@ -46,7 +46,7 @@ def check_two_proportions(
     effect: float,
     middle: float,
     clustering: Clustering,
-    claimed: float,
+    claim: float,
     rng: np.random.Generator,
     level: ErrorRates = USUAL,
     replications: int = REPLICATIONS,
@@ -58,7 +58,7 @@ def check_two_proportions(
     error = np.sqrt(var_a + var_b)
     reach = t_quantile(1 - level.alpha, 2 * clusters - 2) if clusters > 1 else np.inf
     rejections = np.abs(gap_a - gap_b) > reach * error
-    return SimulationCheck(claimed, wilson(int(rejections.sum()), replications))
+    return SimulationCheck(claim, wilson(int(rejections.sum()), replications))
 
 
 def check_paired(
@@ -66,7 +66,7 @@ def check_paired(
     effect: float,
     decisive: float,
     clustering: Clustering,
-    claimed: float,
+    claim: float,
     rng: np.random.Generator,
     level: ErrorRates = USUAL,
     replications: int = REPLICATIONS,
@@ -77,7 +77,7 @@ def check_paired(
     mean, variance = _ratio(counts[..., 0] - counts[..., 2], counts.sum(axis=2))
     reach = t_quantile(1 - level.alpha, items - 1) if items > 1 else np.inf
     rejections = np.abs(mean) > reach * np.sqrt(variance)
-    return SimulationCheck(claimed, wilson(int(rejections.sum()), replications))
+    return SimulationCheck(claim, wilson(int(rejections.sum()), replications))
 
 
 def check_concordance(
