@@ -94,7 +94,8 @@ def aggregate(
 
     Methods of verdicts decide every item; methods of rankings order the candidates.
     """
-    from clash.cli.common import print_json, vote_selection
+    from clash.cli.common import print_json
+    from clash.cli.sources import vote_selection
     from clash.pipeline.aggregate import AggregateOptions, aggregate_votes
 
     selection = vote_selection(source, runs, judges, subset, presentation, decisive=decisive)

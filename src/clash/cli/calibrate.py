@@ -114,7 +114,8 @@ def calibrate(
 
     `clash calibrate votes.jsonl --out calibrator.json`
     """
-    from clash.cli.common import print_json, print_tables, print_written, stdout, vote_selection
+    from clash.cli.common import print_json, print_tables, print_written, stdout
+    from clash.cli.sources import vote_selection
     from clash.extras import require
     from clash.pipeline.calibrate import CalibrateOptions, calibrate_votes, write_calibrator
     from clash.pipeline.calibrate import plan_labels as plan_next

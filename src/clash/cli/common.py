@@ -1,4 +1,4 @@
-"""How commands print, and how they open what they were given."""
+"""How commands print, and where keys and addresses are looked up."""
 
 from __future__ import annotations
 
@@ -17,10 +17,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from clash.errors import RunFolderError
-    from clash.pipeline.sources import VoteSelection
     from clash.report.tables import Table
     from clash.secrets.trust import Environ
-    from clash.store.folder import RunFolder
 
 _FILE_WIDTH = 110
 
@@ -56,35 +54,6 @@ def say(text: str, style: str = "dim") -> None:
 def left_out(error: RunFolderError) -> None:
     """Say that a run is passed over, and why."""
     say(f"left out: {error}", style="yellow")
-
-
-def open_run(run: str | Path, out: Path) -> RunFolder:
-    """Open the run that a command was given; runs that ``latest`` passes over are named on stderr.
-
-    Raises:
-        RunFolderError: there is no such run.
-    """
-    from clash.cli.observer import TerminalObserver
-    from clash.pipeline import sources
-
-    return sources.open_run(run, out, TerminalObserver(quiet=False))
-
-
-def vote_selection(
-    source: str | Path,
-    runs: Path,
-    judges: str | None = None,
-    subset: str | None = None,
-    presentation: str | None = None,
-    *,
-    decisive: bool = False,
-) -> VoteSelection:
-    """The votes that a command was given, and its filters."""
-    from clash.cli.observer import TerminalObserver
-    from clash.pipeline.sources import VoteSelection
-
-    observer = TerminalObserver(quiet=False)
-    return VoteSelection(source, runs, judges, subset, presentation, decisive, observer)
 
 
 def print_json(value: dict[str, Any]) -> None:

@@ -27,7 +27,8 @@ def compare(
     """Compare runs with a test, not only a difference: paired where they share items."""
     from clash.analysis.compare import compare as compare_runs
     from clash.analysis.rundata import RunData
-    from clash.cli.common import open_run, print_json, print_tables, stdout
+    from clash.cli.common import print_json, print_tables, stdout
+    from clash.cli.sources import open_run
     from clash.errors import ConfigError
     from clash.report.compare import tables
     from clash.report.report_file import write_report

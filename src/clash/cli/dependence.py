@@ -54,7 +54,8 @@ def dependence(
 ) -> None:
     """Do the judges err together, and how many independent ones is the panel worth?"""
     from clash.analysis.dependence import DependenceOptions, diagnose
-    from clash.cli.common import print_json, vote_selection
+    from clash.cli.common import print_json
+    from clash.cli.sources import vote_selection
     from clash.extras import require
     from clash.report import dependence as report
 

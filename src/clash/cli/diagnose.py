@@ -91,9 +91,9 @@ def diagnose(
 ) -> None:
     """Is each judge worth its ballots: ties, agreement, biases; keep, down-weight or replace."""
     from clash.cli.common import environment, print_json, print_tables, print_written, say
-    from clash.cli.common import vote_selection as select
     from clash.cli.observer import TerminalObserver
     from clash.cli.outcome import print_dry_run
+    from clash.cli.sources import vote_selection as select
     from clash.extras import require
     from clash.pipeline.calibration_pairs import PairsOptions, judge_pairs, prepare_pairs
     from clash.pipeline.diagnose import DiagnoseOptions, diagnose_votes

@@ -27,7 +27,8 @@ def export(
 ) -> None:
     """Export a run: votes (JSONL), verdicts (CSV) or judgments (Parquet)."""
     from clash.analysis import exports
-    from clash.cli.common import open_run, print_json, stdout
+    from clash.cli.common import print_json, stdout
+    from clash.cli.sources import open_run
     from clash.errors import ConfigError
 
     on: dict[exports.Format, bool] = {"votes": votes, "csv": csv, "parquet": parquet}

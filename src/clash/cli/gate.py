@@ -73,7 +73,8 @@ def gate(
     from clash.analysis.findings import compute_findings, figures
     from clash.analysis.rundata import RunData
     from clash.analysis.serialize import to_dict
-    from clash.cli.common import open_run, print_json, print_tables
+    from clash.cli.common import print_json, print_tables
+    from clash.cli.sources import open_run
     from clash.pipeline.gate import check_run, parse_rules
     from clash.report import gate as report
 

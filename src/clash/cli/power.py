@@ -94,7 +94,8 @@ def power(
     `clash power --for paired --effect 0.1 --panel 0.9,0.8,0.6 --icc 0.3`
     """
     from clash.analysis.power.scenarios import PowerQuestion
-    from clash.cli.common import print_json, print_tables, stdout, vote_selection
+    from clash.cli.common import print_json, print_tables, stdout
+    from clash.cli.sources import vote_selection
     from clash.pipeline import power as pipeline
     from clash.stats.power import ErrorRates
 

@@ -80,9 +80,10 @@ def redteam(
     Control items have a right and a plainly worse response. Each is judged clean, and with an
     injection in the worse one: `clash redteam supreme-court --dry-run`
     """
-    from clash.cli.common import environment, open_run
+    from clash.cli.common import environment
     from clash.cli.observer import TerminalObserver
     from clash.cli.outcome import print_dry_run
+    from clash.cli.sources import open_run
     from clash.collect.resolve import read_config
     from clash.errors import RunFolderError
     from clash.pipeline.execute import execute

@@ -39,8 +39,9 @@ def report(
     from clash.analysis.findings import compute_findings
     from clash.analysis.rundata import RunData
     from clash.analysis.walk import walk
-    from clash.cli.common import open_run, print_json, stdout
+    from clash.cli.common import print_json, stdout
     from clash.cli.observer import TerminalObserver
+    from clash.cli.sources import open_run
     from clash.extras import require
     from clash.pipeline.finish import rewrite_report
     from clash.report.item_walk import print_walk

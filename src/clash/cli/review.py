@@ -63,7 +63,8 @@ def review(
     import numpy as np
 
     from clash.analysis.rundata import RunData
-    from clash.cli.common import open_run, say
+    from clash.cli.common import say
+    from clash.cli.sources import open_run
     from clash.errors import ConfigError, RunFolderError
     from clash.pipeline.review import Review, import_decisions
     from clash.review.page import live

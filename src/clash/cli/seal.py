@@ -27,8 +27,9 @@ def seal(
 
     With --sign it also says who vouches for it: `clash verify RUN --signers FILE` tells.
     """
-    from clash.cli.common import open_run, print_json, stdout
+    from clash.cli.common import print_json, stdout
     from clash.cli.observer import TerminalObserver
+    from clash.cli.sources import open_run
     from clash.pipeline.audit import seal_run
     from clash.store import layout, signature
 

@@ -1,0 +1,39 @@
+"""What a command was given, a run or votes, opened with the terminal as observer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from clash.cli.observer import TerminalObserver
+
+if TYPE_CHECKING:
+    from clash.pipeline.sources import VoteSelection
+    from clash.store.folder import RunFolder
+
+
+def open_run(run: str | Path, out: Path) -> RunFolder:
+    """Open the run that a command was given; runs that ``latest`` passes over are named on stderr.
+
+    Raises:
+        RunFolderError: there is no such run.
+    """
+    from clash.pipeline import sources
+
+    return sources.open_run(run, out, TerminalObserver(quiet=False))
+
+
+def vote_selection(
+    source: str | Path,
+    runs: Path,
+    judges: str | None = None,
+    subset: str | None = None,
+    presentation: str | None = None,
+    *,
+    decisive: bool = False,
+) -> VoteSelection:
+    """The votes that a command was given, and its filters."""
+    from clash.pipeline.sources import VoteSelection
+
+    observer = TerminalObserver(quiet=False)
+    return VoteSelection(source, runs, judges, subset, presentation, decisive, observer)
