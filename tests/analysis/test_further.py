@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from analysis.made import run_data
-from clash.analysis.further import further
-from clash.analysis.lengths import longer
+from clash.analysis.further import further, longer
 from clash.analysis.retest import Retest
 from clash.analysis.rundata import RunData
 from clash.analysis.shared_errors import SharedErrors, UnknownErrors, shared_errors

@@ -96,7 +96,7 @@ def correction(run: RunData, order: Sequence[str]) -> Correction | None:
         return Correction(n_labelled, items, (), refusal)
     rates = []
     for name in order:
-        item_ids = {r.item_id for r in run.responses if r.candidate == name}
+        item_ids = run.items_asked(name)
         is_asked = np.array([item.item_id in item_ids for item in run.items], dtype=bool)
         corrected_rate = _rate(run, name, np.flatnonzero(is_asked), has_label, clusters, strata)
         if corrected_rate is not None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from clash.analysis.concordance import CaseRate, Concordance
+    from clash.analysis.rundata import RunData
     from clash.stats.intervals import Interval
 
     NamedFigures = Iterator[tuple[str, "Figure"]]
@@ -60,6 +61,13 @@ class Claim:
     is_same: bool
     digits: int
     why: str
+
+
+def published_entries(runs: Sequence[RunData], report: str) -> list[dict[str, Any]]:
+    """What the catalogue holds of a report over exactly these runs, in this order."""
+    names = [run.manifest.run for run in runs]
+    entries = [entry for run in runs for entry in run.manifest.dataset.get("figures", [])]
+    return [e for e in entries if e["report"] == report and e["runs"] == names]
 
 
 def claims(entries: Sequence[Mapping[str, object]], figures: Mapping[str, Figure]) -> list[Claim]:

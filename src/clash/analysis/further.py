@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from itertools import combinations
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
 
 from clash.analysis.criterion_scores import CriterionScores, criterion_scores
-from clash.analysis.lengths import Longer, longer
 from clash.analysis.shared_errors import SharedErrors, UnknownErrors, shared_errors
 from clash.errors import ClashError
+from clash.stats.bias import longer_wins_rate
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from clash.analysis.retest import Retest
     from clash.analysis.rundata import RunData
+    from clash.stats.bias import BiasRate
+
+    Say = Callable[[str, str, str], float]
 
 
 @dataclass(frozen=True)
@@ -53,3 +60,85 @@ def _retest(run: RunData, folder: Path) -> Retest | UnknownErrors | None:
         return retest([RunData.load(RunFolder(folder).sibling(name)), run])
     except ClashError as error:
         return UnknownErrors(str(error).partition("\n")[0])
+
+
+@dataclass(frozen=True)
+class Longer:
+    """One rater.
+
+    Attributes:
+        rate: over pairs of responses whose lengths differ and that it tells apart; clustered by
+            prompt. Longer may well be better: read it beside that of people.
+    """
+
+    json_keys: ClassVar[Mapping[str, str]] = {"rater": "who"}
+
+    rater: str
+    rate: BiasRate
+
+
+def longer(run: RunData) -> list[Longer]:
+    """People where they spoke, the panel, each judge; those without such a pair are left out."""
+    pairs = list(_pairs(run))
+    says: dict[str, Say] = {"people": _people(run), "the panel": _panel(run)}
+    says |= {panelist.id: _judge(run, panelist.id) for panelist in run.rules.panelists}
+    lines = [_longer(run, rater, pairs, say) for rater, say in says.items()]
+    return [line for line in lines if line.rate.interval.n]
+
+
+@dataclass(frozen=True)
+class _Pair:
+    item_id: str
+    first: str
+    second: str
+    lengths: tuple[int, int]
+
+
+def _pairs(run: RunData) -> Iterator[_Pair]:
+    for item, rankings in run.ballots.items():
+        length = {name: len(text) for name, text in run.texts.get(item, {}).items()}
+        for a, b in combinations(rankings.candidates, 2):
+            if a in length and b in length:
+                yield _Pair(item, a, b, (length[a], length[b]))
+
+
+def _longer(run: RunData, rater: str, pairs: list[_Pair], say: Say) -> Longer:
+    wins = [say(pair.item_id, pair.first, pair.second) for pair in pairs]
+    lengths = np.array([pair.lengths for pair in pairs], dtype=float).reshape(-1, 2)
+    clusters = [run.clusters[pair.item_id] for pair in pairs]
+    return Longer(rater, longer_wins_rate(wins, lengths[:, 0], lengths[:, 1], clusters))
+
+
+def _people(run: RunData) -> Say:
+    """What the label says of a pair; NaN where that is a tie, or nothing."""
+    return run.wins
+
+
+def _panel(run: RunData) -> Say:
+    ranks = {
+        verdict.item_id: {n: rank for rank, group in enumerate(verdict.ranking) for n in group}
+        for verdict in run.verdicts
+        if verdict.ranking is not None
+    }
+
+    def say(item: str, a: str, b: str) -> float:
+        item_ranks = ranks.get(item)
+        return np.nan if item_ranks is None else _win(item_ranks[b] - item_ranks[a])
+
+    return say
+
+
+def _judge(run: RunData, judge: str) -> Say:
+    def say(item: str, a: str, b: str) -> float:
+        rankings = run.ballots[item]
+        ranks = rankings.ranks.get(judge)
+        if ranks is None or not (rankings.ranked(judge, a) and rankings.ranked(judge, b)):
+            return np.nan
+        first, second = rankings.candidates.index(a), rankings.candidates.index(b)
+        return _win(float(np.sign(ranks[:, second] - ranks[:, first]).sum()))
+
+    return say
+
+
+def _win(lead: float) -> float:
+    return 0.5 if lead == 0 else float(lead > 0)

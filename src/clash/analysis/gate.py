@@ -109,7 +109,7 @@ def _paired_changes(
     run: RunData, baseline: RunData, item_ids: Sequence[str], changes: Mapping[str, Figure]
 ) -> dict[str, Figure]:
     """Differences item by item, of the figures that are means over the items."""
-    now, before = ({v.item_id: v for v in data.verdicts} for data in (run, baseline))
+    now, before = ({v.item_id: v for v in part.verdicts} for part in (run, baseline))
     groups = clusters_of(run, item_ids)
     scores: dict[str, Callable[[Verdict], float]] = {
         "unanimity": lambda verdict: float(verdict.unanimous),
@@ -145,8 +145,7 @@ def _is_winner(candidate: str, verdict: Verdict) -> float:
 
 
 def _answers_all(run: RunData, candidate: str) -> bool:
-    item_ids = {r.item_id for r in run.responses if r.candidate == candidate}
-    return len(item_ids) == len(run.items)
+    return len(run.items_asked(candidate)) == len(run.items)
 
 
 def _less(now: Figure, before: Figure) -> Figure:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from clash import baselines
+from clash.analysis.concordance.methods import chance_credit
 from clash.analysis.coverage import cause
 from clash.stats.intervals import Interval, wilson_clustered
 
@@ -182,15 +183,8 @@ def baseline_reports(run: RunData) -> list[BaselineReport]:
 
 
 def _credit(tops: Mapping[str, list[str]], truth: Mapping[str, str]) -> dict[str, float]:
-    """Credit by item: a tie of k has a chance of 1/k to guess a winner right."""
-    credit = {}
-    for item, label in truth.items():
-        top = tops.get(item, [])
-        if label == "tie":
-            credit[item] = float(len(top) > 1)
-        else:
-            credit[item] = 1 / len(top) if label in top else 0.0
-    return credit
+    """Credit by item: see :func:`clash.analysis.concordance.methods.chance_credit`."""
+    return {item: chance_credit(tops.get(item, []), label) for item, label in truth.items()}
 
 
 def self_reports(run: RunData, prefix: str) -> list[SelfReport]:

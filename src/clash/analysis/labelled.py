@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from clash.stats.intervals import Interval, wilson_clustered
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from clash.analysis.rundata import RunData
     from clash.records import Verdict
 
@@ -30,15 +32,17 @@ def concordance_with_labels(run: RunData) -> LabelConcordance | None:
     """Concordance of the run; null without labels."""
     truth = run.truth
     labelled_verdicts = [v for v in run.verdicts if v.item_id in truth]
-    concordance = _rate(run, labelled_verdicts)
+    concordance = concordance_rate(run, labelled_verdicts)
     if concordance is None:
         return None
     return LabelConcordance(
         n=len(labelled_verdicts),
         concordance=concordance,
         no_verdict=sum(v.abstained is not None for v in labelled_verdicts),
-        unanimous=_rate(run, [v for v in labelled_verdicts if v.unanimous]),
-        split=_rate(run, [v for v in labelled_verdicts if v.ranking and not v.unanimous]),
+        unanimous=concordance_rate(run, [v for v in labelled_verdicts if v.unanimous]),
+        split=concordance_rate(
+            run, [v for v in labelled_verdicts if v.ranking and not v.unanimous]
+        ),
     )
 
 
@@ -49,8 +53,11 @@ def matches(verdict: Verdict, label: str) -> bool:
     return (verdict.winner or "tie") == label
 
 
-def _rate(run: RunData, verdicts: list[Verdict]) -> Interval | None:
+def concordance_rate(
+    run: RunData, verdicts: Sequence[Verdict], level: float = 0.95
+) -> Interval | None:
+    """The share of some verdicts that equal their label, clustered; null where there are none."""
     if not verdicts:
         return None
     hits = [float(matches(v, run.truth[v.item_id])) for v in verdicts]
-    return wilson_clustered(hits, [run.clusters[v.item_id] for v in verdicts])
+    return wilson_clustered(hits, [run.clusters[v.item_id] for v in verdicts], level)

@@ -179,7 +179,7 @@ def _standing(
     clusters: NDArray[np.intp],
     column: Floats,
 ) -> Standing:
-    item_ids = {r.item_id for r in run.responses if r.candidate == name}
+    item_ids = run.items_asked(name)
     is_asked = np.array([item.item_id in item_ids for item in run.items])
     is_winner = np.array([verdict.winner == name for verdict in run.verdicts])
     tied = [v for v in run.verdicts if v.ranking and v.winner is None and name in v.ranking[0]]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from clash.analysis.labelled import matches
+from clash.analysis.labelled import concordance_rate
 from clash.analysis.leaderboard import points_table
 from clash.stats.intervals import Interval, mean_clustered, wilson_clustered
 
@@ -46,12 +46,13 @@ def primary(run: RunData, outcome: Outcome, candidate: str | None, alpha: float)
     """
     level = 1 - alpha
     if outcome == "concordance":
-        concordance = _concordance(run, level)
+        verdicts = [verdict for verdict in run.verdicts if verdict.item_id in run.truth]
+        concordance = concordance_rate(run, verdicts, level)
         return None if concordance is None else Primary(outcome, None, None, concordance)
     if candidate not in run.candidates:
         return None
     if outcome == "wins":
-        item_ids = {r.item_id for r in run.responses if r.candidate == candidate}
+        item_ids = run.items_asked(candidate)
         verdicts = [verdict for verdict in run.verdicts if verdict.item_id in item_ids]
         wins = [float(verdict.winner == candidate) for verdict in verdicts]
         clusters = [run.clusters[verdict.item_id] for verdict in verdicts]
@@ -77,11 +78,3 @@ def _last_look(run: RunData, candidate: str, level: float) -> Interval | None:
     estimate = math.nan if last["estimate"] is None else last["estimate"]
     name = str((run.manifest.stopping or {})["sequential"])
     return Interval(estimate, last["low"], last["high"], level, n_items, last["prompts"], name)
-
-
-def _concordance(run: RunData, level: float) -> Interval | None:
-    verdicts = [verdict for verdict in run.verdicts if verdict.item_id in run.truth]
-    if not verdicts:
-        return None
-    hits = [float(matches(verdict, run.truth[verdict.item_id])) for verdict in verdicts]
-    return wilson_clustered(hits, [run.clusters[verdict.item_id] for verdict in verdicts], level)

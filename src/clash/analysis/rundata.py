@@ -205,6 +205,10 @@ class RunData:
             names[response.item_id].append(response.candidate)
         return {item_id: tuple(candidates) for item_id, candidates in names.items()}
 
+    def items_asked(self, candidate: str) -> set[str]:
+        """The ids of the items that a candidate was to answer, its failures included."""
+        return {r.item_id for r in self.responses if r.candidate == candidate}
+
     @cached_property
     def clusters(self) -> dict[str, int]:
         """The cluster of each item, as a code."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+from clash.analysis.serialize import to_dict
 from clash.errors import InputError
 from clash.records import Blinding, Judgment, Response
 from clash.votes.from_run import unblind, weighted_score
@@ -48,29 +49,21 @@ class JudgmentStep:
 class Walk:
     """Every step of one item."""
 
+    json_keys: ClassVar[Mapping[str, str]] = {"judgments": "said", "scrubs": "scrubbed"}
+
     item: Item
+    criteria: Criteria | None
+    verdict: Verdict
+    judgments: list[JudgmentStep]
     responses: dict[str, str]
     missing: dict[str, str]
     labels: Mapping[str, str]
     scrubs: list[str]
-    criteria: Criteria | None
-    judgments: list[JudgmentStep]
-    verdict: Verdict
     label: str | None
 
     def as_json(self) -> dict[str, Any]:
         """Plain data."""
-        return {
-            "item": self.item.model_dump(mode="json"),
-            "criteria": self.criteria.model_dump(mode="json") if self.criteria else None,
-            "verdict": self.verdict.model_dump(mode="json"),
-            "said": [{**asdict(step), "labels": dict(step.labels)} for step in self.judgments],
-            "responses": self.responses,
-            "missing": self.missing,
-            "labels": dict(self.labels),
-            "scrubbed": self.scrubs,
-            "label": self.label,
-        }
+        return to_dict(self)
 
 
 def walk(run: RunData, item_id: str) -> Walk:

@@ -12,7 +12,7 @@ from clash.analysis.compare.pairs import RunAgainstRun, against
 from clash.analysis.compare.pooled import PooledRuns, pool_runs
 from clash.analysis.concordance import concordance
 from clash.analysis.coverage import coverage, unanimity
-from clash.analysis.figures import Claim, Figure, claims, finite_figures
+from clash.analysis.figures import Claim, Figure, claims, finite_figures, published_entries
 from clash.analysis.serialize import to_dict
 from clash.errors import StatisticsError
 
@@ -87,20 +87,14 @@ def compare(runs: Sequence[RunData], *, every_record: bool = False) -> RunCompar
         pool=pool_runs(runs, every_record=every_record),
         published_claims=[],
     )
-    names = [run.manifest.run for run in runs]
-    entries = [entry for run in runs for entry in run.manifest.dataset.get("figures", [])]
-    own_entries = [
+    entries = [
         entry
-        for entry in entries
-        if entry["report"] == "compare"
-        and entry["runs"] == names
-        and entry.get("every_record", False) == every_record
+        for entry in published_entries(runs, "compare")
+        if entry.get("every_record", False) == every_record
     ]
-    return (
-        replace(comparison, published_claims=claims(own_entries, figures(comparison)))
-        if own_entries
-        else comparison
-    )
+    if not entries:
+        return comparison
+    return replace(comparison, published_claims=claims(entries, figures(comparison)))
 
 
 def _summary(run: RunData) -> RunSummary:

@@ -109,13 +109,13 @@ def _baselines(run: RunData, cases: Sequence[LabelledCase], panel: Sequence[floa
         return []
     lines = []
     for name, tops in run.baseline_tops.items():
-        credit = [_credit(tops[case.item_id], case.label) for case in cases]
+        credit = [chance_credit(tops[case.item_id], case.label) for case in cases]
         lines.append(_line(f"baseline: {name}", "baseline", cases, credit, panel))
     return lines
 
 
-def _credit(top: Sequence[str], label: str) -> float:
-    """A tie of k has a chance of 1/k to guess a winner right."""
+def chance_credit(top: Sequence[str], label: str) -> float:
+    """What a first place earns: a tie of k has a chance of 1/k to guess a winner right."""
     if label == TIE:
         return float(len(top) > 1)
     return 1 / len(top) if label in top else 0.0

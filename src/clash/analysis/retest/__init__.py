@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from clash.analysis.figures import Claim, Figure, claims, finite_figures
+from clash.analysis.figures import Claim, Figure, claims, finite_figures, published_entries
 from clash.analysis.retest.align import AlignedRuns, align
 from clash.analysis.retest.cycles import rankings, variance, with_none
 from clash.analysis.retest.judges import Flips, SelfConsistency, consistencies, flips_of
@@ -151,19 +151,8 @@ def retest(runs: Sequence[RunData]) -> Retest:
         ],
         published_claims=[],
     )
-    return _beside_published(result, alignment)
-
-
-def _beside_published(result: Retest, alignment: AlignedRuns) -> Retest:
-    entries = _entries(alignment.runs, "rerun")
+    entries = published_entries(runs, "rerun")
     return replace(result, published_claims=claims(entries, figures(result))) if entries else result
-
-
-def _entries(runs: Sequence[RunData], report: str) -> list[dict[str, Any]]:
-    """Published figures that speak of exactly these runs."""
-    names = [run.manifest.run for run in runs]
-    entries = [entry for run in runs for entry in run.manifest.dataset.get("figures", [])]
-    return [e for e in entries if e["report"] == report and e["runs"] == names]
 
 
 def figures(retest: Retest) -> dict[str, Figure]:
