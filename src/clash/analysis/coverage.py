@@ -1,4 +1,4 @@
-"""What became of every item, response and judgment: the denominators, with the failures in them."""
+"""The outcome of every item, response and judgment, counted: denominators that include failures."""
 
 from __future__ import annotations
 

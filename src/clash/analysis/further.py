@@ -1,4 +1,4 @@
-"""What the page of a run shows beyond the findings that every format has."""
+"""What only the page of a run shows: scores by criterion, response lengths, shared errors, retest."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Further:
-    """What takes more room than a terminal has.
+    """Findings that only the page has room for.
 
     Attributes:
         retest: this run against its parent; null where it has none.
@@ -78,7 +78,7 @@ class Longer:
 
 
 def longer(run: RunData) -> list[Longer]:
-    """People where they spoke, the panel, each judge; those without such a pair are left out."""
+    """People where there are labels, the panel, each judge; raters without such a pair are left out."""
     pairs = list(_pairs(run))
     says: dict[str, Say] = {"people": _people(run), "the panel": _panel(run)}
     says |= {panelist.id: _judge(run, panelist.id) for panelist in run.rules.panelists}

@@ -42,7 +42,7 @@ class ThresholdRule:
 
 @dataclass(frozen=True)
 class GateCheck:
-    """What became of a rule.
+    """A rule and its outcome in a run.
 
     Attributes:
         value: the figure, or the change of it; null where the run does not have it.

@@ -166,7 +166,7 @@ def _flips(run: RunData, usable: list[Judgment]) -> Interval | None:
 
 
 def baseline_reports(run: RunData) -> list[BaselineReport]:
-    """The control group: every baseline beside the panel, and beside people where they spoke."""
+    """The control group: every baseline beside the panel, and beside people where there are labels."""
     reports = []
     winners = {v.item_id: v.winner for v in run.verdicts if v.winner is not None}
     for name, baseline in baselines.BASELINES.items():

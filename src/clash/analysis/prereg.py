@@ -260,7 +260,7 @@ def _words(value: object) -> str:
 
 
 def _extent(plan: Registration, run: RunData) -> Iterator[Deviation]:
-    """How much was judged, and how it came to an end."""
+    """How many prompts were judged, and by which stopping rule the run ended."""
     manifest, n_items = run.manifest, len(run.items)
     rule = manifest.stopping or {}
     rule_name = str(rule.get("rule", "fixed"))

@@ -20,7 +20,7 @@ Outcome = Literal["points", "wins", "concordance"]
 
 @dataclass(frozen=True)
 class Primary:
-    """What was registered as the outcome, and what it came to.
+    """The registered outcome and its value in this run.
 
     Attributes:
         even: what it is without any difference; null for concordance, which is against nothing.

@@ -47,7 +47,7 @@ class Usage:
 
     Attributes:
         cost_usd: the sum where it is known.
-        unknown: calls whose cost nobody knows; the sum is then a lower bound.
+        unknown: calls whose cost is unknown; the sum is then a lower bound.
         errors: attempts that failed, by class.
         latencies: seconds, of attempts that were answered.
     """
@@ -88,7 +88,7 @@ class RunData:
     Attributes:
         usage: by purpose and by judge, candidate or ``criteria``.
         n_lost: attempts that a killed process began and nobody saw the end of.
-        tally: what all calls came to together.
+        tally: the totals over all calls.
         controls: the items that clash added to test the judges, apart from the rest; null where
             there are none, or nothing else.
         swapped_models: by the model that was asked, others that answered for it.
@@ -181,7 +181,7 @@ class RunData:
 
     @cached_property
     def n_excluded(self) -> int:
-        """Voting judgments that were not to be made: the judge is a candidate, and one is left."""
+        """Voting judgments that ``exclude_self`` rules out: one candidate is left besides the judge."""
         if not self.rules.exclusions:
             return 0
         voting = len(self.rules.seats)

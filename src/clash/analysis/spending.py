@@ -34,7 +34,7 @@ class UsageDoubt:
 
 @dataclass
 class Tally:
-    """What all calls of a run came to, beside their cost.
+    """Totals over all calls of a run, beside their cost.
 
     Attributes:
         bound_usd: what they can have cost at most, those included whose cost is unknown.

@@ -18,7 +18,7 @@ class Costs:
     """Money and time, of the whole run.
 
     Attributes:
-        cost_usd: null where nobody knows; ``exact`` is false where it is a lower bound.
+        cost_usd: null where it is unknown; ``exact`` is false where it is a lower bound.
         per_item, per_correct: dollars by item judged, and by verdict that is the label.
         wall_s: seconds from start to end; ``wall_per_item`` shrinks with concurrency.
         called_s: seconds that an item's calls took, added up; null where not recorded.

@@ -38,7 +38,7 @@ _SELECTION = (
 
 @dataclass(frozen=True)
 class Group:
-    """What became of some selected items in a further run.
+    """The outcome of some selected items in a further run.
 
     Attributes:
         right: items whose new verdict is the label; without labels, that repeats the old one.
