@@ -1,11 +1,14 @@
 """What the documents show works as it stands."""
 
+import ast
 import functools
+import importlib
 import os
 import re
 import shlex
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -105,3 +108,18 @@ def test_what_attacks_do_to_the_baselines_is_what_the_security_page_says(tmp_pat
         r"turned the panel in (\d+ of \d+) control items \((\d+% \[\d+, \d+\])", told
     )
     assert "{}: {}".format(*rate) in (ROOT / "docs" / "security.md").read_text()
+
+
+SCRIPTS = [*sorted((ROOT / "benchmarks").rglob("*.py")), *sorted((ROOT / "docs").rglob("*.py"))]
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_what_a_script_imports_is_there(script):
+    """Nothing else runs most of the scripts, so a name that was changed would go unseen."""
+    for node in ast.walk(ast.parse(script.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "clash":
+            module = importlib.import_module(node.module)
+            for alias in node.names:
+                name = f"{node.module}.{alias.name}"
+                is_package = hasattr(module, "__path__")
+                assert hasattr(module, alias.name) or (is_package and find_spec(name)), name
