@@ -13,12 +13,11 @@ import typer
 from clash.cli.options import AsJson, Quiet, Seed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from rich.progress import TaskID
 
     from clash.datasets.calibration_pairs import CalibrationPair
-    from clash.datasets.convert import Conversion
     from clash.datasets.pull import DownloadProgress, PulledDataset
     from clash.datasets.sampling import DatasetSample, SamplingRules
 
@@ -60,7 +59,7 @@ def list_(cache: Cache = None, as_json: AsJson = False) -> None:
     from clash.report.terminal import print_table
 
     folder = cache or pull.cache_folder()
-    known = [
+    entries = [
         {
             "name": entry.name,
             "what": entry.what,
@@ -72,11 +71,11 @@ def list_(cache: Cache = None, as_json: AsJson = False) -> None:
         for entry in catalogue.entries()
     ]
     if as_json:
-        print_json({"datasets": known, "cache": str(folder)})
+        print_json({"datasets": entries, "cache": str(folder)})
         return
     rows = [
         [str(d["name"]), "yes" if d["here"] else "no", str(d["what"]), str(d["licence"])]
-        for d in known
+        for d in entries
     ]
     print_table(stdout(), Table("data sets", ["name", "here", "what", "licence"], rows))
     stdout().print(f"kept in {folder}; `clash datasets pull NAME` fetches one", soft_wrap=True)
@@ -98,15 +97,15 @@ def pull_(
     from clash.datasets import catalogue, pull
 
     entry = catalogue.find(name)
-    with _progress(quiet=quiet or as_json) as told:
+    with _progress(quiet=quiet or as_json) as progress:
         pulled = pull.pull(
             entry,
             cache or pull.cache_folder(),
             base_url=None if entry.web else base_url,
-            progress=told,
+            progress=progress,
             again=again,
         )
-    _tell_pulled(pulled, entry.citation, as_json=as_json)
+    _print_pull(pulled, entry.citation, as_json=as_json)
 
 
 @app.command("sample")
@@ -164,17 +163,18 @@ def sample_(
     from clash.pipeline.calibration_pairs import NAME
 
     if data == NAME or source is not None:
-        chosen = {"--rules": rules, "--stratify": stratify, "--min-chars": min_chars}
-        own = _own_responses(data, source, {**chosen, "--language": language, "--cache": cache})
+        options = {"--rules": rules, "--stratify": stratify, "--min-chars": min_chars}
+        own = _own_responses(data, source, {**options, "--language": language, "--cache": cache})
         number = _SEED if seed is None else seed
         _sample_pairs(own, runs, to, sources=n, seed=number, as_json=as_json)
         return
     from clash.cli.common import print_json
     from clash.datasets import loaders
     from clash.datasets.sampling import sample
+    from clash.pipeline.validation import write_sample
 
     dataset = loaders.load(data, cache=cache)
-    wanted = _rules(
+    sampling = _rules(
         dataset.name,
         rules or RuleSet.paper,
         n=n,
@@ -183,12 +183,12 @@ def sample_(
         min_chars=min_chars,
         language=language,
     )
-    drawn = sample(dataset, wanted, np.random.default_rng(wanted.seed))
-    written = _write_sample(drawn, to or Path(_sample_name(drawn)))
+    draw = sample(dataset, sampling, np.random.default_rng(sampling.seed))
+    files = write_sample(draw, to)
     if as_json:
-        print_json({"dataset": dataset.name, "counts": dict(drawn.counts), "written": written})
+        print_json({"dataset": dataset.name, "counts": dict(draw.counts), "written": files})
     else:
-        _tell_sample(drawn, written)
+        _print_sample(draw, files)
 
 
 def _sample_pairs(
@@ -258,23 +258,24 @@ def convert_(
     """Turn runs of other tools into run folders, or labelled pairs into a prompts file."""
     from clash.cli.common import print_json, stdout
     from clash.errors import ConfigError
+    from clash.pipeline.foreign_runs import write_conversion
     from clash.reproduction.convert import FORMATS, convert
 
-    chosen = next((known for known in FORMATS if known == form), None)
-    if form is not None and chosen is None:
+    format_ = next((name for name in FORMATS if name == form), None)
+    if form is not None and format_ is None:
         raise ConfigError(f"no form {form!r}", field="--from", hint=f"one of {', '.join(FORMATS)}")
-    converted = convert(path, chosen)
-    written = list(_write_converted(converted, path, out))
+    conversion = convert(path, format_)
+    lines = list(write_conversion(conversion, path, out))
     if as_json:
-        print_json({"from": converted.format, "written": written})
+        print_json({"from": conversion.format, "written": lines})
         return
-    for line in written:
+    for line in lines:
         stdout().print(f"wrote {line['path']} ({line['about']})", soft_wrap=True, markup=False)
 
 
 def _rules(
     name: str,
-    chosen: RuleSet,
+    rule_set: RuleSet,
     *,
     n: int | None,
     seed: int | None,
@@ -284,102 +285,50 @@ def _rules(
 ) -> SamplingRules:
     from dataclasses import replace
 
-    from clash.datasets.sampling import SamplingRules, paper_rules
+    from clash.pipeline.validation import sampling_rules
 
-    base = {
-        RuleSet.paper: paper_rules(name),
-        RuleSet.clear: SamplingRules(clear_winner=True),
-        RuleSet.all: SamplingRules(),
-    }[chosen]
-    given: dict[str, Any] = {
+    options: dict[str, Any] = {
         "n": n,
         "seed": seed,
         "stratify": stratify and stratify.value,
         "min_chars": min_chars,
-        "language": None if language == "any" else language,
+        "language": language,
     }
-    changed = replace(base, **{key: value for key, value in given.items() if value is not None})
-    return replace(changed, language=None) if language == "any" else changed
+    changes = {option: value for option, value in options.items() if value is not None}
+    if language == "any":
+        changes["language"] = None
+    return replace(sampling_rules(name, rule_set.value), **changes)
 
 
-def _sample_name(drawn: DatasetSample) -> str:
-    return f"{drawn.dataset.name}-{len(drawn.dataset.items)}-seed{drawn.rules.seed}.jsonl"
-
-
-def _write_sample(drawn: DatasetSample, path: Path) -> dict[str, str]:
-    from clash.datasets.dataset import labels_path, to_prompts
-    from clash.datasets.sampling import to_exclusions
-
-    labels = (label.model_dump_json(exclude_defaults=True) for label in drawn.dataset.labels)
-    parts = {
-        "prompts": (path, to_prompts(drawn.dataset)),
-        "labels": (labels_path(path), labels),
-        "excluded": (_beside(path, "excluded.jsonl"), to_exclusions(drawn.dataset.exclusions)),
-        "account": (_beside(path, "sample.json"), iter([drawn.summary()])),
-    }
-    path.parent.mkdir(parents=True, exist_ok=True)
-    for place, lines in parts.values():
-        _write_lines(place, lines)
-    return {what: str(place) for what, (place, _) in parts.items()}
-
-
-def _write_lines(path: Path, lines: Iterable[str]) -> None:
-    """Some of these names are ours and not the user's, so no link that bears one is followed."""
-    from clash.files import run_files
-
-    run_files.replace(path, "".join(f"{line}\n" for line in lines).encode("utf-8"))
-
-
-def _beside(path: Path, ending: str) -> Path:
-    return path.with_name(f"{path.name.rpartition('.')[0] or path.name}.{ending}")
-
-
-def _tell_sample(drawn: DatasetSample, written: dict[str, str]) -> None:
+def _print_sample(sample: DatasetSample, files: dict[str, str]) -> None:
     from clash.cli.common import stdout
     from clash.report.tables import Table
     from clash.report.terminal import print_table
 
-    rows = [[what, f"{count:,}"] for what, count in drawn.counts.items()]
-    print_table(stdout(), Table(drawn.dataset.name, ["items", "count"], rows, frozenset({1})))
-    if drawn.unanswered:
-        stdout().print(f"the source does not say, so not applied: {', '.join(drawn.unanswered)}")
-    stdout().print(f"licence: {drawn.dataset.licence}", soft_wrap=True, markup=False)
-    for what, place in written.items():
-        stdout().print(f"wrote {what} to {place}", soft_wrap=True, markup=False)
+    rows = [[name, f"{count:,}"] for name, count in sample.counts.items()]
+    print_table(stdout(), Table(sample.dataset.name, ["items", "count"], rows, frozenset({1})))
+    if sample.unanswered:
+        stdout().print(f"the source does not say, so not applied: {', '.join(sample.unanswered)}")
+    stdout().print(f"licence: {sample.dataset.licence}", soft_wrap=True, markup=False)
+    for name, path in files.items():
+        stdout().print(f"wrote {name} to {path}", soft_wrap=True, markup=False)
 
 
-def _tell_pulled(pulled: PulledDataset, citation: str, *, as_json: bool) -> None:
+def _print_pull(pulled: PulledDataset, citation: str, *, as_json: bool) -> None:
     from dataclasses import asdict
 
     from clash.cli.common import print_json, stdout
 
     if as_json:
         files = [{**asdict(file), "path": str(pulled.folder / file.path)} for file in pulled.files]
-        about = {"name": pulled.name, "commit": pulled.commit, "licence": pulled.licence}
-        print_json({**about, "folder": str(pulled.folder), "files": files})
+        record = {"name": pulled.name, "commit": pulled.commit, "licence": pulled.licence}
+        print_json({**record, "folder": str(pulled.folder), "files": files})
         return
     for file in pulled.files:
-        place = pulled.folder / file.path
-        line = f"{place}  {file.size:,} bytes  sha256 {file.sha256}  checked: {file.verified}"
+        path = pulled.folder / file.path
+        line = f"{path}  {file.size:,} bytes  sha256 {file.sha256}  checked: {file.verified}"
         stdout().print(line, soft_wrap=True, markup=False)
     stdout().print(f"licence: {pulled.licence}; cite: {citation}", soft_wrap=True, markup=False)
-
-
-def _write_converted(converted: Conversion, path: Path, out: Path) -> Iterator[dict[str, str]]:
-    from clash.datasets.dataset import to_prompts
-    from clash.pipeline.foreign_runs import write_run
-
-    for run in converted.runs:
-        folder = write_run(run, path, out)
-        counts = run.counts()
-        about = f"{counts['items']} items, {counts['judgments']} judgments"
-        yield {"path": str(folder), "run": run.name, "about": about}
-    if converted.dataset is not None:
-        out.mkdir(parents=True, exist_ok=True)
-        file = out / f"{converted.dataset.name}.jsonl"
-        _write_lines(file, to_prompts(converted.dataset))
-        about = f"{len(converted.dataset.items)} labelled items"
-        yield {"path": str(file), "run": "", "about": about}
 
 
 @contextmanager
@@ -399,9 +348,9 @@ def _progress(*, quiet: bool) -> Iterator[Callable[[DownloadProgress], None] | N
     with Bars(*columns, console=stderr(), transient=True) as bars:
         tasks: dict[str, TaskID] = {}
 
-        def told(progress: DownloadProgress) -> None:
+        def show(progress: DownloadProgress) -> None:
             if progress.path not in tasks:
                 tasks[progress.path] = bars.add_task(progress.path, total=progress.total)
             bars.update(tasks[progress.path], completed=progress.n_bytes)
 
-        yield told
+        yield show

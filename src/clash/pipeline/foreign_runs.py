@@ -1,4 +1,4 @@
-"""Writes the run of another tool as a run folder."""
+"""Write the results of another tool as run folders and prompts files."""
 
 from __future__ import annotations
 
@@ -8,15 +8,19 @@ from typing import TYPE_CHECKING, Any
 from clash.analysis.verdicts import verdicts
 from clash.config import Config
 from clash.datasets import catalogue, published_models
+from clash.datasets.dataset import to_prompts
 from clash.datasets.pull import sha256
 from clash.errors import RunFolderError
+from clash.files import run_files
 from clash.store import layout
 from clash.store.folder import RunWriter
 from clash.store.manifest import Manifest, now, versions
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
+    from clash.datasets.convert import Conversion
     from clash.datasets.foreign_run import ForeignRun
 
 _RESULT_FILES = (".json", ".jsonl", ".gz", ".csv", ".parquet")
@@ -42,6 +46,30 @@ def write_run(run: ForeignRun, source: Path, out: Path) -> Path:
         counts = {**run.counts(), "verdicts": sum(v.abstained is None for v in own_verdicts)}
         writer.seal(writer.manifest(), status="complete", counts=counts)
     return out / run.name
+
+
+def write_conversion(conversion: Conversion, source: Path, out: Path) -> Iterator[dict[str, str]]:
+    """Write the runs and the labelled pairs of another tool's results.
+
+    Yields:
+        For each run folder and prompts file its ``path``, the ``run``, and what it is ``about``.
+
+    Raises:
+        RunFolderError: a run of that name is there already.
+    """
+    for run in conversion.runs:
+        folder = write_run(run, source, out)
+        counts = run.counts()
+        about = f"{counts['items']} items, {counts['judgments']} judgments"
+        yield {"path": str(folder), "run": run.name, "about": about}
+    if conversion.dataset is not None:
+        out.mkdir(parents=True, exist_ok=True)
+        path = out / f"{conversion.dataset.name}.jsonl"
+        # This name is ours and not the user's, so a link that bears it is not followed.
+        text = "".join(f"{line}\n" for line in to_prompts(conversion.dataset))
+        run_files.replace(path, text.encode("utf-8"))
+        about = f"{len(conversion.dataset.items)} labelled items"
+        yield {"path": str(path), "run": "", "about": about}
 
 
 def _manifest(run: ForeignRun, source: Path) -> Manifest:

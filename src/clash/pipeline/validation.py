@@ -12,9 +12,11 @@ import numpy as np
 from clash.collect.load import Prompts, load
 from clash.datasets import catalogue, loaders, published_models
 from clash.datasets.dataset import Dataset, Exclusion, labels_path, read_labels, to_prompts
-from clash.datasets.sampling import SamplingRules, paper_rules, sample
+from clash.datasets.sampling import SamplingRules, paper_rules, to_exclusions
+from clash.datasets.sampling import sample as draw_sample
 from clash.documents import read_yaml
 from clash.errors import InputError
+from clash.files import run_files
 from clash.files.inputs import without_gz
 from clash.pipeline.options import Origin
 
@@ -61,7 +63,7 @@ def draw_labelled(name: str, draw: Draw) -> DatasetSample:
             hint="give each item a label (a candidate, or tie), or use `clash eval`",
         )
     rules = replace(
-        _sampling_rules(dataset, draw.rules or ("all" if Path(name).exists() else "paper")),
+        sampling_rules(dataset.name, draw.rules or ("all" if Path(name).exists() else "paper")),
         n=draw.n,
         seed=draw.seed,
         stratify=draw.stratify,
@@ -70,7 +72,7 @@ def draw_labelled(name: str, draw: Draw) -> DatasetSample:
         {item.item_id for item in dataset.items if item.label},
         [Exclusion(item.item_id, "no label") for item in dataset.items if not item.label],
     )
-    return sample(labelled_items, rules, np.random.default_rng(draw.seed))
+    return draw_sample(labelled_items, rules, np.random.default_rng(draw.seed))
 
 
 def _load(name: str, cache: Path | None) -> Dataset:
@@ -90,14 +92,43 @@ def _load(name: str, cache: Path | None) -> Dataset:
     )
 
 
-def _sampling_rules(dataset: Dataset, rules: RuleSet) -> SamplingRules:
+def sampling_rules(dataset: str, rules: RuleSet) -> SamplingRules:
+    """The inclusion rules of that name for a data set."""
     match rules:
         case "paper":
-            return paper_rules(dataset.name)
+            return paper_rules(dataset)
         case "clear":
             return SamplingRules(clear_winner=True)
         case "all":
             return SamplingRules()
+
+
+def write_sample(sample: DatasetSample, path: Path | None = None) -> dict[str, str]:
+    """Write a sample as a prompts file, with its labels, exclusions and account beside it.
+
+    Args:
+        sample: the sample.
+        path: the prompts file; null names it by data set, size and seed.
+
+    Returns:
+        The path of each file by what it holds.
+    """
+    dataset = sample.dataset
+    if path is None:
+        path = Path(f"{dataset.name}-{len(dataset.items)}-seed{sample.rules.seed}.jsonl")
+    stem = path.name.rpartition(".")[0] or path.name
+    labels = (label.model_dump_json(exclude_defaults=True) for label in dataset.labels)
+    files: dict[str, tuple[Path, Iterable[str]]] = {
+        "prompts": (path, to_prompts(dataset)),
+        "labels": (labels_path(path), labels),
+        "excluded": (path.with_name(f"{stem}.excluded.jsonl"), to_exclusions(dataset.exclusions)),
+        "account": (path.with_name(f"{stem}.sample.json"), [sample.summary()]),
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for file, lines in files.values():
+        # Some of these names are ours and not the user's, so no link that bears one is followed.
+        run_files.replace(file, "".join(f"{line}\n" for line in lines).encode("utf-8"))
+    return {name: str(file) for name, (file, _) in files.items()}
 
 
 def sample_prompts(sample: DatasetSample) -> Prompts:
