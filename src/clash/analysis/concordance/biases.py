@@ -125,22 +125,22 @@ def _family(
     rater: str, family: str, cases: Sequence[LabelledCase], of: Mapping[str, str], say: Say
 ) -> FamilyBias | None:
     with_choice = [case for case in cases if say(case) is not None]
-    contested = [
+    contests = [
         case
         for case in with_choice
         if 0 < sum(of.get(name) == family for name in case.candidates) < len(case.candidates)
     ]
-    if not contested:
+    if not contests:
         return None
-    picks = [float(of.get(say(case) or "") == family) for case in contested]
-    people = [float(of.get(case.label) == family) for case in contested]
+    picks = [float(of.get(say(case) or "") == family) for case in contests]
+    people = [float(of.get(case.label) == family) for case in contests]
     return FamilyBias(
         rater,
         family,
         sum(of.get(say(case) or "") == family for case in with_choice),
         sum(of.get(case.label) == family for case in with_choice),
-        len(contested),
-        bias.favouritism(picks, people, codes(contested)),
+        len(contests),
+        bias.favouritism(picks, people, codes(contests)),
     )
 
 
