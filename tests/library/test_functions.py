@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import threading
 import time
 from typing import TYPE_CHECKING
 
@@ -34,7 +35,7 @@ def longest(prompt: str, responses: dict[str, str]) -> str:
 def test_two_functions_before_a_function(tmp_path: Path) -> None:
     run = clash.evaluate(PROMPTS, {"terse": terse, "verbose": verbose}, [longest], out=tmp_path)
     assert run.winner == "verbose"
-    assert run.coverage.clean == 10
+    assert run.coverage.n_clean == 10
     recorded = {c["id"]: c["options"]["extra"] for c in run.manifest.candidates}
     assert recorded["terse"]["callable"].endswith("terse")
     assert len(recorded["verbose"]["source_sha256"]) == 64
@@ -90,6 +91,63 @@ def test_an_interrupted_run_is_sealed_and_can_be_resumed(tmp_path: Path) -> None
     with pytest.raises(clash.ClashError, match="Python function"):
         clash.resume(stopped)
     assert clash.resume(stopped, functions=functions, concurrency=8).status == "complete"
+
+
+def test_a_second_interrupt_gives_up_the_calls_in_flight(tmp_path: Path) -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    free = threading.Event()
+
+    def hang(prompt: str) -> str:
+        if not timers[0].is_alive():
+            for timer in timers:
+                timer.start()
+        free.wait(60)
+        return prompt
+
+    timers = [
+        threading.Timer(after_s, os.kill, (os.getpid(), signal.SIGINT)) for after_s in (0.1, 1)
+    ]
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            clash.evaluate(
+                PROMPTS, [hang, terse], longest, out=tmp_path, run_id="hung", concurrency=1
+            )
+    finally:
+        free.set()
+    assert clash.load("hung", out=tmp_path).status == "partial"  # the folder is sealed by then
+
+
+def test_a_second_cancellation_gives_up_the_calls_in_flight(tmp_path: Path) -> None:
+    async def main() -> None:
+        begun = asyncio.Event()
+
+        async def hang(prompt: str) -> str:
+            begun.set()
+            await asyncio.sleep(60)
+            return prompt
+
+        work = asyncio.create_task(
+            clash.evaluate_async(PROMPTS, [hang, terse], longest, out=tmp_path, run_id="hung")
+        )
+        await begun.wait()
+        work.cancel()
+        await asyncio.sleep(0.3)
+        work.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await work
+
+    asyncio.run(main())
+    assert clash.load("hung", out=tmp_path).status == "partial"
+
+
+def test_judges_and_observers_are_functions_by_name_too(tmp_path: Path) -> None:
+    def shortest(prompt: str, responses: dict[str, str]) -> str:
+        return min(responses, key=lambda label: len(responses[label]))
+
+    panel = {"long": longest, "long again": lambda prompt, responses: longest(prompt, responses)}
+    run = clash.evaluate(PROMPTS, [terse, verbose], panel, observers=[shortest], out=tmp_path)
+    assert {judgment.judge for judgment in run.judgments} == {"long", "long again", "shortest"}
+    assert run.winner == "verbose"
 
 
 def test_a_run_goes_on_only_with_the_same_function(tmp_path: Path) -> None:

@@ -240,3 +240,61 @@ def test_every_name_of_the_library_is_there() -> None:
         assert getattr(clash, name) is not None
     with pytest.raises(AttributeError):
         clash.no_such_name  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"prompts": {1, 2}}, "prompts: cannot be read: set"),
+        ({"prompts": [{"prompt": "Say x.", "meta": {"at": object()}}]}, "prompts:1: cannot be"),
+        ({"prompts": ["\ud800"]}, "prompts:1: cannot be written"),
+        ({"prompts": None}, "no prompts"),
+        ({"candidates": 3}, "is no model: 3"),
+        ({"panel": 3}, "is no model: 3"),
+        ({"settings": ["limits.timeout_s"]}, "settings: is no dict"),
+        ({"limit": 0}, "limit: is no number of 1 or more: 0"),
+        ({"limit": -1}, "limit: is no number of 1 or more: -1"),
+        ({"sed": 3}, "no argument 'sed'"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_in_words(
+    arguments: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(clash.ClashError, match=message):
+        clash.evaluate(**{"prompts": PROMPTS, "panel": "baseline", "out": tmp_path, **arguments})
+    assert not list(tmp_path.iterdir())
+
+
+def test_thresholds_that_are_none_are_refused(run: clash.Run) -> None:
+    for thresholds in (["cost"], {"cost": ("max", 1, 2)}, {"cost": "1"}):
+        with pytest.raises(clash.ClashError, match="cost"):
+            clash.gate(run, thresholds)  # type: ignore[arg-type]
+    with pytest.raises(clash.ClashError, match="on: no way 'mean'"):
+        clash.gate(run, {"cost": 1}, on="mean")  # type: ignore[arg-type]
+    with pytest.raises(clash.ClashError, match="times"):
+        clash.rerun(run, 0)
+
+
+def test_prompts_come_from_a_generator_or_from_the_run_that_is_replayed(
+    run: clash.Run, tmp_path: Path
+) -> None:
+    again = clash.evaluate((entry for entry in PROMPTS), panel="baseline", out=tmp_path)
+    assert len(again.items) == 8
+    replayed = clash.evaluate(replay=run, panel="baseline", out=tmp_path)
+    assert [i.item_id for i in replayed.items] == [i.item_id for i in run.items]
+    assert clash.load(replayed).id == replayed.id
+
+
+def test_a_slice_of_records_has_their_methods_and_a_result_a_short_text(run: clash.Run) -> None:
+    assert len(run.verdicts[:2].to_dict()) == 2
+    assert repr(clash.aggregate(VOTES, "majority")).startswith("<clash.Result Aggregation: use ")
+    assert repr(clash.gate(run, {"cost": ("max", 1)})) == "<clash.GateResult passed>"
+
+
+def test_an_environment_that_is_passed_is_the_whole_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".env").write_text("OPENAI_API_KEY=sk-of-the-folder\n")
+    with pytest.raises(clash.ClashError, match="OPENAI_API_KEY"):
+        clash.evaluate(PROMPTS, panel=["openai/gpt-6-luna"], env={}, max_cost=0.0001)

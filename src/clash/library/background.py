@@ -2,7 +2,8 @@
 
 The pipeline starts an event loop of its own. It therefore runs in a thread, and the caller waits.
 Ctrl-C (or a notebook's interrupt) ends the run as it does on the command line: calls in flight are
-finished, the folder is sealed, and ``KeyboardInterrupt`` is raised.
+finished, the folder is sealed, and ``KeyboardInterrupt`` is raised. A second Ctrl-C gives up the
+calls in flight.
 """
 
 from __future__ import annotations
@@ -20,12 +21,25 @@ T = TypeVar("T")
 _POLL_S = 0.1
 
 
-def run_blocking(work: Callable[[], T], interrupt: threading.Event) -> T:
+class Interrupts:
+    """How the caller of a thread tells it to end.
+
+    Attributes:
+        soon: set at the first interrupt: finish the calls in flight.
+        at_once: set at the second: give them up.
+    """
+
+    def __init__(self) -> None:
+        self.soon = threading.Event()
+        self.at_once = threading.Event()
+
+
+def run_blocking(work: Callable[[], T], interrupts: Interrupts) -> T:
     """Run ``work`` in a thread and wait for it.
 
     Args:
         work: what to run.
-        interrupt: set where the caller is interrupted; the work then ends soon.
+        interrupts: set where the caller is interrupted; the work ends then.
 
     Raises:
         KeyboardInterrupt: the caller was interrupted; the work has ended by then.
@@ -34,19 +48,27 @@ def run_blocking(work: Callable[[], T], interrupt: threading.Event) -> T:
     try:
         return future.result()
     except KeyboardInterrupt:
-        interrupt.set()
-        future.result()
+        interrupts.soon.set()
+        try:
+            future.result()
+        except KeyboardInterrupt:
+            interrupts.at_once.set()
+            future.result()
         raise
 
 
-async def run_async(work: Callable[[], T], interrupt: threading.Event) -> T:
+async def run_async(work: Callable[[], T], interrupts: Interrupts) -> T:
     """As :func:`run_blocking`, awaited; a cancellation interrupts the work."""
     future = asyncio.wrap_future(_start(work))
     try:
         return await asyncio.shield(future)
     except asyncio.CancelledError:
-        interrupt.set()
-        await asyncio.wait([future])
+        interrupts.soon.set()
+        try:
+            await asyncio.wait([future])
+        except asyncio.CancelledError:
+            interrupts.at_once.set()
+            await asyncio.wait([future])
         raise
 
 

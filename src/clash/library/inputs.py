@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,7 +29,7 @@ Prompts = Any
 Candidates = Any
 """A list of models, dicts and callables, or a dict of name to one of these."""
 PanelSpec = Any
-"""A name or path of a panel, a dict, or a list of judges (models, dicts, callables)."""
+"""A name or path of a panel, a dict, or judges (models, dicts, callables) in a list or by name."""
 VotesSource = Any
 """A path, a :class:`~clash.Run`, a list of dicts, or a data frame."""
 
@@ -46,8 +46,8 @@ def as_file(source: Any, name: str) -> Iterator[Path]:  # noqa: ANN401 - what a 
         return
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / name
-        lines = [json.dumps(row, ensure_ascii=False, allow_nan=False) for row in _rows(source)]
-        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        rows = _rows(source, path.stem)
+        path.write_bytes(b"".join(_line(row, i, path.stem) for i, row in enumerate(rows, 1)))
         try:
             yield path
         except InputError as error:
@@ -56,16 +56,28 @@ def as_file(source: Any, name: str) -> Iterator[Path]:  # noqa: ANN401 - what a 
             raise
 
 
-def _rows(source: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - what a notebook has
+def _rows(source: Any, name: str) -> list[dict[str, Any]]:  # noqa: ANN401 - what a notebook has
     if hasattr(source, "to_dict") and hasattr(source, "columns"):
         return [_without_blanks(row) for row in source.to_dict(orient="records")]
-    if isinstance(source, Mapping) or not isinstance(source, Sequence):
+    # A set has no order, and another one in the next process.
+    if isinstance(source, Mapping | Set | bytes) or not isinstance(source, Iterable):
         raise InputError(
             f"cannot be read: {type(source).__name__}",
-            field="prompts",
+            field=name,
             hint="give a path, a list of texts or dicts, or a data frame",
         )
     return [_row(entry) for entry in source]
+
+
+def _line(row: dict[str, Any], number: int, name: str) -> bytes:
+    try:
+        return json.dumps(row, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"cannot be written as JSON: {error}",
+            field=f"{name}:{number}",
+            hint="texts, numbers, lists and dicts; str() of everything else",
+        ) from None
 
 
 def _row(entry: object) -> dict[str, Any]:
@@ -109,7 +121,9 @@ class Callables:
         if isinstance(candidates, str) or callable(candidates):
             candidates = [candidates]
         if isinstance(candidates, Mapping):
-            return [self._entry(spec, name) for name, spec in candidates.items()]
+            return [self._entry(spec, str(name)) for name, spec in candidates.items()]
+        if not isinstance(candidates, Iterable):
+            candidates = [candidates]  # which is refused
         return [self._entry(spec, None) for spec in candidates]
 
     def panel(self, panel: PanelSpec) -> Any:  # noqa: ANN401 - a name or an entry
@@ -120,12 +134,13 @@ class Callables:
             return str(panel)
         if callable(panel):
             panel = [panel]
-        if isinstance(panel, Mapping):
-            judges = [self._entry(judge, None) for judge in panel.get("judges", ())]
-            return {**panel, "judges": judges} if "judges" in panel else dict(panel)
-        if isinstance(panel, Sequence):
-            return {"name": "custom", "judges": [self._entry(judge, None) for judge in panel]}
-        return panel.model_dump(mode="json", exclude_unset=True)
+        if hasattr(panel, "model_dump"):
+            return panel.model_dump(mode="json", exclude_unset=True)
+        if isinstance(panel, Mapping) and "judges" in panel:
+            return {"name": "custom", **panel, "judges": self.candidates(panel["judges"])}
+        if isinstance(panel, Mapping) and not any(map(callable, panel.values())):
+            return dict(panel)
+        return {"name": "custom", "judges": self.candidates(panel)}
 
     def _entry(self, spec: Any, name: str | None) -> dict[str, Any]:  # noqa: ANN401 - a model
         if isinstance(spec, str):
@@ -135,13 +150,13 @@ class Callables:
         if not callable(spec):
             raise ConfigError(
                 f"is no model: {spec!r:.60}",
-                field=name or "candidates",
+                field=name,
                 hint='give "provider/model", a dict as in clash.yaml, or a function',
             )
         from clash.providers import python_callable
 
         label = name or getattr(spec, "__name__", type(spec).__name__).strip("<>")
-        if label in self.functions and self.functions[label] is not spec:
+        if label in self.functions and self.functions[label] != spec:
             raise ConfigError(
                 f"two functions are called {label!r}", hint="name them: {'mine': f, 'other': g}"
             )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, SupportsIndex, TypeVar, overload
 
 from clash.analysis.serialize import to_plain
 from clash.errors import ConfigError, RunFolderError
@@ -90,6 +90,17 @@ class Records(tuple[T, ...], Generic[T]):
         """
         return _pandas().json_normalize(self.to_dict())
 
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> T: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Records[T]: ...
+
+    def __getitem__(self, index: SupportsIndex | slice) -> T | Records[T]:
+        if isinstance(index, slice):
+            return Records(super().__getitem__(index))
+        return super().__getitem__(index)
+
     def _repr_html_(self) -> str:
         from clash.report.tables import Table
 
@@ -117,7 +128,7 @@ def _cell(value: object) -> str:
     return text if len(text) <= 80 else f"{text[:79]}…"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Result(Generic[F]):
     """The result of a statistical function.
 
@@ -155,13 +166,17 @@ class Result(Generic[F]):
         selection = self.tables[table]
         return _pandas().DataFrame(selection.rows, columns=selection.columns)
 
+    def __repr__(self) -> str:
+        words = "; ".join(self.headlines) or "; ".join(table.title for table in self.tables)
+        return f"<clash.Result {type(self.findings).__name__}: {words}>"
+
     def _repr_html_(self) -> str:
         lines = "".join(f"<p>{html.escape(line)}</p>" for line in self.headlines)
         warnings = "".join(f"<p>⚠ {html.escape(line)}</p>" for line in self.warnings)
         return lines + tables_html(self.tables) + warnings
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class GateResult:
     """Whether a run holds its thresholds; true where it does.
 
@@ -187,6 +202,10 @@ class GateResult:
     def to_frame(self) -> pd.DataFrame:
         """A row for each threshold."""
         return self.checks.to_frame()
+
+    def __repr__(self) -> str:
+        failures = [check.message for check in self.checks if not check.passed]
+        return f"<clash.GateResult {'; '.join(failures) or 'passed'}>"
 
     def _repr_html_(self) -> str:
         return tables_html(self.tables)

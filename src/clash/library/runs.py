@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import threading
+from collections.abc import Mapping
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Unpack
 import anyio
 
 from clash.errors import ConfigError
-from clash.library.background import run_async, run_blocking
+from clash.library.background import Interrupts, run_async, run_blocking
 from clash.library.inputs import Callables, as_file, run_path
 from clash.library.results import Result, Run
 from clash.pipeline.options import CostCounter, Observer, RunOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    import threading
+    from collections.abc import Callable, Collection
     from contextlib import AbstractContextManager
 
     from clash.analysis.retest import Retest
@@ -128,7 +129,7 @@ class LibraryObserver(Observer):
     """Keeps the notes for :attr:`Run.warnings`, reports progress to a callback, can be interrupted."""
 
     def __init__(self, callback: ProgressCallback | None = None) -> None:
-        self.interrupt = threading.Event()
+        self.interrupts = Interrupts()
         self.notes: list[str] = []
         self._callback = callback
 
@@ -145,12 +146,18 @@ class LibraryObserver(Observer):
             else nullcontext(_ProgressCallback(self._callback))
         )
 
-    async def listen(self, stop: Callable[[], None], scope: anyio.CancelScope) -> None:  # noqa: ARG002
-        """Stop the run once the caller is interrupted."""
-        # Another thread sets the event, which an event of this loop would not hear.
-        while not self.interrupt.is_set():  # noqa: ASYNC110
-            await anyio.sleep(_POLL_S)
+    async def listen(self, stop: Callable[[], None], scope: anyio.CancelScope) -> None:
+        """Stop the run once the caller is interrupted, at once where that happens again."""
+        await _until(self.interrupts.soon)
         stop()
+        await _until(self.interrupts.at_once)
+        scope.cancel()
+
+
+async def _until(event: threading.Event) -> None:
+    # Another thread sets it, which an event of this loop would not hear.
+    while not event.is_set():  # noqa: ASYNC110
+        await anyio.sleep(_POLL_S)
 
 
 @dataclass(frozen=True)
@@ -161,14 +168,14 @@ class _Work:
     observer: LibraryObserver
 
     def blocking(self) -> Any:  # noqa: ANN401 - what the work returns
-        return run_blocking(self.run, self.observer.interrupt)
+        return run_blocking(self.run, self.observer.interrupts)
 
     async def wait_async(self) -> Any:  # noqa: ANN401 - what the work returns
-        return await run_async(self.run, self.observer.interrupt)
+        return await run_async(self.run, self.observer.interrupts)
 
 
 def evaluate(
-    prompts: Prompts,
+    prompts: Prompts = None,
     candidates: Candidates = None,
     panel: PanelSpec = None,
     **arguments: Unpack[EvaluateArguments],
@@ -177,7 +184,8 @@ def evaluate(
 
     Args:
         prompts: a path, a list of texts or dicts (the keys of a prompts file), or a data frame
-            with these columns; a column ``response:NAME`` injects the responses of NAME.
+            with these columns; a column ``response:NAME`` injects the responses of NAME. Null
+            takes those of ``replay``, or of ``config``.
         candidates: the models under evaluation: a list of ``provider/model``, or a dict of name to
             ``provider/model``, dict or Python function (``f(prompt) -> str``, sync or async).
             Null where all responses are injected.
@@ -208,7 +216,8 @@ def evaluate(
         looks: how often ``until`` looks; 5.
         config: a ``clash.yaml`` to start from; none is read by itself.
         settings: further settings by dotted name, as ``{"limits.timeout_s": 30}``.
-        env: the environment that holds the keys; that of the process.
+        env: the environment that holds the keys, and all of it; where null, that of the process
+            and the keys of ``.env`` in the working folder.
         replay: a run whose calls answer instead of the network.
         progress: called as ``progress(stage, done, total, cost_usd)``.
 
@@ -225,7 +234,7 @@ def evaluate(
 
 
 async def evaluate_async(
-    prompts: Prompts,
+    prompts: Prompts = None,
     candidates: Candidates = None,
     panel: PanelSpec = None,
     **arguments: Unpack[EvaluateArguments],
@@ -265,12 +274,16 @@ def _evaluation(
         from clash.pipeline.sources import open_run
         from clash.pipeline.stopping import check_controls, parse_rule
 
+        _check_count("limit", limit)
+        _check_count("looks", looks)
         models = Callables()
         config = _config(models, candidates, panel, **arguments)
         options = RunOptions(_environ(env), observer, run_id=run_id, yes=True)
         with ExitStack() as stack:
             stack.enter_context(_register(models, home_loop))
-            path = stack.enter_context(as_file(prompts, "prompts.jsonl"))
+            path = None
+            if prompts is not None:
+                path = stack.enter_context(as_file(prompts, "prompts.jsonl"))
             earlier = None
             if replay is not None:
                 earlier = open_run(run_path(replay), Path(config.out), observer)
@@ -345,6 +358,7 @@ def _validation(
         from clash.pipeline.sources import open_run
         from clash.pipeline.validation import Draw, draw_labelled, sample_origin, sample_prompts
 
+        _check_count("n", n)
         models = Callables()
         config = injected_only(_config(models, None, panel, **arguments))
         draw = Draw(n, sample_seed, rules, stratify, cache)  # type: ignore[arg-type]
@@ -427,6 +441,7 @@ def _rerunning(
         from clash.pipeline.rerun import RerunOptions, execute_reruns, reruns
         from clash.pipeline.sources import open_run
 
+        _check_count("times", times)
         parent = open_run(run_path(run), Path(out), observer)
         limits = {"max_cost": max_cost, "concurrency": concurrency}
         changes = RerunOptions(
@@ -494,11 +509,11 @@ def _resumption(
     return _Work(work, observer)
 
 
-def load(run: str | Path, *, out: str | Path = "runs") -> Run:
+def load(run: str | Path | Run, *, out: str | Path = "runs") -> Run:
     """Open a run; nothing is called or written.
 
     Args:
-        run: the path of its folder, its id, or ``"latest"``.
+        run: the path of its folder, its id, ``"latest"``, or a run, to read its folder again.
         out: the folder that ids are looked up in.
 
     Raises:
@@ -507,7 +522,7 @@ def load(run: str | Path, *, out: str | Path = "runs") -> Run:
     from clash.pipeline.sources import open_run
 
     observer = LibraryObserver()
-    folder = open_run(run, Path(out), observer)
+    folder = open_run(run_path(run), Path(out), observer)
     return Run(folder, warnings=observer.notes)
 
 
@@ -526,8 +541,11 @@ def _run(result: RunResult, observer: LibraryObserver) -> Run:
 
 def _environ(env: Mapping[str, str] | None) -> Mapping[str, str]:
     from clash.collect.resolve import load_environ
+    from clash.secrets.trust import Environ, read_confirmed, trusted_hosts
 
-    return load_environ(os.environ if env is None else env, None)
+    if env is None:
+        return load_environ(os.environ, None)
+    return Environ(env, destinations=read_confirmed(), hosts=trusted_hosts(env))
 
 
 def _register(models: Callables, home_loop: Any) -> AbstractContextManager[Any]:  # noqa: ANN401
@@ -577,7 +595,9 @@ def _config(
     for name in arguments:
         if name not in _SETTINGS:
             raise ConfigError(
-                f"no argument {name!r}", field=name, hint=f"one of {', '.join(_SETTINGS)}"
+                f"no argument {name!r}",
+                field=name,
+                hint=f"one of {', '.join(RunArguments.__annotations__)}",
             )
     paths = ("out", "calibrator", "criteria_from")
     values = {
@@ -585,10 +605,23 @@ def _config(
         for name, value in arguments.items()
     }
     values |= {"candidates": models.candidates(candidates), "panel": models.panel(panel)}
+    if isinstance(observers := values.get("observers"), list | tuple):
+        values["observers"] = models.candidates(observers)
     if _are_functions(panel) and values.get("criteria.mode") is None:
         values["criteria.mode"] = "none"  # a function ranks, and scores no criteria
+    if not isinstance(settings, Mapping | None):
+        raise ConfigError(
+            f"is no dict: {settings!r:.60}",
+            field="settings",
+            hint='settings by dotted name, as {"limits.timeout_s": 30}',
+        )
     values |= settings or {}
     return read_config(None if config is None else Path(config), values, ignore_file=config is None)
+
+
+def _check_count(name: str, count: int | None) -> None:
+    if count is not None and count < 1:
+        raise ConfigError(f"is no number of 1 or more: {count!r}", field=name)
 
 
 def _are_functions(panel: PanelSpec) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from clash.errors import ConfigError
 from clash.pipeline.options import DEFAULT_DROP
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from clash.analysis.gate import GateCheck, On, ThresholdRule, Way
     from clash.store.folder import RunFolder
@@ -46,9 +47,14 @@ def rules_of(thresholds: Mapping[str, Any], way: Way = "min") -> list[ThresholdR
     Raises:
         ConfigError: one is no number.
     """
+    if not isinstance(thresholds, Mapping):
+        raise ConfigError(
+            f"no thresholds by figure: {thresholds!r:.60}", hint='{"concordance": 0.8}'
+        )
     rules = []
     for name, threshold in thresholds.items():
-        kind, value = threshold if isinstance(threshold, tuple) else (way, threshold)
+        pair = threshold if isinstance(threshold, tuple | list) else (way, threshold)
+        kind, value = pair if len(pair) == 2 else (way, None)
         if kind not in ("min", "max", "max-drop", "max-rise") or not _is_number(value):
             raise ConfigError(
                 f"cannot be read: {threshold!r}", field=name, hint='0.8, or ("max", 2)'
@@ -96,6 +102,8 @@ def check_run(
     Raises:
         ConfigError: there is nothing to check.
     """
+    if on not in ("bound", "point"):
+        raise ConfigError(f"no way {on!r}", field="on", hint="bound or point")
     _check_usable(rules, changes, has_baseline=baseline is not None)
     run = RunData.load(folder)
     now = figures(compute_findings(run))
