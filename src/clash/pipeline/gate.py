@@ -53,8 +53,8 @@ def rules_of(thresholds: Mapping[str, Any], way: Way = "min") -> list[ThresholdR
         )
     rules = []
     for name, threshold in thresholds.items():
-        pair = threshold if isinstance(threshold, tuple | list) else (way, threshold)
-        kind, value = pair if len(pair) == 2 else (way, None)
+        is_pair = isinstance(threshold, tuple | list) and len(threshold) == 2
+        kind, value = threshold if is_pair else (way, threshold)
         if kind not in ("min", "max", "max-drop", "max-rise") or not _is_number(value):
             raise ConfigError(
                 f"cannot be read: {threshold!r}", field=name, hint='0.8, or ("max", 2)'
