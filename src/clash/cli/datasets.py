@@ -98,14 +98,14 @@ def pull_(
 
     entry = catalogue.find(name)
     with _progress(quiet=quiet or as_json) as progress:
-        pulled = pull.pull(
+        dataset = pull.pull(
             entry,
             cache or pull.cache_folder(),
             base_url=None if entry.web else base_url,
             progress=progress,
             again=again,
         )
-    _print_pull(pulled, entry.citation, as_json=as_json)
+    _print_pull(dataset, entry.citation, as_json=as_json)
 
 
 @app.command("sample")
@@ -314,21 +314,23 @@ def _print_sample(sample: DatasetSample, files: dict[str, str]) -> None:
         stdout().print(f"wrote {name} to {path}", soft_wrap=True, markup=False)
 
 
-def _print_pull(pulled: PulledDataset, citation: str, *, as_json: bool) -> None:
+def _print_pull(dataset: PulledDataset, citation: str, *, as_json: bool) -> None:
     from dataclasses import asdict
 
     from clash.cli.common import print_json, stdout
 
     if as_json:
-        files = [{**asdict(file), "path": str(pulled.folder / file.path)} for file in pulled.files]
-        record = {"name": pulled.name, "commit": pulled.commit, "licence": pulled.licence}
-        print_json({**record, "folder": str(pulled.folder), "files": files})
+        files = [
+            {**asdict(file), "path": str(dataset.folder / file.path)} for file in dataset.files
+        ]
+        record = {"name": dataset.name, "commit": dataset.commit, "licence": dataset.licence}
+        print_json({**record, "folder": str(dataset.folder), "files": files})
         return
-    for file in pulled.files:
-        path = pulled.folder / file.path
+    for file in dataset.files:
+        path = dataset.folder / file.path
         line = f"{path}  {file.size:,} bytes  sha256 {file.sha256}  checked: {file.verified}"
         stdout().print(line, soft_wrap=True, markup=False)
-    stdout().print(f"licence: {pulled.licence}; cite: {citation}", soft_wrap=True, markup=False)
+    stdout().print(f"licence: {dataset.licence}; cite: {citation}", soft_wrap=True, markup=False)
 
 
 @contextmanager

@@ -50,32 +50,32 @@ def simulate(
     from clash.report.terminal import print_table
     from clash.reproduction.simulations import EXPERIMENTS, ON_VOTES
 
-    known: dict[str, Experiment | VotesExperiment] = {**EXPERIMENTS, **ON_VOTES}
+    experiments: dict[str, Experiment | VotesExperiment] = {**EXPERIMENTS, **ON_VOTES}
     if show_list and as_json:
-        print_json({"simulations": {key: e.shows for key, e in known.items()}})
+        print_json({"simulations": {key: e.shows for key, e in experiments.items()}})
         return
     if show_list:
-        print_table(stdout(), report.listing(known))
+        print_table(stdout(), report.listing(experiments))
         return
     if out is not None or plots is not None:
         require("matplotlib", field="--out" if plots is None else "--plots")
-    chosen = _chosen(name, list(known), votes)
+    names = _choose(name, list(experiments), votes)
     seed = seed or 0
-    panels = _panels(votes or [], judges) if set(chosen) & set(ON_VOTES) else []
+    panels = _panels(votes or [], judges) if set(names) & set(ON_VOTES) else []
     results = [
         ON_VOTES[key].run(seed, replications or ON_VOTES[key].replications, panels)
         if key in ON_VOTES
         else EXPERIMENTS[key].run(seed, replications or EXPERIMENTS[key].replications)
-        for key in chosen
+        for key in names
     ]
     record = {"simulations": [report.as_json(result) for result in results]}
-    written = [] if out is None else _write(out, record, results)
+    paths = [] if out is None else _write(out, record, results)
     if plots is not None:
-        written += [str(p) for result in results for p in report.write_plots(result, plots)]
+        paths += [str(p) for result in results for p in report.write_plots(result, plots)]
     if as_json:
-        print_json({**record, "written": written})
+        print_json({**record, "written": paths})
         return
-    _print(results, written)
+    _print(results, paths)
 
 
 def _panels(files: list[Path], judges: str | None) -> list[Votes]:
@@ -84,18 +84,18 @@ def _panels(files: list[Path], judges: str | None) -> list[Votes]:
     return [read_votes(file, judges=judges) for file in files]
 
 
-def _chosen(name: str | None, known: list[str], votes: list[Path] | None) -> list[str]:
+def _choose(name: str | None, names: list[str], votes: list[Path] | None) -> list[str]:
     """What to run: of ``all``, those on votes only where there are votes."""
     from clash.errors import ConfigError
     from clash.reproduction.simulations import ON_VOTES
 
     if name == "all":
-        return [key for key in known if votes or key not in ON_VOTES]
-    if name not in known:
+        return [key for key in names if votes or key not in ON_VOTES]
+    if name not in names:
         raise ConfigError(
             "name a simulation" if name is None else f"there is no simulation {name!r}",
             field="NAME",
-            hint=f"one of {', '.join(known)}, or all",
+            hint=f"one of {', '.join(names)}, or all",
         )
     if name in ON_VOTES and not votes:
         raise ConfigError(
@@ -120,7 +120,7 @@ def _write(out: Path, record: dict[str, Any], results: list[Simulation]) -> list
     return [str(path), *map(str, figures)]
 
 
-def _print(results: list[Simulation], written: list[str]) -> None:
+def _print(results: list[Simulation], paths: list[str]) -> None:
     from rich.padding import Padding
     from rich.text import Text
 
@@ -134,5 +134,5 @@ def _print(results: list[Simulation], written: list[str]) -> None:
         console.print(Padding(Text(report.setting(result), style="dim"), (0, 0, 1, 2)))
         for finding in result.findings:
             console.print(Padding(Text(f"• {finding}"), (0, 0, 0, 1)))
-    for path in written:
+    for path in paths:
         console.print(f"wrote {path}", soft_wrap=True, markup=False)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 GROUPS = ("all", "rankings")
 """Names that stand for several methods."""
-BOTH = ("borda", "majority", "weighted-majority")
+DUAL_METHODS = ("borda", "majority", "weighted-majority")
 """Methods that decide items and rank candidates."""
 NAMELESS = "the votes name no candidates: by model_a and model_b, model and group, or a ranking"
 
@@ -77,11 +77,15 @@ class MethodChoice:
         Raises:
             InputError: no method remains.
         """
-        if not self.items and set(self.rankings) - set(BOTH):
+        if not self.items and set(self.rankings) - set(DUAL_METHODS):
             hint = 'write {"item": …, "judge": …, "vote": "A", "model_a": …, "model_b": …}'
             raise InputError(NAMELESS, path=source, hint=hint)
-        items = dict.fromkeys((*self.items, *(name for name in self.rankings if name in BOTH)))
-        return MethodChoice(tuple(items), (), tuple(n for n in self.rankings if n not in BOTH))
+        items = dict.fromkeys(
+            (*self.items, *(name for name in self.rankings if name in DUAL_METHODS))
+        )
+        return MethodChoice(
+            tuple(items), (), tuple(n for n in self.rankings if n not in DUAL_METHODS)
+        )
 
 
 def _expand_groups(text: str, verdicts: Sequence[str], rankings: Sequence[str]) -> list[str]:
