@@ -298,3 +298,35 @@ def test_an_environment_that_is_passed_is_the_whole_environment(
     (tmp_path / ".env").write_text("OPENAI_API_KEY=sk-of-the-folder\n")
     with pytest.raises(clash.ClashError, match="OPENAI_API_KEY"):
         clash.evaluate(PROMPTS, panel=["openai/gpt-6-luna"], env={}, max_cost=0.0001)
+
+
+def test_an_exception_of_the_progress_callback_is_raised_as_it_is(tmp_path: Path) -> None:
+    def progress(stage: str, done: int, total: int, cost_usd: float) -> None:
+        raise ZeroDivisionError(stage)
+
+    with pytest.raises(ZeroDivisionError):
+        clash.evaluate(PROMPTS, panel="baseline", out=tmp_path, run_id="cut", progress=progress)
+    assert clash.resume("cut", out=tmp_path).status == "complete"
+
+
+def test_arrays_and_every_blank_of_pandas_are_read(tmp_path: Path) -> None:
+    np = pytest.importorskip("numpy")
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(
+        {
+            "prompt": ["Say x.", "Say y."],
+            "tags": [np.array(["u", "v"]), np.array(["w"])],
+            "system": [pd.NaT, pd.NA],
+            "response:a": ["one two", "three four"],
+            "response:b": ["one", "two"],
+        }
+    )
+    run = clash.evaluate(frame, panel="baseline", out=tmp_path)
+    assert [list(item.tags) for item in run.items] == [["u", "v"], ["w"]]
+    assert {item.system for item in run.items} == {None}
+
+
+def test_results_are_compared_by_identity(run: clash.Run) -> None:
+    result = clash.aggregate(VOTES, "majority")
+    assert result != clash.aggregate(VOTES, "majority")
+    assert len({result, result}) == 1

@@ -103,8 +103,11 @@ def _without_blanks(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _scalar(value: Any) -> Any:  # noqa: ANN401 - any cell
-    if hasattr(value, "item") and not isinstance(value, str | bytes):
-        value = value.item()  # a numpy scalar
+    if hasattr(value, "tolist") and not isinstance(value, str | bytes):
+        value = value.tolist()  # a numpy scalar or array
+    # The blanks of pandas, which need not be installed.
+    if type(value).__name__ in ("NAType", "NaTType"):
+        return None
     return None if isinstance(value, float) and math.isnan(value) else value
 
 

@@ -128,7 +128,7 @@ def _cell(value: object) -> str:
     return text if len(text) <= 80 else f"{text[:79]}…"
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)  # findings hold arrays, which compare by element
 class Result(Generic[F]):
     """The result of a statistical function.
 

@@ -219,7 +219,8 @@ def evaluate(
         env: the environment that holds the keys, and all of it; where null, that of the process
             and the keys of ``.env`` in the working folder.
         replay: a run whose calls answer instead of the network.
-        progress: called as ``progress(stage, done, total, cost_usd)``.
+        progress: called as ``progress(stage, done, total, cost_usd)``, from another thread; an
+            exception of it ends the run, which can be resumed, and is raised.
 
     Returns:
         The run. Failed calls are records in it, and ``run.exit_code`` says what the command

@@ -116,12 +116,10 @@ async def _collect(
 
 
 def _expected_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The first error of a group that has a message; the group itself where it holds a bug."""
+    """The first error of a group that has a message; where it holds bugs, the one or all of them."""
     errors, bugs = group.split((ClashError, OSError))
-    if bugs is not None or errors is None:
-        return group
-    first: BaseException = errors
-    while isinstance(first, BaseExceptionGroup):
+    first: BaseException = group if bugs is not None or errors is None else errors
+    while isinstance(first, BaseExceptionGroup) and (bugs is None or len(first.exceptions) == 1):
         first = first.exceptions[0]
     return first
 
