@@ -245,6 +245,8 @@ def test_every_name_of_the_library_is_there() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        ({"prompts": "Name a thing."}, r"no such file: 'Name a thing.'\n.*\[text\]"),
+        ({"prompts": "Name a thing. " * 500}, "no such file"),
         ({"prompts": {1, 2}}, "prompts: cannot be read: set"),
         ({"prompts": [{"prompt": "Say x.", "meta": {"at": object()}}]}, "prompts:1: cannot be"),
         ({"prompts": ["\ud800"]}, "prompts:1: cannot be written"),

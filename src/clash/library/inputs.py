@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Set
 from contextlib import contextmanager
@@ -42,6 +43,7 @@ def as_file(source: Any, name: str) -> Iterator[Path]:  # noqa: ANN401 - what a 
         InputError: it is neither a path, a sequence of texts or dicts, nor a data frame.
     """
     if isinstance(source, str | Path):
+        _check_path(source, Path(name).stem)
         yield Path(source)
         return
     with tempfile.TemporaryDirectory() as folder:
@@ -54,6 +56,15 @@ def as_file(source: Any, name: str) -> Iterator[Path]:  # noqa: ANN401 - what a 
             if error.path is not None and Path(error.path) == path:
                 error.path = path.stem  # entry 3 of the prompts, not line 3 of a file that is gone
             raise
+
+
+def _check_path(source: str | Path, name: str) -> None:
+    """Refuse a text that was meant as a prompt; other paths are checked where they are read."""
+    is_text = isinstance(source, str) and (" " in source or "\n" in source)
+    if is_text and not os.path.exists(source):  # noqa: PTH110 - a long text is no path, and no error
+        raise InputError(
+            f"no such file: {source!r:.60}", field=name, hint="a text is an entry of a list: [text]"
+        )
 
 
 def _rows(source: Any, name: str) -> list[dict[str, Any]]:  # noqa: ANN401 - what a notebook has
