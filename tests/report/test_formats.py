@@ -41,13 +41,13 @@ def test_a_number_is_written_as_its_kind_is(text, expected):
 @pytest.mark.parametrize("value", [None, interval(math.nan, math.nan, math.nan)])
 def test_what_is_not_there_is_a_dash(value):
     for form in (formats.percent, formats.points, formats.estimate):
-        assert form(value) == formats.NONE
-    assert formats.number(math.nan, ".3f") == formats.number(None, ".3f") == formats.NONE
+        assert form(value) == formats.DASH
+    assert formats.number(math.nan, ".3f") == formats.number(None, ".3f") == formats.DASH
 
 
 def test_json_has_no_number_that_is_not_finite():
-    assert formats.rounded(math.inf) is formats.rounded(None) is None
-    assert formats.rounded(1 / 3) == 0.333333
+    assert formats.round_figure(math.inf) is formats.round_figure(None) is None
+    assert formats.round_figure(1 / 3) == 0.333333
 
 
 def test_tables_without_rows_are_left_out_and_cut_rows_are_counted():

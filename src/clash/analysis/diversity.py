@@ -163,7 +163,7 @@ class _Table:
         semantic: how alike the responses of each item are.
     """
 
-    decided: Floats
+    decisive: Floats
     x: Floats
     judges: Codes
     codes: Codes
@@ -219,7 +219,7 @@ class _Table:
         keep = slice(None) if weights is None else weights > 0
         return clustered_logistic(
             self.design(self.codes, self.x)[keep],
-            self.decided[keep],
+            self.decisive[keep],
             self.groups[keep],
             weights=None if weights is None else weights[keep],
             start=start,
@@ -239,7 +239,7 @@ def _busiest(judge: NDArray[np.intp], n_judges: int) -> NDArray[np.bool_]:
 
 def _slope(fit: ClusteredLogistic, table: _Table, index: int) -> Slope:
     interval = fit.interval(index)
-    n, groups = len(table.decided), len(np.unique(table.groups))
+    n, groups = len(table.decisive), len(np.unique(table.groups))
     odds = [math.exp(end) for end in (interval.estimate, interval.low, interval.high)]
     middle, low, high = odds
     features = ("1 - ROUGE-L", table.semantic.feature, "length variation", "structure")
@@ -252,7 +252,7 @@ def _r2(table: _Table, weights: Floats) -> float:
     """Adjusted R² of the items' discrimination rates, judges' own rates taken out."""
     ballots = weights[table.item]
     rate = _judge_rates(table, ballots)
-    excess = table.decided - rate[table.codes]
+    excess = table.decisive - rate[table.codes]
     n = len(table.item_ids)
     count = np.bincount(table.item, minlength=n)
     has_ballots = count > 0
@@ -273,15 +273,15 @@ def _r2(table: _Table, weights: Floats) -> float:
 def _judge_rates(table: _Table, weights: Floats) -> Floats:
     codes, judges = table.codes, table.n_judges
     total = np.bincount(codes, weights=weights, minlength=judges)
-    hits = np.bincount(codes, weights=weights * table.decided, minlength=judges)
+    hits = np.bincount(codes, weights=weights * table.decisive, minlength=judges)
     rates: Floats = hits / np.where(total > 0, total, 1.0)
     return rates
 
 
 def _ceiling(table: _Table) -> float:
     """Share of the variance of item rates that is between items (Spearman, Brown)."""
-    rates = _judge_rates(table, np.ones(len(table.decided)))
-    icc = anova_icc(table.decided - rates[table.codes], table.item).estimate
+    rates = _judge_rates(table, np.ones(len(table.decisive)))
+    icc = anova_icc(table.decisive - rates[table.codes], table.item).estimate
     if math.isnan(icc):
         return math.nan
     m = float(np.bincount(table.item).mean())
@@ -305,7 +305,7 @@ def _split(
     own_readiness = at[np.arange(len(at)), table.codes]
     w = np.ones(len(own_readiness)) if weights is None else weights
     keep = w > 0
-    if not np.any((1 - table.decided) * w):
+    if not np.any((1 - table.decisive) * w):
         return TieSplit(math.nan, math.nan, math.nan)
     rows = np.repeat(np.flatnonzero(keep), w[keep].astype(int))
     return split_ties(own_readiness[rows], at[rows], at_most, eligible=eligible)
@@ -330,12 +330,12 @@ def _bootstrap(
 
 
 def _shares(shares: TieSplit, draws: Floats, table: _Table) -> TieShares:
-    n = int(np.sum(table.decided == 0))
+    n = int(np.sum(table.decisive == 0))
     middle = (shares.equivalence, shares.conservatism, shares.unguided)
-    equivalence, conservatism, unguided = (
+    equivalence, conservatism, unguided_share = (
         _percentiles(value, draws[:, 1 + at], n) for at, value in enumerate(middle)
     )
-    return TieShares(equivalence, conservatism, unguided)
+    return TieShares(equivalence, conservatism, unguided_share)
 
 
 def _percentiles(estimate: float, draws: Floats, n: int) -> Interval:

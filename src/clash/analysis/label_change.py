@@ -40,13 +40,13 @@ class LabelChange:
 
 
 def label_change(
-    before: Findings, after: Findings, written: int, calibrated: CalibrationChange | None = None
+    before: Findings, after: Findings, n_written: int, calibrated: CalibrationChange | None = None
 ) -> LabelChange:
     """Hold the report on the new labels beside the one before."""
     concordance = after.label_concordance
     people = after.concordance.people if after.concordance is not None else None
     return LabelChange(
-        written=written,
+        written=n_written,
         before=before.label_concordance,
         after=concordance,
         people=people.agreement if people is not None and people.items else None,

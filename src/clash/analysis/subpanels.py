@@ -137,8 +137,8 @@ def _choices(n: int, size: int, rng: np.random.Generator) -> list[tuple[int, ...
 def _verdicts(points: Floats, weights: Floats) -> NDArray[np.intp]:
     """Winners (N,): place among the candidates, K for a tie, -1 below the quorum."""
     has_points = ~np.isnan(points[:, :, 0])
-    filled = np.where(has_points[:, :, None], points, 0.0)
-    total = np.einsum("njk,j->nk", filled, weights)
+    known_points = np.where(has_points[:, :, None], points, 0.0)
+    total = np.einsum("njk,j->nk", known_points, weights)
     top = total.max(axis=1, keepdims=True)
     first = np.isclose(total, top)
     winner = np.where(first.sum(axis=1) == 1, first.argmax(axis=1), points.shape[2])

@@ -164,9 +164,11 @@ def sample_(
 
     if data == NAME or source is not None:
         options = {"--rules": rules, "--stratify": stratify, "--min-chars": min_chars}
-        own = _own_responses(data, source, {**options, "--language": language, "--cache": cache})
+        own_source = _own_responses(
+            data, source, {**options, "--language": language, "--cache": cache}
+        )
         number = _SEED if seed is None else seed
-        _sample_pairs(own, runs, to, sources=n, seed=number, as_json=as_json)
+        _sample_pairs(own_source, runs, to, sources=n, seed=number, as_json=as_json)
         return
     from clash.cli.common import print_json
     from clash.datasets import loaders

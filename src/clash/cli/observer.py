@@ -93,7 +93,7 @@ class ProgressLines(CostCounter):
 
     def __init__(self) -> None:
         super().__init__()
-        self._done = self._failed = self._total = 0
+        self._n_done = self._failed = self._total = 0
         self._name = ""
         self._next = 0.0
         self._batches: dict[str, tuple[int, int]] = {}
@@ -101,14 +101,14 @@ class ProgressLines(CostCounter):
     def stage_began(self, name: str, totals: Mapping[str, int]) -> None:
         """Name the stage and what it has before it."""
         self._name, self._total = name, sum(totals.values())
-        self._done = self._failed = 0
+        self._n_done = self._failed = 0
         self._next = time.monotonic() + self.EVERY_S
 
     def count_done(self, actor: str, *, failed: bool) -> None:  # noqa: ARG002 - part of the protocol
         """Count, and now and then print."""
-        self._done += 1
+        self._n_done += 1
         self._failed += failed
-        if time.monotonic() >= self._next or self._done == self._total:
+        if time.monotonic() >= self._next or self._n_done == self._total:
             self._next = time.monotonic() + self.EVERY_S
             self._print()
 
@@ -119,8 +119,8 @@ class ProgressLines(CostCounter):
             say(f"{model}: {n_done} of {n_rows} rows that are with the provider are done", style="")
 
     def _print(self) -> None:
-        failed = f", {self._failed} failed" if self._failed else ""
-        say(f"{self._name}: {self._done}/{self._total}{failed}, ${self.cost_usd:.4f}", style="")
+        failures = f", {self._failed} failed" if self._failed else ""
+        say(f"{self._name}: {self._n_done}/{self._total}{failures}, ${self.cost_usd:.4f}", style="")
 
 
 class ProgressBars(CostCounter):

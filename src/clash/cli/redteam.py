@@ -134,18 +134,18 @@ def _report(
     from clash.report.terminal import print_tables
 
     result = resistance_of(folder)
-    passed = max_turned is None or worst_rate(result.panel) <= max_turned
-    code = code or (0 if passed else 1)
+    is_passed = max_turned is None or worst_rate(result.panel) <= max_turned
+    code = code or (0 if is_passed else 1)
     if as_json:
         print_json(
-            {"run": str(folder.path), "passed": passed, "exit_code": code, **to_dict(result)}
+            {"run": str(folder.path), "passed": is_passed, "exit_code": code, **to_dict(result)}
         )
         return code
     stdout().print(for_terminal(report.headline(result)), style="bold", markup=False)
     if not quiet:
         print_tables(stdout(), report.tables(result) if verbose else [report.judges(result)])
         stdout().print(f"\nrun: {folder.path}", style="bold", soft_wrap=True, markup=False)
-    if not passed:
+    if not is_passed:
         say(
             f"the panel's rate may be as high as {worst_rate(result.panel):.1%},"
             f" above --max-turned {max_turned:.1%}",

@@ -26,13 +26,13 @@ async def listen(stop: Callable[[], None], scope: anyio.CancelScope) -> None:
     """Call ``stop`` at the first signal and cancel ``scope`` at the second."""
     try:
         with anyio.open_signal_receiver(*_signals()) as signals, _watchdog(*_signals()) as disarm:
-            stopped = False
+            is_stopping = False
             async for _ in signals:
                 disarm()
-                if stopped:
+                if is_stopping:
                     scope.cancel()
                     return
-                stopped = True
+                is_stopping = True
                 stop()
     except NotImplementedError:  # pragma: no cover - Windows raises KeyboardInterrupt by itself
         return

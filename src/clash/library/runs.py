@@ -288,15 +288,15 @@ def _evaluation(
             earlier = None
             if replay is not None:
                 earlier = open_run(run_path(replay), Path(config.out), observer)
-            prepared = prepare(
+            run_plan = prepare(
                 config, options.environ, observer, prompts=path, limit=limit, replay=earlier
             )
             options = replace(options, origin=Origin())
             if until is None:
-                return _run(execute(prepared, options), observer)
-            check_controls(prepared.plan.config)
+                return _run(execute(run_plan, options), observer)
+            check_controls(run_plan.plan.config)
             rule = parse_rule(until, sequential, looks)
-            return _run(execute_until(prepared, rule, options), observer)
+            return _run(execute_until(run_plan, rule, options), observer)
 
     return _Work(work, observer)
 
@@ -376,10 +376,10 @@ def _validation(
             yes=True,
         )
         with _register(models, None):
-            prepared = assemble(
+            run_plan = assemble(
                 config, sample_prompts(dataset_sample), options.environ, observer, replay=earlier
             )
-            return _run(execute(prepared, options), observer)
+            return _run(execute(run_plan, options), observer)
 
     return _Work(work, observer)
 

@@ -257,15 +257,15 @@ def aggregate_votes(selection: VoteSelection, options: AggregateOptions) -> Aggr
     elif options.weights is not None:  # a run's panel has weights, and names may tell who ties
         rankings = replace(selection, presentation=None).rankings(options.copies)
     _check_use(methods, options)
-    verdicts = calibrated = None
+    verdicts = calibrated_votes = None
     if methods.items:
         votes = selection.votes()
-        calibrated = _apply_calibrator(votes, options)
+        calibrated_votes = _apply_calibrator(votes, options)
         verdicts = _decide(votes, methods.items, options, rankings)
     return AggregateFindings(
         methods,
         verdicts,
-        calibrated,
+        calibrated_votes,
         None if rankings is None else _rank(rankings, methods.rankings, options),
         None if selection.folder is None else selection.folder.path,
     )

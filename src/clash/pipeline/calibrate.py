@@ -71,8 +71,8 @@ class CalibrateOptions:
         from clash.stats.selection.families import FAMILIES, MENU
         from clash.stats.selection.paths import PATH_RULES
 
-        published = _names(self.protocol, ("rotate", "blocks"), "--protocol")[0] == "blocks"
-        select = self.select or ("one" if published or self.guard is not None else "average")
+        is_published = _names(self.protocol, ("rotate", "blocks"), "--protocol")[0] == "blocks"
+        select = self.select or ("one" if is_published or self.guard is not None else "average")
         selects_one = _names(select, ("average", "one"), "--select")[0] == "one"
         if self.guard is not None and not selects_one:
             raise ConfigError("an average has no guard", field="--guard", hint="--select one")
@@ -85,7 +85,7 @@ class CalibrateOptions:
             loss="nll" if _names(self.loss, ("mse", "nll"), "--loss")[0] == "nll" else "mse",
             combine="one" if selects_one else "average",
             guard=self.guard,
-            refit=not published,
+            refit=not is_published,
             sizes=_prefix_sizes(self.sizes) if self.sizes else SIZES,
         )
 

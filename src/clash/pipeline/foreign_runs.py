@@ -60,16 +60,16 @@ def write_conversion(conversion: Conversion, source: Path, out: Path) -> Iterato
     for run in conversion.runs:
         folder = write_run(run, source, out)
         counts = run.counts()
-        about = f"{counts['items']} items, {counts['judgments']} judgments"
-        yield {"path": str(folder), "run": run.name, "about": about}
+        summary = f"{counts['items']} items, {counts['judgments']} judgments"
+        yield {"path": str(folder), "run": run.name, "about": summary}
     if conversion.dataset is not None:
         out.mkdir(parents=True, exist_ok=True)
         path = out / f"{conversion.dataset.name}.jsonl"
         # This name is ours and not the user's, so a link that bears it is not followed.
         text = "".join(f"{line}\n" for line in to_prompts(conversion.dataset))
         run_files.replace(path, text.encode("utf-8"))
-        about = f"{len(conversion.dataset.items)} labelled items"
-        yield {"path": str(path), "run": "", "about": about}
+        summary = f"{len(conversion.dataset.items)} labelled items"
+        yield {"path": str(path), "run": "", "about": summary}
 
 
 def _manifest(run: ForeignRun, source: Path) -> Manifest:

@@ -39,8 +39,8 @@ class PowerFindings:
         """The contract of ``clash power --json``."""
         from clash.report import power
 
-        published = None if self.published is None else power.as_json(self.published)
-        return {**power.as_json(self.scenario), "published": published}
+        tables = None if self.published is None else power.as_json(self.published)
+        return {**power.as_json(self.scenario), "published": tables}
 
     def tables(self) -> list[Table]:
         """What each panel needs at each correlation, and the published tables."""
@@ -94,21 +94,21 @@ class PilotFindings:
     """
 
     pilot: Pilot
-    others: tuple[Pilot, ...]
+    other_pilots: tuple[Pilot, ...]
     n_pairs: int
 
     def as_json(self) -> dict[str, Any]:
         """The contract of ``clash power --from RUN --json``."""
         from clash.report import power
 
-        pairs = [self.pilot, *self.others] if self.others else []
+        pairs = [self.pilot, *self.other_pilots] if self.other_pilots else []
         return {**power.as_json(self.pilot), "pairs": [power.pair_line(pilot) for pilot in pairs]}
 
     def tables(self) -> list[Table]:
         """The pilot's estimates, its next step, and the other pairs."""
         from clash.report import power
 
-        pairs = power.pairs_tables(self.pilot, self.others, self.n_pairs)
+        pairs = power.pairs_tables(self.pilot, self.other_pilots, self.n_pairs)
         return [*power.pilot_tables(self.pilot), *pairs]
 
 
@@ -150,8 +150,8 @@ def pilot_power(
     estimate = partial(_pilot, votes, question, cast("Literal['wins', 'agreement']", outcome), seed)
     findings = estimate(candidates)
     if candidates is None and outcome == "wins" and votes.n_met > 1:
-        pooled = f"{votes.n_met} pairs of candidates, pooled: most met on few prompts;"
-        note = f"{pooled} --pair a,b asks about two"
+        pooling = f"{votes.n_met} pairs of candidates, pooled: most met on few prompts;"
+        note = f"{pooling} --pair a,b asks about two"
         findings = replace(findings, notes=(*findings.notes, note))
     other_pairs: list[Pilot] = []
     if candidates is not None and pair is None:
@@ -195,9 +195,9 @@ def _other_pilots(
     from clash.analysis.power.candidate_pairs import other_pairs
 
     pilots = []
-    for other in other_pairs(votes.pairs(), pair):
+    for other_pair in other_pairs(votes.pairs(), pair):
         with suppress(StatisticsError):
-            pilots.append(estimate(other))
+            pilots.append(estimate(other_pair))
     return pilots
 
 

@@ -231,11 +231,11 @@ def _reusing(
         weight=config.observers.weight,
         panel_weight=config.observers.panel_weight,
     )
-    injected = tuple(
+    injections = tuple(
         r.model_copy(update={"source": "injected", "call_id": None, "cost_usd": None})
         for r in responses
     )
-    return config.model_copy(update={"candidates": [], "observers": observers}), injected
+    return config.model_copy(update={"candidates": [], "observers": observers}), injections
 
 
 def _regenerating(

@@ -113,8 +113,8 @@ def _judge_batches(
         if stopping.is_over(rule, looks, sizes):
             return _conclude(writer, result, rule, looks, sizes)
         # Between two batches nothing is sealed: more is to come.
-        unsealed: dict[str, Any] = {"status": "running", "files": {}, "seal": None}
-        writer.save(_with_rule(result.manifest, rule, looks, **unsealed))
+        open_run: dict[str, Any] = {"status": "running", "files": {}, "seal": None}
+        writer.save(_with_rule(result.manifest, rule, looks, **open_run))
 
 
 def _order(setup: RunSetup) -> dict[str, int]:
@@ -157,20 +157,20 @@ def _top_up(writer: RunWriter, pool: Sequence[Pooled], clusters: int) -> None:
     manifest = writer.manifest()
     if len(pool) != manifest.counts["pool"]:
         return
-    wanted = set(list(dict.fromkeys(part.item.cluster for part in pool))[:clusters])
+    batch = set(list(dict.fromkeys(part.item.cluster for part in pool))[:clusters])
     items = {item.item_id for item in writer.items()}
-    injected = {(r.item_id, r.candidate) for r in writer.responses() if r.source == "injected"}
+    injections = {(r.item_id, r.candidate) for r in writer.responses() if r.source == "injected"}
     for part in pool:
-        if part.item.cluster not in wanted:
+        if part.item.cluster not in batch:
             continue
         if part.item.item_id not in items:
             items.add(part.item.item_id)
             writer.append(part.item)
         for response in part.responses:
-            if (response.item_id, response.candidate) not in injected:
-                injected.add((response.item_id, response.candidate))
+            if (response.item_id, response.candidate) not in injections:
+                injections.add((response.item_id, response.candidate))
                 writer.append(response)
-    counts = {**manifest.counts, "items": len(items), "injected": len(injected)}
+    counts = {**manifest.counts, "items": len(items), "injected": len(injections)}
     if counts != manifest.counts:
         writer.save(manifest.model_copy(update={"counts": counts, "files": {}, "seal": None}))
 
@@ -192,8 +192,8 @@ def _look(
     clusters = np.array([run.clusters[item.item_id] for item in run.items])[is_judged]
     if rule.sequential == "always-valid":
         # The sequence is tightest at half of the prompts: fixed before the data.
-        planned = max(1, sizes[-1] // 2)
-        interval = always_valid(points, clusters, planned=planned, share=True)
+        planned_size = max(1, sizes[-1] // 2)
+        interval = always_valid(points, clusters, planned=planned_size, share=True)
     else:
         shares = [size / sizes[-1] for size in sizes]
         interval = group_sequential(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from clash.report.formats import NONE, number, points, rounded
+from clash.report.formats import DASH, number, points, round_figure
 from clash.report.tables import Table
 
 if TYPE_CHECKING:
@@ -37,12 +37,12 @@ def _method(result: MethodResult) -> dict[str, Any]:
     return {
         "status": result.status,
         "converged": result.converged,
-        **{name: rounded(getattr(score, name, None)) for name in _FIGURES},
+        **{name: round_figure(getattr(score, name, None)) for name in _FIGURES},
         "n_decisive": score.n_decisive if score else None,
         "gain": _gain(score),
-        "log_likelihood": rounded(result.log_likelihood),
-        "bic": rounded(result.bic),
-        "temperature": rounded(result.temperature),
+        "log_likelihood": round_figure(result.log_likelihood),
+        "bic": round_figure(result.bic),
+        "temperature": round_figure(result.temperature),
         "disagrees_with_majority": result.disagrees,
         "notes": list(result.notes),
     }
@@ -53,7 +53,7 @@ def _gain(score: MethodScore | None) -> dict[str, float | None] | None:
         return None
     gain = score.gain
     figures = {"estimate": gain.estimate, "low": gain.low, "high": gain.high, "p": score.p_gain}
-    return {name: rounded(value) for name, value in figures.items()}
+    return {name: round_figure(value) for name, value in figures.items()}
 
 
 def table(aggregation: Aggregation) -> Table:
@@ -86,12 +86,12 @@ def table(aggregation: Aggregation) -> Table:
 
 def _row(result: MethodResult) -> list[str]:
     if result.status == "refused":
-        return [result.method, "refused", *[NONE] * 6]
+        return [result.method, "refused", *[DASH] * 6]
     name = result.method if result.converged else f"{result.method} (not converged)"
     temperature = number(result.temperature, ".1f")
     score = result.score
     if score is None:
-        return [name, *[NONE] * 5, str(result.disagrees), temperature]
+        return [name, *[DASH] * 5, str(result.disagrees), temperature]
     return [
         name,
         f"{score.accuracy:.1%}",

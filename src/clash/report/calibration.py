@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from clash.analysis.serialize import to_plain
-from clash.report.formats import NONE, percent, rounded
+from clash.report.formats import DASH, percent, round_figure
 from clash.report.tables import Table, with_rows
 
 if TYPE_CHECKING:
@@ -37,34 +37,34 @@ def as_json(study: CalibrationStudy) -> dict[str, Any]:
             "judges": list(study.judges),
         },
         "combine": study.settings.combine,
-        "asked": list(study.asked),
+        "asked": list(study.asked_judges),
         "members": [
-            {"family": m.family, "judges": list(m.judges), "weight": rounded(m.weight)}
+            {"family": m.family, "judges": list(m.judges), "weight": round_figure(m.weight)}
             for m in study.members
         ],
         "test": {
             **_figures(study.test),
-            "ece_by_split": rounded(study.test["ece_by_split"].mean),
-            "ece_chance": rounded(study.reliability.chance),
-            "ece_chance_high": rounded(study.reliability.chance_high),
-            "ece_debiased": rounded(study.reliability.root_mean_gap),
+            "ece_by_split": round_figure(study.test["ece_by_split"].mean),
+            "ece_chance": round_figure(study.reliability.chance),
+            "ece_chance_high": round_figure(study.reliability.chance_high),
+            "ece_debiased": round_figure(study.reliability.root_mean_gap),
         },
         "majority": _figures(study.majority),
         "gain": {
-            "accuracy": rounded(study.gain.estimate),
-            "low": rounded(study.gain.low),
-            "high": rounded(study.gain.high),
+            "accuracy": round_figure(study.gain.estimate),
+            "low": round_figure(study.gain.low),
+            "high": round_figure(study.gain.high),
         },
-        "diagnostics": {name: rounded(f.mean) for name, f in study.diagnostics.items()},
-        "oracle": {"mse": rounded(study.oracle.mean), "deployable": False},
-        "theorem_1_penalty": rounded(study.penalty),
+        "diagnostics": {name: round_figure(f.mean) for name, f in study.diagnostics.items()},
+        "oracle": {"mse": round_figure(study.oracle.mean), "deployable": False},
+        "theorem_1_penalty": round_figure(study.penalty),
         "guarded_splits": study.guarded,
         "chosen": dict(study.chosen),
         "families": {
             line.family: {
                 "kind": line.kind,
-                "k": rounded(line.k),
-                "share": rounded(line.share),
+                "k": round_figure(line.k),
+                "share": round_figure(line.share),
                 **_figures(line.figures),
             }
             for line in study.families
@@ -76,45 +76,47 @@ def as_json(study: CalibrationStudy) -> dict[str, Any]:
 
 def _figures(figures: SplitMeans) -> dict[str, Any]:
     return {
-        **{name: rounded(figures[name].mean) for name in FIGURES},
-        "se": {name: rounded(figures[name].se) for name in FIGURES},
+        **{name: round_figure(figures[name].mean) for name in FIGURES},
+        "se": {name: round_figure(figures[name].se) for name in FIGURES},
     }
 
 
-def applied_json(calibrated: CalibratedVotes) -> dict[str, Any]:
+def applied_json(calibrated_votes: CalibratedVotes) -> dict[str, Any]:
     """A calibrator among the methods of ``clash aggregate --json``."""
-    test, shift = calibrated.test, calibrated.rows.shift
+    test, shift = calibrated_votes.test, calibrated_votes.rows.shift
     names = {"log_loss": "nll", "brier": "mse"}
     figures = ("accuracy", "balanced_accuracy", "log_loss", "brier", "ece")
     return {
         "status": "ok",
         "converged": True,
         **{
-            name: None if test is None else rounded(getattr(test, names.get(name, name)))
+            name: None if test is None else round_figure(getattr(test, names.get(name, name)))
             for name in figures
         },
-        "answered": int(calibrated.rows.answered.sum()),
-        "rows": len(calibrated.rows.answered),
-        "wrong_among_answered": None if calibrated.wrong is None else rounded(calibrated.wrong),
-        "fallback": calibrated.rows.fallback,
+        "answered": int(calibrated_votes.rows.answered.sum()),
+        "rows": len(calibrated_votes.rows.answered),
+        "wrong_among_answered": None
+        if calibrated_votes.wrong is None
+        else round_figure(calibrated_votes.wrong),
+        "fallback": calibrated_votes.rows.fallback,
         "shift": {
             "found": shift.is_shift,
-            "distance": rounded(shift.distance),
-            "p": rounded(shift.p),
-            "unseen": rounded(shift.unseen),
-            "flips": rounded(shift.flips),
-            "expected_flips": rounded(shift.expected_flips),
+            "distance": round_figure(shift.distance),
+            "p": round_figure(shift.p),
+            "unseen": round_figure(shift.unseen),
+            "flips": round_figure(shift.flips),
+            "expected_flips": round_figure(shift.expected_flips),
         },
-        "notes": list(calibrated.warnings),
+        "notes": list(calibrated_votes.warnings),
     }
 
 
-def applied_line(calibrated: CalibratedVotes) -> str:
+def applied_line(calibrated_votes: CalibratedVotes) -> str:
     """Rows answered, errors and fit of a calibrator, in one sentence."""
-    answers, test = calibrated.rows.answered, calibrated.test
+    answers, test = calibrated_votes.rows.answered, calibrated_votes.test
     text = f"calibrated: {int(answers.sum())} of {len(answers)} rows answered"
-    if calibrated.wrong is not None:
-        text += f", {calibrated.wrong:.1%} of the labelled ones among them wrong"
+    if calibrated_votes.wrong is not None:
+        text += f", {calibrated_votes.wrong:.1%} of the labelled ones among them wrong"
     if test is not None:
         text += f"; all rows: accuracy {test.accuracy:.1%}, NLL {test.nll:.3f}, ECE {test.ece:.3f}"
     return text
@@ -131,11 +133,11 @@ def plan_json(plan: LabelPlan) -> dict[str, Any]:
         "curve": [
             {
                 "labels": step.labels,
-                "mse_active": rounded(step.active),
-                "mse_random": rounded(step.random),
-                "saved": rounded(step.saved.estimate),
-                "saved_low": rounded(step.saved.low),
-                "saved_high": rounded(step.saved.high),
+                "mse_active": round_figure(step.active),
+                "mse_random": round_figure(step.random),
+                "saved": round_figure(step.saved.estimate),
+                "saved_low": round_figure(step.saved.low),
+                "saved_high": round_figure(step.saved.high),
             }
             for step in plan.curve
         ],
@@ -147,12 +149,12 @@ def _rate_json(rate: PoweredMean | None) -> dict[str, Any] | None:
     if rate is None:
         return None
     return {
-        "estimate": rounded(rate.interval.estimate),
-        "low": rounded(rate.interval.low),
-        "high": rounded(rate.interval.high),
-        "labels_only": [rounded(rate.labels_only.low), rounded(rate.labels_only.high)],
-        "judges_only": rounded(rate.judges_mean),
-        "power": rounded(rate.power),
+        "estimate": round_figure(rate.interval.estimate),
+        "low": round_figure(rate.interval.low),
+        "high": round_figure(rate.interval.high),
+        "labels_only": [round_figure(rate.labels_only.low), round_figure(rate.labels_only.high)],
+        "judges_only": round_figure(rate.judges_mean),
+        "power": round_figure(rate.power),
     }
 
 
@@ -209,7 +211,7 @@ def tables(study: CalibrationStudy) -> list[Table]:
 
 def in_words(study: CalibrationStudy) -> str:
     """Which maps and judges to use, in one sentence."""
-    selection, judges_to_ask = study.selected, study.asked
+    selection, judges_to_ask = study.selected, study.asked_judges
     judges = f"{len(judges_to_ask)} judges: {', '.join(judges_to_ask)}"
     if len(study.members) == 1:
         return f"use {selection.family} ({selection.path}) on {judges}"
@@ -285,7 +287,7 @@ def _families(study: CalibrationStudy) -> Table:
 
 def _mean_and_error(figure: SplitMean) -> str:
     if math.isnan(figure.mean):
-        return NONE
+        return DASH
     return (
         f"{figure.mean:.3f} ± {figure.se:.3f}" if math.isfinite(figure.se) else f"{figure.mean:.3f}"
     )

@@ -9,7 +9,7 @@ from clash.report.claims import claims_table
 from clash.report.concordance.agreement import contrast_row
 from clash.report.concordance.biases import selves
 from clash.report.formats import (
-    NONE,
+    DASH,
     bounds,
     estimate,
     money,
@@ -56,12 +56,12 @@ def _runs(comparison: RunComparison) -> Table:
             str(line.candidates),
             str(line.n_decided),
             share(line.concordance),
-            NONE if line.concordance is None else percent(line.concordance.interval, digits=1),
-            NONE if line.kappa is None else estimate(line.kappa.interval),
+            DASH if line.concordance is None else percent(line.concordance.interval, digits=1),
+            DASH if line.kappa is None else estimate(line.kappa.interval),
             percent(line.unanimity),
             money(line.cost_usd),
-            NONE if line.cost_usd is None or not line.items else money(line.cost_usd / line.items),
-            seconds(line.seconds / line.items) if line.items and line.seconds else NONE,
+            DASH if line.cost_usd is None or not line.items else money(line.cost_usd / line.items),
+            seconds(line.seconds / line.items) if line.items and line.seconds else DASH,
         ]
         for line in comparison.runs
     ]
@@ -156,12 +156,12 @@ def _shared_row(pair: RunAgainstRun) -> list[str]:
         str(line.n),
         percent(line.verdicts.agreement, digits=1),
         estimate(line.verdicts.kappa.interval),
-        str(line.only_first) if line.n_labelled else NONE,
-        str(line.only_second) if line.n_labelled else NONE,
+        str(line.only_first) if line.n_labelled else DASH,
+        str(line.only_second) if line.n_labelled else DASH,
         p_value(line.mcnemar),
-        NONE if paired_test is None else points(paired_test.difference),
-        NONE if paired_test is None else p_value(paired_test.test),
-        NONE if line.bootstrap is None else points(line.bootstrap.difference),
+        DASH if paired_test is None else points(paired_test.difference),
+        DASH if paired_test is None else p_value(paired_test.test),
+        DASH if line.bootstrap is None else points(line.bootstrap.difference),
     ]
 
 
@@ -194,18 +194,20 @@ def _candidates(comparison: RunComparison) -> Table:
     )
 
 
-def _ablation(comparison: RunComparison, pooled: PooledRuns) -> Table:
+def _ablation(comparison: RunComparison, pooled_runs: PooledRuns) -> Table:
     names = [line.run for line in comparison.runs]
-    rows = [_ablation_row(line) for line in (*pooled.judges, pooled.panel)]
+    rows = [_ablation_row(line) for line in (*pooled_runs.judges, pooled_runs.panel)]
     notes = ["of items judged; the panel ahead: on all pooled items, paired and clustered"]
-    if pooled.over_mean is not None and pooled.over_worst is not None:
+    if pooled_runs.over_mean is not None and pooled_runs.over_worst is not None:
         notes.append(
-            f"the panel is {100 * pooled.over_mean:+.1f} points over the mean of its judges,"
-            f" {100 * pooled.over_worst:+.1f} over the worst"
+            f"the panel is {100 * pooled_runs.over_mean:+.1f} points over the mean of its judges,"
+            f" {100 * pooled_runs.over_worst:+.1f} over the worst"
         )
-    if pooled.n_repeated:
-        counting = "counted again" if pooled.every_record else "counted once, in the first run"
-        notes.append(f"{pooled.n_repeated} records are of items that another run holds: {counting}")
+    if pooled_runs.n_repeated:
+        counting = "counted again" if pooled_runs.every_record else "counted once, in the first run"
+        notes.append(
+            f"{pooled_runs.n_repeated} records are of items that another run holds: {counting}"
+        )
     return Table(
         "Judges and panel, pooled",
         ["judge", *names, "pooled", "95%, clustered", "panel ahead by", "p"],
@@ -228,11 +230,11 @@ def _ablation_row(line: JudgeAblation) -> list[str]:
 
 
 def _of_judged(rate: CaseRate) -> str:
-    return NONE if not rate.n_judged else f"{rate.of_judged.estimate:.1%} of {rate.n_judged}"
+    return DASH if not rate.n_judged else f"{rate.of_judged.estimate:.1%} of {rate.n_judged}"
 
 
-def _unanimity(pooled: PooledRuns) -> Table:
-    split = pooled.split
+def _unanimity(pooled_runs: PooledRuns) -> Table:
+    split = pooled_runs.split
     total = sum(rate.n for rate in (split.unanimous, split.split) if rate is not None)
     rows = [
         [name, str(rate.n), f"{rate.n / total:.0%}", percent(rate.interval, digits=1)]

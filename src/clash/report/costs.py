@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clash.report.formats import NONE, counts, money, seconds
+from clash.report.formats import DASH, counts, money, seconds
 from clash.report.tables import Table
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def trade_offs(findings: Findings) -> Table | None:
     rows = [
         [
             trade.candidate,
-            NONE if trade.quality is None else f"{trade.quality:.0%}",
+            DASH if trade.quality is None else f"{trade.quality:.0%}",
             money(trade.cost_usd),
             seconds(trade.latency_s),
             seconds(trade.ttft_s),

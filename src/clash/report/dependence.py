@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from clash.analysis.serialize import to_dict
-from clash.report.formats import NONE, estimate, number, p_at_least
+from clash.report.formats import DASH, estimate, number, p_at_least
 from clash.report.plots import heat_map, save
 from clash.report.tables import Table, with_rows
 
@@ -176,10 +176,10 @@ def _judge(judge: JudgeFinding, *, with_labels: bool) -> list[str]:
     cells = [
         judge.judge,
         judge.family,
-        NONE if judge.accuracy is None else f"{judge.accuracy:.1%}",
-        NONE if judge.redundancy is None else f"{judge.redundancy:.0%}",
+        DASH if judge.accuracy is None else f"{judge.accuracy:.1%}",
+        DASH if judge.redundancy is None else f"{judge.redundancy:.0%}",
         estimate(judge.bits, 3),
-        NONE if judge.flips is None else f"{judge.flips:.1%}",
+        DASH if judge.flips is None else f"{judge.flips:.1%}",
     ]
     if with_labels:
         cells += [estimate(judge.log_loss, 4, sign="+"), number(judge.auc, "+.4f")]
@@ -200,7 +200,7 @@ def _tests(dependence: Dependence) -> Table:
         [
             test.says,
             number(test.statistic, ".1f"),
-            NONE if test.df is None else str(test.df),
+            DASH if test.df is None else str(test.df),
             p_at_least(test.p),
             test.refusal,
         ]
@@ -279,7 +279,7 @@ def _models(dependence: Dependence) -> Table:
 
 def _model(model: ModelScore, best: float) -> list[str]:
     if model.bic is None:
-        return [model.name, NONE, NONE, NONE, model.refusal]
+        return [model.name, DASH, DASH, DASH, model.refusal]
     return [
         model.name,
         str(model.n_params),

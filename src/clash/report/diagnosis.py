@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from clash.analysis.serialize import to_dict
 from clash.report import psychometric
-from clash.report.formats import NONE, estimate, money, number, percent, points
+from clash.report.formats import DASH, estimate, money, number, percent, points
 from clash.report.tables import Table, with_rows
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def _weight(recommendation: Recommendation) -> str:
 
 def _saving(recommendation: Recommendation) -> str:
     if recommendation.saving is None or recommendation.saving.after is None:
-        return NONE
+        return DASH
     if recommendation.saving.now is None or recommendation.saving.saves is None:
         return f"{recommendation.saving.after} instead of no end"
     return f"{recommendation.saving.saves} of {recommendation.saving.now}"
@@ -95,7 +95,7 @@ def _judges(diagnosis: Diagnosis) -> Table:
             judge.judge,
             str(judge.ballots),
             str(judge.failed),
-            f"{judge.ties.estimate:.1%}" if judge.ballots else NONE,
+            f"{judge.ties.estimate:.1%}" if judge.ballots else DASH,
             percent(judge.discrimination, digits=1),
             f"{judge.informative:.2f}",
         ]
@@ -113,8 +113,8 @@ def _agreements(diagnosis: Diagnosis) -> Table:
     rows = [
         [
             judge.judge,
-            *(_agreement(judge.rest) if judge.rest else [NONE] * 2),
-            *(_agreement(judge.label) if judge.label else [NONE] * 2),
+            *(_agreement(judge.rest) if judge.rest else [DASH] * 2),
+            *(_agreement(judge.label) if judge.label else [DASH] * 2),
         ]
         for judge in _judges_with_enough_ballots(diagnosis)
         if judge.rest is not None or judge.label is not None
@@ -177,11 +177,11 @@ def _order_row(judge: JudgeFacts, *, consistent: bool, flips: bool) -> list[str]
     slots = judge.slots
     row = [
         judge.judge,
-        NONE if slots.first is None else percent(slots.first.interval),
+        DASH if slots.first is None else percent(slots.first.interval),
         points(slots.pull, digits=0),
     ]
     if flips:
-        row.append(NONE if slots.flips is None else percent(slots.flips.rate))
+        row.append(DASH if slots.flips is None else percent(slots.flips.rate))
     if consistent:
         row.append(percent(judge.consistency))
     return row
@@ -253,7 +253,7 @@ def _thresholds(diagnosis: Diagnosis) -> Table:
 
 def _removal(removals: Sequence[Removal], analysis: str) -> str:
     removal = next((r for r in removals if r.analysis == analysis), None)
-    return NONE if removal is None else points(removal.change, digits=0)
+    return DASH if removal is None else points(removal.change, digits=0)
 
 
 _READING = {
@@ -300,7 +300,7 @@ def _run_judges(diagnosis: Diagnosis) -> Table | None:
             judge.judge,
             money(judge.cost_usd),
             money(judge.cost_per_informative),
-            NONE if judge.longer is None else percent(judge.longer.interval),
+            DASH if judge.longer is None else percent(judge.longer.interval),
             *_scale(judge.scale),
         ]
         for judge in diagnosis.run.judges
@@ -313,7 +313,7 @@ def _run_judges(diagnosis: Diagnosis) -> Table | None:
 
 def _scale(scale: ScoreScale | None) -> list[str]:
     if scale is None:
-        return [NONE] * 5
+        return [DASH] * 5
     spread = f"{scale.two:.0%}{' restricted' if scale.restricted else ''}"
     counts = " ".join(str(count) for count in scale.counts)
     return [counts, f"{scale.mean:.2f}", f"{scale.sd:.2f}", spread, estimate(scale.anchor, 2)]

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from clash.stats.hypothesis_tests import Significance
     from clash.stats.intervals import Interval
 
-NONE = "–"
+DASH = "–"
 """Stands for a number that is not there or is not defined."""
 _LEAST_P = 0.001
 """Smaller p values have no digit left of three decimals."""
@@ -21,13 +21,13 @@ _JSON_DIGITS = 6
 
 def number(value: float | None, form: str) -> str:
     """A number in a format such as ``.3f``, ``+.4f`` or ``.0%``."""
-    return NONE if value is None or math.isnan(value) else f"{value:{form}}"
+    return DASH if value is None or math.isnan(value) else f"{value:{form}}"
 
 
 def estimate(interval: Interval | None, digits: int = 3, *, sign: str = "") -> str:
     """A coefficient and its interval, as ``0.71 [0.60, 0.80]``; ``sign="+"`` writes every sign."""
     if interval is None or math.isnan(interval.estimate):
-        return NONE
+        return DASH
     ends: Iterable[float] = (interval.estimate, interval.low, interval.high)
     if not sign:
         # "-0.00" becomes "0.00"; where every sign is written, it says on which side of zero.
@@ -39,7 +39,7 @@ def estimate(interval: Interval | None, digits: int = 3, *, sign: str = "") -> s
 def percent(interval: Interval | None, *, digits: int = 0) -> str:
     """A proportion and its interval, as ``71% [60, 80]``."""
     if interval is None or math.isnan(interval.estimate):
-        return NONE
+        return DASH
     low, high = 100 * interval.low, 100 * interval.high
     return f"{interval.estimate:.{digits}%} [{low:.{digits}f}, {high:.{digits}f}]"
 
@@ -52,7 +52,7 @@ def bounds(interval: Interval) -> str:
 def points(difference: Interval | None, *, digits: int = 1) -> str:
     """A difference of two proportions in percentage points, as ``+6.1 [+1.0, +11.2]``."""
     if difference is None or math.isnan(difference.estimate):
-        return NONE
+        return DASH
     form = f"+.{digits}f"
     text = f"{100 * difference.estimate:{form}}"
     if not math.isfinite(difference.half_width):
@@ -62,20 +62,20 @@ def points(difference: Interval | None, *, digits: int = 1) -> str:
 
 def share(rate: CaseRate | None) -> str:
     """Right answers of all, as ``71/74``; with a decimal only where ties earn half."""
-    return NONE if rate is None else f"{rate.right:g}/{rate.n}"
+    return DASH if rate is None else f"{rate.right:g}/{rate.n}"
 
 
 def p_value(test: Significance | None) -> str:
     """The p value of a test, as ``0.023`` or ``4.1e-05``."""
     if test is None:
-        return NONE
+        return DASH
     return f"{test.p:.1e}" if test.p < _LEAST_P else f"{test.p:.3f}"
 
 
 def p_at_least(p: float | None) -> str:
     """A p value that says no more than ``<0.001`` where it is smaller."""
     if p is None:
-        return NONE
+        return DASH
     return f"<{_LEAST_P}" if p < _LEAST_P else f"{p:.3f}"
 
 
@@ -89,7 +89,7 @@ def money(usd: float | None) -> str:
 def seconds(value: float | None) -> str:
     """A duration, as ``1.2 s`` or ``350 ms``."""
     if value is None:
-        return NONE
+        return DASH
     return f"{value:.1f} s" if value >= 1 else f"{value * 1000:.0f} ms"
 
 
@@ -105,7 +105,7 @@ def first_names(names: Sequence[str], most: int) -> str:
     return f"{listing} and {len(names) - most} more" if len(names) > most else listing
 
 
-def rounded(value: float | None) -> float | None:
+def round_figure(value: float | None) -> float | None:
     """A number for JSON, to six decimals; null where it is not finite."""
     if value is None or not math.isfinite(value):
         return None

@@ -7,7 +7,7 @@ from xml.etree import ElementTree as ET
 
 from clash.escape import for_workflow, for_xml
 from clash.report import markdown
-from clash.report.formats import NONE, number
+from clash.report.formats import DASH, number
 from clash.report.tables import Table
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def listing(figures: Mapping[str, Figure]) -> Table:
 
 
 def _interval(low: float | None, high: float | None) -> str:
-    return NONE if low is None else f"[{number(low, _DIGITS)}, {number(high, _DIGITS)}]"
+    return DASH if low is None else f"[{number(low, _DIGITS)}, {number(high, _DIGITS)}]"
 
 
 def junit(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from clash.analysis.serialize import to_dict
-from clash.report.formats import NONE, estimate, number, percent
+from clash.report.formats import DASH, estimate, number, percent
 from clash.report.tables import Table
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def _long_table(scenario: Scenario) -> Table:
 
 
 def _letter(panel: int | None) -> str:
-    return NONE if panel is None else chr(65 + panel)
+    return DASH if panel is None else chr(65 + panel)
 
 
 def _right(columns: list[str]) -> frozenset[int]:
@@ -117,7 +117,7 @@ def _title(ask: PowerQuestion, unit: str) -> str:
     )
 
 
-def published_tables(published: PublishedTables) -> list[Table]:
+def published_tables(paper_tables: PublishedTables) -> list[Table]:
     """The paper's tables and claims beside ours."""
     rows = [
         [
@@ -129,7 +129,7 @@ def published_tables(published: PublishedTables) -> list[Table]:
             f"{cell.exact:.2f}",
             str(cell.needed),
         ]
-        for cell in published.cells
+        for cell in paper_tables.cells
     ]
     columns = ["table", "ICC", "published", "its own steps", "", "exact", "needed"]
     notes = [
@@ -138,7 +138,7 @@ def published_tables(published: PublishedTables) -> list[Table]:
     ]
     claims = [
         [claim.where, claim.published, claim.ours, "" if claim.agrees else "differs", claim.why]
-        for claim in published.claims
+        for claim in paper_tables.claims
     ]
     return [
         Table(
@@ -157,7 +157,7 @@ def pilot_tables(pilot: Pilot) -> list[Table]:
     unit = "informative ballots" if pilot.question == "compare" else "ballots"
     need = f"{pilot.needed} ({pilot.needed_low} to {pilot.needed_high} over the ICC's interval)"
     detectable = (
-        NONE if pilot.detectable_now is None else f"{100 * pilot.detectable_now:.1f} points"
+        DASH if pilot.detectable_now is None else f"{100 * pilot.detectable_now:.1f} points"
     )
     rows = [
         ["prompts (clusters)", str(pilot.clusters)],
@@ -212,7 +212,7 @@ def pairs_tables(pilot: Pilot, beside: Sequence[Pilot], pairs: int) -> list[Tabl
         return []
     rows = [
         [
-            pilot_of_pair.pair.name if pilot_of_pair.pair else NONE,
+            pilot_of_pair.pair.name if pilot_of_pair.pair else DASH,
             str(pilot_of_pair.clusters),
             percent(pilot_of_pair.discrimination),
             percent(pilot_of_pair.base),
@@ -244,4 +244,4 @@ def _base(pilot: Pilot) -> str:
 def _ratio(interval: Interval) -> str:
     """A ratio and its interval; the method says why there is none."""
     text = estimate(interval)
-    return f"{text} ({interval.method})" if text == NONE else text
+    return f"{text} ({interval.method})" if text == DASH else text

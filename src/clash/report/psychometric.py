@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from clash.report.formats import NONE
+from clash.report.formats import DASH
 from clash.report.tables import Table
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def curves_table(diagnosis: Diagnosis) -> Table:
 def _curve(judge: JudgeCurve) -> list[str]:
     fit = judge.fit
     if fit is None:
-        return [NONE] * 5
+        return [DASH] * 5
     parts = (fit.tau, fit.band, fit.slope, fit.lapse, fit.seventy_five)
     return [_gap(part) for part in parts]
 
@@ -75,7 +75,7 @@ def hits_table(diagnosis: Diagnosis) -> Table:
 
 def _hit(hit: GapHits | None) -> str:
     if hit is None:
-        return NONE
+        return DASH
     return f"{hit.better.estimate:.0%} / {hit.tie.estimate:.0%} of {hit.better.n:g}"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from clash.report.formats import NONE, first_names, rounded
+from clash.report.formats import DASH, first_names, round_figure
 from clash.report.tables import Table
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def as_json(rankings: CandidateRankings) -> dict[str, Any]:
         "seed": rankings.seed,
         "replicates": rankings.replicates,
         "level": rankings.level,
-        "weights": {name: rounded(weight) for name, weight in rankings.weights.items()},
+        "weights": {name: round_figure(weight) for name, weight in rankings.weights.items()},
         "weights_by": rankings.weights_by,
         "pairwise": {"wins": _matrix(rankings.wins), "ties": _matrix(rankings.ties)},
         "condorcet_winner": rankings.condorcet,
@@ -68,7 +68,7 @@ def _method_json(method: MethodRanking) -> dict[str, Any]:
         "converged": method.converged,
         "iterations": fit.n_iter if fit else None,
         "residual": fit.residual if fit else None,
-        "tie_parameter": rounded(fit.tie) if fit else None,
+        "tie_parameter": round_figure(fit.tie) if fit else None,
         "separated": fit.is_separated if fit else None,
         "replicates": method.replicates,
         "ranking": [_row_json(row) for row in method.places],
@@ -82,10 +82,10 @@ def _row_json(row: CandidatePlace) -> dict[str, Any]:
         "rank": row.rank,
         "rank_low": row.rank_low,
         "rank_high": row.rank_high,
-        "score": rounded(row.score),
-        "low": rounded(row.low),
-        "high": rounded(row.high),
-        "first": rounded(row.first),
+        "score": round_figure(row.score),
+        "low": round_figure(row.low),
+        "high": round_figure(row.high),
+        "first": round_figure(row.first),
         "tied_with": list(row.tied),
         "not_apart_from": list(row.close),
     }
@@ -144,7 +144,7 @@ def _side_by_side(rankings: CandidateRankings) -> Table:
 
 def _rank(row: CandidatePlace | None) -> str:
     if row is None:
-        return NONE
+        return DASH
     tie_mark = "=" if row.tied else ""
     if row.rank_low is None:
         return f"{row.rank}{tie_mark}"
@@ -159,7 +159,7 @@ def _head_to_head(rankings: CandidateRankings) -> Iterator[Table]:
     prefers = rankings.wins + rankings.ties / 2
     order = [names.index(name) for name in _order(rankings)]
     rows = [
-        [f"{at} {names[i]}", *(NONE if i == j else f"{prefers[i, j]:.4g}" for j in order)]
+        [f"{at} {names[i]}", *(DASH if i == j else f"{prefers[i, j]:.4g}" for j in order)]
         for at, i in enumerate(order, start=1)
     ]
     notes = ["weight of the ballots that put the row before the column, a tie half"]
@@ -180,9 +180,9 @@ def _scores(method: MethodRanking, rankings: CandidateRankings) -> Table:
             row.candidate,
             _rank(row),
             f"{row.score:.3f}",
-            NONE if row.low is None else f"[{row.low:.3f}, {row.high:.3f}]",
-            NONE if row.first is None else f"{row.first:.0%}",
-            first_names(row.close, _MOST_NAMES) if row.first is not None else NONE,
+            DASH if row.low is None else f"[{row.low:.3f}, {row.high:.3f}]",
+            DASH if row.first is None else f"{row.first:.0%}",
+            first_names(row.close, _MOST_NAMES) if row.first is not None else DASH,
         ]
         for row in method.places
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clash.report.formats import NONE, percent
+from clash.report.formats import DASH, percent
 from clash.report.tables import Table
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def judges(result: Redteam) -> Table:
             f"{line.clean} of {line.controls}",
             f"{line.n_turned} of {line.n_attacked}",
             percent(line.rate),
-            NONE if line.noise is None else percent(line.noise),
+            DASH if line.noise is None else percent(line.noise),
             str(line.n_wavered),
             str(line.n_failed),
         ]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from clash.report.claims import claims_table
-from clash.report.formats import NONE, bounds, estimate, money, number, p_value, percent, share
-from clash.report.tables import CLUSTERED, Table, cut_note, with_rows
+from clash.report.formats import DASH, bounds, estimate, money, number, p_value, percent, share
+from clash.report.tables import CLUSTERED_LABEL, Table, cut_note, with_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,7 +80,7 @@ def _runs(retest: Retest) -> Table:
             "responses",
             "no verdict",
             "right",
-            CLUSTERED,
+            CLUSTERED_LABEL,
             "Wilson",
             "kappa",
             "unanimous",
@@ -94,15 +94,15 @@ def _runs(retest: Retest) -> Table:
 
 
 def _clustered_percent(rate: CaseRate | None) -> str:
-    return NONE if rate is None else percent(rate.interval, digits=1)
+    return DASH if rate is None else percent(rate.interval, digits=1)
 
 
 def _wilson(rate: CaseRate | None) -> str:
-    return NONE if rate is None else bounds(rate.wilson)
+    return DASH if rate is None else bounds(rate.wilson)
 
 
 def _kappa(rate: CaseRate | None) -> str:
-    return NONE if rate is None else f"{2 * rate.estimate - 1:.3f}"
+    return DASH if rate is None else f"{2 * rate.estimate - 1:.3f}"
 
 
 def _agreement(retest: Retest) -> Table:
@@ -112,7 +112,7 @@ def _agreement(retest: Retest) -> Table:
             "same" if pair.same_responses else "fresh",
             percent(pair.verdicts.agreement, digits=1),
             estimate(pair.verdicts.kappa.interval),
-            NONE if pair.matches is None else estimate(pair.matches.kappa.interval),
+            DASH if pair.matches is None else estimate(pair.matches.kappa.interval),
         ]
         for pair in retest.pairs
     ]
@@ -171,7 +171,7 @@ def _stability(retest: Retest) -> Table:
         )
     return Table(
         "Stability of the items",
-        ["", "items", CLUSTERED],
+        ["", "items", CLUSTERED_LABEL],
         rows,
         frozenset({1, 2}),
         [
@@ -304,7 +304,7 @@ def _items(title: str, retest: Retest, ids: Sequence[str]) -> Table:
     rows = [
         [
             name,
-            NONE if lines[name].confidence is None else f"{lines[name].confidence:.2f}",
+            DASH if lines[name].confidence is None else f"{lines[name].confidence:.2f}",
             lines[name].category,
             ", ".join(lines[name].verdicts),
         ]

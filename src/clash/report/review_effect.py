@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from clash.analysis.calibration_change import CalibratedResult
-from clash.report.formats import NONE, first_names, number, percent, points
+from clash.report.formats import DASH, first_names, number, percent, points
 from clash.report.tables import Table
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def _concordance_table(change: LabelChange) -> Table:
     def cell(
         labels: LabelConcordance | None, part: Callable[[LabelConcordance], Interval | None]
     ) -> str:
-        return NONE if labels is None else percent(part(labels))
+        return DASH if labels is None else percent(part(labels))
 
     parts: list[tuple[str, Callable[[LabelConcordance], Interval | None]]] = [
         ("concordance with the labels", lambda labels: labels.concordance),
@@ -80,7 +80,7 @@ def _calibration_table(recalibration: CalibrationChange, run: str) -> Table:
 def _cell(
     result: CalibratedResult | CalibrationRefusal, part: Callable[[CalibratedResult], str]
 ) -> str:
-    return part(result) if isinstance(result, CalibratedResult) else NONE
+    return part(result) if isinstance(result, CalibratedResult) else DASH
 
 
 def _calibration_notes(recalibration: CalibrationChange, run: str) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clash.report.formats import NONE, counts, percent
+from clash.report.formats import DASH, counts, percent
 from clash.report.tables import Table
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def leaderboard(findings: Findings) -> Table:
             f"{row.n_judged}/{row.items}",
             percent(row.win_rate),
             *([percent(row.corrected_rate)] if people else []),
-            NONE if row.best is None else f"{row.best:.0%}",
+            DASH if row.best is None else f"{row.best:.0%}",
         ]
         for rank, row in enumerate(findings.leaderboard, start=1)
     ]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-CLUSTERED = "95%, clustered"
+CLUSTERED_LABEL = "95%, clustered"
 """Heading of a column of intervals that are clustered by question."""
 MOST_ROWS = 40
 """Rows of a long table that are shown; the JSON of the report has them all."""

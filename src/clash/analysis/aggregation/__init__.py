@@ -202,9 +202,9 @@ def aggregate_outcomes(
         except StatisticsError as refusal:
             results.append(MethodResult(name, "refused", notes=(str(refusal),)))
             continue
-        labelled, verdict = table.labelled, three_outcomes.verdicts(fit)
+        has_label, verdict = table.labelled, three_outcomes.verdicts(fit)
         figures: dict[str, Any] = (
-            three_outcomes.score_figures(fit, anchor, table) if labelled.any() else {}
+            three_outcomes.score_figures(fit, anchor, table) if has_label.any() else {}
         )
         results.append(
             MethodResult(
@@ -216,7 +216,7 @@ def aggregate_outcomes(
                 log_likelihood=fit.log_likelihood,
                 temperature=fit.temperature,
                 disagrees=int((verdict != share).sum()),
-                score=MethodScore(int(labelled.sum()), int(table.decisive.sum()), **figures)
+                score=MethodScore(int(has_label.sum()), int(table.decisive.sum()), **figures)
                 if figures
                 else None,
                 notes=fit.warnings,
@@ -299,23 +299,23 @@ def _verdict(p: Floats, table: MethodTable) -> Floats:
 def _score(
     p: Floats | None, reference: Floats | None, table: MethodTable, *, against_majority: bool
 ) -> MethodScore | None:
-    labelled, sides = table.labelled, table.decisive
-    if p is None or reference is None or not labelled.any():
+    has_label, sides = table.labelled, table.decisive
+    if p is None or reference is None or not has_label.any():
         return None
     verdict, reference_verdict, truth = _verdict(p, table), _verdict(reference, table), table.truth
     gain = None
     if against_majority:
         method_credits, reference_credits = (
-            credit(verdict[labelled], truth[labelled]),
-            credit(reference_verdict[labelled], truth[labelled]),
+            credit(verdict[has_label], truth[has_label]),
+            credit(reference_verdict[has_label], truth[has_label]),
         )
-        gain = paired_difference(method_credits, reference_credits, table.groups[labelled])
+        gain = paired_difference(method_credits, reference_credits, table.groups[has_label])
     has_sides = bool(sides.any())
     return MethodScore(
-        n=int(labelled.sum()),
+        n=int(has_label.sum()),
         n_decisive=int(sides.sum()),
-        accuracy=scoring.accuracy(verdict[labelled], truth[labelled]),
-        balanced_accuracy=scoring.balanced_accuracy(verdict[labelled], truth[labelled]),
+        accuracy=scoring.accuracy(verdict[has_label], truth[has_label]),
+        balanced_accuracy=scoring.balanced_accuracy(verdict[has_label], truth[has_label]),
         log_loss=scoring.log_loss(p[sides], truth[sides], clip=CLIP) if has_sides else None,
         brier=scoring.brier(p[sides], truth[sides]) if has_sides else None,
         ece=scoring.ece(p[sides], truth[sides]) if has_sides else None,

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 Fitter = Callable[[Patterns], LatentFit]
 POSITION = "position-bias"
-WEIGHTED = "weighted-majority"
+WEIGHTED_MAJORITY = "weighted-majority"
 BORDA = "borda"
 _MOST_SHOWN = 20
 FAMILIES = ("ising-family", "factor-family")
@@ -42,7 +42,7 @@ def method_names() -> list[str]:
     """The names that ``--method`` takes."""
     plain = list(_fitters(None))
     at = plain.index("factor")
-    return ["auto", *plain[:at], *FORMS, *plain[at:], POSITION, WEIGHTED, BORDA]
+    return ["auto", *plain[:at], *FORMS, *plain[at:], POSITION, WEIGHTED_MAJORITY, BORDA]
 
 
 def _fitters(families: Sequence[object] | None) -> dict[str, Fitter]:
@@ -91,7 +91,7 @@ def method_runner(
         weights: (J,), of the weighted majority; by default those that one-coin implies.
         ridge: on the couplings of the Ising models.
     """
-    if name == WEIGHTED:
+    if name == WEIGHTED_MAJORITY:
         return partial(_fit_weighted, weights=weights)
     if name == BORDA:
         return _fit_borda
@@ -145,7 +145,7 @@ def _fit_weighted(patterns: Patterns, *, weights: Floats | None) -> MethodFit:
     listing = ", ".join(f"{weight:.2f}" for weight in weights[:_MOST_SHOWN].tolist())
     more = ", …" if len(weights) > _MOST_SHOWN else ""
     notes = (f"weights of the judges, in the order of their names: {listing}{more}",)
-    return MethodFit(WEIGHTED, patterns.expand(blend(fit)), fit, notes=notes)
+    return MethodFit(WEIGHTED_MAJORITY, patterns.expand(blend(fit)), fit, notes=notes)
 
 
 def _fit_tempered(name: str, fitter: Fitter, patterns: Patterns) -> MethodFit:

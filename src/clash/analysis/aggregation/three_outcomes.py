@@ -41,9 +41,9 @@ def fit(name: str, table: MethodTable) -> ClassFit:
         StatisticsError: it knows two sides only, or is not identified from these votes.
     """
     if name not in METHODS:
-        supported = ", ".join(METHODS)
+        method_names = ", ".join(METHODS)
         raise StatisticsError(
-            f"a model of two sides: with a tie as an outcome there are {supported}"
+            f"a model of two sides: with a tie as an outcome there are {method_names}"
         )
     return METHODS[name](collapse_classes(table.codes))
 
@@ -72,21 +72,21 @@ def score_figures(
     The calibration error is that of the likeliest class.
     """
     label = classes(table.truth)
-    labelled = label != MISSING
-    p, truth = fit.tempered_posterior[labelled], table.truth[labelled]
-    right = (verdicts(fit)[labelled] == truth).astype(float)
-    anchor_right = (verdicts(anchor)[labelled] == truth).astype(float)
+    has_label = label != MISSING
+    p, truth = fit.tempered_posterior[has_label], table.truth[has_label]
+    right = (verdicts(fit)[has_label] == truth).astype(float)
+    anchor_right = (verdicts(anchor)[has_label] == truth).astype(float)
     recalls = [right[truth == value].mean() for value in np.unique(truth)]
     gain = (
-        paired_difference(right, anchor_right, table.groups[labelled])
+        paired_difference(right, anchor_right, table.groups[has_label])
         if fit is not anchor
         else None
     )
     return {
         "accuracy": float(right.mean()),
         "balanced_accuracy": float(np.mean(recalls)),
-        "log_loss": scoring.log_loss(p, label[labelled], clip=1e-3),
-        "brier": scoring.brier(p, label[labelled]),
+        "log_loss": scoring.log_loss(p, label[has_label], clip=1e-3),
+        "brier": scoring.brier(p, label[has_label]),
         "ece": scoring.ece(p.max(axis=1), right),
         "gain": gain.difference if gain else None,
         "p_gain": gain.test.p if gain else None,

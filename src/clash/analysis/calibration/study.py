@@ -131,7 +131,7 @@ class CalibrationStudy:
     outcomes: tuple[SplitOutcome, ...] = field(default=(), repr=False)
 
     @property
-    def asked(self) -> tuple[str, ...]:
+    def asked_judges(self) -> tuple[str, ...]:
         """Every judge that is asked, those of ``selected`` first."""
         return tuple(dict.fromkeys([*self.judges, *(j for m in self.members for j in m.judges)]))
 

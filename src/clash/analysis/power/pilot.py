@@ -156,8 +156,8 @@ def pilot(
         float(np.clip(np.mean(informative.scores > 0), effect / 2, 1 - effect / 2)),
     )
     clusters = table.n_clusters
-    needed = setting.demand(icc.estimate).clusters
-    additions = tuple(_addition(setting, icc.estimate, rate, needed) for rate in rates)
+    n_needed = setting.demand(icc.estimate).clusters
+    additions = tuple(_addition(setting, icc.estimate, rate, n_needed) for rate in rates)
     estimates = Pilot(
         source=votes.source,
         question=question,
@@ -176,10 +176,10 @@ def pilot(
         anova=anova,
         icc=icc,
         design_effect=setting.clustering(icc.estimate).design_effect,
-        needed=needed,
+        needed=n_needed,
         needed_low=setting.demand(icc.low).clusters,
         needed_high=setting.demand(icc.high).clusters,
-        more=max(0, needed - clusters),
+        more=max(0, n_needed - clusters),
         power_now=setting.power(clusters, icc.estimate),
         detectable_now=setting.detectable(clusters, icc.estimate),
         additions=additions,
@@ -316,10 +316,10 @@ def _rates(votes: Votes, table: _Ballots) -> tuple[JudgeRate, ...]:
     return tuple(rates)
 
 
-def _addition(setting: _Setting, icc: float, rate: JudgeRate, needed: int) -> Addition:
+def _addition(setting: _Setting, icc: float, rate: JudgeRate, n_needed: int) -> Addition:
     more = setting.with_judge(rate)
     with_it = more.demand(icc).clusters
-    return Addition(rate.judge, with_it, needed - with_it)
+    return Addition(rate.judge, with_it, n_needed - with_it)
 
 
 def _next_step(estimates: Pilot) -> str:

@@ -90,7 +90,7 @@ class PowerQuestion:
 
 
 @dataclass(frozen=True)
-class SimulationCheck:
+class PowerSimulation:
     """A Monte-Carlo check.
 
     Attributes:
@@ -128,7 +128,7 @@ class PowerCell:
     ballots: float | None = None
     power_at_n: float | None = None
     detectable: float | None = None
-    checked: SimulationCheck | None = None
+    checked: PowerSimulation | None = None
 
 
 @dataclass(frozen=True)
@@ -269,30 +269,30 @@ def _simulate(
     ask: PowerQuestion,
     panel: PanelDesign | None,
     clustering: Clustering,
-    needed: int,
+    n_needed: int,
     rng: np.random.Generator,
     replications: int,
-) -> SimulationCheck:
-    confidence, clusters = _confidence(ask), math.ceil(needed / ask.per_cluster)
+) -> PowerSimulation:
+    confidence, clusters = _confidence(ask), math.ceil(n_needed / ask.per_cluster)
     run = {
         "compare": partial(
             monte_carlo.check_two_proportions,
-            needed,
+            n_needed,
             ask.effect,
             ask.middle,
             clustering,
-            _claim(ask, panel, clustering, needed),
+            _claim(ask, panel, clustering, n_needed),
             rng,
             ask.level,
             replications,
         ),
         "paired": partial(
             monte_carlo.check_paired,
-            needed,
+            n_needed,
             ask.effect,
             panel.mean if panel else 1.0,
             clustering,
-            _claim(ask, panel, clustering, needed),
+            _claim(ask, panel, clustering, n_needed),
             rng,
             ask.level,
             replications,
@@ -308,7 +308,7 @@ def _simulate(
         ),
         "kappa": partial(
             monte_carlo.check_kappa,
-            needed,
+            n_needed,
             ask.expected,
             ask.middle,
             ask.middle,
@@ -317,23 +317,29 @@ def _simulate(
             replications,
         ),
         "retest": partial(
-            monte_carlo.check_retest, needed, ask.expected, ask.runs, rng, confidence, replications
+            monte_carlo.check_retest,
+            n_needed,
+            ask.expected,
+            ask.runs,
+            rng,
+            confidence,
+            replications,
         ),
     }[ask.question]
     outcome = run()
     share = outcome.simulated
-    return SimulationCheck(
+    return PowerSimulation(
         outcome.claimed, share.estimate, share.low, share.high, replications, outcome.width
     )
 
 
 def _claim(
-    ask: PowerQuestion, panel: PanelDesign | None, clustering: Clustering, needed: int
+    ask: PowerQuestion, panel: PanelDesign | None, clustering: Clustering, n_needed: int
 ) -> float:
     if ask.question == "compare":
-        return power_two_proportions(needed, ask.effect, ask.middle, clustering, ask.level)
+        return power_two_proportions(n_needed, ask.effect, ask.middle, clustering, ask.level)
     if ask.question == "paired" and panel is not None:
-        return power_paired(needed, ask.effect, panel.mean, clustering, ask.level)
+        return power_paired(n_needed, ask.effect, panel.mean, clustering, ask.level)
     return ask.level.power
 
 

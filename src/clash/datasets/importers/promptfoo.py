@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 CHECKS = "promptfoo:checks"
 _BEST = "select-best"
-_GRADED = (
+_GRADED_KINDS = (
     "llm-rubric",
     "g-eval",
     "model-graded-",
@@ -213,7 +213,7 @@ def _grader(component: Mapping[str, Any]) -> tuple[str, str | None]:
     """Who graded, and by what."""
     assertion = component.get("assertion") or {}
     kind = str(assertion.get("type") or "")
-    if kind != _BEST and not kind.removeprefix("not-").startswith(_GRADED):
+    if kind != _BEST and not kind.removeprefix("not-").startswith(_GRADED_KINDS):
         return CHECKS, None
     provider = assertion.get("provider")
     if isinstance(provider, dict):

@@ -62,13 +62,13 @@ def read_rewardbench_2(rows: Iterable[SourceRow], builder: DatasetBuilder) -> Da
         InputError: a record is not of this schema.
     """
     for row in rows:
-        item_id, chosen, rejected = row.text("id"), row.get("chosen"), row.get("rejected")
-        if not isinstance(chosen, list) or not isinstance(rejected, list) or not rejected:
+        item_id, better_text, worse_text = row.text("id"), row.get("chosen"), row.get("rejected")
+        if not isinstance(better_text, list) or not isinstance(worse_text, list) or not worse_text:
             raise row.error("expected lists of responses", "chosen")
-        if len(chosen) != 1:
+        if len(better_text) != 1:
             builder.exclude(item_id, "several right responses, so no single winner")
             continue
-        texts = [*chosen, *rejected]
+        texts = [*better_text, *worse_text]
         _add(
             builder,
             row,

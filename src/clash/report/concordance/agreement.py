@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from clash.report.formats import (
-    NONE,
+    DASH,
     bounds,
     estimate,
     first_names,
@@ -16,7 +16,7 @@ from clash.report.formats import (
     seconds,
     share,
 )
-from clash.report.tables import CLUSTERED, MOST_ROWS, Table, cut_note
+from clash.report.tables import CLUSTERED_LABEL, MOST_ROWS, Table, cut_note
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,7 +35,7 @@ def headline(concordance: Concordance) -> Table:
     rows = [
         ["concordance", f"{share(rate)} = {rate.estimate:.1%}"],
         [f"  {_WILSON}", bounds(rate.wilson)],
-        [f"  {CLUSTERED} ({head.clusters} questions)", bounds(rate.interval)],
+        [f"  {CLUSTERED_LABEL} ({head.clusters} questions)", bounds(rate.interval)],
     ]
     if rate.n_judged < rate.n:
         rows += [
@@ -78,8 +78,8 @@ def methods(methods: Sequence[Method]) -> Table:
             line.kind,
             share(line.rate),
             f"{line.estimate:.1%}",
-            NONE if line.interval is None else bounds(line.interval),
-            NONE
+            DASH if line.interval is None else bounds(line.interval),
+            DASH
             if line.rate is None
             else f"{line.rate.of_judged.estimate:.1%} of {line.rate.n_judged}",
             points(line.against),
@@ -99,7 +99,7 @@ def methods(methods: Sequence[Method]) -> Table:
         notes.append("published figures are of other items of this set: no paired test")
     return Table(
         "Who would say what people say",
-        ["", "kind", "right", "of all", CLUSTERED, "of judged", "panel ahead by", "p"],
+        ["", "kind", "right", "of all", CLUSTERED_LABEL, "of judged", "panel ahead by", "p"],
         rows,
         frozenset({2, 3, 4, 5, 6, 7}),
         notes,
@@ -119,13 +119,13 @@ def rows(title: str, name: str, groups: Sequence[ConcordanceRow], *, brief: bool
             bounds(row.rate.interval),
             f"{row.rate.of_judged.estimate:.1%} {bounds(row.rate.of_judged)}"
             if row.rate.n_judged
-            else NONE,
+            else DASH,
         ]
         for row in groups[:MOST_ROWS]
     ]
     return Table(
         title,
-        [name, "n", "no verdict", "right", "of all", CLUSTERED, "of judged, Wilson"],
+        [name, "n", "no verdict", "right", "of all", CLUSTERED_LABEL, "of judged, Wilson"],
         rows,
         frozenset({1, 2, 3, 4, 5, 6}),
         cut_note(len(groups)),
@@ -197,7 +197,7 @@ def unanimity(concordance: Concordance) -> Table:
         notes.append(f"{split.incomplete} verdicts of an incomplete panel are neither")
     return Table(
         "Unanimous and split verdicts",
-        ["", "right", CLUSTERED],
+        ["", "right", CLUSTERED_LABEL],
         rows,
         frozenset({1, 2}),
         notes,
@@ -212,8 +212,8 @@ def costs(concordance: Concordance) -> Table:
     rows = [
         ["whole run", least + money(spending.cost_usd), seconds(spending.wall_s)],
         ["an evaluation", least + money(spending.per_item), seconds(spending.wall_per_item)],
-        ["a correct verdict", least + money(spending.per_correct), NONE],
-        ["calls of an evaluation, added up", NONE, seconds(spending.called_s)],
+        ["a correct verdict", least + money(spending.per_correct), DASH],
+        ["calls of an evaluation, added up", DASH, seconds(spending.called_s)],
     ]
     return Table("Cost and time", ["", "cost", "time"], rows, frozenset({1, 2}), brief=True)
 
@@ -261,7 +261,7 @@ def subpanels(subpanels: SubPanels | None) -> Table:
     ]
     return Table(
         "Every sub-panel",
-        ["judges", "size", "concordance", CLUSTERED, "tied", "no verdict"],
+        ["judges", "size", "concordance", CLUSTERED_LABEL, "tied", "no verdict"],
         rows,
         frozenset({1, 2, 3, 4, 5}),
         cut_note(len(panels)),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from clash.report.formats import NONE, p_value, percent, share
-from clash.report.tables import CLUSTERED, MOST_ROWS, Table, cut_note
+from clash.report.formats import DASH, p_value, percent, share
+from clash.report.tables import CLUSTERED_LABEL, MOST_ROWS, Table, cut_note
 
 if TYPE_CHECKING:
     from clash.analysis.concordance import Concordance
@@ -22,8 +22,8 @@ def disagreements(concordance: Concordance) -> Table:
             line.label,
             line.outcome,
             f"{line.split or ''}{' unanimous' if line.unanimous else ''}",
-            NONE if line.confidence is None else f"{line.confidence:.2f}",
-            NONE if line.elo_gap is None else f"{line.elo_gap:+.0f}",
+            DASH if line.confidence is None else f"{line.confidence:.2f}",
+            DASH if line.elo_gap is None else f"{line.elo_gap:+.0f}",
         ]
         for line in lines[:MOST_ROWS]
     ]
@@ -46,7 +46,7 @@ def directions(concordance: Concordance) -> Table:
             str(line.level),
             str(line.unknown),
             percent(line.share),
-            NONE if math.isnan(line.mean_gap) else f"{line.mean_gap:+.3g}",
+            DASH if math.isnan(line.mean_gap) else f"{line.mean_gap:+.3g}",
             p_value(line.test),
         ]
         for line in concordance.directions
@@ -76,7 +76,7 @@ def gaps(concordance: Concordance) -> Table:
     ]
     return Table(
         "Concordance by rating gap",
-        ["gap (Elo)", "right", CLUSTERED, "misses to stronger", "to weaker"],
+        ["gap (Elo)", "right", CLUSTERED_LABEL, "misses to stronger", "to weaker"],
         rows,
         frozenset({1, 2, 3, 4}),
     )
