@@ -12,11 +12,11 @@ from clash.analysis.compare import compare
 from clash.analysis.findings import compute_findings
 from clash.analysis.retest import retest
 from clash.analysis.rundata import RunData
-from clash.datasets.convert import convert
 from clash.pipeline.foreign_runs import write_run
 from clash.report import markdown
 from clash.report.claims import claims_table
 from clash.reproduction.agent_clash.paper_figures import paper_figures
+from clash.reproduction.convert import convert
 from clash.stats.hypothesis_tests import binomial_tail
 from clash.store.folder import RunFolder
 
@@ -68,10 +68,10 @@ def read(source):
 
 def page(data, published, reports):
     """The whole document."""
-    claims = [claim for _, found in reports for claim in found.published]
+    claims = [claim for _, found in reports for claim in found.published_claims]
     parts = [
         HEAD.format(
-            same=sum(claim.same for claim in claims),
+            same=sum(claim.is_same for claim in claims),
             all=len(claims),
             points="\n".join(f"- {point}" for point in points(reports, data, published)),
         ).rstrip()
@@ -105,16 +105,16 @@ def section(block, found):
         "rerun": f"clash rerun --compare {names}",
         "compare": f"clash compare {names}" + (" --every-record" if block.every_record else ""),
     }[block.report]
-    table = markdown.render_table(claims_table(found.published))
+    table = markdown.render_table(claims_table(found.published_claims))
     return table.replace("## Published figures", f"## `{command}`\n\nPublished figures", 1)
 
 
 def points(reports, data, published):
     """The corrections, with the numbers that this run of the script computed."""
-    claims = {(c.figure, c.says): c for _, found in reports for c in found.published}
+    claims = {(c.figure, c.says): c for _, found in reports for c in found.published_claims}
     by = {(tuple(block.runs), block.every_record): found for block, found in reports}
-    once = by[("mt-bench", "arena-1-log"), False].pooled.split
-    every = next(f for (runs, e), f in by.items() if e and "arena-1-log" in runs).pooled
+    once = by[("mt-bench", "arena-1-log"), False].pool.split
+    every = next(f for (runs, e), f in by.items() if e and "arena-1-log" in runs).pool
     tail = binomial_tail(19, 20).p
     other = [
         (name, item)
@@ -128,7 +128,7 @@ def points(reports, data, published):
     sign = claims["direction.people's.p", "sign test, p"]
     best = max(every.split.judges_on_split.items(), key=lambda pair: pair[1].estimate)
     selves = next(found for (runs, _), found in by.items() if len(runs) == len(OBSERVED))
-    gpt4 = next(line for line in selves.pooled.self_rates if line.judge == "gpt-4")
+    gpt4 = next(line for line in selves.pool.self_rates if line.judge == "gpt-4")
     return [
         f"**Table 12** counts {total(every.split)} evaluations:"
         f" {total(every.split) - total(once)} items twice, for the log it is taken from holds their"
@@ -139,11 +139,11 @@ def points(reports, data, published):
         f" judge. On the same records {best[0]} has {best[1].estimate:.1%}: the panel gains nothing"
         " over it.",
         f"**Section 8.1** counts GPT-4"
-        f" {claims['winner.gpt-4.n', 'GPT-4 chosen by people'].published:.0f} times; people chose it"
-        f" {claims['winner.gpt-4.n', 'GPT-4 chosen by people'].ours:.0f} times, once in item 36,"
+        f" {claims['winner.gpt-4.n', 'GPT-4 chosen by people'].published_value:.0f} times; people chose it"
+        f" {claims['winner.gpt-4.n', 'GPT-4 chosen by people'].own_value:.0f} times, once in item 36,"
         " which has no verdict. LLaMA-13B is"
-        f" {claims['winner.llama-13b.n', 'LLaMA-13B chosen by people'].published:.0f} in the text"
-        f" and {claims['winner.llama-13b.n', 'LLaMA-13B chosen by people'].ours:.0f} in the data.",
+        f" {claims['winner.llama-13b.n', 'LLaMA-13B chosen by people'].published_value:.0f} in the text"
+        f" and {claims['winner.llama-13b.n', 'LLaMA-13B chosen by people'].own_value:.0f} in the data.",
         f"**Section 9.3**: P(X >= 19 of 20) of a fair coin is {tail:.3e}, which is not below"
         " 0.00002. And the items were selected for having been wrong twice, so that a coin is the"
         " wrong comparison: by the two runs' own table"
@@ -151,7 +151,7 @@ def points(reports, data, published):
         f"**One published winner is a tie-break by the slot A0**: {', '.join(f'{item} in {name}' for name, item in other if item == 'arena-100')}."
         " One judge failed there, the panel split 1 to 1, and the response shown first won. It is"
         " the sole exception among the 20 stably incorrect items; by our rules it is a tie, so run 3"
-        f" is {claims['run3.right', 'run 3, matches'].ours:.0f} of 60 and not 34.",
+        f" is {claims['run3.right', 'run 3, matches'].own_value:.0f} of 60 and not 34.",
         f"**Published tallies add the votes of candidates** that judged (weight 1) to the panel's"
         " (weight 2), though section 7.2 says that only the panel judges. Here they are observers."
         f" In the four runs the winner differs in {len(other)} of"
@@ -168,20 +168,20 @@ def points(reports, data, published):
         f" [{100 * gpt4.test.difference.low:+.1f}, {100 * gpt4.test.difference.high:+.1f}].",
         "**Section 8.3**: 8 of 11 disagreements go to the stronger model in the order of how often"
         " people choose each; by the two tiers of Table 2 it is"
-        f" {claims['direction.tier.stronger', 'disagreements to a higher tier'].ours:.0f}, the rest"
+        f" {claims['direction.tier.stronger', 'disagreements to a higher tier'].own_value:.0f}, the rest"
         " stays within a tier or goes down. The exact sign test of 8 to 3 has p ="
-        f" {sign.ours:.3f}, not 0.13.",
+        f" {sign.own_value:.3f}, not 0.13.",
         "**Table 6** takes 200 verdicts on 100 items for independent; clustered by item the"
         " combined interval is"
-        f" {claims['combined.clustered.low', 'combined, interval, low'].ours:.3f} to"
-        f" {claims['combined.clustered.high', 'combined, interval, high'].ours:.3f}.",
+        f" {claims['combined.clustered.low', 'combined, interval, low'].own_value:.3f} to"
+        f" {claims['combined.clustered.high', 'combined, interval, high'].own_value:.3f}.",
         f"**Section 12** sets 60% of prompts whose three runs all agree against 91% agreement of"
         f" two runs. Two of the end-to-end runs agree in {e2e.pair_agreement.estimate:.0%}"
         f" [{e2e.pair_agreement.low:.0%}, {e2e.pair_agreement.high:.0%}]. No responses were judged"
         " twice there, so generation and judgment cannot be told apart"
         " (`clash rerun` and `clash rerun --regenerate` together can).",
         "**Table 9** has 25 Arena models; the result file names"
-        f" {claims['run2.candidates', 'Arena, models'].ours:.0f}.",
+        f" {claims['run2.candidates', 'Arena, models'].own_value:.0f}.",
     ]
 
 
@@ -191,7 +191,7 @@ def total(split):
 
 def expected(by):
     found = by[("arena-1", "arena-2", "arena-3"), False]
-    return found.targeted[0].confirmed.expected
+    return found.targeted_runs[0].confirmation.expected
 
 
 def self_evaluation(data, published):

@@ -269,7 +269,7 @@ def test_nohup_outlives_its_terminal(lab, undisturbed):
 
 _STUCK = """
 import sys, time
-from clash.pipeline import signals
+from clash.cli import signals
 from clash.cli.app import run
 from clash.collect import judge
 

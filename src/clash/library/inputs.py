@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 
 _RESPONSE = "response:"
-_LISTS = ("tags", "messages", "criteria", "ranking")
 
 Prompts = Any
 """A path, a list of texts or dicts, or a data frame."""
