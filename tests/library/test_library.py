@@ -154,6 +154,13 @@ def test_a_calibrator_gives_votes_their_probabilities(tmp_path: Path) -> None:
         clash.apply_calibrator(VOTES, path, max_risk=2.0)
 
 
+def test_rankings_of_candidates_come_from_a_run(run: clash.Run) -> None:
+    result = clash.aggregate(run, "dawid-skene,borda,bradley-terry", bootstrap=50)
+    assert result.findings.verdicts.selected == "dawid-skene"
+    assert {m.method for m in result.findings.rankings.methods} >= {"borda", "bradley-terry"}
+    assert result.to_dict()["rankings"]
+
+
 def test_a_rerun_says_how_far_the_panel_repeats_itself(run: clash.Run) -> None:
     retest = clash.rerun(run, 1, max_cost=1)
     assert len(retest.to_dict()["folders"]) == 2
@@ -289,7 +296,9 @@ def test_prompts_come_from_a_generator_or_from_the_run_that_is_replayed(
 
 def test_a_slice_of_records_has_their_methods_and_a_result_a_short_text(run: clash.Run) -> None:
     assert len(run.verdicts[:2].to_dict()) == 2
-    assert repr(clash.aggregate(VOTES, "majority")).startswith("<clash.Result Aggregation: use ")
+    assert repr(clash.aggregate(VOTES, "majority")).startswith(
+        "<clash.Result AggregateFindings: use "
+    )
     assert repr(clash.gate(run, {"cost": ("max", 1)})) == "<clash.GateResult passed>"
 
 

@@ -156,7 +156,7 @@ class _Table:
     """Ballots, and the diversity of the responses they compare.
 
     Attributes:
-        decided: (n,), 1 or 0.
+        decisive: (n,), 1 or 0.
         x: (n, 4), standardised measures; ``raw`` (items, 4) as measured, ``z`` standardised.
         judges: (n,), columns of the votes; ``codes`` the same, numbered from 0.
         item: (n,), row of ``raw``.

@@ -6,7 +6,7 @@ tables that the command of the same name prints, and its JSON.
 
 from __future__ import annotations
 
-import json
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
@@ -17,9 +17,8 @@ from clash.library.results import GateResult, Records, Result, Run
 from clash.pipeline.options import Observer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from clash.analysis.aggregation import Aggregation
     from clash.analysis.calibration.calibrated_votes import CalibratedVotes
     from clash.analysis.calibration.study import CalibrationStudy
     from clash.analysis.compare import RunComparison
@@ -29,6 +28,8 @@ if TYPE_CHECKING:
     from clash.analysis.retest import Retest
     from clash.analysis.rundata import RunData
     from clash.library.inputs import VotesSource
+    from clash.pipeline.aggregate import AggregateFindings
+    from clash.pipeline.sources import VoteSelection
     from clash.store.folder import RunFolder
     from clash.votes import Votes
 
@@ -71,13 +72,29 @@ def read_votes(
     Raises:
         InputError: a row is wrong, or nothing is left after the filter.
     """
+    filters = VoteFilters(
+        judges=judges, subset=subset, presentation=presentation, decisive=decisive, out=out
+    )
+    with _selection(votes, filters) as selection:
+        matrix = selection.votes()
+    return _anonymous(matrix, votes)
+
+
+@contextmanager
+def _selection(votes: VotesSource, filters: VoteFilters) -> Iterator[VoteSelection]:
+    """The votes of the source that the filters let through, as the commands select them."""
     from clash.pipeline.sources import VoteSelection
 
-    source = votes.path if isinstance(votes, Run) else votes
-    with as_file(source, "votes.jsonl") as path:
-        selection = VoteSelection(path, Path(out), judges, subset, presentation, decisive)
-        matrix = selection.votes()
-    return matrix if isinstance(source, str | Path) else replace(matrix, source="")
+    runs = Path(filters.get("out", _RUNS))
+    names = ("judges", "subset", "presentation", "decisive")
+    chosen: dict[str, Any] = {name: filters[name] for name in names if name in filters}  # type: ignore[literal-required]
+    with as_file(votes.path if isinstance(votes, Run) else votes, "votes.jsonl") as path:
+        yield VoteSelection(path, runs, **chosen)
+
+
+def _anonymous(matrix: Votes, votes: VotesSource) -> Votes:
+    """The votes without the name of the temporary file that they were read from."""
+    return matrix if isinstance(votes, str | Path | Run) else replace(matrix, source="")
 
 
 def aggregate(
@@ -86,40 +103,53 @@ def aggregate(
     *,
     seed: int = 42,
     use_labels: bool = False,
-    ties: Literal["half", "missing"] = "half",
+    ties: Literal["half", "missing", "outcome"] | None = None,
     copies: Literal["merge", "separate"] = "merge",
+    weights: str | None = None,
+    bootstrap: int | None = None,
     **filters: Unpack[VoteFilters],
-) -> Result[Aggregation]:
-    """Aggregate votes into verdicts, by one method or several (comma separated) side by side.
+) -> Result[AggregateFindings]:
+    """Aggregate votes into verdicts or rankings, by one method or several (comma separated).
 
     Args:
         votes: as for :func:`read_votes`.
-        method: ``auto``, ``majority``, ``dawid-skene``, ``ising-shared``, ``factor``, …
-        seed: seed of the random starts and of the cross-validation.
+        method: methods of verdicts, such as ``auto``, ``majority``, ``dawid-skene``, and methods
+            that rank candidates, such as ``borda``, ``bradley-terry``.
+        seed: seed of the random starts, the cross-validation and the bootstrap.
         use_labels: fit on the labels of the items that have one.
-        ties: a tie counts half for each side, or is missing.
+        ties: a tie counts ``half`` for each side (the default), is ``missing``, or an ``outcome``.
         copies: repeated votes of a judge on an item are merged, or count separately.
+        weights: of the judges: ``panel``, ``equal``, ``discrimination``, ``one-coin``, or a file.
+        bootstrap: resamples behind the intervals of rankings.
         **filters: the filters of :func:`read_votes`.
 
     Returns:
-        ``findings.methods`` has for each method its posterior ``p`` of side A and its verdicts;
-        ``findings.selected`` is the method to use.
+        ``findings.verdicts.methods`` has for each method its posterior ``p`` of side A and its
+        verdicts, ``findings.verdicts.selected`` the method to use, ``findings.rankings`` the
+        order of the candidates by each method that ranks.
 
     Raises:
         ConfigError: there is no such method.
     """
-    from clash.analysis.aggregation import aggregate as compute
-    from clash.report import aggregation as report
+    from clash.pipeline.aggregate import AggregateOptions, aggregate_votes
 
-    names = tuple(name.strip() for name in method.split(",") if name.strip())
-    matrix = read_votes(votes, **filters)
-    findings = compute(matrix, names, seed=seed, ties=ties, copies=copies, use_labels=use_labels)
+    options = AggregateOptions(
+        method,
+        use_labels=use_labels,
+        ties=ties,
+        copies=copies,
+        weights=weights,
+        bootstrap=bootstrap,
+        seed=seed,
+    )
+    with _selection(votes, filters) as selection:
+        findings = aggregate_votes(selection, options)
     return Result(
         findings,
-        (report.table(findings),),
-        (f"use {findings.selected}: {findings.reason}",),
-        tuple(findings.warnings),
-        report.as_json(findings),
+        tuple(findings.tables()),
+        tuple(findings.headlines()),
+        tuple(findings.warnings()),
+        findings.as_json(),
     )
 
 
@@ -128,7 +158,7 @@ def calibrate(
     *,
     labels: int | None = None,
     splits: int = 5,
-    folds: int = 5,
+    folds: int | None = None,
     seed: int = 42,
     jobs: int | None = 1,
     to: str | Path | None = None,
@@ -138,9 +168,9 @@ def calibrate(
 
     Args:
         votes: votes with labels, as for :func:`read_votes`.
-        labels: use this many labels; null is all.
-        splits: repeated splits of the items into training and test.
-        folds: folds of the validation inside each training part.
+        labels: labelled items to learn from in each split; null is all that a split leaves.
+        splits: random splits of the items into training and test.
+        folds: cross-validation with so many folds, in place of splits.
         seed: seed of the splits.
         jobs: processes; null is one for each core.
         to: write the calibrator here, for ``evaluate(calibrator=…)``.
@@ -149,27 +179,19 @@ def calibrate(
     Raises:
         InputError: there are too few labelled items.
     """
-    from clash.analysis.calibration.fitting import fit
-    from clash.analysis.calibration.study import study
-    from clash.report import calibration as report
-    from clash.stats.selection.blocks import SplitPlan
+    from clash.pipeline.calibrate import CalibrateOptions, calibrate_votes, write_calibrator
 
-    matrix = read_votes(votes, **filters)
-    findings = study(
-        matrix, plan=SplitPlan(labels=labels), splits=splits, folds=folds, seed=seed, jobs=jobs
-    )
-    if to is not None:
-        calibrator = fit(
-            matrix, findings.frame, findings.frame.panel(matrix), findings.settings, seed=seed
-        )
-        text = json.dumps(calibrator.as_json(), ensure_ascii=False, allow_nan=False)
-        Path(to).write_text(f"{text}\n", encoding="utf-8")
+    options = CalibrateOptions(labels=labels, splits=splits, folds=folds, seed=seed, jobs=jobs)
+    with _selection(votes, filters) as selection:
+        findings = calibrate_votes(selection, options)
+        if to is not None:
+            write_calibrator(findings.fit(), Path(to))
     return Result(
-        findings,
-        tuple(report.tables(findings)),
-        (report.in_words(findings),),
+        findings.study,
+        tuple(findings.tables()),
+        tuple(findings.headlines()),
         (),
-        {**report.as_json(findings), "written": None if to is None else str(to)},
+        {**findings.as_json(), "written": None if to is None else str(to)},
     )
 
 
@@ -261,6 +283,7 @@ def diagnose(
     votes: VotesSource,
     *,
     candidates: int | None = None,
+    similarity: str | None = "tfidf",
     seed: int = 42,
     **filters: Unpack[VoteFilters],
 ) -> Result[Diagnosis]:
@@ -269,26 +292,18 @@ def diagnose(
     Args:
         votes: as for :func:`read_votes`; of a run its pages and orders are looked at too.
         candidates: how many candidates a page shows; a run knows it, votes are of pairs.
+        similarity: how responses are compared: ``tfidf``, or a sentence-transformers model in the
+            local cache; null is the best that is installed.
         seed: seed of the simulations.
         **filters: the filters of :func:`read_votes`.
     """
-    from clash.analysis.diagnosis import diagnose as compute
-    from clash.analysis.diagnosis.run_judges import run_facts
-    from clash.analysis.rundata import RunData
-    from clash.analysis.texts import run_texts
+    from clash.pipeline.diagnose import DiagnoseOptions, diagnose_votes
     from clash.report import diagnosis as report
 
-    run = RunData.load(votes.folder) if isinstance(votes, Run) else None
-    facts = None if run is None else run_facts(run)
-    findings = compute(
-        read_votes(votes, **filters),
-        candidates=candidates or (2 if facts is None else facts.candidates),
-        seed=seed,
-        run=facts,
-        texts=None if run is None else run_texts(run),
-    )
-    tables = tuple(report.tables(findings))
-    return Result(findings, tables, (), (), report.as_json(findings))
+    options = DiagnoseOptions(candidates, similarity=similarity, seed=seed)
+    with _selection(votes, filters) as selection:
+        findings = diagnose_votes(selection, options)
+    return Result(findings, tuple(report.tables(findings)), (), (), report.as_json(findings))
 
 
 def power(

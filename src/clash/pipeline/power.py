@@ -89,7 +89,7 @@ class PilotFindings:
 
     Attributes:
         pilot: of the candidates asked about, or of all of them.
-        others: the other pairs of candidates.
+        other_pilots: the other pairs of candidates.
         n_pairs: pairs of candidates that the votes hold.
     """
 
