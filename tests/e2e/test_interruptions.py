@@ -235,7 +235,7 @@ def _terminal(slave: int) -> None:
 def test_a_terminal_that_is_closed_ends_a_run_as_ctrl_c_does(lab, undisturbed):
     lay(lab)
     server = lab.server
-    server.latency_s = 0.1
+    server.latency_s = 0.5
     master, slave = os.openpty()
     words = ("eval", *WORDS, "--run-id", "run", "--concurrency", 4, "--yes", "-q")
     process = lab.start(*words, on=slave, preexec_fn=lambda: _terminal(slave))

@@ -12,10 +12,10 @@ import time
 
 import pytest
 
-from clash.cli.verify import all_checks
 from clash.collect.parsing import parse
 from clash.config import Candidate, Config, Judge, Limits, ModelRef
 from clash.errors import ConfigError, ProviderError
+from clash.pipeline.audit import all_checks
 from clash.pipeline.execute import execute
 from clash.pipeline.options import Observer, RunOptions
 from clash.pipeline.prepare import prepare

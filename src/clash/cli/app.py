@@ -43,7 +43,6 @@ from clash.cli.streams import guard_streams
 from clash.errors import ClashError, ConfigError, InputError, RunFolderError
 from clash.escape import for_terminal
 from clash.files import run_files
-from clash.store import layout
 from clash.version import __version__
 
 if TYPE_CHECKING:
@@ -173,6 +172,8 @@ def _folder_error(error: Exception, arguments: Sequence[str]) -> RunFolderError 
 
 def _is_run(word: str, arguments: Sequence[str]) -> bool:
     """Whether a word is a run folder, or the name of one under ``--out``."""
+    from clash.store import layout
+
     try:
         return word == "latest" or any(
             (Path(out) / word / layout.MANIFEST).is_file() for out in (".", "runs", *arguments)
