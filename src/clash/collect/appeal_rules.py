@@ -1,4 +1,4 @@
-"""How ten languages speak to a judge: rules over sentences, by their looks.
+"""Possible prompt injections in ten languages: rules over sentences, by their looks.
 
 How rules are written and compiled is in :mod:`clash.collect.language_rules`. Each rule needs what
 honest text about judges and ranks lacks: the response itself as the thing to be ranked, a command to
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AppealRules(LanguageRules):
-    """The rules of a language by which a sentence speaks to the judge.
+    """The rules of a language by which a sentence is a possible prompt injection.
 
     Attributes:
         cues: beginnings of words, one of which is in every sentence that a rule fits; ``=`` is put
@@ -263,7 +263,7 @@ LANGUAGES = (
 
 
 class CueIndex:
-    """Where a text may speak to a judge, and in which languages: one scan for the cues of all.
+    """Where a text may hold a prompt injection, and in which languages: one scan for the cues of all.
 
     Labels of the page are cues of every language.
     """

@@ -1,7 +1,7 @@
 """Defuse responses: nothing can close their delimiters, and commands to the judge are marked.
 
 Pure. An imitated delimiter is recognised by its looks: fullwidth and look-alike letters are letters.
-Text that speaks to the judge is found by rules of ten languages, which know common and clumsy ways;
+Possible prompt injections are found by rules of ten languages, which know common and clumsy ways;
 a clever attack passes them. Rates of both: ``docs/blinding.md``.
 """
 
@@ -65,7 +65,7 @@ def defuse_delimiters(text: str) -> str:
 
 
 def appeals(text: str) -> list[Span]:
-    """Spans of ``text`` that speak to the judge: whole sentences, and rankings in the judge's form."""
+    """Spans of ``text`` that are possible prompt injections: whole sentences, and rankings in the judge's form."""
     return _appeals(text, read(text))
 
 

@@ -6,7 +6,7 @@ rules share, which may have slots in turn. All repetition in a rule is bounded, 
 sentence of bounded length, so its time is bounded too.
 
 Two modules hold rules: :mod:`clash.collect.authorship_rules` (which model wrote this?) and
-:mod:`clash.collect.appeal_rules` (does this speak to the judge?). Both give each language a cue, which
+:mod:`clash.collect.appeal_rules` (is this a possible prompt injection?). Both give each language a cue, which
 is cheap to look for and part of every sentence that a rule fits, and try the rules only where it is
 found. To add a language, add one block to each.
 """

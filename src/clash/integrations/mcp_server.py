@@ -91,7 +91,7 @@ Panel = Annotated[
     str | list[str],
     Field(
         description="The name of a shipped panel, or the judges as a list of provider/model."
-        " `baseline` needs no key and costs nothing; it is no language model and shows the"
+        " `baseline` needs no key and costs nothing; it is a non-LLM baseline and shows the"
         " pipeline, not quality."
     ),
 ]
