@@ -9,10 +9,7 @@ import typer
 from clash.cli.options import AsJson, Out, Quiet, RunArgument, Seed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from clash.pipeline.review import Review
-    from clash.review.page import Page
     from clash.review.server import ReviewServer
     from clash.review.session import Session
     from clash.review.tasks import ReviewTask
@@ -68,6 +65,7 @@ def review(
     from clash.errors import ConfigError, RunFolderError
     from clash.pipeline.review import Review, import_decisions
     from clash.review.page import live
+    from clash.review.server import ReviewServer
     from clash.review.session import Session
     from clash.review.tasks import review_tasks
 
@@ -92,7 +90,7 @@ def review(
         with Session(folder, data, tasks, reveal=reveal) as session:
             if tasks:
                 summary = partial(_effect_tables, effects, session)
-                _serve(_server(session, page, port, summary), browse=browse, quiet=quiet)
+                _serve(ReviewServer(session, page, port, summary), browse=browse, quiet=quiet)
             else:
                 say("the panel was unanimous and sure everywhere: --all or --sample N review that")
             decisions = session.n_written
@@ -118,23 +116,6 @@ def _export(
         return
     stdout().print(f"wrote {to} ({len(tasks)} items, no names in it)", soft_wrap=True)
     stdout().print(f"then: clash review {folder.path} --import FILE", soft_wrap=True)
-
-
-def _server(
-    session: Session, page: Page, port: int, summary: Callable[[], list[dict[str, Any]]]
-) -> ReviewServer:
-    """A server that has its port.
-
-    Raises:
-        InputError: the port is taken, or not ours to take.
-    """
-    from clash.errors import InputError
-    from clash.review.server import ReviewServer
-
-    try:
-        return ReviewServer(session, page, port, summary)
-    except OSError as error:
-        raise InputError(f"cannot be listened on: {error.strerror}", field="--port") from None
 
 
 def _serve(server: ReviewServer, *, browse: bool, quiet: bool) -> None:

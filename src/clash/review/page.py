@@ -5,12 +5,12 @@ from __future__ import annotations
 import hmac
 import json
 import secrets
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clash.escape import content_security_policy, inline_source, pack, template_environment
 from clash.review.session import blinded_item, name_of
+from clash.serving.server import Page
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,14 +19,6 @@ if TYPE_CHECKING:
 
 _FOLDER = Path(__file__).parent
 FORMAT = "clash-review-2"
-
-
-@dataclass(frozen=True)
-class Page:
-    """A page and its content security policy."""
-
-    text: str
-    policy: str
 
 
 def live(run: str, annotator: str = "") -> Page:

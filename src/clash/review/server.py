@@ -1,51 +1,26 @@
-"""Serve the review page on this machine only, to whoever holds the token.
-
-A page of another origin cannot post a decision: it does not know the token, may not send the
-header that carries it, and its ``Origin`` is refused. A domain name that resolves to 127.0.0.1 is
-refused by ``Host``.
-"""
+"""The review page on this machine, for one session."""
 
 from __future__ import annotations
 
-import json
-import secrets
-import sys
 import threading
-from contextlib import suppress
-from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from socket import SHUT_RDWR
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
-from clash.errors import ClashError, InputError
+from clash.errors import InputError
+from clash.serving.server import LocalServer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from socket import socket
 
-    from clash.review.page import Page
     from clash.review.session import Session
-
-_LONGEST = 100_000
-_STALLED_S = 10.0
-_MOST_CONNECTIONS = 32
-"""A browser opens about six; each costs a thread."""
-_HEADERS = {
-    "Cache-Control": "no-store",
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "X-Frame-Options": "DENY",
-}
+    from clash.serving.server import Page
 
 
-class ReviewServer:
+class ReviewServer(LocalServer):
     """Serves one session until a person ends it.
 
     Args:
         session: the session.
-        page: the page and its policy.
+        page: the page, which holds no data of the run.
         port: the port; 0 means any free one.
         summary: returns what is shown when a person finishes: tables, each with ``title``,
             ``columns``, ``rows`` and ``notes``.
@@ -58,31 +33,13 @@ class ReviewServer:
         port: int = 0,
         summary: Callable[[], list[dict[str, Any]]] = list,
     ) -> None:
-        self.session, self.page, self._summary = session, page, summary
-        self.token = secrets.token_urlsafe(24)
+        super().__init__(port)
+        self.session, self._page, self._summary = session, page, summary
         self.finish_event = threading.Event()
-        self._server = _Server(("127.0.0.1", port), _handler(self))
-        self.port: int = self._server.server_address[1]
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
 
-    @property
-    def origins(self) -> tuple[str, ...]:
-        """The origins that are accepted in requests."""
-        return (f"http://127.0.0.1:{self.port}", f"http://localhost:{self.port}")
-
-    @property
-    def url(self) -> str:
-        """The address to open; the token follows the #, which browsers never send."""
-        return f"{self.origins[0]}/#{self.token}"
-
-    def __enter__(self) -> ReviewServer:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+    def page(self, path: str) -> Page | None:
+        """The page of the session."""
+        return self._page if path == "/" else None
 
     def answer(self, path: str, request: dict[str, Any]) -> dict[str, Any]:
         """Answer a request of the page.
@@ -104,139 +61,3 @@ class ReviewServer:
                 return {"told": summary}
             case _:
                 raise InputError(f"no {path}")
-
-
-class _Server(ThreadingHTTPServer):
-    """One thread for each connection, up to a limit; then the oldest connection is closed.
-
-    Refusing the newest instead would let idle connections lock the person out. A browser whose
-    connection is closed opens another.
-    """
-
-    daemon_threads = True
-
-    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
-        self._open: dict[socket, None] = {}
-        self._lock = threading.Lock()
-        super().__init__(address, handler)
-
-    def process_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - of the base
-        with self._lock:
-            self._open[request] = None
-            if len(self._open) > _MOST_CONNECTIONS:
-                oldest = next(iter(self._open))
-                del self._open[oldest]
-                with suppress(OSError):  # it may just have ended
-                    oldest.shutdown(SHUT_RDWR)
-        super().process_request(request, client_address)
-
-    def shutdown_request(self, request: Any) -> None:  # noqa: ANN401 - of the base
-        with self._lock:
-            self._open.pop(request, None)
-        super().shutdown_request(request)
-
-    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - of the base
-        """Ignore connections that the browser closes in the middle of an answer."""
-        if not isinstance(sys.exception(), ConnectionError | TimeoutError):
-            super().handle_error(request, client_address)
-
-
-def _handler(server: ReviewServer) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        default_request_version = "HTTP/1.0"  # 0.9 has no headers, not even ours
-        timeout: ClassVar[float | None] = _STALLED_S
-        server_version, sys_version = "clash", ""
-
-        def do_GET(self) -> None:
-            if self.path != "/":
-                self._send(HTTPStatus.NOT_FOUND, b"not found", "text/plain")
-            elif (why := self._foreign()) is not None:
-                self._refuse(why)
-            else:
-                page = server.page
-                self._send(HTTPStatus.OK, page.text.encode(), "text/html", page.policy)
-
-        def do_POST(self) -> None:
-            body = self._body()
-            why = self._foreign() or self._stranger()
-            if why is not None or body is None:
-                self._refuse(why or "the request is too long")
-                return
-            try:
-                request = json.loads(body)
-                if not isinstance(request, dict):
-                    raise InputError("expected an object")
-                self._json(HTTPStatus.OK, server.answer(self.path, request))
-            except (ClashError, ValueError, RecursionError) as error:
-                self._json(HTTPStatus.BAD_REQUEST, {"error": str(error)})
-
-        def _foreign(self) -> str | None:
-            """Why a request does not come from our own page, or null."""
-            hosts = {origin.removeprefix("http://") for origin in server.origins}
-            if self.headers.get("Host") not in hosts:
-                return "wrong Host"
-            origin = self.headers.get("Origin")
-            if origin is not None and origin not in server.origins:
-                return "wrong Origin"
-            if self.headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
-                return "from another site"
-            return None
-
-        def _stranger(self) -> str | None:
-            token = self.headers.get("X-Clash-Token", "")
-            if not secrets.compare_digest(token.encode(), server.token.encode()):
-                return "wrong token"
-            if self.headers.get_content_type() != "application/json":
-                return "not JSON"
-            return None
-
-        def _body(self) -> bytes | None:
-            length = self.headers.get("Content-Length", "0")
-            is_valid = length.isdecimal() and len(length) <= len(str(_LONGEST))
-            if not is_valid or int(length) > _LONGEST or "Transfer-Encoding" in self.headers:
-                self.close_connection = True
-                return None
-            return self.rfile.read(int(length))
-
-        def send_error(
-            self,
-            code: int,
-            message: str | None = None,
-            explain: str | None = None,  # noqa: ARG002 - of the base
-        ) -> None:
-            """Answer requests that the base class refuses (method, syntax) in the same form."""
-            self.close_connection = True
-            status = HTTPStatus(code)
-            if status is HTTPStatus.NOT_IMPLEMENTED:
-                status, message = HTTPStatus.METHOD_NOT_ALLOWED, "only GET and POST"
-            self._json(status, {"error": message or status.phrase})
-
-        def _refuse(self, why: str) -> None:
-            self._json(HTTPStatus.FORBIDDEN, {"error": why})
-
-        def _json(self, status: HTTPStatus, value: dict[str, Any]) -> None:
-            text = json.dumps(value, ensure_ascii=True)
-            self._send(status, text.encode(), "application/json")
-
-        def _send(
-            self, status: HTTPStatus, body: bytes, kind: str, policy: str = "default-src 'none'"
-        ) -> None:
-            self.send_response(status)
-            self.send_header("Content-Type", f"{kind}; charset=utf-8")
-            self.send_header("Content-Length", str(len(body)))
-            headers = {**_HEADERS, "Content-Security-Policy": policy}
-            if status is HTTPStatus.METHOD_NOT_ALLOWED:
-                headers["Allow"] = "GET, POST"
-            if self.close_connection:
-                headers["Connection"] = "close"
-            for name, value in headers.items():
-                self.send_header(name, value)
-            self.end_headers()
-            if self.command != "HEAD":
-                self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            """Log nothing: the terminal belongs to the person."""
-
-    return Handler
