@@ -139,12 +139,12 @@ def inline_source(file: Path) -> str:
     return file.read_text(encoding="utf-8")
 
 
-def template_environment(folder: Path) -> Environment:
-    """Templates that escape every value and write out its invisible characters."""
+def template_environment(*folders: Path) -> Environment:
+    """Templates of these folders that escape every value and write out its invisible characters."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     return Environment(
-        loader=FileSystemLoader(folder),
+        loader=FileSystemLoader(folders),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
