@@ -9,6 +9,7 @@ import pytest
 from analysis.labelled import pairs, run
 from clash.analysis.concordance import concordance, labelled_cases
 from clash.analysis.findings import compute_findings, figures
+from clash.analysis.serialize import to_dict
 from clash.report.concordance import tables
 
 ROWS = [
@@ -209,21 +210,21 @@ def test_a_run_without_labels_has_no_concordance(tmp_path):
         item["label"] = None
     data = run(tmp_path, items, kind="eval")
     assert concordance(data) is None
-    assert compute_findings(data).as_json()["concordance"] is None
+    assert to_dict(compute_findings(data))["concordance"] is None
 
 
 def test_one_item_is_reported_without_a_crash(tmp_path):
     data = run(tmp_path, pairs([("a", "aaa")]))
     found = compute_findings(data)
     assert found.concordance.headline.rate.estimate == 1
-    json.dumps(found.as_json(), allow_nan=False)
+    json.dumps(to_dict(found), allow_nan=False)
     assert all(table.rows for table in tables(found.concordance))
 
 
 def test_the_report_is_the_same_every_time(tmp_path):
     people = [{"x": "a", "y": "b"}, {"x": "a", "y": "a"}] * 3
     data = run(tmp_path, pairs(ROWS[:6], people=people))
-    assert compute_findings(data).as_json() == compute_findings(data).as_json()
+    assert to_dict(compute_findings(data)) == to_dict(compute_findings(data))
 
 
 def test_both_bad_is_a_tie(tmp_path):

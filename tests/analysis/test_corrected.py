@@ -10,6 +10,7 @@ import pytest
 from analysis.made import run_data
 from clash.analysis.corrected import correction
 from clash.analysis.findings import compute_findings
+from clash.analysis.serialize import to_dict
 from clash.records import Label
 from clash.report.sections import report_tables
 
@@ -104,4 +105,4 @@ def test_the_leaderboard_shows_it_beside_the_panels():
     assert "people's win rate" in board.columns
     first = found.leaderboard[0]
     assert first.corrected_rate == found.correction.of(first.candidate).rate
-    assert found.as_json()["leaderboard"][0]["corrected"]["n"] == 60
+    assert to_dict(found)["leaderboard"][0]["corrected"]["n"] == 60

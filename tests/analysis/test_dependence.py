@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from clash.analysis.dependence import METHODS, Dependence, DependenceOptions, diagnose
+from clash.analysis.serialize import to_dict
 from clash.errors import ConfigError, NotIdentifiedError, StatisticsError
-from clash.report.dependence import as_json, write_plots
+from clash.report.dependence import write_plots
 from clash.stats.simulate import IndependentPanel
 from clash.votes import VoteRow, Votes, encode, read_votes
 
@@ -336,7 +337,7 @@ def test_degenerate_votes_are_diagnosed_or_refused(name: str, use_labels: bool) 
             diagnose(votes, options)
         return
     found = diagnose(votes, options)
-    assert json.dumps(as_json(found), allow_nan=False)
+    assert json.dumps(to_dict(found), allow_nan=False)
     assert found.conclusions
 
 

@@ -9,6 +9,7 @@ import pytest
 from analysis.labelled import pairs, run
 from clash.analysis.retest import align, figures, retest, targets
 from clash.analysis.rundata import RunData
+from clash.analysis.serialize import to_dict
 from clash.errors import StatisticsError
 from clash.pipeline.foreign_runs import write_run
 from clash.report.retest import tables
@@ -148,7 +149,7 @@ def test_rankings_of_cycles_have_a_tau(tmp_path):
     found = retest([*two(tmp_path), run(tmp_path, pairs(FIRST), name="three", kind="rerun")])
     assert found.rankings.tau.shape == (3, 3)
     assert -1 <= found.rankings.mean.estimate <= 1
-    json.dumps(found.as_json(), allow_nan=False)
+    json.dumps(to_dict(found), allow_nan=False)
 
 
 def test_runs_without_a_shared_item_are_refused(tmp_path):

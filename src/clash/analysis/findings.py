@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from clash.analysis.concordance import Concordance, concordance
 from clash.analysis.corrected import Correction, correction
@@ -28,7 +28,6 @@ from clash.analysis.pareto import Economy, Trade, economies, trades
 from clash.analysis.prereg import Conformity, conformity
 from clash.analysis.redteam import Redteam, redteam
 from clash.analysis.rundata import RunData
-from clash.analysis.serialize import to_dict
 from clash.analysis.spending import Spending, UsageDoubt, spending
 from clash.datasets.controls import SOUND, WORSE
 from clash.version import __version__
@@ -94,10 +93,6 @@ class Findings:
     cost_is_lower_bound: bool
     spending: Spending
     usage_doubts: list[UsageDoubt]
-
-    def as_json(self) -> dict[str, Any]:
-        """Plain data; what is not a number (NaN, an endless interval) becomes null."""
-        return to_dict(self)
 
 
 def read_findings(folder: RunFolder) -> Findings:

@@ -11,6 +11,7 @@ from clash.analysis import exports, prereg
 from clash.analysis.counts import count_records, too_many_failed
 from clash.analysis.findings import compute_findings
 from clash.analysis.rundata import RunData
+from clash.analysis.serialize import to_dict
 from clash.files import run_files
 from clash.store import layout
 from clash.store.audit import BROKEN, AuditGap, broken, finding
@@ -155,7 +156,7 @@ def _report(folder: RunFolder, run: RunData, findings: Findings) -> Iterator[str
         return
     on_disk = json.loads(run_files.read(path, most=_LARGEST))
     # Through JSON and back, so that tuples are lists on both sides.
-    follows = json.loads(json.dumps(findings.as_json()))
+    follows = json.loads(json.dumps(to_dict(findings)))
     if on_disk == follows:
         return
     author = on_disk.pop("clash", None)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
-from clash.analysis.serialize import to_dict
 from clash.errors import InputError
 from clash.records import Blinding, Judgment, Response
 from clash.votes.from_run import unblind, weighted_score
@@ -60,10 +59,6 @@ class Walk:
     labels: Mapping[str, str]
     scrubs: list[str]
     label: str | None
-
-    def as_json(self) -> dict[str, Any]:
-        """Plain data."""
-        return to_dict(self)
 
 
 def walk(run: RunData, item_id: str) -> Walk:

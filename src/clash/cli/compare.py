@@ -27,6 +27,7 @@ def compare(
     """Compare runs with a test, not only a difference: paired where they share items."""
     from clash.analysis.compare import compare as compare_runs
     from clash.analysis.rundata import RunData
+    from clash.analysis.serialize import to_dict
     from clash.cli.common import print_json, print_tables, stdout
     from clash.cli.sources import open_run
     from clash.errors import ConfigError
@@ -38,7 +39,7 @@ def compare(
     folders = [open_run(run, out) for run in runs]
     names = [str(folder.path) for folder in folders]
     findings = compare_runs([RunData.load(folder) for folder in folders], every_record=every_record)
-    report, record = tables(findings), findings.as_json()
+    report, record = tables(findings), to_dict(findings)
     if to is not None:
         write_report(to, "Comparison of runs", record, report, names)
     if as_json:

@@ -54,6 +54,7 @@ def dependence(
 ) -> None:
     """Do the judges err together, and how many independent ones is the panel worth?"""
     from clash.analysis.dependence import DependenceOptions, diagnose
+    from clash.analysis.serialize import to_dict
     from clash.cli.common import print_json
     from clash.cli.sources import vote_selection
     from clash.extras import require
@@ -68,7 +69,7 @@ def dependence(
     findings = diagnose(selection.votes(), options)
     paths = [] if plots is None else [str(path) for path in report.write_plots(findings, plots)]
     if as_json:
-        print_json({"source": source, **report.as_json(findings), "written": paths})
+        print_json({"source": source, **to_dict(findings), "written": paths})
         return
     _print(findings, paths, verbose=verbose)
 

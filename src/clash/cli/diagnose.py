@@ -90,6 +90,7 @@ def diagnose(
     quiet: Quiet = False,
 ) -> None:
     """Is each judge worth its ballots: ties, agreement, biases; keep, down-weight or replace."""
+    from clash.analysis.serialize import to_dict
     from clash.cli.common import environment, print_json, print_tables, print_written, say
     from clash.cli.observer import TerminalObserver
     from clash.cli.outcome import print_dry_run
@@ -124,7 +125,7 @@ def diagnose(
     elif plot is not None:
         say("no plot: this is no run of calibration pairs (--calibrate-judges)", style="yellow")
     if as_json:
-        print_json({**report.as_json(findings), "source": source, "written": paths})
+        print_json({**to_dict(findings), "source": source, "written": paths})
         return
     print_tables(report.tables(findings))
     print_written(paths)

@@ -37,6 +37,7 @@ def doctor(
     as_json: AsJson = False,
 ) -> None:
     """Check keys, addresses, models, prices and disk; never prints a key."""
+    from clash.analysis.serialize import to_plain
     from clash.cli.common import environment, print_json, stdout
     from clash.cli.streams import learn
     from clash.collect import checkup
@@ -54,7 +55,7 @@ def doctor(
         findings = list(checkup.check_setup(config, panel, models, environ, ping=ping))
     bad = any(finding.level == "bad" for finding in findings)
     if as_json:
-        print_json({"ok": not bad, "findings": [finding.as_json() for finding in findings]})
+        print_json({"ok": not bad, "findings": to_plain(findings)})
     else:
         columns = ["", "what", "is", "hint"]
         rows = [[f.level, f.subject, f.says, f.hint] for f in findings]

@@ -38,6 +38,7 @@ def report(
     """Show the report of a run, computed anew from its records; or one item, step by step."""
     from clash.analysis.findings import compute_findings
     from clash.analysis.rundata import RunData
+    from clash.analysis.serialize import to_dict
     from clash.analysis.walk import walk
     from clash.cli.common import print_json, stdout
     from clash.cli.observer import TerminalObserver
@@ -54,7 +55,7 @@ def report(
     if item is not None:
         steps = walk(data, item)
         if as_json:
-            print_json({"run": str(folder.path), "item": steps.as_json()})
+            print_json({"run": str(folder.path), "item": to_dict(steps)})
         else:
             print_walk(stdout(), steps)
         return
@@ -70,7 +71,7 @@ def report(
     page = _browse(folder) if browse else None
     if as_json:
         plot_paths = {} if plots is None else {"plots": [str(path) for path in paths]}
-        print_json({**findings.as_json(), "run": str(folder.path), **plot_paths})
+        print_json({**to_dict(findings), "run": str(folder.path), **plot_paths})
         return
     print_report(stdout(), findings)
     if paths:

@@ -142,6 +142,7 @@ def _report(
     """Print how far the runs agree, and write it beside the newest rerun and to ``to``."""
     from clash.analysis.retest import retest
     from clash.analysis.rundata import RunData
+    from clash.analysis.serialize import to_dict
     from clash.cli.common import print_json, print_tables, print_written
     from clash.pipeline.rerun import write_retest
     from clash.report.report_file import write_report
@@ -153,12 +154,12 @@ def _report(
     if to is not None:
         # Names, not paths: a folder is read elsewhere too.
         names = [folder.path.name for folder in folders]
-        write_report(to, title_of(names), findings.as_json(), tables(findings), names)
+        write_report(to, title_of(names), to_dict(findings), tables(findings), names)
         files.append(str(to))
     if results:
         files += map(str, write_retest(results[-1].folder, folders, findings))
     if as_json:
-        record = {"run": paths[0], "folders": paths, **findings.as_json(), "written": files}
+        record = {"run": paths[0], "folders": paths, **to_dict(findings), "written": files}
         cost = sum(result.manifest.cost_usd or 0.0 for result in results)
         print_json({**record, "cost_usd": cost} if results else record)
         return

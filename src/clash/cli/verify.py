@@ -75,7 +75,7 @@ def _print_findings(findings: Sequence[AuditFinding]) -> None:
 
     for finding in findings:
         mark, style = _MARKS[finding.state]
-        reason = finding.problem or finding.unchecked
+        reason = finding.reason
         line = finding.check + (f": {reason}" if reason else "")
         stdout().print(Text(mark, style=style), Text(for_terminal(line)), soft_wrap=True)
 

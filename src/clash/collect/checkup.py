@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -52,10 +52,6 @@ class CheckupFinding:
     subject: str
     says: str
     hint: str = ""
-
-    def as_json(self) -> dict[str, str]:
-        """Plain data."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from pydantic import Field
 
 import clash
 from clash import assets
+from clash.analysis.serialize import to_dict
 from clash.collect.resolve import KEYLESS_PANEL, load_environ
 from clash.config import PROVIDERS
 from clash.errors import ClashError, ConfigError, RunFolderError
@@ -217,7 +218,7 @@ class AgentTools:
 
         with self._tool_errors(run):
             steps = walk(RunData.load(self._run(run).folder), item)
-            return self._result({"run": run, "item": steps.as_json()})
+            return self._result({"run": run, "item": to_dict(steps)})
 
     def list_runs(
         self, newest: Annotated[int, Field(ge=1, le=1000, description="How many.")] = 50

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
+from clash.analysis.serialize import to_dict
 from clash.errors import ConfigError
 from clash.library.inputs import as_file, run_path
 from clash.library.results import GateResult, Records, Result, Run
@@ -275,7 +276,7 @@ def dependence(
         tuple(report.tables(findings, whole=True)),
         (report.headline(findings), *findings.conclusions),
         tuple(findings.caveats),
-        report.as_json(findings),
+        to_dict(findings),
     )
 
 
@@ -303,7 +304,7 @@ def diagnose(
     options = DiagnoseOptions(candidates, similarity=similarity, seed=seed)
     with _selection(votes, filters) as selection:
         findings = diagnose_votes(selection, options)
-    return Result(findings, tuple(report.tables(findings)), (), (), report.as_json(findings))
+    return Result(findings, tuple(report.tables(findings)), (), (), to_dict(findings))
 
 
 def power(
@@ -342,7 +343,7 @@ def power(
         for rates in panels
     ]
     findings = scenario(assumption_set, designs, list(icc), simulate=False, replications=1, seed=0)
-    return Result(findings, (report.scenario_table(findings),), (), (), report.as_json(findings))
+    return Result(findings, (report.scenario_table(findings),), (), (), to_dict(findings))
 
 
 def compare(
@@ -365,7 +366,7 @@ def compare(
         raise ConfigError("a comparison takes two runs", field="RUN", hint="name a second one")
     folders = [_folder(run, out) for run in runs]
     findings = compute([_load(folder) for folder in folders], every_record=every_record)
-    record = {"folders": [str(folder.path) for folder in folders], **findings.as_json()}
+    record = {"folders": [str(folder.path) for folder in folders], **to_dict(findings)}
     return Result(findings, tuple(tables(findings)), (), (), record)
 
 
@@ -375,7 +376,7 @@ def retest_result(folders: Sequence[RunFolder], notes: tuple[str, ...] = ()) -> 
     from clash.report.retest import tables
 
     findings = retest([_load(folder) for folder in folders])
-    record = {"folders": [str(folder.path) for folder in folders], **findings.as_json()}
+    record = {"folders": [str(folder.path) for folder in folders], **to_dict(findings)}
     return Result(findings, tuple(tables(findings)), (), notes, record)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from clash.analysis.serialize import to_plain
 from clash.errors import AuditFailed, RunFolderError
 from clash.files import run_files
 from clash.store import layout, signature
@@ -44,18 +45,8 @@ class AuditResult:
             "ok": self.failure is None,
             "unchecked": sum(finding.unchecked is not None for finding in self.findings),
             "signer": self.signer,
-            "checks": [_finding_json(finding) for finding in self.findings],
+            "checks": to_plain(self.findings),
         }
-
-
-def _finding_json(finding: AuditFinding) -> dict[str, str | None]:
-    return {
-        "check": finding.check,
-        "state": finding.state,
-        "reason": finding.problem or finding.unchecked,
-        "problem": finding.problem,
-        "unchecked": finding.unchecked,
-    }
 
 
 def audit_run(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from clash.analysis.counts import count_records, too_many_failed
+from clash.analysis.serialize import to_dict
 from clash.errors import AuditFailed
 from clash.files import run_files
 from clash.store import layout
@@ -94,7 +95,7 @@ def write_report(writer: RunWriter, findings: Findings, run: RunData) -> None:
 
     verdicts = list(run.verdicts)
     writer.replace(layout.VERDICTS, verdicts)
-    text = json.dumps(findings.as_json(), indent=1, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(to_dict(findings), indent=1, ensure_ascii=False, allow_nan=False)
     writer.replace_text(layout.REPORT_JSON, text + "\n")
     writer.replace_text(layout.REPORT_MD, markdown.render_report(findings, verdicts))
     page = html.render_report(findings, run, writer.path)
@@ -146,7 +147,7 @@ def _status(run: RunData, counts: Mapping[str, int], outcome: CollectOutcome) ->
 
 def summary(result: RunResult) -> dict[str, Any]:
     """The JSON of ``eval``, ``validate`` and ``resume``."""
-    report = result.findings.as_json()
+    report = to_dict(result.findings)
     return {
         "run": str(result.folder.path),
         "status": result.manifest.status,
@@ -184,7 +185,7 @@ def _concordance(findings: Findings) -> dict[str, Any]:
         "ci": [rate.interval.low, rate.interval.high],
         "n": rate.n,
         "judges": [
-            {**judge, **alone.get(judge["judge"], {})} for judge in findings.as_json()["judges"]
+            {**judge, **alone.get(judge["judge"], {})} for judge in to_dict(findings)["judges"]
         ],
     }
 

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+from clash.analysis.serialize import to_dict, to_plain
 from clash.errors import ConfigError, StatisticsError
 
 if TYPE_CHECKING:
@@ -37,10 +38,7 @@ class PowerFindings:
 
     def as_json(self) -> dict[str, Any]:
         """The contract of ``clash power --json``."""
-        from clash.report import power
-
-        tables = None if self.published is None else power.as_json(self.published)
-        return {**power.as_json(self.scenario), "published": tables}
+        return {**to_dict(self.scenario), "published": to_plain(self.published)}
 
     def tables(self) -> list[Table]:
         """What each panel needs at each correlation, and the published tables."""
@@ -102,7 +100,7 @@ class PilotFindings:
         from clash.report import power
 
         pairs = [self.pilot, *self.other_pilots] if self.other_pilots else []
-        return {**power.as_json(self.pilot), "pairs": [power.pair_line(pilot) for pilot in pairs]}
+        return {**to_dict(self.pilot), "pairs": [power.pair_line(pilot) for pilot in pairs]}
 
     def tables(self) -> list[Table]:
         """The pilot's estimates, its next step, and the other pairs."""

@@ -262,6 +262,7 @@ def write_retest(folder: RunFolder, folders: Sequence[RunFolder], findings: Rete
     Returns:
         The files written.
     """
+    from clash.analysis.serialize import to_dict
     from clash.report.report_file import render_report
     from clash.report.retest import tables, title_of
 
@@ -270,7 +271,7 @@ def write_retest(folder: RunFolder, folders: Sequence[RunFolder], findings: Rete
     paths = [folder.path / name for name in (layout.RETEST_JSON, layout.RETEST_MD)]
     for path in paths:
         text = render_report(
-            path.suffix, title_of(names), findings.as_json(), tables(findings), names
+            path.suffix, title_of(names), to_dict(findings), tables(findings), names
         )
         run_files.replace(path, text.encode())
     return paths

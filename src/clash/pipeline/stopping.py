@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from clash.analysis.serialize import to_plain
 from clash.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -48,6 +49,9 @@ class Look:
         once: width of the interval of a single look at the same data.
     """
 
+    json_keys: ClassVar[Mapping[str, str]] = {"once": "width_looked_at_once"}
+    json_properties: ClassVar[tuple[str, ...]] = ("width",)
+
     prompts: int
     candidate: str
     estimate: float
@@ -59,18 +63,6 @@ class Look:
     def width(self) -> float:
         """Of the interval."""
         return self.high - self.low
-
-    def as_json(self) -> dict[str, Any]:
-        """For the manifest."""
-        return {
-            "prompts": self.prompts,
-            "candidate": self.candidate,
-            "estimate": self.estimate if math.isfinite(self.estimate) else None,
-            "low": self.low,
-            "high": self.high,
-            "width": self.width,
-            "width_looked_at_once": self.once,
-        }
 
     @classmethod
     def read(cls, entry: Mapping[str, Any]) -> Look:
@@ -149,7 +141,7 @@ def as_json(rule: StoppingRule, looks: Sequence[Look]) -> dict[str, Any]:
         "sequential": rule.sequential,
         "looks_planned": rule.looks,
         "met": is_met(rule, looks),
-        "looks": [look.as_json() for look in looks],
+        "looks": to_plain(looks),
     }
 
 

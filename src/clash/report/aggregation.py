@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from clash.report.formats import DASH, number, points, round_figure
+from clash.analysis.serialize import pick, to_dict
+from clash.report.formats import DASH, JSON_DIGITS, number, points
 from clash.report.tables import Table
 
 if TYPE_CHECKING:
@@ -15,16 +16,8 @@ _FIGURES = ("accuracy", "balanced_accuracy", "log_loss", "brier", "ece")
 
 def as_json(aggregation: Aggregation) -> dict[str, Any]:
     """The contract of ``clash aggregate --json``."""
-    return {
-        "n_items": aggregation.n_items,
-        "n_judges": aggregation.n_judges,
-        "n_labelled": aggregation.n_labelled,
-        "selected": aggregation.selected,
-        "reason": aggregation.reason,
-        "warnings": list(aggregation.warnings),
-        "notes": list(aggregation.notes),
-        "methods": {result.method: _method(result) for result in aggregation.methods},
-    }
+    methods = {result.method: _method(result) for result in aggregation.methods}
+    return {**to_dict(aggregation, JSON_DIGITS), "methods": methods}
 
 
 def without_figures() -> dict[str, Any]:
@@ -33,27 +26,16 @@ def without_figures() -> dict[str, Any]:
 
 
 def _method(result: MethodResult) -> dict[str, Any]:
-    score = result.score
-    return {
-        "status": result.status,
-        "converged": result.converged,
-        **{name: round_figure(getattr(score, name, None)) for name in _FIGURES},
-        "n_decisive": score.n_decisive if score else None,
-        "gain": _gain(score),
-        "log_likelihood": round_figure(result.log_likelihood),
-        "bic": round_figure(result.bic),
-        "temperature": round_figure(result.temperature),
-        "disagrees_with_majority": result.disagrees,
-        "notes": list(result.notes),
-    }
+    # The score is spread among the method's own keys, which stand there without labels too.
+    figures = pick(result.score, *_FIGURES, "n_decisive", digits=JSON_DIGITS)
+    return {**to_dict(result, JSON_DIGITS), **figures, "gain": _gain(result.score)}
 
 
-def _gain(score: MethodScore | None) -> dict[str, float | None] | None:
+def _gain(score: MethodScore | None) -> dict[str, Any] | None:
     if score is None or score.gain is None:
         return None
-    gain = score.gain
-    figures = {"estimate": gain.estimate, "low": gain.low, "high": gain.high, "p": score.p_gain}
-    return {name: round_figure(value) for name, value in figures.items()}
+    gain = pick(score.gain, "estimate", "low", "high", digits=JSON_DIGITS)
+    return {**gain, **pick(score, p="p_gain", digits=JSON_DIGITS)}
 
 
 def table(aggregation: Aggregation) -> Table:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from clash.analysis.serialize import to_plain
-from clash.report.formats import DASH, percent, round_figure
+from clash.analysis.serialize import pick, to_dict, to_plain
+from clash.report.formats import DASH, JSON_DIGITS, percent
 from clash.report.tables import Table, with_rows
 
 if TYPE_CHECKING:
@@ -22,7 +22,8 @@ FIGURES = ("accuracy", "balanced_accuracy", "mse", "nll", "ece", "pearson", "spe
 
 def as_json(study: CalibrationStudy) -> dict[str, Any]:
     """The contract of ``clash calibrate --json``."""
-    return {
+    # A map of its own: grouped by what is asked of a study, and without splits and settings.
+    record: dict[str, Any] = {
         "n": study.n_labelled,
         "n_rows": study.n_rows,
         "n_sources": study.n_groups,
@@ -30,85 +31,68 @@ def as_json(study: CalibrationStudy) -> dict[str, Any]:
         "target": study.frame.target,
         "splits": study.n_splits,
         "candidates": study.n_candidates,
-        "selected": {
-            "path": study.selected.path,
-            "k": study.selected.k,
-            "family": study.selected.family,
-            "judges": list(study.judges),
-        },
+        "selected": {**to_dict(study.selected), "judges": study.judges},
         "combine": study.settings.combine,
-        "asked": list(study.asked_judges),
-        "members": [
-            {"family": m.family, "judges": list(m.judges), "weight": round_figure(m.weight)}
-            for m in study.members
-        ],
+        "asked": study.asked_judges,
+        "members": study.members,
         "test": {
             **_figures(study.test),
-            "ece_by_split": round_figure(study.test["ece_by_split"].mean),
-            "ece_chance": round_figure(study.reliability.chance),
-            "ece_chance_high": round_figure(study.reliability.chance_high),
-            "ece_debiased": round_figure(study.reliability.root_mean_gap),
+            "ece_by_split": study.test["ece_by_split"].mean,
+            **pick(
+                study.reliability,
+                ece_chance="chance",
+                ece_chance_high="chance_high",
+                ece_debiased="root_mean_gap",
+            ),
         },
         "majority": _figures(study.majority),
-        "gain": {
-            "accuracy": round_figure(study.gain.estimate),
-            "low": round_figure(study.gain.low),
-            "high": round_figure(study.gain.high),
-        },
-        "diagnostics": {name: round_figure(f.mean) for name, f in study.diagnostics.items()},
-        "oracle": {"mse": round_figure(study.oracle.mean), "deployable": False},
-        "theorem_1_penalty": round_figure(study.penalty),
+        "gain": pick(study.gain, "low", "high", accuracy="estimate"),
+        "diagnostics": {name: figure.mean for name, figure in study.diagnostics.items()},
+        "oracle": {"mse": study.oracle.mean, "deployable": False},
+        "theorem_1_penalty": study.penalty,
         "guarded_splits": study.guarded,
         "chosen": dict(study.chosen),
         "families": {
-            line.family: {
-                "kind": line.kind,
-                "k": round_figure(line.k),
-                "share": round_figure(line.share),
-                **_figures(line.figures),
-            }
+            line.family: {**pick(line, "kind", "k", "share"), **_figures(line.figures)}
             for line in study.families
         },
         "win_rate": _rate_json(study.win_rate),
-        "notes": list(study.notes),
+        "notes": study.notes,
     }
+    return to_plain(record, JSON_DIGITS)  # type: ignore[no-any-return]
 
 
 def _figures(figures: SplitMeans) -> dict[str, Any]:
     return {
-        **{name: round_figure(figures[name].mean) for name in FIGURES},
-        "se": {name: round_figure(figures[name].se) for name in FIGURES},
+        **{name: figures[name].mean for name in FIGURES},
+        "se": {name: figures[name].se for name in FIGURES},
     }
 
 
 def applied_json(calibrated_votes: CalibratedVotes) -> dict[str, Any]:
     """A calibrator among the methods of ``clash aggregate --json``."""
-    test, shift = calibrated_votes.test, calibrated_votes.rows.shift
-    names = {"log_loss": "nll", "brier": "mse"}
-    figures = ("accuracy", "balanced_accuracy", "log_loss", "brier", "ece")
-    return {
+    rows = calibrated_votes.rows
+    record = {
         "status": "ok",
         "converged": True,
-        **{
-            name: None if test is None else round_figure(getattr(test, names.get(name, name)))
-            for name in figures
-        },
-        "answered": int(calibrated_votes.rows.answered.sum()),
-        "rows": len(calibrated_votes.rows.answered),
-        "wrong_among_answered": None
-        if calibrated_votes.wrong is None
-        else round_figure(calibrated_votes.wrong),
-        "fallback": calibrated_votes.rows.fallback,
-        "shift": {
-            "found": shift.is_shift,
-            "distance": round_figure(shift.distance),
-            "p": round_figure(shift.p),
-            "unseen": round_figure(shift.unseen),
-            "flips": round_figure(shift.flips),
-            "expected_flips": round_figure(shift.expected_flips),
-        },
-        "notes": list(calibrated_votes.warnings),
+        **pick(
+            calibrated_votes.test,
+            "accuracy",
+            "balanced_accuracy",
+            "ece",
+            log_loss="nll",
+            brier="mse",
+        ),
+        "answered": int(rows.answered.sum()),
+        "rows": len(rows.answered),
+        "wrong_among_answered": calibrated_votes.wrong,
+        "fallback": rows.fallback,
+        "shift": pick(
+            rows.shift, "distance", "p", "unseen", "flips", "expected_flips", found="is_shift"
+        ),
+        "notes": calibrated_votes.warnings,
     }
+    return to_plain(record, JSON_DIGITS)  # type: ignore[no-any-return]
 
 
 def applied_line(calibrated_votes: CalibratedVotes) -> str:
@@ -124,37 +108,21 @@ def applied_line(calibrated_votes: CalibratedVotes) -> str:
 
 def plan_json(plan: LabelPlan) -> dict[str, Any]:
     """The contract of ``clash calibrate --plan --json``."""
-    return {
-        "items": list(plan.items),
-        "way": plan.way,
-        "why": plan.why,
-        "imagined": plan.imagined,
-        "labelled": plan.labelled,
-        "curve": [
-            {
-                "labels": step.labels,
-                "mse_active": round_figure(step.active),
-                "mse_random": round_figure(step.random),
-                "saved": round_figure(step.saved.estimate),
-                "saved_low": round_figure(step.saved.low),
-                "saved_high": round_figure(step.saved.high),
-            }
-            for step in plan.curve
-        ],
-        "win_rate": _rate_json(plan.win_rate),
-    }
+    curve = [
+        {**to_dict(step), **pick(step.saved, saved="estimate", saved_low="low", saved_high="high")}
+        for step in plan.curve
+    ]
+    record = {**to_dict(plan), "curve": curve, "win_rate": _rate_json(plan.win_rate)}
+    return to_plain(record, JSON_DIGITS)  # type: ignore[no-any-return]
 
 
 def _rate_json(rate: PoweredMean | None) -> dict[str, Any] | None:
     if rate is None:
         return None
     return {
-        "estimate": round_figure(rate.interval.estimate),
-        "low": round_figure(rate.interval.low),
-        "high": round_figure(rate.interval.high),
-        "labels_only": [round_figure(rate.labels_only.low), round_figure(rate.labels_only.high)],
-        "judges_only": round_figure(rate.judges_mean),
-        "power": round_figure(rate.power),
+        **pick(rate.interval, "estimate", "low", "high"),
+        "labels_only": [rate.labels_only.low, rate.labels_only.high],
+        **pick(rate, "power", judges_only="judges_mean"),
     }
 
 
@@ -295,12 +263,8 @@ def _mean_and_error(figure: SplitMean) -> str:
 
 def prior_json(prior: Prior) -> dict[str, Any]:
     """Which family was trusted before any label, and how many earlier panels that rests on."""
-    return {
-        "family": prior.family,
-        "panels": prior.panels,
-        "labels": prior.labels,
-        "weights": {family: to_plain(weight) for family, weight in prior.weights},
-    }
+    weights = {family: to_plain(weight) for family, weight in prior.weights}
+    return {**pick(prior, "family", "panels", "labels"), "weights": weights}
 
 
 def prior_line(prior: Prior) -> str:

@@ -1,10 +1,9 @@
-"""A diagnosis of dependence as tables, JSON and heat maps; computes nothing."""
+"""A diagnosis of dependence as tables and heat maps; computes nothing."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from clash.analysis.serialize import to_dict
 from clash.report.formats import DASH, estimate, number, p_at_least
 from clash.report.plots import heat_map, save
 from clash.report.tables import Table, with_rows
@@ -17,11 +16,6 @@ if TYPE_CHECKING:
     from clash.stats.dependence import ModelScore
 
 STRONGEST = 10
-
-
-def as_json(dependence: Dependence) -> dict[str, Any]:
-    """Everything there is, matrices included; what is undefined is null."""
-    return to_dict(dependence)
 
 
 def headline(dependence: Dependence) -> str:

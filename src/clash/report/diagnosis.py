@@ -1,11 +1,10 @@
-"""A diagnosis of judges as tables and as JSON."""
+"""A diagnosis of judges as tables."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from clash.analysis.serialize import to_dict
 from clash.report import psychometric
 from clash.report.formats import DASH, estimate, money, number, percent, points
 from clash.report.tables import Table, with_rows
@@ -18,11 +17,6 @@ if TYPE_CHECKING:
     from clash.analysis.diagnosis.recommendations import Recommendation
     from clash.analysis.diagnosis.run_judges import ScoreScale
     from clash.stats.effectiveness import Removal
-
-
-def as_json(diagnosis: Diagnosis) -> dict[str, Any]:
-    """Everything the tables show, and more digits."""
-    return to_dict(diagnosis)
 
 
 def tables(diagnosis: Diagnosis) -> list[Table]:

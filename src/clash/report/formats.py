@@ -16,7 +16,8 @@ DASH = "–"
 """Stands for a number that is not there or is not defined."""
 _LEAST_P = 0.001
 """Smaller p values have no digit left of three decimals."""
-_JSON_DIGITS = 6
+JSON_DIGITS = 6
+"""Decimals of fitted numbers in JSON: later ones are not reproduced on another machine."""
 
 
 def number(value: float | None, form: str) -> str:
@@ -103,10 +104,3 @@ def first_names(names: Sequence[str], most: int) -> str:
     """The first ``most`` names, as ``a, b and 3 more``."""
     listing = ", ".join(names[:most])
     return f"{listing} and {len(names) - most} more" if len(names) > most else listing
-
-
-def round_figure(value: float | None) -> float | None:
-    """A number for JSON, to six decimals; null where it is not finite."""
-    if value is None or not math.isfinite(value):
-        return None
-    return round(float(value), _JSON_DIGITS)

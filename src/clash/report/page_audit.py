@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from clash.analysis.recheck import no_report
 from clash.analysis.retest import retest
 from clash.analysis.rundata import RunData
+from clash.analysis.serialize import to_dict
 from clash.errors import RunFolderError
 from clash.files import run_files
 from clash.report import markdown
@@ -94,7 +95,7 @@ def _retest_gaps(folder: RunFolder, data: RunData) -> Iterator[AuditGap]:
     except (*BROKEN, OSError) as error:
         yield AuditGap(f"cannot be computed anew: {str(error).partition(chr(10))[0]}")
         return
-    expected_record = {"clash": __version__, **result.as_json()}
+    expected_record = {"clash": __version__, **to_dict(result)}
     if record != json.loads(json.dumps(expected_record)):
         yield AuditGap(f"{layout.RETEST_JSON} is not what its runs give now")
     if text != markdown.render_comparison(title_of(runs), tables(result), runs):

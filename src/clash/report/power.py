@@ -1,10 +1,10 @@
-"""Sample sizes as tables and as JSON."""
+"""Sample sizes as tables."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from clash.analysis.serialize import to_dict
+from clash.analysis.serialize import pick
 from clash.report.formats import DASH, estimate, number, percent
 from clash.report.tables import Table
 
@@ -15,11 +15,6 @@ if TYPE_CHECKING:
     from clash.analysis.power.scenarios import PowerCell, PowerQuestion
     from clash.reproduction.power_tables import PublishedTables
     from clash.stats.intervals import Interval
-
-
-def as_json(result: Scenario | PublishedTables | Pilot) -> dict[str, Any]:
-    """Plain data; what is not a number becomes null."""
-    return to_dict(result)
 
 
 def scenario_table(scenario: Scenario) -> Table:
@@ -202,8 +197,7 @@ def pilot_tables(pilot: Pilot) -> list[Table]:
 def pair_line(pilot: Pilot) -> dict[str, Any]:
     """The main figures of one pair as plain data."""
     keys = ("pair", "clusters", "discrimination", "base", "icc", "needed", "more", "power_now")
-    record = as_json(pilot)
-    return {name: record[name] for name in keys}
+    return pick(pilot, *keys)
 
 
 def pairs_tables(pilot: Pilot, beside: Sequence[Pilot], pairs: int) -> list[Table]:

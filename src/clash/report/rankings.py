@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from clash.report.formats import DASH, first_names, round_figure
+from clash.analysis.serialize import pick, to_dict
+from clash.report.formats import DASH, JSON_DIGITS, first_names
 from clash.report.tables import Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-
-    from numpy.typing import NDArray
 
     from clash.analysis.rankings import CandidatePlace, CandidateRankings, MethodRanking
 
@@ -32,28 +31,8 @@ _WIDEST = 8
 
 def as_json(rankings: CandidateRankings) -> dict[str, Any]:
     """What all methods share: the ballots, the wins by pair, and why the methods differ."""
-    return {
-        "candidates": list(rankings.candidates),
-        "absent": list(rankings.absent),
-        "n_items": rankings.n_items,
-        "n_judged": rankings.n_ranked_items,
-        "n_clusters": rankings.n_clusters,
-        "n_ballots": rankings.n_rankings,
-        "n_failed": rankings.failed,
-        "seed": rankings.seed,
-        "replicates": rankings.replicates,
-        "level": rankings.level,
-        "weights": {name: round_figure(weight) for name, weight in rankings.weights.items()},
-        "weights_by": rankings.weights_by,
-        "pairwise": {"wins": _matrix(rankings.wins), "ties": _matrix(rankings.ties)},
-        "condorcet_winner": rankings.condorcet,
-        "smith_set": list(rankings.smith),
-        "cycle": list(rankings.cycle),
-        "connected": [list(group) for group in rankings.groups],
-        "differences": list(rankings.differences),
-        "warnings": list(rankings.warnings),
-        "notes": list(rankings.notes),
-    }
+    wins = pick(rankings, "wins", "ties", digits=JSON_DIGITS)
+    return {**to_dict(rankings, JSON_DIGITS), "pairwise": wins}
 
 
 def methods_json(rankings: CandidateRankings) -> dict[str, dict[str, Any]]:
@@ -62,45 +41,16 @@ def methods_json(rankings: CandidateRankings) -> dict[str, dict[str, Any]]:
 
 
 def _method_json(method: MethodRanking) -> dict[str, Any]:
-    fit = method.fit
-    return {
-        "status": method.status,
-        "converged": method.converged,
-        "iterations": fit.n_iter if fit else None,
-        "residual": fit.residual if fit else None,
-        "tie_parameter": round_figure(fit.tie) if fit else None,
-        "separated": fit.is_separated if fit else None,
-        "replicates": method.replicates,
-        "ranking": [_row_json(row) for row in method.places],
-        "notes": list(method.notes),
-    }
-
-
-def _row_json(row: CandidatePlace) -> dict[str, Any]:
-    return {
-        "candidate": row.candidate,
-        "rank": row.rank,
-        "rank_low": row.rank_low,
-        "rank_high": row.rank_high,
-        "score": round_figure(row.score),
-        "low": round_figure(row.low),
-        "high": round_figure(row.high),
-        "first": round_figure(row.first),
-        "tied_with": list(row.tied),
-        "not_apart_from": list(row.close),
-    }
+    fit = pick(method.fit, iterations="n_iter", residual="residual", separated="is_separated")
+    tie = pick(method.fit, tie_parameter="tie", digits=JSON_DIGITS)
+    return {**to_dict(method, JSON_DIGITS), **fit, **tie}
 
 
 def lines(rankings: CandidateRankings) -> Iterator[dict[str, Any]]:
     """A line for each method and candidate, for a file."""
     for method in rankings.methods:
         for row in method.places:
-            yield {"method": method.method, **_row_json(row)}
-
-
-def _matrix(table: NDArray[Any]) -> list[list[float]]:
-    rows: list[list[float]] = table.round(6).tolist()
-    return rows
+            yield {"method": method.method, **to_dict(row, JSON_DIGITS)}
 
 
 def tables(rankings: CandidateRankings) -> list[Table]:

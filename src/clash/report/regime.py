@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from clash.analysis.serialize import to_plain
+from clash.analysis.serialize import to_dict
 from clash.extras import require
 from clash.report.plots import STYLE, save
 
@@ -90,7 +89,7 @@ def regime_figure(maps: Sequence[RegimeMap], titles: Sequence[str]) -> Figure:
 
 def map_json(regime_map: RegimeMap) -> list[dict[str, Any]]:
     """A map, cell by cell."""
-    return [to_plain({**asdict(cell), "clear": cell.clear}) for cell in regime_map.cells()]
+    return [{**to_dict(cell), "clear": cell.clear} for cell in regime_map.cells()]
 
 
 def _has_gap(cell: RegimeCell) -> bool:

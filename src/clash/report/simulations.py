@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal
 
-from clash.analysis.serialize import to_dict, to_plain
+from clash.analysis.serialize import to_dict
 from clash.report.plots import PlotCurve, curves, save
 from clash.report.regime import map_json, regime_figure
 from clash.report.tables import Table
@@ -30,19 +29,14 @@ SMALL = 0.01
 
 def as_json(simulation: Simulation) -> dict[str, Any]:
     """Everything the terminal shows, and the points of every curve."""
-    record: dict[str, Any] = to_dict(simulation)
-    record["rows"] = [
-        to_plain({**asdict(row), "distance_se": row.distance, "standing": row.standing})
-        for row in simulation.rows
-    ]
-    record["maps"] = [
+    maps = [
         {
             "name": map_plot.name,
             "maps": {t: map_json(m) for t, m in zip(map_plot.titles, map_plot.maps, strict=True)},
         }
         for map_plot in simulation.maps
     ]
-    return record
+    return {**to_dict(simulation), "maps": maps}
 
 
 def table(simulation: Simulation) -> Table:

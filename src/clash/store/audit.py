@@ -9,7 +9,7 @@ import json
 import os
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from clash.errors import ClashError, RunFolderError
 from clash.files import run_files
@@ -55,6 +55,8 @@ class AuditFinding:
         unchecked: what could not be compared, and why; null where everything could.
     """
 
+    json_properties: ClassVar[tuple[str, ...]] = ("state", "reason")
+
     check: str
     problem: str | None = None
     unchecked: str | None = None
@@ -65,6 +67,11 @@ class AuditFinding:
         if self.problem is not None:
             return "problem"
         return "ok" if self.unchecked is None else "unchecked"
+
+    @property
+    def reason(self) -> str | None:
+        """What the state rests on; null where the check passed."""
+        return self.problem or self.unchecked
 
 
 def finding(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from clash.stats.voting.majority import credit
 from clash.votes.binary import Copies, MethodTable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from clash.stats.intervals import Interval
     from clash.stats.latent.patterns import Ties
@@ -83,6 +83,9 @@ class MethodResult:
         disagrees: rows whose verdict is not majority's.
     """
 
+    json_keys: ClassVar[Mapping[str, str]] = {"disagrees": "disagrees_with_majority"}
+    json_omits: ClassVar[tuple[str, ...]] = ("method", "p", "verdict", "score")
+
     method: str
     status: str
     converged: bool | None = None
@@ -104,6 +107,9 @@ class Aggregation:
         items: of each row; unique where copies were merged.
         selected: the method whose verdicts to use; ``reason`` says why.
     """
+
+    json_omits: ClassVar[tuple[str, ...]] = ("items", "methods")
+    json_properties: ClassVar[tuple[str, ...]] = ("n_items",)
 
     items: tuple[str, ...]
     n_judges: int

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from clash.stats.selection.ppi import PoweredMean, powered_mean
 from clash.stats.selection.selector import plain_majority
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from clash.stats.selection.panel import PanelVotes
     from clash.votes import Votes
@@ -38,6 +38,8 @@ class LabelStep:
     Attributes:
         saved: random minus active, with its interval.
     """
+
+    json_keys: ClassVar[Mapping[str, str]] = {"active": "mse_active", "random": "mse_random"}
 
     labels: int
     active: float

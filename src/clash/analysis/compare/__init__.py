@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -13,7 +13,6 @@ from clash.analysis.compare.pooled import PooledRuns, pool_runs
 from clash.analysis.concordance import concordance
 from clash.analysis.coverage import coverage, unanimity
 from clash.analysis.figures import Claim, Figure, claims, finite_figures, published_entries
-from clash.analysis.serialize import to_dict
 from clash.errors import StatisticsError
 
 if TYPE_CHECKING:
@@ -62,10 +61,6 @@ class RunComparison:
     pairs: list[RunAgainstRun]
     pool: PooledRuns | None
     published_claims: list[Claim]
-
-    def as_json(self) -> dict[str, Any]:
-        """Plain data; what is not a number becomes null."""
-        return to_dict(self)
 
 
 def compare(runs: Sequence[RunData], *, every_record: bool = False) -> RunComparison:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,6 +25,8 @@ class CandidatePlace:
         tied: who shares its place.
         close: of whom it is not clearly apart: neither is ahead in 97.5% of the replicates.
     """
+
+    json_keys: ClassVar[Mapping[str, str]] = {"tied": "tied_with", "close": "not_apart_from"}
 
     candidate: str
     score: float
@@ -48,6 +50,10 @@ class MethodRanking:
         places: best first.
         replicates: that the intervals rest on.
     """
+
+    json_keys: ClassVar[Mapping[str, str]] = {"places": "ranking"}
+    json_omits: ClassVar[tuple[str, ...]] = ("method", "fit")
+    json_properties: ClassVar[tuple[str, ...]] = ("converged",)
 
     method: str
     status: str
@@ -82,6 +88,16 @@ class CandidateRankings:
         groups: sets of candidates that comparisons link; across them nothing compares.
         differences: in words, where the methods differ and why.
     """
+
+    json_keys: ClassVar[Mapping[str, str]] = {
+        "n_ranked_items": "n_judged",
+        "n_rankings": "n_ballots",
+        "failed": "n_failed",
+        "condorcet": "condorcet_winner",
+        "smith": "smith_set",
+        "groups": "connected",
+    }
+    json_omits: ClassVar[tuple[str, ...]] = ("wins", "ties", "methods")
 
     candidates: tuple[str, ...]
     absent: tuple[str, ...]

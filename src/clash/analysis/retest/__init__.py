@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -24,7 +24,6 @@ from clash.analysis.retest.lines import (
     unsure,
 )
 from clash.analysis.retest.targeted import TargetedRun, classify, ranking, targeted_run, targets
-from clash.analysis.serialize import to_dict
 from clash.errors import StatisticsError
 from clash.stats.intervals import Interval, wilson_clustered
 from clash.stats.retest import (
@@ -92,10 +91,6 @@ class Retest:
     flips: list[Flips]
     unstable: list[Unsure]
     published_claims: list[Claim]
-
-    def as_json(self) -> dict[str, Any]:
-        """Plain data; what is not a number becomes null."""
-        return to_dict(self)
 
 
 def retest(runs: Sequence[RunData]) -> Retest:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from clash.stats.selection.regime import RegimeMap
     from clash.stats.simulate.exchangeable import CountLaw
@@ -35,6 +35,9 @@ class PaperComparison:
         resolution: half a unit of the last digit the paper prints.
         note: why they differ, where they do.
     """
+
+    json_keys: ClassVar[Mapping[str, str]] = {"distance": "distance_se"}
+    json_properties: ClassVar[tuple[str, ...]] = ("distance", "standing")
 
     quantity: str
     ours: float
