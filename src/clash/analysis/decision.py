@@ -110,7 +110,7 @@ class _Lead:
 
 
 def _lead(name: str, contenders: Sequence[Standing], duels: Sequence[Duel]) -> _Lead:
-    own_duels = [_seen_from(name, duel) for duel in duels if name in (duel.first, duel.second)]
+    own_duels = [duel.seen_from(name) for duel in duels if name in (duel.first, duel.second)]
     rivals = {duel.second for duel in own_duels}
     unmet = [r.candidate for r in contenders if r.candidate != name and r.candidate not in rivals]
     return _Lead(name, own_duels, _holm([duel.p for duel in own_duels]) if own_duels else [], unmet)
@@ -137,34 +137,6 @@ def _level(contender: Standing, rival: Standing) -> bool:
     first, second = contender.points, rival.points
     return (
         first is not None and second is not None and math.isclose(first.estimate, second.estimate)
-    )
-
-
-def _seen_from(leader: str, duel: Duel) -> Duel:
-    if duel.first == leader:
-        return duel
-    from dataclasses import replace
-
-    share = replace(
-        duel.share,
-        estimate=1 - duel.share.estimate,
-        low=1 - duel.share.high,
-        high=1 - duel.share.low,
-    )
-    difference = replace(
-        duel.difference,
-        estimate=-duel.difference.estimate,
-        low=-duel.difference.high,
-        high=-duel.difference.low,
-    )
-    return replace(
-        duel,
-        first=leader,
-        second=duel.first,
-        wins=duel.losses,
-        losses=duel.wins,
-        share=share,
-        difference=difference,
     )
 
 

@@ -13,7 +13,7 @@ from clash.stats.intervals import Interval, mean_clustered, wilson_clustered
 from clash.stats.resample import cluster_weights
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -76,6 +76,28 @@ class Duel:
     p: float
     test: str
     p_holm: float = 1.0
+
+    def seen_from(self, candidate: str) -> Duel:
+        """The same comparison with one of the two candidates as the first."""
+        if self.first == candidate:
+            return self
+        share, difference = self.share, self.difference
+        return replace(
+            self,
+            first=self.second,
+            second=self.first,
+            wins=self.losses,
+            losses=self.wins,
+            share=replace(
+                share, estimate=1 - share.estimate, low=1 - share.high, high=1 - share.low
+            ),
+            difference=replace(
+                difference,
+                estimate=-difference.estimate,
+                low=-difference.high,
+                high=-difference.low,
+            ),
+        )
 
 
 def points_table(run: RunData) -> Floats:
@@ -197,14 +219,22 @@ def _standing(
     )
 
 
-def duels(run: RunData, order: Sequence[str]) -> list[Duel]:
-    """Every pair of candidates that met, the better placed one first."""
+def duels(run: RunData, order: Sequence[str], of: Collection[str] | None = None) -> list[Duel]:
+    """Every pair of candidates that met, the better placed one first.
+
+    Args:
+        run: the run.
+        order: the candidates, best first.
+        of: only the pairs that one of these belongs to; null for all.
+    """
     table = points_table(run)
     column = {name: index for index, name in enumerate(run.candidates)}
     clusters = np.array([run.clusters[item.item_id] for item in run.items])
     seed = run.manifest.seeds.get("seed", 0)
     results = []
     for first, second in combinations(order, 2):
+        if of is not None and not {first, second} & set(of):
+            continue
         a, b = table[:, column[first]], table[:, column[second]]
         is_shared = ~np.isnan(a) & ~np.isnan(b)
         if is_shared.any():
@@ -223,13 +253,22 @@ def _duel(
     wins, ties, losses = (int((sign == s).sum()) for s in (1, 0, -1))
     difference = mean_clustered(lead, clusters)
     share = wilson_clustered((sign + 1) / 2, clusters)
+    test = duel_test(sign, clusters, seed)
+    return Duel(first, second, wins, ties, losses, share, difference, test.p, test.method)
+
+
+def duel_test(outcomes: Floats, clusters: NDArray[np.intp], seed: int) -> tests.Significance:
+    """The test that neither of two candidates is better.
+
+    Args:
+        outcomes: (N,) of the items where both were judged: 1 won, 0 tied, -1 lost.
+        clusters: (N,), the cluster of each item.
+        seed: of the random permutations where there are many clusters.
+    """
     if len(np.unique(clusters)) == len(clusters):
-        p, test = tests.sign_test(wins, losses).p, "sign test"
-    else:
-        rng = np.random.default_rng(seed)
-        permutation = tests.sign_flip_test(sign, np.zeros_like(sign), clusters, rng)
-        p, test = permutation.p, permutation.method
-    return Duel(first, second, wins, ties, losses, share, difference, p, test)
+        return tests.sign_test(int((outcomes == 1).sum()), int((outcomes == -1).sum()))
+    rng = np.random.default_rng(seed)
+    return tests.sign_flip_test(outcomes, np.zeros_like(outcomes), clusters, rng)
 
 
 def _correct_p_values(results: list[Duel]) -> list[Duel]:
