@@ -524,3 +524,36 @@ def test_a_run_is_resumed_only_with_its_functions(run, monkeypatch):
     assert len(attempts) == 11
     assert attempts[-1] == ("judge", "picky", 2)
     assert [finding for finding in all_checks(folder) if finding.state != "ok"] == []
+
+
+class Style:
+    """An object without words of its own."""
+
+
+def test_the_arguments_of_a_partial_are_part_of_what_it_is():
+    def styled(*arguments, **keywords):
+        return functools.partial(ask, *arguments, **keywords)
+
+    kinds = [
+        ask,
+        styled("short"),
+        styled("long"),
+        styled(style="short"),
+        styled(style={"tone": ["dry"], "words": 3}),
+        styled(style={"tone": ["dry"], "words": 4}),
+        styled(style=ask),
+        styled(style=functools.partial(ask, 1)),
+        styled(style=functools.partial(ask, 2)),
+        styled(style=Style()),
+    ]
+    hashes = [python_callable.source_sha256(kind) for kind in kinds]
+    assert len(set(hashes)) == len(kinds)
+    again = [
+        styled("short"),
+        styled(style={"words": 3, "tone": ["dry"]}),
+        styled(style=Style()),
+        functools.partial(styled("a"), "b", style=1),
+    ]
+    assert [python_callable.source_sha256(kind) for kind in again] == [
+        hashes[1], hashes[4], hashes[9], python_callable.source_sha256(styled("a", "b", style=1)),
+    ]  # fmt: skip

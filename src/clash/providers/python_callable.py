@@ -21,6 +21,7 @@ import json
 import math
 import time
 import traceback
+from collections.abc import Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -39,7 +40,7 @@ from clash.records import Tokens, Turn
 from clash.secrets.redaction import Redactor
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterator, Sequence
 
     from clash.config import Limits, ModelRef
     from clash.errors import Action, ErrorClass
@@ -131,27 +132,57 @@ def qualified_name(function: Function) -> str:
 def source_sha256(function: Function) -> str | None:
     """SHA-256 of the source of a function, else of its compiled code; null where it has neither.
 
-    Values that a function takes from elsewhere (arguments of a ``partial``, closures, defaults of
-    an object's class) are no part of its source.
+    The arguments of a ``partial`` count. Values that a function takes from elsewhere (closures,
+    attributes of an object) are no part of its source.
     """
-    bare = _innermost(function)
+    text = _source(_innermost(function))
+    if text is None:
+        return None
+    if isinstance(function, functools.partial):
+        text += f"\n{_describe_partial(function)}"
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+
+
+def _source(bare: Any) -> str | None:  # noqa: ANN401 - a function, method, class or object
     definition = bare if hasattr(bare, "__qualname__") else type(bare)
     try:
-        text = inspect.getsource(definition)
+        return inspect.getsource(definition)
     except (OSError, TypeError):
         method = getattr(bare, "__func__", bare)
         code = getattr(method, "__code__", None)
         code = code or getattr(type(bare).__call__, "__code__", None)
-        if not isinstance(code, CodeType):
-            return None
-        text = repr(_code_parts(code))
-    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+        return repr(_code_parts(code)) if isinstance(code, CodeType) else None
 
 
 def _innermost(function: Function) -> Any:  # noqa: ANN401 - a function, method, class or object
     while isinstance(function, functools.partial):
         function = function.func
     return inspect.unwrap(function)
+
+
+def _describe_partial(function: functools.partial[Any]) -> str:
+    """The arguments that a partial gives; functools joins those of a partial of a partial."""
+    keywords = {name: _describe_value(value) for name, value in sorted(function.keywords.items())}
+    return f"{[_describe_value(value) for value in function.args]} {keywords}"
+
+
+def _describe_value(value: object) -> str:
+    """A value in words that are the same in every process; its type alone where it has none."""
+    if isinstance(value, Mapping):
+        pairs = [(_describe_value(key), _describe_value(part)) for key, part in value.items()]
+        return f"{type(value).__qualname__}{sorted(pairs)}"
+    if isinstance(value, list | tuple):
+        return f"{type(value).__qualname__}{[_describe_value(part) for part in value]}"
+    if isinstance(value, set | frozenset):
+        return f"{type(value).__qualname__}{sorted(map(_describe_value, value))}"
+    if callable(value):
+        return f"{qualified_name(value)} {source_sha256(value)}"
+    try:
+        text = repr(value)
+    except Exception:  # noqa: BLE001 - a class of somebody else
+        text = ""
+    # The default words of an object are its address, which is another one in every process.
+    return f"{type(value).__module__}.{type(value).__qualname__} {'' if ' at 0x' in text else text}"
 
 
 def _code_parts(code: CodeType) -> tuple[object, ...]:
