@@ -27,8 +27,9 @@ def aggregate(
         str,
         typer.Option(
             "--method",
-            help="Methods, comma separated: of verdicts (`all`), of `rankings` (borda, copeland,"
-            " schulze, kemeny, bradley-terry, plackett-luce), or both.",
+            help="Methods, comma separated. For verdicts: `all` of them, or by name. For "
+            "rankings: `rankings`, or borda, copeland, schulze, kemeny, bradley-terry, "
+            "plackett-luce.",
         ),
     ] = AGGREGATE_METHODS,
     judges: Judges = None,
@@ -36,63 +37,72 @@ def aggregate(
     presentation: Presentation = None,
     decisive: Decisive = False,
     use_labels: Annotated[
-        bool, typer.Option("--use-labels", help="Labels enter the fits; scores are cross-fitted.")
+        bool, typer.Option("--use-labels", help="Use labels in the fits; scores are cross-fitted.")
     ] = False,
     ties: Annotated[
         str | None,
         typer.Option(
             "--ties",
-            help="A tied vote is `half` a vote each (the default), `missing`, or an `outcome`.",
+            help="Count a tied vote as `half` a vote for each side (the default), as `missing`, "
+            "or as an `outcome` of its own.",
         ),
     ] = None,
     copies: Annotated[
         str,
-        typer.Option("--copies", help="Both orders and repeats of an item: `merge` or `separate`."),
+        typer.Option(
+            "--copies",
+            help="Treat both orders and repeats of an item as one item "
+            "(`merge`) or as several (`separate`).",
+        ),
     ] = "merge",
     threshold: Annotated[
-        float | None, typer.Option("--threshold", help="Scores from here on count as side 1.")
+        float | None, typer.Option("--threshold", help="Scores of at least this count as side 1.")
     ] = None,
     weights: Annotated[
         str | None,
         typer.Option(
             "--weights",
-            help="Of the judges, in rankings and the weighted majority: `panel`, `equal`,"
-            " `discrimination`, `one-coin`, or a file of judge and weight.",
+            help="Weights of the judges in rankings and the weighted majority: `panel`, `equal`, "
+            "`discrimination`, `one-coin`, or a file of judges and weights.",
         ),
     ] = None,
     ridge: Annotated[
         str | None,
         typer.Option(
             "--ridge",
-            help="L2 on the couplings of the Ising models, as a share of the items (0.01), or"
-            " `held-out` to choose it by held-out likelihood.",
+            help="L2 penalty on the couplings of the Ising models, as a share of the number of "
+            "items (default 0.01), or `held-out` to choose it by held-out likelihood.",
         ),
     ] = None,
     bootstrap: Annotated[
         int | None,
         typer.Option(
-            "--bootstrap", min=0, help="Replicates behind the intervals of rankings (1000)."
+            "--bootstrap",
+            min=0,
+            help="Bootstrap replicates for the intervals of rankings (default 1000).",
         ),
     ] = None,
     calibrator: Annotated[
         Path | None,
-        typer.Option("--calibrator", help="A file of `clash calibrate`, as a method beside them."),
+        typer.Option("--calibrator", help="Add this file of `clash calibrate` as a method."),
     ] = None,
     max_risk: Annotated[
         float | None,
-        typer.Option("--max-risk", help="Share of wrong calibrated verdicts to allow."),
+        typer.Option("--max-risk", help="Largest share of wrong calibrated verdicts to accept."),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="JSONL: a line for each method and item or candidate."),
+        typer.Option(
+            "--out", "-o", help="Write JSONL: a line for each method and item or candidate."
+        ),
     ] = None,
     runs: RunsFolder = Path("runs"),
     seed: Seed = None,
     as_json: AsJson = False,
 ) -> None:
-    """Aggregate votes or a run again, offline, by several methods side by side.
+    """Aggregate the votes of a run or file by several methods, offline and side by side.
 
-    Methods of verdicts decide every item; methods of rankings order the candidates.
+    Some methods decide every item; others rank the candidates.
     """
     from clash.cli.common import print_json
     from clash.cli.sources import vote_selection

@@ -65,8 +65,9 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="Which model is better on my prompts, how sure may I be, and can I defend it?"
-    " Blind judging by a panel of models, aggregation with intervals, and a folder that proves it.",
+    help="Which model is better on my prompts, how confident can I be, and can I defend it? "
+    "Blind judging by a panel of models, aggregation with intervals, and a folder that "
+    "proves it.",
     epilog="Runs land in runs/. Nothing is sent anywhere but to the providers you name.",
 )
 

@@ -28,18 +28,23 @@ def calibrate(
     source: VotesArgument,
     labels: Annotated[
         int | None,
-        typer.Option("--labels", min=8, help="Labelled items to learn from in each split."),
+        typer.Option(
+            "--labels", min=8, help="Number of labelled items to learn from in each split."
+        ),
     ] = None,
     splits: Annotated[int, typer.Option("--splits", min=2, help="Random splits by source.")] = 30,
     folds: Annotated[
-        int | None, typer.Option("--folds", min=2, help="Cross-validation in place of splits.")
+        int | None,
+        typer.Option(
+            "--folds", min=2, help="Number of cross-validation folds, instead of random splits."
+        ),
     ] = None,
     protocol: Annotated[
         str,
         typer.Option(
             "--protocol",
-            help="rotate: every label selects, calibrates and validates in turn, and the choice"
-            " is refitted; blocks: one block each, as published.",
+            help="rotate: each label is used for selection, calibration and validation in turn, "
+            "and the choice is refitted; blocks: one block for each purpose, as published.",
         ),
     ] = "rotate",
     paths: Annotated[
@@ -63,24 +68,25 @@ def calibrate(
         str | None,
         typer.Option(
             "--select",
-            help="average: the menu together, weighed by validation (default); one: the best of"
-            " it that passes the guard (default with `--protocol blocks` or `--guard`).",
+            help="average: weighted average of all methods, by validation (default); one: the "
+            "best method that passes the guard (default with `--protocol blocks` or "
+            "`--guard`).",
         ),
     ] = None,
     guard: Annotated[
         float | None,
         typer.Option(
             "--guard",
-            help="Standard errors by which one must beat majority; default: 2 below 200 items,"
-            " else 1.",
+            help="Number of standard errors by which a method must beat majority; default: 2 "
+            "below 200 items, else 1.",
         ),
     ] = None,
     prior: Annotated[
         str | None,
         typer.Option(
             "--prior",
-            help="Which family to trust before labels speak, for 8 labels and more: calibrators of"
-            " earlier panels, comma separated, or `task` for the published default.",
+            help="Prior over the families, from 8 labels on: calibrators of earlier panels, "
+            "comma separated, or `task` for the published default.",
         ),
     ] = None,
     judges: Judges = None,
@@ -88,29 +94,33 @@ def calibrate(
     presentation: Presentation = None,
     decisive: Decisive = False,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Write the calibrator, for eval to deploy.")
+        Path | None,
+        typer.Option("--out", "-o", help="Write the calibrator, for `clash eval --calibrator`."),
     ] = None,
     plan_labels: Annotated[
         int | None,
-        typer.Option("--plan", min=1, help="Say which so many items to label next, and stop."),
+        typer.Option("--plan", min=1, help="Suggest which N items to label next, and exit."),
     ] = None,
     plots: Annotated[
         Path | None,
         typer.Option(
             "--plots",
-            help="Folder for the regime map (which family wins, by judges and labels) and the"
-            " stopping plot (what the next judge changes), SVG and PNG.",
+            help="Folder for the regime map (best family by number of judges and labels) and the "
+            "stopping plot (effect of the next judge), SVG and PNG.",
         ),
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option("--jobs", "-j", min=1, help="Processes; default: one a core.")
+        int | None,
+        typer.Option(
+            "--jobs", "-j", min=1, help="Number of processes; default: one for each core."
+        ),
     ] = None,
     runs: RunsFolder = Path("runs"),
     seed: Seed = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Choose and fit, on human labels, which judges to ask and how to read their votes.
+    """Learn from human labels which judges to ask and how to weigh their votes.
 
     `clash calibrate votes.jsonl --out calibrator.json`
     """

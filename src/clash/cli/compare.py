@@ -11,20 +11,20 @@ from clash.cli.options import AsJson, Out, ReportFile
 def compare(
     runs: Annotated[
         list[str],
-        typer.Argument(help="Two run folders or ids under --out, or more.", metavar="RUN RUN…"),
+        typer.Argument(help="Two or more run folders, or run ids under --out.", metavar="RUN RUN…"),
     ],
     out: Out = Path("runs"),
     every_record: Annotated[
         bool,
         typer.Option(
             "--every-record",
-            help="Pool items that stand in several runs as often as they do, as some papers did.",
+            help="Count an item once for each run that has it, as some papers did.",
         ),
     ] = False,
     to: ReportFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compare runs with a test, not only a difference: paired where they share items."""
+    """Compare runs with a significance test, paired where they share items."""
     from clash.analysis.compare import compare as compare_runs
     from clash.analysis.rundata import RunData
     from clash.analysis.serialize import to_dict

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 app = typer.Typer(
     name="datasets",
     no_args_is_help=True,
-    help="Public data sets of human preferences: list, pull, sample; and convert others' runs.",
+    help="Public data sets of human preferences: list, pull, sample; convert other tools' runs.",
 )
 
 _SEED = 42
 Cache = Annotated[
     Path | None,
-    typer.Option("--cache", help="Folder that data are kept in; default: the user's cache."),
+    typer.Option("--cache", help="Folder of downloaded data; default: your user cache."),
 ]
 
 
@@ -83,17 +83,19 @@ def list_(cache: Cache = None, as_json: AsJson = False) -> None:
 
 @app.command("pull")
 def pull_(
-    name: Annotated[str, typer.Argument(help="A name of `clash datasets list`.")],
+    name: Annotated[str, typer.Argument(help="A name from `clash datasets list`.")],
     cache: Cache = None,
     base_url: Annotated[
         str | None,
-        typer.Option("--base-url", envvar="HF_ENDPOINT", help="Another hub of the same form."),
+        typer.Option(
+            "--base-url", envvar="HF_ENDPOINT", help="Address of another hub with the same layout."
+        ),
     ] = None,
-    again: Annotated[bool, typer.Option("--again", help="Fetch even what is here.")] = False,
+    again: Annotated[bool, typer.Option("--again", help="Download again even if present.")] = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Download a data set, checked and resumable, into the cache."""
+    """Download a data set into the cache; checked, resumable."""
     from clash.datasets import catalogue, pull
 
     entry = catalogue.find(name)
@@ -113,12 +115,13 @@ def sample_(
     data: Annotated[
         str,
         typer.Argument(
-            help="A name of `clash datasets list`, a file, or calibration-pairs.",
+            help="A name from `clash datasets list`, a file, or calibration-pairs.",
             metavar="NAME|FILE",
         ),
     ],
     n: Annotated[
-        int | None, typer.Option("--n", "-n", min=1, help="How many; default: all admitted.")
+        int | None,
+        typer.Option("--n", "-n", min=1, help="Number of items; default: all that qualify."),
     ] = None,
     seed: Seed = None,
     rules: Annotated[
@@ -130,13 +133,16 @@ def sample_(
         ),
     ] = None,
     stratify: Annotated[
-        Stratify | None, typer.Option("--stratify", help="Draw in proportion to this.")
+        Stratify | None,
+        typer.Option("--stratify", help="Keep the proportions of this field in the sample."),
     ] = None,
     min_chars: Annotated[
-        int | None, typer.Option("--min-chars", min=0, help="Shortest response admitted.")
+        int | None,
+        typer.Option("--min-chars", min=0, help="Minimum length of a response, in characters."),
     ] = None,
     language: Annotated[
-        str | None, typer.Option("--language", help="Language as the source names it; any.")
+        str | None,
+        typer.Option("--language", help="Language, as the source names it; default: any."),
     ] = None,
     to: Annotated[
         Path | None, typer.Option("--out", "-o", help="Prompts file to write (.jsonl).")
@@ -153,10 +159,10 @@ def sample_(
     cache: Cache = None,
     as_json: AsJson = False,
 ) -> None:
-    """Draw labelled items into a prompts file, with an account of what was left out and why.
+    """Sample labelled items into a prompts file, and report what was left out and why.
 
     `clash datasets sample calibration-pairs --from RUN` makes pairs with known gaps from your own
-    responses, offline and seeded, to find what a judge does not see.
+    responses, offline and seeded, to measure which differences a judge misses.
     """
     import numpy as np
 
@@ -257,7 +263,7 @@ def convert_(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Turn runs of other tools into run folders, or labelled pairs into a prompts file."""
+    """Convert other tools' runs into run folders, or labelled pairs into a prompts file."""
     from clash.cli.common import print_json, stdout
     from clash.errors import ConfigError
     from clash.pipeline.foreign_runs import write_conversion

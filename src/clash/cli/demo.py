@@ -15,7 +15,7 @@ def demo(
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
-    """The quickstart: 32 prompts with ready responses, judged offline, no key, in seconds."""
+    """Try clash in seconds, without a key: 32 prompts with ready responses, judged offline."""
     from clash import assets
     from clash.cli.observer import TerminalObserver
     from clash.cli.outcome import print_result

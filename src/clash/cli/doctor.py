@@ -14,13 +14,14 @@ if TYPE_CHECKING:
 def doctor(
     panel: Annotated[
         str | None,
-        typer.Option("--panel", "-p", help="Check this panel instead of all shipped ones."),
+        typer.Option("--panel", "-p", help="Check this panel instead of all shipped panels."),
     ] = None,
     models: Annotated[
         str | None, typer.Option("--models", "-m", help="Check these models too: provider/model,…")
     ] = None,
     ping: Annotated[
-        bool, typer.Option("--ping", help="Ask each model for one word (costs a little).")
+        bool,
+        typer.Option("--ping", help="Ask each model for one word; costs a fraction of a cent."),
     ] = False,
     torture: Annotated[
         str | None,

@@ -47,12 +47,15 @@ def evaluate(
     method: Method = None,
     calibrator: Annotated[
         Path | None,
-        typer.Option("--calibrator", help="A file of `clash calibrate`: verdicts by it."),
+        typer.Option(
+            "--calibrator", help="Decide verdicts by this file, written by `clash calibrate`."
+        ),
     ] = None,
     max_risk: Annotated[
         float | None,
         typer.Option(
-            "--max-risk", help="Share of wrong verdicts to allow; the rest is left for review."
+            "--max-risk",
+            help="Largest share of wrong verdicts to accept; other items are left for review.",
         ),
     ] = None,
     max_cost: MaxCost = None,
@@ -67,7 +70,8 @@ def evaluate(
         str | None, typer.Option("--observers", help="candidates (the default) or none.")
     ] = None,
     repeat: Annotated[
-        int | None, typer.Option("--repeat", min=1, help="Generate and judge each item so often.")
+        int | None,
+        typer.Option("--repeat", min=1, help="Generate and judge each item this many times."),
     ] = None,
     limit: Annotated[
         int | None, typer.Option("--limit", "-n", min=1, help="Only the first items.")
@@ -76,8 +80,8 @@ def evaluate(
         str | None,
         typer.Option(
             "--replay",
-            help="Answer from this run's calls, with its settings and, where none are given, its"
-            " prompts: no network, free.",
+            help="Answer from the recorded calls of this run: no network, no cost. Its settings "
+            "apply, and its prompts if none are given.",
         ),
     ] = None,
     exclude_self: ExcludeSelf = None,
@@ -86,16 +90,23 @@ def evaluate(
     prereg: Prereg = None,
     until: Annotated[
         str | None,
-        typer.Option("--until", help='Judge in batches until this holds, as "ci<0.1".'),
+        typer.Option("--until", help='Judge in batches until this holds, for example "ci<0.1".'),
     ] = None,
     sequential: Annotated[
         str,
         typer.Option(
-            "--sequential", help="How looks are paid for: always-valid, obrien-fleming, pocock."
+            "--sequential",
+            help="How repeated looks are corrected for: always-valid, obrien-fleming or pocock.",
         ),
     ] = "always-valid",
     looks: Annotated[
-        int, typer.Option("--looks", min=1, max=50, help="Looks of --until, evenly spaced.")
+        int,
+        typer.Option(
+            "--looks",
+            min=1,
+            max=50,
+            help="Number of looks with --until, evenly spaced.",
+        ),
     ] = 5,
     config: ConfigFile = None,
     env_file: EnvFile = None,

@@ -11,7 +11,7 @@ from clash.cli.options import AsJson, Out, RunArgument
 def export(
     run: RunArgument,
     votes: Annotated[
-        bool, typer.Option("--votes", help="Votes file: one line a judge and item.")
+        bool, typer.Option("--votes", help="Votes: one JSON line for each judge and item.")
     ] = False,
     csv: Annotated[bool, typer.Option("--csv", help="Verdicts as CSV.")] = False,
     parquet: Annotated[
@@ -19,9 +19,9 @@ def export(
     ] = False,
     to: Annotated[
         Path | None,
-        typer.Option("--to", help="File to write; - is stdout. Default: in the run folder."),
+        typer.Option("--to", help="File to write, or - for stdout. Default: in the run folder."),
     ] = None,
-    observers: Annotated[bool, typer.Option("--observers", help="Observers too.")] = False,
+    observers: Annotated[bool, typer.Option("--observers", help="Include observers.")] = False,
     out: Out = Path("runs"),
     as_json: AsJson = False,
 ) -> None:

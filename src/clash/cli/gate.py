@@ -25,48 +25,53 @@ class OnWhat(StrEnum):
 def gate(
     run: RunArgument,
     least: Annotated[
-        list[str] | None, typer.Option("--min", help="FIGURE=VALUE: at least that.")
+        list[str] | None,
+        typer.Option("--min", help="FIGURE=VALUE: the figure must be at least this."),
     ] = None,
     most: Annotated[
-        list[str] | None, typer.Option("--max", help="FIGURE=VALUE: at most that.")
+        list[str] | None,
+        typer.Option("--max", help="FIGURE=VALUE: the figure must be at most this."),
     ] = None,
-    baseline: Annotated[
-        str | None, typer.Option("--baseline", help="A run that this one must not fall behind.")
-    ] = None,
+    baseline: Annotated[str | None, typer.Option("--baseline", help="Run to compare with.")] = None,
     max_drop: Annotated[
         list[str] | None,
         typer.Option(
             "--max-drop",
-            help="FIGURE=VALUE: falls by no more than that against --baseline; default:"
-            f" concordance (unanimity without labels) by {DEFAULT_DROP:g}.",
+            help="FIGURE=VALUE: the figure may fall by at most this from --baseline; default:"
+            f" concordance, or unanimity without labels, by {DEFAULT_DROP:g}.",
         ),
     ] = None,
     max_rise: Annotated[
         list[str] | None,
-        typer.Option("--max-rise", help="FIGURE=VALUE: rises by no more than that."),
+        typer.Option(
+            "--max-rise", help="FIGURE=VALUE: the figure may rise by at most this from --baseline."
+        ),
     ] = None,
     on: Annotated[
         OnWhat,
-        typer.Option("--on", help="Hold the bound of the 95% interval to it, or the estimate."),
+        typer.Option("--on", help="Compare the bound of the 95% interval, or the estimate."),
     ] = OnWhat.bound,
     allow_partial: Annotated[
-        bool, typer.Option("--allow-partial", help="A run that did not complete may pass too.")
+        bool, typer.Option("--allow-partial", help="Let a run that did not complete pass.")
     ] = False,
-    junit: Annotated[Path | None, typer.Option("--junit", help="Write JUnit XML here.")] = None,
+    junit: Annotated[
+        Path | None, typer.Option("--junit", help="Write JUnit XML to this file.")
+    ] = None,
     github: Annotated[
         bool | None,
         typer.Option(
             "--github/--no-github",
-            help="Annotations, and a table in $GITHUB_STEP_SUMMARY; default: in GitHub Actions.",
+            help="Write annotations, and a table to $GITHUB_STEP_SUMMARY; default: on in GitHub "
+            "Actions.",
         ),
     ] = None,
     show_list: Annotated[
-        bool, typer.Option("--list", help="List the figures of this run and stop.")
+        bool, typer.Option("--list", help="List the figures of this run and exit.")
     ] = False,
     out: Out = Path("runs"),
     as_json: AsJson = False,
 ) -> None:
-    """Hold a run to thresholds: exit code 0 where all hold, 1 where one fails.
+    """Check a run against thresholds: exit code 0 if all hold, 1 if one fails.
 
     `clash gate latest --min concordance=0.80 --max cost=2 --junit gate.xml`
     """

@@ -17,7 +17,7 @@ _FILES = {
 
 def init(
     folder: Annotated[Path, typer.Argument(help="Where to write.", metavar="[DIR]")] = Path(),
-    force: Annotated[bool, typer.Option("--force", help="Overwrite what is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite existing files.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Write a commented clash.yaml, a prompts file and a CI example."""

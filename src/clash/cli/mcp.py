@@ -16,8 +16,8 @@ def mcp(
             "--max-cost",
             envvar="CLASH_MAX_COST",
             min=0,
-            help="US dollars that all evaluations of this server may cost together; default:"
-            " nothing, so only judges that need no key can sit.",
+            help="Total spending cap in US dollars for all evaluations of this server; default: "
+            "0, so only judges that cost nothing can be used.",
         ),
     ] = None,
 ) -> None:

@@ -21,40 +21,47 @@ RunArgument = Annotated[
 ]
 ConfigFile = Annotated[
     Path | None,
-    typer.Option("--config", "-c", help="Configuration file; clash.yaml is read by itself."),
+    typer.Option("--config", "-c", help="Configuration file; clash.yaml is read automatically."),
 ]
 EnvFile = Annotated[
-    Path | None, typer.Option("--env-file", help="File of NAME=value lines; .env by itself.")
+    Path | None,
+    typer.Option("--env-file", help="File of NAME=value lines; .env is read automatically."),
 ]
 TrustHost = Annotated[
     list[str] | None,
     typer.Option(
         "--trust-host",
         metavar="HOST",
-        help="Let keys go to this server in this command; `clash trust` confirms one for good."
-        " Repeat for several, or list them in CLASH_TRUST_HOSTS.",
+        help="Allow keys to be sent to this server in this command; `clash trust` allows it "
+        "permanently. Repeat for several servers, or list them in CLASH_TRUST_HOSTS.",
     ),
 ]
 Out = Annotated[
-    Path, typer.Option("--out", "-o", envvar="CLASH_OUT", help="Folder that runs land in.")
+    Path, typer.Option("--out", "-o", envvar="CLASH_OUT", help="Folder for run folders.")
 ]
 OutOrConfig = Annotated[
     Path | None,
-    typer.Option("--out", "-o", envvar="CLASH_OUT", help="Folder that runs land in."),
+    typer.Option("--out", "-o", envvar="CLASH_OUT", help="Folder for run folders."),
 ]
 RunId = Annotated[
     str | None, typer.Option("--run-id", callback=_check_run_id, help="Name of the run folder.")
 ]
-RunsFolder = Annotated[Path, typer.Option("--runs", help="Folder that run ids are looked up in.")]
+RunsFolder = Annotated[Path, typer.Option("--runs", help="Folder to look up run ids in.")]
 ReportFile = Annotated[
-    Path | None, typer.Option("--to", help="Write the report here: .md or .json.")
+    Path | None, typer.Option("--to", help="Also write the report to this file: .md or .json.")
 ]
 
 # -- what is printed -----------------------------------------------------------------------------
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout, no more.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only the result.")]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="The whole report on the terminal.")]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else.")
+]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="No progress; only the decision, in one line.")
+]
+Verbose = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Print the whole report on the terminal.")
+]
 
 # -- who judges, and how -------------------------------------------------------------------------
 
@@ -69,24 +76,28 @@ PanelName = Annotated[
 Method = Annotated[str | None, typer.Option("--method", help="How judgments become verdicts.")]
 CriteriaMode = Annotated[str | None, typer.Option("--criteria", help="dynamic, fixed or none.")]
 CriteriaFrom = Annotated[
-    str | None, typer.Option("--criteria-from", help="A run whose criteria are used again.")
+    str | None, typer.Option("--criteria-from", help="Reuse the criteria of this run.")
 ]
 BothOrders = Annotated[
     bool | None, typer.Option("--both-orders", help="Each judge sees both orders.")
 ]
 PerJudge = Annotated[
-    bool | None, typer.Option("--per-judge", help="A shuffle of its own for each judge.")
+    bool | None,
+    typer.Option("--per-judge", help="Shuffle the responses separately for each judge."),
 ]
 ExcludeSelf = Annotated[
     bool | None,
     typer.Option(
         "--exclude-self/--include-self",
-        help="A voting judge that is a candidate too does not judge its own responses.",
+        help="A voting judge that is also a candidate does not judge its own responses.",
     ),
 ]
 Prereg = Annotated[
     Path | None,
-    typer.Option("--prereg", help="A plan of `clash prereg`: the report lists every deviation."),
+    typer.Option(
+        "--prereg",
+        help="A plan written by `clash prereg`; the report lists every deviation from it.",
+    ),
 ]
 Seed = Annotated[
     int | None, typer.Option("--seed", envvar="CLASH_SEED", help="Seed of every random choice.")
@@ -96,15 +107,24 @@ Seed = Annotated[
 
 MaxCost = Annotated[
     float | None,
-    typer.Option("--max-cost", envvar="CLASH_MAX_COST", min=0, help="US dollars, a hard cap."),
+    typer.Option(
+        "--max-cost",
+        envvar="CLASH_MAX_COST",
+        min=0,
+        help="Spending cap in US dollars; never exceeded.",
+    ),
 ]
 UnknownPrice = Annotated[
-    bool, typer.Option("--allow-unknown-price", help="Call models whose price is unknown.")
+    bool, typer.Option("--allow-unknown-price", help="Call models even if their price is unknown.")
 ]
 Concurrency = Annotated[
     int | None,
     typer.Option(
-        "--concurrency", "-j", envvar="CLASH_CONCURRENCY", min=1, help="Most calls in flight."
+        "--concurrency",
+        "-j",
+        envvar="CLASH_CONCURRENCY",
+        min=1,
+        help="Maximum number of concurrent calls.",
     ),
 ]
 Batch = Annotated[
@@ -112,10 +132,12 @@ Batch = Annotated[
     typer.Option(
         "--batch/--live",
         envvar="CLASH_BATCH",
-        help="Ask through the providers' batch APIs: half the price, answers within a day.",
+        help="Use the providers' batch APIs: half the price, answers within a day.",
     ),
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Plan and price; make no call.")]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Show the plan and its price; make no call.")
+]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before spending.")]
 
 # -- which votes are read -------------------------------------------------------------------------
@@ -131,4 +153,6 @@ Subset = Annotated[str | None, typer.Option("--subset", help="Only these subsets
 Presentation = Annotated[
     str | None, typer.Option("--presentation", help="Only this presentation: orig or swap.")
 ]
-Decisive = Annotated[bool, typer.Option("--decisive", help="Only items whose label is a side.")]
+Decisive = Annotated[
+    bool, typer.Option("--decisive", help="Only items whose label names one side (no ties).")
+]

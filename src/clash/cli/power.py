@@ -25,7 +25,9 @@ def power(
     ] = 0.10,
     base: Annotated[
         float,
-        typer.Option("--base", help="Middle of the two proportions; kappa: share of class 1."),
+        typer.Option(
+            "--base", help="Mean of the two proportions; for kappa, the share of class 1."
+        ),
     ] = 0.5,
     alpha: Annotated[float, typer.Option("--alpha", help="Two-sided error rate.")] = 0.05,
     power_level: Annotated[float, typer.Option("--power", help="Power asked for.")] = 0.80,
@@ -33,41 +35,51 @@ def power(
         list[str] | None,
         typer.Option(
             "--panel",
-            help="Discrimination rate of each judge, comma separated; give it again to compare"
-            " panels. Default: the published pilot's means, 0.356 and 0.49.",
+            help="Discrimination rate of each judge, comma separated; repeat the option to "
+            "compare panels. Default: the means of the published pilot, 0.356 and 0.49.",
         ),
     ] = None,
     ballots: Annotated[
         float | None,
-        typer.Option("--ballots", min=0.01, help="Ballots of all judges on a run or item."),
+        typer.Option(
+            "--ballots", min=0.01, help="Number of ballots of all judges on a run or item."
+        ),
     ] = None,
     icc: Annotated[
         str, typer.Option("--icc", help="Correlations of ballots of one run or item.")
     ] = _CORRELATIONS,
     n: Annotated[
         int | None,
-        typer.Option("--n", min=1, help="What you have: its power, and what it detects."),
+        typer.Option(
+            "--n", min=1, help="Size that you have; prints its power and the effect it detects."
+        ),
     ] = None,
     half_width: Annotated[
-        float, typer.Option("--half-width", help="Of the interval (concordance, kappa, retest).")
+        float,
+        typer.Option(
+            "--half-width",
+            help="Half-width of the interval to plan for (concordance, kappa, retest).",
+        ),
     ] = 0.05,
     expectation: Annotated[
-        float, typer.Option("--expected", help="Concordance, kappa or agreement expected.")
+        float, typer.Option("--expected", help="Expected concordance, kappa or agreement.")
     ] = 0.8,
-    times: Annotated[int, typer.Option("--times", min=2, help="Runs of a test-retest.")] = 2,
+    times: Annotated[
+        int, typer.Option("--times", min=2, help="Number of runs in a test-retest.")
+    ] = 2,
     per_question: Annotated[
-        float, typer.Option("--per-question", help="Items that share a question.")
+        float, typer.Option("--per-question", help="Number of items that share a question.")
     ] = 1.0,
     pilot: Annotated[
         str | None,
-        typer.Option("--from", help="A pilot run or votes file: its correlation, its next step."),
+        typer.Option("--from", help="Pilot run or votes file to estimate the correlation from."),
     ] = None,
     pair: Annotated[
         str | None,
         typer.Option(
             "--pair",
-            help="With --from, of more than two candidates: the two asked about, as a,b."
-            " Default: the two with most points.",
+            help="With --from and more than two candidates: the two to compare, as a,b. Default: "
+            "the two best.",
         ),
     ] = None,
     outcome: Annotated[
@@ -77,19 +89,20 @@ def power(
     subset: Subset = None,
     presentation: Presentation = None,
     simulate: Annotated[
-        bool, typer.Option("--simulate", help="Check each figure by Monte Carlo.")
+        bool, typer.Option("--simulate", help="Check each figure by simulation.")
     ] = False,
     replications: Annotated[
         int, typer.Option("--replications", min=10, help="Simulated studies.")
     ] = 1000,
     published_tables: Annotated[
-        bool, typer.Option("--published", help="The published tables 3.3 and 3.4 beside ours.")
+        bool,
+        typer.Option("--published", help="Print the published tables 3.3 and 3.4 beside ours."),
     ] = False,
     runs: RunsFolder = Path("runs"),
     seed: Seed = None,
     as_json: AsJson = False,
 ) -> None:
-    """How many runs, items or labels a question needs, and what you have can show.
+    """How many runs, items or labels a question needs, and what yours can detect.
 
     `clash power --for paired --effect 0.1 --panel 0.9,0.8,0.6 --icc 0.3`
     """

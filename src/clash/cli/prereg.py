@@ -16,7 +16,7 @@ def prereg(
         Path | None, typer.Argument(help="The prompts file; default: that of clash.yaml.")
     ] = None,
     out: Annotated[
-        Path, typer.Option("--out", "-o", help="Where the frozen plan is written.")
+        Path, typer.Option("--out", "-o", help="File to write the frozen plan to.")
     ] = Path("prereg.json"),
     models: Annotated[
         str | None, typer.Option("--models", "-m", help="Candidates: provider/model,…")
@@ -29,37 +29,46 @@ def prereg(
         str, typer.Option("--outcome", help="points, wins or concordance.")
     ] = "points",
     primary: Annotated[
-        str | None, typer.Option("--primary", help="The candidate that the outcome is of.")
+        str | None, typer.Option("--primary", help="The candidate whose outcome is tested.")
     ] = None,
     effect: Annotated[
         float, typer.Option("--effect", help="Smallest difference of interest.")
     ] = 0.10,
     alpha: Annotated[float, typer.Option("--alpha", help="Two-sided error rate.")] = 0.05,
-    power: Annotated[float, typer.Option("--power", help="Power planned for.")] = 0.80,
+    power: Annotated[float, typer.Option("--power", help="Power to plan for.")] = 0.80,
     n: Annotated[
-        int | None, typer.Option("--n", min=1, help="Prompts to judge; default: all of the file.")
+        int | None, typer.Option("--n", min=1, help="Number of prompts to judge; default: all.")
     ] = None,
     until: Annotated[
-        str | None, typer.Option("--until", help='Stopping rule, as "ci<0.1"; default: all, once.')
+        str | None,
+        typer.Option(
+            "--until", help='Stopping rule, for example "ci<0.1"; default: judge all prompts once.'
+        ),
     ] = None,
     sequential: Annotated[
         str, typer.Option("--sequential", help="always-valid, obrien-fleming or pocock.")
     ] = "always-valid",
     looks: Annotated[
-        int, typer.Option("--looks", min=1, max=50, help="Looks of --until, evenly spaced.")
+        int,
+        typer.Option(
+            "--looks",
+            min=1,
+            max=50,
+            help="Number of looks with --until, evenly spaced.",
+        ),
     ] = 5,
     note: Annotated[
-        str | None, typer.Option("--note", help="Anything else that binds you.")
+        str | None, typer.Option("--note", help="Any other commitment, in words.")
     ] = None,
     check: Annotated[
-        Path | None, typer.Option("--check", help="Only check that this plan was not changed.")
+        Path | None, typer.Option("--check", help="Only check that this plan has not been changed.")
     ] = None,
     config: ConfigFile = None,
     env_file: EnvFile = None,
     seed: Seed = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write down panel, outcome and stopping rule before the data, and freeze them by a hash.
+    """Preregister: fix panel, outcome and stopping rule before the data, and freeze them by a hash.
 
     `clash prereg prompts.yaml --panel supreme-court` · `clash eval … --prereg prereg.json`
     """

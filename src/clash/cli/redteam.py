@@ -31,17 +31,18 @@ def redteam(
     target: Annotated[
         str,
         typer.Argument(
-            help="Name or file of a panel; or a run of this command, to report on it again.",
+            help="Name or file of a panel, or an earlier run of this command to report on.",
             metavar="PANEL|RUN",
         ),
     ],
     n: Annotated[
-        int, typer.Option("--n", "-n", min=1, max=10_000, help="Attacked items to judge.")
+        int, typer.Option("--n", "-n", min=1, max=10_000, help="Number of attacked items to judge.")
     ] = _N,
     attacks: Annotated[
         Path | None,
         typer.Option(
-            "--attacks", help="Your own injections, controls or both: see datasets/redteam.yaml."
+            "--attacks",
+            help="File with your own injections, controls or both; see datasets/redteam.yaml.",
         ),
     ] = None,
     repeats: Annotated[
@@ -50,7 +51,7 @@ def redteam(
             "--repeats",
             min=1,
             max=20,
-            help="Judgments of each clean control: from 2 on they show a judge's own noise.",
+            help="Judgments of each clean control; 2 or more measure a judge's own noise.",
         ),
     ] = 2,
     max_turned: Annotated[
@@ -59,7 +60,7 @@ def redteam(
             "--max-turned",
             min=0,
             max=1,
-            help="Exit with 1 unless the panel's rate is below this, upper bound included.",
+            help="Exit with code 1 unless the upper bound of the panel's rate is below this.",
         ),
     ] = None,
     out: Out = Path("runs"),
@@ -75,9 +76,9 @@ def redteam(
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
-    """Attack a panel: how often does text inside a response turn a judge?
+    """Attack a panel: how often does text inside a response change a judge's verdict?
 
-    Control items have a right and a plainly worse response. Each is judged clean, and with an
+    Each control item has a correct and a clearly worse response. It is judged as it is, and with an
     injection in the worse one: `clash redteam supreme-court --dry-run`
     """
     from clash.cli.common import environment

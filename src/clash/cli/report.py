@@ -16,26 +16,28 @@ def report(
     run: RunArgument,
     out: Out = Path("runs"),
     item: Annotated[
-        str | None, typer.Option("--item", help="Walk through this item, from prompt to verdict.")
+        str | None,
+        typer.Option("--item", help="Show this item step by step, from prompt to verdict."),
     ] = None,
     write: Annotated[
         bool | None,
         typer.Option(
             "--write/--no-write",
-            help="Write report.json, report.md and report.html anew; by default of a run that"
-            " is not signed.",
+            help="Rebuild report.json, report.md and report.html; default: unless the run is "
+            "signed.",
             show_default=False,
         ),
     ] = None,
     plots: Annotated[
-        Path | None, typer.Option("--plots", help="Write every picture as SVG and PNG here.")
+        Path | None,
+        typer.Option("--plots", help="Write every chart as SVG and PNG to this folder."),
     ] = None,
     browse: Annotated[
         bool, typer.Option("--open", help="Open report.html in the browser.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show the report of a run, computed anew from its records; or one item, step by step."""
+    """Show the report of a run, recomputed from its records, or one item step by step."""
     from clash.analysis.findings import compute_findings
     from clash.analysis.rundata import RunData
     from clash.analysis.serialize import to_dict

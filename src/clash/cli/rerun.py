@@ -36,38 +36,47 @@ def rerun(
             metavar="RUN…",
         ),
     ],
-    times: Annotated[int, typer.Option("--times", min=1, help="How many reruns.")] = 1,
+    times: Annotated[int, typer.Option("--times", min=1, help="Number of reruns.")] = 1,
     targeted: Annotated[
         bool,
         typer.Option(
             "--targeted",
-            help="Only items that were wrong in every run, unstable, or stable but unsure.",
+            help="Only items that were wrong in every run, unstable, or stable with low "
+            "confidence.",
         ),
     ] = False,
     stable: Annotated[
         int,
-        typer.Option("--stable", min=0, help="How many of the least confident stable items."),
+        typer.Option(
+            "--stable",
+            min=0,
+            help="With --targeted: number of stable items to take, least confident first.",
+        ),
     ] = _STABLE,
     regenerate: Annotated[
         bool, typer.Option("--regenerate", help="Fresh responses too: end-to-end stability.")
     ] = False,
     compare: Annotated[
-        bool, typer.Option("--compare", help="Report on these runs; call nothing.")
+        bool, typer.Option("--compare", help="Report on these existing runs; make no call.")
     ] = False,
     panel: Annotated[
         str | None,
-        typer.Option("--panel", "-p", help="A panel, for a run of another tool."),
+        typer.Option(
+            "--panel", "-p", help="Panel to judge with, for a run converted from another tool."
+        ),
     ] = None,
     out: Out = Path("runs"),
     max_cost: Annotated[
         float | None, typer.Option("--max-cost", min=0, help="US dollars, for each rerun.")
     ] = None,
     concurrency: Annotated[
-        int | None, typer.Option("--concurrency", "-j", min=1, help="Most calls in flight.")
+        int | None,
+        typer.Option("--concurrency", "-j", min=1, help="Maximum number of concurrent calls."),
     ] = None,
     batch: Batch = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Plan and price one rerun; make no call.")
+        bool,
+        typer.Option("--dry-run", help="Show the plan of one rerun and its price; make no call."),
     ] = False,
     yes: Yes = False,
     to: ReportFile = None,
@@ -78,7 +87,7 @@ def rerun(
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
-    """Judge the same items again with fresh seeds, and report how far a panel repeats itself.
+    """Judge the same items again with fresh seeds, and report how often the panel repeats itself.
 
     `clash rerun RUN --times 2` · `clash rerun RUN --targeted` · `clash rerun --compare A B C`
     """

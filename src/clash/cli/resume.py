@@ -12,18 +12,19 @@ def resume(
     run: RunArgument,
     out: Out = Path("runs"),
     max_cost: Annotated[
-        float | None, typer.Option("--max-cost", min=0, help="A new cap, on the whole run.")
+        float | None, typer.Option("--max-cost", min=0, help="New spending cap for the whole run.")
     ] = None,
     concurrency: Annotated[
-        int | None, typer.Option("--concurrency", "-j", min=1, help="Most calls in flight.")
+        int | None,
+        typer.Option("--concurrency", "-j", min=1, help="Maximum number of concurrent calls."),
     ] = None,
     batch: Batch = None,
     cancel_batches: Annotated[
         bool,
         typer.Option(
             "--cancel-batches",
-            help="Cancel the batches that are with a provider, keep the rows that are through, and"
-            " ask nothing more.",
+            help="Cancel the batches that a provider still has, keep finished rows, and make no "
+            "more calls.",
         ),
     ] = False,
     env_file: EnvFile = None,
@@ -32,9 +33,10 @@ def resume(
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
-    """Finish an interrupted run: answered calls are not made again, failed ones are.
+    """Finish an interrupted run; calls that were answered are not paid again.
 
-    Batches that are with a provider are waited for and fetched. A run with a stopping rule (`eval --until`) goes on with it.
+    Waits for batches that a provider still has. A run with a stopping rule (`eval --until`)
+    continues under it.
     """
     from clash.cli.common import environment, say
     from clash.cli.observer import TerminalObserver

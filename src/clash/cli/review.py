@@ -21,39 +21,44 @@ _SEED = 42
 def review(
     run: RunArgument,
     everything: Annotated[
-        bool, typer.Option("--all", help="Every item, those that need a person first.")
+        bool, typer.Option("--all", help="Every item, starting with those that need a person most.")
     ] = False,
     sample: Annotated[
         int | None,
-        typer.Option("--sample", min=1, help="So many items drawn from all, sure ones too."),
+        typer.Option("--sample", min=1, help="This many items sampled from all of them."),
     ] = None,
     annotator: Annotated[
-        str, typer.Option("--annotator", help="Name to write decisions under; the page asks.")
+        str,
+        typer.Option(
+            "--annotator", help="Name to record decisions under; the page asks if not given."
+        ),
     ] = "",
     reveal: Annotated[
         bool,
         typer.Option(
             "--reveal/--no-reveal",
-            help="Tell authors and the panel's verdict after each decision, or never.",
+            help="Show the authors and the panel's verdict after each decision.",
         ),
     ] = True,
     browse: Annotated[bool, typer.Option("--open/--no-open", help="Open the browser.")] = True,
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0: any free one.")] = 0,
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, help="Port to listen on; 0 picks a free one.")
+    ] = 0,
     export: Annotated[
         Path | None,
         typer.Option(
-            "--export-static", help="Write a page that works from disk and hands back a file."
+            "--export-static", help="Write a page that works offline and saves decisions to a file."
         ),
     ] = None,
     back: Annotated[
-        Path | None, typer.Option("--import", help="Take in the file that such a page gave back.")
+        Path | None, typer.Option("--import", help="Import the file that such a page saved.")
     ] = None,
     out: Out = Path("runs"),
     seed: Seed = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Let people decide, blinded and side by side, what the panel was split on or unsure of.
+    """Let people judge, blinded and side by side, what the panel was split on or unsure of.
 
     Decisions land in labels.jsonl at once; the report is rebuilt when the session ends.
     """

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def runs(out: Out = Path("runs"), as_json: AsJson = False) -> None:
-    """List the runs, oldest first."""
+    """List the runs, newest last."""
     from clash.cli.common import left_out, print_json, stdout
     from clash.report.tables import Table
     from clash.report.terminal import print_table

@@ -14,18 +14,19 @@ def seal(
         Path | None,
         typer.Option(
             "--sign",
-            help="Sign the seal with this SSH key; a public key where the SSH agent holds it.",
+            help="Sign the seal with this SSH key; give the public key if the SSH agent holds it.",
             metavar="KEY",
         ),
     ] = None,
     out: Out = Path("runs"),
     as_json: AsJson = False,
 ) -> None:
-    """Seal a run anew, once every check of `verify` has passed, with the labels that came since.
+    """Seal a run again, with the labels added since, after every check of `verify` has passed.
 
-    The report is written anew where there are such labels.
+    The report is rebuilt if there are such labels.
 
-    With --sign it also says who vouches for it: `clash verify RUN --signers FILE` tells.
+    With --sign, the seal also names who vouches for the run; `clash verify RUN --signers FILE`
+    checks it.
     """
     from clash.cli.common import print_json, stdout
     from clash.cli.observer import TerminalObserver

@@ -14,19 +14,19 @@ if TYPE_CHECKING:
 
 def simulate(
     name: Annotated[
-        str | None, typer.Argument(help="Which simulation; `all` for every one. See --list.")
+        str | None, typer.Argument(help="Simulation to run, or `all`; see --list.")
     ] = None,
     show_list: Annotated[
-        bool, typer.Option("--list", help="List the simulations and stop.")
+        bool, typer.Option("--list", help="List the simulations and exit.")
     ] = False,
     replications: Annotated[
         int | None,
-        typer.Option(min=2, help="Monte Carlo replications; default: enough for a first look."),
+        typer.Option(min=2, help="Monte Carlo replications; default: few, for a first look."),
     ] = None,
     votes: Annotated[
         list[Path] | None,
         typer.Option(
-            "--votes", help="Votes files whose patterns semi-real draws from; may be repeated."
+            "--votes", help="Votes file whose patterns semi-real samples from; may be repeated."
         ),
     ] = None,
     judges: Judges = None,
@@ -40,7 +40,7 @@ def simulate(
     seed: Seed = None,
     as_json: AsJson = False,
 ) -> None:
-    """Rerun the published simulations and print them beside their figures.
+    """Rerun the papers' simulations and print the results beside the published figures.
 
     `clash simulate semi-real --votes votes.jsonl`
     """

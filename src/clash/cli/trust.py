@@ -14,10 +14,10 @@ def trust(
     host: Annotated[
         str | None, typer.Argument(help="gateway.example, gateway.example:8443, http://10.0.0.5.")
     ] = None,
-    remove: Annotated[bool, typer.Option("--remove", help="Take the confirmation back.")] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Withdraw the permission.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Confirm that a key may go to a server that is not its vendor's own; alone, list what you confirmed.
+    """Allow a key for a server that is not its vendor's; alone, list what is allowed.
 
     `clash trust GATEWAY_KEY gateway.example`
     """

@@ -40,15 +40,16 @@ def validate(
     dataset: Annotated[
         str,
         typer.Argument(
-            help="A name of `clash datasets list`, or a file of labelled pairs or prompts.",
+            help="A name from `clash datasets list`, or a file of labelled pairs or prompts.",
             metavar="DATASET",
         ),
     ],
     n: Annotated[
-        int | None, typer.Option("--n", "-n", min=1, help="How many items to draw; default: all.")
+        int | None,
+        typer.Option("--n", "-n", min=1, help="Number of items to sample; default: all."),
     ] = None,
     sample_seed: Annotated[
-        int, typer.Option("--sample-seed", help="Seed of the draw.")
+        int, typer.Option("--sample-seed", help="Seed of the sample.")
     ] = _SAMPLE_SEED,
     rules: Annotated[
         RuleSet | None,
@@ -59,7 +60,8 @@ def validate(
         ),
     ] = None,
     stratify: Annotated[
-        Stratify | None, typer.Option("--stratify", help="Draw in proportion to this.")
+        Stratify | None,
+        typer.Option("--stratify", help="Keep the proportions of this field in the sample."),
     ] = None,
     tiers: Annotated[
         Path | None,
@@ -78,7 +80,10 @@ def validate(
     both_orders: BothOrders = None,
     per_judge: PerJudge = None,
     replay: Annotated[
-        str | None, typer.Option("--replay", help="Answer from this run's calls: no network, free.")
+        str | None,
+        typer.Option(
+            "--replay", help="Answer from the recorded calls of this run: no network, no cost."
+        ),
     ] = None,
     exclude_self: ExcludeSelf = None,
     dry_run: DryRun = False,
@@ -93,7 +98,7 @@ def validate(
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
-    """Hold a panel against people: judge labelled pairs blind, then report the concordance.
+    """Check a panel against people: judge labelled pairs blind and report the agreement.
 
     `clash validate mt-bench --n 100 --panel supreme-court`
     """

@@ -26,23 +26,21 @@ def verify(
     out: Out = Path("runs"),
     allow_unchecked: Annotated[
         bool,
-        typer.Option(
-            "--allow-unchecked", help="Accept a run of which something could not be checked."
-        ),
+        typer.Option("--allow-unchecked", help="Accept a run if a check could not be made."),
     ] = False,
     signers: Annotated[
         Path | None,
         typer.Option(
             "--signers",
-            help="An OpenSSH allowed_signers file: the run must be signed by somebody in it.",
+            help="OpenSSH allowed_signers file; the run must be signed by somebody in it.",
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> int:
-    """Audit a run: hashes, references, and judgments, verdicts, sums and report computed anew.
+    """Audit a run: check hashes and references, recompute judgments, verdicts, sums and report.
 
-    Exits with 5 where a check fails, and where one could not be made, unless --allow-unchecked.
-    Hashes show that nothing changed since the seal; only a signature shows whose seal it is.
+    Exit code 5 if a check fails, or if one could not be made and --allow-unchecked is not given.
+    Hashes show that nothing changed since the seal; only a signature shows who sealed it.
     """
     from clash.cli.common import left_out, print_json, say, stdout
     from clash.errors import AuditFailed

@@ -165,7 +165,7 @@ def calibrate(
     to: str | Path | None = None,
     **filters: Unpack[VoteFilters],
 ) -> Result[CalibrationStudy]:
-    """Choose and fit, on human labels, which judges to ask and how to read their votes.
+    """Learn from human labels which judges to ask and how to weigh their votes.
 
     Args:
         votes: votes with labels, as for :func:`read_votes`.

@@ -134,7 +134,7 @@ class SealResult:
 def seal_run(folder: RunFolder, observer: Observer, key: Path | None = None) -> SealResult:
     """Seal a run anew once every check has passed, with the labels that came since.
 
-    The report is written anew where there are such labels.
+    The report is rebuilt if there are such labels.
 
     Args:
         folder: the run.
