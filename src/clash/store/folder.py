@@ -6,6 +6,7 @@ import os
 import re
 import secrets
 import shutil
+import time
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
     OnSkip = Callable[[RunFolderError], object]
 
 R = TypeVar("R", bound=Record)
+_LOOK_S = 0.02
+"""Seconds that a look at a lock is over in."""
 
 
 @dataclass
@@ -180,6 +183,10 @@ class RunFolder:
     def pool(self) -> list[Pooled]:
         """Every item that a run with a stopping rule may judge, in the order drawn."""
         return list(journal.read(self.path / layout.POOL, Pooled))
+
+    def is_being_written(self) -> bool:
+        """Whether a process is writing to the run now; one that was killed is not."""
+        return _is_held(self.path / layout.LOCK)
 
     def write(self) -> RunWriter:
         """Open the run for writing; it stays locked until it is closed.
@@ -444,7 +451,7 @@ class _Lock:
         while self._file is None:
             file = os.fdopen(run_files.open_to_append(path), "ab")
             try:
-                _acquire(file.fileno())
+                _acquire_patiently(file.fileno())
             except OSError:
                 file.close()
                 raise RunFolderError(
@@ -470,6 +477,27 @@ def _is_at(file: IO[bytes], path: Path) -> bool:
         return os.path.samestat(os.fstat(file.fileno()), path.lstat())
     except FileNotFoundError:
         return False
+
+
+def _acquire_patiently(fd: int) -> None:
+    """Acquire a lock, which a look at it may hold for some microseconds."""
+    try:
+        _acquire(fd)
+    except OSError:
+        time.sleep(_LOOK_S)
+        _acquire(fd)
+
+
+def _is_held(path: Path) -> bool:
+    """Whether a process holds the lock at a path."""
+    try:
+        with run_files.open_to_read(path) as file:
+            _acquire(file.fileno())
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return False
 
 
 def _acquire(fd: int) -> None:

@@ -28,6 +28,8 @@ R = TypeVar("R", bound="Record")
 S = TypeVar("S", bound=msgspec.Struct)
 _BLOCK = 1 << 16
 """Bytes read at a time from the end of a journal."""
+_PORTION = 1 << 24
+"""Bytes read at a time of a journal that grows."""
 
 
 class Journal:
@@ -123,10 +125,15 @@ def read(path: Path, model: type[R]) -> Iterator[R]:
         RunFolderError: a line is not such a record; the message names file and line.
     """
     for number, line in enumerate(run_files.lines(path), start=1):
-        yield _check(path, number, line, model)
+        yield decode(path, number, line, model)
 
 
-def _check(path: Path, number: int, line: bytes, model: type[R]) -> R:
+def decode(path: Path, number: int, line: bytes, model: type[R]) -> R:
+    """The record of a line.
+
+    Raises:
+        RunFolderError: the line is no such record; the message names file and line.
+    """
     try:
         return model.model_validate_json(line)
     except ValidationError as error:
@@ -151,13 +158,51 @@ def read_part(path: Path, part: type[S], model: type[Record]) -> Iterator[S]:
     Raises:
         RunFolderError: as :func:`read`, for errors in a field of ``part``.
     """
-    decode = msgspec.json.Decoder(part).decode
+    decoder = msgspec.json.Decoder(part)
     for number, line in enumerate(run_files.lines(path), start=1):
-        try:
-            yield decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            _check(path, number, line, model)
-            raise RunFolderError(f"{path}:{number}: cannot be read ({error})") from None
+        yield decode_part(path, number, line, decoder, model)
+
+
+def decode_part(
+    path: Path, number: int, line: bytes, decoder: msgspec.json.Decoder[S], model: type[Record]
+) -> S:
+    """Some fields of the record of a line.
+
+    Raises:
+        RunFolderError: as :func:`read_part`.
+    """
+    try:
+        return decoder.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        decode(path, number, line, model)
+        raise RunFolderError(f"{path}:{number}: cannot be read ({error})") from None
+
+
+def read_on(path: Path, start: int) -> tuple[list[bytes], int]:
+    """The complete lines after a byte, of a file that another process may be writing.
+
+    Args:
+        path: the journal; a missing one has no lines yet.
+        start: where the last reading ended; 0 at first.
+
+    Returns:
+        The lines, at most some megabytes of them, and where the next reading begins.
+
+    Raises:
+        RunFolderError: a line is longer than a record can be, or the file cannot be read.
+    """
+    try:
+        with run_files.open_to_read(path, refuse_sparse=False) as file:
+            file.seek(start)
+            data = file.read(_PORTION)
+            if b"\n" not in data:
+                data += file.read(run_files.LONGEST)
+    except FileNotFoundError:
+        return [], start
+    if b"\n" not in data and len(data) >= run_files.LONGEST:
+        raise RunFolderError(f"{path}: has a line longer than {run_files.LONGEST:,} bytes")
+    end = data.rfind(b"\n") + 1
+    return data[:end].split(b"\n")[:-1], start + end
 
 
 def repair_tail(path: Path) -> int:
