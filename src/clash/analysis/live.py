@@ -166,6 +166,6 @@ def _state(
     if all(duel is not None and duel.low > 0.5 for duel in against):
         return "winner"
     first = against[0]
-    if first is not None and 0.5 - MARGIN <= first.low and first.high <= 0.5 + MARGIN:
+    if first is not None and first.low >= 0.5 - MARGIN and first.high <= 0.5 + MARGIN:
         return "equal"
     return "open"

@@ -37,6 +37,7 @@ from clash.cli import (
     trust,
     validate,
     verify,
+    view,
 )
 from clash.cli.common import print_json, stderr
 from clash.cli.streams import guard_streams
@@ -101,6 +102,7 @@ app.command("review", rich_help_panel=_RUNS)(review.review)
 app.command("compare", rich_help_panel=_RUNS)(compare.compare)
 app.command("gate", rich_help_panel=_RUNS)(gate.gate)
 app.command("runs", rich_help_panel=_RUNS)(runs.runs)
+app.command("view", rich_help_panel=_RUNS)(view.view)
 app.command("verify", rich_help_panel=_RUNS)(verify.verify)
 app.command("seal", rich_help_panel=_RUNS)(seal.seal)
 app.command("export", rich_help_panel=_RUNS)(export.export)

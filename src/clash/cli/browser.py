@@ -1,0 +1,26 @@
+"""Serve a page until Ctrl-C."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from clash.serving.server import LocalServer
+
+
+def serve(server: LocalServer, url: str, *, browse: bool) -> None:
+    """Serve until a person ends it here, which is how it should end."""
+    import webbrowser
+
+    from clash.cli.common import say
+
+    with server:
+        say(url, style="bold")
+        say("Ctrl-C ends it")
+        if browse:
+            webbrowser.open(url)
+        try:
+            threading.Event().wait()
+        except KeyboardInterrupt:
+            say("")

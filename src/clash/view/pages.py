@@ -1,0 +1,53 @@
+"""The pages of the view server that hold no data, and the one for what went wrong."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from clash import pages, serving
+from clash.escape import content_security_policy
+from clash.serving.server import Page
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+_FOLDER = Path(__file__).parent
+_LOCAL = Path(serving.__file__).parent / "local.js"
+
+
+def run_list_page() -> Page:
+    """The list of runs, which asks for its rows."""
+    return _page("runs.html.j2", ("runs.js",))
+
+
+def live_page(run: str, key: str) -> Page:
+    """One run while it goes on.
+
+    Args:
+        run: its name.
+        key: what the page names the run by.
+    """
+    return _page("live.html.j2", ("live.js",), run=run, key=key)
+
+
+def problem_page(title: str, message: str) -> Page:
+    """What went wrong, and the way back."""
+    return _page("problem.html.j2", (), title=title, lines=message.splitlines())
+
+
+def _page(template: str, scripts: tuple[str, ...], **values: object) -> Page:
+    css = pages.stylesheet(_FOLDER / "view.css")
+    files = [_LOCAL, _FOLDER / "chart.js", *(_FOLDER / name for name in scripts)]
+    script = pages.script(*files) if scripts else ""
+    policy = content_security_policy(css, script, connect="'self'" if scripts else "'none'")
+    text = _templates().get_template(template).render(
+        css=css, script=script, policy=policy, **values
+    )  # fmt: skip
+    return Page(text, f"{policy}; frame-ancestors 'none'")
+
+
+@cache
+def _templates() -> Environment:
+    return pages.templates(_FOLDER)

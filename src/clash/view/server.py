@@ -1,0 +1,174 @@
+"""The server of ``clash view``: the runs of a folder, each with its page.
+
+A page with data in it is at an address that follows from the token and cannot be guessed. Reports
+are rendered anew from the records: ``report.html`` in the folder of a stranger could hold anything.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clash.errors import ClashError, InputError, RunFolderError
+from clash.serving.server import LocalServer, Page
+from clash.store import layout
+from clash.store.folder import RunFolder
+from clash.view import pages
+from clash.view.live_run import LiveRun
+from clash.view.run_list import RunList
+
+if TYPE_CHECKING:
+    from clash.view.run_list import RunEntry
+
+PORTION = 100
+"""Rows sent at a time."""
+_CONTRADICTIONS = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError,
+                   AssertionError, RecursionError, MemoryError)  # fmt: skip
+"""What reading another's records raises where they contradict each other."""
+_KEPT = 4
+"""Rendered pages that are kept."""
+
+
+class ViewServer(LocalServer):
+    """Serves the runs of a folder.
+
+    Attributes:
+        report_event: set once the report of a run has been sent to a browser.
+
+    Args:
+        folder: the folder of the runs.
+        port: the port; 0 means any free one.
+    """
+
+    def __init__(self, folder: Path, port: int = 0) -> None:
+        super().__init__(port)
+        self.runs = RunList(folder)
+        self.report_event = threading.Event()
+        self._paths: dict[str, Path] = {}
+        self._live: dict[str, LiveRun] = {}
+        self._pages: dict[tuple[str, str, int], Page] = {}
+        self._lock = threading.Lock()
+
+    def run_url(self, path: Path) -> str:
+        """The address of a run's page, with the token."""
+        key = self._key(path.name)
+        self._paths[key] = path
+        return f"{self.origins[0]}/run/{key}/#{self.token}"
+
+    def page(self, path: str) -> Page | None:
+        """The list, a run, its report, or a comparison."""
+        match path.split("/")[1:]:
+            case [""]:
+                return pages.run_list_page()
+            case ["run", key, ("" | "report") as what] if run := self._path(key):
+                return self._guard(lambda: self._run_page(run, key, what))
+            case _:
+                return None
+
+    def answer(self, path: str, request: dict[str, Any]) -> dict[str, Any]:
+        """Answer a request of a page.
+
+        Raises:
+            ClashError: the request is invalid, or a run cannot be read.
+        """
+        try:
+            match path:
+                case "/api/runs":
+                    return self._rows(request)
+                case "/api/live":
+                    return self._live_run(request.get("run")).state()
+                case _:
+                    raise InputError(f"no {path}")
+        except _CONTRADICTIONS as error:
+            raise _unfit(error) from None
+
+    def _rows(self, request: dict[str, Any]) -> dict[str, Any]:
+        start = request.get("from")
+        if type(start) is not int or start < 0:
+            raise InputError("is a number", field="from")
+        entries = self.runs.entries()
+        version = _version(entries)
+        rows: list[dict[str, Any]] = []
+        if request.get("version") != version:
+            for entry in entries[start : start + PORTION]:
+                key = self._key(entry.name)
+                self._paths[key] = entry.path
+                rows.append({**self.runs.row(entry), "key": key})
+        folder = short_path(self.runs.folder)
+        return {"folder": folder, "total": len(entries), "version": version, "rows": rows}
+
+    def _key(self, name: str) -> str:
+        code = hmac.new(self.token.encode(), name.encode("utf-8", "surrogateescape"), "sha256")
+        return code.hexdigest()[:40]
+
+    def _path(self, key: object) -> Path | None:
+        return self._paths.get(key) if isinstance(key, str) else None
+
+    def _live_run(self, key: object) -> LiveRun:
+        path = self._path(key)
+        if path is None or not isinstance(key, str):
+            raise InputError("is no run of this folder", field="run")
+        with self._lock:
+            return self._live.setdefault(key, LiveRun(path))
+
+    def _run_page(self, path: Path, key: str, what: str) -> Page:
+        folder = RunFolder.open(path)
+        if what == "" and (folder.manifest().seal is None or folder.is_being_written()):
+            return pages.live_page(path.name, key)
+        with self._lock:
+            return self._report(folder, key)
+
+    def _report(self, folder: RunFolder, key: str) -> Page:
+        from clash.analysis.findings import compute_findings
+        from clash.analysis.rundata import RunData
+        from clash.report.html import render_report
+
+        stamp = ("report", key, (folder.path / layout.MANIFEST).stat().st_mtime_ns)
+        if stamp not in self._pages:
+            run = RunData.load(folder)
+            page = render_report(compute_findings(run), run, folder.path)
+            self._pages[stamp] = Page(page.html, "frame-ancestors 'none'")
+            while len(self._pages) > _KEPT:
+                del self._pages[next(iter(self._pages))]
+        self.report_event.set()
+        return self._pages[stamp]
+
+    def _guard(self, render: Any) -> Page:  # noqa: ANN401 - a function without arguments
+        try:
+            page: Page = render()
+        except ClashError as error:
+            return pages.problem_page("This run cannot be shown", str(error))
+        except _CONTRADICTIONS as error:
+            return pages.problem_page("This run cannot be shown", str(_unfit(error)))
+        return page
+
+
+def short_path(path: Path) -> str:
+    """A path with ``~`` in place of the home folder."""
+    path = path.resolve()
+    home = Path.home()
+    return (
+        f"~/{path.relative_to(home)}" if path.is_relative_to(home) and path != home else str(path)
+    )
+
+
+def _unfit(error: BaseException) -> RunFolderError:
+    return RunFolderError(
+        f"the records of this run do not fit together ({type(error).__name__}: {error})"
+        "\n  fix: `clash verify RUN` says what was changed"
+    )
+
+
+def _version(entries: list[RunEntry]) -> str:
+    """Changes when a run is added, removed, or goes on."""
+    digest = hashlib.sha256()
+    for entry in entries:
+        try:
+            time = (entry.path / layout.MANIFEST).lstat().st_mtime_ns
+        except OSError:
+            time = 0
+        digest.update(f"{entry.name}\0{time}\0".encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()
