@@ -1,4 +1,4 @@
-"""The one sentence: who wins, by how much, how sure, and what would make it surer."""
+"""The decision of a run: who wins, by how much, how sure, and what would make it surer."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from clash.analysis.settling import ALPHA, as_equal, more_items, settles
+from clash.analysis.settling import ALPHA, as_equal, items_for_margin, more_items, settles
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from clash.analysis.leaderboard import Duel, Standing
     from clash.stats.intervals import Interval
 
+_LEAST_P, _ALMOST_ONE = 0.001, 0.995
+
 
 @dataclass(frozen=True)
 class Decision:
@@ -22,12 +24,16 @@ class Decision:
 
     Attributes:
         status: ``decided``: the leader beats every other, after Holm's correction over its
-            duels; ``leading``: it leads, not surely; ``tied``: nobody leads; ``none``: nothing
-            was judged.
+            duels; ``leading``: it leads, but not significantly; ``tied``: nobody leads; ``none``:
+            nothing was judged.
         p: the largest corrected p among the leader's duels.
         more_items: further items like these with which the closest duel would be significant at
             5% with 80% power, if its difference is what it seems; null where it is decided, or
             where no number of items would do.
+        equal: not decided, and the data leave no difference of more than 10 points.
+        items_for_10_points: further items that would show a difference of 10 points between the
+            two of the closest duel, 0 where there are enough; null where it is decided, or where
+            most prompts tie.
     """
 
     status: Literal["decided", "leading", "tied", "none"]
@@ -37,6 +43,8 @@ class Decision:
     p: float | None
     more_items: int | None
     sentence: str
+    equal: bool = False
+    items_for_10_points: int | None = None
 
     @property
     def headline(self) -> str:
@@ -49,10 +57,10 @@ def decide(board: Sequence[Standing], duels: Sequence[Duel], counts: Coverage) -
 
     The test is the sign test of the leader against each other candidate on the items where both
     were judged (a sign-flip test over prompts where these repeat), Holm-corrected over these
-    duels, for the leader was chosen by looking. Of several with the same points, none is the
+    duels, for the leader was chosen by looking. Of several with the same win rate, none is the
     leader for its name: one that beats all others is, else nobody.
     """
-    contenders = [row for row in board if row.points is not None]
+    contenders = [row for row in board if row.win_rate_ties_half is not None]
     if len(contenders) < 2:
         return Decision("none", None, None, None, None, None, _nothing(counts))
     leads = [
@@ -64,18 +72,28 @@ def decide(board: Sequence[Standing], duels: Sequence[Duel], counts: Coverage) -
     if len(leads) > 1:
         return _tied(leads, counts)
     if not lead.duels:
-        sentence = f"Not decided: {lead.name} has most points.{lead.gap} {_failures(counts)}"
+        sentence = f"No clear winner: {lead.name} is ahead.{lead.gap} {_failures(counts)}"
         return Decision("leading", lead.name, None, None, None, None, sentence.strip())
     duel, p = lead.closest, max(lead.p_values)
     alpha = ALPHA * min(1.0, duel.p / p)
     more = more_items(duel, alpha)
     sentence = _leading(duel, p, f" {settles(duel, more, alpha)}{lead.gap}", counts)
-    return Decision("leading", lead.name, duel.second, duel.share, p, more, sentence)
+    return Decision(
+        "leading",
+        lead.name,
+        duel.second,
+        duel.share,
+        p,
+        more,
+        sentence,
+        equal=as_equal(duel),
+        items_for_10_points=items_for_margin(duel, alpha),
+    )
 
 
 @dataclass(frozen=True)
 class _Lead:
-    """One of those with most points, and its duels, seen from it.
+    """One of those with the highest win rate, and its duels, seen from it.
 
     Attributes:
         p_values: of the duels, Holm-corrected.
@@ -125,18 +143,31 @@ def _decide_winner(lead: _Lead, counts: Coverage) -> Decision:
 def _tied(leads: Sequence[_Lead], counts: Coverage) -> Decision:
     first, second, *_ = leads
     *names, last = [lead.name for lead in leads]
-    sentence = f"No winner: {', '.join(names)} and {last} come out level.{first.gap}"
-    positions = [i for i, duel in enumerate(first.duels) if duel.second == second.name]
-    share = first.duels[positions[0]].share if positions else None
-    p = first.p_values[positions[0]] if positions else None
+    sentence = f"No clear winner: {', '.join(names)} and {last} are level.{first.gap}"
     sentence = f"{sentence} {_failures(counts)}".strip()
-    return Decision("tied", None, second.name, share, p, None, sentence)
+    duels = [(i, duel) for i, duel in enumerate(first.duels) if duel.second == second.name]
+    if not duels:
+        return Decision("tied", None, second.name, None, None, None, sentence)
+    index, duel = duels[0]
+    return Decision(
+        "tied",
+        None,
+        second.name,
+        duel.share,
+        first.p_values[index],
+        None,
+        sentence,
+        equal=as_equal(duel),
+        items_for_10_points=items_for_margin(duel),
+    )
 
 
 def _level(contender: Standing, rival: Standing) -> bool:
-    first, second = contender.points, rival.points
+    first, second = contender.win_rate_ties_half, rival.win_rate_ties_half
     return (
-        first is not None and second is not None and math.isclose(first.estimate, second.estimate)
+        first is not None
+        and second is not None
+        and math.isclose(first.estimate, second.estimate, abs_tol=1e-9)
     )
 
 
@@ -147,28 +178,38 @@ def _holm(p_values: Sequence[float]) -> list[float]:
 
 
 def _winner_sentence(duel: Duel, p: float, n_others: int, counts: Coverage) -> str:
-    also_beats = f" It also beats the other {n_others - 1}." if n_others > 1 else ""
+    also_beats = ""
+    if n_others > 1:
+        also_beats = f" It also beats the other {n_others - 1 if n_others > 2 else 'one'}."
     return (
         f"{duel.first} wins: against {duel.second}{', the closest,' if n_others > 1 else ''}"
-        f" {_record(duel)} ({duel.test}, {_p(p)}{', corrected for all pairs' if n_others > 1 else ''})."
+        f" {_record(duel)} ({duel.test}, {p_text(p)}{', corrected for all pairs' if n_others > 1 else ''})."
         f"{also_beats} {_failures(counts)}"
     ).strip()
 
 
 def _leading(duel: Duel, p: float, surer: str, counts: Coverage) -> str:
-    start = (
-        f"As good as equal: {duel.first}, with most points, and {duel.second}"
-        if as_equal(duel)
-        else f"Not decided: {duel.first} leads, but not surely ahead of {duel.second}"
+    if as_equal(duel):
+        start = f"As good as equal: {duel.first} and {duel.second}"
+    elif duel.share.estimate > 0.5:
+        start = (
+            f"No clear winner: {duel.first} is ahead of {duel.second}, but the difference is not"
+            " significant"
+        )
+    else:
+        start = (
+            f"No clear winner: {duel.first} has the highest win rate, but not against {duel.second}"
+        )
+    return (
+        f"{start}: {_record(duel)} ({duel.test}, {p_text(p)}).{surer} {_failures(counts)}".strip()
     )
-    return f"{start}: {_record(duel)} ({duel.test}, {_p(p)}).{surer} {_failures(counts)}".strip()
 
 
 def _record(duel: Duel) -> str:
     ties = f", {duel.ties} tied" if duel.ties else ""
     share = duel.share
     return (
-        f"{duel.wins} won, {duel.losses} lost{ties}, which is {share.estimate:.0%} of the points"
+        f"{duel.wins} won, {duel.losses} lost{ties}, a {share.estimate:.0%} win rate"
         f" [{share.low:.0%}, {share.high:.0%}]"
     )
 
@@ -185,5 +226,12 @@ def _nothing(counts: Coverage) -> str:
     return f"No decision: nothing could be compared ({causes})."
 
 
-def _p(p: float) -> str:
-    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
+def p_text(p: float) -> str:
+    """``p = 0.02``; ``p < 0.001`` below that, for smaller ones have no digit left."""
+    if p < _LEAST_P:
+        return f"p < {_LEAST_P}"
+    if p >= _ALMOST_ONE:
+        return "p = 1.0"
+    # Two decimals could round a p across 0.05.
+    digits = 3 if p < 0.01 or abs(p - ALPHA) < 0.005 else 2
+    return f"p = {p:.{digits}f}"

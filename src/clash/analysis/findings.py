@@ -25,6 +25,7 @@ from clash.analysis.judges import (
 from clash.analysis.labelled import LabelConcordance, concordance_with_labels
 from clash.analysis.leaderboard import Duel, Standing, duels, standings
 from clash.analysis.pareto import Economy, Trade, economies, trades
+from clash.analysis.preference import Preference, preference
 from clash.analysis.prereg import Conformity, conformity
 from clash.analysis.redteam import Redteam, redteam
 from clash.analysis.rundata import RunData
@@ -93,6 +94,7 @@ class Findings:
     cost_is_lower_bound: bool
     spending: Spending
     usage_doubts: list[UsageDoubt]
+    preference: Preference | None = None
 
 
 def read_findings(folder: RunFolder) -> Findings:
@@ -141,6 +143,7 @@ def compute_findings(run: RunData) -> Findings:
         cost_is_lower_bound=run.n_lost > 0 or not all(line.exact for line in costs_by_model),
         spending=spending(run.manifest.forecast, cost, run.tally),
         usage_doubts=list(run.tally.doubts.values()),
+        preference=preference(run, board),
     )
     entries = [
         entry for entry in run.manifest.dataset.get("figures", []) if entry["report"] == "run"
@@ -188,6 +191,8 @@ def _run_figures(findings: Findings) -> NamedFigures:
         yield "first_shown", Figure.of(findings.position.first_shown)
     for row in findings.leaderboard:
         yield f"win_rate.{row.candidate}", Figure.of(row.win_rate)
+        if row.win_rate_ties_half is not None:
+            yield f"win_rate_ties_half.{row.candidate}", Figure.of(row.win_rate_ties_half)
         if row.points is not None:
             yield f"points.{row.candidate}", Figure.of(row.points)
     for judge in findings.judges:

@@ -1,13 +1,13 @@
-"""Who did how well: points, wins and pairs of candidates, with intervals clustered by prompt."""
+"""Who did how well: win rates, wins and pairs of candidates, with intervals clustered by prompt."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import combinations
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from clash.analysis.win_rates import WinRates, pair_outcomes, win_rates
 from clash.stats import hypothesis_tests as tests
 from clash.stats.intervals import Interval, mean_clustered, wilson_clustered
 from clash.stats.resample import cluster_weights
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from clash.analysis.rundata import RunData
+    from clash.analysis.win_rates import PairOutcomes
     from clash.stats.typing import Floats
 
 
@@ -35,9 +36,15 @@ class Standing:
         points: mean share of the Borda points it could get, 0 to 1; 0.5 is the middle.
         wins: verdicts it won; ``ties`` those it shares the top of; ``losses`` the rest.
         best: share of bootstrap replicates in which it has the most points.
-        win_rate: wins out of all items it was to answer: an item without a verdict is no win.
+        win_rate: verdicts it won alone, out of all items it was to answer: a tie, or an item
+            without a verdict, is no win.
         corrected_rate: the same as people would give it, by labels and verdicts together; null where
             labels do not suffice.
+        win_rate_ties_half: what reports call the win rate: the share of comparisons that it wins,
+            ties counting half, as the mean over its opponents; null where it was never judged
+            beside another. The leaderboard is in this order.
+        by_strengths: the candidates answered different items, so that ``win_rate_ties_half`` is
+            what Bradley-Terry strengths expect against all the others.
     """
 
     json_keys: ClassVar[Mapping[str, str]] = {"n_judged": "judged", "corrected_rate": "corrected"}
@@ -52,6 +59,8 @@ class Standing:
     best: float | None
     win_rate: Interval
     corrected_rate: Interval | None = None
+    win_rate_ties_half: Interval | None = None
+    by_strengths: bool = False
 
 
 @dataclass(frozen=True)
@@ -116,17 +125,48 @@ def points_table(run: RunData) -> Floats:
 
 
 def standings(run: RunData) -> list[Standing]:
-    """The leaderboard, best first."""
+    """The leaderboard, best first by win rate; those that met nobody come last."""
     table = points_table(run)
-    clusters = np.array([run.clusters[item.item_id] for item in run.items])
+    clusters = _clusters(run)
     intervals, best = _points(table, clusters, run.manifest.seeds.get("seed", 0))
+    rates = candidate_win_rates(run, table)
     rows = [
-        _standing(run, name, intervals[k], best[k], clusters, table[:, k])
+        replace(
+            _standing(run, name, intervals[k], best[k], clusters, table[:, k]),
+            win_rate_ties_half=rates.rates[k],
+            by_strengths=rates.by_strengths,
+        )
         for k, name in enumerate(run.candidates)
     ]
-    return sorted(
-        rows, key=lambda row: (-(row.points.estimate if row.points else -1), row.candidate)
+    return sorted(rows, key=_order)
+
+
+def _order(row: Standing) -> tuple[float, float, str]:
+    """Sorts by win rate; those without one by their share of the points, then by name."""
+    rate, points = row.win_rate_ties_half, row.points
+    return (
+        -(round(rate.estimate, 12) if rate else -1.0),
+        -(points.estimate if points else -1.0),
+        row.candidate,
     )
+
+
+def candidate_win_rates(run: RunData, table: Floats | None = None) -> WinRates:
+    """The win rates of a run's candidates, in their order.
+
+    Args:
+        run: the run.
+        table: its :func:`points_table`, where it has been computed.
+    """
+    scores = points_table(run) if table is None else table
+    asked = {frozenset(run.items_asked(name)) for name in run.candidates}
+    return win_rates(
+        pair_outcomes(scores), _clusters(run), len(run.candidates), same_items=len(asked) == 1
+    )
+
+
+def _clusters(run: RunData) -> NDArray[np.intp]:
+    return np.array([run.clusters[item.item_id] for item in run.items], dtype=np.intp)
 
 
 def _points(
@@ -227,33 +267,32 @@ def duels(run: RunData, order: Sequence[str], of: Collection[str] | None = None)
         order: the candidates, best first.
         of: only the pairs that one of these belongs to; null for all.
     """
-    table = points_table(run)
-    column = {name: index for index, name in enumerate(run.candidates)}
-    clusters = np.array([run.clusters[item.item_id] for item in run.items])
+    columns = [run.candidates.index(name) for name in order]
+    table, clusters = points_table(run)[:, columns], _clusters(run)
     seed = run.manifest.seeds.get("seed", 0)
-    results = []
-    for first, second in combinations(order, 2):
-        if of is not None and not {first, second} & set(of):
-            continue
-        a, b = table[:, column[first]], table[:, column[second]]
-        is_shared = ~np.isnan(a) & ~np.isnan(b)
-        if is_shared.any():
-            results.append(
-                _duel(first, second, a[is_shared], b[is_shared], clusters[is_shared], seed)
-            )
-    return _correct_p_values(results)
+    return _correct_p_values(
+        [
+            _duel(pair, order, table, clusters, seed)
+            for pair in pair_outcomes(table)
+            if of is None or {order[pair.first], order[pair.second]} & set(of)
+        ]
+    )
 
 
 def _duel(
-    first: str, second: str, a: Floats, b: Floats, clusters: NDArray[np.intp], seed: int
+    pair: PairOutcomes,
+    order: Sequence[str],
+    table: Floats,
+    clusters: NDArray[np.intp],
+    seed: int,
 ) -> Duel:
-    # Sums of weights that should be equal may differ by rounding.
-    lead = np.where(np.isclose(a, b), 0.0, a - b)
-    sign = np.sign(lead)
-    wins, ties, losses = (int((sign == s).sum()) for s in (1, 0, -1))
-    difference = mean_clustered(lead, clusters)
-    share = wilson_clustered((sign + 1) / 2, clusters)
-    test = duel_test(sign, clusters, seed)
+    groups = clusters[pair.rows]
+    wins, ties, losses = (int((pair.outcomes == outcome).sum()) for outcome in (1, 0.5, 0))
+    lead = table[pair.rows, pair.first] - table[pair.rows, pair.second]
+    difference = mean_clustered(np.where(pair.outcomes == 0.5, 0.0, lead), groups)
+    share = wilson_clustered(pair.outcomes, groups)
+    test = duel_test(2 * pair.outcomes - 1, groups, seed)
+    first, second = order[pair.first], order[pair.second]
     return Duel(first, second, wins, ties, losses, share, difference, test.p, test.method)
 
 

@@ -41,6 +41,23 @@ def as_equal(duel: Duel) -> bool:
     return _observed_gap(duel) < SMALL and _most(duel) <= MARGIN
 
 
+def items_for_margin(duel: Duel, alpha: float = ALPHA) -> int | None:
+    """Further items that would show a difference of 10 points with 80% power.
+
+    0 where there were enough; null where at most 10% of the items are decisive, so that there can
+    be no such difference.
+
+    Args:
+        duel: the duel.
+        alpha: as for :func:`more_items`.
+    """
+    decisive = (duel.wins + duel.losses) / _items(duel)
+    if decisive <= MARGIN:
+        return None
+    needed = _items_needed(duel, 0.5 + MARGIN / decisive / 2, alpha)
+    return max(0, needed - _items(duel))
+
+
 def settles(duel: Duel, more: int | None, alpha: float = ALPHA) -> str:
     """The sentence on what would make an undecided duel surer.
 
@@ -67,7 +84,7 @@ def settles(duel: Duel, more: int | None, alpha: float = ALPHA) -> str:
 
 
 def _observed_gap(duel: Duel) -> float:
-    """The difference of the two shares of points."""
+    """The difference of the two win rates."""
     return 2 * duel.share.estimate - 1
 
 
@@ -80,12 +97,11 @@ def _left(duel: Duel, alpha: float) -> str:
     """What the data leave, and what would narrow it."""
     low, high = 1 - 2 * duel.share.low, 2 * duel.share.high - 1
     left = f"anything from {_points(low)} behind to {_number(high)} ahead is possible"
-    decisive = (duel.wins + duel.losses) / _items(duel)
-    if decisive <= MARGIN:
+    further = items_for_margin(duel, alpha)
+    if further is None:
         return f"{left}, and most prompts tie."
-    further = _items_needed(duel, 0.5 + MARGIN / decisive / 2, alpha) - _items(duel)
     goal = f"a difference of {_points(MARGIN)}, if there is one (80% power at the 5% level)"
-    if further <= 0:
+    if not further:
         return f"{left}. There were prompts enough for {goal}."
     return f"{left}. About {further} more prompts would show {goal}."
 

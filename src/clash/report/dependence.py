@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clash.report.formats import DASH, estimate, number, p_at_least
+from clash.report.formats import DASH, estimate, number, p_cell
 from clash.report.plots import heat_map, save
 from clash.report.tables import Table, with_rows
 
@@ -195,7 +195,7 @@ def _tests(dependence: Dependence) -> Table:
             test.says,
             number(test.statistic, ".1f"),
             DASH if test.df is None else str(test.df),
-            p_at_least(test.p),
+            p_cell(test.p),
             test.refusal,
         ]
         for test in dependence.tests
@@ -247,13 +247,13 @@ def _pair(pair: PairFinding, *, with_coupling: bool) -> list[str]:
         pair.second,
         str(pair.together),
         estimate(pair.correlation, 2),
-        p_at_least(pair.p_holm),
+        p_cell(pair.p_holm),
     ]
     if with_coupling:
         cells += [
             estimate(pair.coupling, 2),
             number(pair.coupling_error, ".2f"),
-            p_at_least(pair.p_wald_holm if pair.p_ratio_holm is None else pair.p_ratio_holm),
+            p_cell(pair.p_wald_holm if pair.p_ratio_holm is None else pair.p_ratio_holm),
         ]
     return cells
 

@@ -18,6 +18,8 @@ _LEAST_P = 0.001
 """Smaller p values have no digit left of three decimals."""
 JSON_DIGITS = 6
 """Decimals of fitted numbers in JSON: later ones are not reproduced on another machine."""
+_CENTS_FROM = 0.1
+_LEAST_OF_FOUR_DIGITS = 0.0005
 
 
 def number(value: float | None, form: str) -> str:
@@ -62,29 +64,41 @@ def points(difference: Interval | None, *, digits: int = 1) -> str:
 
 
 def share(rate: CaseRate | None) -> str:
-    """Right answers of all, as ``71/74``; with a decimal only where ties earn half."""
-    return DASH if rate is None else f"{rate.right:g}/{rate.n}"
+    """Right answers of all, as ``71/74``; with a decimal where ties earn a part."""
+    return DASH if rate is None else f"{decimal(rate.right)}/{rate.n}"
+
+
+def decimal(value: float) -> str:
+    """A count that may be fractional, with one decimal where it is: ``12`` or ``12.8``."""
+    return f"{value:.1f}".removesuffix(".0")
 
 
 def p_value(test: Significance | None) -> str:
-    """The p value of a test, as ``0.023`` or ``4.1e-05``."""
-    if test is None:
-        return DASH
-    return f"{test.p:.1e}" if test.p < _LEAST_P else f"{test.p:.3f}"
+    """The p value of a test, as :func:`p_cell` writes it."""
+    return p_cell(None if test is None else test.p)
 
 
-def p_at_least(p: float | None) -> str:
-    """A p value that says no more than ``<0.001`` where it is smaller."""
-    if p is None:
+def p_cell(p: float | None) -> str:
+    """A p value in a table: three decimals, ``< 0.001`` where it has no digit left of them."""
+    if p is None or math.isnan(p):
         return DASH
-    return f"<{_LEAST_P}" if p < _LEAST_P else f"{p:.3f}"
+    return f"< {_LEAST_P}" if p < _LEAST_P else f"{p:.3f}"
+
+
+def plural(n: float, noun: str, nouns: str = "") -> str:
+    """A count and its noun: ``1 run``, ``2 runs``; ``nouns`` where the plural is irregular."""
+    count = f"{n:,}" if isinstance(n, int) else decimal(n)
+    return f"{count} {noun if n == 1 else nouns or noun + 's'}"
 
 
 def money(usd: float | None) -> str:
-    """Dollars: cents from one dollar on, else four decimals."""
+    """Dollars: cents from ten cents on; below that four decimals, or six where four say little."""
     if usd is None:
         return "unknown"
-    return f"${usd:.2f}" if usd >= 1 or usd == 0 else f"${usd:.4f}"
+    if usd == 0 or usd >= _CENTS_FROM:
+        return f"${usd:,.2f}"
+    text = f"{usd:.{4 if usd >= _LEAST_OF_FOUR_DIGITS else 6}f}".rstrip("0")
+    return f"${text}" if float(text) else "< $0.000001"
 
 
 def seconds(value: float | None) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from clash.analysis.compare.win_rate_changes import WinRateChange, win_rate_changes
 from clash.analysis.concordance.cases import concordance_of, labelled_cases
 from clash.analysis.leaderboard import points_table
 from clash.errors import StatisticsError
@@ -95,6 +96,7 @@ class RunAgainstRun:
         experiments: null unless both have labels.
         shared_items: null where they share no item.
         tau: Kendall's, of the leaderboards over candidates of both; null for fewer than two.
+        changes: of the win rate of each candidate of both runs, the most certain first.
     """
 
     json_keys: ClassVar[Mapping[str, str]] = {"shared_items": "shared"}
@@ -105,6 +107,7 @@ class RunAgainstRun:
     shared_items: SharedItems | None
     tau: float | None
     candidates: list[Candidates]
+    changes: list[WinRateChange]
 
 
 def against(first: RunData, second: RunData, rng: np.random.Generator) -> RunAgainstRun:
@@ -123,6 +126,7 @@ def against(first: RunData, second: RunData, rng: np.random.Generator) -> RunAga
         _compare_shared_items(first, second, rng),
         _tau(candidates),
         candidates,
+        win_rate_changes(first, second),
     )
 
 

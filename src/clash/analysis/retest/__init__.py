@@ -15,11 +15,13 @@ from clash.analysis.retest.judges import Flips, SelfConsistency, consistencies, 
 from clash.analysis.retest.lines import (
     Category,
     RunLine,
+    RunOutcome,
     RunPair,
     Unsure,
     combined_rate,
     rate_of,
     run_line,
+    run_outcome,
     run_pair,
     unsure,
 )
@@ -61,6 +63,10 @@ class Retest:
         variance: judgment against generation, where some runs have fresh responses.
         variance_why: why there is none.
         flips: of runs in which each judge saw both orders; empty without such runs.
+        n_same: items with one and the same verdict in every whole run; the other ``n`` changed.
+        n_changed_split: of those that changed, items on which the panel of the first run was not
+            unanimous.
+        outcomes: what each whole run would have decided by itself.
     """
 
     json_keys: ClassVar[Mapping[str, str]] = {
@@ -91,6 +97,9 @@ class Retest:
     flips: list[Flips]
     unstable: list[Unsure]
     published_claims: list[Claim]
+    n_same: int
+    n_changed_split: int
+    outcomes: list[RunOutcome]
 
 
 def retest(runs: Sequence[RunData]) -> Retest:
@@ -113,6 +122,8 @@ def retest(runs: Sequence[RunData]) -> Retest:
     classes = classify(alignment, alignment.complete_runs)
     table = alignment.verdicts[:, alignment.complete_runs]
     names = sorted(set(classes.categories.tolist()))
+    is_same = np.all(table == table[:, :1], axis=1)
+    first_verdicts = {v.item_id: v for v in alignment.runs[0].verdicts}
     majority = majority_over_runs(alignment.verdicts)
     parts = variance(alignment, rng)
     result = Retest(
@@ -120,7 +131,7 @@ def retest(runs: Sequence[RunData]) -> Retest:
         n=len(alignment.items),
         all_runs=combined_rate(alignment) if all_labelled else None,
         pairs=[run_pair(alignment, a, b) for a, b in combinations(alignment.complete_runs, 2)],
-        all_same=wilson_clustered(np.all(table == table[:, :1], axis=1), alignment.clusters),
+        all_same=wilson_clustered(is_same, alignment.clusters),
         pair_agreement=self_consistency(with_none(table, alignment.n_classes), alignment.clusters),
         categories=[
             Category(str(name), classes.count(name), classes.share(name, alignment.clusters))
@@ -145,6 +156,11 @@ def retest(runs: Sequence[RunData]) -> Retest:
             for row in np.flatnonzero(classes.categories == "unstable")
         ],
         published_claims=[],
+        n_same=int(is_same.sum()),
+        n_changed_split=sum(
+            not first_verdicts[alignment.items[row]].unanimous for row in np.flatnonzero(~is_same)
+        ),
+        outcomes=[run_outcome(alignment.runs[index]) for index in alignment.complete_runs],
     )
     entries = published_entries(runs, "rerun")
     return replace(result, published_claims=claims(entries, figures(result))) if entries else result

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from clash.analysis.concordance.cases import CaseRate, rate
+from clash.analysis.coverage import coverage
+from clash.analysis.decision import Decision, decide
+from clash.analysis.leaderboard import Standing, duels, standings
 from clash.stats.retest import InterRun, MatchTable, inter_run, match_table
 
 if TYPE_CHECKING:
@@ -16,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from clash.analysis.retest.align import AlignedRuns
+    from clash.analysis.rundata import RunData
     from clash.stats.intervals import Interval
 
 
@@ -36,6 +40,19 @@ class RunLine:
     concordance: CaseRate | None
     cost_usd: float | None
     mean_confidence: float | None
+
+
+@dataclass(frozen=True)
+class RunOutcome:
+    """What one run says by itself.
+
+    Attributes:
+        leaderboard: best first.
+    """
+
+    run: str
+    decision: Decision
+    leaderboard: list[Standing]
 
 
 @dataclass(frozen=True)
@@ -105,6 +122,13 @@ def run_line(alignment: AlignedRuns, index: int) -> RunLine:
         cost_usd=run.manifest.cost_usd,
         mean_confidence=float(known_sure.mean()) if len(known_sure) else None,
     )
+
+
+def run_outcome(run: RunData) -> RunOutcome:
+    """The leaderboard and decision of one run."""
+    board = standings(run)
+    pairs = duels(run, [row.candidate for row in board])
+    return RunOutcome(run.manifest.run, decide(board, pairs, coverage(run)), board)
 
 
 def rate_of(

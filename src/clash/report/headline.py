@@ -1,0 +1,426 @@
+"""The answer of a run in one line, for every place that states it.
+
+These are the terminal, the page, the card, the list of runs, the comment of a gate. Every figure comes from the analysis; this module only chooses which to state, and in which words.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from clash.analysis.decision import p_text
+from clash.report.formats import counts, decimal, percent, plural
+from clash.report.names import short_names
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from clash.analysis.compare import RunComparison
+    from clash.analysis.compare.pairs import RunAgainstRun
+    from clash.analysis.compare.win_rate_changes import WinRateChange
+    from clash.analysis.concordance import Concordance
+    from clash.analysis.concordance.methods import Method
+    from clash.analysis.findings import Findings
+    from clash.analysis.leaderboard import Duel
+    from clash.analysis.preference import Contradiction
+    from clash.analysis.retest import Retest
+
+    Shape = Literal[
+        "winner", "open", "equal", "agreement", "stability", "change", "stopped", "nothing"
+    ]
+
+MOST_CHARACTERS = 90
+_NAME_WIDTHS = (40, 28, 22, 18, 14, 10, 8)
+_ALPHA = 0.05
+_BASELINE_WORDS = {
+    "longest": "picking the longest answer",
+    "dense": "picking the answer with the densest wording",
+    "coverage": "picking the answer that repeats most words of the prompt",
+    "structure": "picking the tidiest answer",
+}
+_NUMBERS = ("no", "one", "two", "three", "four", "five")
+
+
+@dataclass(frozen=True)
+class NextStep:
+    """A command worth typing next, and what for."""
+
+    command: str
+    purpose: str
+
+
+@dataclass(frozen=True)
+class Headline:
+    """What a run, a retest or a comparison says.
+
+    Attributes:
+        shape: what kind of answer it is, for its colour.
+        text: one sentence of at most 90 characters; names in it may be shortened at the front.
+        evidence: the figures behind it, in one line; may be empty.
+        contradiction: what human labels, or a plain rule, say against it; null where nothing does.
+        notes: what a reader must know beside it, such as candidates that were never judged.
+        next_steps: the most useful first.
+    """
+
+    shape: Shape
+    text: str
+    evidence: str = ""
+    contradiction: str | None = None
+    notes: tuple[str, ...] = ()
+    next_steps: tuple[NextStep, ...] = ()
+
+
+# -- one run ---------------------------------------------------------------------------------------
+
+
+def run_headline(findings: Findings, run: str | None = None) -> Headline:
+    """The answer of a run, by its kind and by how it ended.
+
+    Args:
+        findings: of the run.
+        run: how the commands of the next steps name it; by default by its id.
+    """
+    name = findings.run if run is None else run
+    if findings.decision.status == "none" and findings.concordance is None:
+        headline = _nothing(findings)
+    elif _is_stopped(findings):
+        headline = _stopped(findings)
+    elif findings.kind == "redteam" and findings.redteam is not None:
+        headline = _redteam(findings)
+    elif findings.kind == "validate" and findings.concordance is not None:
+        headline = _agreement(findings.concordance)
+    else:
+        headline = _decision(findings)
+    return Headline(
+        headline.shape,
+        headline.text,
+        headline.evidence,
+        headline.contradiction,
+        (*headline.notes, *_notes(findings)),
+        tuple(_next_steps(findings, headline, name)),
+    )
+
+
+def _is_stopped(findings: Findings) -> bool:
+    """The run ended, or stands, before all its judgments were asked for."""
+    return findings.status in ("partial", "running", "failed") and findings.coverage.not_run > 0
+
+
+def _nothing(findings: Findings) -> Headline:
+    items = findings.coverage
+    text = f"No decision: none of {plural(items.items, 'item')} could be judged."
+    return Headline("nothing", text, f"Why: {counts(items.abstained)}." if items.abstained else "")
+
+
+def _stopped(findings: Findings) -> Headline:
+    items = findings.coverage
+    n_judged = items.n_decided + items.n_tied
+    start = f"Stopped after {n_judged} of {plural(items.items, 'item')}"
+    if findings.kind != "eval" or findings.decision.status == "none":
+        return Headline("stopped", f"{start}. No decision yet.")
+    names = [row.candidate for row in findings.leaderboard]
+    decision = findings.decision
+    if decision.status in ("decided", "leading") and decision.winner is not None:
+        text = _fitted(f"{start}. So far {{0}} is ahead; no decision yet.", decision.winner, names)
+    else:
+        text = f"{start}. So far nobody is ahead; no decision yet."
+    return Headline("stopped", text, _evidence(findings))
+
+
+def _redteam(findings: Findings) -> Headline:
+    from clash.report.redteam import headline
+
+    if findings.redteam is None:
+        return _decision(findings)
+    return Headline("agreement", headline(findings.redteam))
+
+
+def _decision(findings: Findings) -> Headline:
+    decision = findings.decision
+    duel = closest_duel(findings)
+    names = [row.candidate for row in findings.leaderboard]
+    if decision.status == "decided" and decision.winner and duel is not None:
+        headline = Headline("winner", _winner(findings, duel, names))
+    elif decision.equal and duel is not None:
+        head = f"As good as equal: {{0}} and {{1}} ({percent(duel.share)} win rate)."
+        headline = Headline("equal", _fitted(head, duel.first, duel.second, names))
+    else:
+        headline = Headline("open", _no_winner(findings, duel, names))
+    against = findings.preference.contradiction if findings.preference is not None else None
+    return Headline(
+        headline.shape,
+        headline.text,
+        _evidence(findings),
+        None if against is None else _contradiction(against, names),
+    )
+
+
+def closest_duel(findings: Findings) -> Duel | None:
+    """The pair that the decision is about, seen from its leader; null where they never met."""
+    decision = findings.decision
+    pair = {decision.winner or findings.leaderboard[0].candidate, decision.runner_up}
+    if decision.status == "tied":
+        level = [row.candidate for row in findings.leaderboard if row.candidate in pair]
+        pair = {*level, decision.runner_up}
+    for duel in findings.duels:
+        if {duel.first, duel.second} == pair:
+            leader = duel.first if duel.second == decision.runner_up else duel.second
+            return duel.seen_from(leader)
+    return None
+
+
+def _winner(findings: Findings, duel: Duel, names: Sequence[str]) -> str:
+    p = p_text(findings.decision.p or 0.0)
+    n_others = sum(row.win_rate_ties_half is not None for row in findings.leaderboard) - 1
+    if n_others == 1:
+        rate = percent(duel.share)
+        return _fitted(f"{{0}} wins: {rate} against {{1}} ({p}).", duel.first, duel.second, names)
+    others = _NUMBERS[n_others] if n_others < len(_NUMBERS) else str(n_others)
+    each = f"{{0}} wins: it beats each of the other {others} ({p} against {{1}})."
+    return _fitted(each, duel.first, duel.second, names)
+
+
+def _no_winner(findings: Findings, duel: Duel | None, names: Sequence[str]) -> str:
+    decision = findings.decision
+    p = p_text(1.0 if decision.p is None else decision.p)
+    if decision.status == "tied" and duel is None:
+        return "No clear winner: the best candidates are level."
+    if duel is None:
+        leader = decision.winner or findings.leaderboard[0].candidate
+        return _fitted("No clear winner: {0} is ahead, but never met all others.", leader, names)
+    if duel.wins == duel.losses:
+        ties = f", {plural(duel.ties, 'tie')}" if duel.ties else ""
+        wins = plural(duel.wins, "win")
+        head = f"No clear winner: {{0}} and {{1}} are level ({wins} each{ties}; {p})."
+    elif duel.share.estimate > 0.5:
+        head = f"No clear winner: {{0}} leads {{1}}, but not significantly ({p})."
+    else:
+        head = "No clear winner: {0} has the highest win rate, but not against {1}."
+    return _fitted(head, duel.first, duel.second, names)
+
+
+def _evidence(findings: Findings) -> str:
+    duel = closest_duel(findings)
+    if duel is None:
+        return ""
+    short = short_names([row.candidate for row in findings.leaderboard], 18)
+    ties = f", {plural(duel.ties, 'tie')}" if duel.ties else ""
+    record = f"{plural(duel.wins, 'win')}, {plural(duel.losses, 'loss', 'losses')}{ties}"
+    return f"{short[duel.first]} against {short[duel.second]}: {record}; {percent(duel.share)} win rate."
+
+
+def _contradiction(against: Contradiction, names: Sequence[str]) -> str:
+    """What the labels say against the panel's first place."""
+    if against.people_last == against.panel_first and len(names) > 2:
+        head = "Human labels disagree with this panel: they put {0} first and {1} last."
+    else:
+        score = f"{against.wins} to {against.losses}; {p_text(against.p)}"
+        head = f"Human labels disagree with this panel: they prefer {{0}} to {{1}} ({score})."
+    return _fitted(head, against.people_first, against.panel_first, names)
+
+
+def _notes(findings: Findings) -> list[str]:
+    unjudged = [row.candidate for row in findings.leaderboard if not row.n_judged]
+    notes = []
+    if unjudged and len(unjudged) < len(findings.leaderboard):
+        names = ", ".join(short_names(unjudged, 28).values())
+        notes.append(f"Never judged: {names}.")
+    missing = sum(findings.coverage.abstained.values())
+    if missing and findings.decision.status != "none" and not _is_stopped(findings):
+        items = plural(findings.coverage.items, "item")
+        notes.append(f"No verdict on {missing} of {items} ({counts(findings.coverage.abstained)}).")
+    return notes
+
+
+def _next_steps(findings: Findings, headline: Headline, run: str) -> list[NextStep]:
+    unfinished = headline.shape == "stopped" or findings.status in ("partial", "failed")
+    if unfinished:
+        return [NextStep(f"clash resume {run}", "finish it; nothing is paid twice")]
+    if findings.kind == "validate":
+        return [NextStep(f"clash calibrate {run}", "correct the panel with these labels")]
+    if headline.contradiction is not None:
+        return [NextStep(f"clash report {run} --open", "see where people and panel disagree")]
+    if findings.preference is None:
+        return [NextStep(f"clash review {run}", "check the panel against your own judgment")]
+    return [NextStep(f"clash rerun {run}", "see whether the panel repeats itself")]
+
+
+# -- a panel beside people -------------------------------------------------------------------------
+
+
+def _agreement(concordance: Concordance) -> Headline:
+    rate = concordance.headline.rate
+    unit = "pair" if _is_pairs(concordance) else "item"
+    bounds = f"[{100 * rate.interval.low:.0f}, {100 * rate.interval.high:.0f}]"
+    text = (
+        f"The panel agrees with people on {decimal(rate.right)} of {plural(rate.n, unit)}"
+        f" ({rate.estimate:.1%} {bounds})."
+    )
+    baseline = best_baseline(concordance)
+    if baseline is None or baseline.test is None or baseline.against is None:
+        return Headline("agreement", text)
+    line = _beside_baseline(baseline)
+    is_better = baseline.test.p <= _ALPHA and baseline.against.estimate > 0
+    if is_better:
+        return Headline("agreement", text, line)
+    return Headline("agreement", text, contradiction=line)
+
+
+def _is_pairs(concordance: Concordance) -> bool:
+    return any(kappa.key == "kappa.sides" for kappa in concordance.kappas)
+
+
+def best_baseline(concordance: Concordance) -> Method | None:
+    """The plain rule that agrees with people most often; null where none was computed."""
+    baselines = [line for line in concordance.methods if line.kind == "baseline"]
+    return max(baselines, key=lambda line: line.estimate, default=None)
+
+
+def baseline_words(name: str) -> str:
+    """What a baseline does, for the middle of a sentence: ``picking the longest answer``."""
+    plain = name.removeprefix("baseline: ")
+    return _BASELINE_WORDS.get(plain, f"the baseline {plain}")
+
+
+def _beside_baseline(baseline: Method) -> str:
+    """How the panel compares with the best plain rule."""
+    if baseline.test is None or baseline.against is None:
+        return ""
+    is_significant = baseline.test.p <= _ALPHA
+    gap = baseline.against.estimate
+    if is_significant:
+        start = "Better than" if gap > 0 else "Worse than"
+    else:
+        start = "No better than" if gap < _ALPHA else "Not significantly better than"
+    words = baseline_words(baseline.name)
+    return f"{start} {words} ({baseline.estimate:.1%}, paired {p_text(baseline.test.p)})."
+
+
+# -- a panel beside itself -------------------------------------------------------------------------
+
+
+def retest_headline(retest: Retest, run: str | None = None) -> Headline:
+    """Whether a panel repeats itself.
+
+    Args:
+        retest: of a run and its reruns.
+        run: how the commands of the next steps name the first run; by default by its id.
+    """
+    same = percent(retest.pair_agreement)
+    share, _, bounds = same.partition(" ")
+    kappas = [pair.verdicts.kappa.interval.estimate for pair in retest.pairs]
+    kappa = f" (kappa {kappas[0]:.2f})" if len(kappas) == 1 and kappas[0] == kappas[0] else ""
+    text = f"The panel repeats itself on {share} of items {bounds}{kappa}."
+    n_changed = retest.n - retest.n_same
+    times = "twice" if len(retest.outcomes) == 2 else f"{len(retest.outcomes)} times"
+    parts = [f"Same verdict {times} {retest.n_same}"]
+    if n_changed:
+        split = retest.n_changed_split
+        were = "was a split decision" if split == 1 else "were split decisions"
+        parts.append(f"changed {n_changed}" + (f", of them {split} {were}" if split else ""))
+    else:
+        parts.append("changed 0")
+    name = retest.runs[0].run if run is None else run
+    return Headline(
+        "stability",
+        text,
+        " · ".join(parts),
+        _changed_decision(retest),
+        next_steps=(NextStep(f"clash report {name} --open", "see the items that changed"),),
+    )
+
+
+def _changed_decision(retest: Retest) -> str | None:
+    """The decision that a rerun did not repeat; null where all decided alike."""
+    decisions = [outcome.decision for outcome in retest.outcomes]
+    winners = [d.winner if d.status == "decided" else None for d in decisions]
+    if len(set(winners)) < 2:
+        return None
+    names = [row.candidate for row in retest.outcomes[0].leaderboard]
+    short = short_names(names, 16)
+    said = ["no clear winner" if w is None else f"{short[w]} wins" for w in winners]
+    return f"The decision does not stand: {', then '.join(said)}."
+
+
+# -- runs beside each other ------------------------------------------------------------------------
+
+
+def comparison_headline(comparison: RunComparison) -> Headline:
+    """Whether one run is better than another; of several, the first against the last."""
+    pair = next(
+        p
+        for p in comparison.pairs
+        if (p.first, p.second) == (comparison.runs[0].run, comparison.runs[-1].run)
+    )
+    if all(line.kind == "validate" for line in comparison.runs) and pair.experiments is not None:
+        return _agreement_change(pair)
+    if not pair.changes:
+        return Headline("nothing", "The runs have no candidate in common.")
+    return _win_rate_change(pair)
+
+
+def _win_rate_change(pair: RunAgainstRun) -> Headline:
+    best = pair.changes[0]
+    mirrored = [c for c in pair.changes if c.p_holm == best.p_holm and c.difference.estimate > 0]
+    change = mirrored[0] if mirrored else best
+    runs = [pair.first, pair.second]
+    basis = f"paired, {plural(change.n_items, 'item')}" if change.is_paired else "unpaired"
+    if change.p_holm > _ALPHA:
+        text = f"No candidate's win rate changes significantly from {{0}} to {{1}} ({p_text(change.p_holm)})."
+        return Headline("open", _fitted(text, pair.first, pair.second, runs), _change_line(change))
+    points = abs(100 * change.difference.estimate)
+    verb = "gains" if change.difference.estimate > 0 else "loses"
+    low, high = sorted(abs(100 * b) for b in (change.difference.low, change.difference.high))
+    size = f"{verb} {plural(round(points, 1) if points < 1 else round(points), 'point')}"
+    text = f"{{0}} {size} from {{1}} to {{2}} [{low:.0f}, {high:.0f}] ({p_text(change.p_holm)})."
+    evidence = f"{_change_line(change)} ({basis})"
+    return Headline(
+        "change",
+        _fitted(text, change.candidate, pair.first, pair.second, [*runs, change.candidate]),
+        evidence,
+    )
+
+
+def _change_line(change: WinRateChange) -> str:
+    return f"Win rate of {change.candidate}: {change.first:.0%}, then {change.second:.0%}"
+
+
+def _agreement_change(pair: RunAgainstRun) -> Headline:
+    line = pair.experiments
+    if line is None:
+        return Headline("nothing", "The runs have no labelled items to compare.")
+    runs = [pair.first, pair.second]
+    rates = [right / n for right, n in zip(line.right, line.n, strict=True)]
+    shared = pair.shared_items
+    paired = None if shared is None else shared.paired_test
+    gap = line.clustered_difference if paired is None else paired.difference
+    test = line.test if paired is None else paired.test
+    basis = "unpaired" if shared is None else f"paired, {plural(shared.n_labelled, 'item')}"
+    evidence = f"Agreement with people: {rates[0]:.1%}, then {rates[1]:.1%} ({basis})"
+    if test.p > _ALPHA:
+        text = f"Agreement with people does not change significantly from {{0}} to {{1}} ({p_text(test.p)})."
+        return Headline("open", _fitted(text, *runs, runs), evidence)
+    better, worse = (runs[0], runs[1]) if gap.estimate > 0 else (runs[1], runs[0])
+    points = plural(round(abs(100 * gap.estimate)), "point")
+    text = f"{{0}} agrees with people on {points} more than {{1}} ({p_text(test.p)})."
+    return Headline("change", _fitted(text, better, worse, runs), evidence)
+
+
+# -- words -----------------------------------------------------------------------------------------
+
+
+def _fitted(template: str, *parts: str | Sequence[str]) -> str:
+    """The template with names shortened, all alike, until it fits.
+
+    Args:
+        template: with ``{0}``, ``{1}``, … for names.
+        parts: these names, and last all names among which they must stay apart.
+    """
+    names, among = [str(part) for part in parts[:-1]], list(parts[-1])
+    text = template.format(*names)
+    for width in _NAME_WIDTHS:
+        if len(text) <= MOST_CHARACTERS:
+            return text
+        short = short_names([*among, *names], width)
+        text = template.format(*(short[name] for name in names))
+    return text
