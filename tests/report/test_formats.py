@@ -51,11 +51,6 @@ def test_what_is_not_there_is_a_dash(value):
     assert formats.number(math.nan, ".3f") == formats.number(None, ".3f") == formats.DASH
 
 
-def test_json_has_no_number_that_is_not_finite():
-    assert formats.round_figure(math.inf) is formats.round_figure(None) is None
-    assert formats.round_figure(1 / 3) == 0.333333
-
-
 def test_tables_without_rows_are_left_out_and_cut_rows_are_counted():
     table = Table("t", ["a"], [["1"]])
     assert with_rows([None, Table("empty", ["a"], []), table]) == [table]

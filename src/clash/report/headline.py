@@ -32,8 +32,9 @@ if TYPE_CHECKING:
 MOST_CHARACTERS = 90
 _NAME_WIDTHS = (40, 28, 22, 18, 14, 10, 8)
 _ALPHA = 0.05
+_LONGEST = "longest"
 _BASELINE_WORDS = {
-    "longest": "picking the longest answer",
+    _LONGEST: "picking the longest answer",
     "dense": "picking the answer with the densest wording",
     "coverage": "picking the answer that repeats most words of the prompt",
     "structure": "picking the tidiest answer",
@@ -271,9 +272,14 @@ def _is_pairs(concordance: Concordance) -> bool:
 
 
 def best_baseline(concordance: Concordance) -> Method | None:
-    """The plain rule that agrees with people most often; null where none was computed."""
+    """The plain rule that agrees with people most often; null where none was computed.
+
+    Of several that agree equally often it is the longest answer, which everybody understands.
+    """
     baselines = [line for line in concordance.methods if line.kind == "baseline"]
-    return max(baselines, key=lambda line: line.estimate, default=None)
+    best = max((line.estimate for line in baselines), default=0.0)
+    level = [line for line in baselines if line.estimate == best]
+    return min(level, key=lambda line: not line.name.endswith(_LONGEST), default=None)
 
 
 def baseline_words(name: str) -> str:
