@@ -108,7 +108,10 @@ def test_validate_answers_whether_the_panel_can_be_trusted(tmp_path):
     rows = pairs([("a", "aaa")] * 15 + [("b", "aaa")] * 5)
     headline = run_headline(compute_findings(run(tmp_path, rows)))
     assert headline.text == "The panel agrees with people on 15 of 20 pairs (75.0% [53, 89])."
-    assert "picking the longest answer" in f"{headline.evidence}{headline.contradiction}"
+    assert (
+        "No better than picking the answer with the densest wording"
+        in f"{headline.evidence}{headline.contradiction}"
+    )
 
 
 def test_rerun_answers_whether_the_panel_repeats_itself(tmp_path):

@@ -159,9 +159,9 @@ def candidate_win_rates(run: RunData, table: Floats | None = None) -> WinRates:
         table: its :func:`points_table`, where it has been computed.
     """
     scores = points_table(run) if table is None else table
-    asked = {frozenset(run.items_asked(name)) for name in run.candidates}
+    item_sets = {frozenset(run.items_asked(name)) for name in run.candidates}
     return win_rates(
-        pair_outcomes(scores), _clusters(run), len(run.candidates), same_items=len(asked) == 1
+        pair_outcomes(scores), _clusters(run), len(run.candidates), same_items=len(item_sets) == 1
     )
 
 

@@ -78,8 +78,8 @@ def preference(run: RunData, board: Sequence[Standing]) -> Preference | None:
     if not pairs:
         return None
     clusters = np.array([run.clusters[item.item_id] for item in run.items], dtype=np.intp)
-    asked = {frozenset(run.items_asked(name)) for name in run.candidates}
-    result = win_rates(pairs, clusters, len(run.candidates), same_items=len(asked) == 1)
+    item_sets = {frozenset(run.items_asked(name)) for name in run.candidates}
+    result = win_rates(pairs, clusters, len(run.candidates), same_items=len(item_sets) == 1)
     rates = [
         LabelledRate(name, rate)
         for name, rate in zip(run.candidates, result.rates, strict=True)

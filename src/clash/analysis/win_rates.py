@@ -89,9 +89,13 @@ def win_rates(
         comparisons = Comparisons(counts.wins, np.zeros_like(counts.wins))
         strengths = bradley_terry(comparisons, prior=PRIOR, ties="half")
         if strengths.converged and not strengths.linked_set.any():
-            expected = _logistic(strengths.theta)
-            influence = _influence_on_scores(pairs, clusters, expected) @ strengths.covariance
-            return WinRates(_modelled(expected, influence, counts, clusters), by_strengths=True)
+            win_probability = _logistic(strengths.theta)
+            influence = (
+                _influence_on_scores(pairs, clusters, win_probability) @ strengths.covariance
+            )
+            return WinRates(
+                _strength_rates(win_probability, influence, counts, clusters), by_strengths=True
+            )
     return WinRates(_mean_over_opponents(pairs, clusters, counts), by_strengths=False)
 
 
@@ -143,32 +147,32 @@ def _mean_over_opponents(
 
 def _logistic(theta: Floats) -> Floats:
     """The probability that each candidate beats each other, (K, K)."""
-    expected: Floats = 1 / (1 + np.exp(theta[None, :] - theta[:, None]))
-    return expected
+    win_probability: Floats = 1 / (1 + np.exp(theta[None, :] - theta[:, None]))
+    return win_probability
 
 
 def _influence_on_scores(
-    pairs: Sequence[PairOutcomes], clusters: Index, expected: Floats
+    pairs: Sequence[PairOutcomes], clusters: Index, win_probability: Floats
 ) -> Floats:
     """What each cluster adds to the gradient of the likelihood, (G, K)."""
-    scores = np.zeros((int(clusters.max(initial=-1)) + 1, len(expected)))
+    scores = np.zeros((int(clusters.max(initial=-1)) + 1, len(win_probability)))
     for pair in pairs:
-        residuals = pair.outcomes - expected[pair.first, pair.second]
+        residuals = pair.outcomes - win_probability[pair.first, pair.second]
         totals = _by_cluster(residuals, clusters[pair.rows], len(scores))
         scores[:, pair.first] += totals
         scores[:, pair.second] -= totals
     return scores
 
 
-def _modelled(
-    expected: Floats, influence: Floats, counts: _Counts, clusters: Index
+def _strength_rates(
+    win_probability: Floats, influence: Floats, counts: _Counts, clusters: Index
 ) -> list[Interval | None]:
     """Expected win rates against every other candidate; their variance by the delta method."""
-    k = len(expected)
-    slope = expected * (1 - expected)
+    k = len(win_probability)
+    slope = win_probability * (1 - win_probability)
     np.fill_diagonal(slope, 0.0)
     gradient = (np.diag(slope.sum(axis=1)) - slope) / (k - 1)
-    rates = (expected.sum(axis=1) - 0.5) / (k - 1)
+    rates = (win_probability.sum(axis=1) - 0.5) / (k - 1)
     method = "Bradley-Terry strengths, clustered"
     return _intervals(rates, influence @ gradient.T, counts, clusters, method)
 

@@ -85,7 +85,7 @@ def run_headline(findings: Findings, run: str | None = None) -> Headline:
     if findings.decision.status == "none" and findings.concordance is None:
         headline = _nothing(findings)
     elif _is_stopped(findings):
-        headline = _stopped(findings)
+        headline = _interruption(findings)
     elif findings.kind == "redteam" and findings.redteam is not None:
         headline = _redteam(findings)
     elif findings.kind == "validate" and findings.concordance is not None:
@@ -113,7 +113,7 @@ def _nothing(findings: Findings) -> Headline:
     return Headline("nothing", text, f"Why: {counts(items.abstained)}." if items.abstained else "")
 
 
-def _stopped(findings: Findings) -> Headline:
+def _interruption(findings: Findings) -> Headline:
     items = findings.coverage
     n_judged = items.n_decided + items.n_tied
     start = f"Stopped after {n_judged} of {plural(items.items, 'item')}"
@@ -122,7 +122,7 @@ def _stopped(findings: Findings) -> Headline:
     names = [row.candidate for row in findings.leaderboard]
     decision = findings.decision
     if decision.status in ("decided", "leading") and decision.winner is not None:
-        text = _fitted(f"{start}. So far {{0}} is ahead; no decision yet.", decision.winner, names)
+        text = _fit(f"{start}. So far {{0}} is ahead; no decision yet.", decision.winner, names)
     else:
         text = f"{start}. So far nobody is ahead; no decision yet."
     return Headline("stopped", text, _evidence(findings))
@@ -144,7 +144,7 @@ def _decision(findings: Findings) -> Headline:
         headline = Headline("winner", _winner(findings, duel, names))
     elif decision.equal and duel is not None:
         head = f"As good as equal: {{0}} and {{1}} ({percent(duel.share)} win rate)."
-        headline = Headline("equal", _fitted(head, duel.first, duel.second, names))
+        headline = Headline("equal", _fit(head, duel.first, duel.second, names))
     else:
         headline = Headline("open", _no_winner(findings, duel, names))
     against = findings.preference.contradiction if findings.preference is not None else None
@@ -175,10 +175,10 @@ def _winner(findings: Findings, duel: Duel, names: Sequence[str]) -> str:
     n_others = sum(row.win_rate_ties_half is not None for row in findings.leaderboard) - 1
     if n_others == 1:
         rate = percent(duel.share)
-        return _fitted(f"{{0}} wins: {rate} against {{1}} ({p}).", duel.first, duel.second, names)
-    others = _NUMBERS[n_others] if n_others < len(_NUMBERS) else str(n_others)
-    each = f"{{0}} wins: it beats each of the other {others} ({p} against {{1}})."
-    return _fitted(each, duel.first, duel.second, names)
+        return _fit(f"{{0}} wins: {rate} against {{1}} ({p}).", duel.first, duel.second, names)
+    count = _NUMBERS[n_others] if n_others < len(_NUMBERS) else str(n_others)
+    template = f"{{0}} wins: it beats each of the other {count} ({p} against {{1}})."
+    return _fit(template, duel.first, duel.second, names)
 
 
 def _no_winner(findings: Findings, duel: Duel | None, names: Sequence[str]) -> str:
@@ -188,7 +188,7 @@ def _no_winner(findings: Findings, duel: Duel | None, names: Sequence[str]) -> s
         return "No clear winner: the best candidates are level."
     if duel is None:
         leader = decision.winner or findings.leaderboard[0].candidate
-        return _fitted("No clear winner: {0} is ahead, but never met all others.", leader, names)
+        return _fit("No clear winner: {0} is ahead, but never met all others.", leader, names)
     if duel.wins == duel.losses:
         ties = f", {plural(duel.ties, 'tie')}" if duel.ties else ""
         wins = plural(duel.wins, "win")
@@ -197,7 +197,7 @@ def _no_winner(findings: Findings, duel: Duel | None, names: Sequence[str]) -> s
         head = f"No clear winner: {{0}} leads {{1}}, but not significantly ({p})."
     else:
         head = "No clear winner: {0} has the highest win rate, but not against {1}."
-    return _fitted(head, duel.first, duel.second, names)
+    return _fit(head, duel.first, duel.second, names)
 
 
 def _evidence(findings: Findings) -> str:
@@ -217,14 +217,14 @@ def _contradiction(against: Contradiction, names: Sequence[str]) -> str:
     else:
         score = f"{against.wins} to {against.losses}; {p_text(against.p)}"
         head = f"Human labels disagree with this panel: they prefer {{0}} to {{1}} ({score})."
-    return _fitted(head, against.people_first, against.panel_first, names)
+    return _fit(head, against.people_first, against.panel_first, names)
 
 
 def _notes(findings: Findings) -> list[str]:
-    unjudged = [row.candidate for row in findings.leaderboard if not row.n_judged]
+    absentees = [row.candidate for row in findings.leaderboard if not row.n_judged]
     notes = []
-    if unjudged and len(unjudged) < len(findings.leaderboard):
-        names = ", ".join(short_names(unjudged, 28).values())
+    if absentees and len(absentees) < len(findings.leaderboard):
+        names = ", ".join(short_names(absentees, 28).values())
         notes.append(f"Never judged: {names}.")
     missing = sum(findings.coverage.abstained.values())
     if missing and findings.decision.status != "none" and not _is_stopped(findings):
@@ -234,8 +234,7 @@ def _notes(findings: Findings) -> list[str]:
 
 
 def _next_steps(findings: Findings, headline: Headline, run: str) -> list[NextStep]:
-    unfinished = headline.shape == "stopped" or findings.status in ("partial", "failed")
-    if unfinished:
+    if headline.shape == "stopped" or findings.status in ("partial", "failed"):
         return [NextStep(f"clash resume {run}", "finish it; nothing is paid twice")]
     if findings.kind == "validate":
         return [NextStep(f"clash calibrate {run}", "correct the panel with these labels")]
@@ -257,12 +256,11 @@ def _agreement(concordance: Concordance) -> Headline:
         f"The panel agrees with people on {decimal(rate.right)} of {plural(rate.n, unit)}"
         f" ({rate.estimate:.1%} {bounds})."
     )
-    baseline = best_baseline(concordance)
+    baseline = telling_baseline(concordance)
     if baseline is None or baseline.test is None or baseline.against is None:
         return Headline("agreement", text)
     line = _beside_baseline(baseline)
-    is_better = baseline.test.p <= _ALPHA and baseline.against.estimate > 0
-    if is_better:
+    if _is_beaten(baseline):
         return Headline("agreement", text, line)
     return Headline("agreement", text, contradiction=line)
 
@@ -271,15 +269,21 @@ def _is_pairs(concordance: Concordance) -> bool:
     return any(kappa.key == "kappa.sides" for kappa in concordance.kappas)
 
 
-def best_baseline(concordance: Concordance) -> Method | None:
-    """The plain rule that agrees with people most often; null where none was computed.
+def telling_baseline(concordance: Concordance) -> Method | None:
+    """The plain rule to hold a panel against; null where none was computed.
 
-    Of several that agree equally often it is the longest answer, which everybody understands.
+    It is the longest answer, which everybody understands; where the panel beats that one, it is
+    the best rule that it does not beat.
     """
     baselines = [line for line in concordance.methods if line.kind == "baseline"]
-    best = max((line.estimate for line in baselines), default=0.0)
-    level = [line for line in baselines if line.estimate == best]
-    return min(level, key=lambda line: not line.name.endswith(_LONGEST), default=None)
+    baselines.sort(key=lambda line: (not line.name.endswith(_LONGEST), -line.estimate))
+    unbeaten = (line for line in baselines if not _is_beaten(line))
+    return next(unbeaten, baselines[0] if baselines else None)
+
+
+def _is_beaten(baseline: Method) -> bool:
+    test, lead = baseline.test, baseline.against
+    return test is not None and lead is not None and test.p <= _ALPHA and lead.estimate > 0
 
 
 def baseline_words(name: str) -> str:
@@ -312,8 +316,8 @@ def retest_headline(retest: Retest, run: str | None = None) -> Headline:
         retest: of a run and its reruns.
         run: how the commands of the next steps name the first run; by default by its id.
     """
-    same = percent(retest.pair_agreement)
-    share, _, bounds = same.partition(" ")
+    rate = percent(retest.pair_agreement)
+    share, _, bounds = rate.partition(" ")
     kappas = [pair.verdicts.kappa.interval.estimate for pair in retest.pairs]
     kappa = f" (kappa {kappas[0]:.2f})" if len(kappas) == 1 and kappas[0] == kappas[0] else ""
     text = f"The panel repeats itself on {share} of items {bounds}{kappa}."
@@ -344,8 +348,8 @@ def _changed_decision(retest: Retest) -> str | None:
         return None
     names = [row.candidate for row in retest.outcomes[0].leaderboard]
     short = short_names(names, 16)
-    said = ["no clear winner" if w is None else f"{short[w]} wins" for w in winners]
-    return f"The decision does not stand: {', then '.join(said)}."
+    outcomes = ["no clear winner" if w is None else f"{short[w]} wins" for w in winners]
+    return f"The decision does not stand: {', then '.join(outcomes)}."
 
 
 # -- runs beside each other ------------------------------------------------------------------------
@@ -367,13 +371,13 @@ def comparison_headline(comparison: RunComparison) -> Headline:
 
 def _win_rate_change(pair: RunAgainstRun) -> Headline:
     best = pair.changes[0]
-    mirrored = [c for c in pair.changes if c.p_holm == best.p_holm and c.difference.estimate > 0]
-    change = mirrored[0] if mirrored else best
+    gains = [c for c in pair.changes if c.p_holm == best.p_holm and c.difference.estimate > 0]
+    change = gains[0] if gains else best
     runs = [pair.first, pair.second]
     basis = f"paired, {plural(change.n_items, 'item')}" if change.is_paired else "unpaired"
     if change.p_holm > _ALPHA:
         text = f"No candidate's win rate changes significantly from {{0}} to {{1}} ({p_text(change.p_holm)})."
-        return Headline("open", _fitted(text, pair.first, pair.second, runs), _change_line(change))
+        return Headline("open", _fit(text, pair.first, pair.second, runs), _change_line(change))
     points = abs(100 * change.difference.estimate)
     verb = "gains" if change.difference.estimate > 0 else "loses"
     low, high = sorted(abs(100 * b) for b in (change.difference.low, change.difference.high))
@@ -382,7 +386,7 @@ def _win_rate_change(pair: RunAgainstRun) -> Headline:
     evidence = f"{_change_line(change)} ({basis})"
     return Headline(
         "change",
-        _fitted(text, change.candidate, pair.first, pair.second, [*runs, change.candidate]),
+        _fit(text, change.candidate, pair.first, pair.second, [*runs, change.candidate]),
         evidence,
     )
 
@@ -397,25 +401,25 @@ def _agreement_change(pair: RunAgainstRun) -> Headline:
         return Headline("nothing", "The runs have no labelled items to compare.")
     runs = [pair.first, pair.second]
     rates = [right / n for right, n in zip(line.right, line.n, strict=True)]
-    shared = pair.shared_items
-    paired = None if shared is None else shared.paired_test
-    gap = line.clustered_difference if paired is None else paired.difference
-    test = line.test if paired is None else paired.test
-    basis = "unpaired" if shared is None else f"paired, {plural(shared.n_labelled, 'item')}"
+    common = pair.shared_items
+    paired_test = None if common is None else common.paired_test
+    gap = line.clustered_difference if paired_test is None else paired_test.difference
+    test = line.test if paired_test is None else paired_test.test
+    basis = "unpaired" if common is None else f"paired, {plural(common.n_labelled, 'item')}"
     evidence = f"Agreement with people: {rates[0]:.1%}, then {rates[1]:.1%} ({basis})"
     if test.p > _ALPHA:
         text = f"Agreement with people does not change significantly from {{0}} to {{1}} ({p_text(test.p)})."
-        return Headline("open", _fitted(text, *runs, runs), evidence)
+        return Headline("open", _fit(text, *runs, runs), evidence)
     better, worse = (runs[0], runs[1]) if gap.estimate > 0 else (runs[1], runs[0])
     points = plural(round(abs(100 * gap.estimate)), "point")
     text = f"{{0}} agrees with people on {points} more than {{1}} ({p_text(test.p)})."
-    return Headline("change", _fitted(text, better, worse, runs), evidence)
+    return Headline("change", _fit(text, better, worse, runs), evidence)
 
 
 # -- words -----------------------------------------------------------------------------------------
 
 
-def _fitted(template: str, *parts: str | Sequence[str]) -> str:
+def _fit(template: str, *parts: str | Sequence[str]) -> str:
     """The template with names shortened, all alike, until it fits.
 
     Args:

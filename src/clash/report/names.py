@@ -21,12 +21,14 @@ def short_names(names: Iterable[str], width: int) -> dict[str, str]:
     where no shortening tells them apart, they stay whole.
     """
     distinct = list(dict.fromkeys(names))
-    shown = {name: shorten(name, width) for name in distinct}
-    repeated = {text for text, n in Counter(shown.values()).items() if n > 1}
-    for text in repeated:
-        alike = [name for name in distinct if shown[name] == text]
-        shown |= _apart(alike, width, {shown[name] for name in distinct if name not in alike})
-    return shown
+    texts_by_name = {name: shorten(name, width) for name in distinct}
+    doubles = {text for text, n in Counter(texts_by_name.values()).items() if n > 1}
+    for text in doubles:
+        alike = [name for name in distinct if texts_by_name[name] == text]
+        texts_by_name |= _apart(
+            alike, width, {texts_by_name[name] for name in distinct if name not in alike}
+        )
+    return texts_by_name
 
 
 def shorten(name: str, width: int) -> str:
@@ -49,17 +51,17 @@ def shorten(name: str, width: int) -> str:
     return ELLIPSIS + name[start:]
 
 
-def _apart(names: list[str], width: int, taken: set[str]) -> dict[str, str]:
+def _apart(names: list[str], width: int, other_texts: set[str]) -> dict[str, str]:
     """Names whose ends are alike, with as much of their beginnings as tells them apart."""
     for head in range(1, width - 1):
-        shown = {
+        texts_by_name = {
             name: name
             if cell_len(name) <= width
             else f"{name[:head]}{ELLIPSIS}{name[head + 1 - width :]}"
             for name in names
         }
-        texts = set(shown.values())
+        texts = set(texts_by_name.values())
         fits = all(cell_len(text) <= width for text in texts)
-        if fits and len(texts) == len(names) and not texts & taken:
-            return shown
+        if fits and len(texts) == len(names) and not texts & other_texts:
+            return texts_by_name
     return {name: name for name in names}

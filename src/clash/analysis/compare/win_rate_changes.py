@@ -45,33 +45,37 @@ class WinRateChange:
 def win_rate_changes(first: RunData, second: RunData) -> list[WinRateChange]:
     """The change of each candidate of both runs, the most certain first."""
     names = [name for name in first.candidates if name in second.candidates]
-    changes = _paired(first, second, names) or _unpaired(first, second, names)
+    changes = _changes_on_shared_items(first, second, names) or _changes_between_samples(
+        first, second, names
+    )
     if not changes:
         return []
     # Of two candidates one gains what the other loses: one question, not two.
     p_values = [change.p for change in changes]
-    corrected = p_values if len(changes) == 2 else [float(p) for p in holm(np.array(p_values))]
-    changes = [replace(c, p_holm=p) for c, p in zip(changes, corrected, strict=True)]
+    holm_p_values = p_values if len(changes) == 2 else [float(p) for p in holm(np.array(p_values))]
+    changes = [replace(c, p_holm=p) for c, p in zip(changes, holm_p_values, strict=True)]
     return sorted(changes, key=lambda c: (c.p_holm, c.p, -c.difference.estimate, c.candidate))
 
 
-def _paired(first: RunData, second: RunData, names: list[str]) -> list[WinRateChange]:
+def _changes_on_shared_items(
+    first: RunData, second: RunData, names: list[str]
+) -> list[WinRateChange]:
     """Over the items that ask the same in both runs; empty where there are none."""
     scores = [_item_scores(run) for run in (first, second)]
     turns = {item.item_id: item.turns for item in second.items}
-    shared = [item.item_id for item in first.items if turns.get(item.item_id) == item.turns]
+    item_ids = [item.item_id for item in first.items if turns.get(item.item_id) == item.turns]
     changes = []
     for name in names:
         rows = []
-        for item in shared:
-            one, two = scores[0].get(item, {}), scores[1].get(item, {})
-            if name not in one or name not in two:
+        for item in item_ids:
+            before, after = scores[0].get(item, {}), scores[1].get(item, {})
+            if name not in before or name not in after:
                 continue
-            rivals = (one.keys() & two.keys()) - {name}
+            rivals = (before.keys() & after.keys()) - {name}
             if rivals:
                 rate = [
                     sum(_outcome(table[name], table[rival]) for rival in sorted(rivals))
-                    for table in (one, two)
+                    for table in (before, after)
                 ]
                 rows.append((rate[0] / len(rivals), rate[1] / len(rivals), first.clusters[item]))
         if len(rows) > 1:
@@ -110,11 +114,13 @@ def _item_scores(run: RunData) -> dict[str, dict[str, float]]:
     }
 
 
-def _outcome(own: float, rival: float) -> float:
-    return 0.5 if math.isclose(own, rival, rel_tol=1e-5, abs_tol=1e-8) else float(own > rival)
+def _outcome(score: float, rival: float) -> float:
+    return 0.5 if math.isclose(score, rival, rel_tol=1e-5, abs_tol=1e-8) else float(score > rival)
 
 
-def _unpaired(first: RunData, second: RunData, names: list[str]) -> list[WinRateChange]:
+def _changes_between_samples(
+    first: RunData, second: RunData, names: list[str]
+) -> list[WinRateChange]:
     """Over all items of each run, as independent samples."""
     rates = [
         dict(zip(run.candidates, candidate_win_rates(run).rates, strict=True))
@@ -122,13 +128,13 @@ def _unpaired(first: RunData, second: RunData, names: list[str]) -> list[WinRate
     ]
     changes = []
     for name in names:
-        one, two = rates[0][name], rates[1][name]
-        if one is None or two is None:
+        before, after = rates[0][name], rates[1][name]
+        if before is None or after is None:
             continue
-        gap = _in_range(difference(two, one))
+        gap = _in_range(difference(after, before))
         error = gap.half_width / normal_quantile(gap.level)
         p = two_sided(gap.estimate / error) if error > 0 else 1.0
-        changes.append(WinRateChange(name, one.estimate, two.estimate, 0, gap, float(p)))
+        changes.append(WinRateChange(name, before.estimate, after.estimate, 0, gap, float(p)))
     return changes
 
 

@@ -27,7 +27,7 @@ from clash.analysis.concordance.costs import Costs, costs
 from clash.analysis.concordance.disagreements import Direction, Disagreement, PairLine, RatingGap
 from clash.analysis.concordance.headline import (
     AgreementCoefficient,
-    Headline,
+    ConcordanceSummary,
     People,
     headline,
     kappas,
@@ -46,13 +46,13 @@ __all__ = [
     "Concordance",
     "ConcordanceBySplit",
     "ConcordanceRow",
+    "ConcordanceSummary",
     "Contrast",
     "Costs",
     "Direction",
     "Disagreement",
     "EqualLength",
     "FamilyBias",
-    "Headline",
     "LabelledCase",
     "LengthPreference",
     "Method",
@@ -78,7 +78,7 @@ class Concordance:
         contrasts: strong winners against weak ones, where tiers are known.
     """
 
-    headline: Headline
+    headline: ConcordanceSummary
     kappas: list[AgreementCoefficient]
     people: People | None
     methods: list[Method]

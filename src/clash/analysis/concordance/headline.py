@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Headline:
+class ConcordanceSummary:
     """Concordance of a labelled run.
 
     Attributes:
@@ -76,9 +76,9 @@ class People:
     panel_with_person: Interval
 
 
-def headline(cases: Sequence[LabelledCase]) -> Headline:
+def headline(cases: Sequence[LabelledCase]) -> ConcordanceSummary:
     """The first lines of the report."""
-    return Headline(
+    return ConcordanceSummary(
         rate=concordance_of(cases),
         clusters=len({case.cluster for case in cases}),
         no_verdict={
