@@ -269,7 +269,9 @@ def _error_tree() -> str:
 
 def _aliases() -> str:
     """The named types of the signatures: a value of any kind, with what it may be."""
-    from clash.library import inputs, runs, statistics
+    from clash.library import evaluation as runs
+    from clash.library import notebook_inputs as inputs
+    from clash.library import statistics
 
     rows = []
     for module in (inputs, runs, statistics):

@@ -199,6 +199,10 @@ def bindings(tree: ast.AST) -> list[tuple[int, str]]:
     return bound
 
 
+COMMAND_LAYERS = frozenset(f"clash.{layer}" for layer in ("cli", "pipeline", "analysis", "report"))
+"""Packages that call their module of a command by the command's name."""
+
+
 class House:
     """The modules of one tree, parsed once."""
 
@@ -273,10 +277,20 @@ class House:
         return {name: modules for name, modules in sorted(places.items()) if len(modules) > 1}
 
     def module_names(self) -> dict[str, list[str]]:
-        """Module names that stand in more than one package."""
+        """Module names that stand in more than one package.
+
+        The layers' modules of one command count once: ``clash gate`` is ``gate`` in each of them.
+        """
+        commands = {
+            path.stem
+            for module, path in self.modules.items()
+            if module.startswith("clash.cli.") and path.stem in _functions(self.trees[path])
+        }
         places: dict[str, list[str]] = defaultdict(list)
         for module, path in self.modules.items():
-            if path.name not in {"__init__.py", "__main__.py"}:
+            package, _, name = module.rpartition(".")
+            is_of_command = package in COMMAND_LAYERS and name in commands
+            if path.name not in {"__init__.py", "__main__.py"} and not is_of_command:
                 places[path.stem].append(module)
         return {name: modules for name, modules in sorted(places.items()) if len(modules) > 1}
 
@@ -320,6 +334,10 @@ class House:
                 1000 * len(self.empty_names()) / bound, 1
             ),
         }
+
+
+def _functions(tree: ast.Module) -> set[str]:
+    return {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
 
 
 def _docstring_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:

@@ -10,7 +10,7 @@ from itertools import product
 import pytest
 
 from clash.errors import ConfigError
-from clash.secrets.trust import (
+from clash.secrets.destinations import (
     Destination,
     Environ,
     config_folder,

@@ -15,8 +15,8 @@ from clash.analysis.rundata import RunData
 from clash.pipeline.foreign_runs import write_run
 from clash.report import markdown
 from clash.report.claims import claims_table
-from clash.reproduction.agent_clash.paper_figures import paper_figures
-from clash.reproduction.convert import convert
+from clash.reproduction.agent_clash import paper_figures
+from clash.reproduction.conversion import convert
 from clash.stats.hypothesis_tests import binomial_tail
 from clash.store.folder import RunFolder
 

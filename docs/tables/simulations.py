@@ -13,7 +13,7 @@ from pathlib import Path
 
 from clash.report.markdown import render_table as markdown
 from clash.report.plots import svg
-from clash.report.regime import regime_figure
+from clash.report.regime_figures import regime_figure
 from clash.report.simulations import figure, setting, table
 from clash.reproduction.simulations import EXPERIMENTS, ON_VOTES, Simulation
 from clash.votes import read_votes

@@ -18,19 +18,19 @@ from clash.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from clash.errors import ClashError as ClashError
+    from clash.library.evaluation import evaluate as evaluate
+    from clash.library.evaluation import evaluate_async as evaluate_async
+    from clash.library.evaluation import load as load
+    from clash.library.evaluation import rerun as rerun
+    from clash.library.evaluation import rerun_async as rerun_async
+    from clash.library.evaluation import resume as resume
+    from clash.library.evaluation import resume_async as resume_async
+    from clash.library.evaluation import validate as validate
+    from clash.library.evaluation import validate_async as validate_async
     from clash.library.results import GateResult as GateResult
     from clash.library.results import Records as Records
     from clash.library.results import Result as Result
     from clash.library.results import Run as Run
-    from clash.library.runs import evaluate as evaluate
-    from clash.library.runs import evaluate_async as evaluate_async
-    from clash.library.runs import load as load
-    from clash.library.runs import rerun as rerun
-    from clash.library.runs import rerun_async as rerun_async
-    from clash.library.runs import resume as resume
-    from clash.library.runs import resume_async as resume_async
-    from clash.library.runs import validate as validate
-    from clash.library.runs import validate_async as validate_async
     from clash.library.statistics import aggregate as aggregate
     from clash.library.statistics import apply_calibrator as apply_calibrator
     from clash.library.statistics import calibrate as calibrate
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "clash.errors": ("ClashError",),
     "clash.library.results": ("GateResult", "Records", "Result", "Run"),
-    "clash.library.runs": (
+    "clash.library.evaluation": (
         "evaluate", "evaluate_async", "load", "rerun", "rerun_async", "resume", "resume_async",
         "validate", "validate_async",
     ),

@@ -20,7 +20,7 @@ from pydantic import (
 )
 
 from clash.records import Criterion, Role, Turn
-from clash.secrets.trust import Source
+from clash.secrets.destinations import Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable

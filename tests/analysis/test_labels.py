@@ -17,7 +17,7 @@ from clash.review.rater_agreement import agreement
 from clash.store.folder import RunFolder
 from clash.votes import read_votes
 from clash.votes.from_run import vote_rows
-from clash.votes.rankings import file_rankings, run_rankings
+from clash.votes.named_rankings import file_rankings, run_rankings
 
 TEXTS = {"a": "text of a", "b": "text of b", "c": "text of c"}
 

@@ -15,11 +15,11 @@ from analysis.ranked import ranked_run
 from clash.analysis.rankings import rank_candidates, ranking_names
 from clash.analysis.rankings.weights import judge_weights, read_weights, vote_weights
 from clash.errors import ConfigError, InputError, StatisticsError
-from clash.report.rankings import as_json, lines, methods_json, tables
+from clash.report.ranking_tables import as_json, lines, methods_json, tables
 from clash.stats.voting.rankings import ranking_array
 from clash.votes import VoteRow, encode, read_votes, write_votes
 from clash.votes.from_run import score_rows, vote_rows
-from clash.votes.rankings import NamedRankings, file_rankings, run_rankings
+from clash.votes.named_rankings import NamedRankings, file_rankings, run_rankings
 
 SHARED = Path(__file__).resolve().parents[2] / "../shared/data/votes"
 NAN = np.nan

@@ -13,7 +13,7 @@ from clash.analysis.serialize import to_dict
 from clash.errors import StatisticsError
 from clash.pipeline.foreign_runs import write_run
 from clash.report.retest import tables
-from clash.reproduction.convert import convert
+from clash.reproduction.conversion import convert
 from clash.store.folder import RunFolder
 
 FIRST = [("a", "aaa"), ("a", "aaa"), ("b", "aaa"), ("b", "bbb"), ("a", "bbb"), ("a", "aab")]

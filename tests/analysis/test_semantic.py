@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from clash import __version__
-from clash.analysis.diversity import equivalence
+from clash.analysis.diagnosis.response_diversity import equivalence
 from clash.analysis.semantic import encoder_of, likeness
 from clash.analysis.texts import Texts
 from clash.cli.app import run

@@ -9,7 +9,7 @@ import pytest
 
 from clash.analysis.serialize import to_dict
 from clash.cli.app import run
-from clash.pipeline import sequential as pipeline
+from clash.pipeline import sequential_run as pipeline
 from clash.pipeline.stopping import Look, parse_rule
 
 QUICKSTART = str(Path(__file__).resolve().parents[2] / "datasets" / "quickstart.yaml")

@@ -11,7 +11,7 @@ from clash.config import Limits, ModelRef
 from clash.errors import ConfigError
 from clash.providers import has_key, key_variable, open_provider
 from clash.providers.accounts import account, base_url
-from clash.secrets.trust import Environ
+from clash.secrets.destinations import Environ
 
 DEFAULTS = {
     "openai/m": ("OPENAI_API_KEY", "https://api.openai.com/v1"),
@@ -140,7 +140,7 @@ def test_an_sdk_is_imported_by_the_model_that_needs_it_and_by_no_other(model, im
 import sys
 from clash.config import Limits, ModelRef
 from clash.providers import open_provider
-from clash.secrets.trust import Environ
+from clash.secrets.destinations import Environ
 if {model!r}:
     ref = ModelRef(model={model!r}, base_url={"http://h/v1" if model != "baseline/longest" else None!r})
     environ = Environ({{"OPENAI_API_KEY": "k"}}, hosts=["http://h"])

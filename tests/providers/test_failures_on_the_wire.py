@@ -13,7 +13,7 @@ from clash.errors import ProviderError
 from clash.providers import sdk
 from clash.providers.base import Reply
 from clash.records import Turn
-from clash.secrets.trust import Environ
+from clash.secrets.destinations import Environ
 from wire import Fault, faults
 from wire.asking import PROVIDERS, SCHEMA, Asker
 

@@ -15,7 +15,7 @@ import pytest
 from clash.config import Limits, ModelRef
 from clash.errors import ProviderError
 from clash.providers import open_provider
-from clash.secrets.trust import Environ
+from clash.secrets.destinations import Environ
 from wire.asking import PROVIDERS, Asker
 
 if TYPE_CHECKING:

@@ -15,11 +15,11 @@ import pytest
 from clash.collect.parsing import parse
 from clash.config import Candidate, Config, Judge, Limits, ModelRef
 from clash.errors import ConfigError, ProviderError
-from clash.pipeline.audit import all_checks
 from clash.pipeline.execute import execute
 from clash.pipeline.options import Observer, RunOptions
 from clash.pipeline.prepare import prepare
-from clash.pipeline.sequential import resume_run
+from clash.pipeline.sequential_run import resume_run
+from clash.pipeline.verify import all_checks
 from clash.providers import open_provider, prices, python_callable, require
 from clash.providers.base import JudgeTask, Request
 from clash.providers.python_callable import describe, registered

@@ -11,9 +11,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from clash.providers.dialects.chat import Chat
-from clash.providers.dialects.common import Answer
 from clash.providers.dialects.gemini import Gemini
 from clash.providers.dialects.messages import Messages
+from clash.providers.dialects.protocol import Answer
 from clash.providers.dialects.responses import Responses
 from clash.providers.failures import Failure, from_answer, read_report
 from clash.providers.payload import (

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from clash.errors import InputError
-from clash.reproduction.convert import convert
+from clash.reproduction.conversion import convert
 
 PUBLISHED = Path(__file__).resolve().parents[2] / "../shared/data/agent-clash"
 GPT, CLAUDE, GEMINI = "openai/gpt-5.2-pro", "anthropic/claude-opus-4.5", "google/gemini-2.5-pro"

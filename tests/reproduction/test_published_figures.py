@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from clash.reproduction.agent_clash.paper_figures import paper_figures
+from clash.reproduction.agent_clash import paper_figures
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "../shared/data/agent-clash"

@@ -13,7 +13,7 @@ from clash.errors import InputError
 from clash.reproduction.simulations import EXPERIMENTS, PaperComparison, Simulation
 from clash.reproduction.simulations.experiment import SampleMean
 from clash.reproduction.simulations.finite_calibration import BEYOND
-from clash.reproduction.simulations.independent import SETUPS, PanelSetup
+from clash.reproduction.simulations.learned_weights import SETUPS, PanelSetup
 from clash.reproduction.simulations.semi_real import semi_real
 from clash.stats.simulate import IndependentPanel
 from clash.votes import read_votes

@@ -24,7 +24,7 @@ from clash.cli.app import run
 from clash.errors import InputError
 from clash.pipeline.review import page_secret
 from clash.review.page import FORMAT, live, order
-from clash.review.server import ReviewServer
+from clash.review.review_server import ReviewServer
 from clash.review.session import Session
 from clash.review.tasks import needs_person, review_tasks
 from clash.stats.intervals import wilson

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from clash.analysis.diversity import equivalence
+from clash.analysis.diagnosis.response_diversity import equivalence
 from clash.analysis.texts import Texts
 from clash.errors import StatisticsError
 from clash.stats.diversity import (

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from clash import baselines
-from clash.analysis.concordance.methods import chance_credit
+from clash.analysis.concordance.method_table import chance_credit
 from clash.analysis.coverage import cause
 from clash.stats.intervals import Interval, wilson_clustered
 
@@ -183,7 +183,7 @@ def baseline_reports(run: RunData) -> list[BaselineReport]:
 
 
 def _credit(tops: Mapping[str, list[str]], truth: Mapping[str, str]) -> dict[str, float]:
-    """Credit by item: see :func:`clash.analysis.concordance.methods.chance_credit`."""
+    """Credit by item: see :func:`clash.analysis.concordance.method_table.chance_credit`."""
     return {item: chance_credit(tops.get(item, []), label) for item, label in truth.items()}
 
 

@@ -14,7 +14,11 @@ from clash.stats.latent.patterns import MISSING, TIE
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from clash.analysis.dependence.results import EffectiveNumber, PairFinding, TruthSource
+    from clash.analysis.dependence.dependence_findings import (
+        EffectiveNumber,
+        PairFinding,
+        TruthSource,
+    )
     from clash.analysis.dependence.truth import TruthEstimate
     from clash.analysis.rundata import RunData
     from clash.stats.dependence import Couplings

@@ -173,7 +173,7 @@ def calibrate(
 
 def _draw(findings: CalibrateFindings, folder: Path, *, quiet: bool) -> dict[str, Any]:
     """Draw the regime map and the stopping plot: the map's cells and the files written."""
-    from clash.report.regime import map_json, write_plots
+    from clash.report.regime_figures import map_json, write_plots
 
     with _progress(quiet=quiet, label="regime map") as progress:
         regimes = findings.regimes(progress)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from clash.errors import RunFolderError
     from clash.report.tables import Table
-    from clash.secrets.trust import Environ
+    from clash.secrets.destinations import Environ
 
 _FILE_WIDTH = 110
 

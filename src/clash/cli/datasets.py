@@ -166,7 +166,7 @@ def sample_(
     """
     import numpy as np
 
-    from clash.pipeline.calibration_pairs import NAME
+    from clash.pipeline.pair_judging import NAME
 
     if data == NAME or source is not None:
         options = {"--rules": rules, "--stratify": stratify, "--min-chars": min_chars}
@@ -204,7 +204,7 @@ def _sample_pairs(
 ) -> None:
     """Write calibration pairs made from the responses of ``source``, and print their gaps."""
     from clash.cli.common import print_json, print_tables, print_written, stdout
-    from clash.pipeline.calibration_pairs import NAME, sample_pairs
+    from clash.pipeline.pair_judging import NAME, sample_pairs
     from clash.report.tables import Table
 
     pairs, path = sample_pairs(source, runs, to, sources, seed)
@@ -232,7 +232,7 @@ def _gaps(pairs: Sequence[CalibrationPair], kind: str) -> str:
 def _own_responses(data: str, source: str | None, of_labels: dict[str, object]) -> str:
     """Where calibration pairs are made from; what is said of labelled items has no place there."""
     from clash.errors import ConfigError
-    from clash.pipeline.calibration_pairs import NAME
+    from clash.pipeline.pair_judging import NAME
 
     if data != NAME or source is None:
         raise ConfigError(
@@ -267,7 +267,7 @@ def convert_(
     from clash.cli.common import print_json, stdout
     from clash.errors import ConfigError
     from clash.pipeline.foreign_runs import write_conversion
-    from clash.reproduction.convert import FORMATS, convert
+    from clash.reproduction.conversion import FORMATS, convert
 
     format_ = next((name for name in FORMATS if name == form), None)
     if form is not None and format_ is None:

@@ -103,12 +103,12 @@ def diagnose(
     from clash.cli.outcome import print_dry_run
     from clash.cli.sources import vote_selection as select
     from clash.extras import require
-    from clash.pipeline.calibration_pairs import PairsOptions, judge_pairs, prepare_pairs
     from clash.pipeline.diagnose import DiagnoseOptions, diagnose_votes
     from clash.pipeline.options import RunOptions
+    from clash.pipeline.pair_judging import PairsOptions, judge_pairs, prepare_pairs
     from clash.report import diagnosis as report
     from clash.report.plots import save
-    from clash.report.psychometric import psychometric_plot
+    from clash.report.psychometric_curves import psychometric_plot
 
     if plot is not None:
         require("matplotlib", field="--plot")

@@ -8,7 +8,7 @@ from clash.cli.options import AsJson, ConfigFile, EnvFile, TrustHost
 
 if TYPE_CHECKING:
     from clash.collect.checkup import CheckupFinding
-    from clash.secrets.trust import Environ
+    from clash.secrets.destinations import Environ
 
 
 def doctor(

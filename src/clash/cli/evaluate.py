@@ -128,7 +128,7 @@ def evaluate(
     from clash.pipeline.options import Origin, RunOptions
     from clash.pipeline.prepare import prepare
     from clash.pipeline.prereg import read_plan
-    from clash.pipeline.sequential import execute_until
+    from clash.pipeline.sequential_run import execute_until
     from clash.pipeline.sources import open_run
     from clash.pipeline.stopping import check_controls, parse_rule
 

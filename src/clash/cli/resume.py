@@ -41,7 +41,7 @@ def resume(
     from clash.cli.common import environment, say
     from clash.cli.observer import TerminalObserver
     from clash.cli.outcome import print_result
-    from clash.pipeline.sequential import resume_run
+    from clash.pipeline.sequential_run import resume_run
     from clash.pipeline.sources import open_run
 
     environ = environment(env_file, trust_host)

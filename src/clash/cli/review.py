@@ -10,7 +10,7 @@ from clash.cli.options import AsJson, Out, Quiet, RunArgument, Seed
 
 if TYPE_CHECKING:
     from clash.pipeline.review import Review
-    from clash.review.server import ReviewServer
+    from clash.review.review_server import ReviewServer
     from clash.review.session import Session
     from clash.review.tasks import ReviewTask
     from clash.store.folder import RunFolder
@@ -70,7 +70,7 @@ def review(
     from clash.errors import ConfigError, RunFolderError
     from clash.pipeline.review import Review, import_decisions
     from clash.review.page import live
-    from clash.review.server import ReviewServer
+    from clash.review.review_server import ReviewServer
     from clash.review.session import Session
     from clash.review.tasks import review_tasks
 

@@ -31,7 +31,7 @@ def seal(
     from clash.cli.common import print_json, stdout
     from clash.cli.observer import TerminalObserver
     from clash.cli.sources import open_run
-    from clash.pipeline.audit import seal_run
+    from clash.pipeline.verify import seal_run
     from clash.store import layout, signature
 
     if sign is not None:

@@ -23,7 +23,7 @@ def trust(
     """
     from clash.cli.common import print_json, stdout
     from clash.errors import ConfigError
-    from clash.secrets.trust import destination_named, read_confirmed, write_confirmed
+    from clash.secrets.destinations import destination_named, read_confirmed, write_confirmed
 
     destinations = set(read_confirmed())
     if variable is not None and host is not None:

@@ -11,7 +11,7 @@ from clash.escape import for_terminal
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from clash.pipeline.audit import AuditResult
+    from clash.pipeline.verify import AuditResult
     from clash.store.audit import AuditFinding
 
 _MARKS = {
@@ -45,7 +45,7 @@ def verify(
     from clash.cli.common import left_out, print_json, say, stdout
     from clash.errors import AuditFailed
     from clash.files import run_files
-    from clash.pipeline.audit import audit_run
+    from clash.pipeline.verify import audit_run
     from clash.store import layout
     from clash.store.folder import RunFolder
 

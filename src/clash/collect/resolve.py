@@ -16,13 +16,13 @@ from clash.config import Config, CriteriaConfig, ModelRef, Observers, Panel
 from clash.documents import Document, read_text, read_yaml, validate
 from clash.errors import ConfigError
 from clash.providers import STEERING, has_key, key_variable
-from clash.secrets.trust import Environ, read_confirmed, trusted_hosts
+from clash.secrets.destinations import Environ, read_confirmed, trusted_hosts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from clash.config import Judge
-    from clash.secrets.trust import Source
+    from clash.secrets.destinations import Source
     from clash.store.folder import RunFolder
 
 R = TypeVar("R", bound=ModelRef)

@@ -13,7 +13,7 @@ import httpx2
 
 from clash.errors import ConfigError, DownloadError
 from clash.files.inputs import matches_any
-from clash.secrets.trust import (
+from clash.secrets.destinations import (
     Environ,
     destination_named,
     is_expected,

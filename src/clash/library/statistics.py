@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 from clash.analysis.serialize import to_dict
 from clash.errors import ConfigError
-from clash.library.inputs import as_file, run_path
+from clash.library.notebook_inputs import as_file, run_path
 from clash.library.results import GateResult, Records, Result, Run
 from clash.pipeline.options import Observer
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from clash.analysis.power.scenarios import Scenario
     from clash.analysis.retest import Retest
     from clash.analysis.rundata import RunData
-    from clash.library.inputs import VotesSource
+    from clash.library.notebook_inputs import VotesSource
     from clash.pipeline.aggregate import AggregateFindings
     from clash.pipeline.sources import VoteSelection
     from clash.store.folder import RunFolder

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from clash.report.tables import Table
     from clash.stats.typing import Floats
     from clash.votes import Votes
-    from clash.votes.rankings import NamedRankings
+    from clash.votes.named_rankings import NamedRankings
 
 GROUPS = ("all", "rankings")
 """Names that stand for several methods."""
@@ -145,7 +145,7 @@ class AggregateFindings:
 
     def as_json(self) -> dict[str, Any]:
         """The contract of ``clash aggregate --json``, without ``source`` and ``written``."""
-        from clash.report import aggregation, calibration, rankings
+        from clash.report import aggregation, calibration, ranking_tables
 
         record: dict[str, Any] = {"run": None if self.folder is None else str(self.folder)}
         record |= aggregation.as_json(self.verdicts) if self.verdicts else self._only_rankings()
@@ -153,8 +153,8 @@ class AggregateFindings:
         if self.calibrated is not None:
             methods["calibrated"] = calibration.applied_json(self.calibrated)
         if self.rankings is not None:
-            record["rankings"] = rankings.as_json(self.rankings)
-            for name, method in rankings.methods_json(self.rankings).items():
+            record["rankings"] = ranking_tables.as_json(self.rankings)
+            for name, method in ranking_tables.methods_json(self.rankings).items():
                 verdict = methods.get(name, aggregation.without_figures())
                 methods[name] = (
                     {**method, **verdict} if name in self.methods.items else {**verdict, **method}
@@ -186,10 +186,10 @@ class AggregateFindings:
 
     def tables(self) -> list[Table]:
         """The methods of verdicts side by side, then the rankings."""
-        from clash.report import aggregation, rankings
+        from clash.report import aggregation, ranking_tables
 
         tables = [] if self.verdicts is None else [aggregation.table(self.verdicts)]
-        return tables + ([] if self.rankings is None else rankings.tables(self.rankings))
+        return tables + ([] if self.rankings is None else ranking_tables.tables(self.rankings))
 
     def headlines(self) -> list[str]:
         """Which method to use, what the calibrator does, and where rankings differ."""
@@ -215,14 +215,14 @@ class AggregateFindings:
                 file.write(json.dumps(line, ensure_ascii=False) + "\n")
 
     def _lines(self) -> Iterator[Mapping[str, Any]]:
-        from clash.report import rankings
+        from clash.report import ranking_tables
 
         if self.verdicts is not None:
             yield from _item_lines(self.verdicts)
         if self.calibrated is not None:
             yield from self.calibrated.lines()
         if self.rankings is not None:
-            yield from rankings.lines(self.rankings)
+            yield from ranking_tables.lines(self.rankings)
 
 
 def _item_lines(aggregation: Aggregation) -> Iterator[Mapping[str, Any]]:

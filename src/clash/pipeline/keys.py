@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from clash.errors import ConfigError
 from clash.providers import destination, has_key, needs_confirmation, not_confirmed, require
-from clash.secrets.trust import (
+from clash.secrets.destinations import (
     Destination,
     Environ,
     is_tagged,

@@ -13,7 +13,7 @@ from clash.store.folder import RunFolder
 if TYPE_CHECKING:
     from clash.errors import RunFolderError
     from clash.votes import Votes
-    from clash.votes.rankings import NamedRankings
+    from clash.votes.named_rankings import NamedRankings
 
 _SUFFIXES = frozenset({".jsonl", ".csv", ".gz"})
 
@@ -107,7 +107,7 @@ class VoteSelection:
             RunFolderError: the source is neither a file nor a run.
         """
         from clash.errors import ConfigError
-        from clash.votes.rankings import file_rankings, run_rankings
+        from clash.votes.named_rankings import file_rankings, run_rankings
 
         filters: dict[str, Any] = {
             "judges": self.judges,

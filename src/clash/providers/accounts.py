@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from clash.errors import ConfigError
+from clash.secrets.destinations import Destination, is_confirmed, is_expected, server_of
 from clash.secrets.redaction import NO_SECRETS, SECRET_HEADER, Redactor, secret_fields
-from clash.secrets.trust import Destination, is_confirmed, is_expected, server_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from clash.config import ModelRef
-    from clash.secrets.trust import Source
+    from clash.secrets.destinations import Source
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from clash.providers.base import Reply, Request
-    from clash.providers.dialects.common import Dialect
+    from clash.providers.dialects.protocol import Dialect
     from clash.providers.ladder import Ladder, WireRequest
 
 T = TypeVar("T")

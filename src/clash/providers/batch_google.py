@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from clash.providers.accounts import Account
     from clash.providers.base import Request
     from clash.providers.batch import BatchRequest, Lot
-    from clash.providers.dialects.common import Dialect
+    from clash.providers.dialects.protocol import Dialect
     from clash.providers.ladder import WireRequest
 
 _FINAL_STATES = frozenset({"SUCCEEDED", "FAILED", "CANCELLED", "EXPIRED", "PARTIALLY_SUCCEEDED"})

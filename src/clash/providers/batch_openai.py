@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from clash.providers.base import Request
     from clash.providers.batch import BatchRequest, Lot
-    from clash.providers.dialects.common import Dialect
+    from clash.providers.dialects.protocol import Dialect
     from clash.providers.ladder import WireRequest
 
 _FINAL_STATES = frozenset({"completed", "failed", "expired", "cancelled"})

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from clash.errors import ErrorClass
     from clash.providers.accounts import Account
     from clash.providers.base import Request
-    from clash.providers.dialects.common import Answer, Dialect
+    from clash.providers.dialects.protocol import Answer, Dialect
     from clash.providers.ladder import WireRequest
 
 ERRORS: Mapping[str, tuple[ErrorClass, bool]] = {

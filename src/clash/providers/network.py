@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from clash.config import Limits, ModelRef
     from clash.providers.accounts import Account
     from clash.providers.base import Request
-    from clash.providers.dialects.common import Answer, Dialect, Stream
+    from clash.providers.dialects.protocol import Answer, Dialect, Stream
     from clash.providers.ladder import WireRequest
     from clash.secrets.redaction import Redactor
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from clash.config import Limits, ModelRef
     from clash.providers.accounts import Account
     from clash.providers.base import Request
-    from clash.providers.dialects.common import Dialect
+    from clash.providers.dialects.protocol import Dialect
     from clash.providers.ladder import WireRequest
     from clash.providers.network import Exchange
     from clash.providers.sdk import Kind

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from clash.errors import ErrorClass
     from clash.providers.accounts import Account
     from clash.providers.base import Request
-    from clash.providers.dialects.common import Dialect
+    from clash.providers.dialects.protocol import Dialect
     from clash.providers.ladder import WireRequest
 
 SHARDS = 16

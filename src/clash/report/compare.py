@@ -6,8 +6,8 @@ import math
 from typing import TYPE_CHECKING
 
 from clash.report.claims import claims_table
-from clash.report.concordance.agreement import contrast_row
-from clash.report.concordance.biases import selves
+from clash.report.concordance.agreement_tables import contrast_row
+from clash.report.concordance.bias_tables import selves
 from clash.report.formats import (
     DASH,
     bounds,

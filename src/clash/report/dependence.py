@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from clash.analysis.dependence import Dependence
-    from clash.analysis.dependence.results import JudgeFinding, PairFinding
+    from clash.analysis.dependence.dependence_findings import JudgeFinding, PairFinding
     from clash.stats.dependence import ModelScore
 
 STRONGEST = 10

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from clash.report import psychometric
+from clash.report import psychometric_curves
 from clash.report.formats import DASH, estimate, money, number, percent, points
 from clash.report.tables import Table, with_rows
 
@@ -23,8 +23,8 @@ def tables(diagnosis: Diagnosis) -> list[Table]:
     """The recommendations first, then the figures behind them."""
     return with_rows(
         [
-            psychometric.curves_table(diagnosis),
-            psychometric.hits_table(diagnosis),
+            psychometric_curves.curves_table(diagnosis),
+            psychometric_curves.hits_table(diagnosis),
             _recommendations(diagnosis),
             _judges(diagnosis),
             _agreements(diagnosis),

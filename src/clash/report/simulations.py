@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from clash.analysis.serialize import to_dict
 from clash.report.plots import PlotCurve, curves, save
-from clash.report.regime import map_json, regime_figure
+from clash.report.regime_figures import map_json, regime_figure
 from clash.report.tables import Table
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from clash.analysis.dependence.results import Dependence
+    from clash.analysis.dependence.dependence_findings import Dependence
     from clash.stats.intervals import Interval
 
 ALPHA = 0.05

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clash.analysis.dependence.results import (
+from clash.analysis.dependence.dependence_findings import (
     Alternative,
     BlocFinding,
     EffectiveNumber,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clash.analysis.dependence.results import TruthSource
+from clash.analysis.dependence.dependence_findings import TruthSource
 from clash.errors import ConfigError, NotIdentifiedError, StatisticsError
 from clash.stats.latent.dawid_skene import dawid_skene, one_coin
 from clash.stats.latent.factor import factor, factor_family

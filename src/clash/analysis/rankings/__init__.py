@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.analysis.rankings import reasons
-from clash.analysis.rankings.results import CandidatePlace, CandidateRankings, MethodRanking
+from clash.analysis.rankings.candidate_rankings import (
+    CandidatePlace,
+    CandidateRankings,
+    MethodRanking,
+)
 from clash.analysis.rankings.weights import judge_weights
 from clash.errors import ConfigError, StatisticsError
 from clash.stats.voting.bootstrap import TWINS, RuleReplicates, draw, replicate
@@ -23,7 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from clash.stats.typing import Floats
-    from clash.votes.rankings import NamedRankings
+    from clash.votes.named_rankings import NamedRankings
 
 
 __all__ = [

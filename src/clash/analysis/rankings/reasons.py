@@ -10,7 +10,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from clash.analysis.rankings.results import CandidateRankings, MethodRanking
+    from clash.analysis.rankings.candidate_rankings import CandidateRankings, MethodRanking
 
 
 HEAD_TO_HEAD = ("copeland", "schulze", "kemeny")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from clash.stats.typing import Floats
     from clash.votes import Votes
-    from clash.votes.rankings import NamedRankings
+    from clash.votes.named_rankings import NamedRankings
 
 
 SOURCES = ("panel", "equal", "discrimination", "one-coin")

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from clash.providers.dialects.common import Answer, bad_answer, outcome_of, unfinished_answer
+from clash.providers.dialects.protocol import Answer, bad_answer, outcome_of, unfinished_answer
 from clash.providers.failures import Failure, from_answer
 from clash.providers.ladder import Feature, WireRequest, merge_fields, omissions_of, system_of
 from clash.providers.payload import count, part, total_of, word

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clash.report.concordance.agreement import (
+from clash.report.concordance.agreement_tables import (
     contrasts,
     costs,
     headline,
@@ -14,8 +14,8 @@ from clash.report.concordance.agreement import (
     subpanels,
     unanimity,
 )
-from clash.report.concordance.biases import equal_length, families, lengths, positions, selves
-from clash.report.concordance.disagreements import chronic, directions, disagreements, gaps
+from clash.report.concordance.bias_tables import equal_length, families, lengths, positions, selves
+from clash.report.concordance.disagreement_tables import chronic, directions, disagreements, gaps
 from clash.report.tables import with_rows
 
 if TYPE_CHECKING:

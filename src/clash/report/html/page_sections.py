@@ -19,7 +19,7 @@ from clash.report.tables import Table
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from clash.analysis.dependence.results import EffectiveNumber
+    from clash.analysis.dependence.dependence_findings import EffectiveNumber
     from clash.analysis.findings import Findings
     from clash.analysis.further import Further
     from clash.analysis.shared_errors import SharedErrors

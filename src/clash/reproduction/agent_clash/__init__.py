@@ -17,13 +17,18 @@ What the files are, which is not what their names say:
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
+from pydantic import BaseModel, ConfigDict
+
+from clash.documents import read_yaml, validate
 from clash.errors import InputError
-from clash.reproduction.agent_clash import end_to_end, experiments, files, paper_figures
+from clash.reproduction.agent_clash import end_to_end, experiments, files
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Mapping
 
     from clash.datasets.foreign_run import ForeignRun
 
@@ -48,4 +53,58 @@ def read(folder: Path) -> list[ForeignRun]:
     ]
     if not runs:
         raise InputError("holds the log of the judges but no result file", path=folder)
-    return [replace(run, claims=paper_figures.claims_of(run.name)) for run in runs]
+    return [replace(run, claims=claims_of(run.name)) for run in runs]
+
+
+# -- the figures that the paper reports on these results, to compare with recomputed ones ---------
+
+
+_PAPER_FIGURES = Path(__file__).with_name("published.yaml")
+
+
+class PaperFigure(BaseModel):
+    """One published number.
+
+    Attributes:
+        table: where it stands.
+        figure: the name that clash has for it.
+        digits: decimals that are published.
+        why: the reason for a difference, or how the figure comes about.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    table: str
+    says: str
+    figure: str
+    value: float
+    digits: int
+    why: str = ""
+
+
+class PaperFigures(BaseModel):
+    """Figures of one report on some of the runs."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    report: Literal["run", "rerun", "compare"]
+    runs: list[str]
+    every_record: bool = False
+    figures: list[PaperFigure]
+
+
+@cache
+def paper_figures() -> tuple[PaperFigures, ...]:
+    """Everything that is published."""
+    document = read_yaml(_PAPER_FIGURES)
+    return tuple(validate(PaperFigures, document.at(index)) for index in range(len(document.value)))
+
+
+def claims_of(run: str) -> tuple[Mapping[str, Any], ...]:
+    """The figures of reports whose first run is ``run``, as plain data for its manifest."""
+    return tuple(
+        {**figure.model_dump(), **block.model_dump(exclude={"figures"})}
+        for block in paper_figures()
+        if block.runs[0] == run
+        for figure in block.figures
+    )

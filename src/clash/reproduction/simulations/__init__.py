@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from clash.reproduction.simulations.curie_weiss import curie_weiss
+from clash.reproduction.simulations.agreeing_panels import curie_weiss
 from clash.reproduction.simulations.experiment import (
     CurvePlot,
     PaperComparison,
@@ -17,11 +17,11 @@ from clash.reproduction.simulations.finite_calibration import (
     aggregator_regimes,
     calibration_growth,
     interaction_strength,
+    regime_map,
 )
-from clash.reproduction.simulations.independent import independent
-from clash.reproduction.simulations.latent_factor import latent_factor, weak_factor
-from clash.reproduction.simulations.regime_map import regime_map
+from clash.reproduction.simulations.learned_weights import independent
 from clash.reproduction.simulations.semi_real import semi_real
+from clash.reproduction.simulations.shared_factor import latent_factor, weak_factor
 from clash.reproduction.simulations.three_judges import three_judges
 
 if TYPE_CHECKING:

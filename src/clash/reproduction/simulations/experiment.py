@@ -9,10 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from clash.stats.selection.regime import RegimeMap
-    from clash.stats.simulate.exchangeable import CountLaw
 
 PaperStanding = Literal["agrees", "differs", "no figure"]
 
@@ -151,22 +150,3 @@ class SampleMean:
         x = np.asarray(sample, dtype=np.float64)
         sd = float(x.std(ddof=1)) if len(x) > 1 else float("nan")
         return cls(float(x.mean()), sd / len(x) ** 0.5, sd)
-
-
-def sampled_curve(
-    name: str, laws: Sequence[CountLaw], n: int, replications: int, rng: np.random.Generator
-) -> RiskCurve:
-    """The risk of the independence rule by sampling, with its standard error, by judges."""
-    means = []
-    for law in laws:
-        rule = law.if_independent()
-        draws = [law.draw(n, rng) for _ in range(replications)]
-        means.append(
-            SampleMean.of([(rule[sample.counts] != sample.labels).mean() for sample in draws])
-        )
-    return RiskCurve(
-        name,
-        tuple(law.n_judges for law in laws),
-        tuple(mean.value for mean in means),
-        tuple(mean.se for mean in means),
-    )

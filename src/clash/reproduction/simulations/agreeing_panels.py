@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import numpy as np
 
+from clash.reproduction.simulations.exchangeable_panels import (
+    FITTED_SIZE,
+    N_ITEMS,
+    exact_curve,
+    excess_risk,
+    fitted_rows,
+    sampled_curve,
+)
 from clash.reproduction.simulations.experiment import (
     CurvePlot,
     PaperComparison,
     RiskCurve,
     SampleMean,
     Simulation,
-    sampled_curve,
 )
-from clash.reproduction.simulations.fit_rows import fitted_rows
 from clash.stats.simulate import CurieWeiss
+from clash.stats.simulate.exchangeable import CountLaw
 
-N_ITEMS = 1000
 JUDGES = (5, 7, 9, 15, 21, 31, 51, 75, 101, 151, 201)
 SAMPLED_SIZES = (5, 15, 51, 101)
-FITTED_SIZE = 7
 MANY = 2001
 GLAUBER_JUDGES, GLAUBER_SWEEPS = 101, 30
 NEGLIGIBLE = 5e-4
@@ -79,11 +84,7 @@ def _rows(name: str, replications: int, rng: np.random.Generator) -> list[PaperC
             resolution=NEGLIGIBLE,
         ),
         _glauber(name, replications, rng),
-        *fitted_rows(
-            f"{name}, {FITTED_SIZE} judges",
-            [panel.counts(FITTED_SIZE).sample(N_ITEMS, rng) for _ in range(min(replications, 10))],
-            panel.counts(FITTED_SIZE),
-        ),
+        *fitted_rows(name, panel.counts(FITTED_SIZE), replications, rng),
     ]
 
 
@@ -113,19 +114,16 @@ def _risk_plot(replications: int, rng: np.random.Generator) -> CurvePlot:
         laws = [panel.counts(K) for K in JUDGES]
         panels.append(
             (
-                RiskCurve("Bayes", JUDGES, tuple(law.risk(law.bayes()) for law in laws)),
+                exact_curve("Bayes", laws, CountLaw.bayes),
                 RiskCurve(
                     "|M| >= t",
                     JUDGES,
                     tuple(law.risk(panel.threshold_rule(law.n_judges)) for law in laws),
                 ),
-                RiskCurve(
-                    "independence", JUDGES, tuple(law.risk(law.if_independent()) for law in laws)
-                ),
+                exact_curve("independence", laws, CountLaw.if_independent),
                 sampled_curve(
                     f"independence, {replications} x {N_ITEMS} items",
                     [panel.counts(K) for K in SAMPLED_SIZES],
-                    N_ITEMS,
                     replications,
                     rng,
                 ),
@@ -138,8 +136,7 @@ def _risk_plot(replications: int, rng: np.random.Generator) -> CurvePlot:
 def _separation_plot() -> CurvePlot:
     panels = []
     for panel in PANELS.values():
-        laws = [panel.counts(K) for K in JUDGES]
-        gap = tuple(law.risk(law.if_independent()) - law.risk(law.bayes()) for law in laws)
+        gap = tuple(excess_risk(panel.counts(K)) for K in JUDGES)
         limit = RiskCurve("pi (1 - p)", (), (panel.independent_limit,), level=True)
         panels.append((RiskCurve("independence - Bayes", JUDGES, gap), limit))
     return CurvePlot(

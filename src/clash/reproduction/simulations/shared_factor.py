@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from clash.reproduction.simulations.exchangeable_panels import (
+    FITTED_SIZE,
+    N_ITEMS,
+    exact_curve,
+    excess_risk,
+    fitted_rows,
+    sampled_curve,
+)
 from clash.reproduction.simulations.experiment import (
     CurvePlot,
     PaperComparison,
     RiskCurve,
     Simulation,
-    sampled_curve,
 )
-from clash.reproduction.simulations.fit_rows import fitted_rows
 from clash.stats.simulate import LatentFactor, pairwise_interactions
+from clash.stats.simulate.exchangeable import CountLaw
 
-if TYPE_CHECKING:
-    from clash.stats.simulate.exchangeable import CountLaw
-
-N_ITEMS = 1000
 JUDGES = (5, 7, 11, 15, 21, 31, 51, 75, 101, 151, 201, 501, 1001)
 SAMPLED_SIZES = (5, 21, 51, 101)
-FITTED_SIZE = 7
 PANELS = {
     "lambda 0.1, variance 1": LatentFactor(0.5, 1.0, 0.1, 1.0, 0.7),
     "lambda 0.15, variance 1.5": LatentFactor(0.5, 1.0, 0.15, 1.5, 0.7),
@@ -66,7 +67,7 @@ def _rows(name: str, replications: int, rng: np.random.Generator) -> list[PaperC
         PaperComparison(theorem, limits[1] - limits[0]),
         PaperComparison(
             f"{name}: excess risk of independence, 1001 judges",
-            law.risk(law.if_independent()) - law.risk(law.bayes()),
+            excess_risk(law),
             limits[1] - limits[0],
             "theorem 3",
             resolution=5e-4,
@@ -78,11 +79,7 @@ def _rows(name: str, replications: int, rng: np.random.Generator) -> list[PaperC
             f"{name}: largest gap of the plug-in rules, 5 to 1001 judges",
             max(_plug_in(name), key=abs),
         ),
-        *fitted_rows(
-            f"{name}, {FITTED_SIZE} judges",
-            [panel.counts(FITTED_SIZE).sample(N_ITEMS, rng) for _ in range(min(replications, 10))],
-            panel.counts(FITTED_SIZE),
-        ),
+        *fitted_rows(name, panel.counts(FITTED_SIZE), replications, rng),
     ]
 
 
@@ -93,7 +90,7 @@ def _laws(name: str) -> tuple[CountLaw, ...]:
 
 def _excess(name: str) -> list[float]:
     """Risk of the independence rule minus Bayes', exact, by number of judges."""
-    return [law.risk(law.if_independent()) - law.risk(law.bayes()) for law in _laws(name)]
+    return [excess_risk(law) for law in _laws(name)]
 
 
 def _plug_in(name: str) -> list[float]:
@@ -112,14 +109,11 @@ def _risk_plot(replications: int, rng: np.random.Generator) -> CurvePlot:
         laws = _laws(name)
         panels.append(
             (
-                RiskCurve("Bayes", JUDGES, tuple(law.risk(law.bayes()) for law in laws)),
-                RiskCurve(
-                    "independence", JUDGES, tuple(law.risk(law.if_independent()) for law in laws)
-                ),
+                exact_curve("Bayes", laws, CountLaw.bayes),
+                exact_curve("independence", laws, CountLaw.if_independent),
                 sampled_curve(
                     f"independence, {replications} x {N_ITEMS} items",
                     [law for law in laws if law.n_judges in SAMPLED_SIZES],
-                    N_ITEMS,
                     replications,
                     rng,
                 ),

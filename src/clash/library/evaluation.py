@@ -13,7 +13,7 @@ import anyio
 
 from clash.errors import ConfigError
 from clash.library.background import Interrupts, run_async, run_blocking
-from clash.library.inputs import Callables, as_file, run_path
+from clash.library.notebook_inputs import Callables, as_file, run_path
 from clash.library.results import Result, Run
 from clash.pipeline.options import CostCounter, Observer, RunOptions
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from clash.analysis.retest import Retest
     from clash.collect.run import Progress
     from clash.config import Config
-    from clash.library.inputs import Candidates, PanelSpec, Prompts
+    from clash.library.notebook_inputs import Candidates, PanelSpec, Prompts
     from clash.pipeline.finish import RunResult
     from clash.pipeline.options import Level
     from clash.records import Call
@@ -271,7 +271,7 @@ def _evaluation(
         from clash.pipeline.execute import execute
         from clash.pipeline.options import Origin
         from clash.pipeline.prepare import prepare
-        from clash.pipeline.sequential import execute_until
+        from clash.pipeline.sequential_run import execute_until
         from clash.pipeline.sources import open_run
         from clash.pipeline.stopping import check_controls, parse_rule
 
@@ -498,7 +498,7 @@ def _resumption(
     observer = LibraryObserver(progress)
 
     def work() -> Run:
-        from clash.pipeline.sequential import resume_run
+        from clash.pipeline.sequential_run import resume_run
         from clash.pipeline.sources import open_run
 
         folder = open_run(run_path(run), Path(out), observer)
@@ -542,7 +542,7 @@ def _run(result: RunResult, observer: LibraryObserver) -> Run:
 
 def _environ(env: Mapping[str, str] | None) -> Mapping[str, str]:
     from clash.collect.resolve import load_environ
-    from clash.secrets.trust import Environ, read_confirmed, trusted_hosts
+    from clash.secrets.destinations import Environ, read_confirmed, trusted_hosts
 
     if env is None:
         return load_environ(os.environ, None)
