@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from clash.analysis.compare.pairs import RunAgainstRun
     from clash.analysis.compare.win_rate_changes import WinRateChange
     from clash.analysis.concordance import Concordance
-    from clash.analysis.concordance.methods import Method
+    from clash.analysis.concordance.method_table import Method
     from clash.analysis.findings import Findings
     from clash.analysis.leaderboard import Duel
     from clash.analysis.preference import Contradiction
