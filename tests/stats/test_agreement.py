@@ -14,6 +14,7 @@ from clash.stats.agreement import (
     confusion,
     kappa_from_table,
     krippendorff_alpha,
+    landis_koch,
 )
 
 THREE = [[44, 5, 1], [7, 20, 3], [9, 5, 6]]
@@ -44,6 +45,55 @@ def test_kappa_and_its_errors_agree_with_statsmodels(weighting, kappa, error, nu
     assert found.estimate == pytest.approx(kappa, abs=1e-12)
     assert found.interval.half_width == pytest.approx(1.959963984540054 * error, abs=1e-10)
     assert found.z == pytest.approx(kappa / null_error, abs=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("weighting", "observed", "expected"),
+    [
+        # Weights 1 on the diagonal, then 1/2 and 0, or 3/4 and 0; margins 50, 30, 20 and 60, 30, 10.
+        ("none", 0.70, 0.41),
+        ("linear", 0.70 + 0.20 / 2, 0.41 + (0.15 + 0.18 + 0.03 + 0.06) / 2),
+        ("quadratic", 0.70 + 0.20 * 3 / 4, 0.41 + (0.15 + 0.18 + 0.03 + 0.06) * 3 / 4),
+    ],
+)
+def test_weighted_agreement_by_hand(weighting, observed, expected):
+    found = kappa_from_table(THREE, weighting=weighting)
+    assert (found.observed, found.expected) == pytest.approx((observed, expected))
+    assert (kappa_from_table(THREE).z == found.z) == (weighting == "none")
+
+
+def test_weights_of_two_classes_are_no_weights():
+    plain, weighted = (kappa_from_table([[7, 2], [3, 8]], weighting=w) for w in ("none", "linear"))
+    assert (weighted.observed, weighted.expected) == (plain.observed, plain.expected)
+
+
+# Landis and Koch 1977, the table of page 165.
+@pytest.mark.parametrize(
+    ("kappa", "word"),
+    [
+        (-0.01, "poor"),
+        (0.0, "poor"),
+        (0.01, "slight"),
+        (0.2, "slight"),
+        (0.4, "fair"),
+        (0.6, "moderate"),
+        (0.8, "substantial"),
+        (0.81, "almost perfect"),
+        (1.0, "almost perfect"),
+        (NAN, "undefined"),
+    ],
+)
+def test_the_adjectives_of_landis_and_koch(kappa, word):
+    assert landis_koch(kappa) == word
+
+
+def test_an_interval_of_kappa_says_how_it_was_made():
+    plain = kappa_from_table(THREE, level=0.8).interval
+    assert (plain.method, plain.level, plain.n_effective) == ("large-sample", 0.8, 100)
+    clustered = cohen_kappa([0, 1, 0, 1, 0], [0, 1, 1, 1, 0], clusters=[1, 1, 2, 2, 3]).interval
+    assert (clustered.method, clustered.n_effective) == ("large-sample, clustered", 3)
+    perfect = kappa_from_table([[3, 0], [0, 4]]).interval
+    assert perfect.method == "wilson at the expected agreement found"
 
 
 def test_the_inter_run_table_of_the_agent_clash_paper():
@@ -139,6 +189,10 @@ def test_kappa_of_one_class_is_undefined_and_says_so(table):
     n = sum(map(sum, table))
     assert (found.interval.level, found.interval.n, found.interval.n_effective) == (0.95, n, n)
     assert found.words == "undefined"
+    assert math.isnan(found.z)
+    assert found.table.tolist() == table
+    # One class: they agree always, and would by chance. No rows: nothing is known.
+    assert (found.observed, found.expected) == pytest.approx((1, 1) if n else (NAN, NAN), nan_ok=True)
 
 
 @settings(deadline=None)
@@ -154,15 +208,32 @@ def test_confusion_counts_first_by_row():
     assert confusion([0, 0, 2], [1, 1, 0], 3).tolist() == [[0, 2, 0], [0, 0, 0], [1, 0, 0]]
 
 
-@pytest.mark.parametrize(("a", "b"), [([0, 3], [0, 1]), ([0], [0, 1]), ([-2], [0])])
-def test_bad_codes_are_refused(a, b):
-    with pytest.raises(StatisticsError):
+    assert confusion([0.0, 1.0], [True, True], 2).tolist() == [[0, 1], [0, 1]]
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "words"),
+    [
+        ([0, 3], [0, 1], r"codes lie in 0\.\.2, or are -1"),
+        ([-2], [0], r"codes lie in 0\.\.2, or are -1"),
+        ([0], [0, 1], r"shapes \(1,\) and \(2,\)"),
+    ],
+)
+def test_bad_codes_are_refused(a, b, words):
+    with pytest.raises(StatisticsError, match=words):
         confusion(a, b, 3)
 
 
-@pytest.mark.parametrize("table", [[[1, 2, 3]], [[1, -1], [0, 1]], [[0.5, 1], [0, 1]]])
-def test_a_table_that_is_none_is_refused(table):
-    with pytest.raises(StatisticsError):
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        ([[1, 2, 3]], r"square, not \(1, 3\)"),
+        ([[1, -1], [0, 1]], "^a table holds counts$"),
+        ([[0.5, 1], [0, 1]], "^a table holds counts$"),
+    ],
+)
+def test_a_table_that_is_none_is_refused(table, words):
+    with pytest.raises(StatisticsError, match=words):
         kappa_from_table(table)
 
 
@@ -206,6 +277,24 @@ def test_alpha_is_of_any_unit_and_origin(scale):
     """Distances far below 1 and values far from 0 are no other disagreement."""
     moved = krippendorff_alpha(UNITS / 1000 - 7, scale).estimate
     assert moved == pytest.approx(krippendorff_alpha(UNITS, scale).estimate)
+
+
+def test_alpha_of_values_far_from_zero_keeps_its_digits():
+    far = krippendorff_alpha(UNITS + 1e8, "interval").estimate
+    assert far == pytest.approx(krippendorff_alpha(UNITS, "interval").estimate, abs=1e-12)
+
+
+@pytest.mark.parametrize("scale", ["nominal", "ordinal", "interval"])
+def test_alpha_of_one_pair_that_differs_is_chance(scale):
+    """Krippendorff's factor n - 1 makes it 0: two ratings are all that chance has to draw from."""
+    assert krippendorff_alpha([[1, 2], [3, None]], scale).estimate == pytest.approx(0)
+
+
+def test_alpha_is_nominal_unless_said_and_two_clusters_are_enough_for_an_interval():
+    plain = krippendorff_alpha(UNITS, clusters=np.arange(12) % 2, rng=np.random.default_rng(0))
+    assert plain.estimate == krippendorff_alpha(UNITS, "nominal").estimate
+    assert plain.estimate != krippendorff_alpha(UNITS, "interval").estimate
+    assert plain.method != "no interval"
 
 
 def test_alpha_of_chance_is_nought_and_its_interval_holds_it():
