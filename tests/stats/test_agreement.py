@@ -192,7 +192,9 @@ def test_kappa_of_one_class_is_undefined_and_says_so(table):
     assert math.isnan(found.z)
     assert found.table.tolist() == table
     # One class: they agree always, and would by chance. No rows: nothing is known.
-    assert (found.observed, found.expected) == pytest.approx((1, 1) if n else (NAN, NAN), nan_ok=True)
+    assert (found.observed, found.expected) == pytest.approx(
+        (1, 1) if n else (NAN, NAN), nan_ok=True
+    )
 
 
 @settings(deadline=None)
@@ -206,7 +208,6 @@ def test_kappa_is_symmetric_and_bounded(table):
 
 def test_confusion_counts_first_by_row():
     assert confusion([0, 0, 2], [1, 1, 0], 3).tolist() == [[0, 2, 0], [0, 0, 0], [1, 0, 0]]
-
 
     assert confusion([0.0, 1.0], [True, True], 2).tolist() == [[0, 1], [0, 1]]
 

@@ -255,7 +255,7 @@ def test_a_paired_difference_is_at_the_level_that_was_asked_for():
     assert (found.low, found.high) == pytest.approx((1, 3))  # t with 1 df: the quartile is 1
     assert found.level == 0.5
     alike = tests.paired_difference([1, 1, 1], [3, 3, 3], level=0.5)
-    assert (alike.test.p, alike.test.statistic) == (0, -math.inf)
+    assert alike.test == tests.Significance(0, -math.inf, "paired t test")
     assert (alike.difference.low, alike.difference.high) == (-2, -2)
 
 
@@ -278,6 +278,21 @@ def test_proportions_without_a_difference_to_see_have_the_statistic_0(rows):
             "McNemar, chi-square with continuity correction",
         ),
         (lambda: tests.binomial_tail(3, 4, 0.5), 5 / 16, 3, "binomial tail P(X >= 3 of 4)"),
+        (lambda: tests.binomial_tail(1, 3, 0.5), 7 / 8, 1, "binomial tail P(X >= 1 of 3)"),
+        (lambda: tests.binomial_tail(0, 3, 0.5), 1, 0, "binomial tail P(X >= 0 of 3)"),
+        # z² of two proportions is the chi-square of their table.
+        (
+            lambda: tests.two_proportions(8, 10, 4, 10),
+            0.067889,
+            math.sqrt(10 / 3),
+            "two-proportion z test",
+        ),
+        (
+            lambda: tests.sign_flip_test([1, 2], [1, 2], [0, 1], np.random.default_rng(0)),
+            1,
+            0,
+            "sign-flip test over clusters",
+        ),
         # 20 (8·6 - 2·4)² / (10·10·12·8), without and with Yates' correction by 10
         (lambda: tests.chi_square([[8, 2], [4, 6]]), 0.067889, 10 / 3, "chi-square"),
         (
@@ -309,7 +324,7 @@ def test_proportions_without_a_difference_to_see_have_the_statistic_0(rows):
             "paired t test, clustered",
         ),
     ],
-    ids=range(11),
+    ids=range(15),
 )
 def test_a_test_says_which_it_is_and_its_statistic(make, p, statistic, method):
     found = make()
@@ -332,28 +347,53 @@ def test_holm_never_lowers_a_p_and_keeps_the_order(p):
     assert np.all(np.diff(adjusted[np.argsort(p, kind="stable")]) >= 0)
 
 
+RNG = np.random.default_rng(0)
+PAIRS = ([1, None], [1, 2], [0, 1], RNG)
+TURNED = ([1, 2], [1, None], [0, 1], RNG)
+
+
 @pytest.mark.parametrize(
-    ("test", "args"),
+    ("test", "args", "words"),
     [
-        (tests.two_proportions, (3, 2, 1, 2)),
-        (tests.binomial_tail, (3, 2)),
-        (tests.binomial_tail, (1, 2, 1.5)),
-        (tests.sign_test, (-1, 2)),
-        (tests.mcnemar, (-1, 0)),
-        (tests.chi_square, ([[1, 2]],)),
-        (tests.fisher_exact, ([[1, -2], [0, 1]],)),
-        (tests.odds_ratio, ([[1, math.inf], [0, 1]],)),
-        (tests.holm, ([1.2],)),
-        (tests.holm, ([math.nan],)),
-        (tests.paired_difference, ([1], [1, 2])),
-        (tests.paired_difference, ([1, math.nan], [1, 2])),
+        (tests.two_proportions, (3, 2, 1, 2), "^3 of 2 is not a proportion"),
+        (tests.binomial_tail, (3, 2), "^no tail of 3 of 2 at 0.5"),
+        (tests.binomial_tail, (1, 2, 1.5), "^no tail of 1 of 2 at 1.5"),
+        (tests.sign_test, (-1, 2), "^wins and losses are counts$"),
+        (tests.sign_test, (2, -1), "^wins and losses are counts$"),
+        (tests.mcnemar, (-1, 0), "^wins and losses are counts$"),
+        (tests.chi_square, ([[1, 2]],), "^expected a 2 x 2 table of counts$"),
+        (tests.fisher_exact, ([[1, -2], [0, 1]],), "^expected a 2 x 2 table of counts$"),
+        (tests.odds_ratio, ([[1, math.inf], [0, 1]],), "^expected a 2 x 2 table of counts$"),
+        (tests.holm, ([1.2],), r"^p values lie in \[0, 1\]$"),
+        (tests.holm, ([math.nan],), r"^p values lie in \[0, 1\]$"),
+        (tests.holm, ([0.5, None],), r"^p values lie in \[0, 1\]$"),
+        (tests.paired_difference, ([1], [1, 2]), r"with \(1,\) and \(2,\) items are not paired"),
+        (tests.paired_difference, ([1, math.nan], [1, 2]), "without NaN"),
+        # A missing value is NaN, also where it is written None.
+        (tests.paired_difference, PAIRS[:2], "without NaN"),
+        (tests.paired_difference, TURNED[:2], "without NaN"),
+        (tests.paired_bootstrap, PAIRS, "without NaN"),
+        (tests.paired_bootstrap, TURNED, "without NaN"),
+        (tests.sign_flip_test, PAIRS, "without NaN"),
+        (tests.sign_flip_test, TURNED, "without NaN"),
     ],
 )
-def test_bad_input_is_refused(test, args):
-    with pytest.raises(StatisticsError):
+def test_bad_input_is_refused(test, args, words):
+    with pytest.raises(StatisticsError, match=words):
         test(*args)
 
 
 def test_a_negative_count_is_refused_by_the_corrected_mcnemar():
-    with pytest.raises(StatisticsError, match="counts"):
+    with pytest.raises(StatisticsError, match=r"^discordant pairs are counts$"):
         tests.mcnemar(-1, 0, exact=False)
+
+
+def test_an_empty_table_expects_nothing():
+    assert tests.smallest_expected([[0, 0], [0, 0]]) == 0
+
+
+def test_resamples_unless_said_are_2000_and_10000():
+    """All gaps are above 0, so that p is the smallest that this number of resamples can give."""
+    x, clusters = np.ones(40), np.arange(40)
+    assert tests.paired_bootstrap(x, 0 * x, clusters, RNG).test.p == pytest.approx(2 / 2001)
+    assert tests.sign_flip_test(x, 0 * x, clusters, RNG).p == pytest.approx(1 / 10_001)
