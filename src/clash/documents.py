@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -137,10 +138,14 @@ def parse_json(
     """Parse a JSON value of a file; ``NaN`` is allowed, because pandas writes it.
 
     Raises:
-        InputError: it is not JSON, not UTF-8, or nested deeper than ``MAX_DEPTH``.
+        InputError: it is not JSON, not UTF-8, repeats a key in an object, or is nested deeper than
+            ``MAX_DEPTH``.
     """
     try:
-        value = json.loads(text)
+        value = json.loads(text, object_pairs_hook=_unique_keys)
+    except _KeyTwiceError as error:
+        message, hint = f"the key {error.key!r} stands twice", "remove one of the two"
+        raise InputError(message, path=path, line=line, field=error.key, hint=hint) from None
     except UnicodeDecodeError as error:
         raise InputError(
             f"is not UTF-8 (byte {error.start})", path=path, line=line, hint="save it as UTF-8"
@@ -155,6 +160,22 @@ def parse_json(
         raise _too_deep(path, line) from None
     if _is_deep(text, value):
         raise _too_deep(path, line)
+    return value
+
+
+class _KeyTwiceError(Exception):
+    """An object has a key twice, and which of the two counts would be the parser's choice."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.key = key
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        keys = Counter(key for key, _ in pairs)
+        raise _KeyTwiceError(next(key for key in keys if keys[key] > 1))
     return value
 
 

@@ -3,6 +3,7 @@
 import gzip
 import json
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
@@ -113,3 +114,55 @@ def test_a_record_without_lines_is_named_by_its_number(tmp_path):
     path = write(tmp_path / "r.parquet", RECORDS)
     second = list(record_files.rows(path))[1]
     assert "record 2, label: is wrong" in str(second.error("is wrong", "label"))
+
+
+def _text(data):
+    offsets = pa.py_buffer(np.array([0, len(data)], np.int32).tobytes())
+    return pa.Array.from_buffers(pa.string(), 1, [None, offsets, pa.py_buffer(data)])
+
+
+SMALL_BOUNDS = {"_MAX_COLUMNS": 10, "_MAX_VALUES": 1000, "_MAX_COLUMN_BYTES": 1 << 20}
+PARQUET_BOMBS = {
+    "rows": ({"a": pa.nulls(1001, pa.int8())}, "holds 1,001 rows; 1,000 are read"),
+    "columns": ({f"c{n}": [1] for n in range(11)}, "holds 11 columns; 10 are read"),
+    "list": (
+        {"a": pa.ListArray.from_arrays([0, 1001], pa.nulls(1001, pa.int8()))},
+        "holds 1,001 values in 'a.list.element'",
+    ),
+    "text": ({"a": ["x" * (1 << 20)]}, "bytes in 'a'; 1,048,576 are read"),
+    "ratio": ({n: [n * 1_000_000] for n in "abc"}, "bytes once unpacked; 1,048,576 are read"),
+    "no UTF-8": ({"a": _text(b"\xff\xfe")}, "a value from record 1 on cannot be read"),
+    "year 148,000": ({"a": pa.array([2**62], pa.timestamp("us"))}, "record 1 on cannot be read"),
+}
+
+
+@pytest.mark.parametrize("name", PARQUET_BOMBS)
+def test_parquet_beyond_its_bounds_is_refused(tmp_path, monkeypatch, name):
+    for bound, value in SMALL_BOUNDS.items():
+        monkeypatch.setattr(record_files, bound, value)
+    monkeypatch.setattr("clash.files.inputs._ANY_RATIO", 1 << 20)
+    columns, words = PARQUET_BOMBS[name]
+    parquet.write_table(pa.table(columns), tmp_path / "r.parquet", compression="zstd")
+    with pytest.raises(InputError, match=words):
+        list(record_files.rows(tmp_path / "r.parquet"))
+
+
+def test_values_that_a_parquet_file_repeats_are_counted_as_often_as_they_stand(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(record_files, "_MAX_COLUMN_BYTES", 1 << 20)
+    monkeypatch.setattr("clash.files.inputs._ANY_RATIO", 1 << 20)
+    repeated = pa.DictionaryArray.from_arrays(pa.array([0] * 3000, pa.int32()), ["x" * 1000])
+    parquet.write_table(pa.table({"a": repeated}), tmp_path / "r.parquet")
+    with pytest.raises(InputError, match="characters once unpacked; 1,048,576 are read"):
+        list(record_files.rows(tmp_path / "r.parquet"))
+
+
+def test_rows_of_long_values_are_read_a_few_at_a_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(record_files, "_MAX_BATCH_BYTES", 5000)
+    path = write(tmp_path / "r.parquet", [{"a": f"{n}" + "x" * 1000} for n in range(20)])
+    with parquet.ParquetFile(path) as file:
+        assert record_files._check_parquet(file.metadata, path) == 1
+    assert [row.value["a"][:2] for row in record_files.rows(path)] == [
+        f"{n}x"[:2] for n in range(20)
+    ]

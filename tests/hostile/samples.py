@@ -57,6 +57,7 @@ JSONL: Mapping[str, bytes] = {
     "deep-150": b'{"item": "q", "judge": "a", "vote": ' + b"[" * 150 + b"]" * 150 + b"}\n",
     "long-number": b'{"item": "q", "judge": "a", "vote": ' + b"9" * 5_000 + b"}\n",
     "bare-list": b"[1, 2]\n",
+    "key-twice": b'{"item": "q", "judge": "a", "vote": 1, "prompt": "x", "vote": 0, "prompt": "y"}\n',
     "truncated": b'{"item": "q", "judge": "a", "vote',
     "latin-1": '{"prompt": "Zürich"}\n'.encode("latin-1"),
     "null-bytes": b"\x00" * 100_000,

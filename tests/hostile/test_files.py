@@ -21,6 +21,7 @@ from clash.collect import load
 from clash.datasets import record_files
 from clash.errors import InputError
 from clash.votes import read_votes
+from clash.votes.lines import VoteLine, read_lines
 from hostile import samples
 
 if TYPE_CHECKING:
@@ -68,6 +69,43 @@ def test_hostile_json_is_refused_wherever_json_is_read(here, capsys, name):
     whole = path.rename(path.with_suffix(".json"))
     refused(capsys, "eval", "prompts.yaml", "--panel", "baseline", "--prereg", whole, "--dry-run")
     refused(capsys, "datasets", "convert", whole, "--out", here / "out")
+
+
+@pytest.mark.parametrize(
+    ("line", "key"),
+    [
+        (b'{"item": "q", "judge": "b", "vote": 1, "vote": 0}', "vote"),
+        (b'{"item": "q", "judge": "b", "vote": 1, "label": "A", "label":"B"}', "label"),
+        # Written with an escape, a key has other letters and is the same.
+        (b'{"item": "q", "judge": "b", "vote": 1, "v\\u006fte": 0}', "vote"),
+        (b'{"item": "q", "judge": "b", "ranking": ["x", "y"], "ranking": ["y", "x"]}', "ranking"),
+    ],
+)
+def test_a_vote_with_a_key_twice_is_refused_at_its_line(here, capsys, line, key):
+    path = here / "twice.jsonl"
+    first = b'{"item": "q", "judge": "a", "ranking": ["x", "y"]}\n'
+    path.write_bytes((first if key == "ranking" else samples.VOTE) + line + b"\n")
+    assert run(["aggregate", str(path)]) == 2
+    assert f"twice.jsonl:2: {key}: the key '{key}' stands twice" in capsys.readouterr().err
+
+
+def test_words_that_are_the_name_of_a_key_are_no_second_key(tmp_path):
+    path = tmp_path / "votes.jsonl"
+    lines = [{"item": "vote", "judge": f"j{n}", "vote": "A", "label": "label"} for n in range(3)]
+    lines += [{"item": 'q "vote"', "judge": "caf\u00e9", "vote": "label", "label": "A"}]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    rows = [row for chunk in read_lines(path, VoteLine) for row in chunk]
+    assert [(row.item, row.judge, row.vote, row.label) for row in rows] == [
+        (line["item"], line["judge"], line["vote"], line["label"]) for line in lines
+    ]
+
+
+@pytest.mark.parametrize("name", ["prompts.jsonl", "prompts.json"])
+def test_a_prompt_with_a_key_twice_is_refused_at_its_line(here, capsys, name):
+    (here / name).write_text('\n{"prompt": "a",\t"meta": {"n": 1, "n": 2}}\n', encoding="utf-8")
+    assert run(["eval", name, "--panel", "baseline", "--dry-run"]) == 2
+    assert f"{name}:2: " in (told := capsys.readouterr().err)
+    assert "twice" in told
 
 
 @pytest.mark.parametrize("name", samples.CSV)

@@ -14,13 +14,24 @@ from clash import documents
 from clash.errors import InputError
 from clash.extras import require
 from clash.files.csv_reader import read_csv
-from clash.files.inputs import open_bytes, without_gz
+from clash.files.inputs import open_bytes, unpacked_bound, without_gz
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from pyarrow.parquet import FileMetaData
+
 SUFFIXES = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet")
+
+_ROWS = 256
+_MAX_COLUMNS = 10_000
+_MAX_PARTS = 100_000
+_MAX_VALUES = 50_000_000
+_MAX_COLUMN_BYTES = 1 << 30
+_MAX_BATCH_BYTES = 512 << 20
+"""Bounds of a Parquet file: rows read at once, columns of the file, columns of all its row groups,
+rows and values of a column, bytes of a column in a row group, bytes of the rows read at once."""
 
 
 @dataclass(frozen=True)
@@ -160,16 +171,66 @@ def _parquet(path: Path) -> Iterator[SourceRow]:
     import pyarrow as pa
     from pyarrow import parquet
 
+    number = n_characters = 0
+    # Values that a column repeats are stored once.
+    most_characters = max(_MAX_COLUMN_BYTES, unpacked_bound(path.stat().st_size))
     try:
-        number = 0
         with parquet.ParquetFile(path) as file:
-            for batch in file.iter_batches(batch_size=256):
+            batch_size = _check_parquet(file.metadata, path)
+            for batch in file.iter_batches(batch_size=batch_size):
                 for record in batch.to_pylist():
                     number += 1
+                    n_characters += _text_size(record)
+                    _check_bound("characters once unpacked", n_characters, most_characters, path)
                     yield SourceRow(path, number, record)
     except (pa.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0]
         raise InputError(f"is not Parquet: {reason}", path=path, hint="pull it again") from None
+    except (ValueError, OverflowError) as error:  # text that is no UTF-8, a date beyond Python's
+        message = f"a value from record {number + 1} on cannot be read: {error}"
+        raise InputError(message, path=path, hint="write it as JSON Lines (.jsonl)") from None
+
+
+def _check_parquet(metadata: FileMetaData, path: Path) -> int:
+    """Refuse a file that promises more than fits in memory; how many rows to read at once.
+
+    A few bytes can stand for millions of values, and one value be as long as its column.
+
+    Raises:
+        InputError: too many columns, rows, values of a column, or bytes; or it unpacks to so many
+            times its size as a decompression bomb does.
+    """
+    n_parts = metadata.num_columns * metadata.num_row_groups
+    _check_bound("columns", metadata.num_columns, _MAX_COLUMNS, path)
+    _check_bound("parts of columns", n_parts, _MAX_PARTS, path)
+    _check_bound("rows", metadata.num_rows, _MAX_VALUES, path)
+    longest, total = 1, 0
+    for group in map(metadata.row_group, range(metadata.num_row_groups)):
+        for column in map(group.column, range(group.num_columns)):
+            name = column.path_in_schema
+            _check_bound(f"values in {name!r}", column.num_values, _MAX_VALUES, path)
+            size = column.total_uncompressed_size
+            _check_bound(f"bytes in {name!r}", size, _MAX_COLUMN_BYTES, path)
+            longest, total = max(longest, size), total + size
+    _check_bound("bytes once unpacked", total, unpacked_bound(path.stat().st_size), path)
+    return max(1, min(_ROWS, _MAX_BATCH_BYTES // longest))
+
+
+def _text_size(value: object) -> int:
+    """The characters, and bytes, of a value and its parts."""
+    if isinstance(value, str | bytes):
+        return len(value)
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return sum(map(_text_size, parts))
+
+
+def _check_bound(what: str, count: int, bound: int, path: Path) -> None:
+    if not 0 <= count <= bound:
+        raise InputError(
+            f"holds {count:,} {what}; {bound:,} are read at most",
+            path=path,
+            hint="if you trust it, write it as JSON Lines (.jsonl), which is read line by line",
+        )
 
 
 def _is_nan(value: object) -> bool:

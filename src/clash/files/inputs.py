@@ -44,6 +44,11 @@ def without_gz(path: Path) -> Path:
     return path.with_suffix("") if path.suffix.lower() == ".gz" else path
 
 
+def unpacked_bound(packed_size: int) -> int:
+    """Bytes that a file of a size may unpack to."""
+    return max(_ANY_RATIO, MAX_RATIO * packed_size)
+
+
 @contextmanager
 def open_bytes(path: Path) -> Iterator[BinaryIO]:
     """Open a file for reading; gzip is decompressed while it is read.
@@ -139,7 +144,7 @@ class _GzipContent(io.RawIOBase):
         except (OSError, EOFError, zlib.error) as error:
             raise InputError(f"is a damaged .gz file: {error}", path=self._path) from None
         self._size += len(data)
-        if self._size > max(_ANY_RATIO, MAX_RATIO * self._packed_file.tell()):
+        if self._size > unpacked_bound(self._packed_file.tell()):
             raise InputError(
                 f"unpacks to more than {MAX_RATIO} times its size, as a decompression bomb does",
                 path=self._path,

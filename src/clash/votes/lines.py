@@ -13,6 +13,8 @@ sides read such a file as a vote for each pair of a ranking, as they read a run
 from __future__ import annotations
 
 import itertools
+import operator
+import re
 from collections import defaultdict
 from dataclasses import dataclass
 from itertools import chain, combinations
@@ -20,6 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import msgspec
 
+from clash.documents import parse_record
 from clash.errors import InputError
 from clash.escape import from_csv
 from clash.files.csv_reader import read_csv
@@ -36,6 +39,8 @@ if TYPE_CHECKING:
 _CHUNK = 1 << 19
 _ROWS = 4096
 _LONGEST_LINE = 16 << 20
+_ESCAPED_ASCII = re.compile(rb"\\u00[2-7]")
+"""No writer escapes a letter of a key; with one, a key is not found by its letters."""
 AnyLine = TypeVar("AnyLine", bound=msgspec.Struct)
 """A struct with ``item`` and ``judge`` first, and a line to show in error messages in ``example``."""
 
@@ -135,13 +140,34 @@ def _decode(
     decoder: msgspec.json.Decoder[AnyLine], block: bytes, file: Path, line: int
 ) -> list[AnyLine]:
     try:
-        return decoder.decode_lines(block)
+        rows: list[AnyLine] = decoder.decode_lines(block)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         # One call decodes thousands of lines; only a failure is worth a search for its line.
         for number, text in enumerate(block.split(b"\n"), start=line + 1):
             if text.strip():
                 _decode_line(decoder, text, file, number)
         raise
+    _check_keys(block, decoder.type, file, line)
+    return rows
+
+
+def _check_keys(block: bytes, kind: type[msgspec.Struct], file: Path, line: int) -> None:
+    """Refuse a line that has a key twice, of which the decoder takes the last.
+
+    Lines are read a second time only in a block where one may have a key twice.
+    """
+    keys = [f'"{name}"'.encode() for name in kind.__struct_fields__]
+    if not _ESCAPED_ASCII.search(block) and not any(_stands_twice(block, key) for key in keys):
+        return
+    for number, text in enumerate(block.split(b"\n"), start=line + 1):
+        if _ESCAPED_ASCII.search(text) or any(text.count(key) > 1 for key in keys):
+            parse_record(text, file, number)
+
+
+def _stands_twice(block: bytes, text: bytes) -> bool:
+    """Whether some line of a block holds a text twice."""
+    between = block.split(text)[1:-1]
+    return not all(map(operator.contains, between, itertools.repeat(b"\n")))
 
 
 def _decode_line(decoder: msgspec.json.Decoder[Any], text: bytes, file: Path, number: int) -> None:
