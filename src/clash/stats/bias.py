@@ -26,11 +26,12 @@ from clash.stats.intervals import (
     t_quantile,
     wilson_clustered,
 )
-from clash.stats.logistic_regression import LogisticFit, fit_logistic, score_totals
+from clash.stats.logistic_regression import logistic_regression, score_totals
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from clash.stats.optimise import NewtonMinimum
     from clash.stats.typing import Floats
 
 
@@ -196,10 +197,18 @@ def length_controlled_win_rate(
         raise StatisticsError(f"a ridge is positive, not {ridge}")
     scale = float(np.sqrt(np.mean(gap**2))) or 1.0
     design = np.stack([np.ones(len(x)), np.tanh(gap / scale)], axis=1)
-    fit = fit_logistic(design, x, ridge=ridge, tol=1e-9, max_iter=50, max_step=2.0)
+    fit = logistic_regression(
+        design,
+        x,
+        np.ones(len(x)),
+        np.full(2, ridge),
+        gradient_tol=1e-9 * len(x),
+        decrement_tol=None,
+        longest_step=2.0,
+    )
     errors, d = _errors(design, x, fit, groups, ridge)
     reach = normal_quantile(level) if d < 2 else t_quantile(level, d - 1)
-    a, b = fit.coefficients.tolist()
+    a, b = fit.x.tolist()
     ends = [a, a - reach * errors[0], a + reach * errors[0]]
     middle, low, high = (1 / (1 + math.exp(-float(end))) for end in ends)
     raw, n = wilson_clustered(x, groups, level), len(x)
@@ -210,21 +219,21 @@ def length_controlled_win_rate(
         Interval(b, b - reach * errors[1], b + reach * errors[1], level, n, d, "wald, clustered"),
         Significance(two_sided(z), z, "wald test, clustered"),
         scale,
-        fit.converged,
-        fit.n_iter,
-        fit.residual,
+        bool(fit.converged),
+        int(fit.n_iter),
+        float(fit.gradient_norm),
     )
 
 
 def _errors(
-    design: Floats, y: Floats, fit: LogisticFit, groups: NDArray[np.generic], ridge: float
+    design: Floats, y: Floats, fit: NewtonMinimum, groups: NDArray[np.generic], ridge: float
 ) -> tuple[Floats, int]:
     """Standard errors robust to clusters, never below those of the model, and the clusters."""
     _, codes, n_groups = encode_clusters(y, groups)
     bread = np.linalg.inv(fit.hessian)
     variance: Floats = np.diag(bread).astype(float)
     if n_groups >= 2:
-        totals = score_totals(design, y, fit.coefficients, codes, n_groups)
+        totals = score_totals(design, y, fit.x, codes, n_groups)
         # G / (G - 1), as for any variance around the mean of G totals. The ridge stands in the
         # bread as the prior's information, so the meat holds it too: H^-1 (M + ridge I) H^-1.
         meat = n_groups / (n_groups - 1) * totals.T @ totals + ridge * np.eye(2)

@@ -10,7 +10,7 @@ import numpy as np
 from clash.stats.intervals import Interval, mean_clustered
 from clash.stats.latent.fit import posterior
 from clash.stats.latent.patterns import MISSING, TIE
-from clash.stats.optimise import logistic_regression
+from clash.stats.logistic_regression import logistic_regression
 
 if TYPE_CHECKING:
     from clash.stats.latent.fit import VoteLaw

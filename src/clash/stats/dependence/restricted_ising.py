@@ -279,7 +279,9 @@ def _polish(likelihood: RestrictedLikelihood, theta: Floats) -> tuple[Floats, fl
     """Newton steps with one Hessian, as long as the likelihood rises.
 
     So near the optimum the Hessian hardly changes, and a step costs a gradient instead of a Hessian.
-    Its pseudo-inverse leaves alone the directions on which the votes say nothing.
+    Its pseudo-inverse leaves alone the directions on which the votes say nothing. Apart from
+    :mod:`clash.stats.optimise`, whose problems are convex and have their Hessian at every step: with a
+    hidden truth this one is neither.
     """
     value, gradient = likelihood.slope(theta)
     if np.abs(gradient).max() < GRADIENT_PER_ITEM * likelihood.patterns.weight:

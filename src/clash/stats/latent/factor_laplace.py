@@ -27,6 +27,7 @@ from clash.stats.latent.identifiability import require_identified
 from clash.stats.latent.marginal_likelihood import GaussianPenalty, fit_from
 from clash.stats.latent.patterns import TIE, Patterns
 from clash.stats.logistic import logit, sigmoid
+from clash.stats.optimise import minimise
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -104,76 +105,52 @@ class LaplaceExpansion:
 
 
 def expand(law: LaplaceLaw, votes: VoteWeights) -> LaplaceExpansion:
-    """Laplace's expansion of every pattern and class."""
-    mode = _mode(law, votes)
-    logits = _logits(law, mode)
-    right = sigmoid(logits)
-    hessian = _hessian(law, votes, right)
-    value = _height(votes, logits, mode) - np.linalg.slogdet(hessian)[1] / 2
-    inverse: Floats = np.linalg.inv(hessian).astype(float)
-    return LaplaceExpansion(value, mode, right, inverse)
+    """Laplace's expansion of every pattern and class.
 
-
-def _logits(law: LaplaceLaw, z: Floats) -> Floats:
-    """Log-odds of a vote for 1, shape (n, 2, n_judges)."""
-    intercepts = law.lean + SIGNS[:, None] * law.skill
-    logits: Floats = intercepts + z @ law.loadings.T
-    return logits
-
-
-def _height(votes: VoteWeights, logits: Floats, z: Floats) -> Floats:
-    """h(z), shape (n, 2)."""
-    zero = votes.present - votes.votes_one
-    losses = votes.votes_one[:, None] * np.logaddexp(0, -logits) + zero[:, None] * np.logaddexp(
-        0, logits
-    )
-    height: Floats = -losses.sum(axis=2) - (z * z).sum(axis=2) / 2
-    return height
-
-
-def _hessian(law: LaplaceLaw, votes: VoteWeights, right: Floats) -> Floats:
-    """H, shape (n, 2, rank, rank)."""
-    spread = votes.present[:, None] * right * (1 - right)
-    rank = law.loadings.shape[1]
-    products = law.loadings[:, :, None] * law.loadings[:, None, :]
-    curvature = spread @ products.reshape(len(law.loadings), -1)
-    return curvature.reshape(*spread.shape[:2], rank, rank) + np.eye(rank)
-
-
-def _mode(law: LaplaceLaw, votes: VoteWeights) -> Floats:
-    """Where the integrand is largest, by Newton's method with halved steps, shape (n, 2, rank).
-
-    h is strictly concave (the Gaussian alone has curvature 1), so that there is one maximum and H is
-    never singular. The slope has to vanish to :data:`_CLOSE`: the gradient of the expansion takes the
-    slope at the mode for 0.
+    The slope has to vanish to :data:`_CLOSE`: the gradient of the expansion takes it for 0.
     """
-    z = np.zeros((len(votes.votes_one), 2, law.loadings.shape[1]))
-    logits = _logits(law, z)
-    height = _height(votes, logits, z)
-    for _ in range(_STEPS):
-        right = sigmoid(logits)
-        slope = (votes.votes_one[:, None] - votes.present[:, None] * right) @ law.loadings - z
-        if np.abs(slope).max(initial=0.0) < _CLOSE:
-            break
-        solution = np.linalg.solve(_hessian(law, votes, right), slope[..., None])
-        step: Floats = solution[..., 0].astype(float)
-        z, logits, height = _line_search(law, votes, z, height, step)
-    return z
+    integrands = Integrands(law, votes)
+    start = np.zeros((len(votes.votes_one), 2, law.loadings.shape[1]))
+    mode = minimise(integrands, start, gradient_tol=_CLOSE, max_iter=_STEPS)
+    value = -mode.value - np.linalg.slogdet(mode.hessian)[1] / 2
+    inverse: Floats = np.linalg.inv(mode.hessian).astype(float)
+    return LaplaceExpansion(value, mode.x, sigmoid(integrands.logits(mode.x)), inverse)
 
 
-def _line_search(
-    law: LaplaceLaw, votes: VoteWeights, z: Floats, height: Floats, step: Floats
-) -> tuple[Floats, Floats, Floats]:
-    """A step, halved for the patterns whose integrand it would lower."""
-    size = np.ones(height.shape)
-    while True:
-        trial = z + size[..., None] * step
-        logits = _logits(law, trial)
-        trial_height = _height(votes, logits, trial)
-        worse = trial_height < height - 1e-12 * np.abs(height) - 1e-12
-        if not worse.any():
-            return trial, logits, trial_height
-        size = np.where(worse, size / 2, size)
+@dataclass(frozen=True, slots=True)
+class Integrands:
+    """-h(z) of every pattern and class, a :class:`clash.stats.optimise.ConvexProblem` in z.
+
+    h is strictly concave (the Gaussian alone has curvature 1): there is one maximum, and H is never
+    singular.
+    """
+
+    law: LaplaceLaw
+    votes: VoteWeights
+
+    def logits(self, x: Floats) -> Floats:
+        """Log-odds of a vote for 1, shape (n, 2, n_judges)."""
+        intercepts = self.law.lean + SIGNS[:, None] * self.law.skill
+        logits: Floats = intercepts + x @ self.law.loadings.T
+        return logits
+
+    def value(self, x: Floats) -> Floats:
+        """-h, shape (n, 2), at factors of shape (n, 2, rank)."""
+        logits = self.logits(x)
+        ones, zeros = self.votes.votes_one, self.votes.present - self.votes.votes_one
+        losses = ones[:, None] * np.logaddexp(0, -logits) + zeros[:, None] * np.logaddexp(0, logits)
+        value: Floats = losses.sum(axis=2) + (x * x).sum(axis=2) / 2
+        return value
+
+    def derivatives(self, x: Floats) -> tuple[Floats, Floats]:
+        """Gradients (n, 2, rank) and Hessians H (n, 2, rank, rank)."""
+        right, present = sigmoid(self.logits(x)), self.votes.present[:, None]
+        loadings = self.law.loadings
+        gradient = x - (self.votes.votes_one[:, None] - present * right) @ loadings
+        rank = loadings.shape[1]
+        products = loadings[:, :, None] * loadings[:, None, :]
+        curvature = (present * right * (1 - right)) @ products.reshape(len(loadings), -1)
+        return gradient, curvature.reshape(*x.shape, rank) + np.eye(rank)
 
 
 def factor_laplace(

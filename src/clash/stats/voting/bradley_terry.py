@@ -38,7 +38,7 @@ import numpy as np
 
 from clash.errors import NotIdentifiedError, StatisticsError
 from clash.stats.logistic import sigmoid
-from clash.stats.voting.newton import newton
+from clash.stats.optimise import minimise
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -47,6 +47,9 @@ if TYPE_CHECKING:
 
 
 TieModel = Literal["davidson", "half"]
+
+LONGEST_STEP = 8.0
+"""Of a log strength: of a candidate that only won or lost, the posterior is nearly flat far out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +189,13 @@ def bradley_terry(
         )
     problem = _Problem(counts.wins[None], counts.ties[None], prior, davidson=not as_halves)
     start = np.zeros((1, problem.k + problem.davidson))
-    minimum = newton(problem, start, tol * _scale(problem), max_iter)
+    minimum = minimise(
+        problem,
+        start,
+        gradient_tol=tol * _scale(problem),
+        max_iter=max_iter,
+        longest_step=LONGEST_STEP,
+    )
     return BradleyTerry(
         theta=minimum.x[0, : problem.k],
         nu=float(np.exp(minimum.x[0, problem.k])) if problem.davidson else 0.0,
@@ -196,7 +205,7 @@ def bradley_terry(
         is_separated=apart,
         converged=bool(minimum.converged[0]),
         n_iter=int(minimum.n_iter[0]),
-        residual=float(minimum.residual[0]),
+        residual=float(minimum.gradient_norm[0]),
     )
 
 
@@ -301,7 +310,13 @@ def refit_strengths(
     problem = _Problem(wins, ties, prior, davidson=davidson)
     size = problem.k + davidson
     origin = np.zeros(size) if start is None else start[:size]
-    minimum = newton(problem, np.tile(origin, (len(wins), 1)), tol * _scale(problem), max_iter)
+    minimum = minimise(
+        problem,
+        np.tile(origin, (len(wins), 1)),
+        gradient_tol=tol * _scale(problem),
+        max_iter=max_iter,
+        longest_step=LONGEST_STEP,
+    )
     theta: Floats = np.where(minimum.converged[:, None], minimum.x[:, : problem.k], np.nan)
     return theta
 

@@ -23,8 +23,8 @@ import numpy as np
 
 from clash.errors import NotIdentifiedError, StatisticsError
 from clash.stats.logistic import sigmoid, softmax
-from clash.stats.voting.bradley_terry import reachable
-from clash.stats.voting.newton import newton
+from clash.stats.optimise import minimise
+from clash.stats.voting.bradley_terry import LONGEST_STEP, reachable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -172,7 +172,13 @@ def plackett_luce(
             " chosen both before and after the rest; use prior > 0"
         )
     problem = _Problem(choices.choice_sets, choices.counts[None], prior)
-    minimum = newton(problem, np.zeros((1, k)), tol * problem.scale, max_iter)
+    minimum = minimise(
+        problem,
+        np.zeros((1, k)),
+        gradient_tol=tol * problem.scale,
+        max_iter=max_iter,
+        longest_step=LONGEST_STEP,
+    )
     covariance: Floats = np.linalg.inv(minimum.hessian[0]).astype(float)
     if not prior:
         covariance = covariance - 1 / (problem.pin[0] * k)
@@ -182,7 +188,7 @@ def plackett_luce(
         prior,
         bool(minimum.converged[0]),
         int(minimum.n_iter[0]),
-        float(minimum.residual[0]),
+        float(minimum.gradient_norm[0]),
     )
 
 
@@ -210,7 +216,13 @@ def refit_luce_strengths(
     """
     problem = _Problem(choice_sets, counts, prior)
     origin = np.zeros(choice_sets.shape[1]) if start is None else start
-    minimum = newton(problem, np.tile(origin, (len(counts), 1)), tol * problem.scale, max_iter)
+    minimum = minimise(
+        problem,
+        np.tile(origin, (len(counts), 1)),
+        gradient_tol=tol * problem.scale,
+        max_iter=max_iter,
+        longest_step=LONGEST_STEP,
+    )
     theta: Floats = np.where(minimum.converged[:, None], minimum.x, np.nan)
     return theta
 
@@ -239,7 +251,7 @@ class _Problem:
         self.pin = 0 * self.scale if prior else self.scale
 
     def value(self, x: Floats) -> Floats:
-        """See :class:`clash.stats.voting.newton.Problem`."""
+        """See :class:`clash.stats.optimise.ConvexProblem`."""
         strengths = np.where(self.choice_sets, x[:, None, :], -np.inf)
         top = strengths.max(axis=2, initial=-np.inf, keepdims=True)
         log_total = np.log(np.exp(strengths - top).sum(axis=2)) + top[:, :, 0]
@@ -248,7 +260,7 @@ class _Problem:
         return np.asarray(value + self.pin * x.sum(axis=1) ** 2 / (2 * x.shape[1]))
 
     def derivatives(self, x: Floats) -> tuple[Floats, Floats]:
-        """See :class:`clash.stats.voting.newton.Problem`."""
+        """See :class:`clash.stats.optimise.ConvexProblem`."""
         k = x.shape[1]
         p = softmax(np.where(self.choice_sets, x[:, None, :], -np.inf))
         phantom = sigmoid(x)
