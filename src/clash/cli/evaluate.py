@@ -29,6 +29,7 @@ from clash.cli.options import (
     TrustHost,
     UnknownPrice,
     Verbose,
+    Watch,
     Yes,
 )
 
@@ -112,6 +113,7 @@ def evaluate(
     env_file: EnvFile = None,
     trust_host: TrustHost = None,
     seed: Seed = None,
+    watch: Watch = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
@@ -121,8 +123,8 @@ def evaluate(
     `clash eval prompts.yaml --models openai/a,anthropic/b --panel supreme-court`
     """
     from clash.cli.common import environment
-    from clash.cli.observer import TerminalObserver
     from clash.cli.outcome import print_dry_run, print_result
+    from clash.cli.watch import RunObserver
     from clash.collect.resolve import read_config
     from clash.pipeline.execute import execute
     from clash.pipeline.options import Origin, RunOptions
@@ -153,7 +155,7 @@ def evaluate(
         "out": None if out is None else str(out),
     }
     environ = environment(env_file, trust_host)
-    observer = TerminalObserver(quiet=quiet or as_json)
+    observer = RunObserver(quiet=quiet or as_json, watch=watch)
     earlier = open_run(replay, out or Path("runs"), observer) if replay else None
     setup = prepare(
         read_config(config, settings),
@@ -172,6 +174,7 @@ def evaluate(
     if dry_run:
         print_dry_run(setup.plan, environ, as_json=as_json)
         return
-    result = execute_until(setup, rule, options) if rule else execute(setup, options)
+    with observer:
+        result = execute_until(setup, rule, options) if rule else execute(setup, options)
     print_result(result, as_json=as_json, verbose=verbose, quiet=quiet)
     raise typer.Exit(result.exit_code)

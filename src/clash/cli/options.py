@@ -63,6 +63,10 @@ Verbose = Annotated[
     bool, typer.Option("--verbose", "-v", help="Print the whole report on the terminal.")
 ]
 
+Watch = Annotated[
+    bool, typer.Option("--watch", help="Show the run in the browser while judgments arrive.")
+]
+
 # -- who judges, and how -------------------------------------------------------------------------
 
 Models = Annotated[

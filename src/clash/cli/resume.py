@@ -5,7 +5,17 @@ from typing import Annotated
 
 import typer
 
-from clash.cli.options import AsJson, Batch, EnvFile, Out, Quiet, RunArgument, TrustHost, Verbose
+from clash.cli.options import (
+    AsJson,
+    Batch,
+    EnvFile,
+    Out,
+    Quiet,
+    RunArgument,
+    TrustHost,
+    Verbose,
+    Watch,
+)
 
 
 def resume(
@@ -29,6 +39,7 @@ def resume(
     ] = False,
     env_file: EnvFile = None,
     trust_host: TrustHost = None,
+    watch: Watch = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
@@ -39,24 +50,25 @@ def resume(
     continues under it.
     """
     from clash.cli.common import environment, say
-    from clash.cli.observer import TerminalObserver
     from clash.cli.outcome import print_result
+    from clash.cli.watch import RunObserver
     from clash.pipeline.sequential_run import resume_run
     from clash.pipeline.sources import open_run
 
     environ = environment(env_file, trust_host)
-    observer = TerminalObserver(quiet=quiet or as_json)
+    observer = RunObserver(quiet=quiet or as_json, watch=watch)
     folder = open_run(run, out, observer)
     if cancel_batches and all(batch.state == "ended" for batch in folder.batches()):
         say("no batch of this run is with a provider", style="")
         raise typer.Exit
     limits = {"max_cost": max_cost, "concurrency": concurrency, "batch": batch}
-    result = resume_run(
-        folder,
-        environ,
-        observer,
-        {name: value for name, value in limits.items() if value is not None},
-        cancel_batches=cancel_batches,
-    )
+    with observer:
+        result = resume_run(
+            folder,
+            environ,
+            observer,
+            {name: value for name, value in limits.items() if value is not None},
+            cancel_batches=cancel_batches,
+        )
     print_result(result, as_json=as_json, verbose=verbose, quiet=quiet)
     raise typer.Exit(result.exit_code)

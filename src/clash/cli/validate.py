@@ -30,6 +30,7 @@ from clash.cli.options import (
     TrustHost,
     UnknownPrice,
     Verbose,
+    Watch,
     Yes,
 )
 
@@ -94,6 +95,7 @@ def validate(
     env_file: EnvFile = None,
     trust_host: TrustHost = None,
     seed: Seed = None,
+    watch: Watch = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
@@ -103,8 +105,8 @@ def validate(
     `clash validate mt-bench --n 100 --panel supreme-court`
     """
     from clash.cli.common import environment
-    from clash.cli.observer import TerminalObserver
     from clash.cli.outcome import print_dry_run, print_result
+    from clash.cli.watch import RunObserver
     from clash.collect.resolve import read_config
     from clash.pipeline.execute import execute
     from clash.pipeline.options import RunOptions
@@ -129,7 +131,7 @@ def validate(
         "out": None if out is None else str(out),
     }
     environ = environment(env_file, trust_host)
-    observer = TerminalObserver(quiet=quiet or as_json)
+    observer = RunObserver(quiet=quiet or as_json, watch=watch)
     draw = Draw(
         n,
         sample_seed,
@@ -151,6 +153,7 @@ def validate(
         return
     origin = replace(sample_origin(sample, tiers), registration=read_plan(prereg))
     options = RunOptions(environ, observer, kind="validate", run_id=run_id, origin=origin, yes=yes)
-    result = execute(setup, options)
+    with observer:
+        result = execute(setup, options)
     print_result(result, as_json=as_json, verbose=verbose, quiet=quiet)
     raise typer.Exit(result.exit_code)

@@ -85,6 +85,7 @@ def carry_on(
     writer.redactor = plan.redactor
     manifest = writer.manifest().model_copy(update={"status": "running", "files": {}, "seal": None})
     writer.save(manifest)
+    observer.run_opened(writer.path)
     try:
         outcome = anyio.run(_collect, writer, plan, environ, observer, new)
     except BaseExceptionGroup as group:

@@ -74,6 +74,9 @@ class Observer:
     def learn(self, redact: Redactor) -> None:
         """Learn which texts are secret, before any of them could be shown."""
 
+    def run_opened(self, path: Path) -> None:
+        """Hear where the run is, each time that it begins or goes on."""
+
     def progress(self) -> AbstractContextManager[Progress]:
         """Watch the calls for as long as the context is open."""
         return nullcontext(CostCounter())

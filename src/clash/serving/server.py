@@ -95,6 +95,9 @@ class LocalServer(ABC):
         guess.
         """
 
+    def sent(self, path: str) -> None:  # noqa: B027 - most pages have nothing to hear
+        """Hear that a browser has the page of a path."""
+
     @abstractmethod
     def answer(self, path: str, request: dict[str, Any]) -> dict[str, Any]:
         """Answer a request that a page sent with the token.
@@ -159,6 +162,7 @@ def _handler(server: LocalServer) -> type[BaseHTTPRequestHandler]:
                 self._send(HTTPStatus.NOT_FOUND, b"not found", "text/plain")
             else:
                 self._send(HTTPStatus.OK, page.text.encode(), "text/html", page.policy)
+                server.sent(self.path)
 
         def do_POST(self) -> None:
             body = self._body()

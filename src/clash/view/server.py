@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import threading
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,15 +29,14 @@ PORTION = 100
 _CONTRADICTIONS = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError,
                    AssertionError, RecursionError, MemoryError)  # fmt: skip
 """What reading another's records raises where they contradict each other."""
+_PRESENT_S, _LINGER_S = 6.0, 30.0
+"""Seconds for which a page that asked counts as open, and that its report may take at most."""
 _KEPT = 4
 """Rendered pages that are kept."""
 
 
 class ViewServer(LocalServer):
     """Serves the runs of a folder.
-
-    Attributes:
-        report_event: set once the report of a run has been sent to a browser.
 
     Args:
         folder: the folder of the runs.
@@ -46,7 +46,9 @@ class ViewServer(LocalServer):
     def __init__(self, folder: Path, port: int = 0) -> None:
         super().__init__(port)
         self.runs = RunList(folder)
-        self.report_event = threading.Event()
+        self._news = threading.Condition()
+        self._asked: float | None = None
+        self._has_end = False
         self._paths: dict[str, Path] = {}
         self._live: dict[str, LiveRun] = {}
         self._pages: dict[tuple[str, str, int], Page] = {}
@@ -79,11 +81,38 @@ class ViewServer(LocalServer):
                 case "/api/runs":
                     return self._rows(request)
                 case "/api/live":
-                    return self._live_run(request.get("run")).state()
+                    return self._state(request.get("run"))
                 case _:
                     raise InputError(f"no {path}")
         except _CONTRADICTIONS as error:
             raise _unfit(error) from None
+
+    def sent(self, path: str) -> None:
+        """Hear that a browser has a page."""
+        if path.endswith("/report"):
+            self._end_shown()
+
+    def linger(self) -> None:
+        """Wait until the page that watches a run, which has ended by now, shows how it ended.
+
+        Returns at once where no page is open, and soon where one is open and does not ask.
+        """
+        with self._news:
+            if self._asked is None or time.monotonic() - self._asked > _PRESENT_S:
+                return
+            self._news.wait_for(lambda: self._has_end, timeout=_LINGER_S)
+
+    def _end_shown(self) -> None:
+        with self._news:
+            self._has_end = True
+            self._news.notify_all()
+
+    def _state(self, key: object) -> dict[str, Any]:
+        self._asked = time.monotonic()
+        state = self._live_run(key).state()
+        if state["phase"] == "ended" and state["status"] == "partial":
+            self._end_shown()
+        return state
 
     def _rows(self, request: dict[str, Any]) -> dict[str, Any]:
         start = request.get("from")
@@ -133,7 +162,6 @@ class ViewServer(LocalServer):
             self._pages[stamp] = Page(page.html, "frame-ancestors 'none'")
             while len(self._pages) > _KEPT:
                 del self._pages[next(iter(self._pages))]
-        self.report_event.set()
         return self._pages[stamp]
 
     def _guard(self, render: Any) -> Page:  # noqa: ANN401 - a function without arguments
