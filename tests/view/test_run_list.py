@@ -46,9 +46,11 @@ def test_runs_are_listed_newest_first_with_the_figures_of_their_reports(server, 
     assert [row["id"] for row in found] == ["new", "mid", "old"]
     assert found[0]["items"] == "12 prompts"
     assert found[0]["day"] == "3 March 2025"
-    assert found[0]["headline"]
-    assert found[0]["figure"]["low"] < found[0]["figure"]["estimate"] < found[0]["figure"]["high"]
-    assert found[0]["measure"].startswith(report["decision"]["winner"])
+    assert found[0]["headline"] == report["headline"]["text"]
+    rate = report["leaderboard"][0]["win_rate_ties_half"]
+    shown = found[0]["figure"]
+    assert [shown["low"], shown["high"]] == pytest.approx([100 * rate["low"], 100 * rate["high"]])
+    assert found[0]["measure"].startswith(report["leaderboard"][0]["candidate"])
 
 
 def _link(path):

@@ -155,6 +155,7 @@ def _report(folder: RunFolder, run: RunData, findings: Findings) -> Iterator[str
         yield from no_report(run, layout.REPORT_JSON)
         return
     on_disk = json.loads(run_files.read(path, most=_LARGEST))
+    on_disk.pop("headline", None)  # words, which are compared with the pages
     # Through JSON and back, so that tuples are lists on both sides.
     follows = json.loads(json.dumps(to_dict(findings)))
     if on_disk == follows:

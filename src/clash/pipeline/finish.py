@@ -92,10 +92,12 @@ def finish(writer: RunWriter, manifest: Manifest, outcome: CollectOutcome) -> Ru
 def write_report(writer: RunWriter, findings: Findings, run: RunData) -> None:
     """Write the derived files: verdicts, and the report as JSON, Markdown and HTML."""
     from clash.report import html, markdown
+    from clash.report.headline import run_headline
 
     verdicts = list(run.verdicts)
     writer.replace(layout.VERDICTS, verdicts)
-    text = json.dumps(to_dict(findings), indent=1, ensure_ascii=False, allow_nan=False)
+    record = {**to_dict(findings), "headline": run_headline(findings).as_json()}
+    text = json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False)
     writer.replace_text(layout.REPORT_JSON, text + "\n")
     writer.replace_text(layout.REPORT_MD, markdown.render_report(findings, verdicts))
     page = html.render_report(findings, run, writer.path)

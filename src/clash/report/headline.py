@@ -6,7 +6,7 @@ These are the terminal, the page, the card, the list of runs, the comment of a g
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from clash.analysis.decision import p_text
 from clash.report.formats import counts, decimal, percent, plural
@@ -69,6 +69,16 @@ class Headline:
     contradiction: str | None = None
     notes: tuple[str, ...] = ()
     next_steps: tuple[NextStep, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """For ``report.json``: what it says, without what to do next."""
+        return {
+            "shape": self.shape,
+            "text": self.text,
+            "evidence": self.evidence,
+            "contradiction": self.contradiction,
+            "notes": list(self.notes),
+        }
 
 
 # -- one run ---------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from clash.analysis.serialize import to_dict
 from clash.errors import RunFolderError
 from clash.files import run_files
 from clash.report import markdown
+from clash.report.headline import run_headline
 from clash.report.html.page_sections import RETEST, anchor
 from clash.report.html.report_page import render_report
 from clash.report.retest import tables, title_of
@@ -61,6 +62,9 @@ def audit_pages(folder: RunFolder, run: RunData, findings: Findings) -> Iterator
     yield finding(
         "report.html shows the report", _html_problems(folder, run, findings), unless=unless
     )
+    yield finding(
+        "report.json states the headline", _headline_problems(folder, findings), unless=unless
+    )
     if any(
         run_files.is_file(folder.path / name) for name in (layout.RETEST_JSON, layout.RETEST_MD)
     ):
@@ -72,6 +76,18 @@ def _markdown_problems(
 ) -> Iterator[str | AuditGap]:
     expected_text = markdown.render_report(findings, list(run.verdicts))
     yield from _compare_file(folder, run, layout.REPORT_MD, expected_text)
+
+
+def _headline_problems(folder: RunFolder, findings: Findings) -> Iterator[str | AuditGap]:
+    """Earlier versions stated none; a report that is missing is found elsewhere."""
+    path = folder.path / layout.REPORT_JSON
+    if not run_files.is_file(path):
+        return
+    on_disk = json.loads(run_files.read(path)).get("headline")
+    if on_disk is None:
+        yield AuditGap(f"{path.name} was written without a headline")
+    elif on_disk != run_headline(findings).as_json():
+        yield f"{path.name} says otherwise of headline"
 
 
 def _html_problems(folder: RunFolder, run: RunData, findings: Findings) -> Iterator[str | AuditGap]:

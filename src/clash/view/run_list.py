@@ -13,7 +13,7 @@ from clash.errors import RunFolderError
 from clash.files import run_files
 from clash.report.formats import money
 from clash.store import layout
-from clash.view.summary import ReportPart, RunSummary, summary
+from clash.view.summary import ReportPart, RetestPart, RunSummary, summary
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,6 +39,7 @@ class ManifestPart(msgspec.Struct, frozen=True):
 
 _MANIFEST = msgspec.json.Decoder(ManifestPart)
 _REPORT = msgspec.json.Decoder(ReportPart)
+_RETEST = msgspec.json.Decoder(RetestPart)
 
 
 @dataclass(frozen=True)
@@ -101,9 +102,12 @@ class RunList:
             return _row(entry, RunSummary("This folder cannot be read.", entry.error or ""))
         try:
             report = self._read(entry.path / layout.REPORT_JSON, _REPORT.decode)
+            retest = None
+            if manifest.kind == "rerun":
+                retest = self._read(entry.path / layout.RETEST_JSON, _RETEST.decode)
         except RunFolderError as error:
             return _row(entry, RunSummary("Its report cannot be read.", _reason(error)))
-        return _row(entry, summary(report, manifest.status, manifest.kind))
+        return _row(entry, summary(report, retest, manifest.status, manifest.kind))
 
     def _read(self, path: Path, decode: Callable[[bytes], T]) -> T | None:
         """A file's decoded part; null where the file is missing.

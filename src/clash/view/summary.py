@@ -24,25 +24,30 @@ class DecisionPart(msgspec.Struct, frozen=True):
 
     status: str = "none"
     winner: str | None = None
-    runner_up: str | None = None
 
 
 class StandingPart(msgspec.Struct, frozen=True):
     """A line of the leaderboard."""
 
     candidate: str
-    points: IntervalPart | None = None
+    win_rate_ties_half: IntervalPart | None = None
+
+
+class HeadlinePart(msgspec.Struct, frozen=True):
+    """What a report says in a line."""
+
+    shape: str = ""
+    text: str = ""
+    contradiction: str | None = None
 
 
 class RatePart(msgspec.Struct, frozen=True):
     """Right answers of all."""
 
-    right: float = 0.0
-    n: int = 0
     clustered: IntervalPart | None = None
 
 
-class HeadlinePart(msgspec.Struct, frozen=True):
+class AgreementPart(msgspec.Struct, frozen=True):
     """How often the panel agrees with people."""
 
     rate: RatePart = RatePart()
@@ -51,7 +56,7 @@ class HeadlinePart(msgspec.Struct, frozen=True):
 class ConcordancePart(msgspec.Struct, frozen=True):
     """What people and the panel have in common."""
 
-    headline: HeadlinePart = HeadlinePart()
+    headline: AgreementPart = AgreementPart()
 
 
 class ReportPart(msgspec.Struct, frozen=True):
@@ -60,6 +65,13 @@ class ReportPart(msgspec.Struct, frozen=True):
     decision: DecisionPart = DecisionPart()
     leaderboard: list[StandingPart] = []
     concordance: ConcordancePart | None = None
+    headline: HeadlinePart | None = None
+
+
+class RetestPart(msgspec.Struct, frozen=True):
+    """The fields of a retest that a row shows."""
+
+    pair_agreement: IntervalPart | None = None
 
 
 @dataclass(frozen=True)
@@ -90,37 +102,45 @@ class RunSummary:
         }
 
 
-def summary(report: ReportPart | None, status: str, kind: str) -> RunSummary:
-    """A run by its report; one that has not ended has none."""
+def summary(
+    report: ReportPart | None, retest: RetestPart | None, status: str, kind: str
+) -> RunSummary:
+    """A run by its report, a rerun by how often it repeats its parent; null where there is none."""
     if report is None:
         return RunSummary("No result yet." if status == "running" else "This run has no report.")
+    if retest is not None and retest.pair_agreement is not None:
+        same = retest.pair_agreement
+        share = "–" if same.estimate is None else f"{same.estimate:.0%}"
+        return RunSummary(
+            f"The panel repeats itself on {share} of items.", "", "same verdict", same
+        )
+    headline = report.headline or _older_headline(report)
+    measure, figure = _figure_of(report, kind)
+    is_winner = headline.shape == "winner"
+    return RunSummary(headline.text, headline.contradiction or "", measure, figure, is_winner)
+
+
+def _figure_of(report: ReportPart, kind: str) -> tuple[str, IntervalPart | None]:
+    """What the figure of a row is of, and the figure."""
     if kind == "validate" and report.concordance is not None:
-        return _agreement(report.concordance.headline.rate)
-    return _decision(report)
+        return "agreement with people", report.concordance.headline.rate.clustered
+    first = next(iter(report.leaderboard), None)
+    if first is None:
+        return "", None
+    names = short_names((row.candidate for row in report.leaderboard), 20)
+    return f"{names[first.candidate]}, win rate", first.win_rate_ties_half
 
 
-def _agreement(rate: RatePart) -> RunSummary:
-    words = f"The panel agrees with people on {rate.right:g} of {rate.n} pairs."
-    return RunSummary(words, measure="agreement with people", figure=rate.clustered)
-
-
-def _decision(report: ReportPart) -> RunSummary:
-    decision = report.decision
-    names = short_names(name for name in (decision.winner, decision.runner_up) if name)
-    winner, rival = (names.get(name or "", "") for name in (decision.winner, decision.runner_up))
-    match decision.status:
-        case "decided":
-            words = f"{winner} wins."
-        case "leading" if rival:
-            words = f"No clear winner: {winner} leads, {rival} is next."
+def _older_headline(report: ReportPart) -> HeadlinePart:
+    """A line for a report of an earlier version, which stated none."""
+    match report.decision.status:
+        case "decided" if report.decision.winner is not None:
+            name = report.decision.winner
+            return HeadlinePart("winner", f"{short_names([name])[name]} wins.")
         case "leading" | "tied":
-            words = "No clear winner."
+            return HeadlinePart("open", "No clear winner.")
         case _:
-            words = "Nothing could be compared."
-    first = next((row for row in report.leaderboard if row.candidate == decision.winner), None)
-    if first is None or first.points is None:
-        return RunSummary(words)
-    return RunSummary(words, "", winner, first.points, decision.status == "decided")
+            return HeadlinePart("nothing", "Written by an earlier version; open it for its result.")
 
 
 def _figure(interval: IntervalPart | None) -> dict[str, Any] | None:
