@@ -269,12 +269,10 @@ def _error_tree() -> str:
 
 def _aliases() -> str:
     """The named types of the signatures: a value of any kind, with what it may be."""
-    from clash.library import evaluation as runs
-    from clash.library import notebook_inputs as inputs
-    from clash.library import statistics
+    from clash.library import arguments, notebook_inputs, statistics
 
     rows = []
-    for module in (inputs, runs, statistics):
+    for module in (notebook_inputs, arguments, statistics):
         body = ast.parse(Path(module.__file__).read_text(encoding="utf-8")).body
         for node, after in itertools.pairwise(body):
             if not (isinstance(node, ast.Assign) and isinstance(after, ast.Expr)):

@@ -172,7 +172,7 @@ def test_a_gate_is_true_where_the_thresholds_hold(run: clash.Run) -> None:
     failed = clash.gate(run, {"coverage": 2.0})
     assert not failed
     assert any(not check.passed for check in failed.checks)
-    with pytest.raises(clash.ClashError, match="no rule"):
+    with pytest.raises(clash.ClashError, match="no threshold"):
         clash.gate(run)
 
 

@@ -5,173 +5,34 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from contextlib import ExitStack, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Unpack
-
-import anyio
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from clash.errors import ConfigError
-from clash.library.background import Interrupts, run_async, run_blocking
+from clash.library.arguments import (
+    EvaluateArguments,
+    ProgressCallback,
+    RerunArguments,
+    ResumeArguments,
+    RunArguments,
+    ValidateArguments,
+)
+from clash.library.background import LibraryObserver, LibraryWork
 from clash.library.notebook_inputs import Callables, as_file, run_path
 from clash.library.results import Result, Run
-from clash.pipeline.options import CostCounter, Observer, RunOptions
+from clash.pipeline.options import RunOptions
 
 if TYPE_CHECKING:
-    import threading
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable
     from contextlib import AbstractContextManager
 
     from clash.analysis.retest import Retest
-    from clash.collect.run import Progress
     from clash.config import Config
     from clash.library.notebook_inputs import Candidates, PanelSpec, Prompts
     from clash.pipeline.finish import RunResult
-    from clash.pipeline.options import Level
-    from clash.records import Call
 
 T = TypeVar("T")
-ProgressCallback = Any
-"""Called as ``progress(stage, done, total, cost_usd)``."""
-_POLL_S = 0.1
-
-
-class RunArguments(TypedDict, total=False):
-    """Keyword arguments of :func:`evaluate` and :func:`validate`; see :func:`evaluate`."""
-
-    max_cost: float | None
-    seed: int | None
-    out: str | Path | None
-    run_id: str | None
-    method: str | None
-    criteria: Literal["dynamic", "fixed", "none"] | None
-    criteria_from: str | Path | None
-    both_orders: bool | None
-    per_judge: bool | None
-    observers: list[Any] | None
-    exclude_self: bool | None
-    repeat: int | None
-    concurrency: int | None
-    allow_unknown_price: bool | None
-    calibrator: str | Path | None
-    max_risk: float | None
-    config: str | Path | None
-    settings: Mapping[str, Any] | None
-    env: Mapping[str, str] | None
-    replay: str | Path | Run | None
-    progress: ProgressCallback | None
-
-
-class EvaluateArguments(RunArguments, total=False):
-    """Keyword arguments of :func:`evaluate`."""
-
-    limit: int | None
-    until: str | None
-    sequential: Literal["always-valid", "obrien-fleming", "pocock"]
-    looks: int
-
-
-class ValidateArguments(RunArguments, total=False):
-    """Keyword arguments of :func:`validate`."""
-
-    n: int | None
-    sample_seed: int
-    rules: Literal["paper", "clear", "all"] | None
-    stratify: Literal["winner", "tier", "tag"] | None
-    cache: Path | None
-    tiers: Path | None
-
-
-class ResumeArguments(TypedDict, total=False):
-    """Keyword arguments of :func:`resume`, and some of :func:`rerun`."""
-
-    max_cost: float | None
-    concurrency: int | None
-    functions: Mapping[str, Callable[..., Any]] | None
-    out: str | Path
-    env: Mapping[str, str] | None
-    progress: ProgressCallback | None
-
-
-class RerunArguments(ResumeArguments, total=False):
-    """Keyword arguments of :func:`rerun`."""
-
-    regenerate: bool
-    only: Collection[str] | None
-    panel: str | None
-
-
-class _ProgressCallback(CostCounter):
-    """Tells a callback how far the run is."""
-
-    def __init__(self, callback: Callable[[str, int, int, float], None]) -> None:
-        super().__init__()
-        self._callback = callback
-        self._stage, self._n_done, self._total = "", 0, 0
-
-    def stage_began(self, name: str, totals: Mapping[str, int]) -> None:
-        self._stage, self._n_done, self._total = name, 0, sum(totals.values())
-        self._tell()
-
-    def attempt_ended(self, ask: Any, call: Call) -> None:  # noqa: ANN401 - an Ask
-        super().attempt_ended(ask, call)
-        self._tell()
-
-    def count_done(self, actor: str, *, failed: bool) -> None:  # noqa: ARG002 - part of the protocol
-        self._n_done += 1
-        self._tell()
-
-    def _tell(self) -> None:
-        self._callback(self._stage, self._n_done, self._total, self.cost_usd)
-
-
-class LibraryObserver(Observer):
-    """Keeps the notes for :attr:`Run.warnings`, reports progress to a callback, can be interrupted."""
-
-    def __init__(self, callback: ProgressCallback | None = None) -> None:
-        self.interrupts = Interrupts()
-        self.notes: list[str] = []
-        self._callback = callback
-
-    def note(self, text: str, level: Level = "notice") -> None:
-        """Keep notices and warnings."""
-        if level in ("notice", "warning") and text not in self.notes:
-            self.notes.append(text)
-
-    def progress(self) -> AbstractContextManager[Progress]:
-        """Report to the callback, where there is one."""
-        return (
-            super().progress()
-            if self._callback is None
-            else nullcontext(_ProgressCallback(self._callback))
-        )
-
-    async def listen(self, stop: Callable[[], None], scope: anyio.CancelScope) -> None:
-        """Stop the run once the caller is interrupted, at once where that happens again."""
-        await _until(self.interrupts.soon)
-        stop()
-        await _until(self.interrupts.at_once)
-        scope.cancel()
-
-
-async def _until(event: threading.Event) -> None:
-    # Another thread sets it, which an event of this loop would not hear.
-    while not event.is_set():  # noqa: ASYNC110
-        await anyio.sleep(_POLL_S)
-
-
-@dataclass(frozen=True)
-class _Work:
-    """A call of the library that leads a run: what it does, and who hears of it."""
-
-    run: Callable[[], Any]
-    observer: LibraryObserver
-
-    def blocking(self) -> Any:  # noqa: ANN401 - what the work returns
-        return run_blocking(self.run, self.observer.interrupts)
-
-    async def wait_async(self) -> Any:  # noqa: ANN401 - what the work returns
-        return await run_async(self.run, self.observer.interrupts)
 
 
 def evaluate(
@@ -264,7 +125,7 @@ def _evaluation(
     home_loop: Any = None,  # noqa: ANN401 - an event loop
     run_id: str | None = None,
     **arguments: Any,  # noqa: ANN401 - settings, checked by _config
-) -> _Work:
+) -> LibraryWork:
     observer = LibraryObserver(progress)
 
     def work() -> Run:
@@ -298,7 +159,7 @@ def _evaluation(
             rule = parse_rule(until, sequential, looks)
             return _run(execute_until(run_plan, rule, options), observer)
 
-    return _Work(work, observer)
+    return LibraryWork(work, observer)
 
 
 def validate(
@@ -350,7 +211,7 @@ def _validation(
     run_id: str | None = None,
     replay: str | Path | Run | None = None,
     **arguments: Any,  # noqa: ANN401 - settings, checked by _config
-) -> _Work:
+) -> LibraryWork:
     observer = LibraryObserver(progress)
 
     def work() -> Run:
@@ -381,7 +242,7 @@ def _validation(
             )
             return _run(execute(run_plan, options), observer)
 
-    return _Work(work, observer)
+    return LibraryWork(work, observer)
 
 
 def rerun(
@@ -434,7 +295,7 @@ def _rerunning(
     out: str | Path = "runs",
     env: Mapping[str, str] | None = None,
     progress: ProgressCallback | None = None,
-) -> _Work:
+) -> LibraryWork:
     observer = LibraryObserver(progress)
 
     def work() -> Result[Retest]:
@@ -456,7 +317,7 @@ def _rerunning(
             execute_reruns(parent, times, changes, options)
         return retest_result([parent, *reruns(parent)], tuple(observer.notes))
 
-    return _Work(work, observer)
+    return LibraryWork(work, observer)
 
 
 def resume(run: str | Path | Run, **arguments: Unpack[ResumeArguments]) -> Run:
@@ -494,7 +355,7 @@ def _resumption(
     out: str | Path = "runs",
     env: Mapping[str, str] | None = None,
     progress: ProgressCallback | None = None,
-) -> _Work:
+) -> LibraryWork:
     observer = LibraryObserver(progress)
 
     def work() -> Run:
@@ -507,7 +368,7 @@ def _resumption(
         with _register(Callables(dict(functions or {})), None):
             return _run(resume_run(folder, _environ(env), observer, limits), observer)
 
-    return _Work(work, observer)
+    return LibraryWork(work, observer)
 
 
 def load(run: str | Path | Run, *, out: str | Path = "runs") -> Run:

@@ -9,10 +9,11 @@ from __future__ import annotations
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from clash.analysis.serialize import to_dict
 from clash.errors import ConfigError
+from clash.library.arguments import VoteFilters, speaks_python
 from clash.library.notebook_inputs import as_file, run_path
 from clash.library.results import GateResult, Records, Result, Run
 from clash.pipeline.options import Observer
@@ -35,22 +36,13 @@ if TYPE_CHECKING:
     from clash.votes import Votes
 
 
-class VoteFilters(TypedDict, total=False):
-    """Filters of :func:`read_votes`."""
-
-    judges: str | None
-    subset: str | None
-    presentation: str | None
-    decisive: bool
-    out: str | Path
-
-
 Threshold = Any
 """A number, at least that; or ``("max", number)``, ``("min", number)``."""
 _RUNS = Path("runs")
 _SILENT = Observer()
 
 
+@speaks_python
 def read_votes(
     votes: VotesSource,
     *,
@@ -98,6 +90,7 @@ def _anonymous(matrix: Votes, votes: VotesSource) -> Votes:
     return matrix if isinstance(votes, str | Path | Run) else replace(matrix, source="")
 
 
+@speaks_python
 def aggregate(
     votes: VotesSource,
     method: str = "auto",
@@ -154,6 +147,7 @@ def aggregate(
     )
 
 
+@speaks_python
 def calibrate(
     votes: VotesSource,
     *,
@@ -196,6 +190,7 @@ def calibrate(
     )
 
 
+@speaks_python
 def apply_calibrator(
     votes: VotesSource,
     calibrator: str | Path,
@@ -240,6 +235,7 @@ def apply_calibrator(
     )
 
 
+@speaks_python
 def dependence(
     votes: VotesSource,
     *,
@@ -280,6 +276,7 @@ def dependence(
     )
 
 
+@speaks_python
 def diagnose(
     votes: VotesSource,
     *,
@@ -307,6 +304,7 @@ def diagnose(
     return Result(findings, tuple(report.tables(findings)), (), (), to_dict(findings))
 
 
+@speaks_python
 def power(
     question: str = "paired",
     *,
@@ -346,6 +344,7 @@ def power(
     return Result(findings, (report.scenario_table(findings),), (), (), to_dict(findings))
 
 
+@speaks_python
 def compare(
     *runs: str | Path | Run, every_record: bool = False, out: str | Path = _RUNS
 ) -> Result[RunComparison]:
@@ -380,6 +379,7 @@ def retest_result(folders: Sequence[RunFolder], notes: tuple[str, ...] = ()) -> 
     return Result(findings, tuple(tables(findings)), (), notes, record)
 
 
+@speaks_python
 def gate(
     run: str | Path | Run,
     thresholds: Mapping[str, Threshold] | None = None,
@@ -409,6 +409,12 @@ def gate(
     from clash.pipeline.gate import check_run, rules_of
     from clash.report import gate as report
 
+    if not thresholds and baseline is None:
+        raise ConfigError(
+            "no threshold was given, so nothing could fail",
+            field="thresholds",
+            hint='{"concordance": 0.8, "cost": ("max", 2)}, or a baseline',
+        )
     rules = rules_of(thresholds or {})
     changes = [*rules_of(max_drop or {}, "max-drop"), *rules_of(max_rise or {}, "max-rise")]
     folder = _folder(run, out)
