@@ -2,7 +2,7 @@
 
 ``python docs/house.py`` measures the tree it stands in; ``--tree DIR`` another checkout, for
 before and after; ``--names PATH`` lists the names that say nothing; ``--rooms`` lists import
-cycles, names that stand twice and modules with one importer; ``--install`` installs the package in
+cycles, names used twice and modules with one importer; ``--install`` installs the package in
 a fresh environment and weighs it; ``--json`` prints one object; ``--table BEFORE AFTER`` prints two
 such objects as a Markdown table; ``--refresh`` measures this tree and its install, and rewrites the
 table of ``docs/house.md``.
@@ -327,8 +327,8 @@ class House:
             "comment lines": comments,
             "import cycles": len(self.cycles()),
             "modules with one importer": len(self.single_importers()),
-            "public class names that stand twice": len(self.class_names()),
-            "module names that stand twice": len(self.module_names()),
+            "public class names used twice": len(self.class_names()),
+            "module names used twice": len(self.module_names()),
             "declarations of Floats": aliases,
             "names that are participles or pronouns, per 1000 bindings": round(
                 1000 * len(self.empty_names()) / bound, 1

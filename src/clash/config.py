@@ -458,7 +458,7 @@ class PromptEntry(Strict):
         if self.label is not None and self.responses:
             choices = {*self.responses, "tie"}
             if self.label not in choices:
-                raise ValueError(f"label {self.label!r} is none of {', '.join(sorted(choices))}")
+                raise ValueError(f"label {self.label!r} is not one of {', '.join(sorted(choices))}")
         return self
 
     @field_validator("tags", mode="before")

@@ -133,5 +133,5 @@ def test_the_label_of_a_votes_file_may_be_a_ranking(tmp_path):
 
 
 def test_a_label_that_ranks_a_candidate_twice_names_its_line(tmp_path):
-    with pytest.raises(InputError, match=r"rankings.jsonl:3: label: candidate 'a' stands twice"):
+    with pytest.raises(InputError, match=r"rankings.jsonl:3: label: candidate 'a' appears twice"):
         read_votes(written(tmp_path, "a", ["a", "b", "a"]))

@@ -306,7 +306,7 @@ def test_models_of_two_sides_read_a_file_of_ballots_as_pairs(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"ranking": ["ada", "ada"]}, r":5: ranking: candidate 'ada' stands twice"),
+        ({"ranking": ["ada", "ada"]}, r":5: ranking: candidate 'ada' appears twice"),
         ({"ranking": [[""], ["ada"]]}, r":5: ranking: a candidate has no name"),
         ({"ranking": "ada"}, r":5: ranking: Expected `array"),
         ({"judge": "j", "item": "q1"}, r":5: a second ranking of 'j'"),

@@ -119,7 +119,7 @@ QUOTED: dict[str, tuple[str, bool]] = {
 
 
 def quotations() -> Iterator[Case]:
-    """The judge quotes a verdict; beside it there is none of its own, or there is."""
+    """The judge quotes a verdict; beside it there is not one of its own, or there is."""
     for (what, forged), (where, (wrap, whole)), form in product(
         FORGED.items(), QUOTED.items(), FORMATS
     ):

@@ -1,4 +1,4 @@
-"""What imitates a delimiter or speaks to the judge is defused however it is written; nothing else is."""
+"""What imitates a delimiter or possible prompt injection is defused however it is written; nothing else is."""
 
 from __future__ import annotations
 

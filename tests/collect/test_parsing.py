@@ -260,7 +260,7 @@ def test_a_run_made_before_there_were_codes_is_read_without_one():
         ('{"ranking": ["A1", "A0", "A2"]}', "no object with the 'ballot' code"),
         ('{"ballot": "x", "ranking": ["A1", "A0", "A2"]}', "not the one of this page"),
         (coded(ranking=["A1", "A0", "A2"]) + coded(ranking=["A0", "A1", "A2"]), "differ"),
-        (coded(ranking=["A1"])[:-1] + ', "ranking": ["A0"]}', "stands twice"),
+        (coded(ranking=["A1"])[:-1] + ', "ranking": ["A0"]}', "appears twice"),
         (coded(ranking={"A0": "first", "A1": 2, "A2": 3}), "whole numbers"),
         (coded(ranking={"A0": True, "A1": 2, "A2": 3}), "whole numbers"),
         (coded(ranking={"A0": 3, "A1": 5, "A2": 4}), "not the ranks"),

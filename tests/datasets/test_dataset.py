@@ -56,12 +56,12 @@ def test_what_cannot_be_used_is_excluded_with_its_reason():
     assert [(e.item_id, e.reason) for e in dataset.exclusions] == [
         ("2", "a response is missing"),
         ("3", "the prompt is empty"),
-        ("1", "the id stands twice"),
+        ("1", "the id appears twice"),
     ]
 
 
 def test_a_label_that_names_nobody_is_refused():
-    with pytest.raises(InputError, match="'z' is none of x, y, tie"):
+    with pytest.raises(InputError, match="'z' is not one of x, y, tie"):
         built(("1", "Why?", {"x": "a", "y": "b"}, {"label": "z"}))
 
 

@@ -389,8 +389,8 @@ def test_a_table_in_csv_with_other_names_and_several_annotators(tmp_path):
 @pytest.mark.parametrize(
     ("second", "message"),
     [
-        ("p1,Why?,because,so,ann,B", "mine.csv:3: item_id: the id stands twice"),
-        ("p1,Why?,because,no,bob,B", "mine.csv:3: item_id: the id stands twice, with other"),
+        ("p1,Why?,because,so,ann,B", "mine.csv:3: item_id: the id appears twice"),
+        ("p1,Why?,because,no,bob,B", "mine.csv:3: item_id: the id appears twice, with other"),
     ],
 )
 def test_a_repeated_id_must_be_another_annotator_on_the_same_pair(tmp_path, second, message):

@@ -54,7 +54,7 @@ class JudgeReport:
 
 @dataclass(frozen=True)
 class BaselineReport:
-    """What a judge that is no language model would have said.
+    """What a non-LLM baseline would have said.
 
     Attributes:
         agreement: of its first place with the verdict, over items that have a winner; a tie it

@@ -128,14 +128,14 @@ def parse(content: Mapping[str, Any], path: Path | None = None) -> FrozenRegistr
         when, seal = str(content["frozen"]), str(content["sha256"])
     except (KeyError, TypeError, ValidationError) as error:
         raise InputError(
-            f"is no registration: {str(error).splitlines()[0]}", path=path, hint="clash prereg"
+            f"is not a registration: {str(error).splitlines()[0]}", path=path, hint="clash prereg"
         ) from None
     if _hash(plan, when) != seal:
         raise InputError(
             "was changed after it was frozen: its hash is not that of its content",
             path=path,
             field="sha256",
-            hint="register anew (clash prereg) before you collect",
+            hint="register again (clash prereg) before you collect",
         )
     return FrozenRegistration(plan, when, seal)
 
@@ -279,4 +279,4 @@ def _extent(plan: Registration, run: RunData) -> Iterator[Deviation]:
     if plan.outcome == "concordance" and not run.truth:
         yield Deviation("primary outcome", "concordance", "there are no labels")
     if plan.primary is not None and plan.primary not in run.candidates:
-        yield Deviation("primary outcome", f"of {plan.primary}", "is no candidate of this run")
+        yield Deviation("primary outcome", f"of {plan.primary}", "is not a candidate of this run")

@@ -1,4 +1,4 @@
-"""Whether manifest, verdicts and report follow from the records: all computed anew, offline."""
+"""Whether manifest, verdicts and report follow from the records: all recomputed, offline."""
 
 from __future__ import annotations
 

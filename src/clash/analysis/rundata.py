@@ -112,7 +112,7 @@ class RunData:
 
     @classmethod
     def load(cls, folder: RunFolder) -> RunData:
-        """Read a run; verdicts are computed anew, not read. Control items are set apart."""
+        """Read a run; verdicts are recomputed, not read. Control items are set apart."""
         run = cls._read_whole(folder)
         ids = {item.item_id for item in without_controls(run.items)}
         controls = {item.item_id for item in run.items} - ids
@@ -249,7 +249,7 @@ class RunData:
         return tops_by_baseline
 
     def with_labels(self, labels: Iterable[Label]) -> RunData:
-        """The same run with other labels; what has no label in it is not computed anew."""
+        """The same run with other labels; what has no label in it is not recomputed."""
         run = replace(self, labels=tuple(labels))
         label_free = ("texts", "candidates", "clusters", "baseline_tops")
         run.__dict__.update({k: v for k, v in self.__dict__.items() if k in label_free})
@@ -289,5 +289,5 @@ def _check_references(
 
 def _lacks(folder: RunFolder, name: str, record: str, hint: str) -> RunFolderError:
     return RunFolderError(
-        f"{folder.path / name}: lacks {record}, which other files speak of\n  fix: {hint}"
+        f"{folder.path / name}: lacks {record}, which other files refer to\n  fix: {hint}"
     )

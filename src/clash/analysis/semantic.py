@@ -188,7 +188,7 @@ def _load(name: str) -> Any:  # noqa: ANN401 - a SentenceTransformer
         return library.SentenceTransformer(name, device="cpu", local_files_only=True)
     except (OSError, ValueError) as error:
         raise ConfigError(
-            f"{name!r} is no model on this machine ({str(error).splitlines()[0]}), and none is"
+            f"{name!r} is not a model on this machine ({str(error).splitlines()[0]}), and none is"
             " fetched",
             field="--similarity",
             hint=f"the folder of a sentence-transformers model, {install_line(_LIBRARY)}, or {TFIDF}",

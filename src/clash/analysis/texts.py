@@ -44,7 +44,7 @@ def read_pairs(path: Path) -> dict[str, Texts]:
         pair = record.value
         if not {"response_a", "response_b"} <= pair.keys():
             raise record.error(
-                "is no pair of responses",
+                "is not a pair of responses",
                 hint='a line is {"item_id": …, "response_a": …, "response_b": …}',
             )
         texts = Texts(str(pair["response_a"]), str(pair["response_b"]))

@@ -64,7 +64,7 @@ def find(name: str) -> Baseline:
     """A baseline by name.
 
     Raises:
-        ConfigError: there is none of this name.
+        ConfigError: there is not one of this name.
     """
     if name not in BASELINES:
         raise ConfigError(

@@ -1,6 +1,6 @@
 """The parts of a text that baselines measure: words, terms, sentences, paragraphs.
 
-No language model, and no word list beyond the function words of English.
+No LLM, and no word list beyond the function words of English.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ def defuse(text: str, nonce: str, label: str, flags: list[str]) -> str:
     """``text`` with nothing in it that could close its delimiters, and with commands marked.
 
     The words stay readable: an angle bracket becomes a single quotation bracket, and text that
-    speaks to the judge is put in brackets that the judge is told never to follow.
+    possible prompt injection is put in brackets that the judge is told never to follow.
 
     Args:
         text: a response.
@@ -54,7 +54,7 @@ def defuse(text: str, nonce: str, label: str, flags: list[str]) -> str:
     spans = _appeals(text, looks)
     if spans:
         first = text[slice(*spans[0])].strip()
-        flags.append(f"{label}: speaks to the judge ({first[:40]!r})")
+        flags.append(f"{label}: possible prompt injection ({first[:40]!r})")
     return _mark(text, spans)
 
 

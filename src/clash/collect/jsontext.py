@@ -176,7 +176,7 @@ def folded_key(key: str) -> str:
 
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len({folded_key(key) for key, _ in pairs}) < len(pairs):
-        raise Unreadable("the answer is not valid JSON: a key stands twice")
+        raise Unreadable("the answer is not valid JSON: a key appears twice")
     return dict(pairs)
 
 

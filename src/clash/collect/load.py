@@ -89,7 +89,7 @@ def load(path: Path) -> Prompts:
             warnings.append(f"{item_id}: characters that are not Unicode text were replaced")
         if item_id in id_lines:
             raise document.error(
-                f"the id {item_id!r} stands twice (first in line {id_lines[item_id]})",
+                f"the id {item_id!r} appears twice (first in line {id_lines[item_id]})",
                 "id",
                 hint="give each item an id of its own",
             )

@@ -152,13 +152,13 @@ def _panel(config: Config, environ: Mapping[str, str], notes: list[str]) -> Pane
                 notes.append(f"panel: {name} (--panel names another)")
                 return panel
         notes.append(
-            "no shipped panel has all its keys here, so the baseline judges sit: they are no"
-            " language models and show the pipeline, not quality (--panel FILE names your own)"
+            "no shipped panel has all its keys here: using the built-in non-LLM baselines, which show"
+            " the pipeline, not quality (--panel FILE names your own panel)"
         )
     else:
         notes.append(
-            "no API key is set and no panel named, so the baseline judges sit: they are no"
-            " language models and show the pipeline, not quality (`clash doctor` tells more)"
+            "no API key is set and no panel named: using the built-in non-LLM baselines, which show"
+            " the pipeline, not quality (`clash doctor` lists the keys)"
         )
     return read_panel(KEYLESS_PANEL, "owner")
 
@@ -195,7 +195,7 @@ def replay_config(config: Config, run: RunFolder) -> Config:
     """The configuration of ``run`` under this one, with every model answered from its calls.
 
     Seed, blinding, criteria, panel and candidates are those of the run, unless the configuration
-    sets others; an answer that the run does not hold is a failed call, never a paid one.
+    sets others; calls missing from the recording fail, and are never paid.
     """
     config = _with_changes(own_config(run), config)
     panel = read_panel(config.panel, "run") if isinstance(config.panel, str) else config.panel

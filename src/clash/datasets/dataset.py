@@ -185,12 +185,12 @@ class DatasetBuilder:
             fields: further fields of :class:`~clash.records.Item`.
 
         Raises:
-            InputError: the label is none of the candidates.
+            InputError: the label is not one of the candidates.
         """
         if item_id in self._items:
-            return self.exclude(item_id, "the id stands twice")
+            return self.exclude(item_id, "the id appears twice")
         if label is not None and label not in (*texts, TIE):
-            raise row.error(f"the label {label!r} is none of {', '.join(texts)}, {TIE}", "label")
+            raise row.error(f"the label {label!r} is not one of {', '.join(texts)}, {TIE}", "label")
         prompt, texts = self._clean_text(prompt), {k: self._clean_text(v) for k, v in texts.items()}
         item = Item(item_id=item_id, prompt=prompt, label=label, **fields)
         if not any(turn.content.strip() for turn in item.turns):

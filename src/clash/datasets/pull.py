@@ -184,7 +184,7 @@ class _Fetch:
                 if attempt == self.attempts:
                     have = part.stat().st_size if part.exists() else 0
                     raise DownloadError(
-                        f"{remote.url}: broke off after {have} bytes ({error})"
+                        f"{remote.url}: connection lost after {have} bytes ({error})"
                         "\n  fix: pull again; it goes on from there"
                     ) from None
                 time.sleep(self.wait_s * 2 ** (attempt - 1))

@@ -93,7 +93,7 @@ class ClashFixture:
     """The functions of clash, bound to a folder of runs and a cap on their cost.
 
     Arguments are those of the functions of the same name in :mod:`clash`. Without a panel the
-    baseline judges sit, which need no key; candidates are called only where the test names them.
+    built-in baseline judges are used, which need no key; candidates are called only where the test names them.
     With a list of judges there are no criteria, unless the test asks for some.
     A ``clash.yaml`` is read only where the test names it as ``config``.
 

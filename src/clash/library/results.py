@@ -263,7 +263,7 @@ class Run:
 
     @cached_property
     def findings(self) -> Findings:
-        """Everything that the report says, computed anew from the records."""
+        """Everything in the report, recomputed from the records."""
         from clash.analysis.findings import compute_findings
 
         return compute_findings(self._data)

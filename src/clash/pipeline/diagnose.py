@@ -31,9 +31,9 @@ class DiagnoseOptions:
 
 
 def diagnose_votes(selection: VoteSelection, options: DiagnoseOptions) -> Diagnosis:
-    """Whether each judge is worth its ballots.
+    """Whether each judge is worth keeping.
 
-    A run of calibration pairs is also held against their known gaps.
+    A run of calibration pairs is also compared with their known gaps.
 
     Raises:
         ConfigError: there is no such encoder.

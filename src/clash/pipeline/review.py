@@ -100,7 +100,7 @@ def import_decisions(folder: RunFolder, run: RunData, path: Path) -> int:
         How many there are.
 
     Raises:
-        InputError: the file is none of ours, or of another run.
+        InputError: the file is not one of ours, or of another run.
     """
     document = parse_returned_file(read_json(path).value)
     if document is None or document.get("run") != folder.path.name:

@@ -2,7 +2,7 @@
 
 The looks are accounted for: intervals are always valid, or alpha is spent over planned looks. The
 state of the loop is in the run folder (the rule and its looks in the manifest, all prompts in
-``pool.jsonl``), so that a run that broke off goes on from there.
+``pool.jsonl``), so that an interrupted run continues there.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def has_stopping_rule(manifest: Manifest) -> bool:
 def resume_until(
     writer: RunWriter, environ: Mapping[str, str], observer: Observer, limits: Mapping[str, Any]
 ) -> RunResult:
-    """Go on where the run broke off: same rule, same order, same primary candidate.
+    """Go on where the run was interrupted: same rule, same order, same primary candidate.
 
     A run whose last look was taken takes it again, at what is there now: answers that had failed
     may arrive this time.

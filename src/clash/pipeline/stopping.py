@@ -152,7 +152,7 @@ def outcome(rule: StoppingRule, looks: Sequence[Look], sizes: Sequence[int]) -> 
         if is_met(rule, looks)
         else "not met: the prompts ended"
         if is_over(rule, looks, sizes)
-        else "not met yet: the run broke off"
+        else "not met yet: the run was interrupted"
     )
     count = f"{len(looks)} look{'s' if len(looks) > 1 else ''}"
     return f"{NOTE}{rule.text} ({rule.sequential}, {count}), {why}: {describe(looks[-1], rule)}"

@@ -492,7 +492,7 @@ def read_ranking(value: object, labels: Sequence[str]) -> Groups:
         labels: those that were shown.
 
     Raises:
-        ProviderError: it is none of these.
+        ProviderError: it is not one of these.
     """
     if value is None:
         return [sorted(labels)]

@@ -109,7 +109,7 @@ def _retest_gaps(folder: RunFolder, data: RunData) -> Iterator[AuditGap]:
         result = retest([_load_sibling(folder, data, run) for run in runs])
         text = run_files.read(folder.path / layout.RETEST_MD).decode()
     except (*BROKEN, OSError) as error:
-        yield AuditGap(f"cannot be computed anew: {str(error).partition(chr(10))[0]}")
+        yield AuditGap(f"cannot be recomputed: {str(error).partition(chr(10))[0]}")
         return
     expected_record = {"clash": __version__, **to_dict(result)}
     if record != json.loads(json.dumps(expected_record)):

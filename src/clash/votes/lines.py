@@ -340,7 +340,7 @@ def _check_groups(ranking: Ranking, file: Path, at: int, field: str) -> Groups:
     for name in chain.from_iterable(groups):
         if not name or name in names:
             raise InputError(
-                f"candidate {name!r} stands twice" if name else "a candidate has no name",
+                f"candidate {name!r} appears twice" if name else "a candidate has no name",
                 path=file,
                 line=line_number(file, at),
                 field=field,

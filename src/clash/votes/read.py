@@ -201,7 +201,7 @@ class VoteTable:
         """The matrix.
 
         Raises:
-            InputError: a vote stands twice, an item has two labels, outcomes are of several
+            InputError: a vote appears twice, an item has two labels, outcomes are of several
                 kinds, or rows times judges do not fit in memory.
         """
         kind = self.kind("vote")
@@ -404,7 +404,7 @@ def read_votes(
 
     Raises:
         InputError: with file and line, where a line is not a vote, an outcome cannot be read, a
-            vote stands twice, an item has two labels or scores are mixed with sides; without
+            vote appears twice, an item has two labels or scores are mixed with sides; without
             line, where nothing is left after the filter (with a list of what there is).
     """
     file = Path(path)

@@ -187,14 +187,14 @@ def parse_calibrator(value: Any, path: Path | str = "calibrator") -> Calibrator:
             "its patterns are not votes and targets of the judges that are asked",
             path=path,
             field="patterns",
-            hint="fit it anew: clash calibrate",
+            hint="fit it again: clash calibrate",
         )
     if value.get("panel_hash") != calibrator.panel_hash:
         raise InputError(
             "the panel is not the one it was fitted on: its hash differs",
             path=path,
             field="panel_hash",
-            hint="fit it anew: clash calibrate",
+            hint="fit it again: clash calibrate",
         )
     return calibrator
 
@@ -313,9 +313,9 @@ def apply(calibrator: Calibrator, votes: Floats, max_risk: float | None = None) 
         )
         is_answered = np.zeros(len(new), bool) if drift.is_shift else control.answers(confidences)
         if drift.is_shift:
-            warnings += ("no risk can be promised on a shifted domain: everything abstains",)
+            warnings += ("no risk can be guaranteed on a shifted domain: every item abstains",)
         elif control.n < control.fewest:
-            warnings += (f"{control.n} held sources cannot promise a risk of {max_risk:g}",)
+            warnings += (f"{control.n} held-out sources cannot guarantee a risk of {max_risk:g}",)
     return CalibratedRows(p[new_cells], is_answered, drift, fallback, warnings)
 
 

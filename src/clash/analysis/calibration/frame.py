@@ -59,7 +59,7 @@ class ScoreFrame:
             )
         if np.ptp(labels) == 0:
             raise InputError(
-                "all labels are the same: there is nothing to tell apart",
+                "all labels are the same: there is nothing to learn from",
                 path=where,
                 field="label",
                 hint="label items of the other outcome too",

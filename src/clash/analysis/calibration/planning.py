@@ -119,7 +119,7 @@ def _reason(curve: Sequence[LabelStep], labels: int, *, is_imagined: bool) -> st
     nearest = min(curve, key=lambda step: abs(math.log(step.labels / max(labels, 1))))
     if nearest.saved.low > 0:
         return None
-    return f"choosing saves nothing that is seen with {nearest.labels} labels"
+    return f"choosing items shows no saving with {nearest.labels} labels"
 
 
 def _curve(panel: PanelVotes, rng: np.random.Generator) -> tuple[list[LabelStep], bool]:

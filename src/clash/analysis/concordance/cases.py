@@ -116,7 +116,7 @@ def _case(
     label = run.truth[item.item_id]
     if label not in (*order[item.item_id], TIE):
         raise RunFolderError(
-            f"{run.manifest.run}: item {item.item_id!r} has the label {label!r}, which is none of"
+            f"{run.manifest.run}: item {item.item_id!r} has the label {label!r}, which is not one of"
             f" {', '.join(order[item.item_id])}, {TIE}"
         )
     rankings = run.ballots.get(item.item_id)

@@ -61,7 +61,7 @@ class People:
         items: labelled by two people or more.
         agreement: how often two people say the same of an item, each item counting once; null
             where no item has two.
-        decisive: the same over votes that are no tie.
+        decisive: the same over votes without ties.
         alpha: Krippendorff's, over people alone.
         alpha_with_panel: with the panel as one rater more.
         panel_with_person: how often the panel says what a single person says.

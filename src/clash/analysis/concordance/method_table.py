@@ -52,7 +52,7 @@ def methods(run: RunData, cases: Sequence[LabelledCase], people: People | None) 
     if people is not None:
         lines.append(_person("two people, any vote", people.agreement))
         if people.decisive is not None:
-            lines.append(_person("two people, votes that are no tie", people.decisive))
+            lines.append(_person("two people, votes without ties", people.decisive))
     return [*lines, *published_methods(run)]
 
 

@@ -271,7 +271,7 @@ def _joint(tests: PairwiseIndependence | None, refusal: str) -> TestFinding:
         reason = (
             f"{len(tests.pairs)} pairs are too many to test at once; see them one by one"
             if many
-            else "the votes leave nothing to test it with; labels would"
+            else "the votes cannot test it; labels could"
         )
         return TestFinding(name, says, None, None, None, reason)
     return TestFinding(name, says, tests.joint.statistic, tests.joint.df, tests.joint.p)

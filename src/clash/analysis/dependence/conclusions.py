@@ -94,8 +94,8 @@ def _blocs(dependence: Dependence) -> Iterator[str]:
         yield text
     if dependence.blocs and not dependence.truth.from_labels:
         yield (
-            "Without labels a split is seen, not who is right: either those named err together, or "
-            "they agree on the truth and it is the others' errors that were taken for it."
+            "Without labels a split is seen, not who is right: either those named err together, "
+            "or they agree on the truth and the others' errors were mistaken for it."
         )
 
 
@@ -118,8 +118,8 @@ def _idle(dependence: Dependence) -> Iterator[str]:
         else "less than a hundredth of a bit about the truth beyond what the others say"
     )
     yield (
-        f"Taken away one at a time, {len(idle)} of {len(dependence.judges)} judges add nothing that "
-        f"shows: {_names(idle)} ({reason}). Taken away together they may be missed."
+        f"Removed one at a time, {len(idle)} of {len(dependence.judges)} judges make no measurable "
+        f"contribution: {_names(idle)} ({reason}). Removing several together may still matter."
     )
 
 
@@ -154,9 +154,9 @@ def _truth_caveats(dependence: Dependence) -> Iterator[str]:
     if dependence.truth.from_labels:
         return
     yield (
-        f"The truth is estimated from the votes ({dependence.truth.method}). What all judges get wrong "
-        "together looks like truth to it: residual correlations are more likely too small than too "
-        "large, and the panel is worth what is said here or less."
+        f"The truth is estimated from the votes ({dependence.truth.method}). Shared errors are "
+        "mistaken for the truth: residual correlations are more likely too small than too large, and "
+        "the panel is worth at most what is stated here."
     )
     if dependence.alternatives:
         yield (

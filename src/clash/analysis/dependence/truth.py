@@ -69,7 +69,7 @@ def estimate(rows: MethodTable, method: str) -> TruthEstimate:
             measured.
         method: one of :data:`METHODS`; ``auto`` is the factor model for 4 to 15 judges and
             Dawid-Skene otherwise: of the models compared on public panels, the factor model
-            takes the least of what judges share for the truth, unless they are many.
+            attributes least of what the judges share to the truth, unless they are many.
 
     Raises:
         ConfigError: an unknown method.
@@ -116,8 +116,8 @@ def _require_judges(rows: MethodTable) -> None:
         raise StatisticsError(f"{voting} judge(s) voted: dependence is between at least two")
     if voting < 3 and not rows.uses_labels:
         raise NotIdentifiedError(
-            "two judges without labels: how far they agree about the truth and how far they err "
-            "alike cannot be told apart; --use-labels, or a third judge"
+            "two judges without labels: agreement about the truth and shared errors cannot be "
+            "distinguished; --use-labels, or a third judge"
         )
 
 
@@ -132,10 +132,10 @@ def _fit(
         except StatisticsError as refusal:
             return _fit_plain(patterns, str(refusal))
         if fit.anchor_agreement >= SIDES:
-            return fit, "takes the least of what judges share for the truth"
+            return fit, "attributes least of what the judges share to the truth"
         return _fit_plain(patterns, "the factor model sides with majority too rarely")
     return _fit_plain(
-        patterns, f"{patterns.n_judges} judges: a factor would not be told from the truth"
+        patterns, f"{patterns.n_judges} judges: a factor cannot be distinguished from the truth"
     )
 
 

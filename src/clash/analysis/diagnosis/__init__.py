@@ -177,8 +177,8 @@ def _notes(votes: Votes, facts: tuple[JudgeFacts, ...], *, icc_is_known: bool) -
         )
     if not np.isin(votes.labels, (0.0, 1.0)).any():
         notes.append(
-            "without labels a judge is held against the others: a panel that errs together"
-            " looks like one that agrees"
+            "without labels a judge is compared with the others: a panel that errs together "
+            "looks like one that agrees"
         )
     if all(presentation == "orig" for presentation in votes.presentations):
         notes.append("one order only: position bias is seen against the reference, not by swapping")

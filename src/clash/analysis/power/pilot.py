@@ -292,7 +292,7 @@ def _correlation(
     if math.isnan(estimate.estimate) or clusters < FEW:
         reason = f"{clusters} prompts" if clusters < FEW else estimate.method
         note = (
-            f"the pilot does not tell how ballots of one prompt hang together ({reason});"
+            f"the pilot does not show how ballots of one prompt are correlated ({reason});"
             f" {ASSUMED_ICC:g} is assumed, and the range is 0 to 1"
         )
         default_icc = Interval(

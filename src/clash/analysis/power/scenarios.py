@@ -45,7 +45,7 @@ class PanelDesign:
     """A panel as power sees it.
 
     Attributes:
-        discrimination: share of ballots that are no tie, by judge.
+        discrimination: share of ballots without ties, by judge.
         ballots: ballots of all judges on one run or item.
     """
 
@@ -243,7 +243,7 @@ def _cell(
 def _as_seen(ask: PowerQuestion, panels: Sequence[PanelDesign], index: int | None) -> PowerQuestion:
     """The difference as this panel shows it: the one asked for is as the first panel does.
 
-    Two conditions are compared on ballots that are no tie, which a tie does not touch.
+    Two conditions are compared on ballots without ties, which a tie does not touch.
     """
     if ask.question != "paired" or not index:
         return ask
@@ -348,8 +348,8 @@ def _notes(
 ) -> tuple[str, ...]:
     notes = {
         "compare": [
-            "two conditions on different runs, ballots that are no tie, two-sided z test;"
-            " design effect 1 + (m - 1) rho, m informative ballots a run",
+            "two conditions on different runs, ballots without ties, two-sided z test; design "
+            "effect 1 + (m - 1) rho, m informative ballots a run",
             "rho is the correlation on the scale of outcomes (`clash power --from RUN` estimates"
             " it); a latent one of a logistic model is larger",
         ],

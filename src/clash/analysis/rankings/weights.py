@@ -80,7 +80,7 @@ def weights_file(source: str) -> Mapping[str, float]:
     """
     if not Path(source).is_file():
         raise ConfigError(
-            f"{source!r} is no source of weights and no file",
+            f"{source!r} is neither a source of weights nor a file",
             field="--weights",
             hint=f"{', '.join(SOURCES)}, or a file of judge and weight",
         )
@@ -98,7 +98,7 @@ def from_mapping(weights: Mapping[str, float], judges: Sequence[str], source: st
         raise ConfigError(
             f"{source} has no weight for {missing[0]!r}",
             field="--weights",
-            hint="write a weight for every judge, 0 for one that is not to count",
+            hint="write a weight for every judge, 0 for one that should not count",
         )
     return np.array([weights[name] for name in judges])
 
@@ -133,7 +133,7 @@ def _weight(value: object, file: Path, field: str, line: int | None = None) -> f
         number = -1.0
     if not 0 <= number < float("inf"):
         raise InputError(
-            f"{value!r} is no weight", path=file, line=line, field=field, hint="a number >= 0"
+            f"{value!r} is not a weight", path=file, line=line, field=field, hint="a number >= 0"
         )
     return number
 

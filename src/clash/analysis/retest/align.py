@@ -91,7 +91,7 @@ def align(runs: Sequence[RunData]) -> AlignedRuns:
     """Put runs side by side.
 
     Raises:
-        StatisticsError: fewer than two runs, a name that stands twice, or no shared item.
+        StatisticsError: fewer than two runs, a name that appears twice, or no shared item.
     """
     if len(runs) < 2:
         raise StatisticsError("a retest needs two runs of the same items, or more")

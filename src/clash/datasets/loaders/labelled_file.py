@@ -80,9 +80,9 @@ def _same_pair(
     """A further row of an item must be another annotator's, on the same responses."""
     annotators = {annotator for annotator, _ in entry.winners}
     if not row.optional("annotator", "judge") or annotators & {name for name, _ in winners}:
-        raise row.error("the id stands twice", _ID[0], hint="give each item an id of its own")
+        raise row.error("the id appears twice", _ID[0], hint="give each item an id of its own")
     if texts != entry.texts:
-        raise row.error("the id stands twice, with other responses", _ID[0])
+        raise row.error("the id appears twice, with other responses", _ID[0])
 
 
 def _add(builder: DatasetBuilder, item_id: str, entry: _LabelledPair) -> None:

@@ -154,7 +154,7 @@ def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object; one that names a key twice is left to the parser of judgments, which refuses it."""
     value = dict(pairs)
     if len(value) < len(pairs):
-        raise ValueError("a key stands twice")
+        raise ValueError("a key appears twice")
     return value
 
 

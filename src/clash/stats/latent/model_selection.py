@@ -213,8 +213,8 @@ def _by_votes(
     fit = temper(fits[name])
     reason = (
         f"{name}: of the models that may overrule majority, the simplest within one standard "
-        f"error of the best held-out likelihood; against any continuum its two classes stand at "
-        f"{challenge.evidence[name]:+.1f} standard errors, the judges' mean correlation is "
+        f"error of the best held-out likelihood; two classes against the best continuous trait: "
+        f"z = {challenge.evidence[name]:+.1f}; the judges' mean correlation is "
         f"{correlation:.2f}, and it sides with majority on {fit.anchor_agreement:.0%} of the items"
     )
     warnings = (*_warnings(correlation), *fit.warnings)
@@ -304,7 +304,7 @@ def _equal_skill_selection(
 
     Where judges hardly agree those would be no better than the vote share.
     """
-    reason = f"no weighting of the judges foresees votes better than equal weights{few}"
+    reason = f"no weighting of the judges predicts votes better than equal weights{few}"
     law = fit.parameters
     if correlation < NEAR_CHANCE or not isinstance(law, DawidSkene):
         return _majority_selection(fit.patterns, reason, models_considered, correlation)
@@ -440,6 +440,6 @@ class MajorityChallenge:
             if paired_z(self.scores[name], score) < CLEAR:
                 return (
                     f"another reading of the votes by the same model, which decides "
-                    f"{differs:.0%} of the items otherwise, foresees them nearly as well"
+                    f"{differs:.0%} of the items otherwise, predicts them nearly as well"
                 )
         return ""

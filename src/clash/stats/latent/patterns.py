@@ -133,7 +133,7 @@ def collapse(
             as an outcome of its own is a matter of ``multiclass``.
 
     Raises:
-        StatisticsError: no items or judges, a value that is none of the codes, or shapes that
+        StatisticsError: no items or judges, a value that is not one of the codes, or shapes that
             do not fit each other.
     """
     matrix = _check_votes(votes, ties)

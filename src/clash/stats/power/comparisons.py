@@ -92,7 +92,7 @@ def required_paired(
     """Items for McNemar's test that one candidate wins oftener than the other loses.
 
     Each ballot scores +1, 0 (a tie) or -1; ``effect`` is the mean score (wins minus losses),
-    ``decisive`` the share of ballots that are no tie. With z_a, z_b for alpha and power,
+    ``decisive`` the share of ballots without ties. With z_a, z_b for alpha and power,
     n = (z_a sqrt(d) + z_b sqrt(d - effect^2))^2 / effect^2 (Connor 1987), times the design effect
     for the ballots of one item.
 

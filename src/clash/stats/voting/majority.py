@@ -43,7 +43,7 @@ def majority(votes: ArrayLike, weights: ArrayLike | None = None) -> Majority:
         weights: (J,), non-negative; 1 each where not given.
 
     Raises:
-        StatisticsError: a vote that is none of these, or bad weights.
+        StatisticsError: a vote that is not one of these, or bad weights.
     """
     table = np.asarray(votes, dtype=float)
     missing = np.isnan(table)
