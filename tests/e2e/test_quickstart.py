@@ -95,5 +95,5 @@ def test_eval_with_no_key_and_no_panel_says_so_in_one_line_and_seats_the_baselin
     assert done.code == 0
     notes = [line for line in done.err.splitlines() if "no API key is set" in line]
     assert len(notes) == 1
-    assert "they are no language models" in notes[0]
+    assert "non-LLM baselines" in notes[0]
     assert lab.folder().manifest["panel"]["name"] == "baseline"
