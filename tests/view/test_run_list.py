@@ -1,5 +1,6 @@
 """The list of runs: newest first, whatever lies in the folder, for nobody but who has the token."""
 
+import html
 import json
 import os
 import shutil
@@ -148,3 +149,21 @@ def test_what_is_no_request_is_refused(server, request_):
 def test_a_taken_port_is_said_in_two_lines(server, folder):
     with pytest.raises(InputError, match="fix"):
         ViewServer(folder, server.port)
+
+
+def test_two_runs_are_compared_the_older_as_a(server, run):
+    keys = {row["id"]: row["key"] for row in rows(server)}
+    status, found = ask(server, "compare", runs=[keys["old"], keys["new"]])
+    assert status == 200
+    assert "No candidate's win rate changes" in found["headline"]
+    assert {row["name"] for row in found["rows"]} == {"north", "south"}
+    assert {row["figure"] for row in found["rows"]} == {"0"}
+    status, text, headers = get(server, f"/compare/{keys['old']}/{keys['new']}/")
+    assert status == 200
+    assert found["headline"] in html.unescape(text)
+    assert "script-src 'sha256-" in headers["Content-Security-Policy"]
+
+
+@pytest.mark.parametrize("runs", [None, [], ["x", "y"], [1, 2]])
+def test_only_two_runs_of_the_folder_are_compared(server, runs):
+    assert ask(server, "compare", runs=runs)[0] == 400

@@ -63,6 +63,14 @@ def points(difference: Interval | None, *, digits: int = 1) -> str:
     return f"{text} [{100 * difference.low:{form}}, {100 * difference.high:{form}}]"
 
 
+def signed_points(difference: Interval) -> str:
+    """A difference of two proportions in whole points, as ``+6 [1, 11]``, with a true minus."""
+    ends = (difference.estimate, difference.low, difference.high)
+    middle, low, high = (round(100 * end) for end in ends)
+    words = f"{middle:+d} [{low}, {high}]" if middle else f"0 [{low}, {high}]"
+    return words.replace("-", "−")
+
+
 def share(rate: CaseRate | None) -> str:
     """Right answers of all, as ``71/74``; with a decimal where ties earn a part."""
     return DASH if rate is None else f"{decimal(rate.right)}/{rate.n}"

@@ -380,9 +380,7 @@ def comparison_headline(comparison: RunComparison) -> Headline:
 
 
 def _win_rate_change(pair: RunAgainstRun) -> Headline:
-    best = pair.changes[0]
-    gains = [c for c in pair.changes if c.p_holm == best.p_holm and c.difference.estimate > 0]
-    change = gains[0] if gains else best
+    change = leading_change(pair)
     runs = [pair.first, pair.second]
     basis = f"paired, {plural(change.n_items, 'item')}" if change.is_paired else "unpaired"
     if change.p_holm > _ALPHA:
@@ -399,6 +397,13 @@ def _win_rate_change(pair: RunAgainstRun) -> Headline:
         _fit(text, change.candidate, pair.first, pair.second, [*runs, change.candidate]),
         evidence,
     )
+
+
+def leading_change(pair: RunAgainstRun) -> WinRateChange:
+    """The change that the headline is about: the most certain one, a gain where both are."""
+    best = pair.changes[0]
+    gains = [c for c in pair.changes if c.p_holm == best.p_holm and c.difference.estimate > 0]
+    return gains[0] if gains else best
 
 
 def _change_line(change: WinRateChange) -> str:

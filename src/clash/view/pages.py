@@ -13,6 +13,8 @@ from clash.serving.server import Page
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+    from clash.view.comparison import ComparisonView
+
 _FOLDER = Path(__file__).parent
 _LOCAL = Path(serving.__file__).parent / "local.js"
 
@@ -32,6 +34,16 @@ def live_page(run: str, key: str) -> Page:
     return _page("live.html.j2", ("live.js",), run=run, key=key)
 
 
+def comparison_page(view: ComparisonView, links: tuple[str, str]) -> Page:
+    """Two runs beside each other.
+
+    Args:
+        view: what changed.
+        links: the addresses of the two.
+    """
+    return _page("compare.html.j2", (), view=view, links=links)
+
+
 def problem_page(title: str, message: str) -> Page:
     """What went wrong, and the way back."""
     return _page("problem.html.j2", (), title=title, lines=message.splitlines())
@@ -40,7 +52,7 @@ def problem_page(title: str, message: str) -> Page:
 def _page(template: str, scripts: tuple[str, ...], **values: object) -> Page:
     css = pages.stylesheet(_FOLDER / "view.css")
     files = [_LOCAL, _FOLDER / "chart.js", *(_FOLDER / name for name in scripts)]
-    script = pages.script(*files) if scripts else ""
+    script = pages.script(*files) if scripts else pages.script()
     policy = content_security_policy(css, script, connect="'self'" if scripts else "'none'")
     text = _templates().get_template(template).render(
         css=css, script=script, policy=policy, **values

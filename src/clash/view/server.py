@@ -22,6 +22,7 @@ from clash.view.live_run import LiveRun
 from clash.view.run_list import RunList
 
 if TYPE_CHECKING:
+    from clash.view.comparison import ComparisonView
     from clash.view.run_list import RunEntry
 
 PORTION = 100
@@ -67,6 +68,8 @@ class ViewServer(LocalServer):
                 return pages.run_list_page()
             case ["run", key, ("" | "report") as what] if run := self._path(key):
                 return self._guard(lambda: self._run_page(run, key, what))
+            case ["compare", first, second, ""] if self._path(first) and self._path(second):
+                return self._guard(lambda: self._comparison_page(first, second))
             case _:
                 return None
 
@@ -80,6 +83,8 @@ class ViewServer(LocalServer):
             match path:
                 case "/api/runs":
                     return self._rows(request)
+                case "/api/compare":
+                    return self._comparison(request.get("runs")).as_json()
                 case "/api/live":
                     return self._state(request.get("run"))
                 case _:
@@ -163,6 +168,19 @@ class ViewServer(LocalServer):
             while len(self._pages) > _KEPT:
                 del self._pages[next(iter(self._pages))]
         return self._pages[stamp]
+
+    def _comparison(self, keys: object) -> ComparisonView:
+        from clash.view.comparison import ComparisonView
+
+        paths = [self._path(key) for key in keys] if isinstance(keys, list) else []
+        folders = [RunFolder(path) for path in paths if path is not None]
+        if not len(folders) == len(paths) == 2:
+            raise InputError("names two runs of this folder", field="runs")
+        return ComparisonView.of(folders)
+
+    def _comparison_page(self, first: str, second: str) -> Page:
+        view = self._comparison([first, second])
+        return pages.comparison_page(view, (f"/run/{first}/", f"/run/{second}/"))
 
     def _guard(self, render: Any) -> Page:  # noqa: ANN401 - a function without arguments
         try:

@@ -1,0 +1,120 @@
+"""Two runs beside each other: what changed, in a line and a chart, and the whole report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from clash.analysis.compare import compare
+from clash.analysis.rundata import RunData
+from clash.analysis.settling import ALPHA
+from clash.pages import ChartRow, difference_axis, short_names
+from clash.report.compare import tables
+from clash.report.formats import signed_points
+from clash.report.headline import comparison_headline, leading_change
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from clash.analysis.compare.win_rate_changes import WinRateChange
+    from clash.pages import Axis
+    from clash.report.headline import Headline
+    from clash.report.tables import Table
+    from clash.store.folder import RunFolder
+
+_AXIS = "no change"
+
+
+@dataclass(frozen=True)
+class ComparisonView:
+    """What the pages show of two runs, the earlier of which is A.
+
+    Attributes:
+        rows: the change of each candidate's win rate; empty for fewer than two candidates.
+        caption: what the chart shows, and over which items.
+    """
+
+    runs: tuple[str, str]
+    headline: Headline
+    rows: tuple[ChartRow, ...]
+    caption: str
+    tables: tuple[Table, ...]
+
+    @classmethod
+    def of(cls, folders: Sequence[RunFolder]) -> ComparisonView:
+        """Compare two runs.
+
+        Raises:
+            RunFolderError: one cannot be read.
+        """
+        comparison = compare([RunData.load(folder) for folder in folders])
+        pair = comparison.pairs[0]
+        changes = sorted(pair.changes, key=lambda change: -change.difference.estimate)
+        return cls(
+            (pair.first, pair.second),
+            comparison_headline(comparison),
+            tuple(_row(c, leading_change(pair)) for c in changes) if len(changes) > 1 else (),
+            _caption(changes),
+            tuple(table for table in tables(comparison) if table.rows),
+        )
+
+    @property
+    def axis(self) -> Axis:
+        """Of the chart."""
+        return difference_axis(self.rows, label=_AXIS)
+
+    def as_json(self) -> dict[str, Any]:
+        """For the list of runs, which draws the chart itself."""
+        names = short_names(row.name for row in self.rows)
+        axis = self.axis
+        return {
+            "headline": self.headline.text,
+            "evidence": " ".join(filter(None, (_sentence(self.headline.evidence), self.caption))),
+            "label": "Change of win rates",
+            "rows": [
+                {
+                    "name": names[row.name],
+                    "title": row.name,
+                    "figure": row.figure,
+                    "bounds": row.bounds,
+                    "estimate": row.estimate,
+                    "low": row.low,
+                    "high": row.high,
+                    "accent": row.tone == "accent",
+                }
+                for row in self.rows
+            ],
+            "axis": {
+                "low": axis.low,
+                "high": axis.high,
+                "reference": axis.reference,
+                "ticks": [[value, label if value else _AXIS] for value, label in axis.ticks],
+            },
+        }
+
+
+def _row(change: WinRateChange, leading: WinRateChange) -> ChartRow:
+    gap = change.difference
+    figure, _, bounds = signed_points(gap).partition(" ")
+    return ChartRow(
+        change.candidate,
+        gap.estimate,
+        gap.low,
+        gap.high,
+        figure,
+        bounds,
+        tone="accent" if change == leading and change.p_holm <= ALPHA else "plain",
+    )
+
+
+def _sentence(words: str) -> str:
+    return f"{words}." if words and not words.endswith(".") else words
+
+
+def _caption(changes: Sequence[WinRateChange]) -> str:
+    if not changes:
+        return ""
+    first = changes[0]
+    if not first.is_paired:
+        return "Change of win rate in points; the runs share no prompt, so the samples are independent."
+    return f"Change of win rate in points, on the {first.n_items} prompts that both runs have."
