@@ -7,7 +7,8 @@ models live in ``configs/``.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from collections import Counter
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeGuard
 
 from pydantic import (
     BaseModel,
@@ -23,7 +24,7 @@ from clash.records import Criterion, Role, Turn
 from clash.secrets.destinations import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Sequence
 
 PROVIDERS = (
     "openai",
@@ -35,6 +36,8 @@ PROVIDERS = (
     "replay",
     "python",
 )
+_RESERVED_NAMES = frozenset({"tie"})
+"""What a label can be beside the name of a candidate."""
 _KEY = re.compile(r"^(sk-|AIza|gsk_|xai-)[\w-]{8,}")
 _CONNECTION_HEADERS = frozenset(
     {"connection", "content-length", "host", "te", "transfer-encoding", "upgrade"}
@@ -193,7 +196,12 @@ def _with_defaults(value: object, defaults: Callable[[ModelRef], dict[str, str]]
 
 
 class Candidate(ModelRef):
-    """A model or system under evaluation. ``id`` is its name in reports."""
+    """A model or system under evaluation.
+
+    Attributes:
+        id: its name in reports. In a list of candidates without ids, the shortest end of the model
+            that no other has (``openrouter/openai/gpt-6-luna`` is ``gpt-6-luna``).
+    """
 
     id: str = ""
     system: str | None = None
@@ -202,6 +210,47 @@ class Candidate(ModelRef):
     @classmethod
     def _fill_id(cls, value: object) -> object:
         return _with_defaults(value, lambda ref: {"id": ref.model})
+
+
+def short_names(models: Sequence[str], taken: Iterable[str] = ()) -> list[str]:
+    """A short name for each model: its last part, or as many parts as tell it from the others.
+
+    Args:
+        models: as ``provider/model``.
+        taken: names that are given to others already.
+
+    Returns:
+        One name a model, in their order; the whole model where no shorter end of it is free.
+    """
+    ends = [_ends(model) for model in models]
+    uses = Counter(end for model_ends in ends for end in model_ends)
+    unavailable = {*taken, *_RESERVED_NAMES}
+    return [
+        next((end for end in model_ends if uses[end] == 1 and end not in unavailable), model)
+        for model, model_ends in zip(models, ends, strict=True)
+    ]
+
+
+def _ends(model: str) -> list[str]:
+    """``a/b/c`` as ``c``, ``b/c``, ``a/b/c``, without ends that begin with an empty part."""
+    parts = model.split("/")
+    return ["/".join(parts[start:]) for start in range(len(parts) - 1, -1, -1) if parts[start]]
+
+
+def _with_short_ids(entries: object) -> object:
+    """Candidates as a file has them, with a short id for each that names a model and no id."""
+    if not isinstance(entries, list):
+        return entries
+    candidates = [_model_or_ref(entry) for entry in entries]
+    models = [entry["model"] for entry in candidates if _is_nameless(entry)]
+    given = [str(entry.get("id")) for entry in candidates if isinstance(entry, dict)]
+    given += [entry.id for entry in candidates if isinstance(entry, Candidate)]
+    names = iter(short_names(models, given))
+    return [{**entry, "id": next(names)} if _is_nameless(entry) else entry for entry in candidates]
+
+
+def _is_nameless(entry: object) -> TypeGuard[dict[str, Any]]:
+    return isinstance(entry, dict) and isinstance(entry.get("model"), str) and not entry.get("id")
 
 
 def _family(ref: ModelRef) -> str:
@@ -407,7 +456,7 @@ class Config(Strict):
     """
 
     prompts: str | None = None
-    candidates: list[Annotated[Candidate, BeforeValidator(_model_or_ref)]] = []
+    candidates: Annotated[list[Candidate], BeforeValidator(_with_short_ids)] = []
     panel: str | Panel | None = None
     observers: Annotated[Observers, BeforeValidator(_observers)] = Observers()
     criteria: CriteriaConfig = CriteriaConfig()

@@ -15,6 +15,7 @@ from clash.records import Item, Response
 
 TEMPLATES = Templates.load()
 MODELS = ["compatible/ada", "compatible/bob"]
+NAMES = ["ada", "bob"]
 
 
 def prompts(given=("x", "y"), n=2, **more):
@@ -51,8 +52,8 @@ def test_only_voting_judges_have_a_weight():
 
 def test_each_candidate_that_is_a_model_watches_unless_told_otherwise():
     watching = seats(made({"candidates": MODELS}, given=()))
-    assert watching["self:compatible/ada"] == ("observer", 0)
-    assert list(watching) == ["a", "b", "c", *(f"self:{model}" for model in MODELS)]
+    assert watching["self:ada"] == ("observer", 0)
+    assert list(watching) == ["a", "b", "c", *(f"self:{name}" for name in NAMES)]
     assert list(seats(made({"candidates": MODELS, "observers": []}))) == ["a", "b", "c"]
 
 
@@ -63,8 +64,8 @@ def test_observers_that_vote_weigh_1_and_the_panel_twice_its_own():
         "a": ("voting", 2),
         "b": ("voting", 6),
         "c": ("observer", 0),
-        "self:compatible/ada": ("voting", 1),
-        "self:compatible/bob": ("voting", 1),
+        "self:ada": ("voting", 1),
+        "self:bob": ("voting", 1),
     }
     assert found.quorum == 4
     assert made(panel_=panel(quorum=2)).quorum == 2
@@ -81,7 +82,7 @@ def test_a_candidates_cap_on_answers_is_not_the_cap_on_its_judgments():
 def test_present_responses_are_not_generated_and_missing_ones_are():
     found = made({"candidates": [*MODELS, {"id": "x", "model": "compatible/x"}]})
     assert [(i.item_id, c.id) for i, c in found.missing()] == [
-        (item, model) for item in ("q0", "q1") for model in MODELS
+        (item, name) for item in ("q0", "q1") for name in NAMES
     ]
     assert list(made().missing()) == []
 
@@ -135,5 +136,5 @@ def test_what_cannot_be_judged_is_refused_with_a_mend(config, given, more, kind,
 
 
 def test_a_label_may_be_a_candidate_that_is_yet_to_answer_or_a_tie():
-    assert made({"candidates": MODELS}, label=MODELS[0]).items[0].label == MODELS[0]
+    assert made({"candidates": MODELS}, label=NAMES[0]).items[0].label == NAMES[0]
     assert made(label="tie").items[0].label == "tie"

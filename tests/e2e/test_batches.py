@@ -94,8 +94,8 @@ def test_a_dry_run_prices_a_batch_at_half(lab):
         assert other["gpt-6-luna"][name] == pytest.approx(one["gpt-6-luna"][name] / 2)
         assert other["r"][name] == one["r"][name]
     assert [line["batch"] for line in other.values()] == [True, False]
-    told = lab.here("eval", *WORDS, "--dry-run", "--batch").out
-    assert "at the price of a batch: openai/gpt-6-luna  " in told
+    told = lab.here("eval", *WORDS, "--dry-run", "--batch", "-v").out
+    assert "at the price of a batch: openai/gpt-6-luna" in told
     assert lab.server.batches.requests == []
 
 

@@ -341,8 +341,9 @@ def test_a_dry_run_shows_where_keys_would_go_and_never_a_key(lab):
     )
     done = lab.here(*EVAL, "--dry-run")
     assert done.code == 0, done.err
-    assert f"GITHUB_TOKEN -> {EVIL} for compatible/judge (not confirmed)" in done.out
-    assert "OPENAI_API_KEY -> api.openai.com for openai/watcher" in done.out
+    under = dict(zip(done.out.splitlines(), done.out.splitlines()[1:], strict=False))
+    assert "compatible/judge" in under[f"GITHUB_TOKEN -> {EVIL} (not confirmed)"]
+    assert "openai/watcher (observer)" in under["OPENAI_API_KEY -> api.openai.com"]
     assert SECRET not in done.out + done.err
     places = lab.here(*EVAL, "--dry-run", "--json").json["destinations"]
     assert {"variable": "GITHUB_TOKEN", "server": EVIL} in places

@@ -172,8 +172,11 @@ def test_a_dry_run_makes_no_call_and_no_folder_and_needs_no_key(lab):
     assert done.code == 0, done.err
     assert lab.server.count() == 0
     assert not (lab.path / "runs").exists()
-    for word in ("dry run: no call was made", "expected $", "at most $", "generate", "judge"):
+    for word in ("Nothing was sent", "6 answers, 3 criteria, 12 judgments"):
         assert word in done.out
+    assert "OPENAI_API_KEY -> http://127.0.0.1" in done.out
+    assert "(not set)\n  openai/gpt-5.2 " in done.out
+    assert "fix: set OPENAI_API_KEY, ANTHROPIC_API_KEY" in done.out
 
 
 def test_what_a_dry_run_foretells_comes_true(lab):

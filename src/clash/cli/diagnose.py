@@ -99,8 +99,8 @@ def diagnose(
     """Is each judge worth keeping? Ties, agreement, biases; keep, down-weight or replace."""
     from clash.analysis.serialize import to_dict
     from clash.cli.common import environment, print_json, print_tables, print_written, say
+    from clash.cli.dry_run import print_dry_run
     from clash.cli.observer import TerminalObserver
-    from clash.cli.outcome import print_dry_run
     from clash.cli.sources import vote_selection as select
     from clash.extras import require
     from clash.pipeline.diagnose import DiagnoseOptions, diagnose_votes

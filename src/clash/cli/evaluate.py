@@ -123,7 +123,8 @@ def evaluate(
     `clash eval prompts.yaml --models openai/a,anthropic/b --panel supreme-court`
     """
     from clash.cli.common import environment
-    from clash.cli.outcome import print_dry_run, print_result
+    from clash.cli.dry_run import print_dry_run
+    from clash.cli.outcome import print_result
     from clash.cli.watch import RunObserver
     from clash.collect.resolve import read_config
     from clash.pipeline.execute import execute
@@ -172,7 +173,13 @@ def evaluate(
     if rule is not None:
         check_controls(setup.plan.config)
     if dry_run:
-        print_dry_run(setup.plan, environ, as_json=as_json)
+        print_dry_run(
+            setup.plan,
+            environ,
+            as_json=as_json,
+            verbose=verbose,
+            notes=(*setup.resolution.notes, *setup.prompts.warnings),
+        )
         return
     with observer:
         result = execute_until(setup, rule, options) if rule else execute(setup, options)

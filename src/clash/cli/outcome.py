@@ -4,21 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clash.cli.common import print_json, print_tables, say, stdout
-from clash.collect.forecast import price
-from clash.pipeline import keys
+from clash.cli.common import print_json, say, stdout
 from clash.pipeline.finish import summary
-from clash.pipeline.price import dry_run_summary, headline, token_cap_warnings
 from clash.report.costs import usage_warning
 from clash.report.formats import money
-from clash.report.tables import Table
 from clash.report.terminal import print_report
 from clash.store import layout
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from clash.collect.plan import Plan
     from clash.pipeline.finish import RunResult
     from clash.store.folder import RunFolder
 
@@ -106,38 +99,3 @@ def _open_batches(folder: RunFolder) -> list[str]:
         f" {'stays' if single else 'stay'} with the provider: `clash resume {folder.path}` fetches"
         f" {'it' if single else 'them'}, with --cancel-batches only what is through by now"
     ]
-
-
-def print_dry_run(plan: Plan, environ: Mapping[str, str], *, as_json: bool) -> None:
-    """Print the plan, its price and where keys would go."""
-    if as_json:
-        print_json(dry_run_summary(plan, environ))
-        return
-    forecast = price(plan)
-    columns = ["purpose", "who", "model", "calls", "tokens in", "out", "expected", "worst case"]
-    rows = [
-        [
-            line.purpose,
-            line.who,
-            line.model,
-            f"{line.calls:,}",
-            f"{line.tokens_in:,}",
-            f"{line.tokens_out:,}",
-            money(line.expected_usd),
-            money(line.worst_usd),
-        ]
-        for line in forecast.lines
-    ]
-    notes = [
-        "worst case: every answer as long as its cap allows, in one attempt; --max-cost caps"
-        " retries too"
-    ]
-    if plan.config.limits.batch:
-        by_batch = sorted({line.model for line in forecast.lines if line.batch})
-        notes.append(f"at the price of a batch: {', '.join(by_batch) or 'no model here'}")
-    notes += token_cap_warnings(forecast)
-    title = f"{len(plan.items)} items, {forecast.calls:,} calls: {headline(forecast)}"
-    print_tables([Table(title, columns, rows, frozenset({3, 4, 5, 6, 7}), notes)])
-    for line in keys.lines(plan.refs(), environ):
-        stdout().print(line, soft_wrap=True, markup=False)
-    stdout().print("dry run: no call was made")

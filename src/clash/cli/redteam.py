@@ -82,8 +82,8 @@ def redteam(
     injection in the worse one: `clash redteam supreme-court --dry-run`
     """
     from clash.cli.common import environment
+    from clash.cli.dry_run import print_dry_run
     from clash.cli.observer import TerminalObserver
-    from clash.cli.outcome import print_dry_run
     from clash.cli.sources import open_run
     from clash.collect.resolve import read_config
     from clash.errors import RunFolderError
@@ -108,7 +108,7 @@ def redteam(
         only_judging = injected_only(read_config(config, settings))
         run = assemble(only_judging, prompts, environ, options.observer)
         if dry_run:
-            print_dry_run(run.plan, environ, as_json=as_json)
+            print_dry_run(run.plan, environ, as_json=as_json, verbose=verbose)
             return
         result = execute(run, options)
         folder, exit_code = result.folder, result.exit_code

@@ -92,8 +92,8 @@ def rerun(
     `clash rerun RUN --times 2` · `clash rerun RUN --targeted` · `clash rerun --compare A B C`
     """
     from clash.cli.common import environment
+    from clash.cli.dry_run import print_dry_run
     from clash.cli.observer import TerminalObserver
-    from clash.cli.outcome import print_dry_run
     from clash.errors import ConfigError
     from clash.pipeline.options import RunOptions
     from clash.pipeline.prereg import read_plan
@@ -130,7 +130,7 @@ def rerun(
     options = RunOptions(environment(env_file, trust_host), observer, yes=yes)
     if dry_run:
         plan = plan_rerun(parent, next_number(parent), changes, options).setup.plan
-        print_dry_run(plan, options.environ, as_json=as_json)
+        print_dry_run(plan, options.environ, as_json=as_json, verbose=verbose)
         return
     results = execute_reruns(parent, times, changes, options)
     coverage = results[-1].findings.coverage

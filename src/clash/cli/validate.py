@@ -105,7 +105,8 @@ def validate(
     `clash validate mt-bench --n 100 --panel supreme-court`
     """
     from clash.cli.common import environment
-    from clash.cli.outcome import print_dry_run, print_result
+    from clash.cli.dry_run import print_dry_run
+    from clash.cli.outcome import print_result
     from clash.cli.watch import RunObserver
     from clash.collect.resolve import read_config
     from clash.pipeline.execute import execute
@@ -149,7 +150,13 @@ def validate(
         replay=earlier,
     )
     if dry_run:
-        print_dry_run(setup.plan, environ, as_json=as_json)
+        print_dry_run(
+            setup.plan,
+            environ,
+            as_json=as_json,
+            verbose=verbose,
+            notes=(*setup.resolution.notes, *setup.prompts.warnings),
+        )
         return
     origin = replace(sample_origin(sample, tiers), registration=read_plan(prereg))
     options = RunOptions(environ, observer, kind="validate", run_id=run_id, origin=origin, yes=yes)

@@ -48,6 +48,22 @@ class Prompts:
         """Who has injected responses, in order of appearance."""
         return candidates_of(self.responses)
 
+    def renamed(self, names: Mapping[str, str]) -> Prompts:
+        """The same with candidates under other names, in responses and labels."""
+        if not names.keys() & {*self.candidates, *(item.label for item in self.items)}:
+            return self
+        items = tuple(
+            item.model_copy(update={"label": names.get(item.label, item.label)})
+            if item.label is not None
+            else item
+            for item in self.items
+        )
+        responses = tuple(
+            r.model_copy(update={"candidate": names.get(r.candidate, r.candidate)})
+            for r in self.responses
+        )
+        return replace(self, items=items, responses=responses)
+
     def without_secrets(self, redactor: Redactor) -> Prompts:
         """The same with secrets hidden, so that what is sent is what is on record."""
         items = tuple(without_secrets(item, redactor) for item in self.items)

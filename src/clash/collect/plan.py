@@ -6,7 +6,10 @@ and a resumed run gets the same plan from its folder.
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +18,7 @@ from clash.errors import ConfigError, InputError
 from clash.secrets.redaction import NO_SECRETS, SECRET_HEADER, secret_fields
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from clash.collect.load import Prompts
     from clash.collect.templates import Templates
@@ -218,6 +221,70 @@ def self_votes(plan: Plan) -> list[str]:
         for judge, names in plan.own_candidates.items()
         for name in sorted(names)
     ]
+
+
+def candidate_names(config: Config, prompts: Prompts) -> dict[str, str]:
+    """The id of each candidate by its model, where a file names its responses by the model.
+
+    A model that several candidates share names none of them.
+    """
+    models = [_plain_model(candidate) for candidate in config.candidates]
+    names_in_file = {*prompts.candidates, *(item.label for item in prompts.items)}
+    ids = {candidate.id for candidate in config.candidates}
+    return {
+        model: candidate.id
+        for model, candidate in zip(models, config.candidates, strict=True)
+        if models.count(model) == 1 and model in names_in_file and model not in ids
+    }
+
+
+def unwritten_responses(plan: Plan) -> list[str]:
+    """Warnings about candidates of the prompts file that no model writes responses for.
+
+    Such a candidate is judged only where the file has its response. It may be meant: then nothing
+    is lost by the warning. Where its name is nearly that of a model, it is a mistake.
+    """
+    if not plan.candidates:
+        return []
+    models = {candidate.id for candidate in plan.candidates}
+    items = {item.item_id for item in plan.items if not item.control}
+    counts = Counter(
+        r.candidate for r in plan.responses if r.item_id in items and r.candidate not in models
+    )
+    warnings = []
+    for name, count in counts.items():
+        match = similar_candidate(name, plan.candidates)
+        if match is None and count == len(items):
+            continue
+        text = f"{name} has responses to {count} of {len(items)} items, and no model writes more"
+        if match is not None:
+            text += (
+                f"; fix: if it is {match.model}, write `id: {name}` beside that model in clash.yaml,"
+                f" or call its responses {match.id} in the prompts file"
+            )
+        else:
+            text += "; fix: add the others, or add its model to candidates"
+        warnings.append(text)
+    return warnings
+
+
+def similar_candidate(name: str, candidates: Sequence[Candidate]) -> Candidate | None:
+    """The candidate that a name may be meant for: parts of its model, or a spelling like its id."""
+    parts = _name_parts(name)
+    for candidate in candidates:
+        if parts and parts <= {*_name_parts(candidate.id), *_name_parts(_plain_model(candidate))}:
+            return candidate
+    spellings = {candidate.id.lower(): candidate for candidate in candidates}
+    matches = get_close_matches(name.lower(), spellings, n=1, cutoff=0.8)
+    return spellings[matches[0]] if matches else None
+
+
+def _name_parts(name: str) -> frozenset[str]:
+    return frozenset(re.findall(r"[a-z0-9.]+", name.lower()))
+
+
+def _plain_model(candidate: Candidate) -> str:
+    return candidate.model.removeprefix("replay/")
 
 
 def _identity(candidate: str) -> str | None:

@@ -19,9 +19,9 @@ from clash.providers import STEERING, has_key, key_variable
 from clash.secrets.destinations import Environ, read_confirmed, trusted_hosts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from clash.config import Judge
+    from clash.config import Candidate, Judge
     from clash.secrets.destinations import Source
     from clash.store.folder import RunFolder
 
@@ -79,7 +79,8 @@ def read_config(
         document = Document(file, {})
     if not isinstance(document.value, dict):
         raise ConfigError("expected keys and values", path=file, line=1)
-    validate(Config, document)
+    own = validate(Config, document).candidates
+    overrides = {**overrides, "candidates": _selected(overrides.get("candidates"), own, document)}
     source: Source = "auto" if path is None else "file"
     overlaid = Document(Path("command line"), _with_overrides(document.value, overrides))
     config = _relative(validate(Config, overlaid, context={"source": source}), file)
@@ -87,6 +88,26 @@ def read_config(
         return config
     panel = read_panel(config.panel, "file" if overrides.get("panel") is not None else source)
     return config.model_copy(update={"panel": panel})
+
+
+def _selected(
+    models: Sequence[Any] | None, own: Sequence[Candidate], document: Document
+) -> list[Any] | None:
+    """Candidates of the command line: those that the file describes are taken as it has them.
+
+    Args:
+        models: what the command line names; null where it names none.
+        own: the candidates of the file, by their id or model.
+        document: the file, with the entries of ``own`` in the same order.
+    """
+    if models is None:
+        return None
+    entries: dict[str, Any] = {}
+    for candidate, entry in zip(own, document.value.get("candidates") or (), strict=True):
+        written = {"model": entry} if isinstance(entry, str) else entry
+        for name in (candidate.model, candidate.id):
+            entries[name] = {**written, "id": candidate.id}
+    return [entries.get(model, model) if isinstance(model, str) else model for model in models]
 
 
 def _with_overrides(value: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
@@ -174,9 +195,15 @@ def _criteria(
     ref = criteria_model(config.criteria, panel)
     if ref is None:
         return None, "no model is named to write them"
-    if not has_key(ref, environ):
-        return None, f"{ref.model} needs {key_variable(ref, environ)}"
-    return ref, None
+    if has_key(ref, environ) or key_variable(ref, environ) in _missing_keys(config, panel, environ):
+        return ref, None
+    return None, f"{ref.model} needs {key_variable(ref, environ)}"
+
+
+def _missing_keys(config: Config, panel: Panel, environ: Mapping[str, str]) -> set[str | None]:
+    """Variables without which no run can begin: once they are set, criteria can be had too."""
+    refs = [*panel.judges, *config.candidates]
+    return {key_variable(ref, environ) for ref in refs if not has_key(ref, environ)}
 
 
 def criteria_model(config: CriteriaConfig, panel: Panel) -> ModelRef | None:

@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from clash.errors import ConfigError
-from clash.providers import destination, has_key, needs_confirmation, not_confirmed, require
+from clash.providers import (
+    base_url,
+    destination,
+    has_key,
+    key_variable,
+    needs_confirmation,
+    not_confirmed,
+    require,
+)
 from clash.secrets.destinations import (
     Destination,
     Environ,
@@ -48,6 +56,23 @@ def lines(refs: Iterable[ModelRef], environ: Mapping[str, str]) -> Iterator[str]
             models.setdefault(where, {})[ref.model + doubt] = None
     for where, names in models.items():
         yield f"key: {where} for {', '.join(names)}"
+
+
+def route(ref: ModelRef, environ: Mapping[str, str]) -> str:
+    """``VARIABLE -> host`` of one model, with what is still missing; ``no key`` where it needs none."""
+    where = destination(ref, environ)
+    if where is None:
+        variable, url = key_variable(ref, environ), base_url(ref, environ)
+        return f"{variable or 'no key'} -> {url}" if url else variable or "no key, no network"
+    if not has_key(ref, environ):
+        return f"{where} (not set)"
+    return f"{where} (not confirmed)" if needs_confirmation(ref, environ) else str(where)
+
+
+def missing(refs: Iterable[ModelRef], environ: Mapping[str, str]) -> list[str]:
+    """The variables of keys that these models need and the environment lacks, once each."""
+    variables = (key_variable(ref, environ) for ref in refs if not has_key(ref, environ))
+    return list(dict.fromkeys(name for name in variables if name is not None))
 
 
 def destinations(refs: Iterable[ModelRef], environ: Mapping[str, str]) -> list[Destination]:

@@ -8,7 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clash.collect.load import Prompts, load
-from clash.collect.plan import Plan, make_plan, not_observing, observing, self_votes
+from clash.collect.plan import (
+    Plan,
+    candidate_names,
+    make_plan,
+    not_observing,
+    observing,
+    self_votes,
+    unwritten_responses,
+)
 from clash.collect.resolve import ResolvedConfig, replay_config, resolve
 from clash.collect.templates import Templates
 from clash.config import Config, Panel
@@ -105,7 +113,7 @@ def assemble(
     if config.blinding.controls and not any(item.control for item in prompts.items):
         prompts = _with_controls(prompts, config)
     redactor = _redactor(config, resolution, environ, observer)
-    prompts = prompts.without_secrets(redactor)
+    prompts = prompts.renamed(candidate_names(config, prompts)).without_secrets(redactor)
     templates = templates or Templates.load(config.templates)
     plan = make_plan(
         config,
@@ -118,8 +126,13 @@ def assemble(
         redactor=redactor,
         secret=secrets.token_hex(16) if replay is None else replay.manifest().secret,
     )
-    notes = [*resolution.notes, *not_observing(plan.config), *self_votes(plan)]
+    notes = [*resolution.notes, *_plan_notes(plan)]
     return RunSetup(plan, replace(resolution, notes=notes), prompts)
+
+
+def _plan_notes(plan: Plan) -> list[str]:
+    """What is worth a second look before a run begins."""
+    return [*not_observing(plan.config), *self_votes(plan), *unwritten_responses(plan)]
 
 
 def _redactor(

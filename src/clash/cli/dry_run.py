@@ -1,0 +1,128 @@
+"""Print what a run would do: its calls, its price, and which key would go to which server."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from clash.cli.common import print_json, print_tables, say, stdout
+from clash.collect.forecast import price
+from clash.pipeline import keys
+from clash.pipeline.price import dry_run_summary, headline, token_cap_warnings
+from clash.report.formats import money
+from clash.report.tables import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from clash.collect.forecast import Forecast
+    from clash.collect.plan import Plan
+    from clash.config import ModelRef
+
+_NOUNS = {"generate": "answer", "criteria": "criteria", "judge": "judgment"}
+
+
+def print_dry_run(
+    plan: Plan,
+    environ: Mapping[str, str],
+    *,
+    as_json: bool,
+    verbose: bool = False,
+    notes: Iterable[str] = (),
+) -> None:
+    """Print the plan, its price and where keys would go; ``notes`` go to stderr, as in a run."""
+    missing = keys.missing(plan.refs(), environ)
+    if as_json:
+        print_json({**dry_run_summary(plan, environ), "missing_keys": missing})
+        return
+    forecast = price(plan)
+    for note in (*notes, *token_cap_warnings(forecast)):
+        say(note, style="yellow")
+    # Soft: a line for one model may be longer than a narrow terminal, and is not to be cut.
+    console = stdout()
+    console.print(_headline(forecast), style="bold", soft_wrap=True)
+    for line in _by_destination(plan, forecast, environ):
+        console.print(line, soft_wrap=True)
+    if verbose:
+        print_tables([_details(plan, forecast)])
+    console.print("Nothing was sent.")
+    if missing:
+        console.print(f"fix: set {', '.join(missing)} (export NAME=…, or a line in .env)")
+    else:
+        console.print("Next  the same command without --dry-run")
+
+
+def _headline(forecast: Forecast) -> str:
+    calls: Counter[str] = Counter()
+    for line in forecast.lines:
+        calls[line.purpose] += line.calls
+    parts = [_count(calls[purpose], purpose) for purpose in _NOUNS if calls[purpose]]
+    total = f"{forecast.calls:,} call{'' if forecast.calls == 1 else 's'}"
+    cost = headline(forecast)
+    return f"{total}: {', '.join(parts) or 'nothing to ask'}. {cost[0].upper()}{cost[1:]}."
+
+
+def _count(n: int, purpose: str) -> str:
+    noun = _NOUNS[purpose]
+    return f"{n:,} {noun}{'' if n == 1 or purpose == 'criteria' else 's'}"
+
+
+def _by_destination(plan: Plan, forecast: Forecast, environ: Mapping[str, str]) -> Iterator[str]:
+    """The calls of each model, under the key that they need and the server that it would go to."""
+    refs = _refs(plan)
+    observers = {judge.id for judge in plan.judges if judge.role == "observer"}
+    groups: dict[str, list[tuple[str, str, str]]] = {}
+    for line in forecast.lines:
+        group = groups.setdefault(keys.route(refs[line.purpose, line.who], environ), [])
+        model = f"{line.model} (observer)" if line.who in observers else line.model
+        group.append((model, _count(line.calls, line.purpose), _cost(line.expected_usd)))
+    for judges in plan.fallback_judges.values():
+        for judge in judges:
+            group = groups.setdefault(keys.route(judge, environ), [])
+            group.append((judge.model, "fallback", ""))
+    rows = [row for group in groups.values() for row in group]
+    widths = [max((len(row[n]) for row in rows), default=0) for n in range(3)]
+    for title, group in groups.items():
+        yield title
+        for model, count, cost in group:
+            row = f"  {model:{widths[0]}}  {count:>{widths[1]}}  {cost:>{widths[2]}}"
+            yield row.rstrip()
+
+
+def _refs(plan: Plan) -> dict[tuple[str, str], ModelRef]:
+    """The model behind each line of a forecast, by its purpose and its actor."""
+    refs: dict[tuple[str, str], ModelRef] = {("generate", c.id): c for c in plan.candidates}
+    refs |= {("judge", judge.id): judge for judge in plan.judges}
+    if plan.criteria_ref is not None:
+        refs["criteria", "criteria"] = plan.criteria_ref
+    return refs
+
+
+def _cost(usd: float | None) -> str:
+    return "price unknown" if usd is None else money(usd)
+
+
+def _details(plan: Plan, forecast: Forecast) -> Table:
+    """Tokens and the worst case of every line."""
+    columns = ["purpose", "who", "model", "calls", "tokens in", "out", "expected", "worst case"]
+    rows = [
+        [
+            line.purpose,
+            line.who,
+            line.model,
+            f"{line.calls:,}",
+            f"{line.tokens_in:,}",
+            f"{line.tokens_out:,}",
+            money(line.expected_usd),
+            money(line.worst_usd),
+        ]
+        for line in forecast.lines
+    ]
+    notes = [
+        "worst case: every answer as long as its cap allows, in one attempt; --max-cost caps"
+        " retries too"
+    ]
+    if plan.config.limits.batch:
+        by_batch = sorted({line.model for line in forecast.lines if line.batch})
+        notes.append(f"at the price of a batch: {', '.join(by_batch) or 'no model here'}")
+    return Table("Tokens and worst case", columns, rows, frozenset({3, 4, 5, 6, 7}), notes)
